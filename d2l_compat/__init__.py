@@ -1,0 +1,7 @@
+"""Dive into Deep Learning's ``d2l`` package, on today's frameworks.
+
+``from d2l_compat import torch as d2l`` gives what ``from d2l import torch as d2l`` gave.
+Importing ``d2l_compat`` itself imports no framework and no matplotlib.
+"""
+
+__version__ = "0.1.0"

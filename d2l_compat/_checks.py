@@ -1,0 +1,101 @@
+"""The argument checks: the same fault gets the same words in every framework.
+
+Every message has one form: ``what: got this; need that``. The faces pass plain shapes and
+numbers in, so nothing here knows a framework.
+"""
+
+import operator
+from collections.abc import Sequence
+
+Shape = Sequence[int]
+
+
+def fault(what: str, got: object, need: str) -> str:
+    return f"{what}: got {got}; need {need}"
+
+
+def integer(what: str, value: object, minimum: int) -> int:
+    """``value`` as an int of at least ``minimum``; TypeError or ValueError otherwise."""
+    need = f"an integer of at least {minimum}"
+    if isinstance(value, bool):
+        raise TypeError(fault(what, repr(value), need))
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(fault(what, repr(value), need)) from None
+    if number < minimum:
+        raise ValueError(fault(what, number, need))
+    return number
+
+
+def dropout(value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(fault("dropout", value, "a probability, from 0 to 1"))
+
+
+def heads(num_hiddens: int, num_heads: int) -> None:
+    integer("num_hiddens", num_hiddens, 1)
+    integer("num_heads", num_heads, 1)
+    if num_hiddens % num_heads:
+        raise ValueError(
+            fault(
+                "num_hiddens",
+                f"{num_hiddens} with num_heads {num_heads}",
+                "a multiple of num_heads, so that every head gets an equal share",
+            )
+        )
+
+
+def rank(what: str, shape: Shape, axes: tuple[str, ...]) -> None:
+    """``shape`` has one dimension for each name in ``axes``."""
+    if len(shape) != len(axes):
+        need = f"{len(axes)} dimensions ({', '.join(axes)})"
+        raise ValueError(fault(what, f"shape {tuple(shape)}", need))
+
+
+def last_dimension(what: str, shape: Shape, size: int) -> None:
+    if shape[-1] != size:
+        raise ValueError(fault(what, f"shape {tuple(shape)}", f"a last dimension of {size}"))
+
+
+def attention_inputs(queries: Shape, keys: Shape, values: Shape) -> None:
+    """Shapes (batch, queries, features), (batch, keys, features), (batch, keys, value features)."""
+    rank("queries", queries, ("batch", "queries", "features"))
+    rank("keys", keys, ("batch", "keys", "features"))
+    rank("values", values, ("batch", "keys", "features"))
+    if not queries[0] == keys[0] == values[0]:
+        got = f"{queries[0]}, {keys[0]} and {values[0]}"
+        raise ValueError(fault("batch sizes of queries, keys and values", got, "three equal ones"))
+    if keys[1] != values[1]:
+        got = f"{keys[1]} keys and {values[1]} values"
+        raise ValueError(fault("keys and values", got, "one value for each key"))
+
+
+def valid_lens(shape: Shape, dtype: str, is_integer: bool, batch: int, num_queries: int) -> None:
+    """One length for each example, shape (batch,), or for each query, (batch, queries)."""
+    if not is_integer:
+        raise TypeError(fault("valid_lens", f"dtype {dtype}", "an integer dtype"))
+    if tuple(shape) not in ((batch,), (batch, num_queries)):
+        need = f"({batch},), a length per example, or ({batch}, {num_queries}), one per query"
+        raise ValueError(fault("valid_lens", f"shape {tuple(shape)}", f"shape {need}"))
+
+
+def valid_lens_range(smallest: int, largest: int, num_keys: int) -> None:
+    if smallest < 0 or largest > num_keys:
+        got = smallest if smallest < 0 else largest
+        need = f"lengths from 0 to {num_keys}, the number of keys"
+        raise ValueError(fault("valid_lens", f"a length of {got}", need))
+
+
+def positions(offset: int, num_steps: int, max_len: int) -> None:
+    """Positions ``offset`` to ``offset + num_steps`` are among the ``max_len`` there are."""
+    integer("offset", offset, 0)
+    if offset + num_steps > max_len:
+        got = f"{num_steps} positions from offset {offset}"
+        need = f"at most {max_len} in all; make the layer with a larger max_len"
+        raise ValueError(fault("positions", got, need))
+
+
+def same_shape(shape: Shape, expected: Shape) -> None:
+    if tuple(shape) != tuple(expected):
+        raise ValueError(fault("shape", tuple(shape), f"{tuple(expected)}"))

@@ -1,0 +1,248 @@
+"""Line plots and heat maps, the same for every framework.
+
+matplotlib is imported when a plot is first asked for. In Jupyter a figure is shown as one
+``<img>`` that holds its SVG: crisp at any zoom, visible in a notebook that is not trusted yet,
+and with a text alternative, which is made from what the figure holds.
+"""
+
+import sys
+from base64 import b64encode
+from collections.abc import Sequence
+from html import escape
+from io import BytesIO
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from d2l_compat._arrays import to_numpy
+from d2l_compat._checks import fault
+
+# Told apart by colour-blind readers too; a line style goes with each, for print in grey.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499")
+STYLES = ("-", "--", "-.", ":")
+
+
+def pyplot() -> Any:
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def use_svg_display() -> None:
+    """Show figures as SVG with a text alternative; does nothing outside Jupyter."""
+    IPython = sys.modules.get("IPython")
+    shell = IPython.get_ipython() if IPython else None
+    if shell is None or not hasattr(shell, "kernel"):
+        return
+    from matplotlib.figure import Figure
+    from matplotlib_inline import backend_inline
+
+    backend_inline.set_matplotlib_formats()  # none of Jupyter's own formats: ours is enough
+    formatters = shell.display_formatter.formatters
+    formatters["text/html"].for_type(Figure, _as_html)
+    formatters["text/plain"].for_type(Figure, lambda figure, p, _: p.text(describe(figure)))
+
+
+def set_figsize(figsize: tuple[float, float] = (3.5, 2.5)) -> None:
+    """Size of the next figures: (width, height) in inches."""
+    use_svg_display()
+    pyplot().rcParams["figure.figsize"] = figsize
+
+
+def set_axes(
+    axes: Any,
+    xlabel: str | None,
+    ylabel: str | None,
+    xlim: Any,
+    ylim: Any,
+    xscale: str,
+    yscale: str,
+    legend: Sequence[str] | None,
+) -> None:
+    """Label and scale ``axes``; None leaves a limit or label to matplotlib."""
+    axes.set_xlabel(xlabel or "")
+    axes.set_ylabel(ylabel or "")
+    axes.set_xscale(xscale)
+    axes.set_yscale(yscale)
+    if xlim is not None:
+        axes.set_xlim(xlim)
+    if ylim is not None:
+        axes.set_ylim(ylim)
+    if legend:
+        axes.legend(legend)
+    axes.grid(alpha=0.4)
+
+
+def plot(
+    X: Any,
+    Y: Any = None,
+    xlabel: str | None = None,
+    ylabel: str | None = None,
+    legend: Sequence[str] | None = None,
+    xlim: Any = None,
+    ylim: Any = None,
+    xscale: str = "linear",
+    yscale: str = "linear",
+    fmts: Sequence[str] | None = None,
+    figsize: tuple[float, float] = (3.5, 2.5),
+    axes: Any = None,
+) -> None:
+    """Plot curves.
+
+    ``X`` and ``Y`` are a curve's coordinates, shape (points,), or several curves', shape
+    (curves, points) or a list; one X serves every curve of Y. Without ``Y``, ``X`` is plotted
+    against 0, 1, 2, ... ``fmts`` are matplotlib's format strings, by default a colour and a line
+    style of each curve's own; ``figsize`` is (width, height) in inches; ``axes`` are the
+    current ones unless given.
+
+    Raises ValueError for curves of unequal length, TypeError for what is not numeric.
+    """
+    xs, ys = _curves("X", X), None if Y is None else _curves("Y", Y)
+    if ys is None:
+        xs, ys = [np.arange(len(x)) for x in xs], xs
+    if len(xs) == 1:
+        xs = xs * len(ys)
+    if len(xs) != len(ys):
+        got = f"{len(xs)} of X and {len(ys)} of Y"
+        raise ValueError(fault("curves", got, "one X for all curves, or one for each"))
+    for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
+        if len(x) != len(y):
+            got = f"{len(x)} points in X and {len(y)} in Y"
+            raise ValueError(fault(f"curve {i}", got, "as many of each"))
+
+    set_figsize(figsize)
+    axes = axes if axes is not None else pyplot().gca()
+    axes.cla()
+    for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
+        if fmts:
+            axes.plot(x, y, fmts[i % len(fmts)])
+        else:
+            axes.plot(x, y, color=COLORS[i % len(COLORS)], linestyle=STYLES[i % len(STYLES)])
+    set_axes(axes, xlabel, ylabel, xlim, ylim, xscale, yscale, legend)
+
+
+def show_heatmaps(
+    matrices: Any,
+    xlabel: str,
+    ylabel: str,
+    titles: Sequence[str] | None = None,
+    figsize: tuple[float, float] = (2.5, 2.5),
+    cmap: str = "Reds",
+) -> None:
+    """Show a grid of heat maps on one colour scale.
+
+    ``matrices`` has shape (grid rows, grid columns, matrix rows, matrix columns). The scale
+    spans all of them; where it has both signs it is symmetric, so that zero has the middle
+    colour. ``titles`` names the grid's columns; ``figsize`` is (width, height) in inches.
+
+    Raises ValueError for another rank, TypeError for what is not numeric.
+    """
+    grid = to_numpy("matrices", matrices)
+    if grid.ndim != 4:
+        need = "4 dimensions (grid rows, grid columns, matrix rows, matrix columns)"
+        raise ValueError(fault("matrices", f"shape {grid.shape}", need))
+    if grid.size == 0:
+        raise ValueError(fault("matrices", f"shape {grid.shape}", "at least one number"))
+    low, high = float(np.nanmin(grid)), float(np.nanmax(grid))
+    if low < 0 < high:
+        low, high = -max(-low, high), max(-low, high)
+
+    use_svg_display()
+    rows, columns = grid.shape[:2]
+    figure, axes = pyplot().subplots(
+        rows, columns, figsize=figsize, sharex=True, sharey=True, squeeze=False, layout="compressed"
+    )
+    for i in range(rows):
+        for j in range(columns):
+            # Not interpolated: each number stays one sharp cell at any zoom.
+            image = axes[i, j].imshow(
+                grid[i, j], cmap=cmap, vmin=low, vmax=high, interpolation="none"
+            )
+            for axis in (axes[i, j].xaxis, axes[i, j].yaxis):
+                axis.get_major_locator().set_params(integer=True)
+            if i == rows - 1:
+                axes[i, j].set_xlabel(xlabel)
+            if j == 0:
+                axes[i, j].set_ylabel(ylabel)
+            if titles:
+                axes[i, j].set_title(titles[j])
+    figure.colorbar(image, ax=axes, shrink=0.6)
+
+
+def describe(figure: Any) -> str:
+    """A figure in words: the kind, labels and extent of everything drawn in it."""
+    parts = []
+    for axes in figure.axes:
+        title = f'"{axes.get_title()}": ' if axes.get_title() else ""
+        for image in axes.get_images():
+            parts.append(title + _describe_image(image, axes))
+        legend = axes.get_legend()
+        names = [text.get_text() for text in legend.get_texts()] if legend else []
+        lines = [line for line in axes.get_lines() if len(line.get_xdata())]
+        if lines:
+            x, y = _labels(axes)
+            parts.append(f"{title}Line plot of {y or 'values'} against {x or 'index'}.")
+        for line, name in zip(lines, cycle(names or [""])):
+            parts.append(_describe_line(line, name))
+    return " ".join(parts) or "Empty figure."
+
+
+def _curves(what: str, data: Any) -> list[NDArray[Any]]:
+    """One curve or several, as a list of vectors."""
+    is_list = isinstance(data, (list, tuple))
+    if is_list and any(getattr(part, "ndim", hasattr(part, "__len__")) for part in data):
+        return [curve for part in data for curve in _curves(what, part)]
+    array = to_numpy(what, data)
+    if array.ndim not in (1, 2):
+        need = "1 dimension (points) or 2 (curves, points)"
+        raise ValueError(fault(what, f"shape {array.shape}", need))
+    return list(np.atleast_2d(array))
+
+
+def _as_html(figure: Any) -> str:
+    import matplotlib
+
+    svg = BytesIO()
+    # A fixed salt and no date: the same figure is the same bytes each time.
+    with matplotlib.rc_context({"svg.hashsalt": "d2l_compat", "svg.fonttype": "path"}):
+        figure.savefig(
+            svg, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None}
+        )
+    data = b64encode(svg.getvalue()).decode()
+    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(describe(figure))}">'
+
+
+def _describe_image(image: Any, axes: Any) -> str:
+    values = np.ma.compressed(image.get_array())
+    rows, columns = image.get_array().shape[:2]
+    x, y = _labels(axes)
+    low, high = image.get_clim()
+    zeros = np.count_nonzero(values == 0)
+    return (
+        f"Heat map, {rows} rows ({y or 'unnamed'}) by {columns} columns ({x or 'unnamed'}), "
+        f"values from {values.min():.2f} to {values.max():.2f}, {zeros} of {values.size} zero; "
+        f"colours {image.get_cmap().name} from {low:.2f} to {high:.2f}."
+    )
+
+
+def _describe_line(line: Any, name: str) -> str:
+    x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+    return (
+        f"{name or 'Curve'}: {len(x)} points from ({x[0]:.4g}, {y[0]:.2f}) "
+        f"to ({x[-1]:.4g}, {y[-1]:.2f}), lowest {y.min():.2f}, highest {y.max():.2f}."
+    )
+
+
+def _labels(axes: Any) -> tuple[str, str]:
+    """The axes' labels; a panel that shares its axes has them from its neighbour."""
+    x = axes.get_xlabel() or next((a.get_xlabel() for a in _siblings(axes, "x")), "")
+    y = axes.get_ylabel() or next((a.get_ylabel() for a in _siblings(axes, "y")), "")
+    return x, y
+
+
+def _siblings(axes: Any, which: str) -> list[Any]:
+    group = axes.get_shared_x_axes() if which == "x" else axes.get_shared_y_axes()
+    label = "get_xlabel" if which == "x" else "get_ylabel"
+    return [a for a in group.get_siblings(axes) if getattr(a, label)()]

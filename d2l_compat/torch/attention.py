@@ -1,0 +1,261 @@
+"""Scaled dot-product and multi-head attention, and the sinusoidal positional encoding.
+
+The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
+masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
+with no valid key at all (a length of 0) therefore has only zero weights, its attention
+pooling is the zero vector, and the gradients through it are zero; there is no NaN.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, overload
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from d2l_compat import _checks, _encoding, _signatures
+
+
+def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
+    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+
+    Parameters
+    ----------
+    X : scores, floating point, shape (batch, queries, keys)
+    valid_lens : integers from 0 to the number of keys, shape (batch,), or (batch, queries) for
+        a length of each query's own; None takes every key.
+
+    Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
+    sum to 1, or to 0 where the length is 0.
+
+    Raises ValueError or TypeError for another rank, shape, dtype or range.
+    """
+    _checks.rank("X", X.shape, ("batch", "queries", "keys"))
+    if valid_lens is None:
+        return F.softmax(X, dim=-1)
+    batch, num_queries, num_keys = X.shape
+    valid = _valid_keys(valid_lens, batch, num_queries, num_keys, X.device)
+    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
+    scores = X.masked_fill(~valid, torch.finfo(X.dtype).min)
+    return F.softmax(scores, dim=-1).masked_fill(~valid, 0)
+
+
+class DotProductAttention(nn.Module):
+    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
+
+    Computed by PyTorch's fused kernel, which never forms the matrix of weights.
+    ``attention_weights`` forms it when it is read, from the same queries and keys.
+    """
+
+    def __init__(self, dropout: float) -> None:
+        """``dropout``: the share of weights dropped in training."""
+        _checks.dropout(dropout)
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self._last: tuple[Tensor, Tensor, Tensor | None] | None = None
+
+    def forward(
+        self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
+    ) -> Tensor:
+        """Attention pooling of ``values``.
+
+        Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
+        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        """
+        _checks.attention_inputs(queries.shape, keys.shape, values.shape)
+        _checks.last_dimension("keys", keys.shape, queries.shape[-1])
+        self._last = queries, keys, valid_lens
+        mask = empty = None
+        if valid_lens is not None:
+            batch, num_queries, _ = queries.shape
+            valid = _valid_keys(valid_lens, batch, num_queries, keys.shape[1], queries.device)
+            # Kernels differ in what they make of a row without a valid key. Such a row sees
+            # every key, and what it pooled is then replaced by zero.
+            empty = ~valid.any(dim=-1, keepdim=True)
+            mask = (valid | empty).unsqueeze(1)
+        # The kernels want an axis of heads: one here.
+        pooled = F.scaled_dot_product_attention(
+            queries.unsqueeze(1),
+            keys.unsqueeze(1),
+            values.unsqueeze(1),
+            attn_mask=mask,
+            dropout_p=self.dropout.p if self.training else 0.0,
+        ).squeeze(1)
+        return pooled if empty is None else pooled.masked_fill(empty, 0)
+
+    @property
+    def attention_weights(self) -> Tensor:
+        """The last call's weights, before dropout, shape (batch, queries, keys).
+
+        Raises RuntimeError before the first call.
+        """
+        if self._last is None:
+            raise RuntimeError("attention_weights: there are none yet; call the layer first")
+        queries, keys, valid_lens = self._last
+        scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
+        return masked_softmax(scores, valid_lens)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copied or saved layer has not been called yet.
+        return {**self.__dict__, "_last": None}
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
+
+    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
+    queries, keys and values from its first input;
+    ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
+    bias=False)`` is told them. ``num_hiddens`` is shared out among the heads: each works in
+    num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
+    ``W_o`` mixes the heads' results.
+    """
+
+    @overload
+    def __init__(
+        self, num_hiddens: int, num_heads: int, dropout: float, bias: bool = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        key_size: int,
+        query_size: int,
+        value_size: int,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool = False,
+    ) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError where num_hiddens is not a multiple of num_heads."""
+        given = _signatures.multi_head(args, kwargs)
+        super().__init__()
+        self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
+        self.attention = DotProductAttention(given.dropout)
+
+        def projection(size: int | None) -> nn.Linear:
+            if size is None:
+                return nn.LazyLinear(given.num_hiddens, bias=given.bias)
+            return nn.Linear(size, given.num_hiddens, bias=given.bias)
+
+        self.W_q = projection(given.query_size)
+        self.W_k = projection(given.key_size)
+        self.W_v = projection(given.value_size)
+        self.W_o = nn.Linear(given.num_hiddens, given.num_hiddens, bias=given.bias)
+
+    def forward(
+        self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
+    ) -> Tensor:
+        """Attend, head by head.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
+        queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
+        """
+        _checks.attention_inputs(queries.shape, keys.shape, values.shape)
+        for what, inputs, projection in (
+            ("queries", queries, self.W_q),
+            ("keys", keys, self.W_k),
+            ("values", values, self.W_v),
+        ):
+            if projection.in_features:  # 0: not known before the first call
+                _checks.last_dimension(what, inputs.shape, projection.in_features)
+        if valid_lens is not None:
+            # Checked before the heads multiply it, so that a message speaks of what was given.
+            _check_valid_lens(valid_lens, queries.shape[0], queries.shape[1])
+            valid_lens = valid_lens.repeat_interleave(self.num_heads, dim=0)
+        pooled = self.attention(
+            self.transpose_qkv(self.W_q(queries)),
+            self.transpose_qkv(self.W_k(keys)),
+            self.transpose_qkv(self.W_v(values)),
+            valid_lens,
+        )
+        return self.W_o(self.transpose_output(pooled))
+
+    @property
+    def attention_weights(self) -> Tensor:
+        """The last call's weights, before dropout, shape (batch, heads, queries, keys)."""
+        weights = self.attention.attention_weights
+        batch = weights.shape[0] // self.num_heads
+        return weights.unflatten(0, (batch, self.num_heads))
+
+    def transpose_qkv(self, X: Tensor) -> Tensor:
+        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        size = self.num_hiddens // self.num_heads
+        return X.unflatten(2, (self.num_heads, size)).transpose(1, 2).flatten(0, 1)
+
+    def transpose_output(self, X: Tensor) -> Tensor:
+        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        batch = X.shape[0] // self.num_heads
+        return X.unflatten(0, (batch, self.num_heads)).transpose(1, 2).flatten(2)
+
+
+class PositionalEncoding(nn.Module):
+    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+
+    ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
+    and column 2j + 1 the cosine of the same angle, in radians; an odd d = ``num_hiddens`` has
+    one cosine fewer. It follows the layer's device and dtype, is not trained, and is not part
+    of ``state_dict``, so that weights load into a layer with another ``max_len``.
+    """
+
+    P: Tensor
+
+    def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
+        """``max_len``: how many positions there are, from 0 to max_len - 1."""
+        _checks.dropout(dropout)
+        self.num_hiddens = _checks.integer("num_hiddens", num_hiddens, 1)
+        self.max_len = _checks.integer("max_len", max_len, 1)
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("P", self._table(torch.empty(())), persistent=False)
+
+    def forward(self, X: Tensor, offset: int = 0) -> Tensor:
+        """``X`` plus the encoding of the positions offset, offset + 1, ...
+
+        ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
+        dtype. ``offset`` lets a decoder that goes token by token start where it left off.
+        Raises ValueError where ``X`` does not fit, or ``offset`` is negative or leads past
+        ``max_len``.
+        """
+        _checks.rank("X", X.shape, ("batch", "steps", "features"))
+        _checks.last_dimension("X", X.shape, self.num_hiddens)
+        if not X.is_floating_point():
+            raise TypeError(_checks.fault("X", f"dtype {X.dtype}", "a floating-point dtype"))
+        _checks.positions(offset, X.shape[1], self.max_len)
+        return self.dropout(X + self.P[:, offset : offset + X.shape[1]].to(X.dtype))
+
+    def _table(self, like: Tensor) -> Tensor:
+        table = torch.from_numpy(_encoding.sinusoids(self.max_len, self.num_hiddens))
+        # Dtype before device: Apple's has no float64.
+        return table.unsqueeze(0).to(like.dtype).to(like.device)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "PositionalEncoding":
+        # .double(), .to(...): a new P, since a float32 one cast to float64 keeps its rounding.
+        super()._apply(fn, recurse)
+        self.P = self._table(self.P)
+        return self
+
+
+def _valid_keys(
+    valid_lens: Tensor, batch: int, num_queries: int, num_keys: int, device: torch.device
+) -> Tensor:
+    """True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
+    _check_valid_lens(valid_lens, batch, num_queries)
+    # Reading values would stop a compiler's trace, and there are none on the meta device.
+    if valid_lens.numel() and not torch.compiler.is_compiling() and not valid_lens.is_meta:
+        smallest, largest = torch.aminmax(valid_lens)
+        _checks.valid_lens_range(int(smallest), int(largest), num_keys)
+    per_query = valid_lens.to(device) if valid_lens.ndim == 2 else valid_lens.to(device)[:, None]
+    return torch.arange(num_keys, device=device) < per_query[:, :, None]
+
+
+def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int) -> None:
+    if not isinstance(valid_lens, Tensor):
+        got = type(valid_lens).__name__
+        raise TypeError(_checks.fault("valid_lens", got, "an integer tensor"))
+    dtype = valid_lens.dtype
+    is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+    _checks.valid_lens(valid_lens.shape, str(dtype), is_integer, batch, num_queries)
