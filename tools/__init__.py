@@ -1,0 +1,1 @@
+"""Weaves the lessons into notebooks, executes them, and compares what they show."""

@@ -1,0 +1,82 @@
+"""``python -m tools``: weave and execute the lessons, with progress and a summary."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tools.execute import Result, execute_all
+from tools.lessons import ROOT, Edition, LessonError, display, editions
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code: 0 all went well, 1 a notebook failed, 2 nothing was run."""
+    parser = argparse.ArgumentParser(prog="python -m tools", description=__doc__)
+    parser.add_argument("--framework", action="append", help="only this one (may be repeated)")
+    parser.add_argument("--language", action="append", help="only this one (may be repeated)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="notebooks at a time")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for a notebook (300)")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the project's folder")
+    asked = parser.parse_args(arguments)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 200  # a pipe has no edge to wrap at
+    try:
+        chosen = list(editions(asked.language, asked.framework, asked.root))
+    except LessonError as error:
+        console.print(str(error), markup=False, style="red")
+        return 2
+    results = _execute(chosen, asked.jobs, asked.timeout, console)
+    return _report(results, console)
+
+
+def _execute(chosen: list[Edition], jobs: int, limit: float, console: Console) -> list[Result]:
+    """A bar for each notebook in a terminal, a line for each in a pipe."""
+    if not console.is_terminal:
+
+        def say(edition: Edition, done: int, cells: int) -> None:
+            if done in (0, cells):
+                print(f"{edition}: {'started' if done == 0 else 'executed'}", flush=True)
+
+        return asyncio.run(execute_all(chosen, jobs, limit, say))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks = {edition: bars.add_task(str(edition), total=None) for edition in chosen}
+
+        def show(edition: Edition, done: int, cells: int) -> None:
+            bars.update(tasks[edition], completed=done, total=cells)
+
+        return asyncio.run(execute_all(chosen, jobs, limit, show))
+
+
+def _report(results: list[Result], console: Console) -> int:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("notebook", no_wrap=True)
+    table.add_column("cells", justify="right")
+    table.add_column("seconds", justify="right")
+    table.add_column("result")
+    for result in results:
+        style = "red" if result.fault else "green"
+        path = display(result.edition.notebook)
+        table.add_row(path, str(result.cells), f"{result.seconds:.1f}", result.outcome, style=style)
+    failed = [result for result in results if result.fault]
+    for result in failed:
+        console.print(f"\n{result.fault}", markup=False)
+    console.print(table)
+    if not failed:
+        console.print("\nOpen them with: make lab     Check them with: make test")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Executes editions, several at a time, and keeps what is on disk whole whatever happens."""
+
+import asyncio
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbformat import NotebookNode
+
+from tools import agreement
+from tools.lessons import Edition, LessonError, display
+from tools.weave import read_code, weave
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+# IPython's and the kernels' way to say where in a cell it happened.
+LINE_IN_CELL = re.compile(r"Cell In\[\d+\], line (\d+)")
+NEUTRAL = {
+    "MATPLOTLIBRC": os.devnull,
+    "PYTHONHASHSEED": "0",
+    # Sums in one order each time. The lessons' tensors are small: more threads would only wait
+    # for each other, and for those of the notebook beside.
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+@dataclass
+class Result:
+    edition: Edition
+    cells: int = 0
+    seconds: float = 0.0
+    outcome: str = "failed"  # or "written" or "unchanged"
+    fault: str = ""  # of a failed one: where, and what happened
+
+
+Progress = Callable[[Edition, int, int], None]  # edition, cells done, cells in all
+
+
+async def execute_all(
+    editions: list[Edition], jobs: int, limit: float, progress: Progress = lambda *_: None
+) -> list[Result]:
+    """Weave, execute and write each edition; one that fails does not stop the others.
+
+    ``limit`` is in seconds, for one notebook. Raises nothing: faults are in the results.
+    """
+    free = asyncio.Semaphore(jobs)
+
+    async def run(edition: Edition) -> Result:
+        async with free:
+            return await _execute_one(edition, limit, progress)
+
+    with neutral_environment():
+        return await asyncio.gather(*map(run, editions))
+
+
+@contextmanager
+def neutral_environment() -> Iterator[None]:
+    """For the kernels started within: no settings of the user's, so that all show the same."""
+    # Builds matplotlib's cache of fonts where there is none, which a kernel would report on.
+    import matplotlib.font_manager  # noqa: F401
+
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="ipython-") as empty:
+        os.environ.pop("MPLBACKEND", None)
+        os.environ.update(NEUTRAL, IPYTHONDIR=empty)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+async def _execute_one(edition: Edition, limit: float, progress: Progress) -> Result:
+    result = Result(edition)
+    start = time.monotonic()
+    try:
+        notebook = weave(edition)
+        result.cells = sum(cell.cell_type == "code" for cell in notebook.cells)
+        await _run(notebook, edition, limit, progress)
+        result.outcome = "written" if _store(notebook, edition.notebook) else "unchanged"
+    except LessonError as error:
+        result.fault = str(error)
+    except OSError as error:
+        result.fault = f"{display(edition.notebook)}: cannot be written: {error.strerror}"
+    result.seconds = time.monotonic() - start
+    return result
+
+
+async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress: Progress) -> None:
+    """Execute in place, in a fresh kernel. Raises LessonError that names the cell."""
+    names = [cell.id for cell in notebook.cells if cell.cell_type == "code"]
+    started: list[str] = []
+
+    def on_start(cell: NotebookNode, cell_index: int) -> None:
+        if cell.cell_type == "code":
+            progress(edition, len(started), len(names))
+            started.append(cell.id)
+
+    woven_metadata = notebook.metadata.copy()
+    sockets = tempfile.TemporaryDirectory(prefix="kernel-")
+    # Files rather than ports: nobody else can reach the kernel, and no two can meet on a port.
+    manager = AsyncKernelManager(
+        kernel_name=notebook.metadata.kernelspec.name,
+        transport="ipc",
+        ip=str(Path(sockets.name, "kernel")),
+    )
+    client = NotebookClient(
+        notebook,
+        km=manager,
+        timeout=None,
+        record_timing=False,
+        coalesce_streams=True,
+        on_cell_start=on_start,
+    )
+    try:
+        await asyncio.wait_for(client.async_execute(cwd=str(edition.folder)), limit)
+    except CellExecutionError as error:
+        raise _fault(edition, started[-1], ANSI.sub("", error.traceback)) from None
+    except DeadKernelError:
+        raise _fault(edition, started[-1], "the kernel died") from None
+    except RuntimeError as error:  # no kernel came up
+        raise _fault(edition, started[-1] if started else names[0], str(error)) from None
+    except TimeoutError:
+        cell = started[-1] if started else names[0]
+        raise _fault(edition, cell, f"over the limit of {limit:g} s for the notebook") from None
+    finally:
+        if manager.has_kernel:
+            await manager.shutdown_kernel(now=True)
+        sockets.cleanup()
+    progress(edition, len(names), len(names))
+    # The interpreter's version is this machine's affair.
+    notebook.metadata = woven_metadata
+
+
+def _fault(edition: Edition, name: str, what: str) -> LessonError:
+    """What happened in a cell, at its line in the code file, down to the statement if known."""
+    cell = read_code(edition.code)[name]
+    inside = LINE_IN_CELL.search(what)
+    line = cell.line + (int(inside[1]) - 1 if inside else 0)
+    return LessonError(f"in {edition}, cell {name!r}: {what.strip()}", edition.code, line)
+
+
+def _store(notebook: NotebookNode, path: Path) -> bool:
+    """Write the notebook; False where what is there already shows the same.
+
+    Another processor's last digits are so no change to a reader, or to git.
+    """
+    try:
+        stored = nbformat.read(path, as_version=4)
+    except (OSError, ValueError, KeyError, AttributeError):  # missing, or not a notebook
+        stored = None
+    if stored is not None and agreement.difference(stored, notebook) is None:
+        return False
+    _write_whole(path, nbformat.writes(notebook) + "\n")
+    return True
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """The new text or, after any failure, the old one: never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
