@@ -6,6 +6,7 @@ numbers in, so nothing here knows a framework.
 
 import operator
 from collections.abc import Sequence
+from numbers import Real
 
 Shape = Sequence[int]
 
@@ -29,8 +30,18 @@ def integer(what: str, value: object, minimum: int) -> int:
 
 
 def dropout(value: float) -> None:
+    need = "a probability, from 0 to 1"
+    if not isinstance(value, Real):
+        raise TypeError(fault("dropout", repr(value), need))
     if not 0 <= value <= 1:
-        raise ValueError(fault("dropout", value, "a probability, from 0 to 1"))
+        raise ValueError(fault("dropout", value, need))
+
+
+def floating(what: str, dtypes: Sequence[str], is_floating: bool) -> None:
+    """All ``dtypes`` are one, and of floating-point numbers."""
+    if not is_floating or len(set(dtypes)) > 1:
+        got = f"dtype {', '.join(dict.fromkeys(dtypes))}"
+        raise TypeError(fault(what, got, "one floating-point dtype"))
 
 
 def heads(num_hiddens: int, num_heads: int) -> None:
@@ -66,6 +77,8 @@ def attention_inputs(queries: Shape, keys: Shape, values: Shape) -> None:
     if not queries[0] == keys[0] == values[0]:
         got = f"{queries[0]}, {keys[0]} and {values[0]}"
         raise ValueError(fault("batch sizes of queries, keys and values", got, "three equal ones"))
+    if queries[2] == 0:
+        raise ValueError(fault("queries", f"shape {tuple(queries)}", "at least one feature"))
     if keys[1] != values[1]:
         got = f"{keys[1]} keys and {values[1]} values"
         raise ValueError(fault("keys and values", got, "one value for each key"))

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 from io import BytesIO
-from itertools import cycle
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -137,15 +137,21 @@ def show_heatmaps(
     spans all of them; where it has both signs it is symmetric, so that zero has the middle
     colour. ``titles`` names the grid's columns; ``figsize`` is (width, height) in inches.
 
-    Raises ValueError for another rank, TypeError for what is not numeric.
+    Raises ValueError for another rank, for no number at all or for titles that do not fit,
+    TypeError for what is not numeric.
     """
     grid = to_numpy("matrices", matrices)
     if grid.ndim != 4:
         need = "4 dimensions (grid rows, grid columns, matrix rows, matrix columns)"
         raise ValueError(fault("matrices", f"shape {grid.shape}", need))
-    if grid.size == 0:
-        raise ValueError(fault("matrices", f"shape {grid.shape}", "at least one number"))
-    low, high = float(np.nanmin(grid)), float(np.nanmax(grid))
+    if not np.isfinite(grid).any():
+        got = f"shape {grid.shape} without a finite number"
+        raise ValueError(fault("matrices", got, "at least one number"))
+    if titles and len(titles) != grid.shape[1]:
+        got = f"{len(titles)} for {grid.shape[1]} columns of heat maps"
+        raise ValueError(fault("titles", got, "one for each column"))
+    finite = grid[np.isfinite(grid)]
+    low, high = float(finite.min()), float(finite.max())
     if low < 0 < high:
         low, high = -max(-low, high), max(-low, high)
 
@@ -180,12 +186,12 @@ def describe(figure: Any) -> str:
             parts.append(title + _describe_image(image, axes))
         legend = axes.get_legend()
         names = [text.get_text() for text in legend.get_texts()] if legend else []
-        lines = [line for line in axes.get_lines() if len(line.get_xdata())]
+        lines = axes.get_lines()
         if lines:
             x, y = _labels(axes)
             parts.append(f"{title}Line plot of {y or 'values'} against {x or 'index'}.")
-        for line, name in zip(lines, cycle(names or [""])):
-            parts.append(_describe_line(line, name))
+        for line, name in zip_longest(lines, names[: len(lines)]):
+            parts.append(_describe_line(line, name or "Curve"))
     return " ".join(parts) or "Empty figure."
 
 
@@ -215,24 +221,30 @@ def _as_html(figure: Any) -> str:
 
 
 def _describe_image(image: Any, axes: Any) -> str:
-    values = np.ma.compressed(image.get_array())
+    values = np.ma.masked_invalid(image.get_array()).compressed()
     rows, columns = image.get_array().shape[:2]
     x, y = _labels(axes)
     low, high = image.get_clim()
     zeros = np.count_nonzero(values == 0)
     return (
         f"Heat map, {rows} rows ({y or 'unnamed'}) by {columns} columns ({x or 'unnamed'}), "
-        f"values from {values.min():.2f} to {values.max():.2f}, {zeros} of {values.size} zero; "
+        f"values {_extent(values)}, {zeros} of {values.size} zero; "
         f"colours {image.get_cmap().name} from {low:.2f} to {high:.2f}."
     )
 
 
 def _describe_line(line: Any, name: str) -> str:
-    x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+    x, y = (np.asarray(values, float) for values in line.get_data(orig=False))
+    if not len(x):
+        return f"{name}: no points."
     return (
-        f"{name or 'Curve'}: {len(x)} points from ({x[0]:.4g}, {y[0]:.2f}) "
-        f"to ({x[-1]:.4g}, {y[-1]:.2f}), lowest {y.min():.2f}, highest {y.max():.2f}."
+        f"{name}: {len(x)} points from ({x[0]:.4g}, {y[0]:.2f}) to ({x[-1]:.4g}, {y[-1]:.2f}), "
+        f"values {_extent(y[np.isfinite(y)])}."
     )
+
+
+def _extent(values: NDArray[Any]) -> str:
+    return f"from {values.min():.2f} to {values.max():.2f}" if values.size else "none"
 
 
 def _labels(axes: Any) -> tuple[str, str]:

@@ -32,6 +32,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
     _checks.rank("X", X.shape, ("batch", "queries", "keys"))
+    _checks.floating("X", [str(X.dtype)], X.is_floating_point())
     if valid_lens is None:
         return F.softmax(X, dim=-1)
     batch, num_queries, num_keys = X.shape
@@ -66,7 +67,7 @@ class DotProductAttention(nn.Module):
         """
         _checks.attention_inputs(queries.shape, keys.shape, values.shape)
         _checks.last_dimension("keys", keys.shape, queries.shape[-1])
-        self._last = queries, keys, valid_lens
+        _check_dtypes(queries, keys, values)
         mask = empty = None
         if valid_lens is not None:
             batch, num_queries, _ = queries.shape
@@ -75,6 +76,7 @@ class DotProductAttention(nn.Module):
             # every key, and what it pooled is then replaced by zero.
             empty = ~valid.any(dim=-1, keepdim=True)
             mask = (valid | empty).unsqueeze(1)
+        self._last = queries, keys, valid_lens
         # The kernels want an axis of heads: one here.
         pooled = F.scaled_dot_product_attention(
             queries.unsqueeze(1),
@@ -89,7 +91,8 @@ class DotProductAttention(nn.Module):
     def attention_weights(self) -> Tensor:
         """The last call's weights, before dropout, shape (batch, queries, keys).
 
-        Raises RuntimeError before the first call.
+        Formed here from the tensors of that call, which must not have been changed in place
+        since. Raises RuntimeError before the first call.
         """
         if self._last is None:
             raise RuntimeError("attention_weights: there are none yet; call the layer first")
@@ -155,6 +158,7 @@ class MultiHeadAttention(nn.Module):
         queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
         """
         _checks.attention_inputs(queries.shape, keys.shape, values.shape)
+        _check_dtypes(queries, keys, values)
         for what, inputs, projection in (
             ("queries", queries, self.W_q),
             ("keys", keys, self.W_k),
@@ -222,8 +226,7 @@ class PositionalEncoding(nn.Module):
         """
         _checks.rank("X", X.shape, ("batch", "steps", "features"))
         _checks.last_dimension("X", X.shape, self.num_hiddens)
-        if not X.is_floating_point():
-            raise TypeError(_checks.fault("X", f"dtype {X.dtype}", "a floating-point dtype"))
+        _checks.floating("X", [str(X.dtype)], X.is_floating_point())
         _checks.positions(offset, X.shape[1], self.max_len)
         return self.dropout(X + self.P[:, offset : offset + X.shape[1]].to(X.dtype))
 
@@ -244,12 +247,18 @@ def _valid_keys(
 ) -> Tensor:
     """True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
     _check_valid_lens(valid_lens, batch, num_queries)
+    lens = valid_lens.to(device, torch.int64)  # the one dtype that compares with all others
     # Reading values would stop a compiler's trace, and there are none on the meta device.
-    if valid_lens.numel() and not torch.compiler.is_compiling() and not valid_lens.is_meta:
-        smallest, largest = torch.aminmax(valid_lens)
+    if lens.numel() and not torch.compiler.is_compiling() and not lens.is_meta:
+        smallest, largest = torch.aminmax(lens)
         _checks.valid_lens_range(int(smallest), int(largest), num_keys)
-    per_query = valid_lens.to(device) if valid_lens.ndim == 2 else valid_lens.to(device)[:, None]
+    per_query = lens if lens.ndim == 2 else lens[:, None]
     return torch.arange(num_keys, device=device) < per_query[:, :, None]
+
+
+def _check_dtypes(queries: Tensor, keys: Tensor, values: Tensor) -> None:
+    dtypes = [str(inputs.dtype) for inputs in (queries, keys, values)]
+    _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
 
 
 def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int) -> None:

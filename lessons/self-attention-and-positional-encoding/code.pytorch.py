@@ -416,7 +416,7 @@ for name, encoding in (
     print(f"{name:>8}: {correct:.1%} of the test sequences right")
 
 # %% solution-causal
-causal_lens = torch.arange(1, n + 1, device=device).repeat(1, 1)  # (batch, queries)
+causal_lens = torch.arange(1, n + 1, device=device)[None]  # (batch, queries)
 X = d2l.randn(1, n, d).to(device)
 causal = influence(lambda X: attend(X, X, X, causal_lens), X)
 print("any influence of the future:", bool(causal.triu(1).any()))

@@ -1,0 +1,269 @@
+"""What counts as the same output, and which differences are found."""
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from d2l_compat._plot import _as_html, plot, show_heatmaps
+from tools.agreement import FIGURE, difference
+
+
+def both_ways(stored: Any, fresh: Any) -> bool:
+    """Whether the two differ; which of them came first must not matter."""
+    there, back = difference(stored, fresh), difference(fresh, stored)
+    assert (there is None) == (back is None)
+    return there is not None
+
+
+# Text and numbers
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh"),
+    [
+        ("", ""),
+        ("the same", "the same"),
+        ("0.123", "0.124"),
+        ("-0.123", "-0.124"),
+        ("12.34 s", "12.35 s"),
+        ("1.234e-05", "1.235e-05"),
+        ("4.8e-07", "6.1e-07"),
+        ("0.0", "-2.4e-07"),
+        ("1.000000", "1.000009"),
+        ("0.99999994", "1.0"),
+        ("[ 0.5  nan -inf]", "[ 0.5  nan -inf]"),
+        ("tensor([[0., 1.]])", "tensor([[-0., 1.]])"),
+        # A sign takes the place of a blank.
+        ("[[ 0.00  1.50]\n [ 2.00  3.25]]", "[[-0.00  1.50]\n [ 2.00  3.25]]"),
+        ("[ 1e-07  2.00]", "[-1e-07  2.00]"),
+    ],
+)
+def test_these_agree(stored, fresh):
+    assert not both_ways(stored, fresh)
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh"),
+    [
+        ("3", "4"),
+        ("(2, 4, 100)", "(2, 4, 101)"),
+        ("(2, 4)", "(24,)"),
+        ("1000000", "1000001"),
+        ("step 9: 0.500", "step 10: 0.500"),
+        ("0.123", "0.125"),
+        ("0.0", "0.1"),
+        ("1.0", "0.9"),
+        ("128.", "129."),
+        ("1e5", "2e5"),
+        ("0.500", "-0.500"),
+        ("0.001", "0.002"),
+        ("1.234e-05", "1.234e-04"),
+        ("4.8e-07", "4.8e-05"),
+        ("[0.5 0.5]", "[0.5]"),
+        ("[0.5 1.5]", "[1.5 0.5]"),
+        ("0.5", "nan"),
+        ("nan", "0.5"),
+        ("inf", "-inf"),
+        ("inf", "1e308"),
+        ("1e999", "2e999"),
+        ("true", "false"),
+        ("float32", "float64"),
+        ("0.5 s", "0.5 ms"),
+        ("a", "b"),
+        ("a", "A"),
+        ("", "0.0"),
+        ("one line", "one line\nand another"),
+    ],
+)
+def test_these_differ(stored, fresh):
+    assert both_ways(stored, fresh)
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh"),
+    [
+        ({"text": "0.123", "n": [1, None]}, {"n": [1, None], "text": "0.124"}),
+        (["0.123", ["0.5"]], ["0.124", ["0.5"]]),
+        ({}, {}),
+        ([], []),
+        (None, None),
+    ],
+)
+def test_parts_agree_one_by_one(stored, fresh):
+    assert not both_ways(stored, fresh)
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh"),
+    [
+        ({"text": "a"}, {}),
+        ({"text/html": "a"}, {"text/plain": "a"}),
+        ({"text": "a"}, {"text": "b"}),
+        ({"n": 1}, {"n": 2}),
+        ({"n": None}, {"n": 1}),
+        (["a"], ["a", "a"]),
+        (["a", "b"], ["b", "a"]),
+        ([{"deep": ["0.5"]}], [{"deep": ["0.6"]}]),
+        ("1", 1),
+        (["a"], "a"),
+        ({}, []),
+    ],
+)
+def test_another_part_differs(stored, fresh):
+    assert both_ways(stored, fresh)
+
+
+def test_a_difference_shows_the_first_line_that_differs():
+    assert difference("same\n1\n2", "same\n3\n4") == "'3' instead of '1'"
+    assert difference("a\nb", "a") == "1 lines instead of 2"
+    assert difference(["a"], []) == "0 instead of 1"
+
+
+# Figures
+
+
+@pytest.fixture(autouse=True)
+def fresh_figures() -> Iterator[None]:
+    with mpl.rc_context():
+        yield
+    plt.close("all")
+
+
+POSITIONS = np.arange(60)
+ANGLES = POSITIONS[:, None] / 10000 ** (np.arange(0, 32, 2) / 32)
+P = np.stack([np.sin(ANGLES), np.cos(ANGLES)], axis=-1).reshape(60, 32)
+SWAPPED = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=-1).reshape(60, 32)
+NOISE = 1e-7 * np.random.default_rng(0).standard_normal(P.shape)
+ONE_CELL = P.copy()
+ONE_CELL[7, 3] += 0.1
+
+
+def shown() -> str:
+    """The current figure as the notebook holds it, but without the words: these are text."""
+    html = _as_html(plt.gcf())
+    plt.close("all")
+    return re.sub(' alt="[^"]*"', ' alt=""', html)
+
+
+def curves(Y: Any = P, columns: slice = slice(6, 10), **changed: Any) -> str:
+    legend = [f"Col {i}" for i in range(6, 10)]
+    options = {"xlabel": "Row (position)", "legend": legend, "figsize": (6, 2.5)}
+    plot(POSITIONS, Y[:, columns].T, **options | changed)
+    return shown()
+
+
+def heatmap(matrix: Any = P, **changed: Any) -> str:
+    options = {"titles": ["P"], "figsize": (3.5, 4), "cmap": "RdBu"}
+    show_heatmaps(
+        matrix[None, None], "Column (encoding dimension)", "Row (position)", **options | changed
+    )
+    return shown()
+
+
+def drawn(change: Callable[[Any], object]) -> str:
+    """The curves, changed once they are drawn."""
+    plot(POSITIONS, P[:, 6:10].T, xlabel="Row (position)", figsize=(6, 2.5))
+    change(plt.gca())
+    return shown()
+
+
+FIGURES = {"curves": curves, "heat map": heatmap}
+OTHERS: dict[str, tuple[Callable[[], str], Callable[[], str]]] = {
+    "sin and cos swapped": (curves, lambda: curves(SWAPPED)),
+    "columns 5 to 8": (curves, lambda: curves(columns=slice(5, 9))),
+    "one row further": (curves, lambda: curves(np.roll(P, 1, axis=0))),
+    "a curve less": (curves, lambda: curves(columns=slice(6, 9))),
+    "curves in another order": (curves, lambda: curves(P[:, ::-1], slice(22, 26))),
+    "another label": (curves, lambda: curves(xlabel="Row (positiom)")),
+    "no label": (curves, lambda: curves(xlabel=None)),
+    "another legend": (curves, lambda: curves(legend=[f"Col {i}" for i in range(5, 9)])),
+    "no legend": (curves, lambda: curves(legend=None)),
+    "another line style": (curves, lambda: curves(fmts=["-"])),
+    "other limits": (curves, lambda: curves(xlim=(0, 61))),
+    "another scale": (curves, lambda: curves(xscale="symlog")),
+    "another size": (curves, lambda: curves(figsize=(6.1, 2.5))),
+    "another colour": (
+        lambda: drawn(lambda axes: None),
+        lambda: drawn(lambda axes: axes.lines[0].set_color("#0072B3")),
+    ),
+    "a flipped axis": (
+        lambda: drawn(lambda axes: None),
+        lambda: drawn(lambda axes: axes.invert_yaxis()),
+    ),
+    "a title": (lambda: drawn(lambda axes: None), lambda: drawn(lambda axes: axes.set_title("P"))),
+    "matrix: sin and cos swapped": (heatmap, lambda: heatmap(SWAPPED)),
+    "matrix: one row further": (heatmap, lambda: heatmap(np.roll(P, 1, axis=0))),
+    "matrix: flipped": (heatmap, lambda: heatmap(P[::-1])),
+    "matrix: a row less": (heatmap, lambda: heatmap(P[:-1])),
+    "matrix: one cell": (heatmap, lambda: heatmap(ONE_CELL)),
+    "matrix: another colour map": (heatmap, lambda: heatmap(cmap="PuOr")),
+    "matrix: the colour map reversed": (heatmap, lambda: heatmap(cmap="RdBu_r")),
+    "matrix: another title": (heatmap, lambda: heatmap(titles=["Q"])),
+}
+
+
+@pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
+def test_the_same_figure_agrees(draw):
+    assert FIGURE.fullmatch(draw())
+    assert draw() == draw()
+
+
+@pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
+def test_last_digits_agree_in_a_figure_of_other_bytes(draw):
+    stored, fresh = draw(), draw(P + NOISE)
+    assert stored != fresh
+    assert not both_ways(stored, fresh)
+
+
+@pytest.mark.parametrize(("stored", "fresh"), OTHERS.values(), ids=OTHERS)
+def test_another_figure_differs(stored, fresh):
+    assert both_ways(stored(), fresh())
+
+
+def test_another_text_alternative_differs():
+    figure = curves()
+    assert both_ways(figure, figure.replace('alt=""', 'alt="Line plot."'))
+    numbers = [figure.replace('alt=""', f'alt="highest {value}"') for value in ("0.99", "0.98")]
+    assert not both_ways(*numbers)
+
+
+def in_html(svg: bytes) -> str:
+    return f'<img src="data:image/svg+xml;base64,{b64encode(svg).decode()}" alt="">'
+
+
+def with_picture(data: str) -> str:
+    return in_html(f'<svg><image href="data:image/png;base64,{data}"/></svg>'.encode())
+
+
+def test_colours_are_no_numbers():
+    stored, fresh = (in_html(f'<svg fill="#0e{x}"/>'.encode()) for x in ("1111", "9999"))
+    assert both_ways(stored, fresh)  # 0e1111 and 0e9999 are both zero
+
+
+PNG = re.search(rb"image/png;base64,([^\"]*)", b64decode(FIGURE.fullmatch(heatmap())[1]))[1]
+DAMAGED = {
+    "no base64": (curves, lambda: '<img src="data:image/svg+xml;base64,A" alt="">'),
+    "no XML": (curves, lambda: in_html(b"\x00\xff")),
+    "nothing": (curves, lambda: in_html(b"")),
+    "half a figure": (
+        curves,
+        lambda: in_html(b64decode(FIGURE.fullmatch(curves())[1])[:5000]),
+    ),
+    "no base64 in a picture": (lambda: with_picture(PNG.decode()), lambda: with_picture("A")),
+    "no PNG": (lambda: with_picture(PNG.decode()), lambda: with_picture("AAAA")),
+    "half a picture": (
+        lambda: with_picture(PNG.decode()),
+        lambda: with_picture(b64encode(b64decode(PNG)[:-60]).decode()),
+    ),
+}
+
+
+@pytest.mark.parametrize(("whole", "damaged"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_figure_differs(whole, damaged):
+    assert both_ways(whole(), damaged())

@@ -1,0 +1,250 @@
+"""What the lesson claims, held to the reference: figures by their data, and every printed result.
+
+nbval compares a notebook with what was stored, and so cannot know that what was stored is right.
+Here each code file runs from top to bottom, cell by cell, and what it draws is looked at.
+"""
+
+import ast
+import io
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from d2l_compat._arrays import to_numpy
+from tests import reference
+from tools.lessons import ROOT
+from tools.weave import read_code
+
+LESSON = ROOT / "lessons" / "self-attention-and-positional-encoding"
+CODE = sorted(LESSON.glob("code.*.py"))
+
+
+@dataclass
+class Ran:
+    """What one cell left behind."""
+
+    value: Any  # of its last expression
+    printed: str
+    figures: list[Any]
+    names: dict[str, Any]
+
+    @property
+    def panels(self) -> list[Any]:
+        """The heat maps of its only figure."""
+        (figure,) = self.figures
+        return [image for axes in figure.axes for image in axes.get_images()]
+
+    @property
+    def curves(self) -> list[np.ndarray]:
+        """The curves of its only figure, each of shape (2, points)."""
+        (figure,) = self.figures
+        return [np.array(line.get_data(), float) for line in figure.axes[0].get_lines()]
+
+
+@pytest.fixture(scope="module", params=CODE, ids=lambda file: file.name)
+def cells(request: pytest.FixtureRequest) -> dict[str, Ran]:
+    names: dict[str, Any] = {}
+    ran = {}
+    for cell in read_code(request.param).values():
+        *statements, last = ast.parse(cell.source).body
+        value = None
+        with redirect_stdout(io.StringIO()) as printed:
+            if isinstance(last, ast.Expr):
+                exec(compile(ast.Module(statements, []), cell.name, "exec"), names)
+                value = eval(compile(ast.Expression(last.value), cell.name, "eval"), names)
+            else:
+                exec(cell.source, names)
+        figures = [plt.figure(number) for number in plt.get_fignums()]
+        ran[cell.name] = Ran(value, printed.getvalue(), figures, dict(names))
+        plt.close("all")
+    return ran
+
+
+def table(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_self_attention_keeps_the_shape(cells):
+    assert cells["shape-check"].value == (2, 4, 100)
+
+
+def test_the_layer_computes_the_formula(cells):
+    names = cells["by-hand"].names
+    attention = names["attention"]
+    weights = {
+        f"w_{role}": reference.Linear(to_numpy("W", getattr(attention, f"W_{role}").weight).T)
+        for role in "qkvo"
+    }
+    X = to_numpy("X", names["X"])
+    expected, _ = reference.multi_head_attention(X, X, X, np.array([3, 2]), num_heads=5, **weights)
+    np.testing.assert_allclose(to_numpy("Y", names["Y"]), expected, atol=1e-5)
+    np.testing.assert_allclose(to_numpy("by_hand", names["by_hand"]), expected, atol=1e-5)
+    assert cells["by-hand"].printed == "largest difference: 0.00000\n"
+
+
+def test_masked_keys_get_no_weight_and_the_rest_sums_to_one(cells):
+    assert cells["weights-check"].printed.count("sums of weights: 1.00000 to 1.00000") == 2
+    assert "not exactly 0: 0 of 20" in cells["weights-check"].printed
+    assert "not exactly 0: 0 of 40" in cells["weights-check"].printed
+    panels = cells["weights-heatmaps"].panels
+    assert len(panels) == 10
+    for i, panel in enumerate(panels):
+        shown, valid = panel.get_array(), (3, 2)[i // 5]
+        assert not shown[:, valid:].any()
+        np.testing.assert_allclose(shown.sum(axis=1), 1, atol=1e-6)
+        assert panel.get_cmap().name == "Blues"
+    titles = [axes.get_title() for axes in cells["weights-heatmaps"].figures[0].axes[:5]]
+    assert titles == [f"Head {h}" for h in range(1, 6)]
+
+
+def test_order_is_seen_only_with_positions(cells):
+    without, with_positions = (float(row[-1]) for row in table(cells["equivariance"].printed))
+    assert without == 0
+    assert with_positions > 0.01
+
+
+def test_influence_is_a_band_a_triangle_and_everything(cells):
+    i, j = np.indices((10, 10))
+    expected = [abs(i - j) <= 1, j <= i, np.full((10, 10), True)]
+    panels = cells["influence-heatmaps"].panels
+    for panel, connected in zip(panels, expected, strict=True):
+        np.testing.assert_array_equal(panel.get_array() > 0, connected)
+        assert panel.get_cmap().name == "Blues"
+    printed = cells["influence"].printed.splitlines()
+    counts = [int(line.split(": ")[1].split()[0]) for line in printed]
+    assert counts == [connected.sum() for connected in expected]
+
+
+def test_two_convolutions_join_the_first_and_fifth_token_in_the_third_unit(cells):
+    first, *depths = cells["receptive-field"].printed.splitlines()
+    assert first.endswith("x_1, x_2, x_3, x_4, x_5")
+    assert [line.split()[-1] for line in depths] == ["False", "False", "False", "True"]
+
+
+def test_only_the_rnn_takes_more_steps_for_a_longer_sequence(cells):
+    for n, cnn, rnn, attention in table(cells["sequential-operations"].printed)[1:]:
+        assert (int(cnn), int(rnn), int(attention)) == (1, int(n), 3)
+
+
+def test_multiply_adds_are_those_of_the_formulas(cells):
+    d, k = 16, 3
+    rows = table(cells["multiply-adds"].printed.replace(",", ""))[1:]
+    assert len(rows) == 5
+    for n, *counts, agree in rows:
+        n = int(n)
+        assert [int(c) for c in counts] == [k * n * d**2, 2 * n * d**2, 4 * n * d**2 + 2 * n**2 * d]
+        assert agree == "True"
+
+
+@pytest.mark.parametrize(("num_hiddens", "offset"), [(32, 0), (7, 0), (32, 3), (1, 2)])
+def test_the_lessons_encoding_is_the_sinusoidal_one(cells, num_hiddens, offset):
+    names = cells["positional-encoding"].names
+    encoding = names["PositionalEncoding"](num_hiddens, 0, max_len=20)
+    zeros = names["d2l"].zeros((1, 10, num_hiddens))
+    shown = to_numpy("encoded", encoding(zeros, offset=offset))[0]
+    expected = reference.positional_encoding(20, num_hiddens)[offset : offset + 10]
+    np.testing.assert_allclose(shown, expected, atol=1e-6)
+
+
+def test_the_lessons_encoding_behaves_at_its_edges(cells):
+    assert cells["encoding-checks"].printed.splitlines() == [
+        "one by one as all at once: True",
+        "the same as the library's: True",
+        "trained: []  saved: []",
+        "ValueError: positions 1 to 10: there are only 0 to 9",
+    ]
+
+
+def test_embedding_and_encoding_have_comparable_lengths(cells):
+    lengths = [float(row[-1]) for row in table(cells["scale-and-sum"].printed)]
+    np.testing.assert_allclose(lengths, [1, np.sqrt(512), 16], rtol=0.02)
+
+
+def test_the_column_plot_shows_columns_six_to_nine(cells):
+    P = reference.positional_encoding(60, 32)
+    curves = cells["column-plot"].curves
+    for (x, y), column in zip(curves, range(6, 10), strict=True):
+        np.testing.assert_array_equal(x, np.arange(60))
+        np.testing.assert_allclose(y, P[:, column], atol=1e-6)
+    (figure,) = cells["column-plot"].figures
+    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert legend == ["Col 6", "Col 7", "Col 8", "Col 9"]
+    assert figure.axes[0].get_xlabel() == "Row (position)"
+    assert tuple(figure.get_size_inches()) == (6, 2.5)
+
+
+def test_zero_to_seven_in_three_bits(cells):
+    bits = ["000", "001", "010", "011", "100", "101", "110", "111"]
+    assert [row[-1] for row in table(cells["binary"].printed)] == bits
+    assert [row[0] for row in table(cells["binary"].printed)] == list("01234567")
+
+
+def test_the_heat_map_shows_the_encoding_with_zero_in_the_middle(cells):
+    (panel,) = cells["encoding-heatmap"].panels
+    np.testing.assert_allclose(panel.get_array(), reference.positional_encoding(60, 32), atol=1e-6)
+    assert panel.get_cmap().name == "RdBu_r"
+    assert panel.get_clim() == (-1, 1)
+    assert tuple(cells["encoding-heatmap"].figures[0].get_size_inches()) == (3.5, 4)
+
+
+def test_dot_products_depend_on_the_distance_alone(cells):
+    distances = np.arange(-20, 21)
+    frequencies = [10000 ** (-2 * j / 32) for j in range(16)]
+    expected = sum(np.cos(distances * frequency) for frequency in frequencies)
+    curves = cells["dot-products"].curves
+    assert len(curves) == 3
+    for x, y in curves:
+        np.testing.assert_array_equal(x, distances)
+        np.testing.assert_allclose(y, expected, atol=1e-4)
+    assert [row[-1] for row in table(cells["dot-products"].printed)] == ["16.0000", "0.0000"]
+
+
+def test_every_pair_is_turned_onto_its_target(cells):
+    *offsets, largest = table(cells["rotation"].printed)
+    for row in offsets:
+        delta, pairs, on_target = int(row[1].rstrip(":")), int(row[2]), row[-1]
+        assert pairs == 16 * (60 - delta)
+        assert on_target == "True"
+    assert len(offsets) == 5
+    assert float(largest[-1]) < 1e-5
+
+
+def test_attention_alone_averages_the_tokens_away(cells):
+    alone, skip = (curve[1] for curve in cells["solution-stacking"].curves)
+    assert alone[-1] < 1e-3
+    assert skip[-1] > 0.5
+
+
+def test_only_a_model_with_positions_learns_the_order(cells):
+    right = {row[0]: row[1] for row in table(cells["solution-learned-training"].printed)}
+    assert right["none:"] == "50.0%"
+    assert float(right["fixed:"].rstrip("%")) > 99
+    assert float(right["learned:"].rstrip("%")) > 99
+
+
+def test_causal_attention_is_a_full_lower_triangle(cells):
+    (panel,) = cells["solution-causal"].panels
+    np.testing.assert_array_equal(panel.get_array() > 0, np.tri(10) > 0)
+    assert "influence of the future: False" in cells["solution-causal"].printed
+    assert "connected: 55 of 100" in cells["solution-causal"].printed
+
+
+def test_influence_fades_in_the_rnn_alone(cells):
+    rnn, attention = (curve[1] for curve in cells["solution-fading"].curves)
+    steps = np.diff(np.log(rnn))
+    assert rnn[-1] < 1e-4
+    assert steps.max() < 0  # weaker with every step
+    assert attention.min() > 0.1
+
+
+def test_growing_gaps_cross_the_sequence_in_logarithmically_many_layers(cells):
+    rows = [[int(x) for x in row] for row in table(cells["solution-dilated"].printed)[1:]]
+    assert rows == [[5, 4, 2], [14, 13, 3], [41, 40, 4], [122, 121, 5]]
+
+
+def test_one_token_at_a_time_gives_what_all_at_once_gave(cells):
+    assert cells["solution-decoding"].printed == "largest difference: 0.00000\n"

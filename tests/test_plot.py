@@ -1,0 +1,301 @@
+"""Line plots and heat maps: what is drawn, and the text that stands for it."""
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from datetime import date
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from matplotlib import pyplot as plt
+
+from d2l_compat import _plot
+from d2l_compat._plot import COLORS, describe, plot, set_figsize, show_heatmaps
+
+
+@pytest.fixture(autouse=True)
+def fresh_figures() -> Iterator[None]:
+    with mpl.rc_context():
+        yield
+    plt.close("all")
+
+
+def drawn() -> list[tuple[list[float], list[float]]]:
+    """The coordinates of each curve in the current axes."""
+    return [(list(line.get_xdata()), list(line.get_ydata())) for line in plt.gca().get_lines()]
+
+
+# Line plots
+
+X, Y = [1.0, 2.0, 3.0], [[1.0, 4.0, 9.0], [2.0, 0.0, -2.0]]
+TWO_CURVES = {
+    "lists": Y,
+    "tuples": tuple(map(tuple, Y)),
+    "a matrix": np.array(Y),
+    "a list of vectors": list(np.array(Y)),
+    "lists of scalars": [[torch.tensor(y) for y in curve] for curve in Y],
+    "a list of rows": list(np.array(Y)[:, None]),
+    "a tensor": torch.tensor(Y),
+    "a tensor with a gradient": torch.tensor(Y, requires_grad=True),
+    "bfloat16": torch.tensor(Y, dtype=torch.bfloat16),
+    "float16": torch.tensor(Y, dtype=torch.float16),
+    "integers": torch.tensor(Y).int(),
+}
+
+
+@pytest.mark.parametrize("curves", TWO_CURVES.values(), ids=TWO_CURVES)
+def test_curves_may_be_given_in_many_forms(curves: Any) -> None:
+    plot(X, curves)
+    assert drawn() == [(X, Y[0]), (X, Y[1])]
+
+
+def test_one_x_serves_every_curve() -> None:
+    plot(torch.tensor(X), Y * 3)
+    assert [x for x, _ in drawn()] == [X] * 6
+
+
+def test_curves_may_each_have_an_x_and_a_length_of_their_own() -> None:
+    plot([[0, 1], [5, 6, 7]], [[3, 4], torch.tensor([8, 9, 10])])
+    assert drawn() == [([0, 1], [3, 4]), ([5, 6, 7], [8, 9, 10])]
+
+
+@pytest.mark.parametrize("curves", [Y[:1], Y], ids=["one curve", "two curves"])
+def test_without_y_curves_are_drawn_against_their_index(curves: list[list[float]]) -> None:
+    plot(curves)
+    assert drawn() == [([0, 1, 2], curve) for curve in curves]
+
+
+def test_four_curves_differ_in_colour_and_in_line_style_and_then_they_repeat() -> None:
+    plot(X, [X] * 6)
+    colors, styles = zip(
+        *((line.get_color(), line.get_linestyle()) for line in plt.gca().get_lines()), strict=True
+    )
+    assert colors[:4] == COLORS
+    assert len(set(colors[:4])) == len(set(styles[:4])) == 4
+    assert (colors[4:], styles[4:]) == (colors[:2], styles[:2])
+
+
+def test_format_strings_replace_the_styles_and_repeat() -> None:
+    plot(X, [X] * 3, fmts=["m--", "g:"])
+    assert [(line.get_color(), line.get_linestyle()) for line in plt.gca().get_lines()] == [
+        ("m", "--"),
+        ("g", ":"),
+        ("m", "--"),
+    ]
+
+
+def test_axes_are_labelled_limited_and_scaled_as_asked() -> None:
+    plot(X, Y, "x", "f(x)", ["a", "b"], (0, 4), (-3, 10), "symlog", "symlog", figsize=(6, 2.5))
+    axes = plt.gca()
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "f(x)")
+    assert (axes.get_xlim(), axes.get_ylim()) == ((0, 4), (-3, 10))
+    assert (axes.get_xscale(), axes.get_yscale()) == ("symlog", "symlog")
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
+    assert tuple(axes.figure.get_size_inches()) == (6, 2.5)
+
+
+def test_what_is_not_asked_for_is_left_to_matplotlib() -> None:
+    plot(X, Y)
+    axes = plt.gca()
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("", "")
+    assert axes.get_legend() is None
+    assert axes.get_xlim()[0] < 1
+    assert axes.get_xlim()[1] > 3
+    assert axes.get_xscale() == "linear"
+
+
+def test_axes_given_are_drawn_on_anew() -> None:
+    _, (left, right) = plt.subplots(1, 2)
+    for curve in Y:
+        plot(X, curve, axes=left)
+    assert [list(line.get_ydata()) for line in left.get_lines()] == [Y[1]]
+    assert not right.get_lines()
+
+
+def test_set_figsize_holds_for_the_next_figures() -> None:
+    set_figsize((5, 1))
+    assert tuple(plt.figure().get_size_inches()) == (5, 1)
+
+
+# Heat maps
+
+
+def images() -> list[Any]:
+    return [image for axes in plt.gcf().axes for image in axes.get_images()]
+
+
+def test_heat_maps_stand_in_the_grid_as_given() -> None:
+    grid = torch.rand(2, 3, 4, 5, requires_grad=True)
+    show_heatmaps(grid, "Keys", "Queries", titles=["a", "b", "c"], figsize=(6, 4), cmap="Blues")
+    got = np.array([image.get_array() for image in images()])
+    np.testing.assert_array_equal(got, grid.detach().reshape(6, 4, 5))
+    panels = [image.axes for image in images()]
+    assert [axes.get_title() for axes in panels] == ["a", "b", "c"] * 2
+    assert [axes.get_xlabel() for axes in panels] == [""] * 3 + ["Keys"] * 3
+    assert [axes.get_ylabel() for axes in panels] == ["Queries", "", ""] * 2
+    assert tuple(plt.gcf().get_size_inches()) == (6, 4)
+    assert {image.get_cmap().name for image in images()} == {"Blues"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "scale"),
+    [
+        pytest.param(0.25, 0.75, (0.25, 0.75), id="positive"),
+        pytest.param(-3, -1, (-3, -1), id="negative"),
+        pytest.param(0, 2, (0, 2), id="from zero"),
+        pytest.param(-1, 3, (-3, 3), id="both signs, mostly positive"),
+        pytest.param(-3, 1, (-3, 3), id="both signs, mostly negative"),
+    ],
+)
+def test_one_colour_scale_spans_all_maps_and_is_symmetric_where_signs_differ(
+    low: float, high: float, scale: tuple[float, float]
+) -> None:
+    grid = np.full((1, 2, 2, 2), (low + high) / 2)
+    grid[0, 0, 0, 0], grid[0, 1, 1, 1] = low, high
+    show_heatmaps(grid, "Keys", "Queries")
+    assert [image.get_clim() for image in images()] == [scale, scale]
+
+
+def test_nan_does_not_spoil_the_scale() -> None:
+    show_heatmaps([[[[np.nan, 1.0], [2.0, 3.0]]]], "Keys", "Queries")
+    assert images()[0].get_clim() == (1, 3)
+
+
+def test_cells_are_red_and_sharp_by_default_and_a_bar_tells_their_scale() -> None:
+    show_heatmaps(np.eye(3)[None, None], "Keys", "Queries")
+    (image,) = images()
+    assert image.get_cmap().name == "Reds"
+    assert image.get_interpolation() == "none"
+    assert image.colorbar is not None
+    assert len(plt.gcf().axes) == 2
+
+
+# The text alternative
+
+
+def test_a_line_plot_is_told_curve_by_curve() -> None:
+    plot(X, Y, "row", "value", ["square", "fall"])
+    assert describe(plt.gcf()) == (
+        "Line plot of value against row. "
+        "square: 3 points from (1, 1.00) to (3, 9.00), values from 1.00 to 9.00. "
+        "fall: 3 points from (1, 2.00) to (3, -2.00), values from -2.00 to 2.00."
+    )
+
+
+def test_a_line_plot_without_names_is_told_too() -> None:
+    plot(Y[0])
+    assert describe(plt.gcf()) == (
+        "Line plot of values against index. "
+        "Curve: 3 points from (0, 1.00) to (2, 9.00), values from 1.00 to 9.00."
+    )
+
+
+def test_heat_maps_are_told_one_by_one_with_the_labels_they_share() -> None:
+    grid = np.array([[[[0, 1, 2], [0, 3, 4]], [[-1, 0, 0], [1, 1, 1]]]])
+    show_heatmaps(grid, "Keys", "Queries", titles=["Head 1", "Head 2"])
+    size = "Heat map, 2 rows (Queries) by 3 columns (Keys)"
+    assert describe(plt.gcf()) == (
+        f'"Head 1": {size}, values from 0.00 to 4.00, 2 of 6 zero; colours Reds from -4.00 to 4.00.'
+        f' "Head 2": {size}, values from -1.00 to 1.00, 2 of 6 zero; '
+        "colours Reds from -4.00 to 4.00."
+    )
+
+
+def test_each_curve_is_told_by_its_own_name() -> None:
+    plot([[], [1, 2], [1, 2]], [[], [3, 4], [5, 6]], legend=["a", "b"])
+    told = describe(plt.gcf())
+    assert "a: no points. b: 2 points from (1, 3.00)" in told
+    assert told.endswith("Curve: 2 points from (1, 5.00) to (2, 6.00), values from 5.00 to 6.00.")
+
+
+def test_gaps_in_a_curve_are_left_out_of_its_extent() -> None:
+    plot([0.0, np.nan, 2.0])
+    assert describe(plt.gcf()).endswith("to (2, 2.00), values from 0.00 to 2.00.")
+
+
+@pytest.mark.parametrize("x", [["one", "two"], [date(2017, 6, 12), date(2018, 10, 11)]])
+def test_a_figure_made_without_the_shim_is_told_as_well(x: list) -> None:
+    plt.plot(x, [1, 2])
+    assert "2 points" in describe(plt.gcf())
+
+
+def test_an_empty_figure_is_told_as_such() -> None:
+    assert describe(plt.figure()) == "Empty figure."
+
+
+# The HTML that Jupyter shows
+
+
+def draw_lines() -> None:
+    plot(X, Y, 'a "quoted" <label>', "x & y", ["a", "b"])
+
+
+def draw_heatmaps() -> None:
+    show_heatmaps(np.eye(3)[None, None], 'a "quoted" <label>', "x & y")
+
+
+def attributes(html: str) -> dict[str, str]:
+    """The attributes of the one tag that ``html`` must be."""
+    tags: list[tuple[str, Any]] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: tags.append((tag, dict(attrs)))
+    parser.handle_data = lambda data: pytest.fail(f"text outside the tag: {data}")
+    parser.feed(html)
+    parser.close()
+    ((tag, found),) = tags
+    assert tag == "img"
+    return found
+
+
+@pytest.mark.parametrize("draw", [draw_lines, draw_heatmaps])
+def test_a_figure_is_one_svg_image_with_its_description(draw: Any) -> None:
+    draw()
+    html = _plot._as_html(plt.gcf())
+    found = attributes(html)
+    assert set(found) == {"src", "alt"}
+    assert found["alt"] == describe(plt.gcf())
+    assert "x & y" in found["alt"]
+    kind, data = found["src"].split(",")
+    assert kind == "data:image/svg+xml;base64"
+    assert ElementTree.fromstring(b64decode(data)).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+@pytest.mark.parametrize("draw", [draw_lines, draw_heatmaps])
+def test_the_same_figure_is_the_same_bytes(draw: Any) -> None:
+    html = set()
+    for _ in range(2):
+        draw()
+        html.add(_plot._as_html(plt.gcf()))
+        plt.close("all")
+    assert len(html) == 1
+
+
+def test_the_image_holds_no_date_and_no_version() -> None:
+    draw_lines()
+    svg = b64decode(attributes(_plot._as_html(plt.gcf()))["src"].split(",")[1]).decode()
+    assert not re.search(r"dc:date|dc:creator|Matplotlib v\d", svg)
+
+
+def test_jupyter_shows_figures_as_html_and_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    shell = InteractiveShell.instance()
+    shell.kernel = object()  # what tells Jupyter's shell from a terminal's
+    try:
+        draw_lines()
+        shown, _ = shell.display_formatter.format(plt.gcf())
+    finally:
+        InteractiveShell.clear_instance()
+    assert shown == {
+        "text/html": _plot._as_html(plt.gcf()),
+        "text/plain": describe(plt.gcf()),
+    }
