@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from d2l_compat import torch as d2l
 
 torch.manual_seed(0)
-device = d2l.try_gpu()
+device = d2l.cpu()  # all tensors here are small; d2l.try_gpu() takes a GPU
 
 # %% shape-check
 num_hiddens, num_heads = 100, 5
