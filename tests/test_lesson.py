@@ -68,6 +68,13 @@ def table(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
+def test_dividing_by_the_root_keeps_the_spread_of_scores(cells):
+    rows = table(cells["scaling"].printed.replace(":", "").replace(",", ""))
+    assert [int(row[2]) for row in rows] == [4, 64, 1024]
+    np.testing.assert_allclose([float(row[4]) for row in rows], [2, 8, 32], rtol=0.1)
+    np.testing.assert_allclose([float(row[-1]) for row in rows], 1, rtol=0.1)
+
+
 def test_self_attention_keeps_the_shape(cells):
     assert cells["shape-check"].value == (2, 4, 100)
 
@@ -88,8 +95,8 @@ def test_the_layer_computes_the_formula(cells):
 
 def test_masked_keys_get_no_weight_and_the_rest_sums_to_one(cells):
     assert cells["weights-check"].printed.count("sums of weights: 1.00000 to 1.00000") == 2
-    assert "not exactly 0: 0 of 20" in cells["weights-check"].printed
-    assert "not exactly 0: 0 of 40" in cells["weights-check"].printed
+    assert "exactly 0: 20 of 20" in cells["weights-check"].printed
+    assert "exactly 0: 40 of 40" in cells["weights-check"].printed
     panels = cells["weights-heatmaps"].panels
     assert len(panels) == 10
     for i, panel in enumerate(panels):
@@ -155,13 +162,14 @@ def test_the_lessons_encoding_behaves_at_its_edges(cells):
         "one by one as all at once: True",
         "the same as the library's: True",
         "trained: []  saved: []",
-        "ValueError: positions 1 to 10: there are only 0 to 9",
+        "ValueError: no positions 1 to 10: there are 0 to 9",
     ]
 
 
 def test_embedding_and_encoding_have_comparable_lengths(cells):
     lengths = [float(row[-1]) for row in table(cells["scale-and-sum"].printed)]
-    np.testing.assert_allclose(lengths, [1, np.sqrt(512), 16], rtol=0.02)
+    expected = [1, np.sqrt(512), 16, np.sqrt(512 + 16**2)]  # the two are nearly orthogonal
+    np.testing.assert_allclose(lengths, expected, rtol=0.02)
 
 
 def test_the_column_plot_shows_columns_six_to_nine(cells):
@@ -207,9 +215,9 @@ def test_every_pair_is_turned_onto_its_target(cells):
     *offsets, largest = table(cells["rotation"].printed)
     for row in offsets:
         delta, pairs, on_target = int(row[1].rstrip(":")), int(row[2]), row[-1]
-        assert pairs == 16 * (60 - delta)
+        assert pairs == 16 * (60 - abs(delta))
         assert on_target == "True"
-    assert len(offsets) == 5
+    assert len(offsets) == 6
     assert float(largest[-1]) < 1e-5
 
 

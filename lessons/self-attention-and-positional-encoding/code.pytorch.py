@@ -3,9 +3,11 @@
 
 # %% setup
 import math
+from functools import cache
 
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from d2l_compat import torch as d2l
@@ -13,51 +15,57 @@ from d2l_compat import torch as d2l
 torch.manual_seed(0)
 device = d2l.cpu()  # all tensors here are small; d2l.try_gpu() takes a GPU
 
+
+# %% scaling
+for width in (4, 64, 1024):
+    queries, keys = torch.randn(2, 2000, width)
+    scores = (queries * keys).sum(dim=-1)
+    scaled = scores / math.sqrt(width)
+    print(
+        f"d = {width:>4}: spread {scores.std():5.2f}, over sqrt(d) {scaled.std():.2f}"
+    )
+
 # %% shape-check
 num_hiddens, num_heads = 100, 5
-attention = d2l.MultiHeadAttention(num_hiddens, num_heads, 0.5).to(device)
+attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5).to(device)
 attention.eval()
 
-batch_size, num_queries = 2, 4
+X = d2l.ones((2, 4, num_hiddens), device=device)
 valid_lens = d2l.tensor([3, 2], device=device)
-X = d2l.ones((batch_size, num_queries, num_hiddens), device=device)
 tuple(attention(X, X, X, valid_lens).shape)
 
+
 # %% by-hand
-X = d2l.randn(batch_size, num_queries, num_hiddens).to(device)
+X = d2l.randn(2, 4, num_hiddens).to(device)
 Y = attention(X, X, X, valid_lens)
 
 
 def attend_by_hand(X, valid_len):
     """The formula, head by head, for one sequence."""
-    projected = [
-        W(X).chunk(num_heads, dim=-1)
-        for W in (attention.W_q, attention.W_k, attention.W_v)
-    ]
+    projections = (attention.W_q, attention.W_k, attention.W_v)
+    Q, K, V = (W(X).chunk(num_heads, dim=-1) for W in projections)
+    masked = torch.arange(len(X), device=device) >= valid_len
     heads = []
-    for Q, K, V in zip(*projected, strict=True):
-        scores = Q @ K.T / math.sqrt(num_hiddens / num_heads)
-        hidden = torch.arange(len(X), device=device) >= valid_len
-        heads.append(scores.masked_fill(hidden, -math.inf).softmax(dim=-1) @ V)
+    for q, k, v in zip(Q, K, V, strict=True):
+        scores = q @ k.T / math.sqrt(q.shape[-1])
+        heads.append(scores.masked_fill(masked, -math.inf).softmax(dim=-1) @ v)
     return attention.W_o(d2l.concat(heads, dim=-1))
 
 
-by_hand = d2l.stack(
-    [attend_by_hand(x, valid_len) for x, valid_len in zip(X, valid_lens, strict=True)]
-)
+by_hand = d2l.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
 print(f"largest difference: {(Y - by_hand).abs().max().item():.5f}")
+
 
 # %% weights-check
 weights = attention.attention_weights  # (batch, heads, queries, keys)
 print("shape of the weights:", tuple(weights.shape))
 for i, valid_len in enumerate(valid_lens.tolist()):
     valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
-    sums = valid.sum(dim=-1)
+    sums, zeros = valid.sum(dim=-1), (masked == 0).sum().item()
     print(f"sequence {i + 1}, {valid_len} valid keys")
     print(f"  sums of weights: {sums.min().item():.5f} to {sums.max().item():.5f}")
-    print(
-        f"  masked weights not exactly 0: {masked.count_nonzero()} of {masked.numel()}"
-    )
+    print(f"  masked weights exactly 0: {zeros} of {masked.numel()}")
+
 
 # %% weights-heatmaps
 d2l.show_heatmaps(
@@ -75,34 +83,32 @@ order = [3, 0, 5, 1, 4, 2]
 add_positions = d2l.PositionalEncoding(num_hiddens, 0).to(device)
 
 
-def self_attention(X):
+def without_positions(X):
     return attention(X, X, X)
 
 
 def with_positions(X):
-    return self_attention(add_positions(X))
+    return without_positions(add_positions(X))
 
 
-for name, layer in (
-    ("without positions", self_attention),
-    ("with positions", with_positions),
-):
+for layer in (without_positions, with_positions):
     difference = layer(tokens[:, order]) - layer(tokens)[:, order]
-    print(f"{name:>17}: {difference.abs().max().item():.4f}")
+    print(f"{layer.__name__:>17}: {difference.abs().max().item():.4f}")
+
 
 # %% three-layers
 n, d, k = 10, 16, 3
 
 conv = nn.Conv1d(d, d, k, padding=k // 2, bias=False).to(device)
 W_xh, W_hh = (nn.init.orthogonal_(torch.empty(d, d)).to(device) for _ in range(2))
-attend = d2l.MultiHeadAttention(d, 2, 0).to(device)
+small_attention = d2l.MultiHeadAttention(d, 2, 0).to(device)
 
 
 def cnn(X):
     return conv(X.transpose(1, 2)).transpose(1, 2)
 
 
-def rnn(X):
+def rnn(X, W_hh=W_hh):
     H, outputs = torch.zeros_like(X[:, 0]), []
     for x in X.unbind(dim=1):
         H = torch.tanh(x @ W_xh + H @ W_hh)
@@ -110,11 +116,11 @@ def rnn(X):
     return d2l.stack(outputs, dim=1)
 
 
-def attn(X):
-    return attend(X, X, X)
+def self_attention(X):
+    return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "Self-attention": attn}
+layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
 X = d2l.randn(1, n, d).to(device)
 {name: tuple(layer(X).shape) for name, layer in layers.items()}
 
@@ -163,19 +169,16 @@ PRODUCTS = ("Mm", "Addmm", "Bmm", "Linear", "Convolution", "ScaledDotProduct")
 
 def sequential_products(layer, n):
     """Products on the longest chain of operations that wait for each other."""
-    known = {None: 0}
 
+    @cache
     def longest(node):
-        if node not in known:
-            before = max(
-                (longest(parent) for parent, _ in node.next_functions), default=0
-            )
-            known[node] = before + node.name().startswith(PRODUCTS)
-        return known[node]
+        if node is None:
+            return 0
+        before = max((longest(parent) for parent, _ in node.next_functions), default=0)
+        return before + node.name().startswith(PRODUCTS)
 
-    return longest(
-        layer(torch.zeros(1, n, d, device=device, requires_grad=True)).grad_fn
-    )
+    X = torch.zeros(1, n, d, device=device, requires_grad=True)
+    return longest(layer(X).grad_fn)
 
 
 def print_row(first, others):
@@ -189,7 +192,8 @@ for length in (4, 8, 16, 32):
 
 # %% multiply-adds
 def multiply_adds(layer, n):
-    with FlopCounterMode(display=False) as counter:
+    # Not every fused kernel can be counted; the plain one does the same products.
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         layer(torch.zeros(1, n, d, device=device))
     # The counter takes a multiplication and an addition for two operations.
     return counter.get_total_flops() // 2
@@ -200,7 +204,7 @@ formulas = {
     "RNN": lambda n: 2 * n * d**2,
     "Self-attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
 }
-print_row("n", [*layers, "as the formulas"])
+print_row("n", [*layers, "as predicted"])
 for length in (8, 16, 32, 64, 128):
     counts = {name: multiply_adds(layer, length) for name, layer in layers.items()}
     agree = all(counts[name] == formulas[name](length) for name in layers)
@@ -214,19 +218,18 @@ class PositionalEncoding(nn.Module):
     def __init__(self, num_hiddens, dropout, max_len=1000):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        # Double precision: in single, far positions would be off by 7e-5.
-        j = torch.arange(0, num_hiddens, 2, dtype=torch.float64)
-        angles = torch.arange(max_len)[:, None] / 10000 ** (j / num_hiddens)
-        P = torch.zeros(1, max_len, num_hiddens)
-        P[:, :, 0::2] = torch.sin(angles)
-        P[:, :, 1::2] = torch.cos(angles[:, : num_hiddens // 2])
-        self.register_buffer("P", P, persistent=False)
+        column = torch.arange(num_hiddens)
+        # Double precision: in single, far positions would be off by more than 5e-5.
+        position = torch.arange(max_len, dtype=torch.float64)[:, None]
+        angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
+        P = torch.where(column % 2 == 0, torch.sin(angle), torch.cos(angle))
+        self.register_buffer("P", P.float()[None], persistent=False)
 
     def forward(self, X, offset=0):
         end, max_len = offset + X.shape[1], self.P.shape[1]
-        if not 0 <= offset <= end <= max_len:
+        if offset < 0 or end > max_len:
             raise ValueError(
-                f"positions {offset} to {end - 1}: there are only 0 to {max_len - 1}"
+                f"no positions {offset} to {end - 1}: there are 0 to {max_len - 1}"
             )
         return self.dropout(X + self.P[:, offset:end])
 
@@ -234,40 +237,44 @@ class PositionalEncoding(nn.Module):
 # %% encoding-checks
 encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
 zeros = d2l.zeros((1, 10, 7))
-steps = [encoding(zeros[:, :1], offset=i) for i in range(10)]
+one_by_one = [encoding(zeros[:, :1], offset=i) for i in range(10)]
+library = d2l.PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
+
 print(
-    "one by one as all at once:", torch.equal(encoding(zeros), d2l.concat(steps, dim=1))
+    "one by one as all at once:",
+    torch.equal(encoding(zeros), d2l.concat(one_by_one, 1)),
 )
-print(
-    "the same as the library's:",
-    torch.equal(encoding.P, d2l.PositionalEncoding(7, 0, 10).P),
-)
+print("the same as the library's:", torch.allclose(encoding.P, library.P))
 print("trained:", list(encoding.parameters()), " saved:", list(encoding.state_dict()))
 try:
     encoding(zeros, offset=1)
 except ValueError as error:
     print("ValueError:", error)
 
+
 # %% scale-and-sum
 d_model = 512
 embedding = nn.Embedding(1000, d_model)
 nn.init.normal_(embedding.weight, std=d_model**-0.5)
-pos_encoding = PositionalEncoding(d_model, 0)
+encoding = PositionalEncoding(d_model, 0)
 
 E = embedding(torch.randint(1000, (1, 60)))
-X = pos_encoding(E * math.sqrt(d_model))
-for name, vectors in (
-    ("embedding", E),
-    ("embedding * sqrt(d)", E * math.sqrt(d_model)),
-    ("positional encoding", pos_encoding.P[:, :60]),
-):
-    print(f"{name:>19}: length {vectors.norm(dim=-1).mean().item():.2f}")
+scaled = E * math.sqrt(d_model)
+X = encoding(scaled)
+named = {
+    "embedding": E,
+    "scaled": scaled,
+    "encoding": encoding.P[:, :60],
+    "their sum": X,
+}
+for name, vectors in named.items():
+    print(f"{name:>10}: mean length {vectors.norm(dim=-1).mean().item():.2f}")
+
 
 # %% column-plot
-encoding_dim, num_steps = 32, 60
-pos_encoding = PositionalEncoding(encoding_dim, 0).to(device)
-X = pos_encoding(d2l.zeros((1, num_steps, encoding_dim), device=device))
-P = X[0]
+num_steps, width = 60, 32
+encoding = PositionalEncoding(width, 0).to(device)
+P = encoding(d2l.zeros((1, num_steps, width), device=device))[0]
 d2l.plot(
     d2l.arange(num_steps),
     P[:, 6:10].T,
@@ -275,6 +282,7 @@ d2l.plot(
     figsize=(6, 2.5),
     legend=[f"Col {column}" for column in range(6, 10)],
 )
+
 
 # %% binary
 for i in range(8):
@@ -291,35 +299,36 @@ d2l.show_heatmaps(
 
 # %% dot-products
 products = P @ P.T
-distances = torch.arange(-20, 21)
-starts = (20, 28, 36)
+distances = torch.arange(-20, 21)  # i - j
+rows = (20, 28, 36)
 d2l.plot(
     distances,
-    [products[i, i - 20 : i + 21] for i in starts],
+    [products[i, i - distances] for i in rows],
     xlabel="Distance i - j",
     ylabel="Dot product",
     figsize=(6, 2.5),
-    legend=[f"i = {i}" for i in starts],
+    legend=[f"i = {i}" for i in rows],
 )
 diagonals = [products.diagonal(k) for k in range(1 - num_steps, num_steps)]
-print(f"P_i with itself: {products[0, 0].item():.4f}")
 spread = max((x.max() - x.min()).item() for x in diagonals)
+print(f"P_i with itself: {products[0, 0].item():.4f}")
 print(f"largest spread at any one distance: {spread:.4f}")
 
+
 # %% rotation
-pairs = P.reshape(num_steps, encoding_dim // 2, 2)  # (position, pair, sine and cosine)
-omega = 10000 ** -(torch.arange(0, encoding_dim, 2, device=device) / encoding_dim)
+pairs = P.unflatten(-1, (width // 2, 2))  # (position, pair, sine and cosine)
+omega = 10000 ** -(torch.arange(0, width, 2, device=device) / width)
 largest = 0
-for delta in (1, 2, 5, 10, 30):
+for delta in (1, 2, 5, 10, 30, -5):
     sin, cos = torch.sin(delta * omega), torch.cos(delta * omega)
-    rotations = d2l.stack([cos, sin, -sin, cos], dim=-1).reshape(
-        -1, 2, 2
-    )  # one for each pair
-    turned = torch.einsum("jab,ijb->ija", rotations, pairs[:-delta])
-    residual = (turned - pairs[delta:]).abs().max().item()
+    rotations = d2l.stack([cos, sin, -sin, cos], dim=-1).unflatten(-1, (2, 2))
+    i = torch.arange(max(0, -delta), num_steps - max(0, delta))
+    turned = (rotations @ pairs[i, :, :, None]).squeeze(-1)
+    residual = (turned - pairs[i + delta]).abs().max().item()
     largest = max(largest, residual)
-    pairs_turned, on_target = turned[..., 0].numel(), residual < 1e-5
-    print(f"delta {delta:>2}: {pairs_turned} pairs turned, all on target: {on_target}")
+    print(
+        f"delta {delta:>2}: {len(i) * len(omega)} pairs, on target: {residual < 1e-5}"
+    )
 print(f"largest residual: {largest:.1e}")
 
 
@@ -357,10 +366,10 @@ class LearnedPositionalEncoding(nn.Module):
 
     def __init__(self, num_hiddens, max_len):
         super().__init__()
-        self.P = nn.Parameter(0.1 * torch.randn(1, max_len, num_hiddens))
+        self.P = nn.Embedding(max_len, num_hiddens)
 
     def forward(self, X, offset=0):
-        return X + self.P[:, offset : offset + X.shape[1]]
+        return X + self.P(torch.arange(offset, offset + X.shape[1], device=X.device))
 
 
 class Reader(nn.Module):
@@ -412,13 +421,14 @@ for name, encoding in (
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    correct = ((model(test_tokens) > 0) == (test_labels > 0)).float().mean().item()
-    print(f"{name:>8}: {correct:.1%} of the test sequences right")
+    with torch.no_grad():
+        correct = (model(test_tokens) > 0) == (test_labels > 0)
+    print(f"{name:>8}: {correct.float().mean().item():.1%} of the test sequences right")
 
 # %% solution-causal
 causal_lens = torch.arange(1, n + 1, device=device)[None]  # (batch, queries)
 X = d2l.randn(1, n, d).to(device)
-causal = influence(lambda X: attend(X, X, X, causal_lens), X)
+causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
 print("any influence of the future:", bool(causal.triu(1).any()))
 print("pairs connected:", causal.count_nonzero().item(), "of", causal.numel())
 d2l.show_heatmaps(
@@ -430,9 +440,8 @@ d2l.show_heatmaps(
 
 # %% solution-fading
 n_far = 24
-W_hh = 0.8 * nn.init.orthogonal_(torch.empty(d, d)).to(device)
 X = d2l.randn(1, n_far, d).to(device)
-fading = [influence(layer, X)[:, 0] for layer in (rnn, attn)]
+fading = [influence(f, X)[:, 0] for f in (lambda X: rnn(X, 0.8 * W_hh), self_attention)]
 d2l.plot(
     d2l.arange(n_far),
     [curve / curve[0] for curve in fading],
@@ -447,13 +456,12 @@ d2l.plot(
 # %% solution-dilated
 def layers_to_cross(n, growth):
     """Layers with k = 3 until the first of n tokens reaches the last output."""
-    signal, depth = torch.eye(n)[:1, None], 0  # one at the first token
-    while signal[0, 0, -1] == 0:
-        dilation = growth**depth
-        signal = nn.functional.conv1d(
-            signal, torch.ones(1, 1, 3), padding=dilation, dilation=dilation
-        )
-        depth += 1
+    signal, kernel, depth = torch.zeros(1, 1, n), torch.ones(1, 1, 3), 0
+    signal[..., 0] = 1
+    while signal[..., -1] == 0:
+        gap = growth**depth
+        signal = nn.functional.conv1d(signal, kernel, padding=gap, dilation=gap)
+        signal, depth = signal.clamp(max=1), depth + 1  # only whether it arrives
     return depth
 
 
@@ -461,16 +469,17 @@ print(f"{'n':>4}{'plain':>8}{'dilated':>9}")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
 
+
 # %% solution-decoding
 encoding = PositionalEncoding(d, 0).to(device)
 tokens = d2l.randn(1, n, d).to(device)
 whole = encoding(tokens)
-at_once = attend(whole, whole, whole, causal_lens)
+at_once = small_attention(whole, whole, whole, causal_lens)
 
-cache, outputs = whole[:, :0], []
+kept, outputs = whole[:, :0], []
 for i in range(n):
     x = encoding(tokens[:, i : i + 1], offset=i)
-    cache = d2l.concat([cache, x], dim=1)
-    outputs.append(attend(x, cache, cache))
+    kept = d2l.concat([kept, x], dim=1)
+    outputs.append(small_attention(x, kept, kept))
 difference = (at_once - d2l.concat(outputs, dim=1)).abs().max().item()
 print(f"largest difference: {difference:.5f}")
