@@ -3,14 +3,15 @@
 
 PYTHON     ?= python3
 FRAMEWORKS ?= $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
-LANGUAGES  ?= en
+LANGUAGES  ?= $(sort $(patsubst text.%.md,%,$(notdir $(wildcard lessons/*/text.*.md))))
 JOBS       ?= 2
 TIMEOUT    ?= 300
 
 BIN   := .venv/bin
 LOCKS  = $(FRAMEWORKS:%=requirements/%.lock)
 # Carries the choice of frameworks in its name, so that another choice installs anew.
-READY  = .venv/.ready-$(subst $(eval) ,-,$(strip $(FRAMEWORKS)))
+EMPTY :=
+READY  = .venv/.ready-$(subst $(EMPTY) ,-,$(strip $(FRAMEWORKS)))
 CHOICE = $(addprefix --framework ,$(FRAMEWORKS)) $(addprefix --language ,$(LANGUAGES))
 
 .DEFAULT_GOAL := notebooks
@@ -50,19 +51,23 @@ $(READY): $(LOCKS) pyproject.toml
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1)." \
 	  "Name another one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "Installing $(FRAMEWORKS) into .venv (once; some gigabytes) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@sed -n '/^uv==/,/[^\\]$$/p' $(firstword $(LOCKS)) > .venv/uv.lock
+	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
+	@cat $(LOCKS) | sed -n '/^uv==/,/[^\\]$$/p' | awk '/^uv==/ && seen++ { exit } { print }' > .venv/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $(LOCKS)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@rm -f .venv/.ready-*
 	@touch $@
 
+# All frameworks are resolved together first, so that any of their locks can be installed together.
+COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --group bootstrap \
+	--no-header --no-annotate --no-emit-index-url --quiet $(if $(UPGRADE),--upgrade)
+
 lock: $(READY)  ## resolve the locks anew; UPGRADE=1 takes newer versions
+	cat requirements/*.lock > .venv/joint.txt
+	$(COMPILE) $(FRAMEWORKS:%=--extra %) -o .venv/joint.txt
 	for f in $(FRAMEWORKS); do \
-	  $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra $$f --group dev --group bootstrap \
-	    --generate-hashes --no-header --no-annotate --no-emit-index-url --quiet \
-	    $(if $(UPGRADE),--upgrade) -o requirements/$$f.lock || exit 1; \
+	  $(COMPILE) --extra $$f --constraint .venv/joint.txt --generate-hashes -o requirements/$$f.lock || exit 1; \
 	done
 
 clean:  ## remove what was built and the environment; the notebooks stay

@@ -595,3 +595,10 @@ def test_lengths_may_be_of_any_integer_dtype(dtype: torch.dtype) -> None:
     X = torch.randn(2, 3, 3)
     lens = torch.tensor([3, 2])
     torch.testing.assert_close(d2l.masked_softmax(X, lens.to(dtype)), d2l.masked_softmax(X, lens))
+
+
+def test_an_encoding_of_ones_own_is_kept_when_it_moves() -> None:
+    encoding = d2l.PositionalEncoding(4, 0.0, max_len=3)
+    encoding.P = torch.ones(1, 3, 4)
+    encoding.to("cpu")
+    assert bool((encoding.P == 1).all())

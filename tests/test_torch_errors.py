@@ -233,6 +233,27 @@ INPUTS = [
         id="encoding of integers",
     ),
     pytest.param(
+        lambda: d2l.masked_softmax([[[1.0]]]),
+        TypeError,
+        "X: got list",
+        "a tensor",
+        id="softmax of a list",
+    ),
+    pytest.param(
+        lambda: heads(X, X.numpy(), X),
+        TypeError,
+        "keys: got ndarray",
+        "a tensor",
+        id="attention of NumPy arrays",
+    ),
+    pytest.param(
+        lambda: encode(X.numpy()),
+        TypeError,
+        "X: got ndarray",
+        "a tensor",
+        id="encoding of NumPy arrays",
+    ),
+    pytest.param(
         lambda: d2l.masked_softmax(X.long()),
         TypeError,
         "X: got dtype torch.int64",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from jupyter_client.manager import AsyncKernelManager
@@ -17,7 +18,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from tools import agreement
-from tools.lessons import Edition, LessonError, display
+from tools.lessons import Edition, LessonError
 from tools.weave import read_code, weave
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -86,11 +87,9 @@ async def _execute_one(edition: Edition, limit: float, progress: Progress) -> Re
         notebook = weave(edition)
         result.cells = sum(cell.cell_type == "code" for cell in notebook.cells)
         await _run(notebook, edition, limit, progress)
-        result.outcome = "written" if _store(notebook, edition.notebook) else "unchanged"
+        result.outcome = _store(notebook, edition.notebook)
     except LessonError as error:
         result.fault = str(error)
-    except OSError as error:
-        result.fault = f"{display(edition.notebook)}: cannot be written: {error.strerror}"
     result.seconds = time.monotonic() - start
     return result
 
@@ -149,8 +148,8 @@ def _fault(edition: Edition, name: str, what: str) -> LessonError:
     return LessonError(f"in {edition}, cell {name!r}: {what.strip()}", edition.code, line)
 
 
-def _store(notebook: NotebookNode, path: Path) -> bool:
-    """Write the notebook; False where what is there already shows the same.
+def _store(notebook: NotebookNode, path: Path) -> str:
+    """Write the notebook, unless what is there already shows the same; tell which.
 
     Another processor's last digits are so no change to a reader, or to git.
     """
@@ -158,10 +157,27 @@ def _store(notebook: NotebookNode, path: Path) -> bool:
         stored = nbformat.read(path, as_version=4)
     except (OSError, ValueError, KeyError, AttributeError):  # missing, or not a notebook
         stored = None
-    if stored is not None and agreement.difference(stored, notebook) is None:
-        return False
-    _write_whole(path, nbformat.writes(notebook) + "\n")
-    return True
+    if stored is not None and _shows_the_same(stored, notebook):
+        return "unchanged"
+    try:
+        _write_whole(path, nbformat.writes(notebook) + "\n")
+    except OSError as error:
+        raise LessonError(f"cannot be written: {error.strerror}", path) from None
+    return "written"
+
+
+def _shows_the_same(stored: NotebookNode, fresh: NotebookNode) -> bool:
+    """The same in all but its outputs, and outputs that agree."""
+
+    def without_outputs(notebook: NotebookNode) -> dict[str, Any]:
+        cells = [{**cell, "outputs": None} for cell in notebook.cells]
+        return {**notebook, "cells": cells}
+
+    def outputs(notebook: NotebookNode) -> list[Any]:
+        return [cell.get("outputs", []) for cell in notebook.cells]
+
+    same_lesson = without_outputs(stored) == without_outputs(fresh)
+    return same_lesson and agreement.difference(outputs(stored), outputs(fresh)) is None
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -118,6 +118,9 @@ def read_code(file: Path) -> dict[str, Cell]:
     lines = _read(file).splitlines(keepends=True)
     marker = f"{language.comment} %%"
     starts = [i for i, line in enumerate(lines) if line.startswith(marker)]
+    for i, line in enumerate(lines):
+        if re.match(rf"{language.comment}\s*%%", line) and i not in starts:
+            raise LessonError(f"a cell marker: need {marker}, with one blank", file, i + 1)
     for i, line in enumerate(lines[: starts[0] if starts else None]):
         if line.strip() and not line.startswith(language.comment):
             raise LessonError(

@@ -3,7 +3,10 @@
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
-pooling is the zero vector, and the gradients through it are zero; there is no NaN.
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
+padding holds must be finite all the same: zero times NaN is NaN.)
+
+Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for it once.
 """
 
 import math
@@ -31,6 +34,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
+    _check_tensors(X=X)
     _checks.rank("X", X.shape, ("batch", "queries", "keys"))
     _checks.floating("X", [str(X.dtype)], X.is_floating_point())
     if valid_lens is None:
@@ -65,9 +69,8 @@ class DotProductAttention(nn.Module):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
-        _checks.attention_inputs(queries.shape, keys.shape, values.shape)
+        _check_inputs(queries, keys, values)
         _checks.last_dimension("keys", keys.shape, queries.shape[-1])
-        _check_dtypes(queries, keys, values)
         mask = empty = None
         if valid_lens is not None:
             batch, num_queries, _ = queries.shape
@@ -157,8 +160,7 @@ class MultiHeadAttention(nn.Module):
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
         queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
         """
-        _checks.attention_inputs(queries.shape, keys.shape, values.shape)
-        _check_dtypes(queries, keys, values)
+        _check_inputs(queries, keys, values)
         for what, inputs, projection in (
             ("queries", queries, self.W_q),
             ("keys", keys, self.W_k),
@@ -209,10 +211,10 @@ class PositionalEncoding(nn.Module):
 
     def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
         """``max_len``: how many positions there are, from 0 to max_len - 1."""
+        super().__init__()
         _checks.dropout(dropout)
         self.num_hiddens = _checks.integer("num_hiddens", num_hiddens, 1)
         self.max_len = _checks.integer("max_len", max_len, 1)
-        super().__init__()
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("P", self._table(torch.empty(())), persistent=False)
 
@@ -224,6 +226,7 @@ class PositionalEncoding(nn.Module):
         Raises ValueError where ``X`` does not fit, or ``offset`` is negative or leads past
         ``max_len``.
         """
+        _check_tensors(X=X)
         _checks.rank("X", X.shape, ("batch", "steps", "features"))
         _checks.last_dimension("X", X.shape, self.num_hiddens)
         _checks.floating("X", [str(X.dtype)], X.is_floating_point())
@@ -236,9 +239,12 @@ class PositionalEncoding(nn.Module):
         return table.unsqueeze(0).to(like.dtype).to(like.device)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "PositionalEncoding":
-        # .double(), .to(...): a new P, since a float32 one cast to float64 keeps its rounding.
+        # .double(), .to(...): in another dtype a new P, since a cast one keeps the old rounding;
+        # and one that comes from the meta device has no values yet.
+        before = self.P
         super()._apply(fn, recurse)
-        self.P = self._table(self.P)
+        if self.P.dtype != before.dtype or before.is_meta:
+            self.P = self._table(self.P)
         return self
 
 
@@ -256,7 +262,15 @@ def _valid_keys(
     return torch.arange(num_keys, device=device) < per_query[:, :, None]
 
 
-def _check_dtypes(queries: Tensor, keys: Tensor, values: Tensor) -> None:
+def _check_tensors(**tensors: Any) -> None:
+    for what, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise TypeError(_checks.fault(what, type(tensor).__name__, "a tensor"))
+
+
+def _check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
+    _check_tensors(queries=queries, keys=keys, values=values)
+    _checks.attention_inputs(queries.shape, keys.shape, values.shape)
     dtypes = [str(inputs.dtype) for inputs in (queries, keys, values)]
     _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
 

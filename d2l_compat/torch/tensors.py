@@ -86,6 +86,8 @@ def transpose(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``."""
+    if not isinstance(x, Tensor):
+        raise TypeError(_checks.fault("x", type(x).__name__, "a tensor"))
     _checks.same_shape(x.shape, shape)
 
 
