@@ -4,7 +4,6 @@ import errno
 import os
 from base64 import b64encode
 from collections.abc import Callable
-from html import unescape
 from pathlib import Path
 
 import nbformat
@@ -24,10 +23,11 @@ Weave = Callable[..., NotebookNode]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An empty lesson, but for a second framework's code file."""
+    """A lesson without a text, in two frameworks."""
     lesson = tmp_path / "lessons" / "tiny"
     lesson.mkdir(parents=True)
-    (lesson / "code.b.py").write_text(CODE)
+    for framework in "ab":
+        (lesson / f"code.{framework}.py").write_text(CODE)
     return lesson
 
 
@@ -118,20 +118,24 @@ def test_a_formula_is_left_alone(woven, formula):
 
 def test_an_image_is_embedded_with_its_alternative(woven, folder):
     (folder / "a b.svg").write_bytes(DRAWING)
-    before, image, after = woven('Before\n![Is "x" <\ny & z?](a b.svg)\n\nafter\n<<one>>\n').cells[
-        0
-    ].source.split("\n", 2)
-    assert (before, after) == ("Before", "\nafter")
+    prose, _ = sources(woven('Before\n![Is "x" <\ny & z?](a b.svg)\n\nafter\n<<one>>\n'))
     data = b64encode(DRAWING).decode()
-    start, alt, end = image.partition('alt="')[0], *image.partition('alt="')[2].split('"')
-    assert (start, end) == (f'<img src="data:image/svg+xml;base64,{data}" ', ">")
-    assert unescape(alt) == 'Is "x" < y & z?'
-    assert "<" not in alt
+    alt = "Is &quot;x&quot; &lt; y &amp; z?"
+    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{alt}">'
+    assert prose == f"Before\n{image}\n\nafter"
 
 
-def test_an_image_of_elsewhere_or_in_a_code_fence_is_left_alone(woven):
-    prose = "![x](https://example.org/x.png)\n\n```markdown\n![x](x.svg)\n```"
+def test_an_image_in_a_code_fence_is_left_alone(woven):
+    prose = "```markdown\n![x](x.svg)\n```"
     assert sources(woven(f"{prose}\n<<one>>\n")) == [prose, "1"]
+
+
+def test_an_image_of_elsewhere_is_left_alone(woven, folder):
+    (folder / "a.svg").write_bytes(DRAWING)
+    elsewhere = "![x](https://example.org/x.png)"
+    prose, _ = sources(woven(f"{elsewhere} ![a](a.svg)\n<<one>>\n"))
+    assert prose.startswith(f"{elsewhere} <img ")
+    assert prose.endswith('alt="a">')
 
 
 # Faults
@@ -143,9 +147,7 @@ def says(text: str = TEXT, code: str = CODE, *, at: str, words: str) -> object:
 
 FAULTS = {
     "unknown cell": says(TEXT + "<<two>>\n", at="text.en.md:4", words="unknown cell 'two'"),
-    "unused cell": says(
-        code=CODE + "\n# %% two\n2\n", at="code.a.py:4", words="unused cell 'two'"
-    ),
+    "unused cell": says(code=CODE + "\n# %% two\n2\n", at="code.a.py:4", words="unused cell 'two'"),
     "defined twice": says(
         code=CODE + "\n" + CODE, at="code.a.py:4", words="defined twice, before on line 1"
     ),

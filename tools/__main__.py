@@ -15,11 +15,13 @@ from tools.lessons import ROOT, Edition, LessonError, display, editions
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit code: 0 all went well, 1 a notebook failed, 2 nothing was run."""
+    """The exit code: 0 all went well, 1 a notebook failed, 2 nothing was run, 130 Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m tools", description=__doc__)
     parser.add_argument("--framework", action="append", help="only this one (may be repeated)")
     parser.add_argument("--language", action="append", help="only this one (may be repeated)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="notebooks at a time")
+    parser.add_argument(
+        "--jobs", type=_positive, default=os.cpu_count(), help="notebooks at a time"
+    )
     parser.add_argument("--timeout", type=float, default=300, help="seconds for a notebook (300)")
     parser.add_argument("--root", type=Path, default=ROOT, help="the project's folder")
     asked = parser.parse_args(arguments)
@@ -31,8 +33,18 @@ def main(arguments: list[str] | None = None) -> int:
     except LessonError as error:
         console.print(str(error), markup=False, style="red")
         return 2
-    results = _execute(chosen, asked.jobs, asked.timeout, console)
+    try:
+        results = _execute(chosen, asked.jobs, asked.timeout, console)
+    except KeyboardInterrupt:
+        console.print("Interrupted: what was not finished is as it was.", style="red")
+        return 130
     return _report(results, console)
+
+
+def _positive(number: str) -> int:
+    if (value := int(number)) < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not a number from 1 on")
+    return value
 
 
 def _execute(chosen: list[Edition], jobs: int, limit: float, console: Console) -> list[Result]:
@@ -61,10 +73,10 @@ def _execute(chosen: list[Edition], jobs: int, limit: float, console: Console) -
 
 def _report(results: list[Result], console: Console) -> int:
     table = Table(box=None, pad_edge=False)
-    table.add_column("notebook", no_wrap=True)
-    table.add_column("cells", justify="right")
-    table.add_column("seconds", justify="right")
-    table.add_column("result")
+    table.add_column("notebook", overflow="fold")
+    table.add_column("cells", justify="right", no_wrap=True)
+    table.add_column("seconds", justify="right", no_wrap=True)
+    table.add_column("result", no_wrap=True)
     for result in results:
         style = "red" if result.fault else "green"
         path = display(result.edition.notebook)

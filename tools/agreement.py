@@ -25,6 +25,7 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 FIGURE = re.compile(r'<img src="data:image/svg\+xml;base64,([^"]*)" alt="([^"]*)">')
 PICTURE = "data:image/png;base64,"
 REFERENCE = re.compile(r"#([-\w]+)")
+COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
 
 
 def difference(stored: Any, fresh: Any) -> str | None:
@@ -49,7 +50,11 @@ def _text_difference(stored: str, fresh: str) -> str | None:
         return None
     old, new = FIGURE.fullmatch(stored), FIGURE.fullmatch(fresh)
     if old and new:
-        fault = _svg_difference(b64decode(old[1]), b64decode(new[1]))
+        try:
+            fault = _svg_difference(b64decode(old[1]), b64decode(new[1]))
+        # Not base64, not XML, not a picture.
+        except (ValueError, ElementTree.ParseError, OSError, SyntaxError) as error:
+            fault = f"damaged: {error}"
         return f"the figure: {fault}" if fault else _numbers_difference(old[2], new[2])
     return _numbers_difference(stored, fresh)
 
@@ -109,6 +114,8 @@ def _svg_difference(stored: bytes, fresh: bytes) -> str | None:
                 if fault := _picture_difference(was, now):
                     return fault
             else:
+                if COLOUR.findall(was) != COLOUR.findall(now):
+                    return f"<{_tag(a)}> {key}: {now!r} instead of {was!r}"
                 was = REFERENCE.sub(lambda m: "#" + names.get(m[1], m[1]), was)
                 if fault := _numbers_difference(was, now, within=POINTS):
                     return f"<{_tag(a)}> {key}: {fault}"

@@ -5,13 +5,14 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -23,7 +24,7 @@ from tools.weave import read_code, weave
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # IPython's and the kernels' way to say where in a cell it happened.
-LINE_IN_CELL = re.compile(r"Cell In\[\d+\], line (\d+)")
+LINE_IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
 NEUTRAL = {
     "MATPLOTLIBRC": os.devnull,
     "PYTHONHASHSEED": "0",
@@ -90,8 +91,20 @@ async def _execute_one(edition: Edition, limit: float, progress: Progress) -> Re
         result.outcome = _store(notebook, edition.notebook)
     except LessonError as error:
         result.fault = str(error)
+    except OSError as error:  # no room for a kernel's own files, say
+        result.fault = f"{edition}: {error}"
     result.seconds = time.monotonic() - start
     return result
+
+
+class _Client(NotebookClient):
+    """nbclient, but Ctrl-C is left to asyncio: it means all notebooks, not the one started last."""
+
+    @asynccontextmanager
+    async def async_setup_kernel(self, **settings: Any) -> AsyncIterator[None]:
+        await self.async_start_new_kernel(**settings)
+        await self.async_start_new_kernel_client()
+        yield
 
 
 async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress: Progress) -> None:
@@ -105,14 +118,15 @@ async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress:
             started.append(cell.id)
 
     woven_metadata = notebook.metadata.copy()
-    sockets = tempfile.TemporaryDirectory(prefix="kernel-")
+    # An empty folder to work in, as a reader's will hold none of the lesson's files.
+    scratch = tempfile.TemporaryDirectory(prefix="kernel-")
     # Files rather than ports: nobody else can reach the kernel, and no two can meet on a port.
     manager = AsyncKernelManager(
         kernel_name=notebook.metadata.kernelspec.name,
         transport="ipc",
-        ip=str(Path(sockets.name, "kernel")),
+        ip=str(Path(scratch.name, "kernel")),
     )
-    client = NotebookClient(
+    client = _Client(
         notebook,
         km=manager,
         timeout=None,
@@ -120,31 +134,44 @@ async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress:
         coalesce_streams=True,
         on_cell_start=on_start,
     )
+    what = ""
+    task = asyncio.current_task()
+    assert task is not None
     try:
-        await asyncio.wait_for(client.async_execute(cwd=str(edition.folder)), limit)
+        async with asyncio.timeout(limit) as timer:
+            await client.async_execute(cwd=scratch.name)
     except CellExecutionError as error:
-        raise _fault(edition, started[-1], ANSI.sub("", error.traceback)) from None
-    except DeadKernelError:
-        raise _fault(edition, started[-1], "the kernel died") from None
-    except RuntimeError as error:  # no kernel came up
-        raise _fault(edition, started[-1] if started else names[0], str(error)) from None
-    except TimeoutError:
-        cell = started[-1] if started else names[0]
-        raise _fault(edition, cell, f"over the limit of {limit:g} s for the notebook") from None
+        what = ANSI.sub("", error.traceback)
+    except (DeadKernelError, TimeoutError):
+        # nbclient takes whatever ends its waiting for the kernel's death.
+        if task.cancelling() and not timer.expired():
+            raise asyncio.CancelledError from None
+        over = f"over the limit of {limit:g} s for the notebook"
+        what = over if timer.expired() else "the kernel died"
+    except (RuntimeError, OSError, NoSuchKernel) as error:
+        what = f"no kernel came up: {error}"
     finally:
+        if client.kc is not None:
+            client.kc.stop_channels()
         if manager.has_kernel:
             await manager.shutdown_kernel(now=True)
-        sockets.cleanup()
+        scratch.cleanup()
+    if what:
+        raise _fault(edition, (started or names[:1])[-1], len(started), what)
     progress(edition, len(names), len(names))
     # The interpreter's version is this machine's affair.
     notebook.metadata = woven_metadata
 
 
-def _fault(edition: Edition, name: str, what: str) -> LessonError:
+def _fault(edition: Edition, name: str, number: int, what: str) -> LessonError:
     """What happened in a cell, at its line in the code file, down to the statement if known."""
     cell = read_code(edition.code)[name]
-    inside = LINE_IN_CELL.search(what)
-    line = cell.line + (int(inside[1]) - 1 if inside else 0)
+    # The last exception of a chain, and in it the frame of this very cell.
+    last = what.rpartition("Traceback (most recent call last)")[2]
+    inside = [
+        int(line) for cell_number, line in LINE_IN_CELL.findall(last) if int(cell_number) == number
+    ]
+    line = cell.line + (inside[0] - 1 if inside else 0)
     return LessonError(f"in {edition}, cell {name!r}: {what.strip()}", edition.code, line)
 
 
@@ -155,7 +182,9 @@ def _store(notebook: NotebookNode, path: Path) -> str:
     """
     try:
         stored = nbformat.read(path, as_version=4)
-    except (OSError, ValueError, KeyError, AttributeError):  # missing, or not a notebook
+        nbformat.validate(stored)
+    # Missing, or not a notebook.
+    except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError):
         stored = None
     if stored is not None and _shows_the_same(stored, notebook):
         return "unchanged"

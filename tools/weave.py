@@ -16,6 +16,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 import jupytext
@@ -24,11 +25,16 @@ from nbformat import NotebookNode, v4
 from tools.lessons import Edition, LessonError
 
 ASK = re.compile(r"<<\s*(.*?)\s*>>")
-NAME = re.compile(r"[a-z][a-z0-9-]*")
+# What is not the id of a cell of prose; nbformat takes no id of more than 64 characters.
+NAME = re.compile(r"(?!text-\d)[a-z][a-z0-9-]{,63}")
 ONLY = re.compile(r":::\s*\{only\}\s*(.*)")
 FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 HEADING = re.compile(r"#{1,6} ")
-IMAGE = re.compile(r"!\[(.*?)\]\(([^():]+\.svg)\)", re.DOTALL)
+# An image, or a code fence, in which nothing is one.
+IMAGE = re.compile(
+    r"^\s*(?P<fence>`{3,}|~{3,}).*?^\s*(?P=fence)\s*?$|!\[(?P<alt>[^]]*)\]\((?P<file>[^():]+\.svg)\)",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class Cell:
     source: str
     file: Path
     line: int  # of its first line of code
+    marker: int  # the line that names it
     tags: list[str] = field(default_factory=list)
 
 
@@ -106,7 +113,7 @@ def weave(edition: Edition) -> NotebookNode:
     for name, cell in cells.items():
         if name not in asked:
             fault = f"unused cell {name!r}: {edition.text.name} does not ask for it"
-            raise LessonError(fault, cell.file, cell.line - 1)
+            raise LessonError(fault, cell.file, cell.marker)
     return notebook
 
 
@@ -129,16 +136,19 @@ def read_code(file: Path) -> dict[str, Cell]:
     cells: dict[str, Cell] = {}
     if not starts:
         return cells
-    parsed = jupytext.reads("".join(lines[starts[0] :]), fmt=language.jupytext).cells
-    for start, cell in zip(starts, parsed, strict=True):
+    for start, end in pairwise([*starts, len(lines)]):
+        # One by one: jupytext's own opinion of what begins a cell differs within strings.
+        cell = jupytext.reads("".join(lines[start:end]), fmt=language.jupytext).cells[0]
         name = cell.metadata.get("title", "")
         if cell.cell_type != "code" or not NAME.fullmatch(name):
             fault = f"a cell named {name!r}: need {marker} NAME, of a-z, 0-9 and -"
             raise LessonError(fault, file, start + 1)
         if name in cells:
-            fault = f"cell {name!r} is defined twice, before on line {cells[name].line - 1}"
+            fault = f"cell {name!r} is defined twice, before on line {cells[name].marker}"
             raise LessonError(fault, file, start + 1)
-        cells[name] = Cell(name, cell.source, file, start + 2, cell.metadata.get("tags", []))
+        source = cell.source.lstrip("\n")
+        first = start + 2 + len(cell.source) - len(source)
+        cells[name] = Cell(name, source, file, first, start + 1, cell.metadata.get("tags", []))
     return cells
 
 
@@ -207,14 +217,16 @@ def _frameworks(names: str, file: Path, line: int) -> list[str]:
 
 def _embed_images(passage: Passage, text: Path) -> str:
     def embed(image: re.Match[str]) -> str:
+        if image["fence"]:
+            return image[0]
         line = passage.line + passage.prose[: image.start()].count("\n")
-        drawing = text.parent / image[2]
+        drawing = text.parent / image["file"]
         try:
             data = b64encode(drawing.read_bytes()).decode()
         except OSError as error:
-            fault = f"image {image[2]}: {error.strerror}"
+            fault = f"image {image['file']}: {error.strerror}"
             raise LessonError(fault, text, line) from None
-        alt = escape(" ".join(image[1].split()))
+        alt = escape(" ".join(image["alt"].split()))
         return f'<img src="data:image/svg+xml;base64,{data}" alt="{alt}">'
 
     return IMAGE.sub(embed, passage.prose)

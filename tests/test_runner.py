@@ -1,0 +1,487 @@
+"""``python -m tools``: what is written and said, and that no fault harms what was there."""
+
+import errno
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import psutil
+import pytest
+
+from tools.__main__ import main
+from tools.execute import neutral_environment
+from tools.lessons import ROOT
+from tools.weave import LANGUAGES
+
+TEXT = "# Title\n\n- 0.123\n  - more\n\n<<one>>\n\n<<two>>\n"
+CODE = "# %% one\nx = 2 / 3\nif x > 0.456:\n    print(x)\n\n# %% two\n[x, 7]\n"
+OLD = b"the old notebook"
+PATIENCE = 15  # seconds, for what takes one to four
+
+
+class Project:
+    """A project of one tiny lesson."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lesson = root / "lessons" / "tiny"
+
+    def write(self, text: str = TEXT, **codes: str) -> None:
+        self.lesson.mkdir(parents=True, exist_ok=True)
+        (self.lesson / "text.en.md").write_text(text)
+        for framework, code in (codes or {"a": CODE}).items():
+            (self.lesson / f"code.{framework}.py").write_text(code)
+
+    def notebook(self, framework: str = "a") -> Path:
+        return self.root / "notebooks" / "en" / framework / "tiny.ipynb"
+
+    def store(self, notebook: bytes = OLD, framework: str = "a") -> None:
+        self.notebook(framework).parent.mkdir(parents=True, exist_ok=True)
+        self.notebook(framework).write_bytes(notebook)
+
+    def files(self) -> set[Path]:
+        return {path for path in self.root.rglob("*") if not path.is_dir()}
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "tools", "--root", str(self.root), *arguments]
+
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process; gives its exit code and what it printed."""
+
+    def run_main(project: Project, *arguments: str) -> tuple[int, str]:
+        code = main(["--root", str(project.root), *arguments])
+        return code, capsys.readouterr().out
+
+    return run_main
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "project")
+    made.write()
+    return made
+
+
+@pytest.fixture(scope="module")
+def executed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = Project(tmp_path_factory.mktemp("executed"))
+    made.write()
+    assert main(["--root", str(made.root)]) == 0
+    return made.root
+
+
+@pytest.fixture
+def executed(executed_once: Path, tmp_path: Path) -> Project:
+    """A project of one's own, executed already."""
+    return Project(shutil.copytree(executed_once, tmp_path / "project"))
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def no_orphans() -> Iterator[None]:
+    """No kernel outlives the command, whatever happened to it."""
+    before = psutil.Process().children(recursive=True)
+    yield
+    left = set(psutil.Process().children(recursive=True)) - set(before)
+    _, alive = psutil.wait_procs(left, timeout=1)
+    for process in alive:
+        process.kill()
+    assert not alive
+
+
+# What is written
+
+
+def test_a_notebook_is_written_with_its_outputs(run, project):
+    code, said = run(project)
+    assert code == 0
+    header, row = (line.split() for line in said.splitlines()[2:4])
+    assert header == ["notebook", "cells", "seconds", "result"]
+    assert row[:2] + row[3:] == [str(project.notebook()), "2", "written"]
+    assert 0 < float(row[2]) < PATIENCE
+    notebook = nbformat.read(project.notebook(), as_version=4)
+    nbformat.validate(notebook)
+    assert notebook.metadata.language_info == {"name": "python"}  # no version: that may change
+    one, two = (cell for cell in notebook.cells if cell.cell_type == "code")
+    assert [output.text for output in one.outputs] == [f"{2 / 3}\n"]
+    assert [output.data for output in two.outputs] == [{"text/plain": f"[{2 / 3}, 7]"}]
+    assert [one.execution_count, two.execution_count] == [1, 2]
+    assert project.files() == {*project.lesson.iterdir(), project.notebook()}
+
+
+def test_executing_again_leaves_the_same_bytes(run, executed):
+    notebook = executed.notebook()
+    stored, written = notebook.read_bytes(), notebook.stat().st_mtime_ns
+    code, said = run(executed)
+    assert (code, said.split("\n")[3].split()[-1]) == (0, "unchanged")
+    assert (notebook.read_bytes(), notebook.stat().st_mtime_ns) == (stored, written)
+
+
+def test_executing_anew_gives_the_same_bytes(run, executed):
+    notebook = executed.notebook()
+    stored = notebook.read_bytes()
+    notebook.unlink()
+    assert run(executed)[0] == 0
+    assert notebook.read_bytes() == stored
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"), [(0.666666, "unchanged"), (0.65, "written"), (-2 / 3, "written")]
+)
+def test_outputs_are_rewritten_only_where_they_disagree(run, executed, value, outcome):
+    fresh = executed.notebook().read_bytes()
+    stored = fresh.replace(str(2 / 3).encode(), str(value).encode())
+    executed.store(stored)
+    assert outcome in run(executed)[1]
+    assert executed.notebook().read_bytes() == (stored if outcome == "unchanged" else fresh)
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        pytest.param("- 0.123", "- 0.124", id="a number in the text"),
+        pytest.param("  - more", "- more", id="blanks in the text"),
+        pytest.param("0.456", "0.457", id="a number in the code"),
+        pytest.param("    print", "  print", id="blanks in the code"),
+    ],
+)
+def test_text_and_code_are_rewritten_however_little_differs(run, executed, new, old):
+    fresh = executed.notebook().read_bytes()
+    executed.store(fresh.replace(new.encode(), old.encode()))
+    assert executed.notebook().read_bytes() != fresh
+    assert "written" in run(executed)[1]
+    assert executed.notebook().read_bytes() == fresh
+
+
+def test_what_is_no_notebook_is_replaced(run, project):
+    stored = [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b'{"nbformat": 4}',
+        b'{"nbformat": 3, "worksheets": []}',
+        b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{}]}',
+    ]
+    frameworks = "abcdefgh"
+    project.write("<<one>>\n", **dict.fromkeys(frameworks, "# %% one\n1\n"))
+    for framework, what in zip(frameworks, stored, strict=True):
+        project.store(what, framework)
+    code, said = run(project)
+    assert code == 0
+    assert said.count("written") == len(stored)
+    for framework in frameworks:
+        nbformat.validate(nbformat.read(project.notebook(framework), as_version=4))
+
+
+def test_a_damaged_figure_is_replaced(run, project):
+    figure = '<img src="data:image/svg+xml;base64,PHN2Zy8+" alt="">'
+    project.write("<<one>>\n", a=f"# %% one\nfrom IPython.display import HTML\nHTML('{figure}')\n")
+    run(project)
+    fresh = project.notebook().read_bytes()
+    project.store(fresh.replace(b"PHN2Zy8+", b"PHN2Zy8"))
+    assert run(project)[0] == 0
+    assert project.notebook().read_bytes() == fresh
+
+
+def test_the_users_own_settings_do_not_reach_the_notebook(run, project, tmp_path, monkeypatch):
+    startup = tmp_path / "ipython" / "profile_default" / "startup" / "own.py"
+    startup.parent.mkdir(parents=True)
+    startup.write_text("own = True")
+    (tmp_path / "matplotlibrc").write_text("lines.linewidth: 7")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("MATPLOTLIBRC", str(tmp_path / "matplotlibrc"))
+    monkeypatch.setenv("MPLBACKEND", "template")
+    before = dict(os.environ)
+    project.write(
+        "<<one>>\n",
+        a="# %% one\nimport matplotlib as mpl\n"
+        "'own' in globals(), mpl.rcParams['lines.linewidth'], 'inline' in mpl.get_backend()\n",
+    )
+    assert run(project)[0] == 0
+    (cell,) = nbformat.read(project.notebook(), as_version=4).cells
+    assert cell.outputs[0].data["text/plain"] == "(False, 1.5, True)"
+    assert os.environ == before
+
+
+def test_the_environment_is_restored_after_a_fault():
+    before = dict(os.environ)
+    with suppress(KeyError), neutral_environment():
+        assert os.environ != before
+        raise KeyError
+    assert os.environ == before
+
+
+# Faults in a lesson
+
+
+def dies(how: str) -> dict[str, Any]:
+    return {
+        "code": f"# %% one\n1\n\n# %% two\nimport os\n\n{how}\n",
+        "line": 5,
+        "words": ["cell 'two'", "the kernel died"],
+    }
+
+
+RAISES_IN = (
+    "# %% one\ndef f():\n    try:\n        return 1 / 0\n    finally:\n        print()\n\n\n"
+)
+CHAIN = """\
+# %% one
+def f():
+    # A line,
+    # and a line more.
+    try:
+        return 1 / 0
+    except ZeroDivisionError as error:
+        raise ValueError("no") from error
+
+
+# %% two
+x = 1
+f()
+"""
+FAULTS = {
+    "raises": {
+        "code": "# %% one\n1\n\n# %% two\nx = 1\n\n1 / 0\nx\n",
+        "line": 7,
+        "words": ["cell 'two'", "ZeroDivisionError: division by zero", "----> 3 1 / 0"],
+    },
+    "raises in a function of its own": {
+        "code": "# %% one\n1\n\n# %% two\ndef f():\n    return 1 / 0\n\n\nf()\n",
+        "line": 9,
+        "words": ["cell 'two'", "ZeroDivisionError", "in f()"],
+    },
+    "raises in a function of another cell, from another exception": {
+        "code": CHAIN,
+        "line": 13,
+        "words": ["cell 'two'", "ValueError: no", "ZeroDivisionError", "in f()"],
+    },
+    "raises below blank lines": {
+        "code": "# %% one\n\n\n1 / 0\n\n# %% two\n2\n",
+        "line": 4,
+        "words": ["cell 'one'", "ZeroDivisionError"],
+    },
+    "syntax error": {
+        "code": "# %% one\n1\n\n# %% two\nx = 1\ny = = 2\n",
+        "line": 6,
+        "words": ["cell 'two'", "SyntaxError: invalid syntax"],
+    },
+    "exits": dies("os._exit(1)"),
+    "is killed": dies("os.kill(os.getpid(), 9)"),
+    "never ends": {
+        "code": "# %% one\nwhile True:\n    pass\n\n# %% two\n2\n",
+        "arguments": ["--timeout", "3"],
+        "line": 2,
+        "words": ["cell 'one'", "over the limit of 3 s for the notebook"],
+    },
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_named_and_the_old_notebook_stays(run, project, fault):
+    project.write(a=fault["code"])
+    project.store()
+    before = project.files()
+    start = time.monotonic()
+    code, said = run(project, *fault.get("arguments", []))
+    assert time.monotonic() - start < PATIENCE
+    assert code == 1
+    place = f"{project.lesson / 'code.a.py'}:{fault['line']}: in en/a/tiny, "
+    assert any(line.startswith(place) for line in said.splitlines()), said
+    for words in (str(project.notebook()), "failed", *fault["words"]):
+        assert words in said
+    assert "\x1b" not in said
+    assert project.notebook().read_bytes() == OLD
+    assert project.files() == before
+
+
+def no_such_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LANGUAGES[".py"].kernelspec, "name", "no-such-kernel")
+
+
+def kernel_of(*command: str) -> Callable[[Path, pytest.MonkeyPatch], None]:
+    def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        spec = tmp_path / "jupyter" / "kernels" / "python3" / "kernel.json"
+        spec.parent.mkdir(parents=True)
+        spec.write_text(json.dumps({"argv": command, "display_name": "", "language": "python"}))
+        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("install", "words"),
+    [
+        pytest.param(no_such_kernel, "no-such-kernel", id="not installed"),
+        pytest.param(kernel_of("false"), "died", id="dies while starting"),
+        pytest.param(kernel_of("/no/such/program"), "/no/such/program", id="program missing"),
+    ],
+)
+def test_a_kernel_that_does_not_start_is_named(run, project, tmp_path, monkeypatch, install, words):
+    install(tmp_path, monkeypatch)
+    project.store()
+    before = project.files()
+    code, said = run(project)
+    assert code == 1
+    assert f"{project.lesson / 'code.a.py'}:2: in en/a/tiny, cell 'one': " in said
+    assert words in said
+    assert "cannot be written" not in said
+    assert project.notebook().read_bytes() == OLD
+    assert project.files() == before
+
+
+def test_one_failing_notebook_does_not_stop_the_others(run, project):
+    project.write(
+        "<<one>>\n", a="# %% one\n1 / 0\n", b="# %% one\n2\n", c="# %% two\n3\n", d="\xe9"
+    )
+    code, said = run(project, "--jobs", "2")
+    assert code == 1
+    rows = [line.split() for line in said.splitlines()[-4:]]
+    assert [(Path(row[0]).parts[-2], row[-1]) for row in rows] == [
+        ("a", "failed"),
+        ("b", "written"),
+        ("c", "failed"),
+        ("d", "failed"),
+    ]
+    assert [framework for framework in "abcd" if project.notebook(framework).exists()] == ["b"]
+
+
+# Faults of the disk
+
+
+@pytest.mark.parametrize("old", [None, OLD], ids=["the first time", "over an old one"])
+@pytest.mark.parametrize(("step", "number"), [("fsync", errno.ENOSPC), ("replace", errno.EROFS)])
+def test_a_disk_that_takes_no_more_leaves_the_old_notebook(
+    run, executed, monkeypatch, old, step, number
+):
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    executed.notebook().unlink()
+    if old:
+        executed.store(old)
+    before = executed.files()
+    monkeypatch.setattr(os, step, refuse)
+    code, said = run(executed)
+    assert code == 1
+    assert f"{executed.notebook()}: cannot be written: {os.strerror(number)}\n" in said
+    assert executed.files() == before
+    if old:
+        assert executed.notebook().read_bytes() == old
+
+
+@pytest.mark.parametrize("where", ["the folder is a file", "the notebook is a folder"])
+def test_a_place_that_cannot_be_written_is_named(run, project, where):
+    if where == "the folder is a file":
+        place = project.notebook().parent
+        place.parent.mkdir(parents=True)
+        place.write_bytes(OLD)
+    else:
+        place = project.notebook()
+        place.mkdir(parents=True)
+    before = project.files()
+    code, said = run(project)
+    assert code == 1
+    assert f"{project.notebook()}: cannot be written: " in said
+    assert project.files() == before
+    assert place.exists()
+
+
+# The command
+
+
+def test_no_jobs_at_all_cannot_be_asked_for(project):
+    asked = project.command("--jobs", "0")
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, timeout=10, check=False)
+    assert done.returncode == 2
+    assert "--jobs" in done.stderr
+
+
+def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project):
+    waits = "# %% one\nfrom pathlib import Path\nPath('{}').touch()\nimport time; time.sleep(100)\n"
+    frameworks = ("a", "b")
+    marks = [project.root / f"started-{framework}" for framework in frameworks]
+    project.write(
+        "<<one>>\n", **{f: waits.format(m) for f, m in zip(frameworks, marks, strict=True)}
+    )
+    for framework in frameworks:
+        project.store(framework=framework)
+    before = project.files() | set(marks)
+    runner = subprocess.Popen(
+        project.command("--jobs", "2"),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    until = time.monotonic() + PATIENCE
+    while not all(mark.exists() for mark in marks) and time.monotonic() < until:
+        time.sleep(0.1)
+    kernels = psutil.Process(runner.pid).children(recursive=True)
+    assert len(kernels) >= 2
+    runner.send_signal(signal.SIGINT)
+    try:
+        said, _ = runner.communicate(timeout=10)
+        assert not psutil.wait_procs(kernels, timeout=1)[1]
+    finally:
+        for process in (runner, *kernels):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+    assert runner.returncode == 130
+    assert "Traceback" not in said
+    assert project.files() == before
+    assert {project.notebook(framework).read_bytes() for framework in frameworks} == {OLD}
+
+
+def test_a_pipe_gets_plain_lines(project):
+    done = subprocess.run(project.command(), cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("en/a/tiny: started\nen/a/tiny: executed\nnotebook ")
+    assert "\x1b" not in done.stdout
+    assert not done.stderr
+
+
+def test_a_terminal_gets_a_bar_and_the_whole_summary(project):
+    ours, theirs = pty.openpty()  # 80 columns
+    runner = subprocess.Popen(
+        project.command(),
+        cwd=ROOT,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError), open(ours, "rb", buffering=0) as screen:
+        while chunk := screen.read(65536):  # Linux's end of it is an error
+            shown += chunk
+    assert runner.wait() == 0
+    bar, header, summary = shown.decode().partition("notebook ")
+    for words in ("\x1b[", "en/a/tiny", "━", "2/2"):
+        assert words in bar
+    assert "started" not in bar
+    plain = re.sub(r"\x1b\[[\d;?]*\w", "", header + summary).split()
+    assert "written" in plain
+    assert "".join(plain).count("tiny.ipynb") == 1
