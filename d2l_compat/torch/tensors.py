@@ -21,10 +21,13 @@ zeros = torch.zeros
 zeros_like = torch.zeros_like
 
 abs = torch.abs
+argmax = torch.argmax
 cos = torch.cos
 cosh = torch.cosh
 exp = torch.exp
 log = torch.log
+reduce_mean = torch.mean
+reduce_sum = torch.sum
 sigmoid = torch.sigmoid
 sin = torch.sin
 sinh = torch.sinh
@@ -34,58 +37,43 @@ batch_matmul = torch.bmm
 concat = torch.cat
 expand_dims = torch.unsqueeze
 matmul = torch.matmul
+size = torch.numel
 stack = torch.stack
 swapaxes = torch.swapaxes
+transpose = torch.t
 
 float32 = torch.float32
 int32 = torch.int32
 int64 = torch.int64
 
 
-def argmax(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    return x.argmax(*args, **kwargs)
-
-
 def astype(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """``x`` in another dtype, of the same shape."""
     return x.type(dtype)
 
 
 def numpy(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """``x``, on the CPU, as a NumPy array of its shape and dtype, without its gradient."""
     return x.detach().numpy(*args, **kwargs)
 
 
-def reduce_mean(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    return x.mean(*args, **kwargs)
-
-
-def reduce_sum(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    return x.sum(*args, **kwargs)
-
-
 def repeat(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """``x`` repeated as often as given for each dimension: ``Tensor.repeat``."""
     return x.repeat(*args, **kwargs)
 
 
 def reshape(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """``x`` in another shape, one of whose sizes may be -1: ``Tensor.reshape``."""
     return x.reshape(*args, **kwargs)
 
 
-def size(x: Tensor, *args: Any, **kwargs: Any) -> int:
-    """The number of elements."""
-    return x.numel(*args, **kwargs)
-
-
 def to(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """``x`` on another device or in another dtype: ``Tensor.to``."""
     return x.to(*args, **kwargs)
 
 
-def transpose(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """A matrix with rows and columns exchanged."""
-    return x.t(*args, **kwargs)
-
-
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless ``x`` has exactly this ``shape``."""
+    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
     if not isinstance(x, Tensor):
         raise TypeError(_checks.fault("x", type(x).__name__, "a tensor"))
     _checks.same_shape(x.shape, shape)
