@@ -15,6 +15,11 @@ def fault(what: str, got: object, need: str) -> str:
     return f"{what}: got {got}; need {need}"
 
 
+def instance(what: str, value: object, kind: type, need: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(fault(what, type(value).__name__, need))
+
+
 def integer(what: str, value: object, minimum: int) -> int:
     """``value`` as an int of at least ``minimum``; TypeError or ValueError otherwise."""
     need = f"an integer of at least {minimum}"

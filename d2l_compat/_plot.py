@@ -144,13 +144,13 @@ def show_heatmaps(
     if grid.ndim != 4:
         need = "4 dimensions (grid rows, grid columns, matrix rows, matrix columns)"
         raise ValueError(fault("matrices", f"shape {grid.shape}", need))
-    if not np.isfinite(grid).any():
+    finite = grid[np.isfinite(grid)]
+    if not finite.size:
         got = f"shape {grid.shape} without a finite number"
         raise ValueError(fault("matrices", got, "at least one number"))
     if titles and len(titles) != grid.shape[1]:
         got = f"{len(titles)} for {grid.shape[1]} columns of heat maps"
         raise ValueError(fault("titles", got, "one for each column"))
-    finite = grid[np.isfinite(grid)]
     low, high = float(finite.min()), float(finite.max())
     if low < 0 < high:
         low, high = -max(-low, high), max(-low, high)
@@ -188,7 +188,7 @@ def describe(figure: Any) -> str:
         names = [text.get_text() for text in legend.get_texts()] if legend else []
         lines = axes.get_lines()
         if lines:
-            x, y = _labels(axes)
+            x, y = _label(axes, "x"), _label(axes, "y")
             parts.append(f"{title}Line plot of {y or 'values'} against {x or 'index'}.")
         for line, name in zip_longest(lines, names[: len(lines)]):
             parts.append(_describe_line(line, name or "Curve"))
@@ -223,7 +223,7 @@ def _as_html(figure: Any) -> str:
 def _describe_image(image: Any, axes: Any) -> str:
     values = np.ma.masked_invalid(image.get_array()).compressed()
     rows, columns = image.get_array().shape[:2]
-    x, y = _labels(axes)
+    x, y = _label(axes, "x"), _label(axes, "y")
     low, high = image.get_clim()
     zeros = np.count_nonzero(values == 0)
     return (
@@ -247,14 +247,8 @@ def _extent(values: NDArray[Any]) -> str:
     return f"from {values.min():.2f} to {values.max():.2f}" if values.size else "none"
 
 
-def _labels(axes: Any) -> tuple[str, str]:
-    """The axes' labels; a panel that shares its axes has them from its neighbour."""
-    x = axes.get_xlabel() or next((a.get_xlabel() for a in _siblings(axes, "x")), "")
-    y = axes.get_ylabel() or next((a.get_ylabel() for a in _siblings(axes, "y")), "")
-    return x, y
-
-
-def _siblings(axes: Any, which: str) -> list[Any]:
-    group = axes.get_shared_x_axes() if which == "x" else axes.get_shared_y_axes()
-    label = "get_xlabel" if which == "x" else "get_ylabel"
-    return [a for a in group.get_siblings(axes) if getattr(a, label)()]
+def _label(axes: Any, which: str) -> str:
+    """An axis's label; a panel that shares the axis has it from a neighbour."""
+    group = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
+    labels = [getattr(each, f"get_{which}label")() for each in (axes, *group)]
+    return next(filter(None, labels), "")

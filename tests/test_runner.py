@@ -1,5 +1,6 @@
 """``python -m tools``: what is written and said, and that no fault harms what was there."""
 
+import asyncio
 import errno
 import json
 import os
@@ -27,7 +28,7 @@ from tools.weave import LANGUAGES
 TEXT = "# Title\n\n- 0.123\n  - more\n\n<<one>>\n\n<<two>>\n"
 CODE = "# %% one\nx = 2 / 3\nif x > 0.456:\n    print(x)\n\n# %% two\n[x, 7]\n"
 OLD = b"the old notebook"
-PATIENCE = 15  # seconds, for what takes one to four
+PATIENCE = 120  # seconds, for what takes one to four: a guard against hanging, not a measure
 
 
 class Project:
@@ -318,6 +319,18 @@ def test_a_fault_is_named_and_the_old_notebook_stays(run, project, fault):
     assert project.files() == before
 
 
+def test_the_limit_is_the_one_asked_for(run, project, monkeypatch):
+    limits, timeout = [], asyncio.timeout
+
+    def noted(delay: float | None) -> asyncio.Timeout:
+        limits.append(delay)
+        return timeout(delay)
+
+    monkeypatch.setattr(asyncio, "timeout", noted)
+    assert run(project, "--timeout", "77")[0] == 0
+    assert 77 in limits
+
+
 def no_such_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LANGUAGES[".py"].kernelspec, "name", "no-such-kernel")
 
@@ -415,7 +428,9 @@ def test_a_place_that_cannot_be_written_is_named(run, project, where):
 
 def test_no_jobs_at_all_cannot_be_asked_for(project):
     asked = project.command("--jobs", "0")
-    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, timeout=10, check=False)
+    done = subprocess.run(
+        asked, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert done.returncode == 2
     assert "--jobs" in done.stderr
 
@@ -444,7 +459,7 @@ def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project):
     assert len(kernels) >= 2
     runner.send_signal(signal.SIGINT)
     try:
-        said, _ = runner.communicate(timeout=10)
+        said, _ = runner.communicate(timeout=PATIENCE)
         assert not psutil.wait_procs(kernels, timeout=1)[1]
     finally:
         for process in (runner, *kernels):

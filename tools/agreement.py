@@ -52,8 +52,8 @@ def _text_difference(stored: str, fresh: str) -> str | None:
     if old and new:
         try:
             fault = _svg_difference(b64decode(old[1]), b64decode(new[1]))
-        # Not base64, not XML, not a picture.
-        except (ValueError, ElementTree.ParseError, OSError, SyntaxError) as error:
+        # Not base64, not a picture, not XML (or a picture broken half-way).
+        except (ValueError, OSError, SyntaxError) as error:
             fault = f"damaged: {error}"
         return f"the figure: {fault}" if fault else _numbers_difference(old[2], new[2])
     return _numbers_difference(stored, fresh)

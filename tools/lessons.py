@@ -1,6 +1,6 @@
 """Where things are: lessons, their texts and code files, and the notebooks woven from them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,6 @@ class Edition:
     folder: Path
     language: str
     framework: str
-    notebooks: Path = ROOT / "notebooks"
 
     @property
     def text(self) -> Path:
@@ -36,7 +35,8 @@ class Edition:
 
     @property
     def notebook(self) -> Path:
-        return self.notebooks / self.language / self.framework / f"{self.folder.name}.ipynb"
+        notebooks = self.folder.parent.parent / "notebooks"
+        return notebooks / self.language / self.framework / f"{self.folder.name}.ipynb"
 
     def __str__(self) -> str:
         return f"{self.language}/{self.framework}/{self.folder.name}"
@@ -55,12 +55,12 @@ def editions(
     folders = sorted({text.parent for text in lessons.glob("*/text.*.md")})
     if not folders:
         raise LessonError("no lesson here: need LESSON/text.LANGUAGE.md", lessons)
-    languages = _choose("language", languages, lessons, "text")
-    frameworks = _choose("framework", frameworks, lessons, "code")
+    languages = choose("language", languages, lessons.glob("*/text.*.*"), lessons)
+    frameworks = choose("framework", frameworks, lessons.glob("*/code.*.*"), lessons)
     for folder in folders:
         for language in languages:
             for framework in frameworks:
-                yield Edition(folder, language, framework, root / "notebooks")
+                yield Edition(folder, language, framework)
 
 
 def display(path: Path) -> str:
@@ -71,9 +71,16 @@ def display(path: Path) -> str:
         return str(path)
 
 
-def _choose(what: str, asked: list[str] | None, lessons: Path, kind: str) -> list[str]:
-    there_are = sorted({file.name.split(".")[1] for file in lessons.glob(f"*/{kind}.*.*")})
+def choose(
+    what: str, asked: list[str] | None, files: Iterable[Path], place: Path, line: int | None = None
+) -> list[str]:
+    """The names asked for, or all there are: those in the middle of the names of ``files``.
+
+    Raises LessonError, at ``place``, for a name that no file has.
+    """
+    there_are = sorted({file.name.split(".")[1] for file in files})
     for name in asked or []:
         if name not in there_are:
-            raise LessonError(f"no {what} {name!r}; there are: {', '.join(there_are)}", lessons)
+            fault = f"no {what} {name!r}; there are: {', '.join(there_are)}"
+            raise LessonError(fault, place, line)
     return list(dict.fromkeys(asked or there_are))

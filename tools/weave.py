@@ -22,7 +22,7 @@ from pathlib import Path
 import jupytext
 from nbformat import NotebookNode, v4
 
-from tools.lessons import Edition, LessonError
+from tools.lessons import Edition, LessonError, choose
 
 ASK = re.compile(r"<<\s*(.*?)\s*>>")
 # What is not the id of a cell of prose; nbformat takes no id of more than 64 characters.
@@ -124,9 +124,9 @@ def read_code(file: Path) -> dict[str, Cell]:
     language = LANGUAGES[file.suffix]
     lines = _read(file).splitlines(keepends=True)
     marker = f"{language.comment} %%"
-    starts = [i for i, line in enumerate(lines) if line.startswith(marker)]
-    for i, line in enumerate(lines):
-        if re.match(rf"{language.comment}\s*%%", line) and i not in starts:
+    starts = [i for i, line in enumerate(lines) if re.match(rf"{language.comment}\s*%%", line)]
+    for i in starts:
+        if not lines[i].startswith(marker):
             raise LessonError(f"a cell marker: need {marker}, with one blank", file, i + 1)
     for i, line in enumerate(lines[: starts[0] if starts else None]):
         if line.strip() and not line.startswith(language.comment):
@@ -134,8 +134,6 @@ def read_code(file: Path) -> dict[str, Cell]:
                 f"code before the first cell: need {marker} NAME above it", file, i + 1
             )
     cells: dict[str, Cell] = {}
-    if not starts:
-        return cells
     for start, end in pairwise([*starts, len(lines)]):
         # One by one: jupytext's own opinion of what begins a cell differs within strings.
         cell = jupytext.reads("".join(lines[start:end]), fmt=language.jupytext).cells[0]
@@ -165,7 +163,9 @@ def read_text(file: Path, framework: str) -> Iterator[Passage]:
         elif block := ONLY.fullmatch(line):
             if only is not None:
                 raise LessonError(f"a block within the block of line {only}", file, number)
-            only, keep = number, framework in _frameworks(block[1], file, number)
+            asked = block[1].split() or [""]
+            codes = file.parent.glob("code.*.*")
+            only, keep = number, framework in choose("framework", asked, codes, file, number)
             continue
         elif line.rstrip() == ":::":
             if only is None:
@@ -201,18 +201,6 @@ def _unless_empty(passage: Passage) -> Iterator[Passage]:
     leading = len(passage.prose) - len(passage.prose.lstrip("\n"))
     if prose := passage.prose.strip():
         yield Passage(passage.line + leading, prose)
-
-
-def _frameworks(names: str, file: Path, line: int) -> list[str]:
-    """The frameworks a block is for; each has a code file beside the text."""
-    there_are = sorted({code.name.split(".")[1] for code in file.parent.glob("code.*.*")})
-    asked = names.split()
-    for name in asked or [""]:
-        if name not in there_are:
-            raise LessonError(
-                f"no framework {name!r}; there are: {', '.join(there_are)}", file, line
-            )
-    return asked
 
 
 def _embed_images(passage: Passage, text: Path) -> str:

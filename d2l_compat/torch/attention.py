@@ -34,7 +34,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
-    _check_tensors(X=X)
+    _checks.instance("X", X, Tensor, "a tensor")
     _checks.rank("X", X.shape, ("batch", "queries", "keys"))
     _checks.floating("X", [str(X.dtype)], X.is_floating_point())
     if valid_lens is None:
@@ -226,7 +226,7 @@ class PositionalEncoding(nn.Module):
         Raises ValueError where ``X`` does not fit, or ``offset`` is negative or leads past
         ``max_len``.
         """
-        _check_tensors(X=X)
+        _checks.instance("X", X, Tensor, "a tensor")
         _checks.rank("X", X.shape, ("batch", "steps", "features"))
         _checks.last_dimension("X", X.shape, self.num_hiddens)
         _checks.floating("X", [str(X.dtype)], X.is_floating_point())
@@ -262,23 +262,16 @@ def _valid_keys(
     return torch.arange(num_keys, device=device) < per_query[:, :, None]
 
 
-def _check_tensors(**tensors: Any) -> None:
-    for what, tensor in tensors.items():
-        if not isinstance(tensor, Tensor):
-            raise TypeError(_checks.fault(what, type(tensor).__name__, "a tensor"))
-
-
 def _check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
-    _check_tensors(queries=queries, keys=keys, values=values)
+    for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
+        _checks.instance(what, inputs, Tensor, "a tensor")
     _checks.attention_inputs(queries.shape, keys.shape, values.shape)
     dtypes = [str(inputs.dtype) for inputs in (queries, keys, values)]
     _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
 
 
 def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int) -> None:
-    if not isinstance(valid_lens, Tensor):
-        got = type(valid_lens).__name__
-        raise TypeError(_checks.fault("valid_lens", got, "an integer tensor"))
+    _checks.instance("valid_lens", valid_lens, Tensor, "an integer tensor")
     dtype = valid_lens.dtype
     is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
     _checks.valid_lens(valid_lens.shape, str(dtype), is_integer, batch, num_queries)

@@ -74,8 +74,7 @@ def to(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
-    if not isinstance(x, Tensor):
-        raise TypeError(_checks.fault("x", type(x).__name__, "a tensor"))
+    _checks.instance("x", x, Tensor, "a tensor")
     _checks.same_shape(x.shape, shape)
 
 
