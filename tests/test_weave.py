@@ -306,3 +306,106 @@ def test_what_does_not_exist_cannot_be_chosen(woven, tmp_path, capsys, arguments
 def test_a_project_without_lessons_is_an_error(tmp_path, capsys):
     assert main(["--root", str(tmp_path)]) == 2
     assert "no lesson here: need LESSON/text.LANGUAGE.md" in capsys.readouterr().out
+
+
+# Several languages
+
+TWICE = '# %% one\n"hello"\n\n# %% one language="de"\n"hallo"\n\n# %% two\n2\n'
+ENGLISH = "# Title\n\n<<one>>\n\n## Part\n\n<<two>>\n"
+
+
+@pytest.fixture
+def german(woven: Weave, folder: Path) -> Callable[..., NotebookNode]:
+    """Weaves a text that stands beside an English one."""
+
+    def weave_german(text: str, code: str = TWICE, english: str = ENGLISH) -> NotebookNode:
+        (folder / "text.de.md").write_text(text, encoding="utf-8")
+        woven(english, code)
+        return weave(Edition(folder, "de", "a"))
+
+    return weave_german
+
+
+def test_a_cell_for_one_languages_readers_takes_the_others_place_there_alone(german, folder):
+    notebook = german("# Titel\n\n<<one>>\n\n## Teil\n\n<<two>>\n")
+    assert sources(notebook) == ["# Titel", '"hallo"', "## Teil", "2"]
+    assert [cell.id for cell in notebook.cells] == ["text-01", "one", "text-02", "two"]
+    english = weave(Edition(folder, "en", "a"))
+    assert sources(english) == ["# Title", '"hello"', "## Part", "2"]
+    assert not any(cell.metadata for cell in notebook.cells)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        pytest.param(
+            "# T\n\n<<two>>\n\n## T\n\n<<one>>\n",
+            3,
+            "cell 'two', where text.en.md has cell 'one' (line 3)",
+            id="cells in another order",
+        ),
+        pytest.param(
+            "# T\n\n<<one>>\n\n### T\n\n<<two>>\n",
+            5,
+            "a heading ###, where text.en.md has a heading ## (line 5)",
+            id="another level of heading",
+        ),
+        pytest.param(
+            "# T\n\n## T\n\n<<one>>\n<<two>>\n",
+            3,
+            "a heading ##, where text.en.md has cell 'one' (line 3)",
+            id="a heading before its cell",
+        ),
+        pytest.param(
+            "# T\n\n<<one>>\n\n## T\n\n<<two>>\n\n## Mehr\n",
+            9,
+            "a heading ##, where text.en.md has the end",
+            id="more",
+        ),
+        pytest.param(
+            "# T\n\n<<one>>\n\n## T\n",
+            None,
+            "the end, where text.en.md has cell 'two' (line 7)",
+            id="less",
+        ),
+    ],
+)
+def test_a_text_in_another_order_than_the_english_one_is_an_error(german, text, line, words):
+    with pytest.raises(LessonError) as caught:
+        german(text)
+    assert str(caught.value) == f"text.de.md{f':{line}' if line else ''}: {words}"
+
+
+def test_what_stands_in_blocks_of_other_frameworks_is_compared_there(german):
+    block = "\n:::{only} b\n## More\n:::\n"
+    german("# T\n\n<<one>>\n\n## T\n\n<<two>>\n" + block)
+    german("# T\n\n<<one>>\n\n## T\n\n<<two>>\n", english=ENGLISH + block)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [
+        pytest.param(
+            '# %% one\n1\n# %% one language="fr"\n1\n# %% two\n2\n',
+            3,
+            "no language 'fr'; there are: de, en",
+            id="no text in that language",
+        ),
+        pytest.param(
+            '# %% one language="de"\n1\n# %% one\n1\n# %% two\n2\n',
+            1,
+            "cell 'one' in de: need one for all other readers above it",
+            id="before the others'",
+        ),
+        pytest.param(
+            '# %% one\n1\n# %% one language="de"\n1\n# %% one language="de"\n1\n# %% two\n2\n',
+            5,
+            "cell 'one' is defined twice, before on line 3",
+            id="twice",
+        ),
+    ],
+)
+def test_a_fault_in_a_cell_of_one_language_is_named(german, code, line, words):
+    with pytest.raises(LessonError) as caught:
+        german("# T\n\n<<one>>\n\n## T\n\n<<two>>\n", code)
+    assert str(caught.value) == f"code.a.py:{line}: {words}"

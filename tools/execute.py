@@ -121,10 +121,11 @@ async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress:
     # An empty folder to work in, as a reader's will hold none of the lesson's files.
     scratch = tempfile.TemporaryDirectory(prefix="kernel-")
     # Files rather than ports: nobody else can reach the kernel, and no two can meet on a port.
+    # Java's kernel knows ports only.
+    is_python = notebook.metadata.kernelspec.language == "python"
+    files = {"transport": "ipc", "ip": str(Path(scratch.name, "kernel"))}
     manager = AsyncKernelManager(
-        kernel_name=notebook.metadata.kernelspec.name,
-        transport="ipc",
-        ip=str(Path(scratch.name, "kernel")),
+        kernel_name=notebook.metadata.kernelspec.name, **(files if is_python else {})
     )
     client = _Client(
         notebook,

@@ -8,7 +8,11 @@ The text is Markdown. On a line of its own, ``<<name>>`` asks for the code cell 
 
 keeps a passage for some frameworks; an image that stands beside the text goes into the
 notebook, so that the notebook is whole wherever it is opened. The code is a program in
-jupytext's percent format, its cells named: ``# %% name``.
+jupytext's percent format, its cells named: ``# %% name``. A cell that prints words may follow
+once more for another language's readers: ``# %% name language="zh-TW"``.
+
+All texts of a lesson ask for the same cells under the same headings, in the order of the
+English one.
 """
 
 import re
@@ -16,7 +20,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 import jupytext
@@ -52,7 +56,13 @@ LANGUAGES = {
         "py:percent",
         {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     ),
+    ".java": Language(
+        "//",
+        "java:percent",
+        {"display_name": "Java (jjava)", "language": "java", "name": "java"},
+    ),
 }
+ORIGINAL = "en"  # the text the others follow
 
 
 @dataclass
@@ -78,7 +88,8 @@ class Passage:
 
 def weave(edition: Edition) -> NotebookNode:
     """The notebook of an edition, not executed yet. Raises LessonError."""
-    cells = read_code(edition.code)
+    check_same_order(edition)
+    cells = read_code(edition.code, edition.language)
     language = LANGUAGES[edition.code.suffix]
     notebook = v4.new_notebook(
         metadata={
@@ -117,8 +128,11 @@ def weave(edition: Edition) -> NotebookNode:
     return notebook
 
 
-def read_code(file: Path) -> dict[str, Cell]:
-    """The named cells of a code file, in order. Raises LessonError."""
+def read_code(file: Path, reader: str = ORIGINAL) -> dict[str, Cell]:
+    """The named cells of a code file, in order, as a ``reader`` of this language meets them.
+
+    Raises LessonError.
+    """
     if file.suffix not in LANGUAGES:
         raise LessonError(f"unknown language; there are: {', '.join(LANGUAGES)}", file)
     language = LANGUAGES[file.suffix]
@@ -134,6 +148,7 @@ def read_code(file: Path) -> dict[str, Cell]:
                 f"code before the first cell: need {marker} NAME above it", file, i + 1
             )
     cells: dict[str, Cell] = {}
+    given: dict[tuple[str, str], int] = {}  # name and language, and where
     for start, end in pairwise([*starts, len(lines)]):
         # One by one: jupytext's own opinion of what begins a cell differs within strings.
         cell = jupytext.reads("".join(lines[start:end]), fmt=language.jupytext).cells[0]
@@ -141,9 +156,18 @@ def read_code(file: Path) -> dict[str, Cell]:
         if cell.cell_type != "code" or not NAME.fullmatch(name):
             fault = f"a cell named {name!r}: need {marker} NAME, of a-z, 0-9 and -"
             raise LessonError(fault, file, start + 1)
-        if name in cells:
-            fault = f"cell {name!r} is defined twice, before on line {cells[name].marker}"
+        written_for = cell.metadata.get("language", "")
+        if (name, written_for) in given:
+            fault = f"cell {name!r} is defined twice, before on line {given[name, written_for]}"
             raise LessonError(fault, file, start + 1)
+        given[name, written_for] = start + 1
+        if written_for:
+            choose("language", [written_for], file.parent.glob("text.*.md"), file, start + 1)
+            if name not in cells:
+                fault = f"cell {name!r} in {written_for}: need one for all other readers above it"
+                raise LessonError(fault, file, start + 1)
+            if written_for != reader:
+                continue
         source = cell.source.lstrip("\n")
         first = start + 2 + len(cell.source) - len(source)
         cells[name] = Cell(name, source, file, first, start + 1, cell.metadata.get("tags", []))
@@ -195,6 +219,28 @@ def read_text(file: Path, framework: str) -> Iterator[Passage]:
     if only is not None:
         raise LessonError("an unclosed block: its ::: is missing", file, only)
     yield from _unless_empty(passage)
+
+
+def check_same_order(edition: Edition) -> None:
+    """Raises LessonError where a text's cells and headings are not the English one's."""
+    original = edition.text.with_name(f"text.{ORIGINAL}.md")
+    if edition.text == original or not original.exists():
+        return
+    there, here = (list(_outline(file, edition.framework)) for file in (original, edition.text))
+    for expected, found in zip_longest(there, here, fillvalue=("the end", None)):
+        if expected[0] != found[0]:
+            place = "" if expected[1] is None else f" (line {expected[1]})"
+            fault = f"{found[0]}, where {original.name} has {expected[0]}{place}"
+            raise LessonError(fault, edition.text, found[1])
+
+
+def _outline(file: Path, framework: str) -> Iterator[tuple[str, int | None]]:
+    """The headings' levels and the names of the cells, in order, and their lines."""
+    for passage in read_text(file, framework):
+        if passage.cell:
+            yield f"cell {passage.cell!r}", passage.line
+        elif heading := HEADING.match(passage.prose):
+            yield f"a heading {heading[0].strip()}", passage.line
 
 
 def _unless_empty(passage: Passage) -> Iterator[Passage]:
