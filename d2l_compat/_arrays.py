@@ -28,8 +28,10 @@ def to_numpy(what: str, array: Any) -> NDArray[Any]:
 def _plain(array: Any) -> Any:
     if isinstance(array, (list, tuple)):
         return [_plain(part) for part in array]
-    if hasattr(array, "detach"):  # PyTorch
-        array = array.detach().cpu()
-        # NumPy has no bfloat16.
-        return (array.float() if "bfloat16" in str(array.dtype) else array).numpy()
+    if hasattr(array, "asnumpy"):  # MXNet
+        return array.asnumpy()
+    if "bfloat16" in str(getattr(array, "dtype", "")):  # NumPy has none
+        array = array.float() if hasattr(array, "float") else array.astype("float32")
+    if hasattr(array, "detach"):  # PyTorch, PaddlePaddle
+        return array.detach().cpu().numpy()
     return array

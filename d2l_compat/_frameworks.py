@@ -3,51 +3,90 @@
 import re
 from dataclasses import dataclass
 from importlib import import_module, metadata
-from types import ModuleType
 
 
 @dataclass(frozen=True)
-class Framework:
+class Package:
     module: str  # what is imported
     distribution: str  # what is installed
     minimum: str  # the oldest version that works
+    options: str = ""  # of the command that installs it
+    note: str = ""  # what else a reader must know who does not have it
 
     @property
     def install(self) -> str:
-        return f'pip install "{self.distribution}>={self.minimum}"'
+        return f'pip install {self.options}"{self.distribution}>={self.minimum}"'
 
 
 # The keys name the extras in pyproject.toml, the code files of a lesson, and the notebooks.
 FRAMEWORKS = {
-    "pytorch": Framework(module="torch", distribution="torch", minimum="2.4"),
+    "pytorch": (Package("torch", "torch", "2.4"),),
+    "tensorflow": (Package("tensorflow", "tensorflow", "2.17"), Package("keras", "keras", "3.4")),
+    "jax": (Package("jax", "jax", "0.4.36"), Package("flax", "flax", "0.10")),
+    "mxnet": (
+        Package(
+            "mxnet",
+            "mxnet",
+            "1.9.1",
+            options="--no-deps ",  # it would take NumPy back below 2
+            note=" There is one for Linux on x86-64 only.",
+        ),
+    ),
+    "paddle": (Package("paddle", "paddlepaddle", "3.1"),),
 }
 
 
-def require(name: str) -> ModuleType:
+def require(name: str) -> None:
     """Import a framework, or say which version is needed and the command that installs it.
 
-    Raises ImportError where the framework is missing, too old, or installed and broken.
+    Raises ImportError where one of its packages is missing, too old, or installed and broken.
     """
-    framework = FRAMEWORKS[name]
-    need = f"{framework.distribution} {framework.minimum} or newer is needed"
+    # Old ones first: what they break may be another package's import.
+    for package in FRAMEWORKS[name]:
+        found = _installed(package)
+        if found is not None:
+            _check_age(package, found)
+    for package in FRAMEWORKS[name]:
+        _import(package)
+
+
+def _import(package: Package) -> None:
+    found = _installed(package)
     try:
-        found = metadata.version(framework.distribution)
-    except metadata.PackageNotFoundError:
-        found = None
-    if found is not None and _release(found) < _release(framework.minimum):
-        raise ImportError(f"{need}, and {found} is installed. Upgrade it: {framework.install}")
-    try:
-        return import_module(framework.module)
+        module = import_module(package.module)
     except Exception as error:  # a broken binary raises nearly anything
         if found is None and isinstance(error, ModuleNotFoundError):
             raise ImportError(
-                f"{need}, and it is not installed. Install it: {framework.install}"
+                f"{_need(package)}, and it is not installed.{package.note} "
+                f"Install it: {package.install}"
             ) from None
         raise ImportError(
-            f"{need}; {found or 'a copy without a version'} is installed, but importing it failed "
-            f"({type(error).__name__}: {error}). Install it anew: "
-            f"{framework.install} --force-reinstall"
+            f"{_need(package)}; {found or 'a copy without a version'} is installed, but importing "
+            f"it failed ({type(error).__name__}: {error}). Install it anew: "
+            f"{package.install} --force-reinstall"
         ) from error
+    # Under another distribution's name, such as one for GPUs, only the module knows its age.
+    version = getattr(module, "__version__", None)
+    if found is None and isinstance(version, str):
+        _check_age(package, version)
+
+
+def _installed(package: Package) -> str | None:
+    try:
+        return metadata.version(package.distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _check_age(package: Package, found: str) -> None:
+    if _release(found) < _release(package.minimum):
+        raise ImportError(
+            f"{_need(package)}, and {found} is installed. Upgrade it: {package.install}"
+        )
+
+
+def _need(package: Package) -> str:
+    return f"{package.distribution} {package.minimum} or newer is needed"
 
 
 def _release(version: str) -> tuple[int, ...]:

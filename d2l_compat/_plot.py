@@ -5,6 +5,7 @@ matplotlib is imported when a plot is first asked for. In Jupyter a figure is sh
 and with a text alternative, which is made from what the figure holds.
 """
 
+import re
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
@@ -22,6 +23,17 @@ from d2l_compat._checks import fault
 # Told apart by colour-blind readers too; a line style goes with each, for print in grey.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499")
 STYLES = ("-", "--", "-.", ":")
+# For Chinese labels, which matplotlib's own font lacks: the first of these that is installed.
+CHINESE_FONTS = (
+    "Noto Sans CJK TC",
+    "Noto Sans TC",
+    "PingFang TC",
+    "Heiti TC",
+    "Microsoft JhengHei",
+    "Noto Sans CJK JP",  # what Linux calls the file with all of Noto's CJK fonts
+    "WenQuanYi Zen Hei",
+)
+CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 
 def pyplot() -> Any:
@@ -210,6 +222,7 @@ def _curves(what: str, data: Any) -> list[NDArray[Any]]:
 def _as_html(figure: Any) -> str:
     import matplotlib
 
+    _find_chinese_font(figure)
     svg = BytesIO()
     # A fixed salt and no date: the same figure is the same bytes each time.
     with matplotlib.rc_context({"svg.hashsalt": "d2l_compat", "svg.fonttype": "path"}):
@@ -218,6 +231,20 @@ def _as_html(figure: Any) -> str:
         )
     data = b64encode(svg.getvalue()).decode()
     return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(describe(figure))}">'
+
+
+def _find_chinese_font(figure: Any) -> None:
+    """Give texts with Chinese characters a font that has them, where one is installed."""
+    from matplotlib.text import Text
+
+    texts = [text for text in figure.findobj(Text) if CHINESE.search(text.get_text())]
+    if texts:
+        from matplotlib.font_manager import fontManager
+
+        installed = set(fontManager.get_font_names())
+        font = next(filter(installed.__contains__, CHINESE_FONTS), None)
+        for text in texts:
+            text.set_fontfamily([*text.get_fontfamily(), *([font] if font else [])])
 
 
 def _describe_image(image: Any, axes: Any) -> str:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
-from functools import cache
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import ModuleType
@@ -16,40 +15,21 @@ from packaging.requirements import Requirement
 
 from d2l_compat import _frameworks
 
-FRAMEWORK_MODULES = {"flax", "jax", "mxnet", "paddle", "tensorflow", "torch"}
+PACKAGES = [package for packages in _frameworks.FRAMEWORKS.values() for package in packages]
+FRAMEWORK_MODULES = {package.module for package in PACKAGES}
+DISTRIBUTIONS = {package.distribution for package in PACKAGES}
 PLOT_MODULES = {"IPython", "matplotlib", "matplotlib_inline"}
-TORCH = _frameworks.FRAMEWORKS["pytorch"]
+(TORCH,) = _frameworks.FRAMEWORKS["pytorch"]
 INSTALL = f'pip install "torch>={TORCH.minimum}"'
 NEEDED = f"torch {TORCH.minimum} or newer is needed"
 
 
-@cache
-def modules_after(statement: str) -> frozenset[str]:
-    """The modules that a fresh interpreter has loaded once it has run ``statement``."""
-    program = f"{statement}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    return frozenset(json.loads(done.stdout))
-
-
-# Costs
-
-
 def test_the_package_imports_neither_a_framework_nor_numpy() -> None:
-    loaded = modules_after("import d2l_compat")
+    program = "import d2l_compat, json, sys; print(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    loaded = set(json.loads(done.stdout))
     assert "d2l_compat" in loaded
     assert not loaded & (FRAMEWORK_MODULES | PLOT_MODULES | {"numpy"})
-
-
-def test_a_face_imports_its_framework_alone_and_nothing_to_plot_with() -> None:
-    loaded = modules_after("from d2l_compat import torch as d2l")
-    assert loaded & FRAMEWORK_MODULES == {"torch"}
-    assert not loaded & PLOT_MODULES
-
-
-def test_matplotlib_comes_when_first_used() -> None:
-    loaded = modules_after("from d2l_compat import torch as d2l; d2l.plt")
-    assert "matplotlib.pyplot" in loaded
-    assert "IPython" not in loaded
 
 
 # Missing, too old, broken
@@ -127,15 +107,56 @@ def test_the_cause_of_a_broken_framework_is_kept(install: Callable[..., None]) -
 def test_a_framework_new_enough_or_of_unknown_version_is_imported(
     install: Callable[..., None], version: str | None
 ) -> None:
+    install(version, ModuleType("torch"))
+    _frameworks.require("pytorch")
+
+
+def test_a_copy_under_another_name_is_as_old_as_it_says(install: Callable[..., None]) -> None:
     torch = ModuleType("torch")
-    install(version, torch)
-    assert _frameworks.require("pytorch") is torch
+    torch.__version__ = "2.3.0+git"
+    install(None, torch)
+    with pytest.raises(ImportError, match=r"2\.3\.0\+git is installed\. Upgrade it"):
+        _frameworks.require("pytorch")
+
+
+@pytest.mark.parametrize("name", _frameworks.FRAMEWORKS)
+def test_every_face_says_which_package_is_missing_and_what_installs_it(name: str) -> None:
+    """In an interpreter that finds none of the frameworks."""
+    first = _frameworks.FRAMEWORKS[name][0]
+    module = "torch" if name == "pytorch" else name
+    program = f"""
+import importlib.abc, importlib.metadata, sys
+
+class Nothing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] in {FRAMEWORK_MODULES!r}:
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+
+version = importlib.metadata.version
+def no_version(name):
+    if name in {DISTRIBUTIONS!r}:
+        raise importlib.metadata.PackageNotFoundError(name)
+    return version(name)
+
+importlib.metadata.version = no_version
+sys.meta_path.insert(0, Nothing())
+from d2l_compat import {module}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    said = done.stderr.strip().splitlines()[-1]
+    assert said.startswith(f"ImportError: {first.distribution} {first.minimum} or newer is needed")
+    assert "it is not installed" in said
+    assert said.endswith(f"Install it: {first.install}")
+    assert "During handling" not in done.stderr
 
 
 def test_messages_and_extras_name_the_same_versions() -> None:
     pyproject = Path(__file__).parents[1] / "pyproject.toml"
     extras = tomllib.loads(pyproject.read_text())["project"]["optional-dependencies"]
-    assert set(extras) == set(_frameworks.FRAMEWORKS)
-    for extra, framework in _frameworks.FRAMEWORKS.items():
-        bounds = {r.name: str(r.specifier) for r in map(Requirement, extras[extra])}
-        assert bounds[framework.distribution] == f">={framework.minimum}"
+    assert set(extras) - {"djl"} == set(_frameworks.FRAMEWORKS)  # DJL is no Python package
+    for name, packages in _frameworks.FRAMEWORKS.items():
+        bounds = {r.name: str(r.specifier) for r in map(Requirement, extras[name])}
+        for package in packages:
+            assert bounds[package.distribution] == f">={package.minimum}"

@@ -1,14 +1,15 @@
 """The committed notebooks: in step with the lessons, whole, and free of one machine's traces."""
 
 import re
+from dataclasses import replace
 
 import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from tools.agreement import FIGURE
+from tools.agreement import FIGURE, NUMBER, difference
 from tools.lessons import ROOT, Edition, editions
-from tools.weave import weave
+from tools.weave import read_code, weave
 
 EDITIONS = list(editions())
 
@@ -67,3 +68,68 @@ def test_figures_are_svg_and_have_a_text_alternative(notebook):
 def test_notebook_holds_no_trace_of_a_machine(edition):
     text = edition.notebook.read_text(encoding="utf-8")
     assert not re.findall(r"(?:/home/|/root/|/Users/|/tmp/|site-packages|\.venv)[^\"]{0,40}", text)
+
+
+# The same page, in every language and framework
+
+OF_EVERY_LANGUAGE = [edition for edition in EDITIONS if edition.language != "en"]
+# What does not depend on random numbers is the same in every framework, to the last digit.
+DETERMINED = [
+    "shape-check",
+    "by-hand",
+    "weights-check",
+    "influence",
+    "receptive-field",
+    "multiply-adds",
+    "encoding-checks",
+    "column-plot",
+    "binary",
+    "encoding-heatmap",
+    "dot-products",
+    "rotation",
+    "solution-dilated",
+    "solution-decoding",
+]
+# Java shows a map in its own way; PyTorch's attention is fused, and takes a step less.
+IN_ANOTHER_FORM = ["three-layers", "sequential-operations"]
+
+
+def code_cells(edition: Edition) -> dict[str, NotebookNode]:
+    cells = nbformat.read(edition.notebook, as_version=4).cells
+    return {cell.id: cell for cell in cells if cell.cell_type == "code"}
+
+
+def shown(cell: NotebookNode) -> list[object]:
+    """What a cell printed and drew; a figure in the words that stand for it."""
+    return [
+        output.data["text/plain"] if "data" in output else output.text for output in cell.outputs
+    ]
+
+
+@pytest.mark.parametrize("edition", OF_EVERY_LANGUAGE, ids=str)
+def test_code_and_outputs_are_those_of_the_english_notebook(edition):
+    ours, english = code_cells(edition), code_cells(replace(edition, language="en"))
+    in_this_language = {
+        name
+        for name, cell in read_code(edition.code, edition.language).items()
+        if cell.source != read_code(edition.code)[name].source
+    }
+    assert in_this_language == {"binary"}
+    assert list(ours) == list(english)
+    for name in ours.keys() - in_this_language:
+        assert ours[name].source == english[name].source
+        assert ours[name].metadata == english[name].metadata
+        assert difference(english[name].outputs, ours[name].outputs) is None, name
+    (here,), (there,) = shown(ours["binary"]), shown(english["binary"])
+    assert NUMBER.findall(here) == NUMBER.findall(there)
+
+
+def test_every_framework_shows_the_same_page(edition):
+    ours, pytorchs = code_cells(edition), code_cells(replace(edition, framework="pytorch"))
+    assert [name for name in ours if name in pytorchs] == list(pytorchs)
+    for name in pytorchs.keys() - {*IN_ANOTHER_FORM}:
+        here, there = shown(ours[name]), shown(pytorchs[name])
+        words = [[NUMBER.sub("0", text).split() for text in texts] for texts in (here, there)]
+        assert words[0] == words[1], name
+        if name in DETERMINED:
+            assert difference(there, here) is None, name

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,8 +12,9 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import numpy as np
 import pytest
-import torch
+from matplotlib import font_manager
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from d2l_compat import _plot
 from d2l_compat._plot import COLORS, describe, plot, set_figsize, show_heatmaps
@@ -39,13 +40,10 @@ TWO_CURVES = {
     "tuples": tuple(map(tuple, Y)),
     "a matrix": np.array(Y),
     "a list of vectors": list(np.array(Y)),
-    "lists of scalars": [[torch.tensor(y) for y in curve] for curve in Y],
+    "lists of scalars": [[np.array(y) for y in curve] for curve in Y],
     "a list of rows": list(np.array(Y)[:, None]),
-    "a tensor": torch.tensor(Y),
-    "a tensor with a gradient": torch.tensor(Y, requires_grad=True),
-    "bfloat16": torch.tensor(Y, dtype=torch.bfloat16),
-    "float16": torch.tensor(Y, dtype=torch.float16),
-    "integers": torch.tensor(Y).int(),
+    "float16": np.array(Y, "float16"),
+    "integers": np.array(Y, int),
 }
 
 
@@ -56,12 +54,12 @@ def test_curves_may_be_given_in_many_forms(curves: Any) -> None:
 
 
 def test_one_x_serves_every_curve() -> None:
-    plot(torch.tensor(X), Y * 3)
+    plot(np.array(X), Y * 3)
     assert [x for x, _ in drawn()] == [X] * 6
 
 
 def test_curves_may_each_have_an_x_and_a_length_of_their_own() -> None:
-    plot([[0, 1], [5, 6, 7]], [[3, 4], torch.tensor([8, 9, 10])])
+    plot([[0, 1], [5, 6, 7]], [[3, 4], np.array([8, 9, 10])])
     assert drawn() == [([0, 1], [3, 4]), ([5, 6, 7], [8, 9, 10])]
 
 
@@ -131,10 +129,10 @@ def images() -> list[Any]:
 
 
 def test_heat_maps_stand_in_the_grid_as_given() -> None:
-    grid = torch.rand(2, 3, 4, 5, requires_grad=True)
+    grid = np.random.default_rng(0).random((2, 3, 4, 5))
     show_heatmaps(grid, "Keys", "Queries", titles=["a", "b", "c"], figsize=(6, 4), cmap="Blues")
     got = np.array([image.get_array() for image in images()])
-    np.testing.assert_array_equal(got, grid.detach().reshape(6, 4, 5))
+    np.testing.assert_array_equal(got, grid.reshape(6, 4, 5))
     panels = [image.axes for image in images()]
     assert [axes.get_title() for axes in panels] == ["a", "b", "c"] * 2
     assert [axes.get_xlabel() for axes in panels] == [""] * 3 + ["Keys"] * 3
@@ -299,3 +297,121 @@ def test_jupyter_shows_figures_as_html_and_in_words(
         "text/html": _plot._as_html(plt.gcf()),
         "text/plain": describe(plt.gcf()),
     }
+
+
+@pytest.mark.parametrize(
+    ("installed", "font"),
+    [
+        (["DejaVu Sans", "Noto Sans CJK JP", "PingFang TC"], ["PingFang TC"]),
+        (["WenQuanYi Zen Hei", "DejaVu Sans"], ["WenQuanYi Zen Hei"]),
+        (["DejaVu Sans"], []),
+    ],
+    ids=["the best of two", "the only one", "none"],
+)
+def test_chinese_labels_get_a_font_that_has_them(
+    monkeypatch: pytest.MonkeyPatch, installed: list[str], font: list[str]
+) -> None:
+    monkeypatch.setattr(font_manager.fontManager, "get_font_names", lambda: installed)
+    # Whichever font it is drawn with here: only the choice is looked at.
+    monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
+    plot(X, Y, xlabel="位置", ylabel="value", legend=["餘弦 cos", "sin"])
+    _plot._as_html(plt.gcf())
+    axes = plt.gca()
+    chinese, latin = axes.get_legend().get_texts()
+    assert axes.xaxis.label.get_fontfamily() == ["sans-serif", *font]
+    assert chinese.get_fontfamily() == ["sans-serif", *font]
+    assert axes.yaxis.label.get_fontfamily() == ["sans-serif"]
+    assert latin.get_fontfamily() == ["sans-serif"]
+
+
+# Bad calls
+
+BAD_CALLS = [
+    pytest.param(
+        lambda: show_heatmaps(np.zeros((2, 3)), "Keys", "Queries"),
+        ValueError,
+        "matrices: got shape (2, 3)",
+        "4 dimensions (grid rows, grid columns, matrix rows, matrix columns)",
+        id="heat map of wrong rank",
+    ),
+    pytest.param(
+        lambda: show_heatmaps(np.zeros((1, 1, 0, 3)), "Keys", "Queries"),
+        ValueError,
+        "matrices: got shape (1, 1, 0, 3)",
+        "at least one number",
+        id="heat map of nothing",
+    ),
+    pytest.param(
+        lambda: show_heatmaps([[[[1, 2], [3]]]], "Keys", "Queries"),
+        ValueError,
+        "matrices: got rows of unequal length",
+        "rows of one length",
+        id="heat map of ragged rows",
+    ),
+    pytest.param(
+        lambda: show_heatmaps("Reds", "Keys", "Queries"),
+        TypeError,
+        "matrices: got str",
+        "an array of real numbers",
+        id="heat map of text",
+    ),
+    pytest.param(
+        lambda: plot([1, 2, 3], [[1, 2, 3], [1, 2]]),
+        ValueError,
+        "curve 1: got 3 points in X and 2 in Y",
+        "as many of each",
+        id="curves of unequal length",
+    ),
+    pytest.param(
+        lambda: plot([[1, 2], [3, 4]], [[1, 2]] * 3),
+        ValueError,
+        "curves: got 2 of X and 3 of Y",
+        "one X for all curves, or one for each",
+        id="another number of X than of Y",
+    ),
+    pytest.param(
+        lambda: plot(np.zeros((2, 3, 4))),
+        ValueError,
+        "X: got shape (2, 3, 4)",
+        "1 dimension (points) or 2 (curves, points)",
+        id="curves of rank 3",
+    ),
+    pytest.param(
+        lambda: plot([1, 2], ["a", "b"]),
+        TypeError,
+        "Y: got",
+        "an array of real numbers",
+        id="curve of text",
+    ),
+    pytest.param(
+        lambda: plot(np.zeros(3, complex)),
+        TypeError,
+        "X: got ndarray of dtype complex128",
+        "an array of real numbers",
+        id="curve of complex numbers",
+    ),
+    pytest.param(
+        lambda: show_heatmaps(np.zeros((1, 2, 3, 3)), "x", "y", titles=["one"]),
+        ValueError,
+        "titles: got 1 for 2 columns",
+        "one for each column",
+        id="too few titles",
+    ),
+    pytest.param(
+        lambda: show_heatmaps(np.full((1, 1, 2, 2), np.nan), "x", "y"),
+        ValueError,
+        "matrices: got shape (1, 1, 2, 2) without a finite number",
+        "at least one number",
+        id="heat map without numbers",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "got", "need"), BAD_CALLS)
+def test_bad_calls_say_what_was_given_and_what_is_needed(
+    call: Callable[[], Any], error: type[Exception], got: str, need: str
+) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert got in str(caught.value)
+    assert need in str(caught.value)

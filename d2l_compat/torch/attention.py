@@ -36,7 +36,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     """
     _checks.instance("X", X, Tensor, "a tensor")
     _checks.rank("X", X.shape, ("batch", "queries", "keys"))
-    _checks.floating("X", [str(X.dtype)], X.is_floating_point())
+    _checks.floating("X", [_name(X.dtype)], X.is_floating_point())
     if valid_lens is None:
         return F.softmax(X, dim=-1)
     batch, num_queries, num_keys = X.shape
@@ -229,7 +229,7 @@ class PositionalEncoding(nn.Module):
         _checks.instance("X", X, Tensor, "a tensor")
         _checks.rank("X", X.shape, ("batch", "steps", "features"))
         _checks.last_dimension("X", X.shape, self.num_hiddens)
-        _checks.floating("X", [str(X.dtype)], X.is_floating_point())
+        _checks.floating("X", [_name(X.dtype)], X.is_floating_point())
         _checks.positions(offset, X.shape[1], self.max_len)
         return self.dropout(X + self.P[:, offset : offset + X.shape[1]].to(X.dtype))
 
@@ -266,7 +266,7 @@ def _check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
         _checks.instance(what, inputs, Tensor, "a tensor")
     _checks.attention_inputs(queries.shape, keys.shape, values.shape)
-    dtypes = [str(inputs.dtype) for inputs in (queries, keys, values)]
+    dtypes = [_name(inputs.dtype) for inputs in (queries, keys, values)]
     _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
 
 
@@ -274,4 +274,9 @@ def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int) -> None:
     _checks.instance("valid_lens", valid_lens, Tensor, "an integer tensor")
     dtype = valid_lens.dtype
     is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
-    _checks.valid_lens(valid_lens.shape, str(dtype), is_integer, batch, num_queries)
+    _checks.valid_lens(valid_lens.shape, _name(dtype), is_integer, batch, num_queries)
+
+
+def _name(dtype: torch.dtype) -> str:
+    """As in every framework: float32 rather than torch.float32."""
+    return str(dtype).removeprefix("torch.")

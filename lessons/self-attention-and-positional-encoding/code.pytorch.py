@@ -288,6 +288,10 @@ d2l.plot(
 for i in range(8):
     print(f"{i} in binary is {i:>03b}")
 
+# %% binary language="zh-TW"
+for i in range(8):
+    print(f"{i} 的二進位是 {i:>03b}")
+
 # %% encoding-heatmap
 d2l.show_heatmaps(
     P[None, None],
@@ -459,8 +463,8 @@ def layers_to_cross(n, growth):
     signal, kernel, depth = torch.zeros(1, 1, n), torch.ones(1, 1, 3), 0
     signal[..., 0] = 1
     while signal[..., -1] == 0:
-        gap = growth**depth
-        signal = nn.functional.conv1d(signal, kernel, padding=gap, dilation=gap)
+        step = growth**depth
+        signal = nn.functional.conv1d(signal, kernel, padding=step, dilation=step)
         signal, depth = signal.clamp(max=1), depth + 1  # only whether it arrives
     return depth
 

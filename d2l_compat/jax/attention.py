@@ -1,0 +1,317 @@
+"""Scaled dot-product and multi-head attention, and the sinusoidal positional encoding.
+
+The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
+masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
+with no valid key at all (a length of 0) therefore has only zero weights, its attention
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
+padding holds must be finite all the same: zero times NaN is NaN.)
+
+The layers are Flax (linen) modules. NumPy arrays are taken wherever JAX's are. All shapes and
+dtypes are checked, also under ``jit``, ``vmap`` and ``grad``; lengths and offsets are checked by
+value where their values are known, which on a GPU means waiting for them.
+"""
+
+import math
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any, TypeAlias, overload
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from d2l_compat import _checks, _encoding, _signatures
+
+Array: TypeAlias = jax.Array | NDArray[Any]
+
+
+def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
+    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+
+    Parameters
+    ----------
+    X : scores, floating point, shape (batch, queries, keys)
+    valid_lens : integers from 0 to the number of keys, shape (batch,), or (batch, queries) for
+        a length of each query's own; None takes every key.
+
+    Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
+    sum to 1, or to 0 where the length is 0.
+
+    Raises ValueError or TypeError for another rank, shape, dtype or range.
+    """
+    X = _as_jax("X", X)
+    _checks.rank("X", X.shape, ("batch", "queries", "keys"))
+    _checks.floating("X", [str(X.dtype)], _is_floating(X))
+    if valid_lens is None:
+        return jax.nn.softmax(X, axis=-1)
+    _check_valid_lens(valid_lens, *X.shape)
+    per_query = valid_lens if valid_lens.ndim == 2 else valid_lens[:, None]
+    valid = jnp.arange(X.shape[-1]) < per_query[:, :, None]
+    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
+    scores = jnp.where(valid, X, jnp.finfo(X.dtype).min)
+    return jnp.where(valid, jax.nn.softmax(scores, axis=-1), 0)
+
+
+class DotProductAttention(nn.Module):
+    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
+
+    ``dropout`` is the share of weights dropped in training.
+    """
+
+    dropout: float
+
+    def __post_init__(self) -> None:
+        _checks.dropout(self.dropout)
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(
+        self,
+        queries: Array,
+        keys: Array,
+        values: Array,
+        valid_lens: Array | None = None,
+        training: bool = False,
+    ) -> tuple[jax.Array, jax.Array]:
+        """Attention pooling of ``values``, and the weights before dropout.
+
+        Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
+        (batch, queries, v) and (batch, queries, keys). ``training`` needs a key named "dropout".
+        Raises ValueError or TypeError for input that does not fit.
+        """
+        queries, keys, values = _check_inputs(queries, keys, values)
+        _checks.last_dimension("keys", keys.shape, queries.shape[-1])
+        scores = queries @ keys.swapaxes(1, 2) / math.sqrt(queries.shape[-1])
+        weights = masked_softmax(scores, valid_lens)
+        used = nn.Dropout(self.dropout)(weights, deterministic=not training)
+        return used @ values, weights
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
+
+    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
+    queries, keys and values from its first input;
+    ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
+    bias=False)`` is told them. ``num_hiddens`` is shared out among the heads: each works in
+    num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
+    ``W_o`` mixes the heads' results. As Flax draws them, parameters are float32; the output has
+    the wider dtype of these and the input.
+    """
+
+    num_hiddens: int
+    num_heads: int
+    dropout: float
+    bias: bool = False
+    # None: taken from the first input.
+    key_size: int | None = None
+    query_size: int | None = None
+    value_size: int | None = None
+
+    @overload
+    def __init__(
+        self,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool = False,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        key_size: int,
+        query_size: int,
+        value_size: int,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool = False,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+    ) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError where num_hiddens is not a multiple of num_heads."""
+        # Flax's own fields, parent and name, belong to neither signature. And it makes copies
+        # from all fields by keyword, so that a size may come as None.
+        others = {
+            field.name: kwargs.pop(field.name, field.default)
+            for field in fields(self)
+            if field.name not in _signatures.MultiHeadArguments.__dataclass_fields__
+        }
+        given = {key: value for key, value in kwargs.items() if value is not None}
+        arguments = vars(_signatures.multi_head(args, given))
+        for field, value in {**arguments, **others}.items():
+            setattr(self, field, value)
+        self.__post_init__()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # Left alone, Flax would write subclasses (nn.remat makes one) an __init__ that takes
+        # the fields in order, and so the long signature for something else.
+        if "__init__" not in vars(cls):
+            cls.__init__ = MultiHeadAttention.__init__  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)
+
+    def setup(self) -> None:
+        self.attention = DotProductAttention(self.dropout)
+        self.W_q = nn.Dense(self.num_hiddens, use_bias=self.bias)
+        self.W_k = nn.Dense(self.num_hiddens, use_bias=self.bias)
+        self.W_v = nn.Dense(self.num_hiddens, use_bias=self.bias)
+        self.W_o = nn.Dense(self.num_hiddens, use_bias=self.bias)
+
+    def __call__(
+        self,
+        queries: Array,
+        keys: Array,
+        values: Array,
+        valid_lens: Array | None = None,
+        training: bool = False,
+    ) -> tuple[jax.Array, jax.Array]:
+        """Attend, head by head; return the output, and the weights before dropout.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
+        queries, num_hiddens) and (batch, heads, queries, keys). ``training`` needs a key named
+        "dropout". Raises ValueError or TypeError for input that does not fit.
+        """
+        queries, keys, values = _check_inputs(queries, keys, values)
+        for what, inputs, projection, size in (
+            ("queries", queries, self.W_q, self.query_size),
+            ("keys", keys, self.W_k, self.key_size),
+            ("values", values, self.W_v, self.value_size),
+        ):
+            if size is None and projection.has_variable("params", "kernel"):
+                size = projection.get_variable("params", "kernel").shape[0]
+            if size is not None:
+                _checks.last_dimension(what, inputs.shape, size)
+        batch, num_queries, _ = queries.shape
+        if valid_lens is not None:
+            # Checked before the heads multiply it, so that a message speaks of what was given.
+            _check_valid_lens(valid_lens, batch, num_queries, keys.shape[1])
+            valid_lens = jnp.repeat(valid_lens, self.num_heads, axis=0)
+        pooled, weights = self.attention(
+            self.transpose_qkv(self.W_q(queries)),
+            self.transpose_qkv(self.W_k(keys)),
+            self.transpose_qkv(self.W_v(values)),
+            valid_lens,
+            training,
+        )
+        output = self.W_o(self.transpose_output(pooled))
+        return output, weights.reshape(batch, self.num_heads, *weights.shape[1:])
+
+    def transpose_qkv(self, X: jax.Array) -> jax.Array:
+        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        batch, steps, _ = X.shape
+        size = self.num_hiddens // self.num_heads
+        X = X.reshape(batch, steps, self.num_heads, size).swapaxes(1, 2)
+        return X.reshape(batch * self.num_heads, steps, size)
+
+    def transpose_output(self, X: jax.Array) -> jax.Array:
+        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        batch, steps, size = X.shape[0] // self.num_heads, *X.shape[1:]
+        X = X.reshape(batch, self.num_heads, steps, size).swapaxes(1, 2)
+        return X.reshape(batch, steps, self.num_hiddens)
+
+
+class PositionalEncoding(nn.Module):
+    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+
+    ``max_len`` is how many positions there are, from 0 to max_len - 1. The layer has no
+    parameters: ``P`` is a constant, so that weights load into a model with another ``max_len``.
+    """
+
+    num_hiddens: int
+    dropout: float
+    max_len: int = 1000
+
+    def __post_init__(self) -> None:
+        _checks.dropout(self.dropout)
+        _checks.integer("num_hiddens", self.num_hiddens, 1)
+        _checks.integer("max_len", self.max_len, 1)
+        super().__post_init__()
+
+    @property
+    def P(self) -> jax.Array:
+        """The encoding, shape (1, max_len, num_hiddens), in JAX's default precision.
+
+        At position i, column 2j is sin(i / 10000^(2j/d)) and column 2j + 1 the cosine of the
+        same angle, in radians; an odd d = ``num_hiddens`` has one cosine fewer.
+        """
+        return jnp.asarray(_sinusoids(self.max_len, self.num_hiddens)[None])
+
+    @nn.compact
+    def __call__(self, X: Array, training: bool = False, offset: int | jax.Array = 0) -> jax.Array:
+        """``X`` plus the encoding of the positions offset, offset + 1, ...
+
+        ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
+        dtype. ``offset`` lets a decoder that goes token by token start where it left off.
+        ``training`` needs a key named "dropout". ``P``, in the dtype of ``X``, is sown into
+        "intermediates".
+
+        Raises ValueError where ``X`` does not fit, or ``offset`` is negative or leads past
+        ``max_len``. A traced ``offset`` has no value to check yet: positions that do not exist
+        are then NaN.
+        """
+        X = _as_jax("X", X)
+        _checks.rank("X", X.shape, ("batch", "steps", "features"))
+        _checks.last_dimension("X", X.shape, self.num_hiddens)
+        _checks.floating("X", [str(X.dtype)], _is_floating(X))
+        P = jnp.asarray(_sinusoids(self.max_len, self.num_hiddens)[None], X.dtype)
+        self.sow("intermediates", "P", P)
+        total = X + _rows(P, offset, X.shape[1])
+        return nn.Dropout(self.dropout)(total, deterministic=not training)
+
+
+# A Flax layer is made anew in each `apply`; its table need not be.
+_sinusoids = lru_cache(maxsize=8)(_encoding.sinusoids)
+
+
+def _rows(P: jax.Array, offset: int | jax.Array, steps: int) -> jax.Array:
+    max_len = P.shape[1]
+    if not isinstance(offset, jax.core.Tracer):
+        offset = _checks.integer("offset", offset, 0)
+        _checks.positions(offset, steps, max_len)
+        return P[:, offset : offset + steps]
+    if offset.shape or not jnp.issubdtype(offset.dtype, jnp.integer):
+        raise TypeError(_checks.fault("offset", offset.aval, "an integer of at least 0"))
+    _checks.positions(0, steps, max_len)
+    # Unsigned, a negative position lies far past the end, and not counted from it.
+    positions = (offset + jnp.arange(steps)).astype(jnp.uint32)
+    return jnp.take(P, positions, axis=1, mode="fill", fill_value=jnp.nan)
+
+
+def _as_jax(what: str, value: Array) -> jax.Array:
+    if isinstance(value, np.ndarray):
+        return jnp.asarray(value)
+    _checks.instance(what, value, jax.Array, "a tensor")
+    return value
+
+
+def _is_floating(x: jax.Array) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.floating)
+
+
+def _check_inputs(queries: Array, keys: Array, values: Array) -> list[jax.Array]:
+    named = {"queries": queries, "keys": keys, "values": values}
+    inputs = [_as_jax(what, value) for what, value in named.items()]
+    _checks.attention_inputs(*(x.shape for x in inputs))
+    dtypes = [str(x.dtype) for x in inputs]
+    _checks.floating("queries, keys and values", dtypes, _is_floating(inputs[0]))
+    return inputs
+
+
+def _check_valid_lens(valid_lens: Array, batch: int, num_queries: int, num_keys: int) -> None:
+    if not isinstance(valid_lens, np.ndarray):
+        _checks.instance("valid_lens", valid_lens, jax.Array, "an integer tensor")
+    is_integer = jnp.issubdtype(valid_lens.dtype, jnp.integer)
+    dtype = str(valid_lens.dtype)
+    _checks.valid_lens(valid_lens.shape, dtype, is_integer, batch, num_queries)
+    if valid_lens.size and not isinstance(valid_lens, jax.core.Tracer):
+        lens = np.asarray(valid_lens)  # JAX's own min would be traced under jit
+        _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)

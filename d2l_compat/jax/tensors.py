@@ -1,0 +1,114 @@
+"""The array functions D2L code calls on ``d2l``: JAX's own, under D2L's names."""
+
+import random
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from d2l_compat import _checks
+
+arange = jnp.arange
+eye = jnp.eye
+linspace = jnp.linspace
+meshgrid = jnp.meshgrid
+ones = jnp.ones
+ones_like = jnp.ones_like
+tensor = jnp.array
+zeros = jnp.zeros
+zeros_like = jnp.zeros_like
+
+abs = jnp.abs
+argmax = jnp.argmax
+cos = jnp.cos
+cosh = jnp.cosh
+exp = jnp.exp
+log = jnp.log
+reduce_mean = jnp.mean
+reduce_sum = jnp.sum
+sigmoid = jax.nn.sigmoid
+sin = jnp.sin
+sinh = jnp.sinh
+tanh = jnp.tanh
+
+astype = jnp.astype
+concat = jnp.concatenate
+expand_dims = jnp.expand_dims
+matmul = jnp.matmul
+numpy = np.asarray
+repeat = jnp.repeat
+stack = jnp.stack
+swapaxes = jnp.swapaxes
+to = jax.device_put
+
+float32 = jnp.float32
+int32 = jnp.int32
+int64 = jnp.int64
+
+
+def get_key() -> jax.Array:
+    """A new random key, for JAX's random functions and for ``init`` and ``apply``.
+
+    It is drawn from Python's ``random``: a program that wants the same keys again says
+    ``random.seed(0)`` first, or makes its keys itself, with ``jax.random.key(0)``.
+    """
+    return jax.random.PRNGKey(random.randint(0, 10**6))
+
+
+def reshape(x: jax.Array, *args: Any, **kwargs: Any) -> jax.Array:
+    """``x`` in another shape, one of whose sizes may be -1: ``Array.reshape``."""
+    return x.reshape(*args, **kwargs)
+
+
+def transpose(x: jax.Array) -> jax.Array:
+    """``x`` with its dimensions in reverse order: ``Array.T``."""
+    return x.T
+
+
+def check_shape(x: jax.Array, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no array."""
+    if not isinstance(x, np.ndarray):
+        _checks.instance("x", x, jax.Array, "a tensor")
+    _checks.same_shape(x.shape, shape)
+
+
+__all__ = [
+    "abs",
+    "arange",
+    "argmax",
+    "astype",
+    "check_shape",
+    "concat",
+    "cos",
+    "cosh",
+    "exp",
+    "expand_dims",
+    "eye",
+    "float32",
+    "get_key",
+    "int32",
+    "int64",
+    "linspace",
+    "log",
+    "matmul",
+    "meshgrid",
+    "numpy",
+    "ones",
+    "ones_like",
+    "reduce_mean",
+    "reduce_sum",
+    "repeat",
+    "reshape",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "stack",
+    "swapaxes",
+    "tanh",
+    "tensor",
+    "to",
+    "transpose",
+    "zeros",
+    "zeros_like",
+]

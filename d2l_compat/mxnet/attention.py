@@ -1,0 +1,295 @@
+"""Scaled dot-product and multi-head attention, and the sinusoidal positional encoding.
+
+The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
+masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
+with no valid key at all (a length of 0) therefore has only zero weights, its attention
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
+padding holds must be finite all the same: zero times NaN is NaN.)
+
+A tensor is an ``mxnet.np.ndarray`` here; MXNet's older ``NDArray`` is refused. Dropout acts
+where ``autograd`` is in training mode, as it is while it records. Lengths are checked by value,
+so a call with ``valid_lens`` waits for them.
+"""
+
+import math
+from typing import Any, overload
+
+import numpy as onp
+from mxnet import autograd, np, npx
+from mxnet.gluon import nn
+
+from d2l_compat import _checks, _encoding, _signatures
+
+
+def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.ndarray:
+    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+
+    Parameters
+    ----------
+    X : scores, floating point, shape (batch, queries, keys)
+    valid_lens : integers from 0 to the number of keys, shape (batch,), or (batch, queries) for
+        a length of each query's own; None takes every key.
+
+    Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
+    sum to 1, or to 0 where the length is 0.
+
+    Raises ValueError or TypeError for another rank, shape, dtype or range.
+    """
+    _checks.instance("X", X, np.ndarray, "a tensor")
+    _checks.rank("X", X.shape, ("batch", "queries", "keys"))
+    _checks.floating("X", [_dtype(X).name], _dtype(X).kind == "f")
+    if valid_lens is None:
+        return npx.softmax(X, axis=-1)
+    valid = _valid_keys(valid_lens, *X.shape).as_in_ctx(X.ctx)
+    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
+    scores = _where(valid, X, onp.finfo(X.dtype).min)
+    return _where(valid, npx.softmax(scores, axis=-1), 0)
+
+
+class DotProductAttention(nn.Block):
+    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V."""
+
+    def __init__(self, dropout: float) -> None:
+        """``dropout``: the share of weights dropped in training."""
+        _checks.dropout(dropout)
+        super().__init__()
+        self.dropout = _Dropout(dropout)
+        self._weights: np.ndarray | None = None
+
+    def __call__(
+        self,
+        queries: np.ndarray,
+        keys: np.ndarray,
+        values: np.ndarray,
+        valid_lens: np.ndarray | None = None,
+    ) -> np.ndarray:
+        # Gluon's own takes arguments by position alone.
+        return super().__call__(queries, keys, values, valid_lens)
+
+    def forward(
+        self,
+        queries: np.ndarray,
+        keys: np.ndarray,
+        values: np.ndarray,
+        valid_lens: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Attention pooling of ``values``.
+
+        Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
+        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        """
+        _check_inputs(queries, keys, values)
+        _checks.last_dimension("keys", keys.shape, queries.shape[-1])
+        scores = npx.batch_dot(queries, keys, transpose_b=True) / math.sqrt(queries.shape[-1])
+        self._weights = masked_softmax(scores, valid_lens)
+        return npx.batch_dot(self.dropout(self._weights), values)
+
+    @property
+    def attention_weights(self) -> np.ndarray:
+        """The last call's weights, before dropout, shape (batch, queries, keys).
+
+        Raises RuntimeError before the first call.
+        """
+        if self._weights is None:
+            raise RuntimeError("attention_weights: there are none yet; call the layer first")
+        return self._weights
+
+
+class MultiHeadAttention(nn.Block):
+    """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
+
+    ``MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias=False)`` takes the sizes of
+    queries, keys and values from its first input;
+    ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
+    use_bias=False)`` is told them. ``num_hiddens`` is shared out among the heads: each works in
+    num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
+    ``W_o`` mixes the heads' results.
+    """
+
+    @overload
+    def __init__(
+        self, num_hiddens: int, num_heads: int, dropout: float, use_bias: bool = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        key_size: int,
+        query_size: int,
+        value_size: int,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        use_bias: bool = False,
+    ) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError where num_hiddens is not a multiple of num_heads."""
+        given = _signatures.multi_head(args, kwargs, bias="use_bias")
+        super().__init__()
+        self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
+        self.attention = DotProductAttention(given.dropout)
+
+        def projection(size: int | None) -> nn.Dense:
+            # 0: not known before the first call.
+            return nn.Dense(
+                given.num_hiddens, use_bias=given.bias, flatten=False, in_units=size or 0
+            )
+
+        self.W_q = projection(given.query_size)
+        self.W_k = projection(given.key_size)
+        self.W_v = projection(given.value_size)
+        self.W_o = projection(given.num_hiddens)
+
+    def __call__(
+        self,
+        queries: np.ndarray,
+        keys: np.ndarray,
+        values: np.ndarray,
+        valid_lens: np.ndarray | None = None,
+    ) -> np.ndarray:
+        return super().__call__(queries, keys, values, valid_lens)
+
+    def forward(
+        self,
+        queries: np.ndarray,
+        keys: np.ndarray,
+        values: np.ndarray,
+        valid_lens: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Attend, head by head.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
+        queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
+        """
+        _check_inputs(queries, keys, values)
+        for what, inputs, projection in (
+            ("queries", queries, self.W_q),
+            ("keys", keys, self.W_k),
+            ("values", values, self.W_v),
+        ):
+            size = projection.weight.shape[1]
+            if size > 0:  # -1: not known yet
+                _checks.last_dimension(what, inputs.shape, size)
+        if valid_lens is not None:
+            # Checked before the heads multiply it, so that a message speaks of what was given.
+            _check_valid_lens(valid_lens, queries.shape[0], queries.shape[1])
+            valid_lens = valid_lens.repeat(self.num_heads, axis=0)
+        pooled = self.attention(
+            self.transpose_qkv(self.W_q(queries)),
+            self.transpose_qkv(self.W_k(keys)),
+            self.transpose_qkv(self.W_v(values)),
+            valid_lens,
+        )
+        return self.W_o(self.transpose_output(pooled))
+
+    @property
+    def attention_weights(self) -> np.ndarray:
+        """The last call's weights, before dropout, shape (batch, heads, queries, keys)."""
+        weights = self.attention.attention_weights
+        batch = weights.shape[0] // self.num_heads
+        return weights.reshape(batch, self.num_heads, *weights.shape[1:])
+
+    def transpose_qkv(self, X: np.ndarray) -> np.ndarray:
+        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        batch, steps, _ = X.shape
+        size = self.num_hiddens // self.num_heads
+        X = X.reshape(batch, steps, self.num_heads, size).transpose(0, 2, 1, 3)
+        return X.reshape(batch * self.num_heads, steps, size)
+
+    def transpose_output(self, X: np.ndarray) -> np.ndarray:
+        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        _, steps, size = X.shape
+        batch = X.shape[0] // self.num_heads
+        X = X.reshape(batch, self.num_heads, steps, size).transpose(0, 2, 1, 3)
+        return X.reshape(batch, steps, self.num_hiddens)
+
+
+class PositionalEncoding(nn.Block):
+    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+
+    ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
+    and column 2j + 1 the cosine of the same angle, in radians; an odd d = ``num_hiddens`` has
+    one cosine fewer. It follows the layer's dtype, and in a call the input's device. It is no
+    Parameter: neither trained nor saved, so that weights load into a layer with another
+    ``max_len``.
+    """
+
+    def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
+        """``max_len``: how many positions there are, from 0 to max_len - 1."""
+        super().__init__()
+        _checks.dropout(dropout)
+        self.num_hiddens = _checks.integer("num_hiddens", num_hiddens, 1)
+        self.max_len = _checks.integer("max_len", max_len, 1)
+        self.dropout = _Dropout(dropout)
+        self.cast("float32")
+
+    def cast(self, dtype: Any) -> None:
+        """Use another dtype. ``P`` is made anew: a cast one would keep the old rounding."""
+        super().cast(dtype)
+        table = _encoding.sinusoids(self.max_len, self.num_hiddens)
+        self.P = np.array(table[None], dtype=dtype)
+
+    def __call__(self, X: np.ndarray, offset: int = 0) -> np.ndarray:
+        return super().__call__(X, offset)
+
+    def forward(self, X: np.ndarray, offset: int = 0) -> np.ndarray:
+        """``X`` plus the encoding of the positions offset, offset + 1, ...
+
+        ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
+        dtype. ``offset`` lets a decoder that goes token by token start where it left off.
+        Raises ValueError where ``X`` does not fit, or ``offset`` is negative or leads past
+        ``max_len``.
+        """
+        _checks.instance("X", X, np.ndarray, "a tensor")
+        _checks.rank("X", X.shape, ("batch", "steps", "features"))
+        _checks.last_dimension("X", X.shape, self.num_hiddens)
+        _checks.floating("X", [_dtype(X).name], _dtype(X).kind == "f")
+        _checks.positions(offset, X.shape[1], self.max_len)
+        P = self.P[:, offset : offset + X.shape[1]]
+        return self.dropout(X + P.as_in_ctx(X.ctx).astype(X.dtype))
+
+
+class _Dropout(nn.Dropout):
+    """Gluon's, and zeros where everything is dropped: its own are NaN then."""
+
+    def forward(self, X: np.ndarray) -> np.ndarray:
+        if self._rate < 1:
+            return super().forward(X)
+        return X * 0 if autograd.is_training() else X
+
+
+def _where(condition: np.ndarray, X: np.ndarray, otherwise: float) -> np.ndarray:
+    """MXNet's own without its faults."""
+    if not X.size:  # its own would end the process
+        return X
+    # Given a number as it is, its own swaps the gradients of the two branches (apache/mxnet#17893).
+    return np.where(condition, X, np.full((1, 1, 1), otherwise, X.dtype, ctx=X.ctx))
+
+
+def _valid_keys(valid_lens: np.ndarray, batch: int, num_queries: int, num_keys: int) -> np.ndarray:
+    """True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
+    _check_valid_lens(valid_lens, batch, num_queries)
+    values = valid_lens.asnumpy()
+    if values.size:
+        _checks.valid_lens_range(int(values.min()), int(values.max()), num_keys)
+    per_query = values if values.ndim == 2 else values[:, None]
+    return np.array(onp.arange(num_keys) < per_query[:, :, None], dtype=bool)
+
+
+def _check_inputs(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> None:
+    for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
+        _checks.instance(what, inputs, np.ndarray, "a tensor")
+    _checks.attention_inputs(queries.shape, keys.shape, values.shape)
+    dtypes = [_dtype(inputs).name for inputs in (queries, keys, values)]
+    _checks.floating("queries, keys and values", dtypes, _dtype(queries).kind == "f")
+
+
+def _check_valid_lens(valid_lens: np.ndarray, batch: int, num_queries: int) -> None:
+    _checks.instance("valid_lens", valid_lens, np.ndarray, "an integer tensor")
+    dtype = _dtype(valid_lens)
+    _checks.valid_lens(valid_lens.shape, dtype.name, dtype.kind in "iu", batch, num_queries)
+
+
+def _dtype(x: np.ndarray) -> onp.dtype[Any]:
+    return onp.dtype(x.dtype)

@@ -1,0 +1,301 @@
+"""Scaled dot-product and multi-head attention, and the sinusoidal positional encoding.
+
+The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
+masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
+with no valid key at all (a length of 0) therefore has only zero weights, its attention
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
+padding holds must be finite all the same: zero times NaN is NaN.)
+
+Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for it once. A
+program that ``paddle.jit.to_static`` makes has no values yet, and leaves that check out.
+"""
+
+import math
+from typing import Any, overload
+
+import paddle
+from paddle import Tensor, nn
+from paddle.nn import functional as F
+
+from d2l_compat import _checks, _encoding, _signatures
+
+# A tensor, or in a program what stands for one.
+TENSOR: Any = (Tensor, paddle.pir.Value)  # type: ignore[attr-defined]
+
+
+def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
+    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+
+    Parameters
+    ----------
+    X : scores, floating point, shape (batch, queries, keys)
+    valid_lens : integers from 0 to the number of keys, shape (batch,), or (batch, queries) for
+        a length of each query's own; None takes every key.
+
+    Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
+    sum to 1, or to 0 where the length is 0.
+
+    Raises ValueError or TypeError for another rank, shape, dtype or range.
+    """
+    _check_one("X", X, ("batch", "queries", "keys"))
+    if valid_lens is None:
+        return F.softmax(X, axis=-1)
+    _check_valid_lens(valid_lens, X)
+    # In the one dtype that compares with all others.
+    lens = valid_lens.astype("int64")
+    if paddle.in_dynamic_mode() and lens.size:
+        _checks.valid_lens_range(int(lens.min()), int(lens.max()), X.shape[2])
+    per_query = lens if lens.ndim == 2 else lens.unsqueeze(1)
+    masked = paddle.arange(X.shape[2]) >= per_query.unsqueeze(2)
+    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
+    scores = X.masked_fill(masked, paddle.finfo(X.dtype).min)
+    return F.softmax(scores, axis=-1).masked_fill(masked, 0)
+
+
+class DotProductAttention(nn.Layer):
+    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V."""
+
+    def __init__(self, dropout: float) -> None:
+        """``dropout``: the share of weights dropped in training; the rest is scaled up."""
+        _checks.dropout(dropout)
+        super().__init__()
+        self.dropout = nn.Dropout(float(dropout))
+        # In a tuple, since a layer takes a tensor that is set on it for a buffer.
+        self._last: tuple[Tensor, ...] = ()
+
+    def forward(
+        self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
+    ) -> Tensor:
+        """Attention pooling of ``values``.
+
+        Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
+        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        """
+        _check_inputs(queries, keys, values)
+        _check_size("keys", keys, queries.shape[2])
+        scores = paddle.bmm(queries, keys.transpose([0, 2, 1])) / math.sqrt(queries.shape[2])
+        weights = masked_softmax(scores, valid_lens)
+        pooled = paddle.bmm(self.dropout(weights), values)
+        if paddle.in_dynamic_mode():  # a program has no weights to show
+            self._last = (weights,)
+            if not keys.shape[1]:  # then Paddle's sum is whatever the memory held
+                pooled = paddle.zeros_like(pooled)
+        return pooled
+
+    @property
+    def attention_weights(self) -> Tensor:
+        """The last call's weights, before dropout, shape (batch, queries, keys).
+
+        Raises RuntimeError before the first call.
+        """
+        if not self._last:
+            raise RuntimeError("attention_weights: there are none yet; call the layer first")
+        return self._last[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copied or saved layer has not been called yet.
+        return {**super().__getstate__(), "_last": ()}
+
+
+class MultiHeadAttention(nn.Layer):
+    """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
+
+    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
+    queries, keys and values from its first input;
+    ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
+    bias=False)`` is told them. ``num_hiddens`` is shared out among the heads: each works in
+    num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
+    ``W_o`` mixes the heads' results.
+
+    With the short signature an optimizer may be given the parameters before the first call.
+    Load weights, or make a program of the layer, after it.
+    """
+
+    @overload
+    def __init__(
+        self, num_hiddens: int, num_heads: int, dropout: float, bias: bool = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        key_size: int,
+        query_size: int,
+        value_size: int,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool = False,
+    ) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError where num_hiddens is not a multiple of num_heads."""
+        given = _signatures.multi_head(args, kwargs)
+        super().__init__()
+        self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
+        self.attention = DotProductAttention(given.dropout)
+
+        def projection(size: int | None) -> nn.Linear:
+            if size is None:
+                return _LazyLinear(given.num_hiddens, given.bias)
+            return nn.Linear(size, given.num_hiddens, bias_attr=given.bias)
+
+        self.W_q = projection(given.query_size)
+        self.W_k = projection(given.key_size)
+        self.W_v = projection(given.value_size)
+        self.W_o = projection(given.num_hiddens)
+
+    def forward(
+        self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
+    ) -> Tensor:
+        """Attend, head by head.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
+        queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
+        """
+        _check_inputs(queries, keys, values)
+        for what, inputs, projection in (
+            ("queries", queries, self.W_q),
+            ("keys", keys, self.W_k),
+            ("values", values, self.W_v),
+        ):
+            if projection.weight.shape[0]:  # 0: not known before the first call
+                _check_size(what, inputs, projection.weight.shape[0])
+        if valid_lens is not None:
+            # Checked before the heads multiply it, so that a message speaks of what was given.
+            _check_valid_lens(valid_lens, queries)
+            valid_lens = valid_lens.astype("int64").repeat_interleave(self.num_heads, axis=0)
+        pooled = self.attention(
+            self.transpose_qkv(self.W_q(queries)),
+            self.transpose_qkv(self.W_k(keys)),
+            self.transpose_qkv(self.W_v(values)),
+            valid_lens,
+        )
+        return self.W_o(self.transpose_output(pooled))
+
+    @property
+    def attention_weights(self) -> Tensor:
+        """The last call's weights, before dropout, shape (batch, heads, queries, keys)."""
+        weights = self.attention.attention_weights
+        return weights.unflatten(0, [weights.shape[0] // self.num_heads, self.num_heads])
+
+    def transpose_qkv(self, X: Tensor) -> Tensor:
+        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        size = self.num_hiddens // self.num_heads
+        by_head = X.reshape([X.shape[0], X.shape[1], self.num_heads, size])
+        return by_head.transpose([0, 2, 1, 3]).flatten(0, 1)
+
+    def transpose_output(self, X: Tensor) -> Tensor:
+        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        batch = X.shape[0] // self.num_heads
+        by_head = X.reshape([batch, self.num_heads, X.shape[1], X.shape[2]])
+        return by_head.transpose([0, 2, 1, 3]).flatten(2)
+
+
+class PositionalEncoding(nn.Layer):
+    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+
+    ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
+    and column 2j + 1 the cosine of the same angle, in radians; an odd d = ``num_hiddens`` has
+    one cosine fewer. It follows the layer's device and dtype, is not trained, and is not part
+    of ``state_dict``, so that weights load into a layer with another ``max_len``.
+    """
+
+    P: Tensor
+
+    def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
+        """``max_len``: how many positions there are, from 0 to max_len - 1."""
+        super().__init__()
+        _checks.dropout(dropout)
+        self.num_hiddens = _checks.integer("num_hiddens", num_hiddens, 1)
+        self.max_len = _checks.integer("max_len", max_len, 1)
+        self.dropout = nn.Dropout(float(dropout))
+        table = self._table().astype(paddle.get_default_dtype())
+        self.register_buffer("P", table, persistable=False)
+
+    def forward(self, X: Tensor, offset: int = 0) -> Tensor:
+        """``X`` plus the encoding of the positions offset, offset + 1, ...
+
+        ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
+        dtype. ``offset`` lets a decoder that goes token by token start where it left off.
+        Raises ValueError where ``X`` does not fit, or ``offset`` is negative or leads past
+        ``max_len``.
+        """
+        _check_one("X", X, ("batch", "steps", "features"), self.num_hiddens)
+        _check_positions(offset, X, self.max_len)
+        return self.dropout(X + self.P[:, offset : offset + X.shape[1]].astype(X.dtype))
+
+    def _table(self) -> Tensor:
+        return paddle.to_tensor(_encoding.sinusoids(self.max_len, self.num_hiddens)[None])
+
+    def _apply(self, *args: Any, **kwargs: Any) -> None:
+        # .to(...), .bfloat16(): in another dtype a new P, since a cast one keeps the old rounding.
+        before = self.P.dtype
+        super()._apply(*args, **kwargs)
+        if self.P.dtype != before:
+            self.P = self._table().to(self.P.place, self.P.dtype)
+
+
+class _LazyLinear(nn.Linear):
+    """A linear layer that takes its input size from its first input.
+
+    Until then its weight has no rows. It is filled in place, so that an optimizer that holds
+    it already trains it.
+    """
+
+    def __init__(self, out_features: int, bias: bool) -> None:
+        super().__init__(0, out_features, bias_attr=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows, columns = self.weight.shape
+        if not rows:
+            if not paddle.in_dynamic_mode():
+                raise RuntimeError("MultiHeadAttention: call the layer once before it is traced")
+            drawn = self.create_parameter([x.shape[-1], columns], dtype=self.weight.dtype)
+            self.weight.data = drawn.to(self.weight.place)
+        return super().forward(x)
+
+
+# The checks are made of a program too, but are no part of it. In its shapes -1 is a size that is
+# not known yet.
+
+
+@paddle.jit.not_to_static
+def _check_one(what: str, X: Tensor, axes: tuple[str, ...], size: int | None = None) -> None:
+    _checks.instance(what, X, TENSOR, "a tensor")
+    _checks.rank(what, X.shape, axes)
+    if size is not None:
+        _checks.last_dimension(what, X.shape, size)
+    _checks.floating(what, [_name(X.dtype)], X.is_floating_point())
+
+
+@paddle.jit.not_to_static
+def _check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
+    for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
+        _checks.instance(what, inputs, TENSOR, "a tensor")
+    _checks.attention_inputs(queries.shape, keys.shape, values.shape)
+    dtypes = [_name(inputs.dtype) for inputs in (queries, keys, values)]
+    _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
+
+
+@paddle.jit.not_to_static
+def _check_size(what: str, inputs: Tensor, size: int) -> None:
+    _checks.last_dimension(what, inputs.shape, size)
+
+
+@paddle.jit.not_to_static
+def _check_valid_lens(valid_lens: Tensor, queries: Tensor) -> None:
+    _checks.instance("valid_lens", valid_lens, TENSOR, "an integer tensor")
+    dtype, is_integer = _name(valid_lens.dtype), paddle.is_integer(valid_lens)
+    batch, num_queries, _ = queries.shape
+    _checks.valid_lens(valid_lens.shape, dtype, is_integer, batch, num_queries)
+
+
+@paddle.jit.not_to_static
+def _check_positions(offset: int, X: Tensor, max_len: int) -> None:
+    _checks.positions(offset, X.shape[1], max_len)
+
+
+def _name(dtype: Any) -> str:
+    """As in every framework: float32 rather than paddle.float32."""
+    return str(dtype).removeprefix("paddle.")

@@ -1,0 +1,271 @@
+"""What only JAX and Flax have: transformations, layers that are dataclasses, keys, sown values."""
+
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax.errors import InvalidRngError
+
+from d2l_compat import jax as d2l
+from d2l_compat.jax import attention, devices, tensors
+from tests import reference
+from tests.faces.cases import LENGTHS, every_kind_of_lengths, make_case
+
+KEY = jax.random.key(0)
+SHORT = d2l.MultiHeadAttention(6, 3, 0.5)
+LONG = d2l.MultiHeadAttention(6, 6, 6, 6, 3, 0.5)
+BOTH = pytest.mark.parametrize("layer", [SHORT, LONG], ids=["short", "long"])
+
+
+def inputs(valid_lens: np.ndarray | None = None) -> tuple[Any, ...]:
+    case = make_case(valid_lens, dtype="float32")
+    return tuple(None if x is None else jnp.asarray(x) for x in case.arrays)
+
+
+# Layers are dataclasses
+
+
+@BOTH
+def test_layers_can_be_copied_compared_and_pickled(layer: nn.Module) -> None:
+    for twin in (layer.clone(), layer.copy(), pickle.loads(pickle.dumps(layer))):
+        assert twin == layer
+        assert hash(twin) == hash(layer)
+        assert repr(twin) == repr(layer)
+    other = layer.copy(num_heads=2)
+    assert (other.num_heads, other.key_size) == (2, layer.key_size)
+    assert other != layer
+    with pytest.raises(ValueError, match="a multiple of num_heads"):
+        layer.copy(num_heads=4)
+
+
+def test_layers_live_in_other_layers_under_the_name_they_are_given() -> None:
+    class Model(nn.Module):
+        @nn.compact
+        def __call__(self, X: jax.Array) -> jax.Array:
+            X = d2l.PositionalEncoding(6, 0.0, max_len=4)(X)
+            X, _ = d2l.MultiHeadAttention(6, 3, 0.0)(X, X, X)
+            X, _ = d2l.MultiHeadAttention(6, 6, 6, 6, 3, 0.0, name="last")(X, X, X)
+            return X
+
+    params = Model().init(KEY, inputs()[0])["params"]
+    assert set(params) == {"MultiHeadAttention_0", "last"}
+    assert SHORT.clone(parent=None, name="mine").name == "mine"
+
+
+def test_subclasses_and_lifted_layers_have_both_signatures_and_fields_of_their_own() -> None:
+    class Named(d2l.MultiHeadAttention):
+        title: str = "none"
+
+    assert Named(5, 6, 7, 8, 2, 0.5, title="long") == Named(8, 2, 0.5, title="long").copy(
+        key_size=5, query_size=6, value_size=7
+    )
+    assert Named(8, 2, 0.5).title == "none"
+    assert nn.remat(d2l.MultiHeadAttention)(5, 6, 7, 8, 2, 0.5).value_size == 7
+
+
+# Transformations
+
+
+@BOTH
+@every_kind_of_lengths
+def test_jit_and_vmap_give_what_a_plain_call_gives(
+    layer: nn.Module, valid_lens: np.ndarray | None
+) -> None:
+    given = inputs(valid_lens)
+    output, variables = layer.init_with_output(KEY, *given)
+    assert [x.shape for x in output] == [(2, 3, 6), (2, 3, 3, 4)]
+    alone = [None if x is None else x[:, None] for x in given]
+    mapped = jax.vmap(lambda *x: layer.apply(variables, *x))(*alone)
+    for got in (jax.jit(layer.apply)(variables, *given), [x[:, 0] for x in mapped]):
+        jax.tree.map(lambda g, w: np.testing.assert_allclose(g, w, atol=1e-6), tuple(got), output)
+
+
+def test_lengths_are_checked_under_jit_where_they_are_known() -> None:
+    X, too_long = jnp.zeros((2, 3, 6)), np.array([4, 1])
+    variables = SHORT.init(KEY, X, X, X)
+    for lens in (too_long, jnp.asarray(too_long)):
+        with pytest.raises(ValueError, match="valid_lens: got a length of 4"):
+            jax.jit(lambda X, lens=lens: SHORT.apply(variables, X, X, X, lens))(X)
+    weights = jax.jit(d2l.masked_softmax)(X, too_long + 9)  # traced: nobody knows
+    np.testing.assert_allclose(weights, 1 / 6, rtol=1e-6)
+
+
+def test_parameters_of_masked_attention_get_finite_gradients() -> None:
+    given = inputs(LENGTHS["per query"])
+    variables = SHORT.init(KEY, *given)
+    gradients = jax.grad(lambda v: (SHORT.apply(v, *given)[0] ** 2).sum())(variables)
+    assert all(jnp.isfinite(g).all() and g.any() for g in jax.tree.leaves(gradients))
+    scores = jnp.where(jnp.arange(4) < 2, given[0][..., :1], jnp.nan)
+    slopes = jax.grad(lambda s: (d2l.masked_softmax(s, np.array([2, 0])) ** 2).sum())(scores)
+    assert jnp.isfinite(slopes).all()
+    assert not slopes[..., 2:].any()
+    assert not slopes[1].any()
+
+
+def test_a_traced_offset_works_and_what_does_not_exist_is_nan() -> None:
+    layer, X = d2l.PositionalEncoding(6, 0.0, max_len=5), jnp.zeros((1, 2, 6))
+    encode = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
+    np.testing.assert_array_equal(encode(3), layer.apply({}, X, offset=3))
+    for offset, missing in ((4, [False, True]), (-1, [True, False]), (9, [True, True])):
+        np.testing.assert_array_equal(jnp.isnan(encode(offset))[0].all(axis=1), missing)
+    with pytest.raises(TypeError, match="offset: got"):
+        encode(1.0)
+
+
+# Keys, sown values, dtypes
+
+
+def test_dropout_follows_the_key_named_dropout() -> None:
+    given = inputs()
+    variables = SHORT.init(KEY, *given)
+    rngs = {"dropout": jax.random.key(1)}
+    first, second = (SHORT.apply(variables, *given, training=True, rngs=rngs) for _ in range(2))
+    np.testing.assert_array_equal(first[0], second[0])
+    assert not jnp.array_equal(first[0], SHORT.apply(variables, *given)[0])
+    with pytest.raises(InvalidRngError, match="dropout"):
+        SHORT.apply(variables, *given, training=True)
+
+
+def test_get_key_follows_pythons_seed() -> None:
+    random.seed(3)
+    keys = [d2l.get_key(), d2l.get_key()]
+    random.seed(3)
+    want = [jax.random.PRNGKey(random.randint(0, 1_000_000)) for _ in range(2)]
+    np.testing.assert_array_equal(keys, want)
+    assert not jnp.array_equal(*keys)
+
+
+def test_the_encoding_is_sown_and_not_a_parameter() -> None:
+    layer, X = d2l.PositionalEncoding(7, 0.0, max_len=9), jnp.zeros((1, 2, 7), jnp.bfloat16)
+    assert not layer.init(KEY, X)
+    total, sown = layer.apply({}, X, mutable="intermediates")
+    (P,) = sown["intermediates"]["P"]
+    assert (P.shape, P.dtype, total.dtype) == ((1, 9, 7), X.dtype, X.dtype)
+    np.testing.assert_allclose(P[0], reference.positional_encoding(9, 7), atol=2**-8)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_masked_softmax_works_in_half_precision(dtype: Any) -> None:
+    scores = jnp.array([[[1.0, 2.0, 3.0], [-9.0, 9.0, 0.0]]], dtype)
+    got = d2l.masked_softmax(scores, jnp.array([[2, 0]]))
+    assert got.dtype == dtype
+    want = reference.softmax(np.float64(scores), np.array([[2, 0]]))
+    np.testing.assert_allclose(np.float64(got), want, atol=jnp.finfo(dtype).eps)
+
+
+def test_numpys_doubles_are_singles_as_everywhere_in_jax() -> None:
+    X = np.zeros((2, 3, 6))
+    output, _ = d2l.DotProductAttention(0.0).apply({}, jnp.asarray(X), X, X)
+    assert output.dtype == jnp.float32
+
+
+def test_without_any_key_at_all_attention_pools_zero() -> None:
+    X, none = jnp.ones((2, 3, 4)), jnp.ones((2, 0, 4))
+    for lens in (None, np.array([0, 0])):
+        output, weights = d2l.DotProductAttention(0.0).apply({}, X, none, none, lens)
+        np.testing.assert_array_equal(output, jnp.zeros((2, 3, 4)))
+        assert weights.shape == (2, 3, 0)
+
+
+# Devices and array functions
+
+
+@pytest.mark.parametrize("gpus", [[], ["first"], ["first", "second"]], ids=len)
+def test_gpus_are_those_jax_finds(gpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(kind: str) -> list[str]:
+        if kind == "gpu" and not gpus:
+            raise RuntimeError("Unknown backend gpu")
+        return gpus if kind == "gpu" else ["the CPU"]
+
+    monkeypatch.setattr(jax, "devices", find)
+    assert d2l.num_gpus() == len(gpus)
+    assert d2l.try_all_gpus() == (gpus or ["the CPU"])
+    assert [d2l.try_gpu(i) for i in range(3)] == (gpus + ["the CPU"] * 3)[:3]
+    assert [d2l.gpu(i) for i in range(len(gpus))] == gpus
+    with pytest.raises(ValueError, match=f"gpu: got 2; need one of the {len(gpus)} there are"):
+        d2l.gpu(2)
+
+
+def test_looking_for_gpus_prints_nothing() -> None:
+    program = "from d2l_compat import jax as d2l; d2l.try_gpu(), d2l.try_all_gpus(), d2l.cpu()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout + done.stderr == b""
+
+
+A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
+a = jnp.asarray(A)
+FUNCTIONS = {
+    "abs": (lambda: d2l.abs(a), np.abs(A)),
+    "arange": (lambda: d2l.arange(2, 9, 3), np.array([2, 5, 8])),
+    "argmax": (lambda: d2l.argmax(a, axis=1), A.argmax(axis=1)),
+    "astype": (lambda: d2l.astype(a, d2l.int32), A.astype("int32")),
+    "concat": (lambda: d2l.concat((a, a), axis=1), np.concatenate((A, A), axis=1)),
+    "cos": (lambda: d2l.cos(a), np.cos(A)),
+    "cosh": (lambda: d2l.cosh(a), np.cosh(A)),
+    "exp": (lambda: d2l.exp(a), np.exp(A)),
+    "expand_dims": (lambda: d2l.expand_dims(a, 1), A[:, None]),
+    "eye": (lambda: d2l.eye(3), np.eye(3)),
+    "linspace": (lambda: d2l.linspace(0, 1, 5), np.linspace(0, 1, 5)),
+    "log": (lambda: d2l.log(d2l.abs(a[:, 0])), np.log(np.abs(A[:, 0]))),
+    "matmul": (lambda: d2l.matmul(a, a.T), A @ A.T),
+    "meshgrid": (lambda: d2l.stack(d2l.meshgrid(a[0], a[1])), np.stack(np.meshgrid(A[0], A[1]))),
+    "numpy": (lambda: d2l.numpy(a), A),
+    "ones": (lambda: d2l.ones((2, 3)), np.ones((2, 3))),
+    "ones_like": (lambda: d2l.ones_like(a), np.ones_like(A)),
+    "reduce_mean": (lambda: d2l.reduce_mean(a, axis=0), A.mean(axis=0)),
+    "reduce_sum": (lambda: d2l.reduce_sum(a, 1, keepdims=True), A.sum(axis=1, keepdims=True)),
+    "repeat": (lambda: d2l.repeat(a, 2, axis=0), A.repeat(2, axis=0)),
+    "reshape": (lambda: d2l.reshape(a, 3, -1), A.reshape(3, 2)),
+    "sigmoid": (lambda: d2l.sigmoid(a), 1 / (1 + np.exp(-A))),
+    "sin": (lambda: d2l.sin(a), np.sin(A)),
+    "sinh": (lambda: d2l.sinh(a), np.sinh(A)),
+    "stack": (lambda: d2l.stack((a, a), axis=1), np.stack((A, A), axis=1)),
+    "swapaxes": (lambda: d2l.swapaxes(a, 0, 1), A.T),
+    "tanh": (lambda: d2l.tanh(a), np.tanh(A)),
+    "tensor": (lambda: d2l.tensor([[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]])),
+    "to": (lambda: d2l.to(a, d2l.cpu()), A),
+    "transpose": (lambda: d2l.transpose(a), A.T),
+    "zeros": (lambda: d2l.zeros((2, 3)), np.zeros((2, 3))),
+    "zeros_like": (lambda: d2l.zeros_like(a), np.zeros_like(A)),
+}
+
+
+@pytest.mark.parametrize(("call", "want"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_functions_do_what_their_names_say(call: Callable[[], Any], want: Any) -> None:
+    got = np.asarray(call())
+    assert got.shape == np.shape(want)
+    assert got.dtype.kind == np.asarray(want).dtype.kind
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_check_shape_wants_exactly_this_shape() -> None:
+    assert d2l.check_shape(a, (2, 3)) is d2l.check_shape(A, [2, 3]) is None
+    with pytest.raises(ValueError, match=r"shape: got \(2, 3\); need \(3, 2\)"):
+        d2l.check_shape(a, (3, 2))
+    with pytest.raises(TypeError, match="x: got list; need a tensor"):
+        d2l.check_shape([1], (1,))
+
+
+def test_the_face_lists_every_name_once_and_has_it() -> None:
+    own = {
+        name
+        for module in (attention, devices)
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
+    }
+    plots = {"plot", "set_axes", "set_figsize", "show_heatmaps", "use_svg_display"}
+    dtypes = {"float32", "int32", "int64"}
+    assert tensors.__all__ == sorted({*FUNCTIONS, *dtypes, "check_shape", "get_key"})
+    assert sorted(d2l.__all__) == sorted({*tensors.__all__, *own, *plots})
+    assert all(hasattr(d2l, name) for name in d2l.__all__)
+    assert all(getattr(d2l, name).dtype == name for name in dtypes)
+    with pytest.raises(AttributeError, match="no attribute 'sequence_mask'"):
+        _ = d2l.sequence_mask

@@ -1,0 +1,191 @@
+"""What is true of MXNet's face alone: Gluon's ways, MXNet's arrays and its traps."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from d2l_compat import mxnet as d2l  # isort: skip
+import mxnet as mx
+from mxnet import autograd, npx
+from mxnet.gluon import nn
+
+from d2l_compat.mxnet import tensors
+from tests import reference
+from tests.faces.cases import LENGTHS, make_case
+
+A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
+B = np.arange(24, dtype="float32").reshape(2, 3, 4)
+
+
+@pytest.fixture
+def heads() -> nn.Block:
+    layer = d2l.MultiHeadAttention(8, 2, 0.5)
+    layer.initialize()
+    return layer
+
+
+@pytest.fixture
+def X() -> Any:
+    return mx.np.random.normal(size=(2, 3, 6))
+
+
+def test_importing_the_face_turns_numpy_arrays_on() -> None:
+    assert mx.util.is_np_array()
+    assert isinstance(d2l.ones((2, 3)), mx.np.ndarray)
+
+
+def test_older_arrays_are_refused(heads: nn.Block, X: Any) -> None:
+    with pytest.raises(TypeError, match="keys: got NDArray; need a tensor"):
+        heads(X, X.as_nd_ndarray(), X)
+
+
+def test_lists_of_integers_stay_integers_and_so_serve_as_lengths(heads: nn.Block, X: Any) -> None:
+    assert d2l.tensor([3, 2]).dtype == np.int64
+    assert d2l.tensor([3.0, 2]).dtype == np.float32
+    assert d2l.tensor([3, 2], dtype="float64").dtype == np.float64
+    assert heads(X, X, X, valid_lens=d2l.tensor([3, 2])).shape == (2, 3, 8)
+
+
+def test_recording_is_training_unless_told_otherwise(heads: nn.Block, X: Any) -> None:
+    with autograd.record():
+        dropped = heads(X, X, X)
+    with autograd.record(train_mode=False):
+        whole = heads(X, X, X)
+    assert mx.np.array_equal(whole, heads(X, X, X))
+    assert not mx.np.array_equal(dropped, whole)
+
+
+@pytest.mark.parametrize("layer", [d2l.PositionalEncoding(6, 1), d2l.PositionalEncoding(6, 1.0)])
+def test_dropping_everything_leaves_zeros(layer: nn.Block, X: Any) -> None:
+    X.attach_grad()
+    with autograd.record():
+        Y = layer(X)
+    Y.backward()
+    assert not Y.any()
+    assert not X.grad.any()
+    assert mx.np.array_equal(layer(X), X + layer.P[:, :3])
+
+
+def test_weights_go_into_a_layer_that_does_not_know_its_sizes(
+    heads: nn.Block, X: Any, tmp_path: Path
+) -> None:
+    Y = heads(X, X, X)
+    heads.save_parameters(str(tmp_path / "weights"))
+    assert sorted(npx.load(str(tmp_path / "weights"))) == [f"W_{i}.weight" for i in "koqv"]
+    other = d2l.MultiHeadAttention(8, 2, 0.5)
+    other.load_parameters(str(tmp_path / "weights"))
+    assert mx.np.array_equal(other(X, X, X), Y)
+
+
+@pytest.mark.parametrize("valid_lens", LENGTHS.values(), ids=LENGTHS)
+def test_hybridized_layers_compute_the_same(face: ModuleType, valid_lens: Any) -> None:
+    case = make_case(valid_lens)
+    layer = face.multi_head(*case.sizes, 6, 2, 0.5)
+    Y = layer(*case.arrays)
+    layer.layer.hybridize()
+    np.testing.assert_allclose(layer(*case.arrays), Y, rtol=1e-12)
+
+
+def test_the_encoding_is_no_parameter_and_is_not_saved(tmp_path: Path) -> None:
+    file = str(tmp_path / "weights")
+    models = [nn.Sequential() for _ in range(2)]
+    for model, max_len in zip(models, (10, 20), strict=True):
+        model.add(d2l.PositionalEncoding(6, 0.0, max_len), nn.Dense(2, in_units=6, flatten=False))
+    models[0].initialize()
+    models[0].save_parameters(file)
+    assert sorted(npx.load(file)) == ["1.bias", "1.weight"]
+    models[1].load_parameters(file)
+    X = d2l.randn(1, 10, 6)
+    assert mx.np.array_equal(models[1](X), models[0](X))
+
+
+def test_the_encoding_is_rounded_once_within_a_model_that_changes_dtype() -> None:
+    model = nn.Sequential()
+    model.add(d2l.PositionalEncoding(7, 0.0))
+    for dtype in ("float16", "float64"):
+        model.cast(dtype)
+        P = model[0].P.asnumpy()
+        want = reference.positional_encoding(1000, 7)[None]
+        assert P.dtype == dtype
+        assert np.abs(P - want).max() <= max(np.finfo(dtype).eps / 4, 1e-12)
+
+
+FUNCTIONS = {
+    "abs": (lambda a, b: d2l.abs(a), np.abs(A)),
+    "arange": (lambda a, b: d2l.arange(2, 9, 3), np.float32([2, 5, 8])),
+    "argmax": (lambda a, b: d2l.argmax(a, axis=1), A.argmax(axis=1)),
+    "astype": (lambda a, b: d2l.astype(a, d2l.int32), A.astype(np.int32)),
+    "batch_matmul": (lambda a, b: d2l.batch_matmul(b, b.swapaxes(1, 2)), B @ B.swapaxes(1, 2)),
+    "concat": (lambda a, b: d2l.concat((a, a), axis=1), np.concatenate((A, A), axis=1)),
+    "cos": (lambda a, b: d2l.cos(a), np.cos(A)),
+    "cosh": (lambda a, b: d2l.cosh(a), np.cosh(A)),
+    "exp": (lambda a, b: d2l.exp(a), np.exp(A)),
+    "expand_dims": (lambda a, b: d2l.expand_dims(a, 1), A[:, None]),
+    "eye": (lambda a, b: d2l.eye(3), np.eye(3)),
+    "linspace": (lambda a, b: d2l.linspace(0, 1, 5), np.linspace(0, 1, 5)),
+    "log": (lambda a, b: d2l.log(b + 1), np.log(B + 1)),
+    "matmul": (lambda a, b: d2l.matmul(a, b), A @ B),
+    "meshgrid": (lambda a, b: d2l.stack(d2l.meshgrid(a[0], a[1])), np.meshgrid(A[0], A[1])),
+    "numpy": (lambda a, b: tensors.numpy(a), A),
+    "ones": (lambda a, b: d2l.ones((2, 3)), np.ones((2, 3))),
+    "ones_like": (lambda a, b: d2l.ones_like(a), np.ones_like(A)),
+    "reduce_mean": (lambda a, b: d2l.reduce_mean(a, axis=0), A.mean(axis=0)),
+    "reduce_sum": (lambda a, b: d2l.reduce_sum(a, 1, keepdims=True), A.sum(1, keepdims=True)),
+    "repeat": (lambda a, b: d2l.repeat(a, 2, axis=0), A.repeat(2, axis=0)),
+    "reshape": (lambda a, b: d2l.reshape(a, (3, -1)), A.reshape(3, 2)),
+    "sigmoid": (lambda a, b: d2l.sigmoid(a), 1 / (1 + np.exp(-A))),
+    "sin": (lambda a, b: d2l.sin(a), np.sin(A)),
+    "sinh": (lambda a, b: d2l.sinh(a), np.sinh(A)),
+    "size": (lambda a, b: d2l.size(b), 24),
+    "stack": (lambda a, b: d2l.stack((a, a), axis=1), np.stack((A, A), axis=1)),
+    "swapaxes": (lambda a, b: d2l.swapaxes(b, 0, 2), B.swapaxes(0, 2)),
+    "tanh": (lambda a, b: d2l.tanh(a), np.tanh(A)),
+    "tensor": (lambda a, b: d2l.tensor([[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]])),
+    "to": (lambda a, b: d2l.to(a, d2l.cpu()), A),
+    "transpose": (lambda a, b: d2l.transpose(a), A.T),
+    "zeros": (lambda a, b: d2l.zeros((2, 3)), np.zeros((2, 3))),
+    "zeros_like": (lambda a, b: d2l.zeros_like(a), np.zeros_like(A)),
+}
+RANDOM = {
+    "normal": lambda: d2l.normal(0.0, 1.0, size=(2, 3)),
+    "rand": lambda: d2l.rand(2, 3),
+    "randn": lambda: d2l.randn(2, 3),
+}
+DTYPES = {"float32", "int32", "int64"}
+
+
+@pytest.mark.parametrize(("call", "want"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_functions_do_what_their_names_say(call: Any, want: Any) -> None:
+    got = call(mx.np.array(A), mx.np.array(B))
+    got = got.asnumpy() if isinstance(got, mx.np.ndarray) else np.asarray(got)
+    assert got.dtype.kind == np.asarray(want).dtype.kind
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("call", RANDOM.values(), ids=RANDOM)
+def test_random_functions_follow_the_seed(call: Any) -> None:
+    npx.random.seed(1)
+    first, second = call(), call()
+    npx.random.seed(1)
+    assert mx.np.array_equal(call(), first)
+    assert not mx.np.array_equal(first, second)
+    d2l.check_shape(first, (2, 3))
+
+
+def test_all_tensor_names_are_listed_sorted_and_tested_here() -> None:
+    assert tensors.__all__ == sorted({*FUNCTIONS, *RANDOM, *DTYPES, "check_shape"})
+    assert all(d2l.zeros(1, dtype=getattr(d2l, name)).dtype == name for name in DTYPES)
+    assert all(hasattr(d2l, name) for name in d2l.__all__)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_gpus_that_are_there_are_used(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(npx, "num_gpus", lambda: count)
+    gpus = [mx.gpu(i) for i in range(count)]
+    assert d2l.num_gpus() == count
+    assert d2l.gpu(7) == mx.gpu(7)
+    assert [d2l.try_gpu(i) for i in range(3)] == [*gpus, *[mx.cpu()] * (3 - count)]
+    assert d2l.try_all_gpus() == (gpus or [mx.cpu()])

@@ -1,0 +1,219 @@
+"""What TensorFlow's face alone has: Keras models and their files, graphs, and a quiet start."""
+
+import copy
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from d2l_compat import tensorflow as d2l
+from d2l_compat.tensorflow._start import quietly
+
+X = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
+LENGTHS = np.array([3, 1])
+ANY = tf.TensorSpec((None, None, 8))
+
+LAYERS = {
+    "short": lambda: d2l.MultiHeadAttention(8, 2, 0.5, name="heads"),
+    "long": lambda: d2l.MultiHeadAttention(5, 6, 7, 8, 2, 0.5, True, dtype="float64"),
+    "dot product": lambda: d2l.DotProductAttention(0.25),
+    "encoding": lambda: d2l.PositionalEncoding(7, 0.25, max_len=20, dtype="mixed_float16"),
+}
+
+
+def model(max_len: int) -> keras.Model:
+    """Encoding and attention, for any number of sequences of any length."""
+    tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
+    encoded = d2l.PositionalEncoding(8, 0.1, max_len)(tokens)
+    attended = d2l.MultiHeadAttention(8, 2, 0.1)(encoded, encoded, encoded, lengths)
+    return keras.Model([tokens, lengths], attended)
+
+
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+def test_a_layer_is_made_again_from_its_config(make: Callable[[], Any]) -> None:
+    layer = make()
+    again = type(layer).from_config(layer.get_config())
+    assert again.get_config() == layer.get_config()
+    assert again.dtype_policy.name == layer.dtype_policy.name
+    assert [w.shape for w in again.weights] == [w.shape for w in layer.weights]
+    named = {"num_hiddens", "num_heads", "dropout", "bias", "key_size", "max_len"}
+    assert named & layer.get_config().keys(), "its own arguments are in it"
+
+
+def test_a_saved_model_computes_the_same(tmp_path: Path) -> None:
+    saved, file = model(max_len=10), tmp_path / "model.keras"
+    saved.save(file)
+    loaded = keras.models.load_model(file)
+    np.testing.assert_array_equal(loaded([X, LENGTHS]), saved([X, LENGTHS]))
+    assert loaded.count_params() == 4 * 8 * 8
+
+
+def test_weights_load_into_a_model_of_another_max_len(tmp_path: Path) -> None:
+    short, long, file = model(max_len=3), model(max_len=30), tmp_path / "model.weights.h5"
+    short.save_weights(file)
+    long.load_weights(file)
+    np.testing.assert_array_equal(long([X, LENGTHS]), short([X, LENGTHS]))
+
+
+def test_a_layer_can_be_copied_after_a_call_in_a_graph() -> None:
+    layer = d2l.MultiHeadAttention(8, 2, 0.5)
+    output = tf.function(layer)(X, X, X)
+    np.testing.assert_allclose(copy.deepcopy(layer)(X, X, X), output, atol=1e-6)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "XLA"])
+@pytest.mark.parametrize(
+    "spec",
+    [None, tf.TensorSpec((None,), tf.int64), tf.TensorSpec((2,), tf.int64)],
+    ids=["shapes known", "unknown", "unknown but for the lengths"],
+)
+def test_a_graph_computes_the_same(spec: tf.TensorSpec | None, jit_compile: bool) -> None:
+    layer = d2l.MultiHeadAttention(8, 2, 0.5)
+    signature = None if spec is None else [ANY, spec]
+
+    @tf.function(input_signature=signature, jit_compile=jit_compile)
+    def attend(X: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return layer(X, X, X, lengths), layer.attention_weights
+
+    for got, want in zip(
+        attend(X, LENGTHS), (layer(X, X, X, LENGTHS), layer.attention_weights), strict=True
+    ):
+        np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def test_weights_of_a_graph_are_not_read_outside_of_it() -> None:
+    network = model(max_len=10)
+    network.predict([X, LENGTHS], verbose=0)
+    with pytest.raises(RuntimeError, match="in the graph of the last call"):
+        _ = network.layers[-1].attention_weights
+    network([X, LENGTHS])
+    assert network.layers[-1].attention_weights.shape == (2, 2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((None, 7), r"shape \(None, None, 7\); need a last dimension of 8"),
+        ((8,), r"shape \(None, 8\); need 3 dimensions"),
+    ],
+)
+def test_a_model_is_checked_while_it_is_put_together(shape: tuple, message: str) -> None:
+    layer, tokens = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.5), keras.Input((None, 8))
+    with pytest.raises(ValueError, match=f"^queries: got {message}"):
+        layer(keras.Input(shape), tokens, tokens)
+
+
+def test_an_offset_may_be_a_tensor_of_a_graph() -> None:
+    layer = d2l.PositionalEncoding(8, 0.0, max_len=10)
+    encode = tf.function(lambda X, offset: layer(X, offset=offset))
+    np.testing.assert_array_equal(encode(X, tf.constant(7)), layer(X, 7))
+    for outside in (8, -1):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            encode(X, tf.constant(outside))
+
+
+def test_a_layer_made_in_a_graph_works_outside_of_it() -> None:
+    made = []
+
+    @tf.function
+    def encode(X: tf.Tensor) -> tf.Tensor:
+        made.append(d2l.PositionalEncoding(8, 0.0))
+        return made[0](X)
+
+    np.testing.assert_array_equal(encode(X), made[0](X))
+
+
+@pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "float64"])
+def test_layers_compute_in_the_dtype_of_their_policy(policy: str) -> None:
+    encoding = d2l.PositionalEncoding(8, 0.5, dtype=policy)
+    attention = d2l.MultiHeadAttention(8, 2, 0.5, dtype=policy)
+    encoded = encoding(X)
+    attention(encoded, encoded, encoded, LENGTHS, training=True)
+    dtype = policy.removeprefix("mixed_")
+    assert encoding.P.dtype == encoded.dtype == attention.attention_weights.dtype == dtype
+    weights = attention.attention_weights.numpy()
+    assert (weights[1, :, :, 1:] == 0).all()
+
+
+def test_fit_drops_and_predict_does_not() -> None:
+    inputs = keras.Input((3, 8))
+    network = keras.Model(inputs, d2l.PositionalEncoding(8, 0.9)(inputs))
+    network.compile(loss="mse")
+    target = network.predict(X, verbose=0)
+    assert network.evaluate(X, target, verbose=0) == 0
+    assert network.fit(X, target, verbose=0).history["loss"][0] > 1
+
+
+def test_the_encoding_passes_a_mask_on() -> None:
+    embedding = keras.layers.Embedding(5, 8, mask_zero=True)
+    mask = d2l.PositionalEncoding(8, 0.0)(embedding(np.array([[1, 2, 0]])))._keras_mask
+    assert mask.numpy().tolist() == [[True, True, False]]
+
+
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_devices_are_those_tensorflow_may_use(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind] * gpus)
+    names = ["/GPU:0", "/GPU:1"] if gpus else ["/CPU:0"]
+    assert d2l.num_gpus() == gpus
+    assert [device._device_name for device in d2l.try_all_gpus()] == names
+    assert [d2l.try_gpu(i)._device_name for i in (0, 2)] == [names[0], "/CPU:0"]
+    with d2l.cpu():
+        assert d2l.ones(1).device.endswith("CPU:0")
+
+
+def test_tensor_functions_are_tensorflows_under_d2ls_names() -> None:
+    ones = d2l.ones((2, 3))
+    assert d2l.size(ones) == 6
+    assert d2l.numpy(d2l.transpose(ones)).shape == (3, 2)
+    assert d2l.reshape(d2l.arange(6), (3, -1)).shape == (3, 2)
+    assert d2l.batch_matmul(d2l.ones((2, 1, 3)), d2l.ones((2, 3, 4))).shape == (2, 1, 4)
+    d2l.check_shape(ones, (2, 3))
+    with pytest.raises(ValueError, match=r"shape: got \(2, 3\); need \(3, 2\)"):
+        d2l.check_shape(ones, (3, 2))
+
+
+def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    left = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(
+        command, check=False, env=left | environment, capture_output=True, text=True
+    )
+
+
+def test_starting_says_nothing() -> None:
+    done = run("from d2l_compat import tensorflow as d2l; d2l.num_gpus(); d2l.ones(1)")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_another_backend_of_keras_is_refused_before_anything_is_imported() -> None:
+    program = "import sys; sys.modules['tensorflow'] = None; import d2l_compat.tensorflow"
+    stderr = run(program, KERAS_BACKEND="jax").stderr
+    assert "ImportError: KERAS_BACKEND: got jax; need tensorflow, chosen before Keras" in stderr
+
+
+def test_a_log_is_let_out_by_a_failing_import_or_at_the_readers_wish(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def log(fail: bool = False) -> None:
+        with quietly():
+            os.write(2, b"why")
+            if fail:
+                raise ImportError
+
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    log()
+    assert capfd.readouterr().err == ""
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
+    with pytest.raises(ImportError):
+        log(fail=True)
+    assert capfd.readouterr().err == "why"
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    log()
+    assert capfd.readouterr().err == "why"

@@ -1,0 +1,32 @@
+"""Which frameworks can share a process: all five, as long as Paddle comes before TensorFlow."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from d2l_compat._frameworks import FRAMEWORKS
+
+MODULES = [package.module for packages in FRAMEWORKS.values() for package in packages]
+pytestmark = pytest.mark.skipif(
+    not all(map(find_spec, MODULES)), reason="needs all five frameworks"
+)
+
+
+def import_faces(*names: str) -> subprocess.CompletedProcess[str]:
+    program = "\n".join(f"import d2l_compat.{name}" for name in names)
+    return subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+
+
+def test_all_five_import_in_one_process() -> None:
+    done = import_faces("paddle", "torch", "tensorflow", "jax", "mxnet")
+    assert done.returncode == 0, done.stderr
+
+
+def test_paddle_after_tensorflow_crashes_the_interpreter() -> None:
+    """The day this fails, Paddle is mended: delete this test, and the sentence in README.md."""
+    done = import_faces("tensorflow", "paddle")
+    assert done.returncode < 0, f"no crash any more, but exit code {done.returncode}: {done.stderr}"
