@@ -221,7 +221,7 @@ def test_every_pair_is_turned_onto_its_target(cells):
 def test_attention_alone_averages_the_tokens_away(cells):
     alone, skip = (curve[1] for curve in cells["solution-stacking"].curves)
     assert alone[-1] < 1e-3
-    assert skip[-1] > 0.1
+    assert skip[-1] > 0.5
 
 
 def test_only_a_model_with_positions_learns_the_order(cells):
@@ -243,7 +243,7 @@ def test_influence_fades_in_the_rnn_alone(cells):
     steps = np.diff(np.log(rnn))
     assert rnn[-1] < 1e-4
     assert steps.max() < 0  # weaker with every step
-    assert attention.min() > 0.05
+    assert attention.min() > 0.1
 
 
 def test_growing_gaps_cross_the_sequence_in_logarithmically_many_layers(cells):

@@ -1,0 +1,359 @@
+"""Scaled dot-product and multi-head attention, and the sinusoidal positional encoding.
+
+The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
+masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
+with no valid key at all (a length of 0) therefore has only zero weights, its attention
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
+padding holds must be finite all the same: zero times NaN is NaN.)
+
+The layers are Keras layers: they go into models, are saved and loaded with them, and take NumPy
+arrays wherever they take tensors. Shapes and dtypes are checked as far as they are known, also
+while a graph is traced; lengths and offsets are checked by value where their values are known,
+which on a GPU means waiting for them.
+"""
+
+import math
+from typing import Any, TypeAlias, overload
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+from tensorflow import Tensor
+
+from d2l_compat import _checks, _encoding, _signatures
+
+Array: TypeAlias = Tensor | NDArray[Any]
+ARRAYS: Any = (Tensor, tf.Variable, np.ndarray)
+LAYER_INPUTS: Any = (*ARRAYS, keras.KerasTensor)  # with which a model is put together
+
+register = keras.saving.register_keras_serializable(package="d2l_compat")
+
+
+def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
+    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+
+    Parameters
+    ----------
+    X : scores, floating point, shape (batch, queries, keys)
+    valid_lens : integers from 0 to the number of keys, shape (batch,), or (batch, queries) for
+        a length of each query's own; None takes every key.
+
+    Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
+    sum to 1, or to 0 where the length is 0.
+
+    Raises ValueError or TypeError for another rank, shape, dtype or range.
+    """
+    _checks.instance("X", X, ARRAYS, "a tensor")
+    X = tf.convert_to_tensor(X)
+    _checks.rank("X", X.shape, ("batch", "queries", "keys"))
+    _checks.floating("X", [X.dtype.name], X.dtype.is_floating)
+    if valid_lens is None:
+        return tf.nn.softmax(X)
+    _check_valid_lens(valid_lens, *_sizes(X))
+    lens = tf.cast(valid_lens, tf.int64)  # the one dtype that holds all others
+    per_query = lens if lens.shape.rank == 2 else lens[:, tf.newaxis]
+    valid = tf.sequence_mask(per_query, tf.shape(X, tf.int64)[-1])
+    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
+    weights = tf.nn.softmax(tf.where(valid, X, X.dtype.min))
+    return tf.where(valid, weights, tf.zeros_like(weights))
+
+
+@register
+class DotProductAttention(keras.layers.Layer):
+    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
+
+    It has no weights, and computes in the dtype of its inputs, whatever the layer's own.
+    """
+
+    def __init__(self, dropout: float, **kwargs: Any) -> None:
+        """``dropout``: the share of weights dropped in training; ``kwargs``: any layer's."""
+        _checks.dropout(dropout)
+        super().__init__(autocast=False, **kwargs)
+        self.dropout = keras.layers.Dropout(dropout, autocast=False)
+        self._last: Tensor | None = None
+
+    def __call__(
+        self,
+        queries: Array,
+        keys: Array,
+        values: Array,
+        valid_lens: Array | None = None,
+        **kwargs: Any,
+    ) -> Tensor:
+        """Attention pooling of ``values``; ``training=True`` drops weights.
+
+        Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
+        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        """
+        # Here rather than in `call`, for which Keras casts the inputs and rewords errors.
+        _check_inputs(queries, keys, values, valid_lens)
+        _checks.last_dimension("keys", _sizes(keys), _sizes(queries)[-1])
+        return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
+
+    def call(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        valid_lens: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
+        scores = tf.matmul(queries, keys, transpose_b=True) / math.sqrt(queries.shape[-1])
+        self._last = masked_softmax(scores, valid_lens)
+        return tf.matmul(self.dropout(self._last, training=training), values)
+
+    @property
+    def attention_weights(self) -> Tensor:
+        """The last call's weights, before dropout, shape (batch, queries, keys).
+
+        Raises RuntimeError before the first call, and where that call was traced into a graph
+        (by ``tf.function`` or a model) and this is read outside of it.
+        """
+        if self._last is None:
+            raise RuntimeError("attention_weights: there are none yet; call the layer first")
+        here = tf.compat.v1.get_default_graph()
+        if tf.is_symbolic_tensor(self._last) and self._last.graph is not here:
+            raise RuntimeError(
+                "attention_weights: they are in the graph of the last call; "
+                "read them there, or call the layer outside of a graph"
+            )
+        return self._last
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "dropout": self.dropout.rate}
+
+
+@register
+class MultiHeadAttention(keras.layers.Layer):
+    """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
+
+    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
+    queries, keys and values from its first input;
+    ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
+    bias=False)`` is told them. ``num_hiddens`` is shared out among the heads: each works in
+    num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
+    ``W_o`` mixes the heads' results. As with every Keras layer, ``name``, ``dtype`` and
+    ``trainable`` may be given too, and inputs are cast to the layer's dtype.
+    """
+
+    @overload
+    def __init__(
+        self, num_hiddens: int, num_heads: int, dropout: float, bias: bool = False, **kwargs: Any
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        key_size: int,
+        query_size: int,
+        value_size: int,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool = False,
+        **kwargs: Any,
+    ) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError where num_hiddens is not a multiple of num_heads."""
+        names = kwargs.keys() & {"name", "dtype", "trainable"}
+        layer = {name: kwargs.pop(name) for name in names}
+        given = _signatures.multi_head(args, kwargs)
+        super().__init__(**layer)
+        self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
+        self.attention = DotProductAttention(given.dropout, name="attention")
+
+        def projection(name: str) -> keras.layers.Dense:
+            return keras.layers.Dense(
+                given.num_hiddens, use_bias=given.bias, dtype=self.dtype_policy, name=name
+            )
+
+        self.W_q = projection("W_q")
+        self.W_k = projection("W_k")
+        self.W_v = projection("W_v")
+        self.W_o = projection("W_o")
+        self._given = given
+        if given.query_size is not None:
+            sizes = (given.query_size, given.key_size, given.value_size)
+            self.build(*((None, None, size) for size in sizes))
+
+    def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any) -> None:
+        self.W_q.build(queries_shape)
+        self.W_k.build(keys_shape)
+        self.W_v.build(values_shape)
+        self.W_o.build((None, None, self.num_hiddens))
+        self.built = True
+
+    def __call__(
+        self,
+        queries: Array,
+        keys: Array,
+        values: Array,
+        valid_lens: Array | None = None,
+        **kwargs: Any,
+    ) -> Tensor:
+        """Attend, head by head; ``training=True`` drops attention weights.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, value_size), all of one floating-point dtype; ``valid_lens`` as in
+        :func:`masked_softmax`. Returns (batch, queries, num_hiddens). Raises ValueError or
+        TypeError for input that does not fit.
+        """
+        _check_inputs(queries, keys, values, valid_lens)
+        if self.built:
+            for what, inputs, projection in (
+                ("queries", queries, self.W_q),
+                ("keys", keys, self.W_k),
+                ("values", values, self.W_v),
+            ):
+                _checks.last_dimension(what, _sizes(inputs), projection.kernel.shape[0])
+        return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
+
+    def call(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        valid_lens: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
+        if valid_lens is not None:
+            valid_lens = tf.repeat(valid_lens, self.num_heads, axis=0)
+        pooled = self.attention(
+            self.transpose_qkv(self.W_q(queries)),
+            self.transpose_qkv(self.W_k(keys)),
+            self.transpose_qkv(self.W_v(values)),
+            valid_lens,
+            training=training,
+        )
+        return self.W_o(self.transpose_output(pooled))
+
+    @property
+    def attention_weights(self) -> Tensor:
+        """The last call's weights, before dropout, shape (batch, heads, queries, keys).
+
+        Raises RuntimeError as :class:`DotProductAttention` does.
+        """
+        return self._split_batch(self.attention.attention_weights)
+
+    def transpose_qkv(self, X: Tensor) -> Tensor:
+        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        batch, steps, _ = keras.ops.shape(X)
+        size = self.num_hiddens // self.num_heads
+        X = tf.reshape(X, (batch, steps, self.num_heads, size))
+        X = tf.transpose(X, (0, 2, 1, 3))
+        return tf.reshape(X, (batch * self.num_heads, steps, size))
+
+    def transpose_output(self, X: Tensor) -> Tensor:
+        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        X = tf.transpose(self._split_batch(X), (0, 2, 1, 3))
+        batch, steps, _, _ = keras.ops.shape(X)
+        return tf.reshape(X, (batch, steps, self.num_hiddens))
+
+    def _split_batch(self, X: Tensor) -> Tensor:
+        """(batch * heads, ...) to (batch, heads, ...)."""
+        products, *rest = keras.ops.shape(X)
+        return tf.reshape(X, (products // self.num_heads, self.num_heads, *rest))
+
+    def get_config(self) -> dict[str, Any]:
+        given = {name: value for name, value in vars(self._given).items() if value is not None}
+        return {**super().get_config(), **given}
+
+
+@register
+class PositionalEncoding(keras.layers.Layer):
+    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+
+    ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
+    and column 2j + 1 the cosine of the same angle, in radians; an odd d = ``num_hiddens`` has
+    one cosine fewer. It is a constant, in the dtype in which the layer computes: not trained,
+    and not among the weights, so that those load into a model with another ``max_len``.
+    """
+
+    def __init__(
+        self, num_hiddens: int, dropout: float, max_len: int = 1000, **kwargs: Any
+    ) -> None:
+        """``max_len``: how many positions there are, from 0 to max_len - 1."""
+        _checks.dropout(dropout)
+        super().__init__(**kwargs)
+        self.num_hiddens = _checks.integer("num_hiddens", num_hiddens, 1)
+        self.max_len = _checks.integer("max_len", max_len, 1)
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.supports_masking = True
+        with tf.init_scope():  # of no graph, should the layer be made while one is traced
+            table = _encoding.sinusoids(self.max_len, self.num_hiddens)
+            self.P = tf.constant(table[np.newaxis], self.compute_dtype)
+
+    def __call__(self, X: Array, offset: int = 0, **kwargs: Any) -> Tensor:
+        """``X`` plus the encoding of the positions offset, offset + 1, ...
+
+        ``X`` is floating point, shape (batch, steps, num_hiddens), and as with every Keras layer
+        is cast to the layer's dtype; the result has its shape. ``offset`` lets a decoder that
+        goes token by token start where it left off. Raises ValueError where ``X`` does not fit,
+        or ``offset`` is negative or leads past ``max_len``.
+        """
+        _checks.instance("X", X, LAYER_INPUTS, "a tensor")
+        _checks.rank("X", X.shape, ("batch", "steps", "features"))
+        _checks.last_dimension("X", _sizes(X), self.num_hiddens)
+        _check_floating("X", X)
+        if not tf.is_symbolic_tensor(offset):
+            _checks.positions(offset, X.shape[1] or 0, self.max_len)
+            offset = int(offset)
+        return super().__call__(X, offset=offset, **kwargs)
+
+    def call(self, X: Tensor, offset: int = 0, training: bool | None = None) -> Tensor:
+        # A slice of exactly that size, or an error where it leads past the end of P.
+        P = tf.slice(self.P, (0, offset, 0), (1, keras.ops.shape(X)[1], self.num_hiddens))
+        return self.dropout(X + P, training=training)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_hiddens": self.num_hiddens,
+            "dropout": self.dropout.rate,
+            "max_len": self.max_len,
+        }
+
+
+class _Unknown:
+    """A size that is not known while a graph is traced: it fits any other but 0."""
+
+    def __eq__(self, other: object) -> bool:
+        return other != 0
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+def _sizes(array: Array) -> tuple[Any, ...]:
+    return tuple(_Unknown() if size is None else size for size in array.shape)
+
+
+def _check_inputs(queries: Array, keys: Array, values: Array, valid_lens: Array | None) -> None:
+    inputs = {"queries": queries, "keys": keys, "values": values}
+    for what, array in inputs.items():
+        _checks.instance(what, array, LAYER_INPUTS, "a tensor")
+    _checks.attention_inputs(*map(_sizes, inputs.values()))
+    _check_floating("queries, keys and values", *inputs.values())
+    if valid_lens is not None:
+        batch, num_queries, _ = _sizes(queries)
+        _check_valid_lens(valid_lens, batch, num_queries, _sizes(keys)[1])
+
+
+def _check_floating(what: str, *arrays: Array) -> None:
+    dtypes = [tf.as_dtype(array.dtype) for array in arrays]
+    _checks.floating(what, [dtype.name for dtype in dtypes], dtypes[0].is_floating)
+
+
+def _check_valid_lens(valid_lens: Array, batch: int, num_queries: int, num_keys: int) -> None:
+    _checks.instance("valid_lens", valid_lens, LAYER_INPUTS, "an integer tensor")
+    dtype = tf.as_dtype(valid_lens.dtype)
+    _checks.valid_lens(_sizes(valid_lens), dtype.name, dtype.is_integer, batch, num_queries)
+    # While a graph is traced there are no values, and perhaps no number of keys.
+    is_symbolic = isinstance(valid_lens, keras.KerasTensor) or tf.is_symbolic_tensor(valid_lens)
+    if isinstance(num_keys, int) and not is_symbolic:
+        lens = np.asarray(valid_lens)
+        if lens.size:
+            _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)

@@ -1,0 +1,34 @@
+"""Devices, as TensorFlow takes them: ``with d2l.try_gpu(): ...`` places what is computed inside."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import tensorflow as tf
+
+from d2l_compat import _checks
+
+
+def cpu() -> AbstractContextManager[Any]:
+    """The CPU."""
+    return tf.device("/CPU:0")
+
+
+def gpu(i: int = 0) -> AbstractContextManager[Any]:
+    """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
+    return tf.device(f"/GPU:{_checks.integer('gpu', i, 0)}")
+
+
+def num_gpus() -> int:
+    """How many GPUs can be used: those that have not been hidden from TensorFlow."""
+    # Unlike the list of logical devices, this one does not start the runtime.
+    return len(tf.config.get_visible_devices("GPU"))
+
+
+def try_gpu(i: int = 0) -> AbstractContextManager[Any]:
+    """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if ``i`` is negative."""
+    return gpu(i) if _checks.integer("gpu", i, 0) < num_gpus() else cpu()
+
+
+def try_all_gpus() -> list[AbstractContextManager[Any]]:
+    """Every GPU there is, or the CPU alone."""
+    return [gpu(i) for i in range(num_gpus())] or [cpu()]
