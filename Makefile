@@ -2,7 +2,11 @@
 # Each framework there is has a lock of its own; FRAMEWORKS narrows: make FRAMEWORKS=pytorch
 
 PYTHON     ?= python3
-FRAMEWORKS ?= $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
+# What cannot run here is left out, and said so.
+JDK        := $(shell command -v mvn >/dev/null && javac -version 2>&1 | awk '$$1 == "javac" && $$2 >= 17')
+X86_LINUX  := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
+ALL        := $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
+FRAMEWORKS ?= $(filter-out $(if $(JDK),,djl) $(if $(X86_LINUX),,mxnet),$(ALL))
 LANGUAGES  ?= $(sort $(patsubst text.%.md,%,$(notdir $(wildcard lessons/*/text.*.md))))
 JOBS       ?= 2
 TIMEOUT    ?= 300
@@ -13,37 +17,51 @@ LOCKS  = $(FRAMEWORKS:%=requirements/%.lock)
 EMPTY :=
 READY  = .venv/.ready-$(subst $(EMPTY) ,-,$(strip $(FRAMEWORKS)))
 CHOICE = $(addprefix --framework ,$(FRAMEWORKS)) $(addprefix --language ,$(LANGUAGES))
+FACES  = $(filter-out djl,$(FRAMEWORKS))
+JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-notebooks lint format lab html env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks agreement lint format lab html env lock clean help
 
-notebooks: $(READY)  ## weave and execute the lessons (the default)
+notebooks: left-out $(READY) $(JAVA)  ## weave and execute the lessons (the default)
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT)
 
-test: lint test-code test-notebooks  ## check everything
+test: left-out lint test-code test-faces test-notebooks  ## check everything
 
-test-code: $(READY)  ## the tests of the shim, the weave, the runner and the lesson's values
-	$(BIN)/python -m pytest -n $(JOBS) tests
+test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
+	$(BIN)/python -m pytest -n $(JOBS) tests --ignore tests/faces --frameworks "$(FRAMEWORKS)"
 
-test-notebooks: $(READY)  ## nbval: execute every notebook again and compare what it shows
+# One framework a process, and all of them whatever becomes of one.
+test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lesson's values, framework by framework
+	@failed=; for face in $(FACES); do \
+	  echo "$$face:"; \
+	  $(BIN)/python -m pytest -q -n $(JOBS) tests/faces --framework $$face || failed="$$failed $$face"; \
+	done; \
+	$(if $(JAVA),echo "djl:"; $(MVN) test || failed="$$failed djl";) \
+	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and compare what it shows
 	$(BIN)/python -m pytest -n $(JOBS) --nbval $(foreach f,$(FRAMEWORKS),$(LANGUAGES:%=notebooks/%/$(f)))
+
+agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and put the table into the README
+	$(BIN)/python -m tests.compare_frameworks
 
 lint: $(READY)  ## style (ruff) and types (mypy)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(BIN)/mypy -p tools $(patsubst %,-p d2l_compat.%,$(FACES:pytorch=torch))
 
 format: $(READY)  ## put the code in the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-lab: $(READY)  ## open the notebooks in JupyterLab
+lab: $(READY) $(JAVA)  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=notebooks
 
 html: $(READY)  ## render the notebooks to build/html, to read them in a browser
 	$(BIN)/jupyter nbconvert --to html --output-dir build/html $(foreach f,$(FRAMEWORKS),$(LANGUAGES:%=notebooks/%/$(f)/*.ipynb))
 
-env: $(READY)  ## only install the environment, in .venv
+env: $(READY) $(JAVA)  ## only install the environment, in .venv
 
 # uv comes first, from the lock, and then installs everything else with hashes checked.
 $(READY): $(LOCKS) pyproject.toml
@@ -59,6 +77,14 @@ $(READY): $(LOCKS) pyproject.toml
 	@rm -f .venv/.ready-*
 	@touch $@
 
+# DJL's classes and kernel. Without them the DJL notebooks fail, and they alone.
+MVN = mvn -q -B -f d2l_compat/java/pom.xml
+.venv/.java: $(READY) d2l_compat/java/pom.xml $(shell find d2l_compat/java/src -type f) tools/java.py
+	@echo "Building the classes for DJL (once; it takes some hundred megabytes from Maven's repository) ..."
+	@test -n "$(JDK)" || echo "DJL needs a JDK, 17 or newer, and Maven (javac and mvn)." >&2
+	@rm -rf d2l_compat/java/target/lib
+	@$(MVN) -DskipTests package && $(BIN)/python -m tools.java && touch $@ || echo "DJL: not built" >&2
+
 # All frameworks are resolved together first, so that any of their locks can be installed together.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --group bootstrap \
 	--no-header --no-annotate --no-emit-index-url --quiet $(if $(UPGRADE),--upgrade)
@@ -71,7 +97,12 @@ lock: $(READY)  ## resolve the locks anew; UPGRADE=1 takes newer versions
 	done
 
 clean:  ## remove what was built and the environment; the notebooks stay
-	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build d2l_compat/java/target .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.PHONY: left-out
+left-out:
+	@$(if $(JDK)$(filter-out file,$(origin FRAMEWORKS)),,echo "DJL is left out: it needs a JDK, 17 or newer, and Maven (javac and mvn).")
+	@$(if $(X86_LINUX)$(filter-out file,$(origin FRAMEWORKS)),,echo "MXNet is left out: it has been built for Linux on x86-64 only.")
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1 :/p' Makefile | awk -F ' : ' '{ printf "make %-16s %s\n", $$1, $$2 }'

@@ -99,11 +99,12 @@ def code_cells(edition: Edition) -> dict[str, NotebookNode]:
     return {cell.id: cell for cell in cells if cell.cell_type == "code"}
 
 
-def shown(cell: NotebookNode) -> list[object]:
+def shown(cell: NotebookNode) -> list[str]:
     """What a cell printed and drew; a figure in the words that stand for it."""
-    return [
+    outputs = (
         output.data["text/plain"] if "data" in output else output.text for output in cell.outputs
-    ]
+    )
+    return [text.replace("IllegalArgumentException", "ValueError") for text in outputs]  # Java's
 
 
 @pytest.mark.parametrize("edition", OF_EVERY_LANGUAGE, ids=str)

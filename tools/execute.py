@@ -142,7 +142,8 @@ async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress:
         async with asyncio.timeout(limit) as timer:
             await client.async_execute(cwd=scratch.name)
     except CellExecutionError as error:
-        what = ANSI.sub("", error.traceback)
+        # Java's kernel tells there of its own steps only.
+        what = ANSI.sub("", error.traceback if is_python else error.evalue)
     except (DeadKernelError, TimeoutError):
         # nbclient takes whatever ends its waiting for the kernel's death.
         if task.cancelling() and not timer.expired():

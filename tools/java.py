@@ -35,7 +35,7 @@ SPEC = {
     "language": "java",
     "interrupt_mode": "message",
     "env": {
-        "JJAVA_CLASSPATH": f"{TARGET / 'd2l.jar'}:{TARGET / 'lib'}/*",
+        "JJAVA_CLASSPATH": f"{TARGET / 'd2l.jar'}{os.pathsep}{TARGET / 'lib'}/*",
         "DJL_CACHE_DIR": str(TARGET / "djl"),
         # The lessons' arrays are small: more threads would only wait for each other, for minutes.
         "OMP_NUM_THREADS": "1",

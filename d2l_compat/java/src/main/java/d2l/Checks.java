@@ -1,0 +1,130 @@
+package d2l;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * The argument checks: the same fault gets the same words as in the Python frameworks.
+ *
+ * <p>Every message has one form, {@code what: got this; need that}. Names are those a reader of
+ * Java wrote: {@code validLens}, not {@code valid_lens}.
+ */
+final class Checks {
+
+    private Checks() {}
+
+    static IllegalArgumentException fault(String what, Object got, String need) {
+        return new IllegalArgumentException(words(what, got, need));
+    }
+
+    static String words(String what, Object got, String need) {
+        return "%s: got %s; need %s".formatted(what, got, need);
+    }
+
+    static void integer(String what, long value, long minimum) {
+        if (value < minimum) {
+            throw fault(what, value, "an integer of at least " + minimum);
+        }
+    }
+
+    static void dropout(float value) {
+        if (!(0 <= value && value <= 1)) {
+            throw fault("dropout", value, "a probability, from 0 to 1");
+        }
+    }
+
+    static void heads(int numHiddens, int numHeads) {
+        integer("numHiddens", numHiddens, 1);
+        integer("numHeads", numHeads, 1);
+        if (numHiddens % numHeads != 0) {
+            throw fault(
+                    "numHiddens",
+                    "%d with numHeads %d".formatted(numHiddens, numHeads),
+                    "a multiple of numHeads, so that every head gets an equal share");
+        }
+    }
+
+    /** From {@code least} to {@code most} arrays, named in {@code need}. */
+    static void count(NDList inputs, int least, int most, String need) {
+        if (inputs.size() < least || inputs.size() > most) {
+            throw fault("inputs", inputs.size() + " arrays", need);
+        }
+    }
+
+    static void floating(String what, NDArray... arrays) {
+        List<DataType> types = Stream.of(arrays).map(NDArray::getDataType).distinct().toList();
+        if (types.size() > 1 || !types.get(0).isFloating()) {
+            String names = types.stream().map(DataType::toString).collect(Collectors.joining(", "));
+            throw fault(what, "dtype " + names, "one floating-point dtype");
+        }
+    }
+
+    /** {@code shape} has one dimension for each name in {@code axes}. */
+    static void rank(String what, Shape shape, String... axes) {
+        if (shape.dimension() != axes.length) {
+            String need = "%d dimensions (%s)".formatted(axes.length, String.join(", ", axes));
+            throw fault(what, "shape " + shape, need);
+        }
+    }
+
+    static void lastDimension(String what, Shape shape, long size) {
+        if (shape.getLastDimension() != size) {
+            throw fault(what, "shape " + shape, "a last dimension of " + size);
+        }
+    }
+
+    /** Shapes (batch, queries, features), (batch, keys, features), (batch, keys, features). */
+    static void attentionInputs(Shape queries, Shape keys, Shape values) {
+        rank("queries", queries, "batch", "queries", "features");
+        rank("keys", keys, "batch", "keys", "features");
+        rank("values", values, "batch", "keys", "features");
+        if (queries.get(0) != keys.get(0) || keys.get(0) != values.get(0)) {
+            String got = "%d, %d and %d".formatted(queries.get(0), keys.get(0), values.get(0));
+            throw fault("batch sizes of queries, keys and values", got, "three equal ones");
+        }
+        if (queries.get(2) == 0) {
+            throw fault("queries", "shape " + queries, "at least one feature");
+        }
+        if (keys.get(1) != values.get(1)) {
+            String got = "%d keys and %d values".formatted(keys.get(1), values.get(1));
+            throw fault("keys and values", got, "one value for each key");
+        }
+    }
+
+    /** One length for each example, shape (batch), or for each query, (batch, queries). */
+    static void validLens(NDArray validLens, long batch, long queries) {
+        if (!validLens.getDataType().isInteger()) {
+            throw fault("validLens", "dtype " + validLens.getDataType(), "an integer dtype");
+        }
+        Shape shape = validLens.getShape();
+        Shape perExample = new Shape(batch);
+        Shape perQuery = new Shape(batch, queries);
+        if (!shape.equals(perExample) && !shape.equals(perQuery)) {
+            String need = "shape %s, a length per example, or %s, one per query";
+            throw fault("validLens", "shape " + shape, need.formatted(perExample, perQuery));
+        }
+    }
+
+    static void validLensRange(long length, long numKeys) {
+        if (length < 0 || length > numKeys) {
+            String need = "lengths from 0 to %d, the number of keys".formatted(numKeys);
+            throw fault("validLens", "a length of " + length, need);
+        }
+    }
+
+    /** Positions {@code offset} to {@code offset + numSteps} are among the {@code maxLen}. */
+    static void positions(long offset, long numSteps, long maxLen) {
+        integer("offset", offset, 0);
+        if (offset + numSteps > maxLen) {
+            String need = "at most %d in all; make the layer with a larger maxLen";
+            String got = "%d positions from offset %d".formatted(numSteps, offset);
+            throw fault("positions", got, need.formatted(maxLen));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+package d2l;
+
+import static d2l.MaskedSoftmax.maskedSoftmax;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.AbstractBlock;
+import ai.djl.nn.norm.Dropout;
+import ai.djl.training.ParameterStore;
+import ai.djl.util.PairList;
+
+/**
+ * Scaled dot-product attention, softmax(QKᵀ/√d) V, of Vaswani et al. (2017), section 3.2.1.
+ *
+ * <p>Inputs: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v), all of
+ * one floating-point dtype, and perhaps the valid lengths, as in {@link MaskedSoftmax}. Output:
+ * (batch, queries, v). A query without a valid key gets the zero vector. What the padding holds
+ * must be finite all the same: zero times NaN is NaN.
+ */
+public final class DotProductAttention extends AbstractBlock {
+
+    private final float dropout;
+    private NDArray weights;
+
+    /**
+     * Makes the layer.
+     *
+     * @param dropout the share of weights dropped in training
+     */
+    public DotProductAttention(float dropout) {
+        Checks.dropout(dropout);
+        this.dropout = dropout;
+    }
+
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore parameterStore,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> params) {
+        checkInputs(inputs);
+        NDArray queries = inputs.get(0);
+        NDArray keys = inputs.get(1);
+        NDArray values = inputs.get(2);
+        long d = queries.getShape().getLastDimension();
+        Checks.lastDimension("keys", keys.getShape(), d);
+        NDArray scores = queries.matMul(keys.swapAxes(1, 2)).div(Math.sqrt(d));
+        weights = maskedSoftmax(scores, inputs.size() > 3 ? inputs.get(3) : null);
+        NDArray kept = Dropout.dropout(weights, dropout, training).head();
+        return new NDList(kept.matMul(values));
+    }
+
+    static void checkInputs(NDList inputs) {
+        Checks.count(inputs, 3, 4, "queries, keys, values and perhaps validLens");
+        NDArray[] arrays = {inputs.get(0), inputs.get(1), inputs.get(2)};
+        Checks.attentionInputs(arrays[0].getShape(), arrays[1].getShape(), arrays[2].getShape());
+        Checks.floating("queries, keys and values", arrays);
+    }
+
+    /**
+     * The last call's weights, before dropout.
+     *
+     * @return an array of shape (batch, queries, keys), which lives as long as the manager of that
+     *     call's queries
+     * @throws IllegalStateException before the first call
+     */
+    public NDArray attentionWeights() {
+        if (weights == null) {
+            throw new IllegalStateException(
+                    "attentionWeights: there are none yet; call the layer first");
+        }
+        return weights;
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+        Shape queries = inputShapes[0];
+        return new Shape[] {
+            new Shape(queries.get(0), queries.get(1), inputShapes[2].getLastDimension())
+        };
+    }
+}

@@ -1,0 +1,191 @@
+package d2l;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.AbstractBlock;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.core.Linear;
+import ai.djl.training.ParameterStore;
+import ai.djl.training.initializer.XavierInitializer;
+import ai.djl.training.initializer.XavierInitializer.FactorType;
+import ai.djl.training.initializer.XavierInitializer.RandomType;
+import ai.djl.util.PairList;
+
+/**
+ * Multi-head attention, Vaswani et al. (2017), section 3.2.2.
+ *
+ * <p>Inputs: queries (batch, queries, querySize), keys (batch, keys, keySize), values (batch,
+ * keys, valueSize), and perhaps the valid lengths, as in {@link MaskedSoftmax}. Output: (batch,
+ * queries, numHiddens). Each head works in numHiddens / numHeads dimensions, its slice of the
+ * projections {@code W_q}, {@code W_k}, {@code W_v}; {@code W_o} mixes the heads' results.
+ */
+public final class MultiHeadAttention extends AbstractBlock {
+
+    // Named as in the formulas.
+    public final Linear W_q;
+    public final Linear W_k;
+    public final Linear W_v;
+    public final Linear W_o;
+    public final DotProductAttention attention;
+
+    private final int numHiddens;
+    private final int numHeads;
+    // Of queries, keys and values; 0 where the first input is to tell.
+    private final long[] sizes;
+
+    /**
+     * A layer that takes the sizes of queries, keys and values from its first input.
+     *
+     * @param numHiddens the width of the output, shared out among the heads
+     * @param numHeads how many heads there are
+     * @param dropout the share of attention weights dropped in training
+     * @throws IllegalArgumentException where numHiddens is not a multiple of numHeads
+     */
+    public MultiHeadAttention(int numHiddens, int numHeads, float dropout) {
+        this(numHiddens, numHeads, dropout, false);
+    }
+
+    /** The same, with biases in the projections where {@code bias} is true. */
+    public MultiHeadAttention(int numHiddens, int numHeads, float dropout, boolean bias) {
+        this(new long[3], numHiddens, numHeads, dropout, bias);
+    }
+
+    /** A layer that is told the sizes of its keys, queries and values. */
+    public MultiHeadAttention(
+            int keySize,
+            int querySize,
+            int valueSize,
+            int numHiddens,
+            int numHeads,
+            float dropout) {
+        this(keySize, querySize, valueSize, numHiddens, numHeads, dropout, false);
+    }
+
+    /** The same, with biases in the projections where {@code bias} is true. */
+    public MultiHeadAttention(
+            int keySize,
+            int querySize,
+            int valueSize,
+            int numHiddens,
+            int numHeads,
+            float dropout,
+            boolean bias) {
+        this(new long[] {querySize, keySize, valueSize}, numHiddens, numHeads, dropout, bias);
+        Checks.integer("keySize", keySize, 1);
+        Checks.integer("querySize", querySize, 1);
+        Checks.integer("valueSize", valueSize, 1);
+    }
+
+    private MultiHeadAttention(
+            long[] sizes, int numHiddens, int numHeads, float dropout, boolean bias) {
+        Checks.heads(numHiddens, numHeads);
+        this.sizes = sizes;
+        this.numHiddens = numHiddens;
+        this.numHeads = numHeads;
+        attention = addChildBlock("attention", new DotProductAttention(dropout));
+        W_q = addChildBlock("W_q", projection(numHiddens, bias));
+        W_k = addChildBlock("W_k", projection(numHiddens, bias));
+        W_v = addChildBlock("W_v", projection(numHiddens, bias));
+        W_o = addChildBlock("W_o", projection(numHiddens, bias));
+        // From -1/√n to 1/√n, as PyTorch has it: DJL's own weights are wider, and its softmax
+        // begins nearly certain.
+        setInitializer(
+                new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1), Parameter.Type.WEIGHT);
+    }
+
+    private static Linear projection(int numHiddens, boolean bias) {
+        return Linear.builder().setUnits(numHiddens).optBias(bias).build();
+    }
+
+    @Override
+    protected void initializeChildBlocks(
+            NDManager manager, DataType dataType, Shape... inputShapes) {
+        Checks.integer("shapes of queries, keys and values", inputShapes.length, 3);
+        Checks.attentionInputs(inputShapes[0], inputShapes[1], inputShapes[2]);
+        checkSizes(inputShapes[0], inputShapes[1], inputShapes[2]);
+        W_q.initialize(manager, dataType, inputShapes[0]);
+        W_k.initialize(manager, dataType, inputShapes[1]);
+        W_v.initialize(manager, dataType, inputShapes[2]);
+        W_o.initialize(manager, dataType, getOutputShapes(inputShapes));
+        attention.initialize(manager, dataType, inputShapes);
+    }
+
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore parameterStore,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> params) {
+        DotProductAttention.checkInputs(inputs);
+        NDArray queries = inputs.get(0);
+        NDArray keys = inputs.get(1);
+        NDArray values = inputs.get(2);
+        checkSizes(queries.getShape(), keys.getShape(), values.getShape());
+        NDList perHead =
+                new NDList(
+                        transposeQkv(project(W_q, queries, parameterStore, training)),
+                        transposeQkv(project(W_k, keys, parameterStore, training)),
+                        transposeQkv(project(W_v, values, parameterStore, training)));
+        if (inputs.size() > 3) {
+            NDArray validLens = inputs.get(3);
+            // Checked before the heads multiply it, so that a message speaks of what was given.
+            Checks.validLens(validLens, queries.getShape().get(0), queries.getShape().get(1));
+            perHead.add(validLens.repeat(0, numHeads));
+        }
+        NDArray pooled = attention.forward(parameterStore, perHead, training).head();
+        return new NDList(project(W_o, transposeOutput(pooled), parameterStore, training));
+    }
+
+    private static NDArray project(
+            Linear projection, NDArray X, ParameterStore parameterStore, boolean training) {
+        return projection.forward(parameterStore, new NDList(X), training).head();
+    }
+
+    private void checkSizes(Shape... inputs) {
+        String[] names = {"queries", "keys", "values"};
+        Linear[] projections = {W_q, W_k, W_v};
+        for (int i = 0; i < names.length; i++) {
+            Parameter weight = projections[i].getDirectParameters().get("weight");
+            long size = weight.isInitialized() ? weight.getShape().get(1) : sizes[i];
+            if (size > 0) {
+                Checks.lastDimension(names[i], inputs[i], size);
+            }
+        }
+    }
+
+    /** (batch, steps, numHiddens) to (batch * heads, steps, numHiddens / heads). */
+    private NDArray transposeQkv(NDArray X) {
+        long steps = X.getShape().get(1);
+        long size = numHiddens / numHeads;
+        return X.reshape(-1, steps, numHeads, size).swapAxes(1, 2).reshape(-1, steps, size);
+    }
+
+    /** (batch * heads, steps, numHiddens / heads) back to (batch, steps, numHiddens). */
+    private NDArray transposeOutput(NDArray X) {
+        long steps = X.getShape().get(1);
+        long size = numHiddens / numHeads;
+        return X.reshape(-1, numHeads, steps, size).swapAxes(1, 2).reshape(-1, steps, numHiddens);
+    }
+
+    /**
+     * The last call's weights, before dropout.
+     *
+     * @return an array of shape (batch, heads, queries, keys), which lives as long as the manager
+     *     of that call's queries
+     * @throws IllegalStateException before the first call
+     */
+    public NDArray attentionWeights() {
+        NDArray weights = attention.attentionWeights();
+        Shape shape = weights.getShape();
+        return weights.reshape(-1, numHeads, shape.get(1), shape.get(2));
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+        Shape queries = inputShapes[0];
+        return new Shape[] {new Shape(queries.get(0), queries.get(1), numHiddens)};
+    }
+}

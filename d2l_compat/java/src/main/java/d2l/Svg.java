@@ -1,0 +1,203 @@
+package d2l;
+
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import java.util.Locale;
+import java.util.zip.CRC32;
+import java.util.zip.Deflater;
+import java.util.zip.DeflaterOutputStream;
+
+/**
+ * Writes a drawing, in points (1/72 inch).
+ *
+ * <p>Nothing here asks the machine for its fonts: text is placed by its anchor, so that the same
+ * figure is the same bytes everywhere.
+ */
+final class Svg {
+
+    /** Which part of a text stands at its place. */
+    enum Anchor {
+        START,
+        MIDDLE,
+        END
+    }
+
+    // Hundredths of an em in DejaVu Sans, from the blank to the tilde: only to size boxes.
+    private static final int[] WIDTHS = {
+        32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64,
+                64,
+        64, 64, 34, 34, 84, 84, 84, 53, 100, 68, 69, 70, 77, 63, 58, 77, 75, 29, 29, 66, 56, 86, 75,
+                79,
+        60, 79, 69, 63, 61, 73, 68, 99, 69, 61, 69, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 35,
+                63,
+        63, 28, 28, 58, 28, 97, 63, 61, 63, 63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84
+    };
+
+    private final StringBuilder body = new StringBuilder();
+
+    /** The whole drawing as a file of this size. */
+    String document(double width, double height) {
+        return """
+<svg xmlns="http://www.w3.org/2000/svg" width="%1$spt" height="%2$spt" viewBox="0 0 %1$s %2$s">
+<rect width="100%%" height="100%%" fill="#ffffff"/>
+<g font-family="DejaVu Sans, sans-serif" font-size="10">
+%3$s</g>
+</svg>
+"""
+                .formatted(number(width), number(height), body);
+    }
+
+    /** Adds an element; attributes and their values take turns. */
+    void element(String tag, Object... attributes) {
+        begin(tag, attributes);
+        body.append("/>\n");
+    }
+
+    /** What is drawn from here to {@code close("svg")} is seen within this rectangle only. */
+    void openWindow(double x, double y, double width, double height) {
+        String box = "%s %s %s %s";
+        box = box.formatted(number(x), number(y), number(width), number(height));
+        begin("svg", "x", x, "y", y, "width", width, "height", height, "viewBox", box);
+        body.append(">\n");
+    }
+
+    void close(String tag) {
+        body.append("</").append(tag).append(">\n");
+    }
+
+    private void begin(String tag, Object... attributes) {
+        body.append('<').append(tag);
+        for (int i = 0; i < attributes.length; i += 2) {
+            Object value = attributes[i + 1];
+            String text = value instanceof Number n ? number(n.doubleValue()) : escape("" + value);
+            body.append(' ').append(attributes[i]).append("=\"").append(text).append('"');
+        }
+    }
+
+    void line(double x1, double y1, double x2, double y2, Object... attributes) {
+        Object[] all = new Object[attributes.length + 2];
+        all[0] = "d";
+        all[1] = "M%s %sL%s %s".formatted(number(x1), number(y1), number(x2), number(y2));
+        System.arraycopy(attributes, 0, all, 2, attributes.length);
+        element("path", all);
+    }
+
+    void text(double x, double y, Anchor anchor, String text, Object... attributes) {
+        StringBuilder more = new StringBuilder();
+        for (int i = 0; i < attributes.length; i += 2) {
+            more.append(" %s=\"%s\"".formatted(attributes[i], attributes[i + 1]));
+        }
+        String[] parts = text.split("\\^", 2); // 10^3: a power
+        String shown = escape(parts[0]);
+        if (parts.length > 1) {
+            shown += "<tspan dy=\"-3.5\" font-size=\"7\">%s</tspan>".formatted(escape(parts[1]));
+        }
+        body.append(
+                "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\"%s>%s</text>\n"
+                        .formatted(
+                                number(x),
+                                number(y),
+                                anchor.name().toLowerCase(Locale.ROOT),
+                                more,
+                                shown));
+    }
+
+    /** Cells, each one sharp square: colours as 0xRRGGBB, or -1 for a cell that is left blank. */
+    void cells(double x, double y, double width, double height, int[][] colors) {
+        element(
+                "image",
+                "x",
+                x,
+                "y",
+                y,
+                "width",
+                width,
+                "height",
+                height,
+                "preserveAspectRatio",
+                "none",
+                "style",
+                "image-rendering:crisp-edges;image-rendering:pixelated",
+                "href",
+                "data:image/png;base64," + Base64.getEncoder().encodeToString(png(colors)));
+    }
+
+    /** About as wide as this text of 10 points will be. */
+    static double width(String text) {
+        String[] parts = text.split("\\^", 2);
+        double power = parts.length > 1 ? 0.7 * width(parts[1]) : 0;
+        return power
+                + parts[0].chars().map(c -> c < 32 || c > 126 ? 84 : WIDTHS[c - 32]).sum() / 10.0;
+    }
+
+    /** Two decimals at most: a hundredth of a point is nothing an eye sees. */
+    static String number(double value) {
+        String text = Numbers.fixed(value, 2);
+        text = text.replaceFirst("\\.?0+$", "");
+        return text.isEmpty() || text.equals("-") || text.equals("-0") ? "0" : text;
+    }
+
+    static String escape(String text) {
+        return text.replace("&", "&amp;")
+                .replace("<", "&lt;")
+                .replace(">", "&gt;")
+                .replace("\"", "&quot;")
+                .replace("'", "&#x27;");
+    }
+
+    /** Not compressed: compressors differ, and these pictures are small. */
+    private static byte[] png(int[][] colors) {
+        ByteArrayOutputStream pixels = new ByteArrayOutputStream();
+        for (int[] row : colors) {
+            pixels.write(0); // no filter
+            for (int color : row) {
+                pixels.writeBytes(
+                        new byte[] {
+                            (byte) (color >> 16),
+                            (byte) (color >> 8),
+                            (byte) color,
+                            (byte) (color < 0 ? 0 : 255)
+                        });
+            }
+        }
+        ByteArrayOutputStream file = new ByteArrayOutputStream();
+        file.writeBytes(new byte[] {(byte) 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'});
+        try {
+            ByteArrayOutputStream header = new ByteArrayOutputStream();
+            DataOutputStream fields = new DataOutputStream(header);
+            fields.writeInt(colors[0].length);
+            fields.writeInt(colors.length);
+            fields.write(new byte[] {8, 6, 0, 0, 0}); // 8 bits each of red, green, blue, opacity
+            ByteArrayOutputStream stored = new ByteArrayOutputStream();
+            Deflater asItIs = new Deflater(Deflater.NO_COMPRESSION);
+            try (DeflaterOutputStream out = new DeflaterOutputStream(stored, asItIs)) {
+                pixels.writeTo(out);
+            } finally {
+                asItIs.end();
+            }
+            chunk(file, "IHDR", header.toByteArray());
+            chunk(file, "IDAT", stored.toByteArray());
+            chunk(file, "IEND", new byte[0]);
+        } catch (IOException impossible) {
+            throw new UncheckedIOException(impossible);
+        }
+        return file.toByteArray();
+    }
+
+    private static void chunk(ByteArrayOutputStream file, String type, byte[] data)
+            throws IOException {
+        byte[] name = type.getBytes(StandardCharsets.US_ASCII);
+        CRC32 sum = new CRC32();
+        sum.update(name);
+        sum.update(data);
+        DataOutputStream out = new DataOutputStream(file);
+        out.writeInt(data.length);
+        out.write(name);
+        out.write(data);
+        out.writeInt((int) sum.getValue());
+    }
+}

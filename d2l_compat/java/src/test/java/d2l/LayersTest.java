@@ -1,0 +1,456 @@
+package d2l;
+
+import static d2l.MaskedSoftmax.maskedSoftmax;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import ai.djl.training.GradientCollector;
+import ai.djl.training.ParameterStore;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.util.stream.IntStream;
+
+/** The layers against their formulas, written out in double precision and with loops. */
+class LayersTest {
+
+    private NDManager manager;
+
+    @BeforeEach
+    void open() {
+        Engine.getInstance().setRandomSeed(0);
+        manager = NDManager.newBaseManager();
+    }
+
+    @AfterEach
+    void close() {
+        manager.close();
+    }
+
+    private NDArray random(long... shape) {
+        return manager.randomNormal(new Shape(shape)).toType(DataType.FLOAT64, false);
+    }
+
+    private NDArray call(Block layer, boolean training, NDArray... inputs) {
+        return layer.forward(new ParameterStore(manager, false), new NDList(inputs), training)
+                .head();
+    }
+
+    private NDArray call(Block layer, NDArray... inputs) {
+        return call(layer, false, inputs);
+    }
+
+    private <B extends Block> B initialized(B layer, NDArray... inputs) {
+        layer.initialize(manager, inputs[0].getDataType(), new NDList(inputs).getShapes());
+        return layer;
+    }
+
+    private static void assertFault(String words, Executable action) {
+        assertEquals(words, assertThrows(IllegalArgumentException.class, action).getMessage());
+    }
+
+    // ---- the formulas ----
+
+    /** An array as a function of its indices. */
+    private static double at(NDArray array, long... index) {
+        return array.getDouble(index);
+    }
+
+    private static double[] softmax(double[] scores, int length) {
+        double[] weights = new double[scores.length];
+        double sum = 0;
+        for (int i = 0; i < length; i++) {
+            weights[i] = Math.exp(scores[i]);
+            sum += weights[i];
+        }
+        for (int i = 0; i < length; i++) {
+            weights[i] /= sum;
+        }
+        return weights;
+    }
+
+    /** x W + b, of one vector; DJL's weights are (outputs, inputs). */
+    private static double[] project(Linear layer, double[] x) {
+        NDArray weight = layer.getDirectParameters().get("weight").getArray();
+        boolean hasBias = layer.getDirectParameters().contains("bias");
+        NDArray bias = hasBias ? layer.getDirectParameters().get("bias").getArray() : null;
+        return IntStream.range(0, (int) weight.getShape().get(0))
+                .mapToDouble(
+                        out -> {
+                            double sum = hasBias ? at(bias, out) : 0;
+                            for (int in = 0; in < x.length; in++) {
+                                sum += x[in] * at(weight, out, in);
+                            }
+                            return sum;
+                        })
+                .toArray();
+    }
+
+    private static double[][] project(Linear layer, NDArray X) {
+        return IntStream.range(0, (int) X.getShape().get(0))
+                .mapToObj(i -> project(layer, X.get(i).toDoubleArray()))
+                .toArray(double[][]::new);
+    }
+
+    /** Output and, head by head, weights of one example. */
+    private static double[][] byFormula(
+            MultiHeadAttention layer,
+            int heads,
+            NDArray queries,
+            NDArray keys,
+            NDArray values,
+            int[] lengths) {
+        double[][] q = project(layer.W_q, queries);
+        double[][] k = project(layer.W_k, keys);
+        double[][] v = project(layer.W_v, values);
+        int size = q[0].length / heads;
+        double[][] pooled = new double[q.length][q[0].length];
+        for (int h = 0; h < heads; h++) {
+            for (int i = 0; i < q.length; i++) {
+                double[] scores = new double[k.length];
+                for (int j = 0; j < k.length; j++) {
+                    for (int c = h * size; c < (h + 1) * size; c++) {
+                        scores[j] += q[i][c] * k[j][c] / Math.sqrt(size);
+                    }
+                }
+                double[] weights = softmax(scores, lengths[i]);
+                for (int c = h * size; c < (h + 1) * size; c++) {
+                    for (int j = 0; j < k.length; j++) {
+                        pooled[i][c] += weights[j] * v[j][c];
+                    }
+                }
+            }
+        }
+        return IntStream.range(0, q.length)
+                .mapToObj(i -> project(layer.W_o, pooled[i]))
+                .toArray(double[][]::new);
+    }
+
+    private static double encoding(int position, int column, int numHiddens) {
+        double angle = position / Math.pow(10000, 2.0 * (column / 2) / numHiddens);
+        return column % 2 == 0 ? Math.sin(angle) : Math.cos(angle);
+    }
+
+    // ---- attention ----
+
+    @ParameterizedTest
+    @CsvSource({"false,false", "true,false", "false,true", "true,true"})
+    void multiHeadAttentionIsTheFormula(boolean isLong, boolean bias) {
+        NDArray queries = random(2, 3, 5);
+        NDArray keys = random(2, 4, 6);
+        NDArray values = random(2, 4, 7);
+        NDArray validLens = manager.create(new int[][] {{4, 0, 2}, {1, 3, 4}});
+        MultiHeadAttention layer =
+                isLong
+                        ? new MultiHeadAttention(6, 5, 7, 8, 2, 0.5f, bias)
+                        : new MultiHeadAttention(8, 2, 0.5f, bias);
+        initialized(layer, queries, keys, values);
+        if (bias) {
+            for (Linear each : new Linear[] {layer.W_q, layer.W_k, layer.W_v, layer.W_o}) {
+                random(8).copyTo(each.getDirectParameters().get("bias").getArray());
+            }
+        }
+        NDArray output = call(layer, queries, keys, values, validLens);
+        assertEquals(new Shape(2, 3, 8), output.getShape());
+        for (int b = 0; b < 2; b++) {
+            int[] lengths = validLens.get(b).toIntArray();
+            double[][] expected =
+                    byFormula(layer, 2, queries.get(b), keys.get(b), values.get(b), lengths);
+            for (int i = 0; i < 3; i++) {
+                assertArrayEquals(expected[i], output.get(b, i).toDoubleArray(), 1e-12);
+            }
+        }
+        assertEquals(new Shape(2, 2, 3, 4), layer.attentionWeights().getShape());
+        assertEquals(bias ? 8 : 4, layer.getParameters().size());
+    }
+
+    @Test
+    void singlePrecisionIsAsPreciseAsItCanBe() {
+        NDArray X = manager.randomNormal(new Shape(1, 4, 8));
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        NDArray output = call(layer, X, X, X);
+        NDArray wide = X.toType(DataType.FLOAT64, true);
+        MultiHeadAttention exact = initialized(new MultiHeadAttention(8, 2, 0), wide, wide, wide);
+        for (String name : layer.getParameters().keys()) {
+            NDArray weight = layer.getParameters().get(name).getArray();
+            weight.toType(DataType.FLOAT64, true)
+                    .copyTo(exact.getParameters().get(name).getArray());
+        }
+        assertEquals(DataType.FLOAT32, output.getDataType());
+        assertArrayEquals(
+                call(exact, wide, wide, wide).toDoubleArray(),
+                output.toType(DataType.FLOAT64, true).toDoubleArray(),
+                1e-6);
+    }
+
+    @Test
+    void maskedKeysWeighExactlyZeroAndTheOthersSumToOne() {
+        NDArray weights = maskedSoftmax(random(2, 3, 5), manager.create(new int[] {2, 5}));
+        for (int i = 0; i < 3; i++) {
+            assertArrayEquals(new double[3], weights.get("0, {}, 2:", i).toDoubleArray(), 0);
+            assertEquals(1, weights.get(0, i).sum().getDouble(), 1e-12);
+            assertTrue(weights.get(1, i).min().getDouble() > 0);
+        }
+    }
+
+    @Test
+    void whatMaskedScoresHoldDoesNotMatter() {
+        NDArray scores = random(1, 2, 4);
+        NDArray lens = manager.create(new int[] {2});
+        double[] clean = maskedSoftmax(scores, lens).toDoubleArray();
+        scores.set(new NDIndex("0, 0, 2:"), Double.NaN);
+        scores.set(new NDIndex("0, 1, 2:"), Double.POSITIVE_INFINITY);
+        assertArrayEquals(clean, maskedSoftmax(scores, lens).toDoubleArray(), 0);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"FLOAT32", "FLOAT64"})
+    void withoutAValidKeyAllIsZeroGradientsIncluded(DataType type) {
+        NDArray X = random(1, 3, 4).toType(type, true);
+        X.setRequiresGradient(true);
+        DotProductAttention layer = new DotProductAttention(0);
+        try (GradientCollector collector = Engine.getInstance().newGradientCollector()) {
+            NDArray pooled = call(layer, X, X, X, manager.create(new int[] {0}));
+            assertEquals(0, pooled.abs().max().toType(DataType.FLOAT64, true).getDouble());
+            collector.backward(pooled.sum());
+        }
+        assertEquals(0, layer.attentionWeights().countNonzero().getLong());
+        assertEquals(0, X.getGradient().countNonzero().getLong());
+        assertFalse(X.getGradient().isNaN().any().getBoolean());
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"INT8", "UINT8", "INT32", "INT64"})
+    void lengthsMayBeAnyIntegers(DataType type) {
+        NDArray scores = random(2, 1, 3);
+        NDArray lens = manager.create(new int[] {1, 3}).toType(type, true);
+        NDArray expected = maskedSoftmax(scores, manager.create(new int[] {1, 3}));
+        assertEquals(expected, maskedSoftmax(scores, lens));
+    }
+
+    @Test
+    void dropoutActsInTrainingAlone() {
+        NDArray X = random(4, 10, 8);
+        DotProductAttention layer = new DotProductAttention(0.5f);
+        NDArray evaluated = call(layer, X, X, X);
+        assertEquals(evaluated, call(layer, X, X, X));
+        assertNotEquals(evaluated, call(layer, true, X, X, X));
+        assertEquals(1, layer.attentionWeights().sum(new int[] {2}).min().getDouble(), 1e-12);
+    }
+
+    @Test
+    void aCallLeavesNothingWithTheLayersManager() {
+        NDArray X = random(2, 3, 8);
+        Block model =
+                new SequentialBlock()
+                        .add(new PositionalEncoding(8, 0.5f))
+                        .add(list -> new NDList(list.head(), list.head(), list.head()))
+                        .add(new MultiHeadAttention(8, 2, 0.5f));
+        initialized(model, X);
+        int before = manager.getManagedArrays().size();
+        ParameterStore parameters = new ParameterStore(manager, false);
+        for (int step = 0; step < 3; step++) {
+            try (NDManager scratch = manager.newSubManager()) {
+                NDArray batch = scratch.create(X.toDoubleArray(), X.getShape());
+                model.forward(parameters, new NDList(batch), true);
+            }
+        }
+        assertEquals(before, manager.getManagedArrays().size());
+    }
+
+    @Test
+    void shapesAreKnownBeforeAndAfterInitialization() {
+        NDArray X = random(2, 3, 8);
+        Shape[] inputs = {new Shape(2, 5, 8), new Shape(2, 3, 8), new Shape(2, 3, 8)};
+        MultiHeadAttention layer = new MultiHeadAttention(12, 2, 0);
+        assertEquals(new Shape(2, 5, 12), layer.getOutputShapes(inputs)[0]);
+        initialized(layer, X, X, X);
+        assertEquals(new Shape(2, 5, 12), layer.getOutputShapes(inputs)[0]);
+        assertEquals(new Shape(2, 5, 8), new DotProductAttention(0).getOutputShapes(inputs)[0]);
+        assertEquals(inputs[0], new PositionalEncoding(8, 0).getOutputShapes(inputs)[0]);
+    }
+
+    @Test
+    void faultsAreNamed() {
+        assertFault(
+                "numHiddens: got 100 with numHeads 3; need a multiple of numHeads, so that every"
+                    + " head gets an equal share",
+                () -> new MultiHeadAttention(100, 3, 0));
+        assertFault(
+                "numHeads: got 0; need an integer of at least 1",
+                () -> new MultiHeadAttention(8, 0, 0));
+        assertFault(
+                "dropout: got 1.5; need a probability, from 0 to 1",
+                () -> new DotProductAttention(1.5f));
+        assertFault(
+                "querySize: got 0; need an integer of at least 1",
+                () -> new MultiHeadAttention(8, 0, 8, 8, 2, 0));
+        NDArray X = random(2, 3, 8);
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        assertFault(
+                "queries: got shape (3, 8); need 3 dimensions (batch, queries, features)",
+                () -> call(layer, X.get(0), X, X));
+        assertFault(
+                "keys: got shape (2, 3, 7); need a last dimension of 8",
+                () -> call(layer, X, X.get(":, :, :7"), X));
+        assertFault(
+                "batch sizes of queries, keys and values: got 1, 2 and 2; need three equal ones",
+                () -> call(layer, X.get(":1"), X, X));
+        assertFault(
+                "keys and values: got 3 keys and 2 values; need one value for each key",
+                () -> call(layer, X, X, X.get(":, :2")));
+        assertFault(
+                "queries, keys and values: got dtype float64, float32; need one floating-point"
+                    + " dtype",
+                () -> call(layer, X, X, X.toType(DataType.FLOAT32, true)));
+        assertFault(
+                "validLens: got dtype float32; need an integer dtype",
+                () -> call(layer, X, X, X, manager.create(new float[] {3, 2})));
+        assertFault(
+                "validLens: got shape (3); need shape (2), a length per example, or (2, 3), one per"
+                    + " query",
+                () -> call(layer, X, X, X, manager.create(new int[] {3, 2, 1})));
+        assertFault(
+                "validLens: got a length of 4; need lengths from 0 to 3, the number of keys",
+                () -> call(layer, X, X, X, manager.create(new int[] {3, 4})));
+        assertFault(
+                "validLens: got a length of -1; need lengths from 0 to 3, the number of keys",
+                () -> call(layer, X, X, X, manager.create(new int[] {3, -1})));
+        assertFault(
+                "inputs: got 1 arrays; need queries, keys, values and perhaps validLens",
+                () -> call(layer, X));
+        MultiHeadAttention told = new MultiHeadAttention(8, 5, 8, 8, 2, 0);
+        assertFault(
+                "queries: got shape (2, 3, 8); need a last dimension of 5",
+                () -> initialized(told, X, X, X));
+        assertThrows(IllegalStateException.class, () -> told.attentionWeights());
+    }
+
+    // ---- positional encoding ----
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2, 7, 32})
+    void theEncodingIsTheFormulaAtAnyWidthAndOffset(int width) {
+        NDArray zeros = manager.zeros(new Shape(2, 5, width), DataType.FLOAT64);
+        NDArray encoded = call(new PositionalEncoding(width, 0.5f, 20), zeros, manager.create(15));
+        for (int i = 0; i < 5; i++) {
+            for (int column = 0; column < width; column++) {
+                assertEquals(encoding(15 + i, column, width), at(encoded, 1, i, column), 1e-12);
+            }
+        }
+    }
+
+    @Test
+    void theEncodingIsRoundedOnce() {
+        NDArray zeros = manager.zeros(new Shape(1, 1000, 8));
+        NDArray encoded = call(new PositionalEncoding(8, 0), zeros);
+        assertEquals(DataType.FLOAT32, encoded.getDataType());
+        assertEquals((float) encoding(999, 1, 8), encoded.getFloat(0, 999, 1));
+        assertEquals(encoding(999, 1, 8), new PositionalEncoding(8, 0).P()[999 * 8 + 1], 1e-12);
+    }
+
+    @Test
+    void theEncodingAddsToItsInput() {
+        NDArray X = random(1, 3, 4);
+        NDArray sum = call(new PositionalEncoding(4, 0), X);
+        assertEquals(at(X, 0, 2, 1) + encoding(2, 1, 4), at(sum, 0, 2, 1), 1e-12);
+    }
+
+    @Test
+    void pastTheLastPositionThereIsNone() {
+        PositionalEncoding layer = new PositionalEncoding(4, 0, 10);
+        NDArray X = random(1, 3, 4);
+        call(layer, X, manager.create(7));
+        assertFault(
+                "positions: got 3 positions from offset 8; need at most 10 in all; make the layer"
+                    + " with a larger maxLen",
+                () -> call(layer, X, manager.create(8)));
+        assertFault(
+                "offset: got -1; need an integer of at least 0",
+                () -> call(layer, X, manager.create(-1)));
+        assertFault(
+                "offset: got dtype float32, shape (); need an integer of at least 0",
+                () -> call(layer, X, manager.create(1f)));
+        assertFault(
+                "X: got shape (1, 3, 5); need a last dimension of 4",
+                () -> call(layer, random(1, 3, 5)));
+        assertFault(
+                "X: got dtype int32; need one floating-point dtype",
+                () -> call(layer, manager.ones(new Shape(1, 3, 4), DataType.INT32)));
+    }
+
+    @Test
+    void weightsLoadIntoALayerWithMorePositions() throws Exception {
+        NDArray X = random(1, 3, 8);
+        Block small = initialized(model(10), X);
+        ByteArrayOutputStream file = new ByteArrayOutputStream();
+        small.saveParameters(new DataOutputStream(file));
+        Block large = model(2000);
+        large.loadParameters(
+                manager, new DataInputStream(new ByteArrayInputStream(file.toByteArray())));
+        assertEquals(4, large.getParameters().size());
+        assertEquals(call(small, X), call(large, X));
+        NDArray X2 = random(1, 11, 8);
+        assertEquals(X2.getShape(), call(large, X2).getShape());
+        assertThrows(IllegalArgumentException.class, () -> call(small, X2));
+    }
+
+    private static Block model(int maxLen) {
+        return new SequentialBlock()
+                .add(new PositionalEncoding(8, 0, maxLen))
+                .add(list -> new NDList(list.head(), list.head(), list.head()))
+                .add(new MultiHeadAttention(8, 2, 0));
+    }
+
+    // ---- the trace ----
+
+    @Test
+    void theTraceSeesEveryProductAndWhatItNeeds() {
+        NDArray X = random(1, 5, 8);
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        Trace trace = new Trace();
+        NDArray watched = trace.watch(X);
+        NDArray output = call(layer, watched, watched, watched);
+        long counted = trace.products().stream().mapToLong(Trace.Product::multiplyAdds).sum();
+        assertEquals(4 * 5 * 8 * 8 + 2 * 5 * 5 * 8, counted);
+        assertEquals(6, trace.products().size());
+        Trace.Product last = Trace.madeFrom(output).get(0);
+        assertEquals(trace.products().get(5), last);
+        Trace.Product average = last.needs().get(0);
+        assertEquals(2, average.needs().size()); // the scores, and the projected values
+        assertArrayEquals(call(layer, X, X, X).toDoubleArray(), output.toDoubleArray());
+    }
+
+    @Test
+    void anOperationTheTraceWouldMissFails() {
+        NDArray X = random(2, 2);
+        NDArray watched = new Trace().watch(X);
+        assertThrows(RuntimeException.class, () -> X.matMul(watched));
+    }
+}

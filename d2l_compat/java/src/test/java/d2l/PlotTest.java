@@ -1,0 +1,272 @@
+package d2l;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.w3c.dom.Document;
+import org.w3c.dom.Element;
+import org.w3c.dom.NodeList;
+
+import java.awt.Color;
+import java.awt.image.BufferedImage;
+import java.io.ByteArrayInputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+
+import javax.imageio.ImageIO;
+import javax.xml.parsers.DocumentBuilderFactory;
+
+/** The figures; the words of their descriptions are those of the Python editions. */
+class PlotTest {
+
+    private static Curves curves() {
+        double[] x = {0.5, 1234.5678, 1e-5};
+        return Plot.curves(
+                        x,
+                        new double[] {0.125, -0.001, 2.675},
+                        new double[] {1, Double.NaN, 123456.789})
+                .xlabel("x & y")
+                .ylabel("\"q\"")
+                .legend("a<b", "c");
+    }
+
+    private static Heatmaps heatmaps() {
+        try (NDManager manager = NDManager.newBaseManager()) {
+            float[] numbers = {0, 0.5f, -0.25f, Float.NaN, 1, 0, 0, 0.125f};
+            NDArray matrices = manager.create(numbers, new Shape(1, 2, 2, 2));
+            return Plot.heatmaps(matrices)
+                    .xlabel("K")
+                    .ylabel("Q")
+                    .titles("A", "B")
+                    .cmap(ColorMap.BLUE_TO_RED);
+        }
+    }
+
+    private static Document parsed(Figure<?> figure) throws Exception {
+        byte[] svg = figure.svg().getBytes(StandardCharsets.UTF_8);
+        return DocumentBuilderFactory.newInstance()
+                .newDocumentBuilder()
+                .parse(new ByteArrayInputStream(svg));
+    }
+
+    private static List<Element> elements(Figure<?> figure, String tag) throws Exception {
+        NodeList found = parsed(figure).getElementsByTagName(tag);
+        List<Element> elements = new ArrayList<>();
+        for (int i = 0; i < found.getLength(); i++) {
+            elements.add((Element) found.item(i));
+        }
+        return elements;
+    }
+
+    private static List<String> texts(Figure<?> figure) throws Exception {
+        return elements(figure, "text").stream().map(Element::getTextContent).toList();
+    }
+
+    private static BufferedImage picture(Element image) throws Exception {
+        String data = image.getAttribute("href").replace("data:image/png;base64,", "");
+        return ImageIO.read(new ByteArrayInputStream(Base64.getDecoder().decode(data)));
+    }
+
+    @Test
+    void curvesAreDescribedAsInPython() {
+        assertEquals(
+                "Line plot of \"q\" against x & y. a<b: 3 points from (0.5, 0.12) to (1e-05, 2.67),"
+                    + " values from -0.00 to 2.67. c: 3 points from (0.5, 1.00) to (1e-05,"
+                    + " 123456.79), values from 1.00 to 123456.79.",
+                curves().describe());
+    }
+
+    @Test
+    void curvesWithoutLabelsAreDescribedAsInPython() {
+        assertEquals(
+                "Line plot of values against index. Curve: 3 points from (0, 1.00) to (2, 3.00),"
+                    + " values from 1.00 to 3.00.",
+                Plot.curves(List.of(new double[] {1, 2, 3})).describe());
+    }
+
+    @Test
+    void heatMapsAreDescribedAsInPython() {
+        assertEquals(
+                "\"A\": Heat map, 2 rows (Q) by 2 columns (K), values from -0.25 to 0.50, 1 of 3"
+                    + " zero; colours RdBu_r from -1.00 to 1.00. \"B\": Heat map, 2 rows (Q) by 2"
+                    + " columns (K), values from 0.00 to 1.00, 2 of 4 zero; colours RdBu_r from"
+                    + " -1.00 to 1.00.",
+                heatmaps().describe());
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "0, 0",
+        "-0.0, -0",
+        "1234.5, 1234",
+        "12345, 1.234e+04",
+        "0.0001, 0.0001",
+        "0.00001234, 1.234e-05",
+        "-20, -20",
+        "59, 59",
+        "99999, 1e+05",
+        "9999.5, 1e+04",
+        "1e100, 1e+100"
+    })
+    void significantDigitsAreAsInPython(double value, String written) {
+        assertEquals(written, Numbers.general(value, 4));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0.125, 0.12", "0.375, 0.38", "1.005, 1.00", "-0.001, -0.00", "2.5, 2.50"})
+    void decimalsAreAsInPython(double value, String written) {
+        assertEquals(written, Numbers.fixed(value, 2));
+    }
+
+    @Test
+    void thePageGetsAnImageWithATextAlternative() {
+        String html = curves().html();
+        assertTrue(html.matches("<img src=\"data:image/svg\\+xml;base64,[^\"]*\" alt=\"[^\"]*\">"));
+        assertTrue(
+                html.contains(
+                        "alt=\"Line plot of &quot;q&quot; against x &amp; y. a&lt;b: 3 points"));
+    }
+
+    @Test
+    void aScaleWithBothSignsIsSymmetric() {
+        try (NDManager manager = NDManager.newBaseManager()) {
+            NDArray matrix = manager.create(new float[] {-3, 1}, new Shape(1, 1, 1, 2));
+            assertTrue(
+                    Plot.heatmaps(matrix).describe().endsWith("colours Reds from -3.00 to 3.00."));
+        }
+    }
+
+    @Test
+    void theSameFigureIsTheSameBytes() {
+        assertEquals(curves().svg(), curves().svg());
+        assertEquals(heatmaps().svg(), heatmaps().svg());
+    }
+
+    @Test
+    void axesHaveRoundNumbers() throws Exception {
+        double[] x = new double[60];
+        double[] y = new double[60];
+        for (int i = 0; i < 60; i++) {
+            x[i] = i;
+            y[i] = Math.sin(i);
+        }
+        Curves figure = Plot.curves(x, y).xlabel("position").legend("sine").figsize(6, 2.5);
+        assertEquals(
+                List.of(
+                        "0",
+                        "10",
+                        "20",
+                        "30",
+                        "40",
+                        "50",
+                        "60",
+                        "−1.0",
+                        "−0.5",
+                        "0.0",
+                        "0.5",
+                        "1.0",
+                        "position",
+                        "sine"),
+                texts(figure));
+        Element frame = elements(figure, "rect").get(1);
+        assertEquals("334.8", frame.getAttribute("width")); // as matplotlib's at this size
+        assertEquals("138.6", frame.getAttribute("height"));
+    }
+
+    @Test
+    void aLogarithmicAxisHasPowersOfTen() throws Exception {
+        double[] y = {1, 1e-2, 1e-4, 1e-6};
+        List<String> texts = texts(Plot.curves(List.of(y)).logarithmic().figsize(6, 2.5));
+        assertTrue(texts.containsAll(List.of("100", "10−2", "10−4", "10−6")), texts.toString());
+    }
+
+    @Test
+    void curvesDifferInColourAndStroke() throws Exception {
+        double[] y = {1, 2};
+        List<Element> strokes =
+                elements(Plot.curves(List.of(y, y, y, y)), "path").stream()
+                        .filter(path -> path.getAttribute("stroke-width").equals("1.5"))
+                        .toList();
+        assertEquals(
+                List.of("#0072B2", "#D55E00", "#009E73", "#AA4499"),
+                strokes.stream().map(path -> path.getAttribute("stroke")).toList());
+        assertEquals(
+                4,
+                strokes.stream()
+                        .map(path -> path.getAttribute("stroke-dasharray"))
+                        .distinct()
+                        .count());
+    }
+
+    @Test
+    void eachNumberOfAHeatMapIsOneCell() throws Exception {
+        List<Element> images = elements(heatmaps(), "image");
+        assertEquals(3, images.size()); // two panels and the colour bar
+        BufferedImage left = picture(images.get(0));
+        BufferedImage right = picture(images.get(1));
+        assertArrayEquals(new int[] {2, 2}, new int[] {left.getWidth(), left.getHeight()});
+        assertTrue(new Color(left.getRGB(0, 0)).getGreen() > 0xF0, "zero is white");
+        assertEquals(0xFF67001F, right.getRGB(0, 0), "the largest is the darkest red");
+        assertEquals(0, left.getRGB(1, 1) >>> 24, "what is no number is blank");
+        Color negative = new Color(left.getRGB(0, 1));
+        assertTrue(negative.getBlue() > negative.getRed(), "what is negative is blue");
+    }
+
+    @Test
+    void coloursAreMatplotlibs() {
+        int[] expected = {0xE3EEF8, 0xABCFE5, 0x6AADD5, 0x1B6AAF, 0x08306B};
+        double[] values = {0.1, 0.333, 0.5, 0.777, 1};
+        for (int i = 0; i < values.length; i++) {
+            for (int shift : new int[] {0, 8, 16}) {
+                int got = ColorMap.BLUES.color(values[i]) >> shift & 0xFF;
+                assertEquals(expected[i] >> shift & 0xFF, got, 1.0);
+            }
+        }
+    }
+
+    @Test
+    void faultsAreNamed() {
+        assertEquals(
+                "curve 0: got 2 points in X and 3 in Y; need as many of each",
+                fault(() -> Plot.curves(new double[2], new double[3])));
+        assertEquals(
+                "titles: got 1 for 2 columns of heat maps; need one for each column",
+                fault(() -> heatmaps().titles("only")));
+        try (NDManager manager = NDManager.newBaseManager()) {
+            NDArray matrix = manager.zeros(new Shape(2, 2));
+            assertEquals(
+                    "matrices: got shape (2, 2); need 4 dimensions (grid rows, grid columns, matrix"
+                        + " rows, matrix columns)",
+                    fault(() -> Plot.heatmaps(matrix)));
+            assertEquals(
+                    "matrices: got shape (1, 1, 2, 2) without a finite number; need at least one"
+                        + " number",
+                    fault(() -> Plot.heatmaps(matrix.div(0).reshape(1, 1, 2, 2))));
+        }
+    }
+
+    private static String fault(Executable action) {
+        return assertThrows(IllegalArgumentException.class, action).getMessage();
+    }
+
+    @Test
+    void aConstantCanBeShown() throws Exception {
+        try (NDManager manager = NDManager.newBaseManager()) {
+            assertFalse(Plot.heatmaps(manager.ones(new Shape(1, 1, 3, 3))).svg().contains("NaN"));
+        }
+        assertFalse(Plot.curves(List.of(new double[] {1, 1})).svg().contains("NaN"));
+    }
+}
