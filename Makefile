@@ -3,7 +3,7 @@
 
 PYTHON     ?= python3
 # What cannot run here is left out, and said so.
-JDK        := $(shell command -v mvn >/dev/null && javac -version 2>&1 | awk '$$1 == "javac" && $$2 >= 17')
+JDK        := $(shell command -v mvn >/dev/null && javac -version 2>&1 | awk '$$1 == "javac" && int($$2) >= 17')
 X86_LINUX  := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
 ALL        := $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
 FRAMEWORKS ?= $(filter-out $(if $(JDK),,djl) $(if $(X86_LINUX),,mxnet),$(ALL))
@@ -26,7 +26,9 @@ JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 notebooks: left-out $(READY) $(JAVA)  ## weave and execute the lessons (the default)
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT)
 
-test: left-out lint test-code test-faces test-notebooks  ## check everything
+# All of them, whatever becomes of one; the exit code tells.
+test: left-out  ## check everything
+	@$(MAKE) --no-print-directory --keep-going lint test-code test-faces test-notebooks
 
 test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
 	$(BIN)/python -m pytest -n $(JOBS) tests --ignore tests/faces --frameworks "$(FRAMEWORKS)"
@@ -44,6 +46,7 @@ test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and com
 	$(BIN)/python -m pytest -n $(JOBS) --nbval $(foreach f,$(FRAMEWORKS),$(LANGUAGES:%=notebooks/%/$(f)))
 
 agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and put the table into the README
+	@test "$(sort $(FRAMEWORKS))" = "$(ALL)" || { echo "The table needs every framework: $(ALL)" >&2; exit 1; }
 	$(BIN)/python -m tests.compare_frameworks
 
 lint: $(READY)  ## style (ruff) and types (mypy)
@@ -62,6 +65,7 @@ html: $(READY)  ## render the notebooks to build/html, to read them in a browser
 	$(BIN)/jupyter nbconvert --to html --output-dir build/html $(foreach f,$(FRAMEWORKS),$(LANGUAGES:%=notebooks/%/$(f)/*.ipynb))
 
 env: $(READY) $(JAVA)  ## only install the environment, in .venv
+	@$(if $(JAVA),test -e $(JAVA))
 
 # uv comes first, from the lock, and then installs everything else with hashes checked.
 $(READY): $(LOCKS) pyproject.toml
@@ -79,10 +83,10 @@ $(READY): $(LOCKS) pyproject.toml
 
 # DJL's classes and kernel. Without them the DJL notebooks fail, and they alone.
 MVN = mvn -q -B -f d2l_compat/java/pom.xml
-.venv/.java: $(READY) d2l_compat/java/pom.xml $(shell find d2l_compat/java/src -type f) tools/java.py
+.venv/.java: $(READY) d2l_compat/java/pom.xml $(shell find d2l_compat/java/src) tools/java.py
 	@echo "Building the classes for DJL (once; it takes some hundred megabytes from Maven's repository) ..."
 	@test -n "$(JDK)" || echo "DJL needs a JDK, 17 or newer, and Maven (javac and mvn)." >&2
-	@rm -rf d2l_compat/java/target/lib
+	@rm -rf $@ d2l_compat/java/target/lib
 	@$(MVN) -DskipTests package && $(BIN)/python -m tools.java && touch $@ || echo "DJL: not built" >&2
 
 # All frameworks are resolved together first, so that any of their locks can be installed together.
@@ -91,8 +95,8 @@ COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11
 
 lock: $(READY)  ## resolve the locks anew; UPGRADE=1 takes newer versions
 	cat requirements/*.lock > .venv/joint.txt
-	$(COMPILE) $(FRAMEWORKS:%=--extra %) -o .venv/joint.txt
-	for f in $(FRAMEWORKS); do \
+	$(COMPILE) $(ALL:%=--extra %) -o .venv/joint.txt
+	for f in $(ALL); do \
 	  $(COMPILE) --extra $$f --constraint .venv/joint.txt --generate-hashes -o requirements/$$f.lock || exit 1; \
 	done
 

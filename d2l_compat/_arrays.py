@@ -31,7 +31,10 @@ def _plain(array: Any) -> Any:
     if hasattr(array, "asnumpy"):  # MXNet
         return array.asnumpy()
     if "bfloat16" in str(getattr(array, "dtype", "")):  # NumPy has none
-        array = array.float() if hasattr(array, "float") else array.astype("float32")
+        if hasattr(array, "float"):  # PyTorch
+            array = array.float()
+        else:
+            array = (array if hasattr(array, "detach") else np.asarray(array)).astype("float32")
     if hasattr(array, "detach"):  # PyTorch, PaddlePaddle
         return array.detach().cpu().numpy()
     return array

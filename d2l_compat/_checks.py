@@ -10,6 +10,8 @@ from numbers import Real
 
 Shape = Sequence[int]
 
+NOT_CALLED = "attention_weights: there are none yet; call the layer first"
+
 
 def fault(what: str, got: object, need: str) -> str:
     return f"{what}: got {got}; need {need}"
@@ -36,7 +38,7 @@ def integer(what: str, value: object, minimum: int) -> int:
 
 def dropout(value: float) -> None:
     need = "a probability, from 0 to 1"
-    if not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(fault("dropout", repr(value), need))
     if not 0 <= value <= 1:
         raise ValueError(fault("dropout", value, need))
@@ -49,9 +51,14 @@ def floating(what: str, dtypes: Sequence[str], is_floating: bool) -> None:
         raise TypeError(fault(what, got, "one floating-point dtype"))
 
 
+def same_dtype(what: str, dtype: str, expected: str) -> None:
+    """The input's dtype is that of the layer's weights."""
+    if dtype != expected:
+        need = f"{expected}, as the layer's weights are; convert one of the two"
+        raise TypeError(fault(what, f"dtype {dtype}", need))
+
+
 def heads(num_hiddens: int, num_heads: int) -> None:
-    integer("num_hiddens", num_hiddens, 1)
-    integer("num_heads", num_heads, 1)
     if num_hiddens % num_heads:
         raise ValueError(
             fault(
@@ -103,6 +110,12 @@ def valid_lens_range(smallest: int, largest: int, num_keys: int) -> None:
         got = smallest if smallest < 0 else largest
         need = f"lengths from 0 to {num_keys}, the number of keys"
         raise ValueError(fault("valid_lens", f"a length of {got}", need))
+
+
+def encoding_arguments(num_hiddens: int, dropout_rate: float, max_len: int) -> tuple[int, int]:
+    """``num_hiddens`` and ``max_len`` as ints of at least 1."""
+    dropout(dropout_rate)
+    return integer("num_hiddens", num_hiddens, 1), integer("max_len", max_len, 1)
 
 
 def positions(offset: int, num_steps: int, max_len: int) -> None:

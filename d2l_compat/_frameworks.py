@@ -32,7 +32,7 @@ FRAMEWORKS = {
             note=" There is one for Linux on x86-64 only.",
         ),
     ),
-    "paddle": (Package("paddle", "paddlepaddle", "3.1"),),
+    "paddle": (Package("paddle", "paddlepaddle", "3.3"),),
 }
 
 

@@ -38,9 +38,10 @@ def multi_head(
             f"MultiHeadAttention: {error}; need ({short}) or ({', '.join(_SIZES)}, {short})"
         ) from None
     given["bias"] = given.pop(bias, False)
-    _checks.heads(given["num_hiddens"], given["num_heads"])
+    _checks.instance(bias, given["bias"], bool, "True or False")
     _checks.dropout(given["dropout"])
-    for size in _SIZES:
+    for size in ("num_hiddens", "num_heads", *_SIZES):
         if size in given:
-            _checks.integer(size, given[size], 1)
+            given[size] = _checks.integer(size, given[size], 1)
+    _checks.heads(given["num_hiddens"], given["num_heads"])
     return MultiHeadArguments(**given)

@@ -99,6 +99,7 @@ def differences(framework: str, dtype: str, reference_answers: Arrays) -> Differ
     for name, want in reference_answers.items():
         got = answers[name]
         assert (got.shape, got.dtype) == (want.shape, dtype), f"{framework}: {name}"
+        assert np.isfinite(got).all(), f"{framework}: {name}"
         quantity = name.partition("_")[0]
         largest[quantity] = max(largest[quantity], float(np.abs(got - want).max()))
     return largest

@@ -2,17 +2,26 @@
 
 import pytest
 
-from tests.compare_frameworks import QUANTITIES, TITLES, differences, expected, in_readme
+from tests.compare_frameworks import QUANTITIES, TITLES, Arrays, differences, expected, in_readme
 from tests.faces.cases import TOLERANCE
 
 
-def test_all_frameworks_agree_with_the_reference(pytestconfig: pytest.Config) -> None:
-    answers = expected()
-    for framework in pytestconfig.getoption("frameworks").split():
-        for dtype, tolerance in TOLERANCE.items():
-            largest = differences(framework, dtype, answers)
-            print(f"{TITLES[framework]}, {dtype}: {largest}")
-            assert max(largest.values()) <= tolerance, (framework, dtype, largest)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "framework" in metafunc.fixturenames:
+        metafunc.parametrize("framework", metafunc.config.getoption("frameworks").split())
+
+
+@pytest.fixture(scope="module")
+def answers() -> Arrays:
+    return expected()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCE.items())
+def test_every_framework_agrees_with_the_reference(
+    framework: str, dtype: str, tolerance: float, answers: Arrays
+) -> None:
+    largest = differences(framework, dtype, answers)
+    assert max(largest.values()) <= tolerance, largest
 
 
 def test_the_readme_shows_every_framework_within_the_tolerances() -> None:

@@ -87,6 +87,7 @@ DETERMINED = [
     "encoding-heatmap",
     "dot-products",
     "rotation",
+    "solution-causal",
     "solution-dilated",
     "solution-decoding",
 ]
@@ -134,3 +135,34 @@ def test_every_framework_shows_the_same_page(edition):
         assert words[0] == words[1], name
         if name in DETERMINED:
             assert difference(there, here) is None, name
+
+
+def numbers(text: str) -> list[float]:
+    return [float(number) for number in NUMBER.findall(text)]
+
+
+def test_what_depends_on_chance_is_as_the_text_claims(edition):
+    """tests/faces/test_lesson.py holds the Python editions to more; this is for Java's as well."""
+    cells = {name: shown(cell) for name, cell in code_cells(edition).items()}
+    for line in cells["scaling"][0].splitlines():
+        width, spread, scaled = numbers(line)
+        assert spread == pytest.approx(width**0.5, rel=0.1)
+        assert scaled == pytest.approx(1, rel=0.1)
+    assert cells["three-layers"][0].count("(1, 10, 16)") == 3
+    without, with_positions = numbers(cells["equivariance"][0])
+    assert without == 0
+    assert with_positions > 0.01
+    lengths = numbers(cells["scale-and-sum"][0])
+    assert lengths == pytest.approx([1, 512**0.5, 16, 768**0.5], rel=0.02)
+    for n, cnn, rnn, attention in map(numbers, cells["sequential-operations"][0].splitlines()[1:]):
+        assert (cnn, rnn, attention) == (1, n, 3 if edition.framework == "pytorch" else 4)
+    none, fixed, learned = numbers(cells["solution-learned-training"][0])
+    assert none == 50
+    assert min(fixed, learned) > 99
+    # A curve's last point, and its extent: "from (0, 0.83) to (8, 0.63), values from 0.63 to 0.83."
+    alone, skip = map(numbers, cells["solution-stacking"][0].split("points")[1:])
+    assert alone[3] == 0
+    assert skip[3] > 0.5
+    rnn, attention = map(numbers, cells["solution-fading"][0].split("points")[1:])
+    assert rnn[3] == 0
+    assert attention[4] > 0.1

@@ -142,8 +142,9 @@ async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress:
         async with asyncio.timeout(limit) as timer:
             await client.async_execute(cwd=scratch.name)
     except CellExecutionError as error:
-        # Java's kernel tells there of its own steps only.
-        what = ANSI.sub("", error.traceback if is_python else error.evalue)
+        # Java's kernel says what is wrong in the cell's output alone.
+        shown = [o for cell in notebook.cells for o in cell.get("outputs", []) if "evalue" in o]
+        what = ANSI.sub("", error.traceback if is_python else "\n".join(shown[-1].traceback))
     except (DeadKernelError, TimeoutError):
         # nbclient takes whatever ends its waiting for the kernel's death.
         if task.cancelling() and not timer.expired():
@@ -167,7 +168,7 @@ async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress:
 
 def _fault(edition: Edition, name: str, number: int, what: str) -> LessonError:
     """What happened in a cell, at its line in the code file, down to the statement if known."""
-    cell = read_code(edition.code)[name]
+    cell = read_code(edition.code, edition.language)[name]
     # The last exception of a chain, and in it the frame of this very cell.
     last = what.rpartition("Traceback (most recent call last)")[2]
     inside = [

@@ -24,6 +24,7 @@ SPEC = {
         # The same words and figures whatever the machine speaks.
         "-Dfile.encoding=UTF-8",
         "-Duser.language=en",
+        "-Duser.country=US",
         f"-Djava.util.logging.config.file={os.devnull}",  # JJava tells when its loops start
         "--enable-native-access=ALL-UNNAMED",  # from Java 24 on a warning without it
         "--add-opens=jdk.jshell/jdk.jshell=ALL-UNNAMED",

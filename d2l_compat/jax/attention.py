@@ -57,7 +57,8 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
 class DotProductAttention(nn.Module):
     """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
 
-    ``dropout`` is the share of weights dropped in training.
+    ``dropout``, from 0 to 1, is the share of weights dropped in training. Raises ValueError or
+    TypeError for another one.
     """
 
     dropout: float
@@ -82,6 +83,7 @@ class DotProductAttention(nn.Module):
         (batch, queries, v) and (batch, queries, keys). ``training`` needs a key named "dropout".
         Raises ValueError or TypeError for input that does not fit.
         """
+        _check_training(training)
         queries, keys, values = _check_inputs(queries, keys, values)
         _checks.last_dimension("keys", keys.shape, queries.shape[-1])
         scores = queries @ keys.swapaxes(1, 2) / math.sqrt(queries.shape[-1])
@@ -137,7 +139,11 @@ class MultiHeadAttention(nn.Module):
         name: str | None = None,
     ) -> None: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Raises ValueError where num_hiddens is not a multiple of num_heads."""
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
+        TypeError for arguments of another range or kind.
+        """
         # Flax's own fields, parent and name, belong to neither signature. And it makes copies
         # from all fields by keyword, so that a size may come as None.
         others = {
@@ -180,6 +186,7 @@ class MultiHeadAttention(nn.Module):
         queries, num_hiddens) and (batch, heads, queries, keys). ``training`` needs a key named
         "dropout". Raises ValueError or TypeError for input that does not fit.
         """
+        _check_training(training)
         queries, keys, values = _check_inputs(queries, keys, values)
         for what, inputs, projection, size in (
             ("queries", queries, self.W_q, self.query_size),
@@ -224,6 +231,8 @@ class PositionalEncoding(nn.Module):
 
     ``max_len`` is how many positions there are, from 0 to max_len - 1. The layer has no
     parameters: ``P`` is a constant, so that weights load into a model with another ``max_len``.
+    It has no dtype of its own either: the encoding is added in the input's. Raises ValueError or
+    TypeError for sizes below 1 or a dropout that is not from 0 to 1.
     """
 
     num_hiddens: int
@@ -231,22 +240,24 @@ class PositionalEncoding(nn.Module):
     max_len: int = 1000
 
     def __post_init__(self) -> None:
-        _checks.dropout(self.dropout)
-        _checks.integer("num_hiddens", self.num_hiddens, 1)
-        _checks.integer("max_len", self.max_len, 1)
+        sizes = _checks.encoding_arguments(self.num_hiddens, self.dropout, self.max_len)
+        self.num_hiddens, self.max_len = sizes
         super().__post_init__()
 
     @property
     def P(self) -> jax.Array:
         """The encoding, shape (1, max_len, num_hiddens), in JAX's default precision.
 
+        That is float32, or float64 where ``jax_enable_x64`` is set, whatever the inputs' dtype.
         At position i, column 2j is sin(i / 10000^(2j/d)) and column 2j + 1 the cosine of the
         same angle, in radians; an odd d = ``num_hiddens`` has one cosine fewer.
         """
         return jnp.asarray(_sinusoids(self.max_len, self.num_hiddens)[None])
 
     @nn.compact
-    def __call__(self, X: Array, training: bool = False, offset: int | jax.Array = 0) -> jax.Array:
+    def __call__(
+        self, X: Array, training: bool = False, *, offset: int | jax.Array = 0
+    ) -> jax.Array:
         """``X`` plus the encoding of the positions offset, offset + 1, ...
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
@@ -254,10 +265,11 @@ class PositionalEncoding(nn.Module):
         ``training`` needs a key named "dropout". ``P``, in the dtype of ``X``, is sown into
         "intermediates".
 
-        Raises ValueError where ``X`` does not fit, or ``offset`` is negative or leads past
-        ``max_len``. A traced ``offset`` has no value to check yet: positions that do not exist
-        are then NaN.
+        Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
+        from 0 on or leads past ``max_len``. A traced ``offset`` has no value to check yet:
+        positions that do not exist are then NaN.
         """
+        _check_training(training)
         X = _as_jax("X", X)
         _checks.rank("X", X.shape, ("batch", "steps", "features"))
         _checks.last_dimension("X", X.shape, self.num_hiddens)
@@ -291,6 +303,11 @@ def _as_jax(what: str, value: Array) -> jax.Array:
         return jnp.asarray(value)
     _checks.instance(what, value, jax.Array, "a tensor")
     return value
+
+
+def _check_training(training: bool) -> None:
+    # Other faces' layers take something else in its place, which would pass for True.
+    _checks.instance("training", training, bool, "True or False")
 
 
 def _is_floating(x: jax.Array) -> bool:

@@ -25,7 +25,7 @@ def num_gpus() -> int:
 
 
 def try_gpu(i: int = 0) -> jax.Device:
-    """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if ``i`` is negative."""
+    """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if negative."""
     return gpu(i) if _checks.integer("gpu", i, 0) < num_gpus() else cpu()
 
 

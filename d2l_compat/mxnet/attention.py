@@ -7,8 +7,10 @@ pooling is the zero vector, and the gradients through it are zero; there is no N
 padding holds must be finite all the same: zero times NaN is NaN.)
 
 A tensor is an ``mxnet.np.ndarray`` here; MXNet's older ``NDArray`` is refused. Dropout acts
-where ``autograd`` is in training mode, as it is while it records. Lengths are checked by value,
-so a call with ``valid_lens`` waits for them.
+where ``autograd`` is in training mode, as it is while it records.
+
+MXNet makes float32 of every list, so lengths may be whole numbers in a floating-point dtype.
+They are checked by value, so a call with ``valid_lens`` waits for them.
 """
 
 import math
@@ -17,6 +19,7 @@ from typing import Any, overload
 import numpy as onp
 from mxnet import autograd, np, npx
 from mxnet.gluon import nn
+from numpy.typing import NDArray
 
 from d2l_compat import _checks, _encoding, _signatures
 
@@ -27,8 +30,9 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
     Parameters
     ----------
     X : scores, floating point, shape (batch, queries, keys)
-    valid_lens : integers from 0 to the number of keys, shape (batch,), or (batch, queries) for
-        a length of each query's own; None takes every key.
+    valid_lens : whole numbers from 0 to the number of keys, of an integer or floating-point
+        dtype, shape (batch,), or (batch, queries) for a length of each query's own; None takes
+        every key.
 
     Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
     sum to 1, or to 0 where the length is 0.
@@ -50,7 +54,10 @@ class DotProductAttention(nn.Block):
     """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V."""
 
     def __init__(self, dropout: float) -> None:
-        """``dropout``: the share of weights dropped in training."""
+        """``dropout``: the share of weights dropped in training, from 0 to 1.
+
+        Raises ValueError or TypeError for another one.
+        """
         _checks.dropout(dropout)
         super().__init__()
         self.dropout = _Dropout(dropout)
@@ -92,7 +99,7 @@ class DotProductAttention(nn.Block):
         Raises RuntimeError before the first call.
         """
         if self._weights is None:
-            raise RuntimeError("attention_weights: there are none yet; call the layer first")
+            raise RuntimeError(_checks.NOT_CALLED)
         return self._weights
 
 
@@ -123,7 +130,11 @@ class MultiHeadAttention(nn.Block):
         use_bias: bool = False,
     ) -> None: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Raises ValueError where num_hiddens is not a multiple of num_heads."""
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
+        TypeError for arguments of another range or kind.
+        """
         given = _signatures.multi_head(args, kwargs, bias="use_bias")
         super().__init__()
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
@@ -169,11 +180,13 @@ class MultiHeadAttention(nn.Block):
             ("values", values, self.W_v),
         ):
             size = projection.weight.shape[1]
-            if size > 0:  # -1: not known yet
+            if size > 0:  # -1: not known before the first call
                 _checks.last_dimension(what, inputs.shape, size)
+            _checks.same_dtype(what, _dtype(inputs).name, _dtype(projection.weight).name)
         if valid_lens is not None:
-            # Checked before the heads multiply it, so that a message speaks of what was given.
-            _check_valid_lens(valid_lens, queries.shape[0], queries.shape[1])
+            # Checked before the heads multiply it, so that a message speaks of what was given,
+            # and before the projections take their sizes from input that is refused.
+            _lengths(valid_lens, queries.shape[0], queries.shape[1], keys.shape[1])
             valid_lens = valid_lens.repeat(self.num_heads, axis=0)
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -185,7 +198,10 @@ class MultiHeadAttention(nn.Block):
 
     @property
     def attention_weights(self) -> np.ndarray:
-        """The last call's weights, before dropout, shape (batch, heads, queries, keys)."""
+        """The last call's weights, before dropout, shape (batch, heads, queries, keys).
+
+        Raises RuntimeError before the first call.
+        """
         weights = self.attention.attention_weights
         batch = weights.shape[0] // self.num_heads
         return weights.reshape(batch, self.num_heads, *weights.shape[1:])
@@ -216,11 +232,13 @@ class PositionalEncoding(nn.Block):
     """
 
     def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
-        """``max_len``: how many positions there are, from 0 to max_len - 1."""
+        """``max_len``: how many positions there are, from 0 to max_len - 1.
+
+        Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
+        """
         super().__init__()
-        _checks.dropout(dropout)
-        self.num_hiddens = _checks.integer("num_hiddens", num_hiddens, 1)
-        self.max_len = _checks.integer("max_len", max_len, 1)
+        sizes = _checks.encoding_arguments(num_hiddens, dropout, max_len)
+        self.num_hiddens, self.max_len = sizes
         self.dropout = _Dropout(dropout)
         self.cast("float32")
 
@@ -238,8 +256,8 @@ class PositionalEncoding(nn.Block):
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
         dtype. ``offset`` lets a decoder that goes token by token start where it left off.
-        Raises ValueError where ``X`` does not fit, or ``offset`` is negative or leads past
-        ``max_len``.
+        Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
+        from 0 on or leads past ``max_len``.
         """
         _checks.instance("X", X, np.ndarray, "a tensor")
         _checks.rank("X", X.shape, ("batch", "steps", "features"))
@@ -269,11 +287,8 @@ def _where(condition: np.ndarray, X: np.ndarray, otherwise: float) -> np.ndarray
 
 def _valid_keys(valid_lens: np.ndarray, batch: int, num_queries: int, num_keys: int) -> np.ndarray:
     """True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
-    _check_valid_lens(valid_lens, batch, num_queries)
-    values = valid_lens.asnumpy()
-    if values.size:
-        _checks.valid_lens_range(int(values.min()), int(values.max()), num_keys)
-    per_query = values if values.ndim == 2 else values[:, None]
+    lens = _lengths(valid_lens, batch, num_queries, num_keys)
+    per_query = lens if lens.ndim == 2 else lens[:, None]
     return np.array(onp.arange(num_keys) < per_query[:, :, None], dtype=bool)
 
 
@@ -285,10 +300,19 @@ def _check_inputs(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> 
     _checks.floating("queries, keys and values", dtypes, _dtype(queries).kind == "f")
 
 
-def _check_valid_lens(valid_lens: np.ndarray, batch: int, num_queries: int) -> None:
+def _lengths(
+    valid_lens: np.ndarray, batch: int, num_queries: int, num_keys: int
+) -> NDArray[onp.int64]:
+    """``valid_lens``, checked, as integers."""
     _checks.instance("valid_lens", valid_lens, np.ndarray, "an integer tensor")
-    dtype = _dtype(valid_lens)
-    _checks.valid_lens(valid_lens.shape, dtype.name, dtype.kind in "iu", batch, num_queries)
+    lens = valid_lens.asnumpy()
+    dtype, is_integer = lens.dtype, lens.dtype.kind in "iu"
+    if dtype.kind == "f":
+        is_integer = bool(onp.isfinite(lens).all() and (lens % 1 == 0).all())
+    _checks.valid_lens(lens.shape, dtype.name, is_integer, batch, num_queries)
+    if lens.size:
+        _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
+    return lens.astype(onp.int64)
 
 
 def _dtype(x: np.ndarray) -> onp.dtype[Any]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as onp
 from mxnet import Context, np, npx
 
 from d2l_compat import _checks
@@ -16,6 +15,7 @@ ones = np.ones
 ones_like = np.ones_like
 rand = np.random.rand
 randn = np.random.randn
+tensor = np.array  # float32 of every list, of whole numbers too
 zeros = np.zeros
 zeros_like = np.zeros_like
 
@@ -43,18 +43,6 @@ swapaxes = np.swapaxes
 float32 = np.float32
 int32 = np.int32
 int64 = np.int64
-
-
-def tensor(data: Any, dtype: Any = None, ctx: Context | None = None) -> np.ndarray:
-    """``data`` as an array, on the device ``ctx``.
-
-    Unless ``dtype`` is given, whole numbers and truth values stay what they are, so that a list
-    of lengths is one of integers; ``np.array`` makes float32 of every list.
-    """
-    if dtype is None and not isinstance(data, np.ndarray):
-        kind = onp.asarray(data).dtype
-        dtype = kind if kind.kind in "biu" else None
-    return np.array(data, dtype=dtype, ctx=ctx)
 
 
 def astype(x: np.ndarray, dtype: Any) -> np.ndarray:

@@ -6,8 +6,8 @@ with no valid key at all (a length of 0) therefore has only zero weights, its at
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
 padding holds must be finite all the same: zero times NaN is NaN.)
 
-Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for it once. A
-program that ``paddle.jit.to_static`` makes has no values yet, and leaves that check out.
+Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them. A program
+that ``paddle.jit.to_static`` makes has no values yet, and leaves that check out.
 """
 
 import math
@@ -40,28 +40,31 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     _check_one("X", X, ("batch", "queries", "keys"))
     if valid_lens is None:
         return F.softmax(X, axis=-1)
-    _check_valid_lens(valid_lens, X)
-    # In the one dtype that compares with all others.
-    lens = valid_lens.astype("int64")
-    if paddle.in_dynamic_mode() and lens.size:
-        _checks.valid_lens_range(int(lens.min()), int(lens.max()), X.shape[2])
+    _check_valid_lens(valid_lens, *_sizes(X))
+    lens = valid_lens.astype("int64")  # the one dtype that compares with all others
     per_query = lens if lens.ndim == 2 else lens.unsqueeze(1)
-    masked = paddle.arange(X.shape[2]) >= per_query.unsqueeze(2)
+    valid = paddle.arange(X.shape[2]) < per_query.unsqueeze(2)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    scores = X.masked_fill(masked, paddle.finfo(X.dtype).min)
-    return F.softmax(scores, axis=-1).masked_fill(masked, 0)
+    scores = X.masked_fill(~valid, paddle.finfo(X.dtype).min)
+    return F.softmax(scores, axis=-1).masked_fill(~valid, 0)
 
 
 class DotProductAttention(nn.Layer):
-    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V."""
+    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
+
+    It has no second derivatives, since Paddle's softmax has none.
+    """
 
     def __init__(self, dropout: float) -> None:
-        """``dropout``: the share of weights dropped in training; the rest is scaled up."""
+        """``dropout``: the share of weights dropped in training, from 0 to 1.
+
+        Raises ValueError or TypeError for another one.
+        """
         _checks.dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(float(dropout))
         # In a tuple, since a layer takes a tensor that is set on it for a buffer.
-        self._last: tuple[Tensor, ...] = ()
+        self._weights: tuple[Tensor, ...] = ()
 
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
@@ -73,29 +76,30 @@ class DotProductAttention(nn.Layer):
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         _check_inputs(queries, keys, values)
-        _check_size("keys", keys, queries.shape[2])
+        _check_last_dimension("keys", keys, queries.shape[2])
         scores = paddle.bmm(queries, keys.transpose([0, 2, 1])) / math.sqrt(queries.shape[2])
         weights = masked_softmax(scores, valid_lens)
         pooled = paddle.bmm(self.dropout(weights), values)
         if paddle.in_dynamic_mode():  # a program has no weights to show
-            self._last = (weights,)
+            self._weights = (weights,)
             if not keys.shape[1]:  # then Paddle's sum is whatever the memory held
                 pooled = paddle.zeros_like(pooled)
         return pooled
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last call's weights, before dropout, shape (batch, queries, keys).
+        """The last eager call's weights, before dropout, shape (batch, queries, keys).
 
-        Raises RuntimeError before the first call.
+        Running a traced program leaves them as they were. Raises RuntimeError before the first
+        call.
         """
-        if not self._last:
-            raise RuntimeError("attention_weights: there are none yet; call the layer first")
-        return self._last[0]
+        if not self._weights:
+            raise RuntimeError(_checks.NOT_CALLED)
+        return self._weights[0]
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or saved layer has not been called yet.
-        return {**super().__getstate__(), "_last": ()}
+        return {**super().__getstate__(), "_weights": ()}
 
 
 class MultiHeadAttention(nn.Layer):
@@ -110,6 +114,8 @@ class MultiHeadAttention(nn.Layer):
 
     With the short signature an optimizer may be given the parameters before the first call.
     Load weights, or make a program of the layer, after it.
+
+    It has no second derivatives, since Paddle's softmax and flatten have none.
     """
 
     @overload
@@ -128,7 +134,11 @@ class MultiHeadAttention(nn.Layer):
         bias: bool = False,
     ) -> None: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Raises ValueError where num_hiddens is not a multiple of num_heads."""
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
+        TypeError for arguments of another range or kind.
+        """
         given = _signatures.multi_head(args, kwargs)
         super().__init__()
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
@@ -160,10 +170,13 @@ class MultiHeadAttention(nn.Layer):
             ("values", values, self.W_v),
         ):
             if projection.weight.shape[0]:  # 0: not known before the first call
-                _check_size(what, inputs, projection.weight.shape[0])
+                _check_last_dimension(what, inputs, projection.weight.shape[0])
+            _check_dtype(what, inputs, projection.weight)
         if valid_lens is not None:
-            # Checked before the heads multiply it, so that a message speaks of what was given.
-            _check_valid_lens(valid_lens, queries)
+            # Checked before the heads multiply it, so that a message speaks of what was given,
+            # and before the projections take their sizes from input that is refused.
+            batch, num_queries, _ = _sizes(queries)
+            _check_valid_lens(valid_lens, batch, num_queries, _sizes(keys)[1])
             valid_lens = valid_lens.astype("int64").repeat_interleave(self.num_heads, axis=0)
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -175,7 +188,11 @@ class MultiHeadAttention(nn.Layer):
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last call's weights, before dropout, shape (batch, heads, queries, keys)."""
+        """The last eager call's weights, before dropout, shape (batch, heads, queries, keys).
+
+        Running a traced program leaves them as they were. Raises RuntimeError before the first
+        call.
+        """
         weights = self.attention.attention_weights
         return weights.unflatten(0, [weights.shape[0] // self.num_heads, self.num_heads])
 
@@ -204,11 +221,13 @@ class PositionalEncoding(nn.Layer):
     P: Tensor
 
     def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
-        """``max_len``: how many positions there are, from 0 to max_len - 1."""
+        """``max_len``: how many positions there are, from 0 to max_len - 1.
+
+        Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
+        """
         super().__init__()
-        _checks.dropout(dropout)
-        self.num_hiddens = _checks.integer("num_hiddens", num_hiddens, 1)
-        self.max_len = _checks.integer("max_len", max_len, 1)
+        sizes = _checks.encoding_arguments(num_hiddens, dropout, max_len)
+        self.num_hiddens, self.max_len = sizes
         self.dropout = nn.Dropout(float(dropout))
         table = self._table().astype(paddle.get_default_dtype())
         self.register_buffer("P", table, persistable=False)
@@ -218,8 +237,8 @@ class PositionalEncoding(nn.Layer):
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
         dtype. ``offset`` lets a decoder that goes token by token start where it left off.
-        Raises ValueError where ``X`` does not fit, or ``offset`` is negative or leads past
-        ``max_len``.
+        Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
+        from 0 on or leads past ``max_len``.
         """
         _check_one("X", X, ("batch", "steps", "features"), self.num_hiddens)
         _check_positions(offset, X, self.max_len)
@@ -256,8 +275,24 @@ class _LazyLinear(nn.Linear):
         return super().forward(x)
 
 
-# The checks are made of a program too, but are no part of it. In its shapes -1 is a size that is
-# not known yet.
+# The checks are made while a program is traced too, but are no part of it.
+
+
+class _Unknown:
+    """A size that is not known while a program is traced: it fits any other but 0."""
+
+    def __eq__(self, other: object) -> bool:
+        return other != 0
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return "-1"  # as Paddle shows it
+
+
+@paddle.jit.not_to_static
+def _sizes(X: Tensor) -> tuple[Any, ...]:
+    return tuple(_Unknown() if size == -1 else size for size in X.shape)
 
 
 @paddle.jit.not_to_static
@@ -265,7 +300,7 @@ def _check_one(what: str, X: Tensor, axes: tuple[str, ...], size: int | None = N
     _checks.instance(what, X, TENSOR, "a tensor")
     _checks.rank(what, X.shape, axes)
     if size is not None:
-        _checks.last_dimension(what, X.shape, size)
+        _checks.last_dimension(what, _sizes(X), size)
     _checks.floating(what, [_name(X.dtype)], X.is_floating_point())
 
 
@@ -273,27 +308,35 @@ def _check_one(what: str, X: Tensor, axes: tuple[str, ...], size: int | None = N
 def _check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
         _checks.instance(what, inputs, TENSOR, "a tensor")
-    _checks.attention_inputs(queries.shape, keys.shape, values.shape)
+    _checks.attention_inputs(_sizes(queries), _sizes(keys), _sizes(values))
     dtypes = [_name(inputs.dtype) for inputs in (queries, keys, values)]
     _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
 
 
 @paddle.jit.not_to_static
-def _check_size(what: str, inputs: Tensor, size: int) -> None:
-    _checks.last_dimension(what, inputs.shape, size)
+def _check_last_dimension(what: str, inputs: Tensor, size: int) -> None:
+    _checks.last_dimension(what, _sizes(inputs), size)
 
 
 @paddle.jit.not_to_static
-def _check_valid_lens(valid_lens: Tensor, queries: Tensor) -> None:
+def _check_dtype(what: str, inputs: Tensor, weight: Tensor) -> None:
+    if not paddle.is_autocast_enabled():
+        _checks.same_dtype(what, _name(inputs.dtype), _name(weight.dtype))
+
+
+@paddle.jit.not_to_static
+def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int, num_keys: int) -> None:
     _checks.instance("valid_lens", valid_lens, TENSOR, "an integer tensor")
     dtype, is_integer = _name(valid_lens.dtype), paddle.is_integer(valid_lens)
-    batch, num_queries, _ = queries.shape
-    _checks.valid_lens(valid_lens.shape, dtype, is_integer, batch, num_queries)
+    _checks.valid_lens(_sizes(valid_lens), dtype, is_integer, batch, num_queries)
+    if paddle.in_dynamic_mode() and valid_lens.size:
+        lens = valid_lens.numpy()
+        _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
 
 
 @paddle.jit.not_to_static
 def _check_positions(offset: int, X: Tensor, max_len: int) -> None:
-    _checks.positions(offset, X.shape[1], max_len)
+    _checks.positions(offset, max(X.shape[1], 0), max_len)
 
 
 def _name(dtype: Any) -> str:

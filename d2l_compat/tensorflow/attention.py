@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from tensorflow import Tensor
 
 from d2l_compat import _checks, _encoding, _signatures
+from d2l_compat.tensorflow.tensors import ARRAYS
 
 Array: TypeAlias = Tensor | NDArray[Any]
-ARRAYS: Any = (Tensor, tf.Variable, np.ndarray)
 LAYER_INPUTS: Any = (*ARRAYS, keras.KerasTensor)  # with which a model is put together
 
 register = keras.saving.register_keras_serializable(package="d2l_compat")
@@ -67,7 +67,10 @@ class DotProductAttention(keras.layers.Layer):
     """
 
     def __init__(self, dropout: float, **kwargs: Any) -> None:
-        """``dropout``: the share of weights dropped in training; ``kwargs``: any layer's."""
+        """``dropout``: the share of weights dropped in training, from 0 to 1.
+
+        ``kwargs`` are any layer's. Raises ValueError or TypeError for another ``dropout``.
+        """
         _checks.dropout(dropout)
         super().__init__(autocast=False, **kwargs)
         self.dropout = keras.layers.Dropout(dropout, autocast=False)
@@ -88,8 +91,11 @@ class DotProductAttention(keras.layers.Layer):
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         # Here rather than in `call`, for which Keras casts the inputs and rewords errors.
-        _check_inputs(queries, keys, values, valid_lens)
+        _check_inputs(queries, keys, values)
         _checks.last_dimension("keys", _sizes(keys), _sizes(queries)[-1])
+        if valid_lens is not None:
+            batch, num_queries, _ = _sizes(queries)
+            _check_valid_lens(valid_lens, batch, num_queries, _sizes(keys)[1])
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 
     def call(
@@ -108,11 +114,13 @@ class DotProductAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """The last call's weights, before dropout, shape (batch, queries, keys).
 
-        Raises RuntimeError before the first call, and where that call was traced into a graph
-        (by ``tf.function`` or a model) and this is read outside of it.
+        A call is one that Python makes: eager, or tracing a graph (for ``tf.function`` or a
+        model), whose weights are read within that graph. Running a graph traced before leaves
+        them as they were. Raises RuntimeError before the first call, and outside of the graph
+        that the last one traced.
         """
         if self._last is None:
-            raise RuntimeError("attention_weights: there are none yet; call the layer first")
+            raise RuntimeError(_checks.NOT_CALLED)
         here = tf.compat.v1.get_default_graph()
         if tf.is_symbolic_tensor(self._last) and self._last.graph is not here:
             raise RuntimeError(
@@ -155,7 +163,11 @@ class MultiHeadAttention(keras.layers.Layer):
         **kwargs: Any,
     ) -> None: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Raises ValueError where num_hiddens is not a multiple of num_heads."""
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
+        TypeError for arguments of another range or kind.
+        """
         names = kwargs.keys() & {"name", "dtype", "trainable"}
         layer = {name: kwargs.pop(name) for name in names}
         given = _signatures.multi_head(args, kwargs)
@@ -199,7 +211,7 @@ class MultiHeadAttention(keras.layers.Layer):
         :func:`masked_softmax`. Returns (batch, queries, num_hiddens). Raises ValueError or
         TypeError for input that does not fit.
         """
-        _check_inputs(queries, keys, values, valid_lens)
+        _check_inputs(queries, keys, values)
         if self.built:
             for what, inputs, projection in (
                 ("queries", queries, self.W_q),
@@ -207,6 +219,9 @@ class MultiHeadAttention(keras.layers.Layer):
                 ("values", values, self.W_v),
             ):
                 _checks.last_dimension(what, _sizes(inputs), projection.kernel.shape[0])
+        if valid_lens is not None:
+            batch, num_queries, _ = _sizes(queries)
+            _check_valid_lens(valid_lens, batch, num_queries, _sizes(keys)[1])
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 
     def call(
@@ -232,7 +247,8 @@ class MultiHeadAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """The last call's weights, before dropout, shape (batch, heads, queries, keys).
 
-        Raises RuntimeError as :class:`DotProductAttention` does.
+        Of the same call, and raising RuntimeError in the same cases, as those of
+        :class:`DotProductAttention`.
         """
         return self._split_batch(self.attention.attention_weights)
 
@@ -273,24 +289,31 @@ class PositionalEncoding(keras.layers.Layer):
     def __init__(
         self, num_hiddens: int, dropout: float, max_len: int = 1000, **kwargs: Any
     ) -> None:
-        """``max_len``: how many positions there are, from 0 to max_len - 1."""
-        _checks.dropout(dropout)
+        """``max_len``: how many positions there are, from 0 to max_len - 1.
+
+        Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
+        """
+        sizes = _checks.encoding_arguments(num_hiddens, dropout, max_len)
         super().__init__(**kwargs)
-        self.num_hiddens = _checks.integer("num_hiddens", num_hiddens, 1)
-        self.max_len = _checks.integer("max_len", max_len, 1)
+        self.num_hiddens, self.max_len = sizes
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.supports_masking = True
         with tf.init_scope():  # of no graph, should the layer be made while one is traced
             table = _encoding.sinusoids(self.max_len, self.num_hiddens)
-            self.P = tf.constant(table[np.newaxis], self.compute_dtype)
+            self._table = tf.constant(table[np.newaxis], self.compute_dtype)
+
+    @property
+    def P(self) -> NDArray[Any]:
+        """The encoding as a NumPy array in the layer's dtype."""
+        return self._table.numpy()
 
     def __call__(self, X: Array, offset: int = 0, **kwargs: Any) -> Tensor:
         """``X`` plus the encoding of the positions offset, offset + 1, ...
 
         ``X`` is floating point, shape (batch, steps, num_hiddens), and as with every Keras layer
         is cast to the layer's dtype; the result has its shape. ``offset`` lets a decoder that
-        goes token by token start where it left off. Raises ValueError where ``X`` does not fit,
-        or ``offset`` is negative or leads past ``max_len``.
+        goes token by token start where it left off. Raises ValueError or TypeError where ``X``
+        does not fit, or ``offset`` is not an integer from 0 on or leads past ``max_len``.
         """
         _checks.instance("X", X, LAYER_INPUTS, "a tensor")
         _checks.rank("X", X.shape, ("batch", "steps", "features"))
@@ -302,8 +325,8 @@ class PositionalEncoding(keras.layers.Layer):
         return super().__call__(X, offset=offset, **kwargs)
 
     def call(self, X: Tensor, offset: int = 0, training: bool | None = None) -> Tensor:
-        # A slice of exactly that size, or an error where it leads past the end of P.
-        P = tf.slice(self.P, (0, offset, 0), (1, keras.ops.shape(X)[1], self.num_hiddens))
+        # A slice of exactly that size, or an error where it leads past the end.
+        P = tf.slice(self._table, (0, offset, 0), (1, keras.ops.shape(X)[1], self.num_hiddens))
         return self.dropout(X + P, training=training)
 
     def get_config(self) -> dict[str, Any]:
@@ -331,15 +354,12 @@ def _sizes(array: Array) -> tuple[Any, ...]:
     return tuple(_Unknown() if size is None else size for size in array.shape)
 
 
-def _check_inputs(queries: Array, keys: Array, values: Array, valid_lens: Array | None) -> None:
+def _check_inputs(queries: Array, keys: Array, values: Array) -> None:
     inputs = {"queries": queries, "keys": keys, "values": values}
     for what, array in inputs.items():
         _checks.instance(what, array, LAYER_INPUTS, "a tensor")
     _checks.attention_inputs(*map(_sizes, inputs.values()))
     _check_floating("queries, keys and values", *inputs.values())
-    if valid_lens is not None:
-        batch, num_queries, _ = _sizes(queries)
-        _check_valid_lens(valid_lens, batch, num_queries, _sizes(keys)[1])
 
 
 def _check_floating(what: str, *arrays: Array) -> None:

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat import _checks
+
+ARRAYS: Any = (Tensor, tf.Variable, np.ndarray)
 
 arange = tf.range
 eye = tf.eye
@@ -59,7 +62,7 @@ def size(x: Tensor) -> int:
 
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
-    _checks.instance("x", x, Tensor, "a tensor")
+    _checks.instance("x", x, ARRAYS, "a tensor")
     _checks.same_shape(x.shape, shape)
 
 

@@ -6,7 +6,7 @@ with no valid key at all (a length of 0) therefore has only zero weights, its at
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
 padding holds must be finite all the same: zero times NaN is NaN.)
 
-Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for it once.
+Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them.
 """
 
 import math
@@ -49,12 +49,18 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
 class DotProductAttention(nn.Module):
     """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
 
-    Computed by PyTorch's fused kernel, which never forms the matrix of weights.
-    ``attention_weights`` forms it when it is read, from the same queries and keys.
+    Computed by PyTorch's ``scaled_dot_product_attention``, whose fused kernels do not form the
+    matrix of weights (the CPU's does in training with dropout). ``attention_weights`` forms it
+    when it is read, from the same queries and keys. Fused kernels have no second derivatives
+    and no forward mode: for those call the layer within
+    ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
     """
 
     def __init__(self, dropout: float) -> None:
-        """``dropout``: the share of weights dropped in training."""
+        """``dropout``: the share of weights dropped in training, from 0 to 1.
+
+        Raises ValueError or TypeError for another one.
+        """
         _checks.dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(dropout)
@@ -98,7 +104,7 @@ class DotProductAttention(nn.Module):
         since. Raises RuntimeError before the first call.
         """
         if self._last is None:
-            raise RuntimeError("attention_weights: there are none yet; call the layer first")
+            raise RuntimeError(_checks.NOT_CALLED)
         queries, keys, valid_lens = self._last
         scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
         return masked_softmax(scores, valid_lens)
@@ -135,7 +141,11 @@ class MultiHeadAttention(nn.Module):
         bias: bool = False,
     ) -> None: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Raises ValueError where num_hiddens is not a multiple of num_heads."""
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
+        TypeError for arguments of another range or kind.
+        """
         given = _signatures.multi_head(args, kwargs)
         super().__init__()
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
@@ -166,11 +176,15 @@ class MultiHeadAttention(nn.Module):
             ("keys", keys, self.W_k),
             ("values", values, self.W_v),
         ):
-            if projection.in_features:  # 0: not known before the first call
-                _checks.last_dimension(what, inputs.shape, projection.in_features)
+            if isinstance(projection.weight, nn.UninitializedParameter):  # before the first call
+                continue
+            _checks.last_dimension(what, inputs.shape, projection.weight.shape[1])
+            if inputs.is_meta or not torch.is_autocast_enabled(inputs.device.type):
+                _checks.same_dtype(what, _name(inputs.dtype), _name(projection.weight.dtype))
         if valid_lens is not None:
-            # Checked before the heads multiply it, so that a message speaks of what was given.
-            _check_valid_lens(valid_lens, queries.shape[0], queries.shape[1])
+            # Checked before the heads multiply it, so that a message speaks of what was given,
+            # and before the projections take their sizes from input that is refused.
+            _check_valid_lens(valid_lens, queries.shape[0], queries.shape[1], keys.shape[1])
             valid_lens = valid_lens.repeat_interleave(self.num_heads, dim=0)
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -182,7 +196,10 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last call's weights, before dropout, shape (batch, heads, queries, keys)."""
+        """The last call's weights, before dropout, shape (batch, heads, queries, keys).
+
+        Raises RuntimeError before the first call.
+        """
         weights = self.attention.attention_weights
         batch = weights.shape[0] // self.num_heads
         return weights.unflatten(0, (batch, self.num_heads))
@@ -210,11 +227,13 @@ class PositionalEncoding(nn.Module):
     P: Tensor
 
     def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
-        """``max_len``: how many positions there are, from 0 to max_len - 1."""
+        """``max_len``: how many positions there are, from 0 to max_len - 1.
+
+        Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
+        """
         super().__init__()
-        _checks.dropout(dropout)
-        self.num_hiddens = _checks.integer("num_hiddens", num_hiddens, 1)
-        self.max_len = _checks.integer("max_len", max_len, 1)
+        sizes = _checks.encoding_arguments(num_hiddens, dropout, max_len)
+        self.num_hiddens, self.max_len = sizes
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("P", self._table(torch.empty(())), persistent=False)
 
@@ -223,8 +242,8 @@ class PositionalEncoding(nn.Module):
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
         dtype. ``offset`` lets a decoder that goes token by token start where it left off.
-        Raises ValueError where ``X`` does not fit, or ``offset`` is negative or leads past
-        ``max_len``.
+        Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
+        from 0 on or leads past ``max_len``.
         """
         _checks.instance("X", X, Tensor, "a tensor")
         _checks.rank("X", X.shape, ("batch", "steps", "features"))
@@ -252,12 +271,8 @@ def _valid_keys(
     valid_lens: Tensor, batch: int, num_queries: int, num_keys: int, device: torch.device
 ) -> Tensor:
     """True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
-    _check_valid_lens(valid_lens, batch, num_queries)
+    _check_valid_lens(valid_lens, batch, num_queries, num_keys)
     lens = valid_lens.to(device, torch.int64)  # the one dtype that compares with all others
-    # Reading values would stop a compiler's trace, and there are none on the meta device.
-    if lens.numel() and not torch.compiler.is_compiling() and not lens.is_meta:
-        smallest, largest = torch.aminmax(lens)
-        _checks.valid_lens_range(int(smallest), int(largest), num_keys)
     per_query = lens if lens.ndim == 2 else lens[:, None]
     return torch.arange(num_keys, device=device) < per_query[:, :, None]
 
@@ -270,11 +285,15 @@ def _check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
 
 
-def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int) -> None:
+def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int, num_keys: int) -> None:
     _checks.instance("valid_lens", valid_lens, Tensor, "an integer tensor")
     dtype = valid_lens.dtype
     is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
     _checks.valid_lens(valid_lens.shape, _name(dtype), is_integer, batch, num_queries)
+    # Reading values would stop a compiler's trace, and there are none on the meta device.
+    if valid_lens.numel() and not torch.compiler.is_compiling() and not valid_lens.is_meta:
+        smallest, largest = torch.aminmax(valid_lens.long())
+        _checks.valid_lens_range(int(smallest), int(largest), num_keys)
 
 
 def _name(dtype: torch.dtype) -> str:

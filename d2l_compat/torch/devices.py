@@ -24,7 +24,7 @@ def num_gpus() -> int:
 
 
 def try_gpu(i: int = 0) -> torch.device:
-    """The ``i``-th GPU if it is there, else the CPU."""
+    """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if negative."""
     device = gpu(i)
     return device if i < num_gpus() else cpu()
 

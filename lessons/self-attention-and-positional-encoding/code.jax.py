@@ -35,7 +35,7 @@ attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 
 X = d2l.ones((2, 4, num_hiddens))
 valid_lens = d2l.tensor([3, 2])
-(Y, weights), params = attention.init_with_output(
+(Y, weights), attention_variables = attention.init_with_output(
     jax.random.key(1), X, X, X, valid_lens, training=False
 )
 Y.shape
@@ -43,12 +43,13 @@ Y.shape
 
 # %% by-hand
 X = jax.random.normal(jax.random.key(2), (2, 4, num_hiddens))
-Y, weights = attention.apply(params, X, X, X, valid_lens)
+Y, weights = attention.apply(attention_variables, X, X, X, valid_lens)
 
 
 def attend_by_hand(X, valid_len):
     """The formula, head by head, for one sequence."""
-    W_q, W_k, W_v, W_o = (params["params"][f"W_{i}"]["kernel"] for i in "qkvo")
+    parameters = attention_variables["params"]
+    W_q, W_k, W_v, W_o = (parameters[f"W_{i}"]["kernel"] for i in "qkvo")
     Q, K, V = (jnp.split(X @ W, num_heads, axis=-1) for W in (W_q, W_k, W_v))
     masked = jnp.arange(len(X)) >= valid_len
     heads = []
@@ -90,7 +91,7 @@ add_positions = d2l.PositionalEncoding(num_hiddens, 0)
 
 
 def without_positions(X):
-    return attention.apply(params, X, X, X)[0]
+    return attention.apply(attention_variables, X, X, X)[0]
 
 
 def with_positions(X):
@@ -106,22 +107,22 @@ for layer in (without_positions, with_positions):
 n, d, k = 10, 16, 3
 
 
-def halved(params):
+def halved(variables):
     """Half of what Flax draws: no token gets nearly all the attention then."""
-    return jax.tree.map(lambda W: W / 2, params)
+    return jax.tree.map(lambda W: W / 2, variables)
 
 
 X = jax.random.normal(jax.random.key(4), (1, n, d))
 conv = nn.Conv(d, kernel_size=(k,), use_bias=False)  # pads to keep the length
-conv_params = conv.init(jax.random.key(5), X)
+conv_variables = conv.init(jax.random.key(5), X)
 orthogonal = nn.initializers.orthogonal()
 W_xh, W_hh = (orthogonal(key, (d, d)) for key in jax.random.split(jax.random.key(6)))
 small_attention = d2l.MultiHeadAttention(d, 2, 0)
-small_params = halved(small_attention.init(jax.random.key(7), X, X, X))
+small_variables = halved(small_attention.init(jax.random.key(7), X, X, X))
 
 
 def cnn(X):
-    return conv.apply(conv_params, X)
+    return conv.apply(conv_variables, X)
 
 
 def rnn(X, W_hh=W_hh):
@@ -134,7 +135,7 @@ def rnn(X, W_hh=W_hh):
 
 
 def self_attention(X):
-    return small_attention.apply(small_params, X, X, X)[0]
+    return small_attention.apply(small_variables, X, X, X)[0]
 
 
 layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
@@ -260,7 +261,7 @@ class PositionalEncoding(nn.Module):
         self.P = jnp.asarray(P[None], jnp.float32)
 
     @nn.compact
-    def __call__(self, X, training=False, offset=0):
+    def __call__(self, X, training=False, *, offset=0):
         end = offset + X.shape[1]
         if offset < 0 or end > self.max_len:
             raise ValueError(
@@ -359,17 +360,16 @@ print(f"largest spread at any one distance: {spread:.4f}")
 
 
 # %% rotation
-pairs = d2l.numpy(P).reshape(
-    num_steps, width // 2, 2
-)  # (position, pair, sine and cosine)
+# (position, pair, sine and cosine)
+pairs = P.reshape(num_steps, width // 2, 2)
 omega = 10000 ** -(jnp.arange(0, width, 2) / width)
 largest = 0
 for delta in (1, 2, 5, 10, 30, -5):
     sin, cos = jnp.sin(delta * omega), jnp.cos(delta * omega)
     rotations = d2l.stack([cos, sin, -sin, cos], axis=-1).reshape(-1, 2, 2)
     turned = jnp.einsum("jab,ijb->ija", rotations, pairs)
-    i = np.arange(max(0, -delta), num_steps - max(0, delta))
-    residual = np.abs(turned[i] - pairs[i + delta]).max()
+    i = jnp.arange(max(0, -delta), num_steps - max(0, delta))
+    residual = jnp.abs(turned[i] - pairs[i + delta]).max()
     largest = max(largest, residual)
     print(
         f"delta {delta:>2}: {len(i) * len(omega)} pairs, on target: {residual < 1e-5}"
@@ -393,8 +393,8 @@ stack = [halved(block.init(key, start, start, start)) for key in keys]
 curves = []
 for skip in (False, True):
     X, curve = start, [diversity(start)]
-    for block_params in stack:
-        X = block.apply(block_params, X, X, X)[0] + (X if skip else 0)
+    for block_variables in stack:
+        X = block.apply(block_variables, X, X, X)[0] + (X if skip else 0)
         curve.append(diversity(X))
     curves.append(curve)
 d2l.plot(
@@ -455,25 +455,25 @@ def mirrored(tokens, labels):
 
 # %% solution-learned-training
 def train(model, steps=300):
-    """The parameters that Adam finds, with new sequences in every step."""
-    params = model.init(jax.random.key(13), test_tokens)
+    """The variables that Adam finds, with new sequences in every step."""
+    variables = model.init(jax.random.key(13), test_tokens)
     optimizer = optax.adam(3e-3)
-    state = optimizer.init(params)
+    state = optimizer.init(variables)
 
-    def loss(params, tokens, labels):
-        logits = model.apply(params, tokens)
+    def loss(variables, tokens, labels):
+        logits = model.apply(variables, tokens)
         return optax.sigmoid_binary_cross_entropy(logits, labels).mean()
 
     @jax.jit
-    def step(params, state, i):
+    def step(variables, state, i):
         key = jax.random.fold_in(jax.random.key(14), i)
-        gradients = jax.grad(loss)(params, *sequences(key, 128))
+        gradients = jax.grad(loss)(variables, *sequences(key, 128))
         updates, state = optimizer.update(gradients, state)
-        return optax.apply_updates(params, updates), state
+        return optax.apply_updates(variables, updates), state
 
     for i in range(steps):
-        params, state = step(params, state, i)
-    return params
+        variables, state = step(variables, state, i)
+    return variables
 
 
 test_tokens, test_labels = mirrored(*sequences(jax.random.key(15), 500))
@@ -492,7 +492,7 @@ X = jax.random.normal(jax.random.key(16), (1, n, d))
 
 
 def causal_attention(X):
-    return small_attention.apply(small_params, X, X, X, causal_lens)[0]
+    return small_attention.apply(small_variables, X, X, X, causal_lens)[0]
 
 
 causal = influence(causal_attention, X)
@@ -526,9 +526,9 @@ def layers_to_cross(n, growth):
     signal, kernel, depth = jnp.zeros((1, 1, n)), jnp.ones((1, 1, 3)), 0
     signal = signal.at[..., 0].set(1)
     while signal[..., -1] == 0:
-        gap = growth**depth
+        step = growth**depth
         signal = jax.lax.conv_general_dilated(
-            signal, kernel, (1,), padding=[(gap, gap)], rhs_dilation=(gap,)
+            signal, kernel, (1,), padding=[(step, step)], rhs_dilation=(step,)
         )
         signal, depth = signal.clip(max=1), depth + 1  # only whether it arrives
     return depth
@@ -550,7 +550,7 @@ for i in range(n):
     x = encoding.apply({}, tokens[:, i : i + 1], offset=i)
     kept = kept.at[:, i].set(x[:, 0])
     so_far = d2l.tensor([i + 1])
-    output, _ = small_attention.apply(small_params, x, kept, kept, so_far)
+    output, _ = small_attention.apply(small_variables, x, kept, kept, so_far)
     outputs.append(output)
 difference = jnp.abs(at_once - d2l.concat(outputs, axis=1)).max()
 print(f"largest difference: {difference:.5f}")

@@ -32,7 +32,7 @@ attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 attention.initialize(initializer, ctx=device)
 
 X = d2l.ones((2, 4, num_hiddens), ctx=device)
-valid_lens = d2l.tensor([3, 2], ctx=device)
+valid_lens = d2l.tensor([3, 2], dtype="int64", ctx=device)
 attention(X, X, X, valid_lens).shape
 
 
@@ -178,7 +178,7 @@ for depth in range(1, 5):
 PRODUCTS = ("Convolution", "FullyConnected", "batch_dot")
 
 
-def graph(layer, n):
+def graph_of(layer, n):
     """The graph of operations from n tokens to the layer's output."""
     X = np.zeros((1, n, d), ctx=device)
     X.attach_grad()
@@ -195,7 +195,7 @@ def nodes(symbol):
 def sequential_products(layer, n):
     """Products on the longest chain of operations that wait for each other."""
     longest = []  # to each node
-    for node in nodes(graph(layer, n)):
+    for node in nodes(graph_of(layer, n)):
         before = max((longest[parent] for parent, *_ in node["inputs"]), default=0)
         longest.append(before + (node["op"] in PRODUCTS))
     return longest[-1]
@@ -212,7 +212,7 @@ for length in (4, 8, 16, 32):
 
 # %% multiply-adds
 def multiply_adds(layer, n):
-    symbol = graph(layer, n)
+    symbol = graph_of(layer, n)
     inputs = {symbol.list_arguments()[0]: (1, n, d)}  # the others are weights
     _, shapes, _ = symbol.get_internals().infer_shape(**inputs)
     total = 0
@@ -465,7 +465,7 @@ for name, encoding in (
     print(f"{name:>8}: {share:.1%} of the test sequences right")
 
 # %% solution-causal
-causal_lens = np.arange(1, n + 1, dtype="int64", ctx=device)[None]  # (batch, queries)
+causal_lens = np.arange(1, n + 1, ctx=device)[None]  # (batch, queries)
 X = d2l.randn(1, n, d).as_in_ctx(device)
 
 
@@ -510,13 +510,13 @@ def layers_to_cross(n, growth):
     signal, kernel, depth = np.zeros((1, 1, n)), np.ones((1, 1, 3)), 0
     signal[..., 0] = 1
     while signal[..., -1] == 0:
-        gap = growth**depth
+        step = growth**depth
         signal = npx.convolution(
             signal,
             kernel,
             kernel=3,
-            pad=gap,
-            dilate=gap,
+            pad=step,
+            dilate=step,
             num_filter=1,
             no_bias=True,
         )

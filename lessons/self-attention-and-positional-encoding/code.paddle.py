@@ -103,10 +103,10 @@ for layer in (without_positions, with_positions):
 n, d, k = 10, 16, 3
 
 conv = nn.Conv1D(d, d, k, padding=k // 2, bias_attr=False, data_format="NLC")
+# As attr: set_global_initializer overrules default_initializer.
 orthogonal = nn.initializer.Orthogonal()
 W_xh, W_hh = (
-    paddle.create_parameter([d, d], "float32", default_initializer=orthogonal)
-    for _ in range(2)
+    paddle.create_parameter([d, d], "float32", attr=orthogonal) for _ in range(2)
 )
 small_attention = d2l.MultiHeadAttention(d, 2, 0)
 
@@ -118,6 +118,7 @@ def cnn(X):
 def rnn(X, W_hh=W_hh):
     H, outputs = d2l.zeros((X.shape[0], d)), []
     for x in X.unbind(axis=1):
+        # Not x @ W_xh: with a parameter @ cannot be traced.
         H = d2l.tanh(d2l.matmul(x, W_xh) + d2l.matmul(H, W_hh))
         outputs.append(H)
     return d2l.stack(outputs, axis=1)
@@ -178,7 +179,7 @@ for depth in range(1, 5):
 PRODUCTS = ("pd_op.matmul", "pd_op.bmm", "pd_op.conv2d")
 
 
-def trace(layer, n):
+def graph_of(layer, n):
     """All that a layer does with n tokens, written down as a program."""
     as_it_is = paddle.jit.not_to_static(layer)  # its Python is run, not translated
     shape = paddle.static.InputSpec([1, n, d])
@@ -193,7 +194,7 @@ def sequential_products(layer, n):
         inputs = [value.get_defining_op() for value in operation.operands_source()]
         return max(map(longest, inputs), default=0) + (operation.name() in PRODUCTS)
 
-    program = trace(layer, n)
+    program = graph_of(layer, n)
     return longest(program.outputs[0].get_defining_op())
 
 
@@ -208,7 +209,7 @@ for length in (4, 8, 16, 32):
 
 # %% multiply-adds
 def multiply_adds(layer, n):
-    program, total = trace(layer, n), 0
+    program, total = graph_of(layer, n), 0
     for operation in program.main_program.global_block().ops:
         if operation.name() in PRODUCTS:
             left, right = (value.shape for value in operation.operands_source())
@@ -445,8 +446,8 @@ for name, encoding in (
         optimizer.clear_grad()
     with paddle.no_grad():
         correct = (model(test_tokens) > 0) == (test_labels > 0)
-    accuracy = correct.astype("float32").mean().item()
-    print(f"{name:>8}: {accuracy:.1%} of the test sequences right")
+    share = correct.astype("float32").mean().item()
+    print(f"{name:>8}: {share:.1%} of the test sequences right")
 
 # %% solution-causal
 causal_lens = d2l.arange(1, n + 1).unsqueeze(0)  # (batch, queries)
@@ -482,8 +483,8 @@ def layers_to_cross(n, growth):
     signal, kernel, depth = d2l.zeros((1, 1, n)), d2l.ones((1, 1, 3)), 0
     signal[..., 0] = 1
     while signal[..., -1] == 0:
-        gap = growth**depth
-        signal = F.conv1d(signal, kernel, padding=gap, dilation=gap)
+        step = growth**depth
+        signal = F.conv1d(signal, kernel, padding=step, dilation=step)
         signal, depth = signal.clip(max=1), depth + 1  # only whether it arrives
     return depth
 

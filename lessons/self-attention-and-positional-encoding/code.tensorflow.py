@@ -185,7 +185,7 @@ PRODUCTS = {
 }
 
 
-def trace(layer, n):
+def graph_of(layer, n):
     """The graph of all that the layer does to n tokens."""
     return tf.function(layer).get_concrete_function(tf.TensorSpec((1, n, d))).graph
 
@@ -198,7 +198,7 @@ def sequential_products(layer, n):
         before = max((longest(x.op) for x in operation.inputs), default=0)
         return before + (operation.type in PRODUCTS)
 
-    return max(longest(output.op) for output in trace(layer, n).outputs)
+    return max(longest(output.op) for output in graph_of(layer, n).outputs)
 
 
 def print_row(first, others):
@@ -213,7 +213,7 @@ for length in (4, 8, 16, 32):
 # %% multiply-adds
 def multiply_adds(layer, n):
     total = 0
-    for operation in trace(layer, n).get_operations():
+    for operation in graph_of(layer, n).get_operations():
         if operation.type in PRODUCTS:
             a, b = (x.shape for x in operation.inputs)
             (result,) = operation.outputs
@@ -491,8 +491,8 @@ def layers_to_cross(n, growth):
     """Layers with k = 3 until the first of n tokens reaches the last output."""
     signal, kernel, depth = tf.one_hot([[0]], n, axis=1), d2l.ones((3, 1, 1)), 0
     while signal[0, -1, 0] == 0:
-        gap = growth**depth
-        signal = tf.nn.convolution(signal, kernel, padding="SAME", dilations=[gap])
+        step = growth**depth
+        signal = tf.nn.convolution(signal, kernel, padding="SAME", dilations=[step])
         signal, depth = tf.minimum(signal, 1), depth + 1  # only whether it arrives
     return depth
 

@@ -122,6 +122,20 @@ LAYERS = [
         id="encoding dropout NaN",
     ),
     pytest.param(
+        lambda face: face.multi_head(8, 2, True),
+        TypeError,
+        "dropout: got True",
+        "a probability",
+        id="bias in the place of dropout",
+    ),
+    pytest.param(
+        lambda face: face.multi_head(8, 2, 0.1, 0.5),
+        TypeError,
+        "bias: got float",
+        "True or False",
+        id="dropout in the place of bias",
+    ),
+    pytest.param(
         lambda face: face.encoding(0, 0.0),
         ValueError,
         "num_hiddens: got 0",
@@ -332,7 +346,7 @@ INTEGER = "an integer dtype"
 RANGE = "from 0 to 3, the number of keys"
 LENGTHS = {
     "a list": ([1, 2], TypeError, "got list", "an integer tensor"),
-    "floats": (np.float32([1, 2]), TypeError, "got dtype float32", INTEGER),
+    "fractions": (np.float32([1.5, 2]), TypeError, "got dtype float32", INTEGER),
     "bools": (np.array([True, False]), TypeError, "got dtype bool", INTEGER),
     "a scalar": (np.array(1), ValueError, "got shape ()", EITHER_SHAPE),
     "another batch": (np.array([1, 2, 3]), ValueError, "got shape (3,)", EITHER_SHAPE),
@@ -401,3 +415,35 @@ def test_a_refused_call_leaves_the_weights_of_the_last_good_one(face: ModuleType
 @pytest.mark.parametrize("offset", [2, np.int64(2)], ids=lambda x: type(x).__name__)
 def test_any_integer_is_an_offset(face: ModuleType, offset: Any) -> None:
     np.testing.assert_array_equal(encode(face, offset=offset), encode(face, offset=2))
+
+
+def test_sizes_may_be_numpys_integers(face: ModuleType) -> None:
+    layer = face.multi_head(np.int64(8), np.int32(2), 0.0, dtype="float32")
+    assert layer(X, X, X).shape == (2, 3, 8)
+
+
+def test_input_of_another_dtype_than_the_weights_is_refused_or_cast(face: ModuleType) -> None:
+    layer = face.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
+    double = X.astype("float64")
+    if face.CASTS:
+        assert layer(double, double, double).dtype == face.CASTS
+        return
+    used = used_heads(face)
+    for each in (layer, used):
+        with pytest.raises(TypeError, match="queries: got dtype float64; need float32, as the"):
+            each(double, double, double)
+
+
+def test_faults_are_named_in_the_same_order(face: ModuleType) -> None:
+    layer = face.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
+    with pytest.raises(ValueError, match="queries: got shape"):
+        layer(X[..., :7], X, X, np.array([9, 9]))
+
+
+def test_a_refused_first_call_leaves_the_sizes_open(face: ModuleType) -> None:
+    layer = face.multi_head(8, 2, 0.0, dtype="float32")
+    with pytest.raises(ValueError, match="a length of 9"):
+        layer(X, X, X, np.array([9, 9]))
+    narrow = X[..., :5]
+    assert layer(narrow, narrow, narrow, np.array([1, 3])).shape == (2, 3, 8)
+    assert face.parameter_shapes(layer)["W_q"] == (5, 8)

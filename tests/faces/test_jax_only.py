@@ -120,7 +120,31 @@ def test_a_traced_offset_works_and_what_does_not_exist_is_nan() -> None:
         encode(1.0)
 
 
-# Keys, sown values, dtypes
+# Keys, sown values, dtypes, flags
+
+
+@pytest.mark.parametrize(
+    ("layer", "inputs"),
+    [
+        (d2l.PositionalEncoding(6, 0.0), 1),
+        (d2l.DotProductAttention(0.0), 3),
+        (SHORT, 3),
+    ],
+    ids=["encoding", "dot product", "multi-head"],
+)
+def test_training_is_true_or_false(layer: nn.Module, inputs: int) -> None:
+    X = [jnp.zeros((2, 3, 6))] * inputs
+    for other in (1, None, jnp.array(True)):
+        with pytest.raises(TypeError, match=r"training: got .*; need True or False"):
+            layer.init(KEY, *X, training=other)
+
+
+def test_an_offset_in_the_place_of_training_is_refused() -> None:
+    layer, X = d2l.PositionalEncoding(6, 0.0), jnp.zeros((2, 3, 6))
+    with pytest.raises(TypeError, match="training: got int; need True or False"):
+        layer.apply({}, X, 2)
+    with pytest.raises(TypeError, match="positional argument"):
+        layer.apply({}, X, False, 2)
 
 
 def test_dropout_follows_the_key_named_dropout() -> None:
@@ -159,6 +183,17 @@ def test_masked_softmax_works_in_half_precision(dtype: Any) -> None:
     assert got.dtype == dtype
     want = reference.softmax(np.float64(scores), np.array([[2, 0]]))
     np.testing.assert_allclose(np.float64(got), want, atol=jnp.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize(
+    ("given", "want"), [("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")]
+)
+def test_heads_compute_in_the_wider_dtype_of_weights_and_input(given: str, want: str) -> None:
+    with jax.enable_x64(True):
+        X = jnp.ones((2, 3, 6), given)
+        (output, weights), variables = SHORT.init_with_output(KEY, X, X, X)
+    assert all(W.dtype == "float32" for W in jax.tree.leaves(variables))
+    assert output.dtype == weights.dtype == want
 
 
 def test_numpys_doubles_are_singles_as_everywhere_in_jax() -> None:

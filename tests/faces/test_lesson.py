@@ -112,6 +112,13 @@ def test_order_is_seen_only_with_positions(cells):
     assert with_positions > 0.01
 
 
+def test_the_rnns_matrices_are_orthogonal(cells):
+    for name in ("W_xh", "W_hh"):
+        W = cells["three-layers"].names[name]
+        W = to_numpy(name, W.weight.data() if hasattr(W, "weight") else W)  # Gluon's are layers
+        np.testing.assert_allclose(W @ W.T, np.eye(16), atol=1e-5)
+
+
 def test_influence_is_a_band_a_triangle_and_everything(cells):
     i, j = np.indices((10, 10))
     expected = [abs(i - j) <= 1, j <= i, np.full((10, 10), True)]

@@ -42,11 +42,29 @@ def test_older_arrays_are_refused(heads: nn.Block, X: Any) -> None:
         heads(X, X.as_nd_ndarray(), X)
 
 
-def test_lists_of_integers_stay_integers_and_so_serve_as_lengths(heads: nn.Block, X: Any) -> None:
-    assert d2l.tensor([3, 2]).dtype == np.int64
-    assert d2l.tensor([3.0, 2]).dtype == np.float32
-    assert d2l.tensor([3, 2], dtype="float64").dtype == np.float64
-    assert heads(X, X, X, valid_lens=d2l.tensor([3, 2])).shape == (2, 3, 8)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "int64"])
+@pytest.mark.parametrize("lengths", [[3, 0], [[1, 2, 3], [0, 3, 1]]], ids=["one", "per query"])
+def test_lengths_are_whole_numbers_of_any_dtype(dtype: str, lengths: Any) -> None:
+    layer = d2l.MultiHeadAttention(8, 2, 0.0)
+    layer.initialize()
+    X = d2l.randn(2, 3, 6)
+    Y = layer(X, X, X, mx.np.array(lengths, dtype="int64"))
+    assert mx.np.array_equal(layer(X, X, X, mx.np.array(lengths, dtype=dtype)), Y)
+    with pytest.raises(ValueError, match="got a length of 4; need lengths from 0 to 3"):
+        layer(X, X, X, mx.np.array(lengths, dtype=dtype) + 1)
+
+
+@pytest.mark.parametrize("junk", [0.5, np.nan, np.inf, -np.inf])
+def test_other_numbers_are_no_lengths(junk: float) -> None:
+    with pytest.raises(TypeError, match="valid_lens: got dtype float32; need an integer dtype"):
+        d2l.masked_softmax(d2l.ones((2, 3, 4)), d2l.tensor([1, junk]))
+
+
+def test_lists_become_single_precision_and_serve_as_lengths(heads: nn.Block, X: Any) -> None:
+    lengths = d2l.tensor([3, 2])
+    assert lengths.dtype == np.float32
+    assert d2l.exp(lengths)[1].item() == pytest.approx(np.e**2)
+    assert heads(X, X, X, valid_lens=lengths).shape == (2, 3, 8)
 
 
 def test_recording_is_training_unless_told_otherwise(heads: nn.Block, X: Any) -> None:
@@ -67,6 +85,14 @@ def test_dropping_everything_leaves_zeros(layer: nn.Block, X: Any) -> None:
     assert not Y.any()
     assert not X.grad.any()
     assert mx.np.array_equal(layer(X), X + layer.P[:, :3])
+
+
+def test_a_first_call_in_another_dtype_is_refused_and_leaves_the_sizes_open(
+    heads: nn.Block, X: Any
+) -> None:
+    with pytest.raises(TypeError, match="queries: got dtype float64; need float32"):
+        heads(*[X.astype("float64")] * 3)
+    assert heads.W_q.weight.shape == (8, -1)
 
 
 def test_weights_go_into_a_layer_that_does_not_know_its_sizes(
@@ -143,7 +169,7 @@ FUNCTIONS = {
     "stack": (lambda a, b: d2l.stack((a, a), axis=1), np.stack((A, A), axis=1)),
     "swapaxes": (lambda a, b: d2l.swapaxes(b, 0, 2), B.swapaxes(0, 2)),
     "tanh": (lambda a, b: d2l.tanh(a), np.tanh(A)),
-    "tensor": (lambda a, b: d2l.tensor([[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]])),
+    "tensor": (lambda a, b: d2l.tensor([[1, 2], [3, 4]]), np.float32([[1, 2], [3, 4]])),
     "to": (lambda a, b: d2l.to(a, d2l.cpu()), A),
     "transpose": (lambda a, b: d2l.transpose(a), A.T),
     "zeros": (lambda a, b: d2l.zeros((2, 3)), np.zeros((2, 3))),

@@ -90,6 +90,13 @@ def test_an_optimizer_made_before_the_first_call_trains_every_weight() -> None:
         assert not np.array_equal(weight.numpy(), before[name])
 
 
+def test_a_first_call_in_another_dtype_is_refused_and_leaves_the_sizes_open() -> None:
+    layer = d2l.MultiHeadAttention(6, 2, 0.0)
+    with pytest.raises(TypeError, match="queries: got dtype float64; need float32"):
+        layer(*[X.astype("float64")] * 3)
+    assert layer.W_q.weight.shape == [0, 6]
+
+
 def test_weights_loaded_before_the_first_call_are_refused_aloud() -> None:
     with pytest.warns(UserWarning, match=r"Skip loading for W_..weight.*\[0, 6\]"):
         missing, _ = d2l.MultiHeadAttention(6, 2, 0.0).set_state_dict(
@@ -142,6 +149,37 @@ def test_a_layer_becomes_a_program_that_is_saved(sizes: list[Any], tmp_path: Pat
     paddle.jit.save(block, saved, [paddle.static.InputSpec(*spec) for spec in specs])
     assert_equal(paddle.jit.load(saved)(X, LENGTHS), want)
     assert block.attention.attention_weights.shape == [2, 2, 5, 5]  # still the call's
+
+
+@pytest.mark.parametrize("keys", [[1, 5, 6], [None, 5, 6], [None, None, 6]], ids=str)
+def test_sizes_that_are_not_known_fit_those_that_are(keys: list[Any]) -> None:
+    layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
+    specs = [paddle.static.InputSpec(shape) for shape in ([1, 3, 6], keys, [None, 5, 6])]
+    lengths = paddle.static.InputSpec([None], "int64")
+    layer.eval()  # in training, building the backward pass, Paddle warns of itself
+    inputs = X[:1, :3], X[:1], X[:1], LENGTHS[:1]
+    want = layer(*inputs)
+    program = paddle.jit.to_static(layer, [*specs, lengths], full_graph=True)
+    assert program.forward.concrete_program.outputs[0].shape == [1, 3, 6]
+    assert_equal(program(*inputs), want)
+
+
+@pytest.mark.parametrize(
+    ("keys", "lengths", "message"),
+    [
+        ([2, None, 6], [None], "batch sizes of queries, keys and values: got 1, 2 and -1"),
+        ([None, None, 7], [None], r"keys: got shape \(-1, -1, 7\)"),
+        ([None, None, 6], [None, 4], r"valid_lens: got shape \(-1, 4\)"),
+    ],
+)
+def test_a_program_of_sizes_that_do_not_fit_is_refused(
+    keys: list[Any], lengths: list[Any], message: str
+) -> None:
+    layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
+    specs = [paddle.static.InputSpec(shape) for shape in ([1, 3, 6], keys, [None, None, 6])]
+    specs.append(paddle.static.InputSpec(lengths, "int64"))
+    with pytest.raises(ValueError, match=message):
+        _ = paddle.jit.to_static(layer, specs, full_graph=True).forward.concrete_program
 
 
 def test_a_layer_without_sizes_refuses_to_become_one() -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from d2l_compat import torch as d2l
 from tests import reference
@@ -231,3 +232,26 @@ def test_an_encoding_of_ones_own_is_kept_when_it_moves() -> None:
     encoding.P = torch.ones(1, 3, 4)
     encoding.to("cpu")
     assert bool((encoding.P == 1).all())
+
+
+def test_a_width_other_than_that_of_loaded_weights_is_named() -> None:
+    layer = d2l.MultiHeadAttention(8, 2, 0.0)
+    layer.load_state_dict(d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0).state_dict())
+    X = torch.zeros(2, 3, 7)
+    with pytest.raises(ValueError, match=r"queries: got shape \(2, 3, 7\); need .* of 8"):
+        layer(X, X, X)
+
+
+def test_under_autocast_input_may_be_of_another_dtype_than_the_weights() -> None:
+    layer, X = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), torch.ones(2, 3, 8, dtype=torch.bfloat16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layer(X, X, X).dtype == torch.bfloat16
+
+
+def test_second_derivatives_are_there_with_the_plain_kernel() -> None:
+    case = cases.make_case(sizes=(2, 2, 2))
+    layer = d2l.DotProductAttention(0.0)
+    keys, values = (torch.from_numpy(x) for x in (case.keys, case.values))
+    queries = torch.from_numpy(case.queries).requires_grad_()
+    with sdpa_kernel(SDPBackend.MATH):
+        assert torch.autograd.gradgradcheck(lambda q: layer(q, keys, values), queries)

@@ -4,6 +4,7 @@ import copy
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,16 @@ def test_weights_of_a_graph_are_not_read_outside_of_it() -> None:
     assert network.layers[-1].attention_weights.shape == (2, 2, 3, 3)
 
 
+def test_running_a_traced_graph_leaves_the_weights_of_the_last_call() -> None:
+    layer, other = d2l.MultiHeadAttention(8, 2, 0.5), X[:, ::-1]
+    graph = tf.function(lambda X: layer(X, X, X))
+    graph(X)
+    layer(other, other, other)
+    weights = layer.attention_weights
+    graph(X)
+    np.testing.assert_array_equal(layer.attention_weights, weights)
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
@@ -146,7 +157,8 @@ def test_layers_compute_in_the_dtype_of_their_policy(policy: str) -> None:
     encoded = encoding(X)
     attention(encoded, encoded, encoded, LENGTHS, training=True)
     dtype = policy.removeprefix("mixed_")
-    assert encoding.P.dtype == encoded.dtype == attention.attention_weights.dtype == dtype
+    assert encoded.dtype == attention.attention_weights.dtype == encoding.P.dtype == dtype
+    assert encoding.P[0, :, 6:8].T.shape == (2, 1000)
     weights = attention.attention_weights.numpy()
     assert (weights[1, :, :, 1:] == 0).all()
 
@@ -183,9 +195,19 @@ def test_tensor_functions_are_tensorflows_under_d2ls_names() -> None:
     assert d2l.numpy(d2l.transpose(ones)).shape == (3, 2)
     assert d2l.reshape(d2l.arange(6), (3, -1)).shape == (3, 2)
     assert d2l.batch_matmul(d2l.ones((2, 1, 3)), d2l.ones((2, 3, 4))).shape == (2, 1, 4)
-    d2l.check_shape(ones, (2, 3))
+
+
+@pytest.mark.parametrize("kind", [tf.constant, tf.Variable, np.array])
+def test_check_shape_takes_what_the_layers_take(kind: Callable[[Any], Any]) -> None:
+    x = kind([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    d2l.check_shape(x, (2, 3))
     with pytest.raises(ValueError, match=r"shape: got \(2, 3\); need \(3, 2\)"):
-        d2l.check_shape(ones, (3, 2))
+        d2l.check_shape(x, (3, 2))
+
+
+def test_check_shape_wants_an_array() -> None:
+    with pytest.raises(TypeError, match="x: got list; need a tensor"):
+        d2l.check_shape([1], (1,))
 
 
 def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:

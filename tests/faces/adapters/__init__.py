@@ -4,8 +4,9 @@ Every module here has the same names:
 
 ``d2l``
     the face
-``FLOATS``, ``FUSED``, ``ACCEPTS_NUMPY``
-    the dtypes it works in; whether attention is one product (a fused kernel); whether it takes
+``FUSED``, ``CASTS``, ``ACCEPTS_NUMPY``
+    whether attention is one product (a fused kernel); the dtype that
+    comes of float64 input and float32 weights, or False where it is refused; whether it takes
     NumPy arrays as they are
 ``tensor(x)``
     a NumPy array as the framework's tensor

@@ -8,10 +8,11 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from d2l_compat import _checks
 from d2l_compat import jax as d2l
 
-FLOATS = ("float32", "float64")
 FUSED = False
+CASTS = "float64"  # with weights of float32: Flax takes the wider
 ACCEPTS_NUMPY = True
 
 # Here and there rather than for the whole process: the lesson runs in single precision.
@@ -47,7 +48,7 @@ class Layer:
     @property
     def attention_weights(self) -> NDArray[Any]:
         if self.weights is None:  # Flax's layers return them and keep nothing
-            raise RuntimeError("attention_weights: there are none yet; call the layer first")
+            raise RuntimeError(_checks.NOT_CALLED)
         return np.asarray(self.weights)
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
@@ -111,7 +112,7 @@ def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
 
 
 def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    parameters = names["params"]["params"]
+    parameters = names["attention_variables"]["params"]
     return {f"W_{i}": np.asarray(parameters[f"W_{i}"]["kernel"]) for i in "qkvo"}
 
 

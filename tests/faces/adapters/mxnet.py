@@ -11,8 +11,8 @@ import mxnet
 from mxnet import autograd, init
 from mxnet.gluon import nn
 
-FLOATS = ("float32", "float64")
 FUSED = False
+CASTS = False
 ACCEPTS_NUMPY = False
 
 

@@ -10,8 +10,8 @@ from d2l_compat import paddle as d2l  # isort: split
 import paddle
 from paddle import nn
 
-FLOATS = ("float32", "float64")
 FUSED = False
+CASTS = False
 ACCEPTS_NUMPY = False
 
 

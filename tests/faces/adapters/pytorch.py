@@ -9,8 +9,8 @@ from torch import nn
 
 from d2l_compat import torch as d2l
 
-FLOATS = ("float32", "float64")
 FUSED = True
+CASTS = False
 ACCEPTS_NUMPY = False
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from d2l_compat import tensorflow as d2l
 
-FLOATS = ("float32", "float64")
 FUSED = False
+CASTS = "float32"
 ACCEPTS_NUMPY = True
 
 
@@ -31,7 +31,7 @@ class Layer:
 
     @property
     def P(self) -> NDArray[Any]:
-        return self.layer.P.numpy()
+        return self.layer.P
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
         tensors = [_given(x) for x in inputs]

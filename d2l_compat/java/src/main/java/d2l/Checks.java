@@ -6,6 +6,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 
 import java.util.List;
+import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -13,7 +14,8 @@ import java.util.stream.Stream;
  * The argument checks: the same fault gets the same words as in the Python frameworks.
  *
  * <p>Every message has one form, {@code what: got this; need that}. Names are those a reader of
- * Java wrote: {@code validLens}, not {@code valid_lens}.
+ * Java wrote: {@code validLens}, not {@code valid_lens}. Integers are written with {@code %s}:
+ * {@code %d} takes the digits of the reader's locale.
  */
 final class Checks {
 
@@ -45,7 +47,7 @@ final class Checks {
         if (numHiddens % numHeads != 0) {
             throw fault(
                     "numHiddens",
-                    "%d with numHeads %d".formatted(numHiddens, numHeads),
+                    "%s with numHeads %s".formatted(numHiddens, numHeads),
                     "a multiple of numHeads, so that every head gets an equal share");
         }
     }
@@ -60,15 +62,20 @@ final class Checks {
     static void floating(String what, NDArray... arrays) {
         List<DataType> types = Stream.of(arrays).map(NDArray::getDataType).distinct().toList();
         if (types.size() > 1 || !types.get(0).isFloating()) {
-            String names = types.stream().map(DataType::toString).collect(Collectors.joining(", "));
+            String names = types.stream().map(Checks::name).collect(Collectors.joining(", "));
             throw fault(what, "dtype " + names, "one floating-point dtype");
         }
+    }
+
+    /** float32, in any locale: DJL's own name follows Turkish rules where Turkish is spoken. */
+    static String name(DataType type) {
+        return type.name().toLowerCase(Locale.ROOT);
     }
 
     /** {@code shape} has one dimension for each name in {@code axes}. */
     static void rank(String what, Shape shape, String... axes) {
         if (shape.dimension() != axes.length) {
-            String need = "%d dimensions (%s)".formatted(axes.length, String.join(", ", axes));
+            String need = "%s dimensions (%s)".formatted(axes.length, String.join(", ", axes));
             throw fault(what, "shape " + shape, need);
         }
     }
@@ -85,14 +92,14 @@ final class Checks {
         rank("keys", keys, "batch", "keys", "features");
         rank("values", values, "batch", "keys", "features");
         if (queries.get(0) != keys.get(0) || keys.get(0) != values.get(0)) {
-            String got = "%d, %d and %d".formatted(queries.get(0), keys.get(0), values.get(0));
+            String got = "%s, %s and %s".formatted(queries.get(0), keys.get(0), values.get(0));
             throw fault("batch sizes of queries, keys and values", got, "three equal ones");
         }
         if (queries.get(2) == 0) {
             throw fault("queries", "shape " + queries, "at least one feature");
         }
         if (keys.get(1) != values.get(1)) {
-            String got = "%d keys and %d values".formatted(keys.get(1), values.get(1));
+            String got = "%s keys and %s values".formatted(keys.get(1), values.get(1));
             throw fault("keys and values", got, "one value for each key");
         }
     }
@@ -100,7 +107,7 @@ final class Checks {
     /** One length for each example, shape (batch), or for each query, (batch, queries). */
     static void validLens(NDArray validLens, long batch, long queries) {
         if (!validLens.getDataType().isInteger()) {
-            throw fault("validLens", "dtype " + validLens.getDataType(), "an integer dtype");
+            throw fault("validLens", "dtype " + name(validLens.getDataType()), "an integer dtype");
         }
         Shape shape = validLens.getShape();
         Shape perExample = new Shape(batch);
@@ -113,17 +120,25 @@ final class Checks {
 
     static void validLensRange(long length, long numKeys) {
         if (length < 0 || length > numKeys) {
-            String need = "lengths from 0 to %d, the number of keys".formatted(numKeys);
+            String need = "lengths from 0 to %s, the number of keys".formatted(numKeys);
             throw fault("validLens", "a length of " + length, need);
+        }
+    }
+
+    /** Java's arrays hold no more. */
+    static void tableSize(int maxLen, int numHiddens) {
+        if ((long) maxLen * numHiddens > Integer.MAX_VALUE) {
+            String got = "%s with numHiddens %s".formatted(maxLen, numHiddens);
+            throw fault("maxLen", got, "at most " + Integer.MAX_VALUE + " numbers in the table");
         }
     }
 
     /** Positions {@code offset} to {@code offset + numSteps} are among the {@code maxLen}. */
     static void positions(long offset, long numSteps, long maxLen) {
         integer("offset", offset, 0);
-        if (offset + numSteps > maxLen) {
-            String need = "at most %d in all; make the layer with a larger maxLen";
-            String got = "%d positions from offset %d".formatted(numSteps, offset);
+        if (offset > maxLen - numSteps) { // their sum may overflow
+            String need = "at most %s in all; make the layer with a larger maxLen";
+            String got = "%s positions from offset %s".formatted(numSteps, offset);
             throw fault("positions", got, need.formatted(maxLen));
         }
     }

@@ -26,7 +26,7 @@ public final class Curves extends Figure<Curves> {
     Curves(double[][] x, double[][] y) {
         super(3.5, 2.5);
         if (x.length != 1 && x.length != y.length) {
-            String got = "%d of X and %d of Y".formatted(x.length, y.length);
+            String got = "%s of X and %s of Y".formatted(x.length, y.length);
             throw Checks.fault("curves", got, "one X for all curves, or one for each");
         }
         curves =
@@ -36,7 +36,7 @@ public final class Curves extends Figure<Curves> {
         for (int i = 0; i < curves.size(); i++) {
             Curve curve = curves.get(i);
             if (curve.x.length != curve.y.length) {
-                String got = "%d points in X and %d in Y".formatted(curve.x.length, curve.y.length);
+                String got = "%s points in X and %s in Y".formatted(curve.x.length, curve.y.length);
                 throw Checks.fault("curve " + i, got, "as many of each");
             }
         }
@@ -67,12 +67,14 @@ public final class Curves extends Figure<Curves> {
 
     @Override
     public String describe() {
-        StringBuilder words = new StringBuilder("Line plot of %s against %s.");
+        String axes = "Line plot of %s against %s.";
+        StringBuilder words = new StringBuilder();
+        words.append(axes.formatted(orElse(ylabel, "values"), orElse(xlabel, "index")));
         for (int i = 0; i < curves.size(); i++) {
             words.append(' ').append(i < names.size() ? names.get(i) : "Curve").append(": ");
             words.append(describe(curves.get(i)));
         }
-        return words.toString().formatted(orElse(ylabel, "values"), orElse(xlabel, "index"));
+        return words.toString();
     }
 
     private static String describe(Curve curve) {
@@ -80,7 +82,7 @@ public final class Curves extends Figure<Curves> {
         if (last < 0) {
             return "no points.";
         }
-        return "%d points from (%s, %s) to (%s, %s), values %s."
+        return "%s points from (%s, %s) to (%s, %s), values %s."
                 .formatted(
                         last + 1,
                         Numbers.general(curve.x[0], 4),

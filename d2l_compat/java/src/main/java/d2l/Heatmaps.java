@@ -54,7 +54,7 @@ public final class Heatmaps extends Figure<Heatmaps> {
     /** A title for each column of the grid. */
     public Heatmaps titles(String... titles) {
         if (titles.length != 0 && titles.length != grid[0].length) {
-            String got = "%d for %d columns of heat maps".formatted(titles.length, grid[0].length);
+            String got = "%s for %s columns of heat maps".formatted(titles.length, grid[0].length);
             throw Checks.fault("titles", got, "one for each column");
         }
         this.titles = List.of(titles);
@@ -77,7 +77,7 @@ public final class Heatmaps extends Figure<Heatmaps> {
 
     private String describe(double[][] matrix, int column) {
         double[] values = numbers(matrix).filter(Double::isFinite).toArray();
-        return ("%sHeat map, %d rows (%s) by %d columns (%s), values %s, %d of %d zero; "
+        return ("%sHeat map, %s rows (%s) by %s columns (%s), values %s, %s of %s zero; "
                         + "colours %s from %s to %s.")
                 .formatted(
                         titles.isEmpty() ? "" : "\"%s\": ".formatted(titles.get(column)),

@@ -2,6 +2,7 @@ package d2l;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 
@@ -50,18 +51,29 @@ public final class MaskedSoftmax {
         Shape shape = X.getShape();
         long numKeys = shape.get(2);
         Checks.validLens(validLens, shape.get(0), shape.get(1));
-        NDArray lens = validLens.toType(DataType.INT64, false);
-        LongStream.of(lens.toLongArray()).forEach(l -> Checks.validLensRange(l, numKeys));
-        long lensForEach = lens.getShape().dimension() == 2 ? shape.get(1) : 1;
-        NDArray key = X.getManager().arange(0, (int) numKeys, 1, DataType.INT64);
-        return key.gte(lens.reshape(shape.get(0), lensForEach, 1)).broadcast(shape);
+        long[] lengths = numbers(validLens);
+        LongStream.of(lengths).forEach(length -> Checks.validLensRange(length, numKeys));
+        long lensForEach = validLens.getShape().dimension() == 2 ? shape.get(1) : 1;
+        // The lengths may be on another device than X, and live longer; so may X's manager.
+        try (NDManager scratch = X.getManager().newSubManager(X.getDevice())) {
+            NDArray lens = scratch.create(lengths, new Shape(shape.get(0), lensForEach, 1));
+            NDArray key = scratch.arange(0, (int) numKeys, 1, DataType.INT64);
+            NDArray masked = key.gte(lens).broadcast(shape);
+            masked.attach(X.getManager());
+            return masked;
+        }
+    }
+
+    private static long[] numbers(NDArray integers) {
+        try (NDArray longs = integers.toType(DataType.INT64, true)) {
+            return longs.toLongArray();
+        }
     }
 
     private static double lowest(DataType type) {
         return switch (type) {
             case FLOAT64 -> -Double.MAX_VALUE;
             case FLOAT16 -> -65504;
-            case BFLOAT16 -> -0x1.fep127;
             default -> -Float.MAX_VALUE;
         };
     }

@@ -133,7 +133,9 @@ public final class MultiHeadAttention extends AbstractBlock {
             NDArray validLens = inputs.get(3);
             // Checked before the heads multiply it, so that a message speaks of what was given.
             Checks.validLens(validLens, queries.getShape().get(0), queries.getShape().get(1));
-            perHead.add(validLens.repeat(0, numHeads));
+            NDArray lensPerHead = validLens.repeat(0, numHeads);
+            lensPerHead.attach(queries.getManager()); // the lengths' own may live longer
+            perHead.add(lensPerHead);
         }
         NDArray pooled = attention.forward(parameterStore, perHead, training).head();
         return new NDList(project(W_o, transposeOutput(pooled), parameterStore, training));
@@ -158,16 +160,22 @@ public final class MultiHeadAttention extends AbstractBlock {
 
     /** (batch, steps, numHiddens) to (batch * heads, steps, numHiddens / heads). */
     private NDArray transposeQkv(NDArray X) {
+        long batch = X.getShape().get(0);
         long steps = X.getShape().get(1);
         long size = numHiddens / numHeads;
-        return X.reshape(-1, steps, numHeads, size).swapAxes(1, 2).reshape(-1, steps, size);
+        return X.reshape(batch, steps, numHeads, size)
+                .swapAxes(1, 2)
+                .reshape(batch * numHeads, steps, size);
     }
 
     /** (batch * heads, steps, numHiddens / heads) back to (batch, steps, numHiddens). */
     private NDArray transposeOutput(NDArray X) {
+        long batch = X.getShape().get(0) / numHeads;
         long steps = X.getShape().get(1);
         long size = numHiddens / numHeads;
-        return X.reshape(-1, numHeads, steps, size).swapAxes(1, 2).reshape(-1, steps, numHiddens);
+        return X.reshape(batch, numHeads, steps, size)
+                .swapAxes(1, 2)
+                .reshape(batch, steps, numHiddens);
     }
 
     /**
@@ -180,7 +188,7 @@ public final class MultiHeadAttention extends AbstractBlock {
     public NDArray attentionWeights() {
         NDArray weights = attention.attentionWeights();
         Shape shape = weights.getShape();
-        return weights.reshape(-1, numHeads, shape.get(1), shape.get(2));
+        return weights.reshape(shape.get(0) / numHeads, numHeads, shape.get(1), shape.get(2));
     }
 
     @Override

@@ -3,6 +3,7 @@ package d2l;
 import java.math.BigDecimal;
 import java.math.MathContext;
 import java.math.RoundingMode;
+import java.util.Locale;
 
 /** Numbers as the Python editions write them: exact value, half to even, a sign for -0.00. */
 final class Numbers {
@@ -32,8 +33,7 @@ final class Numbers {
             return sign(value) + rounded.stripTrailingZeros().toPlainString();
         }
         String mantissa = rounded.movePointLeft(exponent).stripTrailingZeros().toPlainString();
-        return sign(value)
-                + "%se%s%02d".formatted(mantissa, exponent < 0 ? "-" : "+", Math.abs(exponent));
+        return sign(value) + String.format(Locale.ROOT, "%se%+03d", mantissa, exponent);
     }
 
     private static BigDecimal exactly(double value) {

@@ -2,6 +2,7 @@ package d2l;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.AbstractBlock;
 import ai.djl.nn.norm.Dropout;
@@ -43,6 +44,7 @@ public final class PositionalEncoding extends AbstractBlock {
         Checks.dropout(dropout);
         Checks.integer("numHiddens", numHiddens, 1);
         Checks.integer("maxLen", maxLen, 1);
+        Checks.tableSize(maxLen, numHiddens);
         this.numHiddens = numHiddens;
         this.maxLen = maxLen;
         this.table = sinusoids(maxLen, numHiddens);
@@ -84,24 +86,26 @@ public final class PositionalEncoding extends AbstractBlock {
         Checks.rank("X", X.getShape(), "batch", "steps", "features");
         Checks.lastDimension("X", X.getShape(), numHiddens);
         Checks.floating("X", X);
-        int steps = (int) X.getShape().get(1);
-        int offset = inputs.size() > 1 ? offset(inputs.get(1)) : 0;
+        long steps = X.getShape().get(1);
+        long offset = inputs.size() > 1 ? offset(inputs.get(1)) : 0;
         Checks.positions(offset, steps, maxLen);
-        // Made for each call, with X's own manager: it follows X's device and dtype, and goes when
-        // X goes.
-        double[] rows =
-                Arrays.copyOfRange(table, offset * numHiddens, (offset + steps) * numHiddens);
-        NDArray P = X.getManager().create(rows, new Shape(steps, numHiddens));
-        NDArray encoded = X.add(P.toType(X.getDataType(), false));
-        return Dropout.dropout(encoded, dropout, training);
+        int from = (int) offset * numHiddens;
+        double[] rows = Arrays.copyOfRange(table, from, from + (int) steps * numHiddens);
+        // Made for each call: it follows X's device, which need not be its manager's, and dtype.
+        try (NDManager scratch = X.getManager().newSubManager(X.getDevice())) {
+            NDArray P = scratch.create(rows, new Shape(steps, numHiddens));
+            NDArray encoded = X.add(P.toType(X.getDataType(), false));
+            return Dropout.dropout(encoded, dropout, training);
+        }
     }
 
-    private static int offset(NDArray offset) {
+    private static long offset(NDArray offset) {
         if (!offset.getDataType().isInteger() || offset.size() != 1) {
-            String got = "dtype %s, shape %s".formatted(offset.getDataType(), offset.getShape());
+            String got = "dtype " + Checks.name(offset.getDataType());
+            got += ", shape " + offset.getShape();
             throw Checks.fault("offset", got, "an integer of at least 0");
         }
-        return Math.toIntExact(offset.toArray()[0].longValue());
+        return offset.toArray()[0].longValue();
     }
 
     @Override

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 
 /** Where the ticks of an axis are, and what is written at them. */
 record Ticks(double[] places, String[] labels) {
@@ -60,7 +61,7 @@ record Ticks(double[] places, String[] labels) {
         double slack = step * 1e-9;
         long first = (long) Math.ceil((low - slack) / step);
         long last = (long) Math.floor((high + slack) / step);
-        return IntStream.rangeClosed((int) first, (int) last).mapToDouble(i -> i * step).toArray();
+        return LongStream.rangeClosed(first, last).mapToDouble(i -> i * step).toArray();
     }
 
     /** As few decimals as show all of them exactly. */

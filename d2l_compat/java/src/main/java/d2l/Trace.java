@@ -21,9 +21,13 @@ import java.util.stream.Stream;
  * Records the products that are computed from an array, and which of them need which.
  *
  * <p>{@link #watch} gives a stand-in for an array. It passes every call on to the array itself, and
- * what comes back is again a stand-in, which knows the products it was made from. So any layer can
- * be watched, DJL's own included. An operation between an array and a stand-in has to be called
- * on the stand-in; called on the array it fails, rather than go unseen.
+ * what comes back is again a stand-in, which knows the products it was made from. So a layer can be
+ * watched as it is, DJL's own included, where its products are matrix products ({@code matMul},
+ * {@code batchMatMul}, {@code dot}), linear layers or convolutions. Nothing else is counted.
+ *
+ * <p>Two things fail, rather than go unseen: an operation between an array and a stand-in that is
+ * called on the array, not on the stand-in; and recurrent layers, transposed convolutions and
+ * {@code batchDot}, whose products cannot be counted here.
  */
 public final class Trace {
 
@@ -55,6 +59,9 @@ public final class Trace {
                     "dot", (left, right) -> left.getShape().getLastDimension(),
                     "linear", (input, weight) -> weight.getShape().getLastDimension(),
                     "convolution", (input, weight) -> weight.size() / weight.getShape().get(0));
+
+    private static final Set<String> UNCOUNTED =
+            Set.of("rnn", "gru", "lstm", "deconvolution", "batchDot");
 
     private final List<Product> products = new ArrayList<>();
 
@@ -102,6 +109,9 @@ public final class Trace {
             if (Buffer.class.isAssignableFrom(method.getReturnType())) {
                 // An array that met a stand-in asks for its numbers, to make a copy.
                 throw new IllegalStateException("Trace: call the operation on the stand-in");
+            }
+            if (UNCOUNTED.contains(method.getName())) {
+                throw new UnsupportedOperationException("Trace: cannot count " + method.getName());
             }
             Set<Product> needs = Collections.newSetFromMap(new IdentityHashMap<>());
             Object[] plain = Stream.of(arguments).map(argument -> plain(argument, needs)).toArray();

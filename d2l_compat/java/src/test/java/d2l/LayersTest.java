@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import ai.djl.Device;
 import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
@@ -18,7 +19,11 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.convolutional.Conv1dTranspose;
 import ai.djl.nn.core.Linear;
+import ai.djl.nn.recurrent.GRU;
+import ai.djl.nn.recurrent.LSTM;
+import ai.djl.nn.recurrent.RNN;
 import ai.djl.training.GradientCollector;
 import ai.djl.training.ParameterStore;
 
@@ -27,15 +32,20 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
+import java.util.Locale;
+import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** The layers against their formulas, written out in double precision and with loops. */
 class LayersTest {
@@ -220,6 +230,19 @@ class LayersTest {
     }
 
     @Test
+    void halfPrecisionIsMaskedToo() {
+        NDArray scores = random(2, 3, 5);
+        NDArray lens = manager.create(new int[] {2, 0});
+        NDArray weights = maskedSoftmax(scores.toType(DataType.FLOAT16, true), lens);
+        assertEquals(DataType.FLOAT16, weights.getDataType());
+        assertArrayEquals(
+                maskedSoftmax(scores, lens).toDoubleArray(),
+                weights.toType(DataType.FLOAT64, true).toDoubleArray(),
+                1e-3);
+        assertEquals(3 * 2, weights.countNonzero().getLong());
+    }
+
+    @Test
     void whatMaskedScoresHoldDoesNotMatter() {
         NDArray scores = random(1, 2, 4);
         NDArray lens = manager.create(new int[] {2});
@@ -230,7 +253,7 @@ class LayersTest {
     }
 
     @ParameterizedTest
-    @EnumSource(names = {"FLOAT32", "FLOAT64"})
+    @EnumSource(names = {"FLOAT16", "FLOAT32", "FLOAT64"})
     void withoutAValidKeyAllIsZeroGradientsIncluded(DataType type) {
         NDArray X = random(1, 3, 4).toType(type, true);
         X.setRequiresGradient(true);
@@ -264,6 +287,122 @@ class LayersTest {
         assertEquals(1, layer.attentionWeights().sum(new int[] {2}).min().getDouble(), 1e-12);
     }
 
+    /** That of 0.25 is dropped from {@code whole}, and the rest made up for it. */
+    private static void assertAQuarterIsDropped(NDArray whole, NDArray kept) {
+        double[] before = whole.toDoubleArray();
+        double[] after = kept.toDoubleArray();
+        long dropped = DoubleStream.of(after).filter(number -> number == 0).count();
+        assertEquals(0.25, (double) dropped / after.length, 0.02);
+        for (int i = 0; i < after.length; i++) {
+            assertEquals(after[i] == 0 ? 0 : before[i] / 0.75, after[i], 1e-12);
+        }
+    }
+
+    @Test
+    void attentionDropsItsShareOfTheWeights() {
+        NDArray queries = random(1, 100, 8);
+        NDArray keys = random(1, 200, 8);
+        NDArray identity = manager.eye(200).toType(DataType.FLOAT64, false).expandDims(0);
+        DotProductAttention layer = new DotProductAttention(0.25f);
+        NDArray dropped = call(layer, true, queries, keys, identity);
+        assertAQuarterIsDropped(layer.attentionWeights(), dropped);
+    }
+
+    @Test
+    void theHeadsDropWeightsInTrainingAlone() {
+        NDArray X = random(2, 10, 8);
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
+        assertNotEquals(call(layer, true, X, X, X), call(layer, true, X, X, X));
+        assertEquals(call(layer, X, X, X), call(layer, X, X, X));
+    }
+
+    @Test
+    void initialWeightsAreWithinOneByTheRootOfTheInputs() {
+        NDArray queries = random(1, 2, 16);
+        NDArray keys = random(1, 3, 25);
+        NDArray values = random(1, 3, 36);
+        MultiHeadAttention layer =
+                initialized(new MultiHeadAttention(64, 4, 0), queries, keys, values);
+        for (Linear each : new Linear[] {layer.W_q, layer.W_k, layer.W_v, layer.W_o}) {
+            NDArray weight = each.getDirectParameters().get("weight").getArray();
+            double most = 1 / Math.sqrt(weight.getShape().get(1));
+            double largest = weight.abs().max().getDouble();
+            assertTrue(0.9 * most < largest && largest <= most, largest + " of " + most);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void withoutQueriesTheResultIsEmpty(boolean training) {
+        NDArray X = random(2, 3, 8);
+        NDArray none = random(2, 0, 8);
+        NDArray validLens = manager.create(new int[] {3, 2});
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
+        assertEquals(none.getShape(), call(layer, training, none, X, X).getShape());
+        assertEquals(new Shape(2, 2, 0, 3), layer.attentionWeights().getShape());
+        assertEquals(none.getShape(), call(layer, training, none, X, X, validLens).getShape());
+        assertEquals(none.getShape(), call(layer, training, none, none, none).getShape());
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void withoutKeysTheResultIsZero(boolean training) {
+        NDArray X = random(2, 3, 8);
+        NDArray none = random(2, 0, 8);
+        NDArray validLens = manager.create(new int[] {0, 0});
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
+        assertEquals(X.zerosLike(), call(layer, training, X, none, none));
+        assertEquals(new Shape(2, 2, 3, 0), layer.attentionWeights().getShape());
+        assertEquals(X.zerosLike(), call(layer, training, X, none, none, validLens));
+    }
+
+    @Test
+    void withoutExamplesTheResultIsEmpty() {
+        NDArray X = random(1, 3, 8);
+        NDArray none = random(0, 3, 8);
+        NDArray validLens = manager.create(new Shape(0), DataType.INT32);
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        assertEquals(none.getShape(), call(layer, none, none, none).getShape());
+        assertEquals(none.getShape(), call(layer, none, none, none, validLens).getShape());
+        assertEquals(new Shape(0, 2, 3, 3), layer.attentionWeights().getShape());
+    }
+
+    @Test
+    void aRefusedCallKeepsTheLastWeights() {
+        NDArray X = random(2, 3, 8);
+        NDArray other = random(2, 3, 8);
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        call(layer, X, X, X);
+        NDArray last = layer.attentionWeights();
+        NDList[] refused = {
+            new NDList(other, other, other.get(":, :2")),
+            new NDList(other, other, other, manager.create(new int[] {3, 4})),
+            new NDList(other, other, other, manager.create(new float[] {3, 3})),
+        };
+        for (NDList inputs : refused) {
+            Executable call = () -> call(layer, inputs.toArray(NDArray[]::new));
+            assertThrows(IllegalArgumentException.class, call);
+            assertEquals(last, layer.attentionWeights());
+            // Without the heads, which have their own checks.
+            call = () -> call(layer.attention, inputs.toArray(NDArray[]::new));
+            assertThrows(IllegalArgumentException.class, call);
+            assertEquals(last, layer.attentionWeights());
+        }
+    }
+
+    @Test
+    void arraysAreMadeWhereTheInputIs() {
+        NDArray X = random(2, 3, 8);
+        // Nothing can be made on this manager's device: there is no such device here.
+        try (NDManager elsewhere = manager.newSubManager(Device.gpu(99))) {
+            X.attach(elsewhere);
+            NDArray weights = maskedSoftmax(X, manager.create(new int[] {2, 5}));
+            assertEquals(X.getDevice(), weights.getDevice());
+            NDArray encoded = call(new PositionalEncoding(8, 0), X);
+            assertEquals(X.getDevice(), encoded.getDevice());
+        }
+    }
+
     @Test
     void aCallLeavesNothingWithTheLayersManager() {
         NDArray X = random(2, 3, 8);
@@ -279,6 +418,22 @@ class LayersTest {
             try (NDManager scratch = manager.newSubManager()) {
                 NDArray batch = scratch.create(X.toDoubleArray(), X.getShape());
                 model.forward(parameters, new NDList(batch), true);
+            }
+        }
+        assertEquals(before, manager.getManagedArrays().size());
+    }
+
+    @Test
+    void aCallLeavesNothingWithTheLengthsManager() {
+        NDArray X = random(2, 3, 8);
+        NDArray validLens = manager.create(new int[] {1, 3});
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
+        int before = manager.getManagedArrays().size();
+        for (int step = 0; step < 3; step++) {
+            try (NDManager scratch = manager.newSubManager()) {
+                NDArray batch = scratch.create(X.toDoubleArray(), X.getShape());
+                call(layer, true, batch, batch, batch, validLens);
+                call(layer.attention, true, batch, batch, batch, validLens);
             }
         }
         assertEquals(before, manager.getManagedArrays().size());
@@ -333,6 +488,9 @@ class LayersTest {
                 "validLens: got dtype float32; need an integer dtype",
                 () -> call(layer, X, X, X, manager.create(new float[] {3, 2})));
         assertFault(
+                "validLens: got dtype boolean; need an integer dtype",
+                () -> call(layer, X, X, X, manager.create(new boolean[] {true, false})));
+        assertFault(
                 "validLens: got shape (3); need shape (2), a length per example, or (2, 3), one per"
                     + " query",
                 () -> call(layer, X, X, X, manager.create(new int[] {3, 2, 1})));
@@ -350,6 +508,19 @@ class LayersTest {
                 "queries: got shape (2, 3, 8); need a last dimension of 5",
                 () -> initialized(told, X, X, X));
         assertThrows(IllegalStateException.class, () -> told.attentionWeights());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"fa-IR", "tr-TR"}) // other digits; another small letter for I
+    void faultsHaveTheSameWordsEverywhere(String language) {
+        Locale before = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag(language));
+        try {
+            faultsAreNamed();
+            pastTheLastPositionThereIsNone();
+        } finally {
+            Locale.setDefault(before);
+        }
     }
 
     // ---- positional encoding ----
@@ -383,6 +554,22 @@ class LayersTest {
     }
 
     @Test
+    void theSumLosesItsShareToDropout() {
+        NDArray X = random(4, 100, 32).add(10); // nothing is zero before
+        PositionalEncoding layer = new PositionalEncoding(32, 0.25f);
+        assertAQuarterIsDropped(call(layer, X), call(layer, true, X));
+    }
+
+    @Test
+    void nothingIsEncodedAsNothing() {
+        PositionalEncoding layer = new PositionalEncoding(4, 0, 10);
+        for (NDArray none : new NDArray[] {random(2, 0, 4), random(0, 3, 4)}) {
+            assertEquals(none.getShape(), call(layer, none).getShape());
+        }
+        call(layer, random(2, 0, 4), manager.create(10));
+    }
+
+    @Test
     void pastTheLastPositionThereIsNone() {
         PositionalEncoding layer = new PositionalEncoding(4, 0, 10);
         NDArray X = random(1, 3, 4);
@@ -391,6 +578,17 @@ class LayersTest {
                 "positions: got 3 positions from offset 8; need at most 10 in all; make the layer"
                     + " with a larger maxLen",
                 () -> call(layer, X, manager.create(8)));
+        for (long far : new long[] {1L << 40, Long.MAX_VALUE}) {
+            assertFault(
+                    "positions: got 3 positions from offset "
+                            + far
+                            + "; need at most 10 in all; make the layer with a larger maxLen",
+                    () -> call(layer, X, manager.create(far)));
+        }
+        assertFault(
+                "maxLen: got 65536 with numHiddens 65536; need at most 2147483647 numbers in the"
+                    + " table",
+                () -> new PositionalEncoding(1 << 16, 0, 1 << 16));
         assertFault(
                 "offset: got -1; need an integer of at least 0",
                 () -> call(layer, X, manager.create(-1)));
@@ -451,6 +649,39 @@ class LayersTest {
     void anOperationTheTraceWouldMissFails() {
         NDArray X = random(2, 2);
         NDArray watched = new Trace().watch(X);
-        assertThrows(RuntimeException.class, () -> X.matMul(watched));
+        String words =
+                assertThrows(IllegalStateException.class, () -> X.matMul(watched)).getMessage();
+        assertEquals("Trace: call the operation on the stand-in", words);
+    }
+
+    private static Stream<Arguments> layersWithoutACount() {
+        return Stream.of(
+                Arguments.of(
+                        "rnn",
+                        RNN.builder()
+                                .setStateSize(2)
+                                .setNumLayers(1)
+                                .setActivation(RNN.Activation.TANH)
+                                .build()),
+                Arguments.of("gru", GRU.builder().setStateSize(2).setNumLayers(1).build()),
+                Arguments.of("lstm", LSTM.builder().setStateSize(2).setNumLayers(1).build()),
+                Arguments.of(
+                        "deconvolution",
+                        Conv1dTranspose.builder()
+                                .setKernelShape(new Shape(2))
+                                .setFilters(2)
+                                .build()));
+    }
+
+    @ParameterizedTest
+    @MethodSource("layersWithoutACount")
+    void aLayerTheTraceCannotCountFails(String operation, Block layer) {
+        NDArray X = manager.ones(new Shape(2, 3, 4));
+        initialized(layer, X);
+        NDArray watched = new Trace().watch(X);
+        Executable call = () -> call(layer, watched);
+        assertEquals(
+                "Trace: cannot count " + operation,
+                assertThrows(UnsupportedOperationException.class, call).getMessage());
     }
 }

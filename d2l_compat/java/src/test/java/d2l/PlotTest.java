@@ -25,6 +25,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
+import java.util.Locale;
 
 import javax.imageio.ImageIO;
 import javax.xml.parsers.DocumentBuilderFactory;
@@ -129,6 +130,35 @@ class PlotTest {
     @CsvSource({"0.125, 0.12", "0.375, 0.38", "1.005, 1.00", "-0.001, -0.00", "2.5, 2.50"})
     void decimalsAreAsInPython(double value, String written) {
         assertEquals(written, Numbers.fixed(value, 2));
+    }
+
+    @Test
+    void figuresHaveTheSameWordsEverywhere() {
+        String svg = curves().svg();
+        Locale before = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag("fa-IR")); // which has digits of its own
+        try {
+            curvesAreDescribedAsInPython();
+            heatMapsAreDescribedAsInPython();
+            faultsAreNamed();
+            assertEquals("1e-05", Numbers.general(1e-5, 4));
+            assertEquals(svg, curves().svg());
+        } finally {
+            Locale.setDefault(before);
+        }
+    }
+
+    @Test
+    void aNameMayHoldAPercentSign() {
+        String words = Plot.curves(List.of(new double[] {1, 2})).legend("100 %d").describe();
+        assertTrue(words.startsWith("Line plot of values against index. 100 %d: 2 points"), words);
+    }
+
+    @Test
+    void largeNumbersHaveTicks() throws Exception {
+        double[] x = {1e10, 1e10 + 5};
+        List<String> texts = texts(Plot.curves(x, new double[] {0, 1}).figsize(20, 2.5));
+        assertTrue(texts.containsAll(List.of("10000000000", "10000000005")), texts.toString());
     }
 
     @Test
@@ -242,6 +272,10 @@ class PlotTest {
         assertEquals(
                 "curve 0: got 2 points in X and 3 in Y; need as many of each",
                 fault(() -> Plot.curves(new double[2], new double[3])));
+        double[][] one = {new double[2]};
+        assertEquals(
+                "curves: got 2 of X and 1 of Y; need one X for all curves, or one for each",
+                fault(() -> new Curves(new double[2][2], one)));
         assertEquals(
                 "titles: got 1 for 2 columns of heat maps; need one for each column",
                 fault(() -> heatmaps().titles("only")));

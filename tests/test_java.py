@@ -1,0 +1,51 @@
+"""The Java kernel: what it is started with, and what is said where a cell of Java fails."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.java import SPEC
+from tools.lessons import ROOT
+
+
+def test_the_kernel_is_told_where_the_classes_are_and_asks_nobody_else() -> None:
+    environment = SPEC["env"]
+    assert environment["OPT_OUT_TRACKING"] == environment["DJL_OFFLINE"] == "true"
+    for path in (*environment["JJAVA_CLASSPATH"].split(":"), environment["DJL_CACHE_DIR"]):
+        assert Path(path).is_relative_to(ROOT)
+
+
+def test_the_kernel_speaks_the_same_on_every_machine() -> None:
+    # One without the other leaves the decimal point to the machine.
+    assert {"-Duser.language=en", "-Duser.country=US"} <= set(SPEC["argv"])
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [
+        pytest.param("int y = nothing + 1;", 2, "symbol:   variable nothing", id="compiling"),
+        pytest.param("int y = 1;\nint z = y / 0;", 2, "/ by zero", id="running"),
+    ],
+)
+def test_a_java_cell_that_fails_is_named_with_the_compilers_words(
+    pytestconfig: pytest.Config, tmp_path: Path, code: str, line: int, words: str
+) -> None:
+    if "djl" not in pytestconfig.getoption("frameworks").split():
+        pytest.skip("DJL is not installed")
+    lesson = tmp_path / "lessons" / "tiny"
+    lesson.mkdir(parents=True)
+    (lesson / "text.en.md").write_text("# Title\n\n<<one>>\n")
+    (lesson / "code.a.java").write_text(f"// %% one\n{code}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "tools", "--root", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"code.a.java:{line}: in en/a/tiny, cell 'one': " in done.stdout
+    assert words in done.stdout
+    assert not (tmp_path / "notebooks").exists()
