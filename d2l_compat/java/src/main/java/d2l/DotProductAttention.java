@@ -4,6 +4,7 @@ import static d2l.MaskedSoftmax.maskedSoftmax;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.AbstractBlock;
 import ai.djl.nn.norm.Dropout;
@@ -45,10 +46,19 @@ public final class DotProductAttention extends AbstractBlock {
         NDArray values = inputs.get(2);
         long d = queries.getShape().getLastDimension();
         Checks.lastDimension("keys", keys.getShape(), d);
-        NDArray scores = queries.matMul(keys.swapAxes(1, 2)).div(Math.sqrt(d));
+        NDArray scores = dividedByRoot(queries.matMul(keys.swapAxes(1, 2)), d);
         weights = maskedSoftmax(scores, inputs.size() > 3 ? inputs.get(3) : null);
         NDArray kept = Dropout.dropout(weights, dropout, training).head();
         return new NDList(kept.matMul(values));
+    }
+
+    private static NDArray dividedByRoot(NDArray scores, long d) {
+        // Not scores.div(Math.sqrt(d)): DJL keeps such a number in Java's memory, and lets it go at
+        // once. When the gradient is taken, something else may stand there, or NaN.
+        try (NDManager scratch = scores.getManager().newSubManager(scores.getDevice())) {
+            NDArray one = scratch.ones(new Shape(1), scores.getDataType());
+            return scores.div(one.mul(Math.sqrt(d)));
+        }
     }
 
     static void checkInputs(NDList inputs) {
