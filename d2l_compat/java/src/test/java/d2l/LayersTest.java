@@ -38,6 +38,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.util.ArrayList;
+import java.nio.ByteBuffer;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
@@ -683,5 +685,35 @@ class LayersTest {
         assertEquals(
                 "Trace: cannot count " + operation,
                 assertThrows(UnsupportedOperationException.class, call).getMessage());
+    }
+
+    @Test
+    void theGradientNeedsNothingThatJavaMayHaveLetGo() {
+        var layer = new DotProductAttention(0);
+        NDArray numbers = random(1, 3, 4);
+        var gradients = new ArrayList<double[]>();
+        for (int turn = 0; turn < 2; turn++) {
+            NDArray X = numbers.duplicate();
+            X.setRequiresGradient(true);
+            try (GradientCollector collector = Engine.getInstance().newGradientCollector()) {
+                NDArray loss = call(layer, X, X, X).square().sum();
+                if (turn == 1) {
+                    overwriteWhatIsFree();
+                }
+                collector.backward(loss);
+                gradients.add(X.getGradient().toDoubleArray());
+            }
+        }
+        assertArrayEquals(gradients.get(0), gradients.get(1));
+    }
+
+    /** Has Java let go of memory that no object holds, and writes NaN where it was. */
+    private static void overwriteWhatIsFree() {
+        for (int round = 0; round < 5; round++) {
+            System.gc();
+            for (int i = 0; i < 20_000; i++) {
+                ByteBuffer.allocateDirect(Double.BYTES).putDouble(0, Double.NaN);
+            }
+        }
     }
 }
