@@ -13,6 +13,21 @@ Shape = Sequence[int]
 NOT_CALLED = "attention_weights: there are none yet; call the layer first"
 
 
+class Unknown:
+    """A size that is not known while a graph is traced: it fits any other but 0."""
+
+    def __init__(self, shown: str) -> None:
+        self.shown = shown  # what the framework writes in its place
+
+    def __eq__(self, other: object) -> bool:
+        return other != 0
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return self.shown
+
+
 def fault(what: str, got: object, need: str) -> str:
     return f"{what}: got {got}; need {need}"
 

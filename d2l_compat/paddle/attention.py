@@ -278,21 +278,9 @@ class _LazyLinear(nn.Linear):
 # The checks are made while a program is traced too, but are no part of it.
 
 
-class _Unknown:
-    """A size that is not known while a program is traced: it fits any other but 0."""
-
-    def __eq__(self, other: object) -> bool:
-        return other != 0
-
-    __hash__ = object.__hash__
-
-    def __repr__(self) -> str:
-        return "-1"  # as Paddle shows it
-
-
 @paddle.jit.not_to_static
 def _sizes(X: Tensor) -> tuple[Any, ...]:
-    return tuple(_Unknown() if size == -1 else size for size in X.shape)
+    return tuple(_checks.Unknown("-1") if size == -1 else size for size in X.shape)
 
 
 @paddle.jit.not_to_static

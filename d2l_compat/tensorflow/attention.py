@@ -338,20 +338,8 @@ class PositionalEncoding(keras.layers.Layer):
         }
 
 
-class _Unknown:
-    """A size that is not known while a graph is traced: it fits any other but 0."""
-
-    def __eq__(self, other: object) -> bool:
-        return other != 0
-
-    __hash__ = object.__hash__
-
-    def __repr__(self) -> str:
-        return "None"
-
-
 def _sizes(array: Array) -> tuple[Any, ...]:
-    return tuple(_Unknown() if size is None else size for size in array.shape)
+    return tuple(_checks.Unknown("None") if size is None else size for size in array.shape)
 
 
 def _check_inputs(queries: Array, keys: Array, values: Array) -> None:

@@ -6,7 +6,8 @@ with no valid key at all (a length of 0) therefore has only zero weights, its at
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
 padding holds must be finite all the same: zero times NaN is NaN.)
 
-Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them.
+Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them once (and a
+layer that has no sizes yet twice).
 """
 
 import math
@@ -171,20 +172,23 @@ class MultiHeadAttention(nn.Module):
         queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
         """
         _check_inputs(queries, keys, values)
+        is_first_call = False
         for what, inputs, projection in (
             ("queries", queries, self.W_q),
             ("keys", keys, self.W_k),
             ("values", values, self.W_v),
         ):
-            if isinstance(projection.weight, nn.UninitializedParameter):  # before the first call
+            if isinstance(projection.weight, nn.UninitializedParameter):
+                is_first_call = True
                 continue
             _checks.last_dimension(what, inputs.shape, projection.weight.shape[1])
             if inputs.is_meta or not torch.is_autocast_enabled(inputs.device.type):
                 _checks.same_dtype(what, _name(inputs.dtype), _name(projection.weight.dtype))
         if valid_lens is not None:
-            # Checked before the heads multiply it, so that a message speaks of what was given,
-            # and before the projections take their sizes from input that is refused.
-            _check_valid_lens(valid_lens, queries.shape[0], queries.shape[1], keys.shape[1])
+            # Checked before the heads multiply it, so that a message speaks of what was given.
+            _check_valid_lens(valid_lens, queries.shape[0], queries.shape[1])
+            if is_first_call:  # the projections must not take their sizes from refused input
+                _check_range(valid_lens, keys.shape[1])
             valid_lens = valid_lens.repeat_interleave(self.num_heads, dim=0)
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -271,7 +275,8 @@ def _valid_keys(
     valid_lens: Tensor, batch: int, num_queries: int, num_keys: int, device: torch.device
 ) -> Tensor:
     """True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
-    _check_valid_lens(valid_lens, batch, num_queries, num_keys)
+    _check_valid_lens(valid_lens, batch, num_queries)
+    _check_range(valid_lens, num_keys)
     lens = valid_lens.to(device, torch.int64)  # the one dtype that compares with all others
     per_query = lens if lens.ndim == 2 else lens[:, None]
     return torch.arange(num_keys, device=device) < per_query[:, :, None]
@@ -285,11 +290,14 @@ def _check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
 
 
-def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int, num_keys: int) -> None:
+def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int) -> None:
     _checks.instance("valid_lens", valid_lens, Tensor, "an integer tensor")
     dtype = valid_lens.dtype
     is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
     _checks.valid_lens(valid_lens.shape, _name(dtype), is_integer, batch, num_queries)
+
+
+def _check_range(valid_lens: Tensor, num_keys: int) -> None:
     # Reading values would stop a compiler's trace, and there are none on the meta device.
     if valid_lens.numel() and not torch.compiler.is_compiling() and not valid_lens.is_meta:
         smallest, largest = torch.aminmax(valid_lens.long())
