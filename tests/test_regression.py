@@ -15,8 +15,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import nbformat
+import numpy as np
 import pytest
 from nbformat import NotebookNode, v4
+from PIL import Image
 
 from tools.__main__ import main
 from tools.agreement import FIGURE
@@ -36,6 +38,12 @@ print(f"{2 / 3:.4f}")
 # %% count
 n = n + 1
 n
+
+# %% loose tags=["tolerance:relative=0.02"]
+print(f"{2 / 3:.3f}")
+
+# %% tight tags=["tolerance:last_digits=0", "tolerance:relative=0"]
+print(f"{2 / 3:.4f}")
 
 # %% silent
 n = n * 2
@@ -111,6 +119,7 @@ def reordered(notebook: NotebookNode) -> None:
 
 
 ACCEPTED: list[Change] = [
+    stored("loose", "0.667", "0.660"),
     stored("number", "0.6667", "0.6666"),
     drawing(rb'(d="M \d+\.\d+)', rb"\g<1>9"),
     stored("object", "0x", "0xabc"),
@@ -137,6 +146,8 @@ REFUSED: dict[str, list[tuple[str, Change, str]]] = {
         ("reordered", reordered, "text/plain"),
         ("other code", source("count", "n = n + 2\nn"), "text/plain"),
     ],
+    "loose": [("too far", stored("loose", "0.667", "0.600"), "0.600")],
+    "tight": [("a last digit", stored("tight", "0.6667", "0.6666"), "0.6666")],
     "silent": [("one from nowhere", one_from_nowhere, "Missing output fields")],
     "object": [("of another type", stored("object", "object at", "subject at"), "subject")],
 }
@@ -147,6 +158,17 @@ CASES = [
 ]
 
 Report = dict[str, dict[str, str]]
+
+
+def nbval_on(notebooks: Path, report: Path, *options: str) -> list[ElementTree.Element]:
+    """The test cases, one for each code cell, of a run in which some fail."""
+    shutil.copy(ROOT / "conftest.py", notebooks)
+    where = ["-c", ROOT / "pyproject.toml", "--rootdir", notebooks, "-p", "no:cacheprovider"]
+    words = ["--nbval", "--color", "no", "--junit-xml", report]
+    command = [sys.executable, "-m", "pytest", *where, *words, *options, notebooks]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return ElementTree.parse(report).findall(".//testcase")
 
 
 @pytest.fixture(scope="module")
@@ -173,15 +195,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         nbformat.write(notebook, checked / f"{title}.ipynb")
         order[title] = [cell.id for cell in notebook.cells]
 
-    shutil.copy(ROOT / "conftest.py", checked)
-    options = ["-c", ROOT / "pyproject.toml", "--rootdir", checked, "-p", "no:cacheprovider"]
-    words = ["--nbval", "--color", "no", "--junit-xml", root / "report.xml"]
-    command = [sys.executable, "-m", "pytest", *options, *words, checked]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stdout + done.stderr
-    failed: Report = {title: {} for title in order}
-    cells = ElementTree.parse(root / "report.xml").findall(".//testcase")
+    cells = nbval_on(checked, root / "report.xml")
     assert len(cells) == len(order) * len(names)
+    failed: Report = {title: {} for title in order}
     for item in cells:
         title, number = Path(item.get("classname")).stem, int(item.get("name").split()[1])
         faults = [*item.findall("failure"), *item.findall("error")]
@@ -204,3 +220,104 @@ def test_only_what_differs_fails(report):
     for turn in range(max(map(len, REFUSED.values()))):
         names = {name for name, cases in REFUSED.items() if turn < len(cases)}
         assert report[str(turn)].keys() == names
+
+
+def test_a_figure_that_differs_is_kept_as_a_picture(report):
+    (kept,) = map(Path, re.findall(r"see (.*\.png)", report["0"]["figure"]))
+    assert kept.name.endswith("checked-0-figure.png")
+    assert list(kept.parent.iterdir()) == [kept]
+    picture = np.asarray(Image.open(kept).convert("RGB"), int)
+    red = (picture == (213, 0, 0)).all(axis=-1)
+    third = len(red) // 3
+    assert not red[: 2 * third].any()  # the stored one, and the fresh one
+    assert red[2 * third :].any()
+    assert "no picture of it" in report["1"]["figure"]  # the stored one is damaged
+
+
+# In several languages
+
+
+SHARED = """\
+# %% one
+n = 1
+open("LOG", "a").write("1")
+
+# %% two
+n = n + 1
+open("LOG", "a").write("2")
+print("number", n)
+
+# %% two language="zh-TW"
+open("LOG", "a").write("3")
+print("數字", n)
+
+# %% three
+n
+"""
+
+
+def change_text(name: str, old: str, new: str) -> Change:
+    def change(notebook: NotebookNode) -> None:
+        (output,) = cell(notebook, name).outputs
+        output.text = output.text.replace(old, new)
+
+    return change
+
+
+def without(name: str) -> Change:
+    return lambda notebook: notebook.cells.remove(cell(notebook, name))
+
+
+def swapped(notebook: NotebookNode) -> None:
+    notebook.cells[0], notebook.cells[1] = notebook.cells[1], notebook.cells[0]
+
+
+# In the Chinese notebook, and which of its cells tell.
+IN_ONE_LANGUAGE: dict[str, tuple[Change, list[int]]] = {
+    "unchanged": (lambda notebook: None, []),
+    "a shared cell's output": (stored("three", "2", "3"), [2]),
+    "its own cell's output": (change_text("two", "2", "3"), [1]),
+    "the English cell": (change_text("two", "數字", "number"), [1]),
+    "a shared cell's code": (source("three", "n + 1"), [2]),
+    "reordered": (swapped, [0, 1]),
+    "a cell left out": (without("one"), [0, 1]),
+}
+
+
+@pytest.fixture(scope="module")
+def translated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[int]], str]:
+    """Of each page, by framework: the numbers of the Chinese notebook's cells that failed; and
+    what the cells logged."""
+    root = tmp_path_factory.mktemp("translated")
+    lesson, log = root / "lessons" / "tiny", root / "log"
+    lesson.mkdir(parents=True)
+    for language in ("en", "zh-TW"):
+        (lesson / f"text.{language}.md").write_text("<<one>>\n\n<<two>>\n\n<<three>>\n")
+    frameworks = dict(zip("abcdefgh", IN_ONE_LANGUAGE, strict=False))
+    for framework in frameworks:
+        (lesson / f"code.{framework}.py").write_text(SHARED.replace("LOG", f"{log}-{framework}"))
+    assert main(["--root", str(root)]) == 0
+    for framework, title in frameworks.items():
+        Path(f"{log}-{framework}").unlink()
+        path = root / "notebooks" / "zh-TW" / framework / "tiny.ipynb"
+        notebook = nbformat.read(path, as_version=4)
+        IN_ONE_LANGUAGE[title][0](notebook)
+        nbformat.write(notebook, path)
+    failed: dict[str, list[int]] = {title: [] for title in IN_ONE_LANGUAGE}
+    cells = nbval_on(root / "notebooks", root / "report.xml")
+    assert len(cells) == 6 * len(frameworks) - 1
+    for item in cells:
+        language, framework, *_ = item.get("classname").split(".")
+        if item.find("failure") is not None:
+            assert language == "zh-TW"
+            failed[frameworks[framework]].append(int(item.get("name").split()[1]))
+    return failed, Path(f"{log}-a").read_text()
+
+
+@pytest.mark.parametrize("title", IN_ONE_LANGUAGE)
+def test_a_fault_in_one_language_is_noticed_in_this_language(translated, title):
+    assert translated[0][title] == IN_ONE_LANGUAGE[title][1]
+
+
+def test_a_cell_that_languages_share_is_executed_once(translated):
+    assert translated[1] == "123"

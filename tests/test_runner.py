@@ -44,8 +44,8 @@ class Project:
         for framework, code in (codes or {"a": CODE}).items():
             (self.lesson / f"code.{framework}.py").write_text(code)
 
-    def notebook(self, framework: str = "a") -> Path:
-        return self.root / "notebooks" / "en" / framework / "tiny.ipynb"
+    def notebook(self, framework: str = "a", language: str = "en") -> Path:
+        return self.root / "notebooks" / language / framework / "tiny.ipynb"
 
     def store(self, notebook: bytes = OLD, framework: str = "a") -> None:
         self.notebook(framework).parent.mkdir(parents=True, exist_ok=True)
@@ -207,6 +207,86 @@ def test_a_damaged_figure_is_replaced(run, project):
     assert project.notebook().read_bytes() == fresh
 
 
+# In several languages
+
+
+COUNTS = """\
+# %% one
+n = 1
+
+# %% two
+n = n + 1
+print("number", n)
+
+# %% two language="zh-TW"
+n = n + 10
+print("數字", n)
+
+# %% three
+n
+"""
+
+
+@pytest.fixture
+def translated(project: Project) -> Project:
+    text = "# Title\n\n<<one>>\n\n<<two>>\n\n<<three>>\n"
+    project.write(text, a=COUNTS)
+    (project.lesson / "text.zh-TW.md").write_text(text.replace("Title", "標題"))
+    return project
+
+
+def outputs(notebook: Path) -> list[Any]:
+    return [cell.get("outputs") for cell in nbformat.read(notebook, as_version=4).cells]
+
+
+def test_languages_share_an_execution_and_each_has_its_own_cells(run, translated):
+    code, said = run(translated)
+    assert code == 0
+    assert said.count("a/tiny: started") == 1
+    english = outputs(translated.notebook())
+    chinese = outputs(translated.notebook(language="zh-TW"))
+    assert english[2][0].text == "number 2\n"
+    assert chinese[2][0].text == "數字 12\n"
+    # Executed twice, it were 2 in the one and 11 in the other.
+    assert english[3] == chinese[3]
+    assert english[3][0].data["text/plain"] == "12"
+    assert english[3][0].execution_count == 3
+
+
+def test_what_is_stored_in_one_language_is_stored_in_all(run, translated):
+    translated.write(TEXT, a=CODE)
+    (translated.lesson / "text.zh-TW.md").write_text(TEXT)
+    run(translated)
+    stored = translated.notebook().read_bytes().replace(str(2 / 3).encode(), b"0.66666667")
+    translated.store(stored)
+    code, said = run(translated)
+    assert (code, said.count("unchanged"), said.count("written")) == (0, 1, 1)
+    chinese = translated.notebook(language="zh-TW")
+    assert translated.notebook().read_bytes() == stored
+    assert outputs(chinese) == outputs(translated.notebook())
+
+
+def test_a_fault_in_one_language_is_named_once_and_no_notebook_changes(run, translated):
+    translated.write(
+        (translated.lesson / "text.en.md").read_text(), a=COUNTS.replace("+ 10", "/ 0")
+    )
+    translated.store()
+    code, said = run(translated)
+    assert code == 1
+    assert said.count("code.a.py:9: in zh-TW/a/tiny, cell 'two': ") == 1
+    assert said.count("failed") == 2
+    assert translated.notebook().read_bytes() == OLD
+    assert not translated.notebook(language="zh-TW").exists()
+
+
+def test_a_text_that_cannot_be_woven_does_not_stop_the_other(run, translated):
+    (translated.lesson / "text.zh-TW.md").write_text("# 標題\n")
+    code, said = run(translated)
+    assert code == 1
+    assert (said.count("written"), said.count("failed")) == (1, 1)
+    assert translated.notebook().exists()
+
+
 def test_the_users_own_settings_do_not_reach_the_notebook(run, project, tmp_path, monkeypatch):
     startup = tmp_path / "ipython" / "profile_default" / "startup" / "own.py"
     startup.parent.mkdir(parents=True)
@@ -335,11 +415,12 @@ def no_such_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LANGUAGES[".py"].kernelspec, "name", "no-such-kernel")
 
 
-def kernel_of(*command: str) -> Callable[[Path, pytest.MonkeyPatch], None]:
+def kernel_of(*command: str, **more: str) -> Callable[[Path, pytest.MonkeyPatch], None]:
     def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        kernel = {"argv": command, "display_name": "", "language": "python", **more}
         spec = tmp_path / "jupyter" / "kernels" / "python3" / "kernel.json"
         spec.parent.mkdir(parents=True)
-        spec.write_text(json.dumps({"argv": command, "display_name": "", "language": "python"}))
+        spec.write_text(json.dumps(kernel))
         monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
 
     return install
@@ -350,6 +431,8 @@ def kernel_of(*command: str) -> Callable[[Path, pytest.MonkeyPatch], None]:
     [
         pytest.param(no_such_kernel, "no-such-kernel", id="not installed"),
         pytest.param(kernel_of("false"), "died", id="dies while starting"),
+        # As Java's: such a kernel is asked to stop over a channel.
+        pytest.param(kernel_of("false", interrupt_mode="message"), "died", id="dies, as Java's"),
         pytest.param(kernel_of("/no/such/program"), "/no/such/program", id="program missing"),
     ],
 )
@@ -473,7 +556,7 @@ def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project):
 
 def test_a_pipe_gets_plain_lines(project):
     done = subprocess.run(project.command(), cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("en/a/tiny: started\nen/a/tiny: executed\nnotebook ")
+    assert done.stdout.startswith("a/tiny: started\na/tiny: executed\nnotebook ")
     assert "\x1b" not in done.stdout
     assert not done.stderr
 
@@ -494,7 +577,7 @@ def test_a_terminal_gets_a_bar_and_the_whole_summary(project):
             shown += chunk
     assert runner.wait() == 0
     bar, header, summary = shown.decode().partition("notebook ")
-    for words in ("\x1b[", "en/a/tiny", "━", "2/2"):
+    for words in ("\x1b[", "a/tiny", "━", "2/2"):
         assert words in bar
     assert "started" not in bar
     plain = re.sub(r"\x1b\[[\d;?]*\w", "", header + summary).split()

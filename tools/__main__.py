@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tools.execute import Result, execute_all
-from tools.lessons import ROOT, Edition, LessonError, display, editions
+from tools.lessons import ROOT, LessonError, Page, display, editions, pages
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,10 +19,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools", description=__doc__)
     parser.add_argument("--framework", action="append", help="only this one (may be repeated)")
     parser.add_argument("--language", action="append", help="only this one (may be repeated)")
-    parser.add_argument(
-        "--jobs", type=_positive, default=os.cpu_count(), help="notebooks at a time"
-    )
-    parser.add_argument("--timeout", type=float, default=300, help="seconds for a notebook (300)")
+    parser.add_argument("--jobs", type=_positive, default=os.cpu_count(), help="pages at a time")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for a page (300)")
     parser.add_argument("--root", type=Path, default=ROOT, help="the project's folder")
     asked = parser.parse_args(arguments)
     console = Console(highlight=False)
@@ -34,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(str(error), markup=False, style="red")
         return 2
     try:
-        results = _execute(chosen, asked.jobs, asked.timeout, console)
+        results = _execute(pages(chosen), asked.jobs, asked.timeout, console)
     except KeyboardInterrupt:
         console.print("Interrupted: what was not finished is as it was.", style="red")
         return 130
@@ -47,13 +45,13 @@ def _positive(number: str) -> int:
     return value
 
 
-def _execute(chosen: list[Edition], jobs: int, limit: float, console: Console) -> list[Result]:
-    """A bar for each notebook in a terminal, a line for each in a pipe."""
+def _execute(chosen: list[Page], jobs: int, limit: float, console: Console) -> list[Result]:
+    """A bar for each page in a terminal, a line for each in a pipe."""
     if not console.is_terminal:
 
-        def say(edition: Edition, done: int, cells: int) -> None:
+        def say(page: Page, done: int, cells: int) -> None:
             if done in (0, cells):
-                print(f"{edition}: {'started' if done == 0 else 'executed'}", flush=True)
+                print(f"{page}: {'started' if done == 0 else 'executed'}", flush=True)
 
         return asyncio.run(execute_all(chosen, jobs, limit, say))
     columns = (
@@ -63,10 +61,10 @@ def _execute(chosen: list[Edition], jobs: int, limit: float, console: Console) -
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
-        tasks = {edition: bars.add_task(str(edition), total=None) for edition in chosen}
+        tasks = {page: bars.add_task(str(page), total=None) for page in chosen}
 
-        def show(edition: Edition, done: int, cells: int) -> None:
-            bars.update(tasks[edition], completed=done, total=cells)
+        def show(page: Page, done: int, cells: int) -> None:
+            bars.update(tasks[page], completed=done, total=cells)
 
         return asyncio.run(execute_all(chosen, jobs, limit, show))
 
@@ -82,8 +80,8 @@ def _report(results: list[Result], console: Console) -> int:
         path = display(result.edition.notebook)
         table.add_row(path, str(result.cells), f"{result.seconds:.1f}", result.outcome, style=style)
     failed = [result for result in results if result.fault]
-    for result in failed:
-        console.print(f"\n{result.fault}", markup=False)
+    for fault in dict.fromkeys(result.fault for result in failed):
+        console.print(f"\n{fault}", markup=False)
     console.print(table)
     if not failed:
         console.print("\nOpen them with: make lab     Check them with: make test")

@@ -1,4 +1,4 @@
-"""Executes editions, several at a time, and keeps what is on disk whole whatever happens."""
+"""Executes pages, several at a time, and keeps what is on disk whole whatever happens."""
 
 import asyncio
 import os
@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
-from nbformat import NotebookNode
+from nbformat import NotebookNode, v4
 
 from tools import agreement
-from tools.lessons import Edition, LessonError
+from tools.lessons import Edition, LessonError, Page
+from tools.numbers import tolerance
 from tools.weave import read_code, weave
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -39,29 +41,30 @@ NEUTRAL = {
 class Result:
     edition: Edition
     cells: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of the execution, which the languages of a code file share
     outcome: str = "failed"  # or "written" or "unchanged"
     fault: str = ""  # of a failed one: where, and what happened
 
 
-Progress = Callable[[Edition, int, int], None]  # edition, cells done, cells in all
+Shown = dict[tuple[str, str], list[NotebookNode]]  # a cell's outputs, by its name and code
+Progress = Callable[[Page, int, int], None]  # page, cells done, cells in all
 
 
 async def execute_all(
-    editions: list[Edition], jobs: int, limit: float, progress: Progress = lambda *_: None
+    pages: list[Page], jobs: int, limit: float, progress: Progress = lambda *_: None
 ) -> list[Result]:
-    """Weave, execute and write each edition; one that fails does not stop the others.
+    """Weave, execute and write each page in its languages; one that fails does not stop the others.
 
-    ``limit`` is in seconds, for one notebook. Raises nothing: faults are in the results.
+    ``limit`` is in seconds, for one page. Raises nothing: faults are in the results.
     """
     free = asyncio.Semaphore(jobs)
 
-    async def run(edition: Edition) -> Result:
+    async def run(page: Page) -> list[Result]:
         async with free:
-            return await _execute_one(edition, limit, progress)
+            return await _execute_page(page, limit, progress)
 
     with neutral_environment():
-        return await asyncio.gather(*map(run, editions))
+        return list(chain.from_iterable(await asyncio.gather(*map(run, pages))))
 
 
 @contextmanager
@@ -81,20 +84,55 @@ def neutral_environment() -> Iterator[None]:
             os.environ.update(before)
 
 
-async def _execute_one(edition: Edition, limit: float, progress: Progress) -> Result:
-    result = Result(edition)
+class Workplace:
+    """Where a kernel of this name works: an empty folder, as a reader's will hold none of the
+    lesson's files. ``settings`` are the kernel manager's."""
+
+    def __init__(self, kernel_name: str) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="kernel-")
+        self.folder = self._folder.name
+        self.cleanup = self._folder.cleanup
+        self.settings = {"kernel_name": kernel_name}
+        # Files rather than ports: nobody else can reach the kernel, and no two can meet on a
+        # port. Java's kernel knows ports only.
+        if kernel_name != "java":
+            self.settings |= {"transport": "ipc", "ip": str(Path(self.folder, "kernel"))}
+
+
+async def _execute_page(page: Page, limit: float, progress: Progress) -> list[Result]:
     start = time.monotonic()
+    results = {edition: Result(edition) for edition in page.editions}
+    woven: dict[Edition, NotebookNode] = {}
+    for edition, result in results.items():
+        with _fault_into([result]):
+            woven[edition] = weave(edition)
+            result.cells = len(_code_cells(woven[edition]))
+    with _fault_into([results[edition] for edition in woven]):
+        if woven:
+            execution = await _execute(page, woven, limit, progress)
+            _distribute(execution, woven)
+            for edition, notebook in woven.items():
+                with _fault_into([results[edition]]):
+                    results[edition].outcome = _store(notebook, edition.notebook)
+    for result in results.values():
+        result.seconds = time.monotonic() - start
+    return list(results.values())
+
+
+@contextmanager
+def _fault_into(results: list[Result]) -> Iterator[None]:
     try:
-        notebook = weave(edition)
-        result.cells = sum(cell.cell_type == "code" for cell in notebook.cells)
-        await _run(notebook, edition, limit, progress)
-        result.outcome = _store(notebook, edition.notebook)
+        yield
     except LessonError as error:
-        result.fault = str(error)
+        for result in results:
+            result.fault = str(error)
     except OSError as error:  # no room for a kernel's own files, say
-        result.fault = f"{edition}: {error}"
-    result.seconds = time.monotonic() - start
-    return result
+        for result in results:
+            result.fault = f"{result.edition}: {error}"
+
+
+def _code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 class _Client(NotebookClient):
@@ -107,26 +145,29 @@ class _Client(NotebookClient):
         yield
 
 
-async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress: Progress) -> None:
-    """Execute in place, in a fresh kernel. Raises LessonError that names the cell."""
-    names = [cell.id for cell in notebook.cells if cell.cell_type == "code"]
-    started: list[str] = []
+async def _execute(
+    page: Page, woven: dict[Edition, NotebookNode], limit: float, progress: Progress
+) -> Shown:
+    """Execute all distinct cells of a page, in a fresh kernel.
+
+    Raises LessonError that names the cell.
+    """
+    asked: list[tuple[Edition, NotebookNode]] = []
+    # The weave holds all languages to the same cells in the same order.
+    for in_all_languages in zip(*map(_code_cells, woven.values()), strict=True):
+        distinct = {cell.source: (e, cell) for e, cell in zip(woven, in_all_languages, strict=True)}
+        asked.extend(distinct.values())
+    cells = [v4.new_code_cell(cell.source) for _, cell in asked]
+    started: list[NotebookNode] = []
 
     def on_start(cell: NotebookNode, cell_index: int) -> None:
-        if cell.cell_type == "code":
-            progress(edition, len(started), len(names))
-            started.append(cell.id)
+        progress(page, len(started), len(cells))
+        started.append(cell)
 
-    woven_metadata = notebook.metadata.copy()
-    # An empty folder to work in, as a reader's will hold none of the lesson's files.
-    scratch = tempfile.TemporaryDirectory(prefix="kernel-")
-    # Files rather than ports: nobody else can reach the kernel, and no two can meet on a port.
-    # Java's kernel knows ports only.
-    is_python = notebook.metadata.kernelspec.language == "python"
-    files = {"transport": "ipc", "ip": str(Path(scratch.name, "kernel"))}
-    manager = AsyncKernelManager(
-        kernel_name=notebook.metadata.kernelspec.name, **(files if is_python else {})
-    )
+    kernelspec = next(iter(woven.values())).metadata.kernelspec
+    notebook = v4.new_notebook(metadata={"kernelspec": kernelspec}, cells=cells)
+    workplace = Workplace(kernelspec.name)
+    manager = AsyncKernelManager(**workplace.settings)
     client = _Client(
         notebook,
         km=manager,
@@ -140,11 +181,12 @@ async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress:
     assert task is not None
     try:
         async with asyncio.timeout(limit) as timer:
-            await client.async_execute(cwd=scratch.name)
+            await client.async_execute(cwd=workplace.folder)
     except CellExecutionError as error:
         # Java's kernel says what is wrong in the cell's output alone.
-        shown = [o for cell in notebook.cells for o in cell.get("outputs", []) if "evalue" in o]
-        what = ANSI.sub("", error.traceback if is_python else "\n".join(shown[-1].traceback))
+        (shown,) = (output for output in started[-1].outputs if "traceback" in output)
+        is_python = kernelspec.language == "python"
+        what = ANSI.sub("", error.traceback if is_python else "\n".join(shown.traceback))
     except (DeadKernelError, TimeoutError):
         # nbclient takes whatever ends its waiting for the kernel's death.
         if task.cancelling() and not timer.expired():
@@ -154,16 +196,53 @@ async def _run(notebook: NotebookNode, edition: Edition, limit: float, progress:
     except (RuntimeError, OSError, NoSuchKernel) as error:
         what = f"no kernel came up: {error}"
     finally:
+        if await manager.is_alive():
+            await manager.shutdown_kernel(now=True)
+        await manager.cleanup_resources()
         if client.kc is not None:
             client.kc.stop_channels()
-        if manager.has_kernel:
-            await manager.shutdown_kernel(now=True)
-        scratch.cleanup()
+        workplace.cleanup()
     if what:
-        raise _fault(edition, (started or names[:1])[-1], len(started), what)
-    progress(edition, len(names), len(names))
-    # The interpreter's version is this machine's affair.
-    notebook.metadata = woven_metadata
+        turn = max(len(started), 1)
+        edition, cell = asked[turn - 1]
+        raise _fault(edition, cell.id, turn, what)
+    progress(page, len(cells), len(cells))
+    return {
+        (cell.id, cell.source): executed.outputs
+        for (_, cell), executed in zip(asked, cells, strict=True)
+    }
+
+
+def _distribute(execution: Shown, woven: dict[Edition, NotebookNode]) -> None:
+    """Give each notebook's cells what they showed: what is stored already, where that agrees.
+
+    Another processor's last digits are so no change to a reader, or to git; and in every language
+    a cell shows the same.
+    """
+    settled: Shown = {}
+    for edition, notebook in woven.items():
+        stored = _stored_outputs(edition.notebook)
+        for number, cell in enumerate(_code_cells(notebook), 1):
+            key = cell.id, cell.source
+            if key not in settled:
+                outputs = execution[key]
+                for output in outputs:
+                    if "execution_count" in output:
+                        output.execution_count = number
+                allowed = tolerance(cell.metadata.get("tags", []))
+                agrees = agreement.difference(stored.get(cell.id), outputs, allowed) is None
+                settled[key] = stored[cell.id] if agrees else outputs
+            cell.outputs, cell.execution_count = settled[key], number
+
+
+def _stored_outputs(path: Path) -> dict[str, list[NotebookNode]]:
+    """By cell; none where there is no notebook, or none that is whole."""
+    try:
+        stored = nbformat.read(path, as_version=4)
+        nbformat.validate(stored)
+    except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError):
+        return {}
+    return {cell.id: cell.outputs for cell in _code_cells(stored)}
 
 
 def _fault(edition: Edition, name: str, number: int, what: str) -> LessonError:
@@ -179,37 +258,15 @@ def _fault(edition: Edition, name: str, number: int, what: str) -> LessonError:
 
 
 def _store(notebook: NotebookNode, path: Path) -> str:
-    """Write the notebook, unless what is there already shows the same; tell which.
-
-    Another processor's last digits are so no change to a reader, or to git.
-    """
+    """Write the notebook, unless it is there already; tell which."""
+    text = nbformat.writes(notebook) + "\n"
     try:
-        stored = nbformat.read(path, as_version=4)
-        nbformat.validate(stored)
-    # Missing, or not a notebook.
-    except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError):
-        stored = None
-    if stored is not None and _shows_the_same(stored, notebook):
-        return "unchanged"
-    try:
-        _write_whole(path, nbformat.writes(notebook) + "\n")
+        if path.exists() and path.read_bytes() == text.encode():
+            return "unchanged"
+        _write_whole(path, text)
     except OSError as error:
         raise LessonError(f"cannot be written: {error.strerror}", path) from None
     return "written"
-
-
-def _shows_the_same(stored: NotebookNode, fresh: NotebookNode) -> bool:
-    """The same in all but its outputs, and outputs that agree."""
-
-    def without_outputs(notebook: NotebookNode) -> dict[str, Any]:
-        cells = [{**cell, "outputs": None} for cell in notebook.cells]
-        return {**notebook, "cells": cells}
-
-    def outputs(notebook: NotebookNode) -> list[Any]:
-        return [cell.get("outputs", []) for cell in notebook.cells]
-
-    same_lesson = without_outputs(stored) == without_outputs(fresh)
-    return same_lesson and agreement.difference(outputs(stored), outputs(fresh)) is None
 
 
 def _write_whole(path: Path, text: str) -> None:

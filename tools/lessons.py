@@ -42,6 +42,25 @@ class Edition:
         return f"{self.language}/{self.framework}/{self.folder.name}"
 
 
+@dataclass(frozen=True)
+class Page:
+    """One lesson in one framework, in each of its languages: what is executed together."""
+
+    editions: tuple[Edition, ...]
+
+    def __str__(self) -> str:
+        first = self.editions[0]
+        return f"{first.framework}/{first.folder.name}"
+
+
+def pages(chosen: Iterable[Edition]) -> list[Page]:
+    """The editions, those of a page together."""
+    together: dict[Path, list[Edition]] = {}
+    for edition in chosen:
+        together.setdefault(edition.code, []).append(edition)
+    return [Page(tuple(editions)) for editions in together.values()]
+
+
 def editions(
     languages: list[str] | None = None,
     frameworks: list[str] | None = None,

@@ -222,9 +222,12 @@ def read_text(file: Path, framework: str) -> Iterator[Passage]:
 
 
 def check_same_order(edition: Edition) -> None:
-    """Raises LessonError where a text's cells and headings are not the English one's."""
-    original = edition.text.with_name(f"text.{ORIGINAL}.md")
-    if edition.text == original or not original.exists():
+    """Raises LessonError where a text's cells and headings are not the English one's, or, where
+    there is none, those of the first."""
+    english = edition.text.with_name(f"text.{ORIGINAL}.md")
+    texts = sorted(edition.folder.glob("text.*.md"))
+    original = english if english in texts else next(iter(texts), edition.text)
+    if edition.text == original:
         return
     there, here = (list(_outline(file, edition.framework)) for file in (original, edition.text))
     for expected, found in zip_longest(there, here, fillvalue=("the end", None)):
