@@ -8,8 +8,13 @@ X86_LINUX  := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
 ALL        := $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
 FRAMEWORKS ?= $(filter-out $(if $(JDK),,djl) $(if $(X86_LINUX),,mxnet),$(ALL))
 LANGUAGES  ?= $(sort $(patsubst text.%.md,%,$(notdir $(wildcard lessons/*/text.*.md))))
-JOBS       ?= 2
+JOBS       ?= $(shell getconf _NPROCESSORS_ONLN)
 TIMEOUT    ?= 300
+# Of the tests: on which DEVICE the notebooks run (cpu or gpu), CHANGED=1 for those alone that a
+# change concerns, SHUFFLE=SEED for a random order.
+DEVICE     ?= cpu
+CHANGED    ?=
+SHUFFLE    ?=
 
 BIN   := .venv/bin
 LOCKS  = $(FRAMEWORKS:%=requirements/%.lock)
@@ -21,38 +26,67 @@ FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks agreement lint format lab html env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks test-lowest mutants bench report agreement lint format lab html env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave and execute the lessons (the default)
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT)
 
-# All of them, whatever becomes of one; the exit code tells.
-test: left-out  ## check everything
-	@$(MAKE) --no-print-directory --keep-going lint test-code test-faces test-notebooks
+# All of them, whatever becomes of one; the exit code tells. On a GPU: what runs there.
+test: left-out  ## check everything; CHANGED=1: only what has changed; DEVICE=gpu: on a GPU
+	@$(MAKE) --no-print-directory --keep-going $(if $(filter gpu,$(DEVICE)),,lint test-code test-faces) test-notebooks
+
+CHECK  = $(BIN)/python -m tools.changed $(if $(CHANGED),--only)
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
+# Each check's report, for machines, in build/reports.
+REPORT = --junit-xml build/reports/
 
 test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
-	$(BIN)/python -m pytest -n $(JOBS) tests --ignore tests/faces --frameworks "$(FRAMEWORKS)"
+	@$(CHECK) code -- $(PYTEST) $(REPORT)code.xml tests --ignore tests/faces --frameworks "$(FRAMEWORKS)"
 
 # One framework a process, and all of them whatever becomes of one.
 test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lesson's values, framework by framework
 	@failed=; for face in $(FACES); do \
 	  echo "$$face:"; \
-	  $(BIN)/python -m pytest -q -n $(JOBS) tests/faces --framework $$face || failed="$$failed $$face"; \
+	  $(CHECK) faces $$face -- $(PYTEST) -q $(REPORT)faces-$$face.xml tests/faces --framework $$face || failed="$$failed $$face"; \
 	done; \
-	$(if $(JAVA),echo "djl:"; $(MVN) test || failed="$$failed djl";) \
+	$(if $(JAVA),echo "djl:"; $(CHECK) faces djl -- $(MVN) test || failed="$$failed djl";) \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and compare what it shows
-	$(BIN)/python -m pytest -n $(JOBS) --nbval $(foreach f,$(FRAMEWORKS),$(LANGUAGES:%=notebooks/%/$(f)))
+	@on="$(FRAMEWORKS)"; \
+	if test $(DEVICE) = gpu; then on=$$($(BIN)/python -m tools.devices $$on) || exit 1; echo "On a GPU: $$on"; fi; \
+	$(CHECK) notebooks $$on -- $(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --device $(DEVICE) \
+	  $(REPORT)notebooks.xml $(LANGUAGES:%=notebooks/%/{})
+
+# Each framework in an environment of its own, inside ours.
+test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest versions that the bounds allow
+	@failed=; for face in $(FACES); do \
+	  old=.venv/lowest-$$face; mkdir -p build/reports; \
+	  install="$(BIN)/uv pip install --quiet --python $$old/bin/python"; \
+	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $$old && \
+	  $$install --resolution lowest-direct -e ".[$$face]" && $$install --group dev && \
+	  $(BIN)/uv pip freeze --python $$old/bin/python > build/reports/lowest-$$face.txt && \
+	  $$old/bin/python -m pytest -q -n $(JOBS) $(REPORT)lowest-faces-$$face.xml tests/faces --framework $$face && \
+	  $$old/bin/python -m pytest -q $(REPORT)lowest-notebooks-$$face.xml --nbval notebooks/*/$$face \
+	  || failed="$$failed $$face"; \
+	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
+
+mutants: $(READY) $(JAVA)  ## seed faults, one at a time, and see each one noticed (some 30 minutes)
+	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(FRAMEWORKS:%=--framework %)
+
+bench: $(READY) $(JAVA)  ## how long the notebook regression takes, beside plain nbval and bare code
+	@$(BIN)/python -m tools.bench $(FRAMEWORKS) --jobs $(JOBS)
+
+report: $(READY)  ## merge the reports of several machines in REPORTS, a folder, and sum them up
+	@$(BIN)/python -m tools.summary $(REPORTS)
 
 agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and put the table into the README
 	@test "$(sort $(FRAMEWORKS))" = "$(ALL)" || { echo "The table needs every framework: $(ALL)" >&2; exit 1; }
 	$(BIN)/python -m tests.compare_frameworks
 
 lint: $(READY)  ## style (ruff) and types (mypy)
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy -p tools $(patsubst %,-p d2l_compat.%,$(FACES:pytorch=torch))
+	@$(CHECK) lint -- sh -ec '$(BIN)/ruff check; $(BIN)/ruff format --check; \
+	  $(BIN)/mypy -p tools $(patsubst %,-p d2l_compat.%,$(FACES:pytorch=torch))'
 
 format: $(READY)  ## put the code in the project's style
 	$(BIN)/ruff check --fix

@@ -22,7 +22,7 @@ class Package:
 FRAMEWORKS = {
     "pytorch": (Package("torch", "torch", "2.4"),),
     "tensorflow": (Package("tensorflow", "tensorflow", "2.17"), Package("keras", "keras", "3.4")),
-    "jax": (Package("jax", "jax", "0.4.36"), Package("flax", "flax", "0.10")),
+    "jax": (Package("jax", "jax", "0.5"), Package("flax", "flax", "0.10.3")),
     "mxnet": (
         Package(
             "mxnet",

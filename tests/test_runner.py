@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from tools.__main__ import main
-from tools.execute import neutral_environment
+from tools.kernels import neutral_environment
 from tools.lessons import ROOT
 from tools.weave import LANGUAGES
 

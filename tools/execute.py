@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -20,6 +19,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode, v4
 
 from tools import agreement
+from tools.kernels import Workplace, neutral_environment
 from tools.lessons import Edition, LessonError, Page
 from tools.numbers import tolerance
 from tools.weave import read_code, weave
@@ -27,14 +27,6 @@ from tools.weave import read_code, weave
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # IPython's and the kernels' way to say where in a cell it happened.
 LINE_IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
-NEUTRAL = {
-    "MATPLOTLIBRC": os.devnull,
-    "PYTHONHASHSEED": "0",
-    # Sums in one order each time. The lessons' tensors are small: more threads would only wait
-    # for each other, and for those of the notebook beside.
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-}
 
 
 @dataclass
@@ -65,38 +57,6 @@ async def execute_all(
 
     with neutral_environment():
         return list(chain.from_iterable(await asyncio.gather(*map(run, pages))))
-
-
-@contextmanager
-def neutral_environment() -> Iterator[None]:
-    """For the kernels started within: no settings of the user's, so that all show the same."""
-    # Builds matplotlib's cache of fonts where there is none, which a kernel would report on.
-    import matplotlib.font_manager  # noqa: F401
-
-    before = dict(os.environ)
-    with tempfile.TemporaryDirectory(prefix="ipython-") as empty:
-        os.environ.pop("MPLBACKEND", None)
-        os.environ.update(NEUTRAL, IPYTHONDIR=empty)
-        try:
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-
-
-class Workplace:
-    """Where a kernel of this name works: an empty folder, as a reader's will hold none of the
-    lesson's files. ``settings`` are the kernel manager's."""
-
-    def __init__(self, kernel_name: str) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="kernel-")
-        self.folder = self._folder.name
-        self.cleanup = self._folder.cleanup
-        self.settings = {"kernel_name": kernel_name}
-        # Files rather than ports: nobody else can reach the kernel, and no two can meet on a
-        # port. Java's kernel knows ports only.
-        if kernel_name != "java":
-            self.settings |= {"transport": "ipc", "ip": str(Path(self.folder, "kernel"))}
 
 
 async def _execute_page(page: Page, limit: float, progress: Progress) -> list[Result]:

@@ -22,11 +22,27 @@ from nbval.plugin import IPyNbCell, IPyNbFile
 from xdist.scheduler import LoadScopeScheduling
 
 from tools.agreement import difference
-from tools.execute import Workplace, neutral_environment
 from tools.figures import FIGURE, picture
+from tools.kernels import Workplace, neutral_environment
 from tools.numbers import Tolerance, tolerance
 
 PICTURES = Path("build", "figures")  # where those that differ are kept
+
+# What chooses the device in a lesson's code, and its counterpart.
+ON_GPU = {
+    "d2l.cpu()": "d2l.gpu()",
+    "Device.cpu()": "Device.gpu()",
+    'tf.config.set_visible_devices([], "GPU")': "",
+}
+# A GPU computes as the CPU does: no shortened floats, the same sums each time; and the pages
+# beside each other share its memory.
+GPU_ENVIRONMENT = {
+    "NVIDIA_TF32_OVERRIDE": "0",
+    "JAX_DEFAULT_MATMUL_PRECISION": "highest",
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+}
 
 TO_COME = pytest.StashKey[Counter[tuple[str, ...]]]()  # notebooks, by page
 KERNELS = pytest.StashKey[dict[tuple[str, ...], "Kernel"]]()
@@ -70,6 +86,8 @@ class Kernel(RunningKernel):
             self.stop()
             raise
 
+    on_gpu = False  # the configuration's choice
+
     def stop(self) -> None:
         super().stop()
         self.workplace.cleanup()
@@ -86,7 +104,10 @@ class Kernel(RunningKernel):
         if number < len(self.shown) and self.shown[number].source == cell_input:
             self.told_again.extend(self.shown[number].messages)
             return self.shown[number].request
-        request = super().execute_cell_input(cell_input, allow_stdin)
+        code = cell_input
+        for on_cpu, on_gpu in ON_GPU.items() if self.on_gpu else ():
+            code = code.replace(on_cpu, on_gpu)
+        request = super().execute_cell_input(code, allow_stdin)
         if number == len(self.shown):
             self.shown.append(Shown(name, cell_input, request))
         return request
@@ -111,7 +132,9 @@ class Notebook(IPyNbFile):
     def collect(self) -> Iterator["Cell"]:
         for cell in super().collect():
             given = {"cell_num": cell.cell_num, "cell": cell.cell, "options": cell.options}
-            yield Cell.from_parent(self, name=cell.name, **given)
+            cell = Cell.from_parent(self, name=cell.name, **given)
+            cell.add_marker(pytest.mark.random_order(disabled=True))  # within its notebook
+            yield cell
 
     def setup(self) -> None:
         kernels = self.config.stash[KERNELS]
@@ -188,13 +211,18 @@ class Cell(IPyNbCell):
 nbval.plugin.RunningKernel = Kernel  # under this name nbval starts one
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--device", choices=["cpu", "gpu"], default="cpu", help="of the notebooks")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[KERNELS] = {}
-    if config.option.nbval:
-        if not hasattr(config, "workerinput"):
-            config.pluginmanager.register(Stopwatch(config))
+    Kernel.on_gpu = config.option.device == "gpu"
+    # xdist's workers have inherited it.
+    if config.option.nbval and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Stopwatch(config))
         environment = ExitStack()
-        environment.enter_context(neutral_environment())
+        environment.enter_context(neutral_environment(GPU_ENVIRONMENT if Kernel.on_gpu else {}))
         config.add_cleanup(environment.close)
 
 

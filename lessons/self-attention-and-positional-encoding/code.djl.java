@@ -246,7 +246,7 @@ Plot.heatmaps(NDArrays.stack(new NDList(scaled)).expandDims(0))
         .xlabel("Input j")
         .ylabel("Output i")
         .titles(names.toArray(String[]::new))
-        .figsize(8, 2.8)
+        .figsize(8, 3)
         .cmap(ColorMap.BLUES)
         .show();
 
@@ -653,6 +653,7 @@ var curves = new NDList(fading(X -> rnn(X, W_hh.mul(0.8))), fading(X -> selfAtte
 Plot.curves(manager.arange(far), NDArrays.stack(curves))
         .xlabel("Distance from the first token")
         .ylabel("Influence")
+        .ylim(1e-7, 10)
         .logarithmic()
         .figsize(6, 2.5)
         .legend("RNN", "self-attention")

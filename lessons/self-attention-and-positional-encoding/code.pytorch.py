@@ -142,7 +142,7 @@ d2l.show_heatmaps(
     xlabel="Input j",
     ylabel="Output i",
     titles=list(layers),
-    figsize=(8, 2.8),
+    figsize=(8, 3),
     cmap="Blues",
 )
 
@@ -451,6 +451,7 @@ d2l.plot(
     [curve / curve[0] for curve in fading],
     xlabel="Distance from the first token",
     ylabel="Influence",
+    ylim=(1e-7, 10),
     yscale="log",
     figsize=(6, 2.5),
     legend=["RNN", "self-attention"],

@@ -1,5 +1,6 @@
 """What only JAX and Flax have: transformations, layers that are dataclasses, keys, sown values."""
 
+import os
 import pickle
 import random
 import subprocess
@@ -17,6 +18,7 @@ from flax.errors import InvalidRngError
 from d2l_compat import jax as d2l
 from d2l_compat.jax import attention, devices, tensors
 from tests import reference
+from tests.faces.adapters.jax import double
 from tests.faces.cases import LENGTHS, every_kind_of_lengths, make_case
 
 KEY = jax.random.key(0)
@@ -189,7 +191,7 @@ def test_masked_softmax_works_in_half_precision(dtype: Any) -> None:
     ("given", "want"), [("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")]
 )
 def test_heads_compute_in_the_wider_dtype_of_weights_and_input(given: str, want: str) -> None:
-    with jax.enable_x64(True):
+    with double(True):
         X = jnp.ones((2, 3, 6), given)
         (output, weights), variables = SHORT.init_with_output(KEY, X, X, X)
     assert all(W.dtype == "float32" for W in jax.tree.leaves(variables))
@@ -227,6 +229,40 @@ def test_gpus_are_those_jax_finds(gpus: list[str], monkeypatch: pytest.MonkeyPat
     assert [d2l.gpu(i) for i in range(len(gpus))] == gpus
     with pytest.raises(ValueError, match=f"gpu: got 2; need one of the {len(gpus)} there are"):
         d2l.gpu(2)
+
+
+ON_THE_SECOND_DEVICE = """
+from d2l_compat import jax as d2l
+import jax, jax.numpy as jnp
+
+first, second = jax.devices()
+heads, encoding = d2l.MultiHeadAttention(100, 5, 0.5), d2l.PositionalEncoding(100, 0.5)
+X = jax.random.normal(jax.random.key(0), (2, 4, 100))
+given = heads.init(jax.random.key(1), X, X, X), X, jnp.array([3, 2])
+
+
+def shown(variables, X, lens):
+    attended = heads.apply(variables, X, X, X, lens)
+    return *attended, encoding.apply({}, X), d2l.masked_softmax(X, lens)
+
+
+here, there = (shown(*jax.device_put(given, device)) for device in (first, second))
+for a, b in zip(here, there, strict=True):
+    assert (a.devices(), b.devices()) == ({first}, {second})
+    assert (jax.device_put(a, second) == b).all()
+print("seen:", len(there))
+"""
+
+
+def test_layers_stay_on_the_second_device() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ON_THE_SECOND_DEVICE],
+        env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "seen: 4" in done.stdout, done.stderr
 
 
 def test_looking_for_gpus_prints_nothing() -> None:

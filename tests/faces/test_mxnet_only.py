@@ -207,6 +207,20 @@ def test_all_tensor_names_are_listed_sorted_and_tested_here() -> None:
     assert all(hasattr(d2l, name) for name in d2l.__all__)
 
 
+def test_layers_stay_on_the_second_device(heads: nn.Block) -> None:
+    # Memory of its own to MXNet, which refuses to mix it with the first's.
+    other = mx.cpu(1)
+    X, lens = mx.np.array(B[:, :, :2].repeat(4, axis=2)), mx.np.array([3, 2], dtype="int64")
+    here = heads(X, X, X, lens).asnumpy()
+    heads.collect_params().reset_ctx(other)
+    X, lens = X.as_in_ctx(other), lens.as_in_ctx(other)
+    there = heads(X, X, X, lens)
+    assert there.ctx == heads.attention_weights.ctx == other
+    np.testing.assert_array_equal(there.asnumpy(), here)
+    assert d2l.PositionalEncoding(8, 0.5)(X).ctx == other
+    assert d2l.masked_softmax(X, lens).ctx == other
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_gpus_that_are_there_are_used(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(npx, "num_gpus", lambda: count)

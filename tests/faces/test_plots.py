@@ -19,7 +19,8 @@ def fresh_figures() -> Iterator[None]:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
 def test_curves_may_be_tensors(face: ModuleType, dtype: str) -> None:
     tensor = face.tensor(Y.astype(dtype))
-    for curves in (tensor, [tensor[0], tensor[1]], [list(row) for row in tensor]):
+    rows = [tensor[0], tensor[1]]
+    for curves in (tensor, rows, [[row[i] for i in range(3)] for row in rows]):
         face.d2l.plot(face.tensor(np.arange(3)), curves)
         drawn = [line.get_ydata() for line in plt.gca().get_lines()]
         np.testing.assert_array_equal(drawn, Y)

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from d2l_compat import torch as d2l
+from d2l_compat.torch import attention
 
 CPU, CUDA_0, CUDA_1, APPLE = (torch.device(name) for name in ("cpu", "cuda:0", "cuda:1", "mps:0"))
 # The GPUs there are, and what gpu() says: a name, whether or not there is such a device.
@@ -57,3 +59,33 @@ def test_nvidias_come_before_apples(gpus: list[torch.device]) -> None:
 
 def test_cpu_is_the_cpu() -> None:
     assert d2l.cpu() == CPU
+
+
+# PyTorch's fake tensors have a device, as if there were one, and no values: whatever mixes two
+# devices is an error all the same.
+
+
+@pytest.mark.parametrize("valid_lens", [None, [3, 2], [[1, 2, 3, 4], [4, 3, 2, 1]]])
+def test_layers_stay_on_the_gpu(
+    monkeypatch: pytest.MonkeyPatch, valid_lens: list[object] | None
+) -> None:
+    monkeypatch.setattr(attention, "_check_range", lambda *_: None)  # it reads values
+    with FakeTensorMode():
+        with CUDA_0:
+            heads = d2l.MultiHeadAttention(100, 100, 100, 100, 5, 0.5)
+            encoding = d2l.PositionalEncoding(100, 0.5)
+        X = torch.randn(2, 4, 100, device=CUDA_0)
+        lens = None if valid_lens is None else torch.tensor(valid_lens, device=CUDA_0)
+        assert heads(X, X, X, lens).device == CUDA_0
+        assert heads.attention_weights.device == CUDA_0
+        assert encoding(X).device == CUDA_0
+        assert d2l.masked_softmax(X, lens).device == CUDA_0
+        assert d2l.DotProductAttention(0.5)(X, X, X, lens).device == CUDA_0
+
+
+def test_a_layer_on_another_device_than_its_input_is_an_error() -> None:
+    with FakeTensorMode():
+        heads = d2l.MultiHeadAttention(100, 100, 100, 100, 5, 0.5)
+        X = torch.randn(2, 4, 100, device=CUDA_0)
+        with pytest.raises(RuntimeError, match="cpu"):
+            heads(X, X, X)

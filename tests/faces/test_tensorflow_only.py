@@ -189,6 +189,29 @@ def test_devices_are_those_tensorflow_may_use(monkeypatch: pytest.MonkeyPatch, g
         assert d2l.ones(1).device.endswith("CPU:0")
 
 
+ON_THE_SECOND_DEVICE = """
+from d2l_compat import tensorflow as d2l
+import tensorflow as tf
+
+(cpu,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+with tf.device("/CPU:1"):
+    X, lens = tf.random.normal((2, 4, 100)), tf.constant([3, 2])
+    heads = d2l.MultiHeadAttention(100, 5, 0.5)
+    shown = [heads(X, X, X, lens), heads.attention_weights, *(w.value for w in heads.weights)]
+    shown += [d2l.PositionalEncoding(100, 0.5)(X), d2l.masked_softmax(X, lens)]
+assert all(tensor.device.endswith("CPU:1") for tensor in shown), [x.device for x in shown]
+print("seen:", len(shown))
+"""
+
+
+def test_layers_stay_on_the_second_device() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ON_THE_SECOND_DEVICE], capture_output=True, text=True, check=False
+    )
+    assert "seen: 8" in done.stdout, done.stderr
+
+
 def test_tensor_functions_are_tensorflows_under_d2ls_names() -> None:
     ones = d2l.ones((2, 3))
     assert d2l.size(ones) == 6

@@ -5,6 +5,7 @@ from typing import Any
 
 import flax.linen as nn
 import jax
+import jax.experimental
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +17,7 @@ CASTS = "float64"  # with weights of float32: Flax takes the wider
 ACCEPTS_NUMPY = True
 
 # Here and there rather than for the whole process: the lesson runs in single precision.
-double = jax.enable_x64
+double = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64  # its older name
 
 
 def tensor(x: NDArray[Any]) -> jax.Array:

@@ -1,0 +1,75 @@
+"""What a fault is, and how it gets into a copy of the project."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from tools.lessons import editions
+from tools.weave import weave
+
+Change = Callable[[NotebookNode, Path], None]  # of a notebook in a project's folder
+
+
+class DoesNotFitError(Exception):
+    """The fault is not one of today's files: it has to be written anew."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    framework: str
+    name: str
+    file: str  # below the project's folder
+    old: str = ""
+    new: str = ""
+    count: int = 1  # how often ``old`` stands in the file
+    change: Change | None = None  # of a notebook, instead of old and new
+
+    def __str__(self) -> str:
+        return f"{self.framework}: {self.name}"
+
+    @property
+    def place(self) -> str:
+        places = {"lessons": "lesson", "d2l_compat": "shim", "notebooks": "stored"}
+        return places[Path(self.file).parts[0]]
+
+    @property
+    def language(self) -> str:
+        """Of the notebook that shows it."""
+        return Path(self.file).parts[1] if self.place == "stored" else "en"
+
+    def put_into(self, project: Path) -> None:
+        """Change the files there. Raises DoesNotFitError."""
+        path = project / self.file
+        if not path.exists():
+            raise DoesNotFitError(f"{self}: there is no {self.file}")
+        before = path.read_text(encoding="utf-8")
+        if self.change:
+            notebook = nbformat.reads(before, as_version=4)
+            try:
+                self.change(notebook, project)
+            except DoesNotFitError as error:
+                raise DoesNotFitError(f"{self}: {error}") from None
+            after = nbformat.writes(notebook) + "\n"
+        else:
+            found = before.count(self.old)
+            if found != self.count:
+                fault = f"{self}: {self.old!r} is {found} times in {self.file}, not {self.count}"
+                raise DoesNotFitError(fault)
+            after = before.replace(self.old, self.new)
+        if after == before:
+            raise DoesNotFitError(f"{self}: it changes nothing")
+        path.write_text(after, encoding="utf-8")
+        if self.place == "lesson":
+            weave_in(project, self.framework)
+
+
+def weave_in(project: Path, framework: str) -> None:
+    """Give the notebooks the lesson's code, and leave them the outputs they have."""
+    for edition in editions(frameworks=[framework], root=project):
+        notebook = nbformat.read(edition.notebook, as_version=4)
+        for stored, woven in zip(notebook.cells, weave(edition).cells, strict=True):
+            stored.source = woven.source
+        nbformat.write(notebook, edition.notebook)

@@ -1,0 +1,222 @@
+"""Faults in d2l_compat: what a careless change, or a framework's new version, might do."""
+
+from tests.mutants.fault import Fault
+
+JAVA = "java/src/main/java/d2l"
+
+TABLE = {
+    "pytorch": [
+        (
+            "mask one key too long",
+            "torch/attention.py",
+            "device=device) < per",
+            "device=device) <= per",
+        ),
+        (
+            "lengths repeated in the wrong order",
+            "torch/attention.py",
+            "valid_lens.repeat_interleave(self.num_heads, dim=0)",
+            "torch.cat([valid_lens] * self.num_heads)",
+        ),
+        (
+            "heads merged feature by feature",
+            "torch/attention.py",
+            "(batch, self.num_heads)).transpose(1, 2).flatten(2)",
+            "(batch, self.num_heads)).permute(0, 2, 3, 1).flatten(2)",
+        ),
+        (
+            "weights shown on another scale than used",
+            "torch/attention.py",
+            "keys.transpose(1, 2) / math.sqrt(queries.shape[-1])",
+            "keys.transpose(1, 2) / queries.shape[-1]",
+        ),
+        (
+            "sine and cosine exchanged",
+            "_encoding.py",
+            "0::2] = np.sin(angles)\n    P[:, 1::2] = np.cos(",
+            "0::2] = np.cos(angles)\n    P[:, 1::2] = np.sin(",
+        ),
+        (
+            "dropout in evaluation too",
+            "torch/attention.py",
+            "self.dropout.p if self.training else 0.0",
+            "self.dropout.p",
+        ),
+    ],
+    "tensorflow": [
+        (
+            "a mask of -1",
+            "tensorflow/attention.py",
+            "tf.where(valid, X, X.dtype.min)",
+            "tf.where(valid, X, -1.0)",
+        ),
+        (
+            "weight left to sequences of length 0",
+            "tensorflow/attention.py",
+            "return tf.where(valid, weights, tf.zeros_like(weights))",
+            "return weights",
+        ),
+        (
+            "scores divided by d",
+            "tensorflow/attention.py",
+            "/ math.sqrt(queries.shape[-1])",
+            "/ queries.shape[-1]",
+        ),
+        (
+            "heads split along the steps",
+            "tensorflow/attention.py",
+            "        X = tf.transpose(X, (0, 2, 1, 3))\n",
+            "",
+        ),
+        (
+            "one frequency for sine and another for cosine",
+            "_encoding.py",
+            "np.cos(angles[:, : num_hiddens // 2])",
+            "np.cos(angles[:, : num_hiddens // 2] / 10)",
+        ),
+        ("offset ignored", "tensorflow/attention.py", "(0, offset, 0)", "(0, 0, 0)"),
+    ],
+    "jax": [
+        (
+            "mask one key too short",
+            "jax/attention.py",
+            "jnp.arange(X.shape[-1]) < per_query",
+            "jnp.arange(1, X.shape[-1] + 1) < per_query",
+        ),
+        (
+            "softmax over the queries",
+            "jax/attention.py",
+            "jax.nn.softmax(scores, axis=-1)",
+            "jax.nn.softmax(scores, axis=-2)",
+        ),
+        (
+            "heads merged feature by feature",
+            "jax/attention.py",
+            "self.num_heads, steps, size).swapaxes(1, 2)",
+            "self.num_heads, steps, size).transpose(0, 2, 3, 1)",
+        ),
+        (
+            "scale of the whole width, not of a head's",
+            "jax/attention.py",
+            "/ math.sqrt(queries.shape[-1])",
+            "/ math.sqrt(2 * queries.shape[-1])",
+        ),
+        ("a base of 1000", "_encoding.py", "10000.0 **", "1000.0 **"),
+        (
+            "offset one too far",
+            "jax/attention.py",
+            "P[:, offset : offset + steps]",
+            "P[:, offset + 1 : offset + steps + 1]",
+        ),
+    ],
+    "mxnet": [
+        (
+            "masked after the softmax alone",
+            "mxnet/attention.py",
+            "scores = _where(valid, X, onp.finfo(X.dtype).min)",
+            "scores = X",
+        ),
+        (
+            "the last projection skipped",
+            "mxnet/attention.py",
+            "return self.W_o(self.transpose_output(pooled))",
+            "return self.transpose_output(pooled)",
+        ),
+        (
+            "scale of the number of queries",
+            "mxnet/attention.py",
+            "math.sqrt(queries.shape[-1])",
+            "math.sqrt(queries.shape[1])",
+        ),
+        (
+            "heads split feature by feature",
+            "mxnet/attention.py",
+            "steps, self.num_heads, size).transpose(0, 2, 1, 3)",
+            "steps, size, self.num_heads).transpose(0, 3, 1, 2)",
+        ),
+        (
+            "dropout in evaluation too",
+            "mxnet/attention.py",
+            "            return super().forward(X)\n",
+            "            with autograd.train_mode():\n                return super().forward(X)\n",
+        ),
+        (
+            "names of the curves in reverse",
+            "_plot.py",
+            "axes.legend(legend)",
+            "axes.legend(legend[::-1])",
+        ),
+    ],
+    "paddle": [
+        (
+            "mask turned round",
+            "paddle/attention.py",
+            "paddle.arange(X.shape[2]) < per_query",
+            "paddle.arange(X.shape[2]) >= per_query",
+        ),
+        (
+            "the keys' projection for the values",
+            "paddle/attention.py",
+            "self.transpose_qkv(self.W_v(values))",
+            "self.transpose_qkv(self.W_k(values))",
+        ),
+        (
+            "the root taken twice",
+            "paddle/attention.py",
+            "/ math.sqrt(queries.shape[2])",
+            "/ math.sqrt(math.sqrt(queries.shape[2]))",
+        ),
+        (
+            "dropout in evaluation too",
+            "paddle/attention.py",
+            "paddle.bmm(self.dropout(weights), values)",
+            "paddle.bmm(F.dropout(weights, self.dropout.p), values)",
+        ),
+        ("negative numbers all in one colour", "_plot.py", "vmin=low", "vmin=0"),
+        (
+            "positions counted from one",
+            "_encoding.py",
+            "np.arange(max_len)[:, None]",
+            "np.arange(1, max_len + 1)[:, None]",
+        ),
+    ],
+    "djl": [
+        ("mask one key too long", f"{JAVA}/MaskedSoftmax.java", "key.gte(lens)", "key.gt(lens)"),
+        (
+            "lengths repeated in the wrong order",
+            f"{JAVA}/MultiHeadAttention.java",
+            "validLens.repeat(0, numHeads)",
+            "validLens.expandDims(0).repeat(0, numHeads).flatten(0, 1)",
+        ),
+        (
+            "scores divided by d",
+            f"{JAVA}/DotProductAttention.java",
+            "one.mul(Math.sqrt(d))",
+            "one.mul(d)",
+        ),
+        (
+            "the queries' projection for the keys",
+            f"{JAVA}/MultiHeadAttention.java",
+            "project(W_k, keys,",
+            "project(W_q, keys,",
+        ),
+        (
+            "a frequency for each column, not for each pair",
+            f"{JAVA}/PositionalEncoding.java",
+            "-(column / 2 * 2) /",
+            "-column /",
+        ),
+        (
+            "the colour map upside down",
+            f"{JAVA}/Heatmaps.java",
+            "colorMap.color(share(value))",
+            "colorMap.color(1 - share(value))",
+        ),
+    ],
+}
+
+FAULTS = [
+    Fault(framework, name, f"d2l_compat/{file}", old, new)
+    for framework, rows in TABLE.items()
+    for name, file, old, new in rows
+]

@@ -1,0 +1,66 @@
+"""The faults of tests/mutants still fit today's files. ``make mutants`` tries them."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from d2l_compat._frameworks import FRAMEWORKS
+from tests.mutants.__main__ import FAULTS, Said, is_noticed, report
+from tests.mutants.fault import DoesNotFitError, Fault
+from tests.mutants.trial import Outcome
+from tools.lessons import ROOT
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what faults are put into."""
+    copy = tmp_path_factory.mktemp("project")
+    for folder in ("lessons", "notebooks", "d2l_compat"):
+        ignored = shutil.ignore_patterns("target", "__pycache__")
+        shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
+    return copy
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_the_fault_still_fits(project: Path, fault: Fault) -> None:
+    # A fault in a lesson changes its notebooks as well.
+    files = [project / fault.file]
+    if fault.place == "lesson":
+        files += (project / "notebooks").glob(f"*/{fault.framework}/*.ipynb")
+    before = {file: file.read_bytes() for file in files}
+    try:
+        fault.put_into(project)
+        assert all(file.read_bytes() != old for file, old in before.items())
+    finally:
+        for file, old in before.items():
+            file.write_bytes(old)
+
+
+def test_there_are_enough_and_each_has_a_name_of_its_own() -> None:
+    assert len(FAULTS) >= 60
+    assert max(Counter(map(str, FAULTS)).values()) == 1
+    for framework in [*FRAMEWORKS, "djl"]:
+        places = Counter(fault.place for fault in FAULTS if fault.framework == framework)
+        assert places.keys() == {"lesson", "shim", "stored"}
+        assert places.total() >= 9
+
+
+def test_a_fault_that_no_longer_fits_is_refused(project: Path) -> None:
+    for old, new, words in (
+        ("no such code", "", "is 0 times"),
+        ("P[:, 0::2]", "P[:, 0::2]", "nothing"),
+    ):
+        fault = Fault("jax", "name", "d2l_compat/_encoding.py", old, new)
+        with pytest.raises(DoesNotFitError, match=words):
+            fault.put_into(project)
+
+
+def test_a_check_that_did_not_run_has_noticed_nothing() -> None:
+    fault = FAULTS[0]
+    said: Said = {"nbval": Outcome(void="over the limit"), "tests": Outcome()}
+    assert not is_noticed(said)
+    assert "| void | - |" in report({fault: said})
+    said["tests"].noticed.append("test_something")
+    assert is_noticed(said)
