@@ -234,6 +234,62 @@ def test_a_figure_that_differs_is_kept_as_a_picture(report):
     assert "no picture of it" in report["1"]["figure"]  # the stored one is damaged
 
 
+# Faults of kernels and files
+
+
+def notebook_of(*sources: str, kernel: str = "python3") -> str:
+    language = {"name": kernel, "display_name": kernel, "language": "python"}
+    notebook = v4.new_notebook(metadata={"kernelspec": language})
+    for number, code in enumerate(sources, 1):
+        notebook.cells.append(v4.new_code_cell(code, id=f"c{number}", execution_count=number))
+    return nbformat.writes(notebook)
+
+
+PLAIN = notebook_of("x = 1", "y = 2")
+# Each notebook, and what is said of its first cell that fails.
+FAULTY = {
+    "dies": (notebook_of("x = 1", "import os; os._exit(1)", "y = 2"), "The kernel died"),
+    "hangs": (notebook_of("x = 1", "while True: pass", "y = 2"), "Timeout of 5 seconds exceeded"),
+    "hangs for good": (
+        notebook_of("import signal; signal.signal(2, signal.SIG_IGN)\nwhile True: pass"),
+        "Failed to interrupt kernel",
+    ),
+    "prints without end": (notebook_of("print('x' * 20_000_000)"), "{'stdout'}"),
+    "no kernel": (
+        notebook_of("x = 1", kernel="no-such-kernel"),
+        "no kernel came up: No such kernel",
+    ),
+    "truncated": (PLAIN[:150], "no notebook: NotJSONError"),
+    "empty": ("", "no notebook: NotJSONError"),
+    "without cells": ("{}", "no notebook: "),
+    "plain": (PLAIN, ""),
+}
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What is said of each notebook's first fault."""
+    root = tmp_path_factory.mktemp("faulty")
+    for name, (notebook, _) in FAULTY.items():
+        (root / f"{name}.ipynb").write_text(notebook)
+    said = dict.fromkeys(FAULTY, "")
+    for item in nbval_on(root, root / "report.xml", "--nbval-cell-timeout", "5"):
+        name = Path(item.get("classname") or item.get("name")).stem
+        faults = [*item.findall("failure"), *item.findall("error")]
+        if faults and not said[name]:
+            said[name] = faults[0].text
+    for name, (notebook, _) in FAULTY.items():
+        assert (root / f"{name}.ipynb").read_text() == notebook
+    return said
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_fault_is_told_and_the_others_are_checked_all_the_same(faulty, name):
+    assert FAULTY[name][1] in faulty[name]
+    assert bool(FAULTY[name][1]) == bool(faulty[name])
+    assert len(faulty[name]) < 2000
+
+
 # In several languages
 
 

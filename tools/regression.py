@@ -6,17 +6,21 @@
 * Kernels start as the runner's do: without the user's settings, in an empty folder.
 """
 
+import time
 from collections import Counter, deque
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import nbformat
 import nbval.plugin
 import pytest
+from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.manager import KernelManager
+from nbformat import ValidationError
 from nbval.kernel import NbvalKernelspecManager, RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile
 from xdist.scheduler import LoadScopeScheduling
@@ -65,6 +69,10 @@ class Shown:
     messages: list[dict[str, Any]] = field(default_factory=list)
 
 
+class KernelDiedError(Exception):
+    pass
+
+
 class Kernel(RunningKernel):
     """Of one page. Its first notebook is executed, and of the next ones the cells whose code is
     another; what the others showed is told again."""
@@ -72,6 +80,7 @@ class Kernel(RunningKernel):
     def __init__(self, kernel_name: str, cwd: str, startup_timeout: float) -> None:
         self.workplace = Workplace(kernel_name)
         specs = NbvalKernelspecManager()
+        specs.get_kernel_spec(kernel_name)  # the manager would log at length that there is none
         self.km = KernelManager(kernel_spec_manager=specs, **self.workplace.settings)
         self.km.start_kernel(cwd=self.workplace.folder)
         self.kc = self.km.client()
@@ -113,8 +122,17 @@ class Kernel(RunningKernel):
         return request
 
     def await_reply(self, msg_id: str, timeout: float | None = None) -> None:
-        if not self.told_again:
-            super().await_reply(msg_id, timeout)
+        until = time.monotonic() + (timeout or float("inf"))
+        while not self.told_again:
+            try:
+                return super().await_reply(msg_id, 1)
+            except Empty:
+                # A dead kernel never replies.
+                if not self.is_alive():
+                    raise KernelDiedError from None
+                if time.monotonic() > until:
+                    raise
+        return None
 
     def get_message(self, stream: str, timeout: float | None = None) -> dict[str, Any]:
         if stream == "iopub" and self.told_again:
@@ -130,7 +148,19 @@ class Kernel(RunningKernel):
 
 class Notebook(IPyNbFile):
     def collect(self) -> Iterator["Cell"]:
-        for cell in super().collect():
+        try:
+            cells = list(super().collect())
+        except (
+            OSError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            ValueError,
+            ValidationError,
+        ) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise self.CollectError(f"{self.path}: no notebook: {why:.200}") from None
+        for cell in cells:
             given = {"cell_num": cell.cell_num, "cell": cell.cell, "options": cell.options}
             cell = Cell.from_parent(self, name=cell.name, **given)
             cell.add_marker(pytest.mark.random_order(disabled=True))  # within its notebook
@@ -141,9 +171,12 @@ class Notebook(IPyNbFile):
         if page(self.path) in kernels:
             self.kernel = kernels[page(self.path)]
             self.setup_sanitize_files()
-        else:
+            return
+        try:
             super().setup()
-            kernels[page(self.path)] = self.kernel
+        except (NoSuchKernel, RuntimeError, OSError) as error:
+            pytest.fail(f"no kernel came up: {error}", pytrace=False)
+        kernels[page(self.path)] = self.kernel
 
     def teardown(self) -> None:
         to_come = self.config.stash[TO_COME]
@@ -160,7 +193,11 @@ class Cell(IPyNbCell):
             self.raise_cell_error(
                 f"{name!r} stands where the notebook in another language has {expected!r}"
             )
-        super().runtest()
+        try:
+            super().runtest()
+        except KernelDiedError:
+            self.parent.timed_out = True  # nbval's word for: expect no more of the cells below
+            self.raise_cell_error("The kernel died")
 
     def compare_outputs(
         self, fresh: list[Any], stored: list[Any], skip_compare: Any = None

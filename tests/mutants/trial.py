@@ -154,7 +154,11 @@ class Workshop:
         failed = [c.get("name", "") for c in cases if kinds & {part.tag for part in c}]
         if not cases or status not in (0, 1) or bool(status) != bool(failed):
             return Outcome(void=f"ended with {status}: " + " ".join(said.splitlines()[-3:]))
-        return Outcome(cell_names(failed, project / check.notebooks) if check.notebooks else failed)
+        if not check.notebooks:
+            return Outcome(failed)
+        if "Cell 0" in failed:  # it imports: no fault is there, and something else is amiss
+            return Outcome(void="the first cell fails")
+        return Outcome(cell_names(failed, project / check.notebooks))
 
     def _build(self, project: Path) -> str:
         """Make DJL's classes; return what is wrong, or nothing."""
