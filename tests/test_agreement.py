@@ -13,7 +13,8 @@ from matplotlib import pyplot as plt
 from PIL import Image
 
 from d2l_compat._plot import _as_html, plot, show_heatmaps
-from tools.agreement import FIGURE, difference
+from tools.agreement import difference
+from tools.figures import FIGURE
 
 
 def both_ways(stored: Any, fresh: Any) -> bool:

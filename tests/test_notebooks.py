@@ -7,8 +7,10 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from tools.agreement import FIGURE, NUMBER, difference
+from tools.agreement import difference
+from tools.figures import FIGURE
 from tools.lessons import ROOT, Edition, editions
+from tools.numbers import NUMBER
 from tools.weave import read_code, weave
 
 EDITIONS = list(editions())

@@ -21,7 +21,7 @@ from nbformat import NotebookNode, v4
 from PIL import Image
 
 from tools.__main__ import main
-from tools.agreement import FIGURE
+from tools.figures import FIGURE
 from tools.lessons import ROOT
 
 CODE = """\

@@ -64,24 +64,24 @@ def main(arguments: list[str] | None = None) -> int:
     return code
 
 
-def digest(check: str, framework: str, command: list[str], root: Path = ROOT) -> str:
+def digest(check: str, framework: str, command: list[str]) -> str:
     """Of everything that the check of a framework depends on."""
     found = hashlib.sha256()
     for part in (sys.version, *command, *_installed()):
         found.update(part.encode() + b"\0")
-    for file in sorted(set(_inputs(check, framework, root))):
-        found.update(str(file.relative_to(root)).encode() + b"\0")
+    for file in sorted(set(_inputs(check, framework))):
+        found.update(str(file.relative_to(ROOT)).encode() + b"\0")
         found.update(hashlib.sha256(file.read_bytes()).digest())
     return found.hexdigest()
 
 
-def _inputs(check: str, framework: str, root: Path) -> Iterator[Path]:
+def _inputs(check: str, framework: str) -> Iterator[Path]:
     for pattern in INPUTS[check]:
         if "java" in pattern and framework != "djl":
             continue
         name = FOLDERS.get(framework, framework) if pattern.startswith("d2l") else framework
-        for file in root.glob(pattern.replace("{}", name)):
-            parts = file.relative_to(root).parts
+        for file in ROOT.glob(pattern.replace("{}", name)):
+            parts = file.relative_to(ROOT).parts
             hidden = any(part.startswith(".") and part != ".github" for part in parts)
             if file.is_file() and not hidden and not LEFT_BEHIND & {*parts}:
                 yield file
