@@ -37,17 +37,18 @@ test: left-out  ## check everything; CHANGED=1: only what has changed; DEVICE=gp
 
 CHECK  = $(BIN)/python -m tools.changed $(if $(CHANGED),--only)
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
-# Each check's report, for machines, in build/reports.
-REPORT = --junit-xml build/reports/
+# Each check's report, for machines; a checkout that is read-only does without.
+WRITABLE = $(shell test -w . && echo yes)
+report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
 test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
-	@$(CHECK) code -- $(PYTEST) $(REPORT)code.xml tests --ignore tests/faces --frameworks "$(FRAMEWORKS)"
+	@$(CHECK) code -- $(PYTEST) $(call report,code) tests --ignore tests/faces --frameworks "$(FRAMEWORKS)"
 
 # One framework a process, and all of them whatever becomes of one.
 test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lesson's values, framework by framework
 	@failed=; for face in $(FACES); do \
 	  echo "$$face:"; \
-	  $(CHECK) faces $$face -- $(PYTEST) -q $(REPORT)faces-$$face.xml tests/faces --framework $$face || failed="$$failed $$face"; \
+	  $(CHECK) faces $$face -- $(PYTEST) -q $(call report,faces-$$face) tests/faces --framework $$face || failed="$$failed $$face"; \
 	done; \
 	$(if $(JAVA),echo "djl:"; $(CHECK) faces djl -- $(MVN) test || failed="$$failed djl";) \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
@@ -56,7 +57,7 @@ test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and com
 	@on="$(FRAMEWORKS)"; \
 	if test $(DEVICE) = gpu; then on=$$($(BIN)/python -m tools.devices $$on) || exit 1; echo "On a GPU: $$on"; fi; \
 	$(CHECK) notebooks $$on -- $(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --device $(DEVICE) \
-	  $(REPORT)notebooks.xml $(LANGUAGES:%=notebooks/%/{})
+	  $(call report,notebooks) $(LANGUAGES:%=notebooks/%/{})
 
 # Each framework in an environment of its own, inside ours.
 test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest versions that the bounds allow
@@ -66,8 +67,8 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $$old && \
 	  $$install --resolution lowest-direct -e ".[$$face]" && $$install --group dev && \
 	  $(BIN)/uv pip freeze --python $$old/bin/python > build/reports/lowest-$$face.txt && \
-	  $$old/bin/python -m pytest -q -n $(JOBS) $(REPORT)lowest-faces-$$face.xml tests/faces --framework $$face && \
-	  $$old/bin/python -m pytest -q $(REPORT)lowest-notebooks-$$face.xml --nbval notebooks/*/$$face \
+	  $$old/bin/python -m pytest -q -n $(JOBS) $(call report,lowest-faces-$$face) tests/faces --framework $$face && \
+	  $$old/bin/python -m pytest -q $(call report,lowest-notebooks-$$face) --nbval notebooks/*/$$face \
 	  || failed="$$failed $$face"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
 

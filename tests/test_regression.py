@@ -4,18 +4,23 @@ A kernel takes seconds to start. So one run of pytest checks all notebooks, and 
 several changes, each in a cell of its own.
 """
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from xml.etree import ElementTree
 
 import nbformat
 import numpy as np
+import psutil
 import pytest
 from nbformat import NotebookNode, v4
 from PIL import Image
@@ -45,6 +50,10 @@ print(f"{2 / 3:.3f}")
 # %% tight tags=["tolerance:last_digits=0", "tolerance:relative=0"]
 print(f"{2 / 3:.4f}")
 
+# %% both
+print("words")
+7
+
 # %% silent
 n = n * 2
 
@@ -55,6 +64,8 @@ object()
 import time
 time.time()
 """
+
+PATIENCE = 120  # seconds: a guard against hanging, not a measure
 
 Change = Callable[[NotebookNode], object]
 
@@ -113,6 +124,10 @@ def an_exception(notebook: NotebookNode) -> None:
     cell(notebook, "number").outputs = [error]
 
 
+def turned(notebook: NotebookNode) -> None:
+    cell(notebook, "both").outputs.reverse()
+
+
 def reordered(notebook: NotebookNode) -> None:
     count, silent = (notebook.cells.index(cell(notebook, name)) for name in ("count", "silent"))
     notebook.cells.insert(count, notebook.cells.pop(silent))
@@ -148,6 +163,7 @@ REFUSED: dict[str, list[tuple[str, Change, str]]] = {
     ],
     "loose": [("too far", stored("loose", "0.667", "0.600"), "0.600")],
     "tight": [("a last digit", stored("tight", "0.6667", "0.6666"), "0.6666")],
+    "both": [("in another order", turned, "outputs in another order")],
     "silent": [("one from nowhere", one_from_nowhere, "Missing output fields")],
     "object": [("of another type", stored("object", "object at", "subject at"), "subject")],
 }
@@ -288,6 +304,44 @@ def test_a_fault_is_told_and_the_others_are_checked_all_the_same(faulty, name):
     assert FAULTY[name][1] in faulty[name]
     assert bool(FAULTY[name][1]) == bool(faulty[name])
     assert len(faulty[name]) < 2000
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "with xdist"])
+def test_control_c_leaves_no_kernel_and_no_file(tmp_path, workers):
+    notebooks, places = tmp_path / "notebooks", tmp_path / "tmp"
+    for folder in (notebooks, places):
+        folder.mkdir()
+    for name in "ab":
+        wait = f"open({str(tmp_path / name)!r}, 'w').close()\nimport time; time.sleep(1000)"
+        (notebooks / f"{name}.ipynb").write_text(notebook_of(wait))
+    shutil.copy(ROOT / "conftest.py", notebooks)
+    where = ["-c", ROOT / "pyproject.toml", "--rootdir", notebooks, "-p", "no:cacheprovider"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *where, "--nbval", *workers, notebooks],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(places)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # not in the background
+        start_new_session=True,  # a terminal's Ctrl-C reaches all its processes
+        text=True,
+    )
+    until = time.monotonic() + PATIENCE
+    started = [tmp_path / name for name in ("ab" if workers else "a")]
+    while not all(mark.exists() for mark in started) and time.monotonic() < until:
+        time.sleep(0.1)
+    children = psutil.Process(run.pid).children(recursive=True)
+    assert len(children) >= 2 * len(started) - 1
+    os.killpg(run.pid, signal.SIGINT)
+    try:
+        said, _ = run.communicate(timeout=PATIENCE)
+        assert not psutil.wait_procs(children, timeout=5)[1]
+    finally:
+        for process in (run, *children):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+    assert run.returncode == 2, said
+    assert not [path for path in places.rglob("*") if not path.name.startswith("pytest-")]
 
 
 # In several languages

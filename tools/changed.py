@@ -11,6 +11,7 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -54,13 +55,15 @@ def main(arguments: list[str] | None = None) -> int:
         for argument in given[end + 1 :]
         for name in (stale if "{}" in argument else [""])
     ]
-    for name in stale:
-        records[name].unlink(missing_ok=True)
-    code = subprocess.run(command, check=False).returncode
-    if code == 0:
-        PASSED.mkdir(exist_ok=True)
+    with suppress(OSError):  # in a checkout that is read-only, nothing is remembered
         for name in stale:
-            records[name].write_text(now[name])
+            records[name].unlink(missing_ok=True)
+    code = subprocess.run(command, check=False).returncode
+    with suppress(OSError):
+        if code == 0:
+            PASSED.mkdir(exist_ok=True)
+            for name in stale:
+                records[name].write_text(now[name])
     return code
 
 

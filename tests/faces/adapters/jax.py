@@ -17,7 +17,7 @@ CASTS = "float64"  # with weights of float32: Flax takes the wider
 ACCEPTS_NUMPY = True
 
 # Here and there rather than for the whole process: the lesson runs in single precision.
-double = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64  # its older name
+double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
 
 def tensor(x: NDArray[Any]) -> jax.Array:
