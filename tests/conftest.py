@@ -4,6 +4,8 @@ One framework a process: some cannot live in one (tests/test_one_process.py).
 """
 
 import os
+import signal
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -49,3 +51,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def face(request: pytest.FixtureRequest) -> ModuleType:
     """The adapter of the framework asked for."""
     return import_module(f"tests.faces.adapters.{request.config.getoption('framework')}")
+
+
+@pytest.fixture
+def control_c_is_heard() -> Iterator[None]:
+    """By the commands started within, also where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

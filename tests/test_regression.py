@@ -307,7 +307,7 @@ def test_a_fault_is_told_and_the_others_are_checked_all_the_same(faulty, name):
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "with xdist"])
-def test_control_c_leaves_no_kernel_and_no_file(tmp_path, workers):
+def test_control_c_leaves_no_kernel_and_no_file(tmp_path, workers, control_c_is_heard):
     notebooks, places = tmp_path / "notebooks", tmp_path / "tmp"
     for folder in (notebooks, places):
         folder.mkdir()
@@ -322,7 +322,6 @@ def test_control_c_leaves_no_kernel_and_no_file(tmp_path, workers):
         env=os.environ | {"TMPDIR": str(places)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # not in the background
         start_new_session=True,  # a terminal's Ctrl-C reaches all its processes
         text=True,
     )

@@ -518,11 +518,7 @@ def test_no_jobs_at_all_cannot_be_asked_for(project):
     assert "--jobs" in done.stderr
 
 
-def hears_control_c() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # what runs in the background may not
-
-
-def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project):
+def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, control_c_is_heard):
     waits = "# %% one\nfrom pathlib import Path\nPath('{}').touch()\nimport time; time.sleep(100)\n"
     frameworks = ("a", "b")
     marks = [project.root / f"started-{framework}" for framework in frameworks]
@@ -535,7 +531,6 @@ def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project):
     runner = subprocess.Popen(
         project.command("--jobs", "2"),
         cwd=ROOT,
-        preexec_fn=hears_control_c,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
