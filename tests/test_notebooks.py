@@ -143,6 +143,11 @@ def numbers(text: str) -> list[float]:
     return [float(number) for number in NUMBER.findall(text)]
 
 
+def named(figure: str) -> list[str]:
+    """The curves' names, in their order."""
+    return re.findall(r"\. ([^.]+): \d+ points", figure)
+
+
 def test_what_depends_on_chance_is_as_the_text_claims(edition):
     """tests/faces/test_lesson.py holds the Python editions to more; this is for Java's as well."""
     cells = {name: shown(cell) for name, cell in code_cells(edition).items()}
@@ -158,13 +163,20 @@ def test_what_depends_on_chance_is_as_the_text_claims(edition):
     assert lengths == pytest.approx([1, 512**0.5, 16, 768**0.5], rel=0.02)
     for n, cnn, rnn, attention in map(numbers, cells["sequential-operations"][0].splitlines()[1:]):
         assert (cnn, rnn, attention) == (1, n, 3 if edition.framework == "pytorch" else 4)
+    example, exchanged = map(numbers, cells["solution-learned-data"][0].splitlines())
+    for *tokens, label in (example, exchanged):
+        assert label == (tokens.index(0) < tokens.index(1))
+    assert exchanged == [1 - number if number < 2 else number for number in example]
     none, fixed, learned = numbers(cells["solution-learned-training"][0])
     assert none == 50
     assert min(fixed, learned) > 99
     # A curve's last point, and its extent: "from (0, 0.83) to (8, 0.63), values from 0.63 to 0.83."
-    alone, skip = map(numbers, cells["solution-stacking"][0].split("points")[1:])
+    stacking, fading = cells["solution-stacking"][0], cells["solution-fading"][0]
+    assert named(stacking) == ["attention alone", "with skip connections"]
+    alone, skip = map(numbers, stacking.split("points")[1:])
     assert alone[3] == 0
     assert skip[3] > 0.5
-    rnn, attention = map(numbers, cells["solution-fading"][0].split("points")[1:])
+    assert named(fading) == ["RNN", "self-attention"]
+    rnn, attention = map(numbers, fading.split("points")[1:])
     assert rnn[3] == 0
     assert attention[4] > 0.1

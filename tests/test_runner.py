@@ -372,6 +372,11 @@ FAULTS = {
     },
     "exits": dies("os._exit(1)"),
     "is killed": dies("os.kill(os.getpid(), 9)"),
+    "prints without measure": {
+        "code": "# %% one\n1\n\n# %% two\nfor _ in range(100):\n    print('x' * 1_000_000)\n",
+        "line": 5,
+        "words": ["cell 'two'", "it prints more than 5,000,000 characters"],
+    },
     "never ends": {
         "code": "# %% one\nwhile True:\n    pass\n\n# %% two\n2\n",
         "arguments": ["--timeout", "3"],

@@ -24,6 +24,7 @@ from tools.lessons import Edition, LessonError, Page
 from tools.numbers import tolerance
 from tools.weave import read_code, weave
 
+MOST_PRINTED = 5_000_000  # characters, of a page
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # IPython's and the kernels' way to say where in a cell it happened.
 LINE_IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
@@ -95,8 +96,26 @@ def _code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
+class _TooMuchError(Exception):
+    pass
+
+
 class _Client(NotebookClient):
-    """nbclient, but Ctrl-C is left to asyncio: it means all notebooks, not the one started last."""
+    """nbclient, but Ctrl-C is left to asyncio: it means all notebooks, not the one started last.
+
+    And no more is taken than a reader could open.
+    """
+
+    printed = 0
+
+    def process_message(
+        self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
+    ) -> NotebookNode | None:
+        if msg["msg_type"] == "stream":
+            self.printed += len(msg["content"]["text"])
+            if self.printed > MOST_PRINTED:
+                raise _TooMuchError
+        return super().process_message(msg, cell, cell_index)
 
     @asynccontextmanager
     async def async_setup_kernel(self, **settings: Any) -> AsyncIterator[None]:
@@ -153,6 +172,8 @@ async def _execute(
             raise asyncio.CancelledError from None
         over = f"over the limit of {limit:g} s for the notebook"
         what = over if timer.expired() else "the kernel died"
+    except _TooMuchError:
+        what = f"it prints more than {MOST_PRINTED:,} characters"
     except (RuntimeError, OSError, NoSuchKernel) as error:
         what = f"no kernel came up: {error}"
     finally:

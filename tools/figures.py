@@ -273,7 +273,7 @@ def picture(stored: str, fresh: str) -> bytes:
     """
     old, new = _same_size(*(render(b64decode(svg)) for svg in (stored, fresh)))
     faint = 255 - (255 - new.mean(axis=-1, keepdims=True)) / 4
-    off = np.abs(old - new).max(axis=-1, keepdims=True) > 48
+    off = np.abs(old - new).max(axis=-1, keepdims=True) > 8  # of 255: what an eye could see
     where = np.where(off, (213, 0, 0), faint)
     panels = []
     for title, pixels in (("stored", old), ("fresh", new), ("difference", where)):

@@ -363,6 +363,9 @@ for (int i = 0; i < 10; i++) {
 }
 var atOnce = evaluate(encoding, zeros);
 var library = evaluate(new d2l.PositionalEncoding(7, 0, 10), zeros);
+var dropping = new PositionalEncoding(7, 0.5f, 10);
+var dropped = dropping.forward(parameters, new NDList(zeros), true).head();
+var droppedOrDoubled = dropped.eq(0).logicalOr(dropped.eq(encoding.P.mul(2)));
 // DJL saves what is a parameter, and trains those that ask for a gradient.
 var saved = encoding.getParameters();
 var trained = saved.stream().filter(named -> named.getValue().requiresGradient()).toList();
@@ -370,11 +373,15 @@ var trained = saved.stream().filter(named -> named.getValue().requiresGradient()
 boolean same = atOnce.contentEquals(NDArrays.concat(oneByOne, 1));
 System.out.println("one by one as all at once: " + written(same));
 System.out.println("the same as the library's: " + written(encoding.P.allClose(library)));
+System.out.println(
+        "dropped or doubled in training: " + written(droppedOrDoubled.all().getBoolean()));
 System.out.println("trained: " + trained + "  saved: " + saved.keys());
-try {
-    evaluate(encoding, zeros, manager.create(1));
-} catch (IllegalArgumentException error) {
-    System.out.println(error.getClass().getSimpleName() + ": " + error.getMessage());
+for (int offset : new int[] {-1, 1}) {
+    try {
+        evaluate(encoding, zeros, manager.create(offset));
+    } catch (IllegalArgumentException error) {
+        System.out.println(error.getClass().getSimpleName() + ": " + error.getMessage());
+    }
 }
 
 // %% scale-and-sum
@@ -579,6 +586,12 @@ Examples mirrored(Examples once) {
     var exchanged = NDArrays.where(tokens.lt(2), tokens.neg().add(1), tokens);
     return new Examples(
             tokens.concat(exchanged), once.labels().concat(once.labels().neg().add(1)));
+}
+
+var both = mirrored(sequences(manager, 1, 8));
+for (int i = 0; i < 2; i++) {
+    var tokens = Arrays.toString(both.tokens().get(i).toIntArray());
+    System.out.printf("%s -> %.0f%n", tokens, both.labels().getFloat(i));
 }
 
 // %% solution-learned-training

@@ -280,15 +280,20 @@ one_by_one = [encoding.apply(variables, zeros[:, :1], offset=i) for i in range(1
 whole, sown = encoding.apply(variables, zeros, mutable="intermediates")
 (P,) = sown["intermediates"]["P"]
 library = d2l.PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
+dropping = PositionalEncoding(num_hiddens=7, dropout=0.5, max_len=10)
+rngs = {"dropout": jax.random.key(19)}
+dropped = dropping.apply(variables, zeros, training=True, rngs=rngs)
 
 as_one = d2l.concat(one_by_one, axis=1)
 print("one by one as all at once:", jnp.array_equal(whole, as_one))
 print("the same as the library's:", jnp.allclose(P, library.P))
+print("dropped or doubled in training:", jnp.all((dropped == 0) | (dropped == 2 * P)))
 print("trained:", list(variables.get("params", [])), " saved:", list(variables))
-try:
-    encoding.apply(variables, zeros, offset=1)
-except ValueError as error:
-    print("ValueError:", error)
+for offset in (-1, 1):
+    try:
+        encoding.apply(variables, zeros, offset=offset)
+    except ValueError as error:
+        print("ValueError:", error)
 
 
 # %% scale-and-sum
@@ -418,8 +423,8 @@ class LearnedPositionalEncoding(nn.Module):
     def setup(self):
         self.P = nn.Embed(self.max_len, self.num_hiddens)
 
-    def __call__(self, X, offset=0):
-        return X + self.P(jnp.arange(offset, offset + X.shape[1]))
+    def __call__(self, X):
+        return X + self.P(jnp.arange(X.shape[1]))
 
 
 class Reader(nn.Module):
@@ -451,6 +456,10 @@ def mirrored(tokens, labels):
     """Every sequence twice: as it is, and with its 0 and 1 exchanged."""
     exchanged = jnp.where(tokens < 2, 1 - tokens, tokens)
     return d2l.concat([tokens, exchanged]), d2l.concat([labels, 1 - labels])
+
+
+for tokens, label in zip(*mirrored(*sequences(jax.random.key(20), 1)), strict=True):
+    print(tokens.tolist(), "->", int(label))
 
 
 # %% solution-learned-training

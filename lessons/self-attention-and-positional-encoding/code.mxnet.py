@@ -265,20 +265,28 @@ encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
 zeros = d2l.zeros((1, 10, 7))
 one_by_one = [encoding(zeros[:, :1], i) for i in range(10)]
 library = d2l.PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
+dropping = PositionalEncoding(num_hiddens=7, dropout=0.5, max_len=10)
+with autograd.train_mode():
+    dropped = dropping(zeros)
 
 print(
     "one by one as all at once:",
     np.array_equal(encoding(zeros), d2l.concat(one_by_one, axis=1)),
 )
 print("the same as the library's:", np.allclose(encoding.P, library.P))
+print(
+    "dropped or doubled in training:",
+    ((dropped == 0) | (dropped == 2 * encoding.P)).all().item(),
+)
 with tempfile.NamedTemporaryFile() as file:
     encoding.save_parameters(file.name)
     saved = npx.load(file.name)
 print("trained:", list(encoding.collect_params()), " saved:", list(saved))
-try:
-    encoding(zeros, 1)
-except ValueError as error:
-    print("ValueError:", error)
+for offset in (-1, 1):
+    try:
+        encoding(zeros, offset)
+    except ValueError as error:
+        print("ValueError:", error)
 
 
 # %% scale-and-sum
@@ -405,8 +413,8 @@ class LearnedPositionalEncoding(nn.Block):
         super().__init__()
         self.P = nn.Embedding(max_len, num_hiddens)
 
-    def forward(self, X, offset=0):
-        return X + self.P(np.arange(offset, offset + X.shape[1], ctx=X.ctx))
+    def forward(self, X):
+        return X + self.P(np.arange(X.shape[1], ctx=X.ctx))
 
 
 class Reader(nn.Block):
@@ -439,6 +447,10 @@ def mirrored(tokens, labels):
     """Every sequence twice: as it is, and with its 0 and 1 exchanged."""
     exchanged = np.where(tokens < 2, 1 - tokens, tokens)
     return d2l.concat([tokens, exchanged]), d2l.concat([labels, 1 - labels])
+
+
+for tokens, label in zip(*mirrored(*sequences(1)), strict=True):
+    print(tokens.tolist(), "->", int(label))
 
 
 # %% solution-learned-training

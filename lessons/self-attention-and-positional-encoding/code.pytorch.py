@@ -239,17 +239,25 @@ encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
 zeros = d2l.zeros((1, 10, 7))
 one_by_one = [encoding(zeros[:, :1], offset=i) for i in range(10)]
 library = d2l.PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
+dropping = PositionalEncoding(num_hiddens=7, dropout=0.5, max_len=10)
+dropped = dropping(zeros)  # layers start out in training
+torch.manual_seed(0)  # versions differ in how dropout draws; what follows does not
 
 print(
     "one by one as all at once:",
     torch.equal(encoding(zeros), d2l.concat(one_by_one, 1)),
 )
 print("the same as the library's:", torch.allclose(encoding.P, library.P))
+print(
+    "dropped or doubled in training:",
+    torch.all((dropped == 0) | (dropped == 2 * encoding.P)).item(),
+)
 print("trained:", list(encoding.parameters()), " saved:", list(encoding.state_dict()))
-try:
-    encoding(zeros, offset=1)
-except ValueError as error:
-    print("ValueError:", error)
+for offset in (-1, 1):
+    try:
+        encoding(zeros, offset=offset)
+    except ValueError as error:
+        print("ValueError:", error)
 
 
 # %% scale-and-sum
@@ -372,8 +380,8 @@ class LearnedPositionalEncoding(nn.Module):
         super().__init__()
         self.P = nn.Embedding(max_len, num_hiddens)
 
-    def forward(self, X, offset=0):
-        return X + self.P(torch.arange(offset, offset + X.shape[1], device=X.device))
+    def forward(self, X):
+        return X + self.P(torch.arange(X.shape[1], device=X.device))
 
 
 class Reader(nn.Module):
@@ -406,6 +414,10 @@ def mirrored(tokens, labels):
     """Every sequence twice: as it is, and with its 0 and 1 exchanged."""
     exchanged = torch.where(tokens < 2, 1 - tokens, tokens)
     return d2l.concat([tokens, exchanged]), d2l.concat([labels, 1 - labels])
+
+
+for tokens, label in zip(*mirrored(*sequences(1)), strict=True):
+    print(tokens.tolist(), "->", int(label))
 
 
 # %% solution-learned-training

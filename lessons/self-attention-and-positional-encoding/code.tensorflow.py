@@ -260,18 +260,25 @@ encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
 zeros = d2l.zeros((1, 10, 7))
 one_by_one = [encoding(zeros[:, :1], offset=i) for i in range(10)]
 library = d2l.PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
+dropping = PositionalEncoding(num_hiddens=7, dropout=0.5, max_len=10)
+dropped = dropping(zeros, training=True)
 
 print(
     "one by one as all at once:",
     np.array_equal(encoding(zeros), d2l.concat(one_by_one, 1)),
 )
 print("the same as the library's:", np.allclose(encoding.P, library.P))
+print(
+    "dropped or doubled in training:",
+    np.all((dropped == 0) | (dropped == 2 * encoding.P)),
+)
 print("trained:", encoding.trainable_weights, " saved:", encoding.weights)
 keras.config.disable_traceback_filtering()  # or Keras would add to the message
-try:
-    encoding(zeros, offset=1)
-except ValueError as error:
-    print("ValueError:", error)
+for offset in (-1, 1):
+    try:
+        encoding(zeros, offset=offset)
+    except ValueError as error:
+        print("ValueError:", error)
 
 
 # %% scale-and-sum
@@ -401,8 +408,8 @@ class LearnedPositionalEncoding(keras.layers.Layer):
         super().__init__()
         self.P = table(max_len, num_hiddens)
 
-    def call(self, X, offset=0):
-        return X + self.P(d2l.arange(offset, offset + X.shape[1]))
+    def call(self, X):
+        return X + self.P(d2l.arange(X.shape[1]))
 
 
 class Reader(keras.Model):
@@ -437,6 +444,10 @@ def mirrored(tokens, labels):
     """Every sequence twice: as it is, and with its 0 and 1 exchanged."""
     exchanged = tf.where(tokens < 2, 1 - tokens, tokens)
     return d2l.concat([tokens, exchanged], 0), d2l.concat([labels, 1 - labels], 0)
+
+
+for tokens, label in zip(*mirrored(*sequences(1)), strict=True):
+    print(tokens.numpy().tolist(), "->", int(label))
 
 
 # %% solution-learned-training

@@ -44,6 +44,12 @@ class Ran:
         (figure,) = self.figures
         return [np.array(line.get_data(), float) for line in figure.axes[0].get_lines()]
 
+    @property
+    def legend(self) -> list[str]:
+        """The curves' names, in their order."""
+        (figure,) = self.figures
+        return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
 
 @pytest.fixture(scope="module")
 def cells(request: pytest.FixtureRequest) -> dict[str, Ran]:
@@ -112,11 +118,30 @@ def test_order_is_seen_only_with_positions(cells):
     assert with_positions > 0.01
 
 
-def test_the_rnns_matrices_are_orthogonal(cells):
+def rnns_matrices(names: dict[str, Any]) -> list[np.ndarray]:
+    """W_xh and W_hh, to be multiplied from the right."""
+    matrices = []
     for name in ("W_xh", "W_hh"):
-        W = cells["three-layers"].names[name]
-        W = to_numpy(name, W.weight.data() if hasattr(W, "weight") else W)  # Gluon's are layers
+        W = names[name]  # Gluon's are layers
+        W = to_numpy(name, W.weight.data().T if hasattr(W, "weight") else W)
+        matrices.append(W.astype(float))
+    return matrices
+
+
+def test_the_rnns_matrices_are_orthogonal(cells):
+    for W in rnns_matrices(cells["three-layers"].names):
         np.testing.assert_allclose(W @ W.T, np.eye(16), atol=1e-5)
+
+
+def test_the_rnn_computes_the_formula(cells):
+    names = cells["three-layers"].names
+    W_xh, W_hh = rnns_matrices(names)
+    X = to_numpy("X", names["X"]).astype(float)
+    Y = to_numpy("Y", names["rnn"](names["X"]))
+    H = np.zeros((1, 16))
+    for t in range(10):
+        H = np.tanh(X[:, t] @ W_xh + H @ W_hh)
+        np.testing.assert_allclose(Y[:, t], H, atol=1e-5)
 
 
 def test_influence_is_a_band_a_triangle_and_everything(cells):
@@ -165,7 +190,9 @@ def test_the_lessons_encoding_behaves_at_its_edges(cells):
     assert cells["encoding-checks"].printed.splitlines() == [
         "one by one as all at once: True",
         "the same as the library's: True",
+        "dropped or doubled in training: True",
         "trained: []  saved: []",
+        "ValueError: no positions -1 to 8: there are 0 to 9",
         "ValueError: no positions 1 to 10: there are 0 to 9",
     ]
 
@@ -182,9 +209,8 @@ def test_the_column_plot_shows_columns_six_to_nine(cells):
     for (x, y), column in zip(curves, range(6, 10), strict=True):
         np.testing.assert_array_equal(x, np.arange(60))
         np.testing.assert_allclose(y, P[:, column], atol=1e-6)
+    assert cells["column-plot"].legend == ["Col 6", "Col 7", "Col 8", "Col 9"]
     (figure,) = cells["column-plot"].figures
-    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert legend == ["Col 6", "Col 7", "Col 8", "Col 9"]
     assert figure.axes[0].get_xlabel() == "Row (position)"
     assert tuple(figure.get_size_inches()) == (6, 2.5)
 
@@ -231,6 +257,19 @@ def test_attention_alone_averages_the_tokens_away(cells):
     assert skip[-1] > 0.5
 
 
+def test_labels_tell_whether_the_zero_comes_first(cells):
+    names = cells["solution-learned-training"].names
+    tokens, labels = (to_numpy(name, names[name]) for name in ("test_tokens", "test_labels"))
+    assert tokens.shape == (1000, 8)
+    assert (np.sort(tokens)[:, :3] >= [0, 1, 2]).all()  # one 0 and one 1
+    assert tokens.max() == 9
+    first = (tokens == 0).argmax(axis=1) < (tokens == 1).argmax(axis=1)
+    np.testing.assert_array_equal(labels, first)
+    # The second half is the first with 0 and 1 exchanged.
+    exchanged = np.where(tokens < 2, 1 - tokens, tokens)
+    np.testing.assert_array_equal(tokens[500:], exchanged[:500])
+
+
 def test_only_a_model_with_positions_learns_the_order(cells):
     right = {row[0]: row[1] for row in table(cells["solution-learned-training"].printed)}
     assert right["none:"] == "50.0%"
@@ -251,6 +290,47 @@ def test_influence_fades_in_the_rnn_alone(cells):
     assert rnn[-1] < 1e-4
     assert steps.max() < 0  # weaker with every step
     assert attention.min() > 0.1
+
+
+def test_the_rnns_influence_is_that_of_the_chain_rule(cells):
+    names = cells["solution-fading"].names
+    W_xh, W_hh = rnns_matrices(names)
+    W_hh *= 0.8
+    H, slope, expected = np.zeros(16), None, []
+    for x in to_numpy("X", names["X"])[0].astype(float):
+        H = np.tanh(x @ W_xh + H @ W_hh)
+        slope = (W_xh if slope is None else slope @ W_hh) * (1 - H**2)
+        expected.append(np.linalg.norm(slope))
+    (distances, shown), _ = cells["solution-fading"].curves
+    np.testing.assert_array_equal(distances, np.arange(24))
+    np.testing.assert_allclose(shown, np.array(expected) / expected[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("cell", "xlabel", "ylabel", "yscale", "names"),
+    [
+        ("dot-products", "Distance i - j", "Dot product", "linear", ["i = 20", "i = 28", "i = 36"]),
+        (
+            "solution-stacking",
+            "Layers",
+            "Diversity",
+            "linear",
+            ["attention alone", "with skip connections"],
+        ),
+        (
+            "solution-fading",
+            "Distance from the first token",
+            "Influence",
+            "log",
+            ["RNN", "self-attention"],
+        ),
+    ],
+)
+def test_curves_and_axes_have_their_names(cells, cell, xlabel, ylabel, yscale, names):
+    (figure,) = cells[cell].figures
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_yscale()) == (xlabel, ylabel, yscale)
+    assert cells[cell].legend == names
 
 
 def test_growing_gaps_cross_the_sequence_in_logarithmically_many_layers(cells):

@@ -24,9 +24,9 @@ TABLE = {
             "torch.arange(n, device",
         ),
         (
-            "learned positions without the offset",
-            "torch.arange(offset, offset + X.shape[1], device=X.device)",
-            "torch.arange(X.shape[1], device=X.device)",
+            "the first learned position for all",
+            "self.P(torch.arange(X.shape[1], device=X.device))",
+            "self.P.weight[0]",
         ),
     ],
     f"{CODE}.tensorflow.py": [
