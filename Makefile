@@ -8,7 +8,8 @@ X86_LINUX  := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
 ALL        := $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
 FRAMEWORKS ?= $(filter-out $(if $(JDK),,djl) $(if $(X86_LINUX),,mxnet),$(ALL))
 LANGUAGES  ?= $(sort $(patsubst text.%.md,%,$(notdir $(wildcard lessons/*/text.*.md))))
-JOBS       ?= $(shell getconf _NPROCESSORS_ONLN)
+# At a time: as many as there are cores, but each may take a gigabyte of memory.
+JOBS       ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n : 8)))
 TIMEOUT    ?= 300
 # Of the tests: on which DEVICE the notebooks run (cpu or gpu), CHANGED=1 for those alone that a
 # change concerns, SHUFFLE=SEED for a random order.
@@ -72,7 +73,7 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  || failed="$$failed $$face"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
 
-mutants: $(READY) $(JAVA)  ## seed faults, one at a time, and see each one noticed (some 30 minutes)
+mutants: $(READY) $(JAVA)  ## seed faults, one at a time, and see each one noticed (about an hour)
 	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(FRAMEWORKS:%=--framework %)
 
 bench: $(READY) $(JAVA)  ## how long the notebook regression takes, beside plain nbval and bare code
