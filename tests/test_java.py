@@ -1,11 +1,13 @@
 """The Java kernel: what it is started with, and what is said where a cell of Java fails."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tools import java
 from tools.java import SPEC
 from tools.lessons import ROOT
 
@@ -20,6 +22,18 @@ def test_the_kernel_is_told_where_the_classes_are_and_asks_nobody_else() -> None
 def test_the_kernel_speaks_the_same_on_every_machine() -> None:
     # One without the other leaves the decimal point to the machine.
     assert {"-Duser.language=en", "-Duser.country=US"} <= set(SPEC["argv"])
+
+
+def test_the_kernels_file_is_no_link_to_an_installers_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached, installed = tmp_path / "cached.json", tmp_path / "kernel.json"
+    cached.write_text("{}")
+    installed.hardlink_to(cached)
+    monkeypatch.setattr(java, "KERNEL", tmp_path)
+    java.main()
+    assert json.loads(installed.read_text()) == SPEC
+    assert cached.read_text() == "{}"
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,8 @@ def main(arguments: list[str] | None = None) -> int:
     for number in asked.copies:
         with TemporaryDirectory() as folder:
             root = copied(chosen, number, Path(folder))
-            ours = partial(nbval, [root], "-p", "tools.regression", *jobs)
+            here = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", folder]
+            ours = partial(nbval, [root], *here, "-p", "tools.regression", *jobs)
             timed(f"(c) on {number} copies of the lesson", ours)
     too_slow = c.seconds > 0.5 * a.seconds or c.seconds > 1.25 * d.seconds
     return 1 if c.failed or d.failed or too_slow else 0

@@ -48,7 +48,10 @@ SPEC = {
 
 
 def main() -> None:
-    (KERNEL / "kernel.json").write_text(json.dumps(SPEC, indent=2) + "\n", encoding="utf-8")
+    spec = KERNEL / "kernel.json"
+    # Installers link a file to its copy in their cache: what is written goes into a new one.
+    spec.unlink(missing_ok=True)
+    spec.write_text(json.dumps(SPEC, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
