@@ -15,7 +15,7 @@ from contextlib import suppress
 from importlib.metadata import distributions
 from pathlib import Path
 
-from tools.lessons import ROOT
+from tools.lessons import ROOT, face
 
 PASSED = Path(sys.prefix, ".passed")
 
@@ -31,7 +31,6 @@ INPUTS = {
 }
 # What tools leave behind.
 LEFT_BEHIND = {"__pycache__", ".ipynb_checkpoints", "build", "target"}
-FOLDERS = {"pytorch": "torch"}  # where a framework's face goes by another name
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -82,7 +81,7 @@ def _inputs(check: str, framework: str) -> Iterator[Path]:
     for pattern in INPUTS[check]:
         if "java" in pattern and framework != "djl":
             continue
-        name = FOLDERS.get(framework, framework) if pattern.startswith("d2l") else framework
+        name = face(framework) if pattern.startswith("d2l") else framework
         for file in ROOT.glob(pattern.replace("{}", name)):
             parts = file.relative_to(ROOT).parts
             hidden = any(part.startswith(".") and part != ".github" for part in parts)

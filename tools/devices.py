@@ -6,13 +6,14 @@ Each in a process of its own: some cannot live in one. DJL comes with a build fo
 import subprocess
 import sys
 
-FACES = {"pytorch": "torch"}
+from tools.lessons import face
+
 ASK = "from d2l_compat import {} as d2l; print('GPUs:', d2l.num_gpus())"
 
 
 def num_gpus(framework: str) -> int:
     """0 also where the framework cannot be imported."""
-    asked = ASK.format(FACES.get(framework, framework))
+    asked = ASK.format(face(framework))
     command = [sys.executable, "-c", asked]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     return int(said.partition("GPUs:")[2].split()[0]) if "GPUs:" in said else 0

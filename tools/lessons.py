@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from d2l_compat._frameworks import FRAMEWORKS
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -80,6 +82,12 @@ def editions(
         for language in languages:
             for framework in frameworks:
                 yield Edition(folder, language, framework)
+
+
+def face(framework: str) -> str:
+    """The name of a framework's face in d2l_compat, which is that of its first package."""
+    packages = FRAMEWORKS.get(framework)
+    return packages[0].module if packages else framework
 
 
 def display(path: Path) -> str:
