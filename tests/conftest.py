@@ -5,11 +5,15 @@ One framework a process: some cannot live in one (tests/test_one_process.py).
 
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import psutil
 import pytest
 from hypothesis import settings
 
@@ -53,9 +57,39 @@ def face(request: pytest.FixtureRequest) -> ModuleType:
     return import_module(f"tests.faces.adapters.{request.config.getoption('framework')}")
 
 
+PATIENCE = 120  # seconds: a guard against hanging, not a measure
+
+
 @pytest.fixture
-def control_c_is_heard() -> Iterator[None]:
-    """By the commands started within, also where the tests run in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
+def control_c() -> Iterator[Callable[..., str]]:
+    """Interrupts a command in its midst, and gives what it printed; its children must end."""
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # heard in the background, too
+
+    def interrupt(
+        run: subprocess.Popen[str],
+        marks: list[Path],
+        send: Callable[[], object],
+        *,
+        at_least: int,
+        seconds: float,
+    ) -> str:
+        """Once all ``marks`` exist and ``at_least`` so many children run, which get ``seconds``."""
+        until = time.monotonic() + PATIENCE
+        while not all(mark.exists() for mark in marks) and time.monotonic() < until:
+            time.sleep(0.1)
+        children = psutil.Process(run.pid).children(recursive=True)
+        assert len(children) >= at_least
+        send()
+        try:
+            said, _ = run.communicate(timeout=PATIENCE)
+            assert not psutil.wait_procs(children, timeout=seconds)[1]
+        finally:
+            for process in (run, *children):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+        return said
+
+    yield interrupt
     signal.signal(signal.SIGINT, before)

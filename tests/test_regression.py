@@ -10,17 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from xml.etree import ElementTree
 
 import nbformat
 import numpy as np
-import psutil
 import pytest
 from nbformat import NotebookNode, v4
 from PIL import Image
@@ -64,8 +61,6 @@ object()
 import time
 time.time()
 """
-
-PATIENCE = 120  # seconds: a guard against hanging, not a measure
 
 Change = Callable[[NotebookNode], object]
 
@@ -307,7 +302,7 @@ def test_a_fault_is_told_and_the_others_are_checked_all_the_same(faulty, name):
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "with xdist"])
-def test_control_c_leaves_no_kernel_and_no_file(tmp_path, workers, control_c_is_heard):
+def test_control_c_leaves_no_kernel_and_no_file(tmp_path, workers, control_c):
     notebooks, places = tmp_path / "notebooks", tmp_path / "tmp"
     for folder in (notebooks, places):
         folder.mkdir()
@@ -325,20 +320,14 @@ def test_control_c_leaves_no_kernel_and_no_file(tmp_path, workers, control_c_is_
         start_new_session=True,  # a terminal's Ctrl-C reaches all its processes
         text=True,
     )
-    until = time.monotonic() + PATIENCE
-    started = [tmp_path / name for name in ("ab" if workers else "a")]
-    while not all(mark.exists() for mark in started) and time.monotonic() < until:
-        time.sleep(0.1)
-    children = psutil.Process(run.pid).children(recursive=True)
-    assert len(children) >= 2 * len(started) - 1
-    os.killpg(run.pid, signal.SIGINT)
-    try:
-        said, _ = run.communicate(timeout=PATIENCE)
-        assert not psutil.wait_procs(children, timeout=5)[1]
-    finally:
-        for process in (run, *children):
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+    marks = [tmp_path / name for name in ("ab" if workers else "a")]
+    said = control_c(
+        run,
+        marks,
+        lambda: os.killpg(run.pid, signal.SIGINT),
+        at_least=2 * len(marks) - 1,
+        seconds=5,
+    )
     assert run.returncode == 2, said
     assert not [path for path in places.rglob("*") if not path.name.startswith("pytest-")]
 

@@ -20,6 +20,7 @@ import nbformat
 import psutil
 import pytest
 
+from tests.conftest import PATIENCE
 from tools.__main__ import main
 from tools.kernels import neutral_environment
 from tools.lessons import ROOT
@@ -28,7 +29,6 @@ from tools.weave import LANGUAGES
 TEXT = "# Title\n\n- 0.123\n  - more\n\n<<one>>\n\n<<two>>\n"
 CODE = "# %% one\nx = 2 / 3\nif x > 0.456:\n    print(x)\n\n# %% two\n[x, 7]\n"
 OLD = b"the old notebook"
-PATIENCE = 120  # seconds, for what takes one to four: a guard against hanging, not a measure
 
 
 class Project:
@@ -523,7 +523,7 @@ def test_no_jobs_at_all_cannot_be_asked_for(project):
     assert "--jobs" in done.stderr
 
 
-def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, control_c_is_heard):
+def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, control_c):
     waits = "# %% one\nfrom pathlib import Path\nPath('{}').touch()\nimport time; time.sleep(100)\n"
     frameworks = ("a", "b")
     marks = [project.root / f"started-{framework}" for framework in frameworks]
@@ -540,19 +540,9 @@ def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, contro
         stderr=subprocess.STDOUT,
         text=True,
     )
-    until = time.monotonic() + PATIENCE
-    while not all(mark.exists() for mark in marks) and time.monotonic() < until:
-        time.sleep(0.1)
-    kernels = psutil.Process(runner.pid).children(recursive=True)
-    assert len(kernels) >= 2
-    runner.send_signal(signal.SIGINT)
-    try:
-        said, _ = runner.communicate(timeout=PATIENCE)
-        assert not psutil.wait_procs(kernels, timeout=1)[1]
-    finally:
-        for process in (runner, *kernels):
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+    said = control_c(
+        runner, marks, lambda: runner.send_signal(signal.SIGINT), at_least=2, seconds=1
+    )
     assert runner.returncode == 130
     assert "Traceback" not in said
     assert project.files() == before
