@@ -85,6 +85,7 @@ class Workshop:
         if with_java:
             target = self._original / JAVA / "target"
             target.mkdir()
+            (TARGET / "djl").mkdir(exist_ok=True)  # empty until DJL has run here
             for big in ("lib", "djl"):
                 (target / big).symlink_to(TARGET / big)
             is_ready = (TARGET / "lib").is_dir()
