@@ -126,7 +126,7 @@ MVN = mvn -q -B -f d2l_compat/java/pom.xml
 	@$(MVN) -DskipTests package && $(BIN)/python -m tools.java && touch $@ || echo "DJL: not built" >&2
 
 # All frameworks are resolved together first, so that any of their locks can be installed together.
-COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --group bootstrap \
+COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --group site --group bootstrap \
 	--no-header --no-annotate --no-emit-index-url --quiet $(if $(UPGRADE),--upgrade)
 
 lock: $(READY)  ## resolve the locks anew; UPGRADE=1 takes newer versions

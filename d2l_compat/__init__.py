@@ -4,4 +4,8 @@
 Importing ``d2l_compat`` itself imports no framework and no matplotlib.
 """
 
+from d2l_compat._install import install
+
 __version__ = "0.1.0"
+
+__all__ = ["install"]

@@ -11,7 +11,8 @@ from tools.agreement import difference
 from tools.figures import FIGURE
 from tools.lessons import ROOT, Edition, editions
 from tools.numbers import NUMBER
-from tools.weave import read_code, weave
+from tools.programs import read_code
+from tools.weave import weave
 
 EDITIONS = list(editions())
 

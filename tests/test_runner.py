@@ -24,7 +24,7 @@ from tests.conftest import PATIENCE
 from tools.__main__ import main
 from tools.kernels import neutral_environment
 from tools.lessons import ROOT
-from tools.weave import LANGUAGES
+from tools.programs import LANGUAGES
 
 TEXT = "# Title\n\n- 0.123\n  - more\n\n<<one>>\n\n<<two>>\n"
 CODE = "# %% one\nx = 2 / 3\nif x > 0.456:\n    print(x)\n\n# %% two\n[x, 7]\n"

@@ -376,10 +376,23 @@ def test_a_text_in_another_order_than_the_english_one_is_an_error(german, text, 
     assert str(caught.value) == f"text.de.md{f':{line}' if line else ''}: {words}"
 
 
-def test_what_stands_in_blocks_of_other_frameworks_is_compared_there(german):
-    block = "\n:::{only} b\n## More\n:::\n"
-    german("# T\n\n<<one>>\n\n## T\n\n<<two>>\n" + block)
-    german("# T\n\n<<one>>\n\n## T\n\n<<two>>\n", english=ENGLISH + block)
+BLOCK = ":::{only} b\n## More\n:::\n"
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "words"),
+    [
+        (BLOCK, "", "a block {only} b, where text.en.md has the end"),
+        ("", BLOCK, "the end, where text.en.md has a block {only} b (line 9)"),
+        (BLOCK.replace("b", "a b", 1), BLOCK, "a block {only} a b, where text.en.md has a block"),
+        (BLOCK.replace("##", "###"), BLOCK, "a heading ###, where text.en.md has a heading ##"),
+    ],
+)
+def test_blocks_are_compared_and_what_stands_in_them_too(german, here, there, words):
+    german("# T\n\n<<one>>\n\n## T\n\n<<two>>\n\n" + there, english=ENGLISH + "\n" + there)
+    with pytest.raises(LessonError) as caught:
+        german("# T\n\n<<one>>\n\n## T\n\n<<two>>\n\n" + here, english=ENGLISH + "\n" + there)
+    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(

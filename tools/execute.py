@@ -22,7 +22,8 @@ from tools import agreement
 from tools.kernels import Workplace, neutral_environment
 from tools.lessons import Edition, LessonError, Page
 from tools.numbers import tolerance
-from tools.weave import read_code, weave
+from tools.programs import read_code
+from tools.weave import weave
 
 MOST_PRINTED = 5_000_000  # characters, of a page
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -228,7 +229,9 @@ def _stored_outputs(path: Path) -> dict[str, list[NotebookNode]]:
 
 def _fault(edition: Edition, name: str, number: int, what: str) -> LessonError:
     """What happened in a cell, at its line in the code file, down to the statement if known."""
-    cell = read_code(edition.code, edition.language)[name]
+    cell = read_code(edition.code, edition.language).get(name)
+    if cell is None:  # the weave's own
+        return LessonError(f"in {edition}, cell {name!r}: {what.strip()}", edition.code)
     # The last exception of a chain, and in it the frame of this very cell.
     last = what.rpartition("Traceback (most recent call last)")[2]
     inside = [

@@ -18,7 +18,7 @@ from d2l_compat._arrays import to_numpy
 from tests import reference
 from tests.faces.cases import reference_multi_head
 from tools.lessons import ROOT
-from tools.weave import read_code
+from tools.programs import read_code
 
 LESSON = ROOT / "lessons" / "self-attention-and-positional-encoding"
 

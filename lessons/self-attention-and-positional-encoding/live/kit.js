@@ -1,0 +1,177 @@
+// What the figures share: elements, sliders, numbers as text, and mounting.
+"use strict";
+{
+  const { words } = d2lLive;
+  let ids = 0;
+
+  const fill = (node, attributes, children) => {
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  };
+
+  /** @type {(tag: string, attributes?: object, ...children: (Node | string)[]) => HTMLElement} */
+  const html = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+
+  /** @type {(tag: string, attributes?: object, ...children: (Node | string)[]) => SVGElement} */
+  const svg = (tag, attributes = {}, ...children) =>
+    fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+  /** An <output>; it would announce its every change, if it were not told to be quiet. */
+  const quiet = (attributes) => html("output", { ...attributes, "aria-live": "off" });
+
+  /** @type {(label: string, onClick: () => void) => HTMLElement} */
+  const button = (label, onClick) => {
+    const node = html("button", { type: "button" }, label);
+    node.addEventListener("click", onClick);
+    return node;
+  };
+
+  /** A control and its label: the part that is alike for sliders and checkboxes. */
+  const labelled = (label, attributes, onInput) => {
+    const id = `live-${++ids}`;
+    const input = html("input", { id, ...attributes });
+    input.addEventListener("input", onInput);
+    return { id, input, label: html("label", { for: id }, label) };
+  };
+
+  /**
+   * A labelled slider that shows its value; setting `value` does not call onInput.
+   * @param {string} label
+   * @param {{min: number, max: number, value: number}} range
+   * @param {() => void} onInput called when the reader moves it
+   * @param {(value: number) => string} [format]
+   */
+  const slider = (label, { min, max, value }, onInput, format = String) => {
+    const control = labelled(label, { type: "range", min, max, value }, () => {
+      show();
+      onInput();
+    });
+    const { input } = control;
+    const output = quiet({ for: control.id });
+    const show = () => {
+      output.value = format(input.valueAsNumber);
+      input.setAttribute("aria-valuetext", output.value);
+    };
+    show();
+    return {
+      node: html("div", { class: "live-slider" }, control.label, input, output),
+      input,
+      get value() {
+        return input.valueAsNumber;
+      },
+      set value(number) {
+        input.value = number;
+        show();
+      },
+    };
+  };
+
+  /** A labelled checkbox. */
+  const checkbox = (label, onInput) => {
+    const { input, label: text } = labelled(label, { type: "checkbox" }, onInput);
+    return {
+      node: html("div", { class: "live-checkbox" }, input, text),
+      get value() {
+        return input.checked;
+      },
+      set value(checked) {
+        input.checked = checked;
+      },
+    };
+  };
+
+  /** A figure's only live region. It waits until the reader pauses, and then says the last text alone. */
+  const announcer = (root) => {
+    const region = html("p", { class: "live-unseen", role: "status" });
+    let timer;
+    root.append(region);
+    return (text) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => (region.textContent = text), 700);
+    };
+  };
+
+  /** A number with so many decimals, a true minus sign, and no minus before zero. */
+  const decimals = (x, digits) => {
+    const text = x.toFixed(digits);
+    return text.replace("-", Number(text) ? "−" : "");
+  };
+
+  /** The size of a rounding error. */
+  const tiny = (x) => (x ? x.toExponential(1) : "0");
+
+  /** An angle in degrees, as text. */
+  const degrees = (radians) => decimals((radians * 180) / Math.PI, 1);
+
+  /** 12 as ₁₂. */
+  const subscript = (n) => String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
+
+  /** Where the hand of a clock ends that has turned by an angle; SVG counts y downward. */
+  const tip = (angle, radius = 1) => [radius * Math.sin(angle), -radius * Math.cos(angle)];
+
+  /** A clock face of radius 1, and the group to draw its hands in. */
+  const dial = () => {
+    const ticks = [0, 90, 180, 270].map((turn) =>
+      svg("line", { class: "live-tick", y1: -1, y2: -0.9, transform: `rotate(${turn})` }),
+    );
+    const hands = svg("g");
+    const face = svg("circle", { class: "live-face", r: 1 });
+    const node = svg("svg", { viewBox: "-1.2 -1.2 2.4 2.4", role: "img" }, face, ...ticks, hands);
+    return { node, hands };
+  };
+
+  const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+  /** The step [rows, columns] that an arrow key asks for. Alt and arrow, and the like, belong to the browser. */
+  const arrow = ({ key, altKey, ctrlKey, metaKey }) => (altKey || ctrlKey || metaKey ? null : ARROWS[key]);
+
+  /** Whether the reader has asked for less motion. */
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+  /**
+   * Names a kind of figure, and builds one in every element that asks for it by data-live.
+   * @param {string} name
+   * @param {(root: HTMLElement, words: object) =>
+   *   {controls: Object<string, (value: any) => void>, draw: () => void, state: () => object}} build
+   */
+  const figure = (name, build) => {
+    const mount = (root) => {
+      const { title } = words[name];
+      fill(root, { role: "group", "aria-label": title, lang: words.language }, []);
+      const { controls, draw, state } = build(root, { ...words, ...words[name] });
+      const set = (values) => {
+        for (const [control, value] of Object.entries(values)) controls[control](value);
+        draw();
+      };
+      root.live = { state, set };
+      draw();
+    };
+    const mountAll = () => {
+      const roots = document.querySelectorAll(`[data-live="${name}"]`);
+      for (const root of roots) if (!root.live) mount(root);
+    };
+    // A deferred script finds the page read to its end, though DOMContentLoaded is still to come.
+    if (document.readyState === "loading") addEventListener("DOMContentLoaded", mountAll);
+    else mountAll();
+  };
+
+  d2lLive.kit = {
+    html,
+    svg,
+    quiet,
+    button,
+    slider,
+    checkbox,
+    announcer,
+    figure,
+    decimals,
+    tiny,
+    degrees,
+    subscript,
+    tip,
+    dial,
+    arrow,
+    calm,
+  };
+}

@@ -1,0 +1,83 @@
+"""Where the project is published, the links that open a notebook there, and the cell it starts with.
+
+The address stands in pyproject.toml (``Repository``), and nowhere else: README's links and all
+notebooks are made from it.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from d2l_compat._frameworks import FRAMEWORKS
+from tools.lessons import ROOT, Edition
+
+REPOSITORY: str = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+    "urls"
+]["Repository"]
+OWNER_AND_NAME = REPOSITORY.removeprefix("https://github.com/")
+BRANCH = "main"
+
+INSTALL = "install"  # the name of a notebook's first code cell
+
+PYTHON = f"""\
+# On Colab, Kaggle and the like this installs what is missing, and changes nothing else.
+from importlib.util import find_spec
+
+if not find_spec("d2l_compat"):
+    %pip install --quiet --no-deps git+{REPOSITORY}
+import d2l_compat
+
+d2l_compat.install("{{framework}}")"""
+
+# Colab starts every notebook with Python, so the cell has to be a program in both languages.
+JAVA = f"""\
+"\\u0022/*"  # A comment in Java, down to the last line; a program in Python, with which Colab starts.
+raise SystemExit(
+    "This notebook needs Java, and a kernel for it, which Colab has not.\\n"
+    "Open it on Binder: {{binder}}\\n"
+    "or on a machine of your own, with a JDK and Maven:\\n"
+    "    git clone {REPOSITORY} d2l && make -C d2l FRAMEWORKS=djl lab"
+)
+# */; try {{{{ Class.forName("d2l.Heatmaps"); }}}} catch (ClassNotFoundException missing) {{{{ \
+System.out.println("The lesson's own classes are missing: run `make` in the project's folder."); }}}}"""
+
+
+@dataclass(frozen=True)
+class Service:
+    """What runs a notebook in a browser."""
+
+    name: str
+    address: str  # with places for the notebook's path, plain or quoted
+
+    def link(self, edition: Edition) -> str:
+        path = edition.notebook.relative_to(edition.folder.parent.parent).as_posix()
+        return self.address.format(path=path, quoted=quote(path, safe=""))
+
+
+COLAB = Service(
+    "Colab",
+    f"https://colab.research.google.com/github/{OWNER_AND_NAME}/blob/{BRANCH}/{{path}}",
+)
+KAGGLE = Service(
+    "Kaggle",
+    f"https://www.kaggle.com/kernels/welcome?src={REPOSITORY}/blob/{BRANCH}/{{path}}",
+)
+BINDER = Service(
+    "Binder",
+    f"https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}?urlpath=lab%2Ftree%2F{{quoted}}",
+)
+SOURCE = Service("GitHub", f"{REPOSITORY}/blob/{BRANCH}/{{path}}")
+
+
+def services(framework: str) -> tuple[Service, ...]:
+    """Those that can run a framework: Colab and Kaggle start Python only."""
+    return (COLAB, KAGGLE, BINDER) if framework in FRAMEWORKS else (BINDER,)
+
+
+def install_cell(edition: Edition) -> str:
+    """The code a notebook begins with; none for a framework that the shim has no face for."""
+    if edition.framework in FRAMEWORKS:
+        return PYTHON.format(framework=edition.framework)
+    if edition.framework == "djl":
+        return JAVA.format(binder=BINDER.link(edition))
+    return ""

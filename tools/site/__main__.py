@@ -1,0 +1,80 @@
+"""``python -m tools.site``: builds the web site from the lessons, the notebooks and docs/."""
+
+import shutil
+import sys
+from itertools import groupby
+from pathlib import Path
+
+import nbformat
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from tools.launch import BRANCH, REPOSITORY
+from tools.lessons import ROOT, Edition, LessonError, editions
+from tools.site.pages import page
+from tools.site.words import WORDS
+
+HERE = Path(__file__).parent
+SOURCES = ROOT / "build" / "site-sources"
+SITE = ROOT / "build" / "site"
+TABLE = "<!-- make agreement -->", "<!-- end of make agreement -->"  # in README.md
+
+
+def main() -> int:
+    """The exit code: 0, or 1 where something is missing or Sphinx warns."""
+    try:
+        for language in WORDS:
+            _write_sources(language, list(editions([language])))
+    except LessonError as error:
+        print(error, file=sys.stderr)
+        return 1
+    shutil.rmtree(SITE, ignore_errors=True)
+    status = max(map(_build, WORDS))
+    shutil.rmtree(SITE / "jupyter_execute", ignore_errors=True)  # the pages have their own copies
+    shutil.copy(HERE / "index.html", SITE)
+    return status
+
+
+def _write_sources(language: str, chosen: list[Edition]) -> None:
+    folder = SOURCES / language
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs" / language, folder)
+    names = []
+    for lesson, of_lesson in groupby(chosen, key=lambda edition: edition.folder):
+        nbformat.write(page(list(of_lesson)), folder / f"{lesson.name}.ipynb")
+        for drawing in lesson.glob("*.svg"):
+            shutil.copy(drawing, folder)
+        names.append(lesson.name)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition(TABLE[0])[2].partition(TABLE[1])[0].strip()
+    filled = {
+        "@LESSONS@": "\n".join(names),
+        "@REPOSITORY@": REPOSITORY,
+        "@AGREEMENT@": "\n".join(table.splitlines()[2:]),  # each language has a head of its own
+    }
+    filled["](../../"] = f"]({REPOSITORY}/blob/{BRANCH}/"
+    for document in folder.glob("*.md"):
+        text = document.read_text(encoding="utf-8")
+        for place, content in filled.items():
+            text = text.replace(place, content)
+        document.write_text(text, encoding="utf-8")
+
+
+def _build(language: str) -> int:
+    """Sphinx's exit code; a warning is an error."""
+    with patch_docutils(HERE), docutils_namespace():
+        app = Sphinx(
+            srcdir=SOURCES / language,
+            confdir=HERE,
+            outdir=SITE / language,
+            doctreedir=ROOT / "build" / "doctrees" / language,
+            buildername="html",
+            confoverrides={"language": language.replace("-", "_")},
+            warningiserror=True,
+        )
+        app.build()
+        return int(app.statuscode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

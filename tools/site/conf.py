@@ -1,0 +1,44 @@
+"""Sphinx's configuration of the web site; what differs by language, tools/site/__main__.py adds."""
+
+from tools.launch import REPOSITORY
+from tools.lessons import ROOT
+
+project = "d2l_compat"
+author = "The authors of d2l_compat"
+extensions = [
+    "myst_nb",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "tools.site.code",
+    "tools.site.languages",
+    "tools.site.mathematics",
+    "tools.site.reference",
+    "tools.site.tabs",
+]
+
+nb_execution_mode = "off"
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_dmath_double_inline = True
+html_math_renderer = "mathml"
+
+autoapi_dirs = [str(ROOT / "d2l_compat")]
+autoapi_ignore = ["*/java/*"]
+autoapi_root = "reference"
+autoapi_add_toctree_entry = False
+autoapi_options = ["members", "imported-members"]
+autoapi_member_order = "groupwise"
+autoapi_python_class_content = "both"
+
+html_theme = "furo"
+html_title = project
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+templates_path = ["templates"]
+html_theme_options = {"source_repository": f"{REPOSITORY}/"}
+html_show_sourcelink = False
+html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which a browser forbids from file://
+copybutton_selector = "div.cell_input div.highlight pre"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"

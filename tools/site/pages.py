@@ -1,0 +1,154 @@
+"""A lesson's page: one notebook with the code cells of all frameworks, for MyST-NB to render.
+
+Each cell that the text asks for becomes one code cell for each framework, with the outputs of its
+executed notebook; tools/site/tabs.py puts them into tabs. Nothing is executed.
+"""
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from html import escape, unescape
+from itertools import count
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode, v4
+
+from d2l_compat._frameworks import FRAMEWORKS
+from tools.figures import FIGURE
+from tools.launch import SOURCE, services
+from tools.lessons import Edition, LessonError
+from tools.programs import LANGUAGES
+from tools.prose import ORIGINAL, Passage, joined, read_passages
+from tools.site.figures import light
+from tools.site.words import WORDS
+
+TITLES = {
+    "pytorch": "PyTorch",
+    "tensorflow": "TensorFlow",
+    "jax": "JAX",
+    "mxnet": "MXNet",
+    "paddle": "PaddlePaddle",
+    "djl": "DJL (Java)",
+}
+ORDER = [*FRAMEWORKS, "djl"]
+
+
+def page(editions: list[Edition]) -> NotebookNode:
+    """The page of a lesson in one language, from its editions in all frameworks.
+
+    Raises LessonError where a notebook is missing.
+    """
+    editions = sorted(editions, key=lambda edition: ORDER.index(edition.framework))
+    executed = {edition: _executed(edition) for edition in editions}
+    text = editions[0].text
+    anchors = _anchors(text.with_name(f"text.{ORIGINAL}.md"))
+    result = v4.new_notebook(metadata={"kernelspec": LANGUAGES[".py"].kernelspec})
+    number = count(1)
+
+    def markdown(source: str) -> None:
+        result.cells.append(v4.new_markdown_cell(source, id=f"text-{next(number)}"))
+
+    for block, passages in _by_block(text):
+        if block == "slide":
+            continue
+        for passage in passages:
+            if passage.cell:
+                result.cells.extend(
+                    _code_cell(passage.cell, edition.framework, cells[passage.cell])
+                    for edition, cells in executed.items()
+                    if passage.cell in cells
+                )
+            elif block == "live":
+                markdown(_live(passage))
+            elif block == "only":
+                markdown(_only(passage))
+            elif passage.heading == "#":
+                markdown(passage.prose)
+                markdown(_launch(editions))
+            else:
+                anchor = f"({next(anchors)})=\n" if passage.heading else ""
+                markdown(anchor + passage.prose)
+    return result
+
+
+def _by_block(text: Path) -> list[tuple[str, list[Passage]]]:
+    """The passages, those of a block together, with its kind."""
+    together: list[tuple[object, list[Passage]]] = []
+    for passage in read_passages(text):
+        if not together or together[-1][0] is not passage.block:
+            together.append((passage.block, []))
+        together[-1][1].append(passage)
+    return [
+        (them[0].block.kind if them[0].block else "", list(joined(them))) for _, them in together
+    ]
+
+
+def _executed(edition: Edition) -> dict[str, NotebookNode]:
+    try:
+        notebook = nbformat.read(edition.notebook, as_version=4)
+    except OSError as error:
+        raise LessonError(f"{error.strerror}: run `make` first", edition.notebook) from None
+    return {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"}
+
+
+def _anchors(english: Path) -> Iterator[str]:
+    """The same in every language, so that a link keeps its place when the language changes."""
+    for passage in read_passages(english):
+        if passage.block is None and len(passage.heading) > 1:
+            title = passage.prose.splitlines()[0].lower()
+            yield "-".join(re.findall(r"[a-z]\w*", title))
+
+
+def _only(passage: Passage) -> str:
+    assert passage.block
+    classes = " ".join(f"for-{framework}" for framework in passage.block.frameworks)
+    names = ", ".join(TITLES[name] for name in ORDER if name in passage.block.frameworks)
+    return (
+        f"::::::{{div}} only {classes}\n:::{{div}} only-title\n{names}\n:::\n\n"
+        f"{passage.prose}\n::::::"
+    )
+
+
+def _live(passage: Passage) -> str:
+    assert passage.block
+    return (
+        "::::::{div} live-figure\n"
+        f'```{{raw}} html\n<div class="live" data-live="{passage.block.name}"></div>\n```\n\n'
+        f"{passage.prose}\n::::::"
+    )
+
+
+def _launch(editions: list[Edition]) -> str:
+    """The choice of a framework; with each, what runs its notebook, its source and its slides."""
+    tabs = []
+    for edition in editions:
+        words = WORDS[edition.language]
+        slides = f"../slides/{edition.language}/{edition.framework}/{edition.folder.name}.html"
+        links = [
+            *((service.name, service.link(edition)) for service in services(edition.framework)),
+            (words["source"], SOURCE.link(edition)),
+            (words["slides"], slides),
+        ]
+        buttons = " ".join(f'<a href="{escape(link)}">{name}</a>' for name, link in links)
+        run = words["run"].format(framework=TITLES[edition.framework])
+        tabs.append(
+            f":::::{{tab-item}} {TITLES[edition.framework]}\n:sync: {edition.framework}\n"
+            f'```{{raw}} html\n<p class="launch">{run} {buttons}</p>\n```\n:::::'
+        )
+    return "::::::{tab-set}\n:sync-group: framework\n" + "\n".join(tabs) + "\n::::::"
+
+
+def _code_cell(name: str, framework: str, executed: NotebookNode) -> NotebookNode:
+    metadata = {"d2l": {"name": name, "framework": framework}, "mystnb": {}}
+    outputs = []
+    for output in executed.outputs:
+        html = output.get("data", {}).get("text/html", "")
+        if figure := FIGURE.search(html):
+            svg = light(b64decode(figure[1]).decode())
+            metadata["mystnb"]["image"] = {"alt": unescape(figure[2])}
+            output = v4.new_output("display_data", {"image/svg+xml": svg})
+        outputs.append(output)
+    return v4.new_code_cell(
+        executed.source, id=f"{framework}-{name}", metadata=metadata, outputs=outputs
+    )

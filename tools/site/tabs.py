@@ -1,0 +1,49 @@
+"""Puts the code cells of one name, which a page has for each framework, into a set of tabs."""
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx_design.shared import create_component
+
+from tools.site.code import LANGUAGES
+from tools.site.pages import TITLES
+
+
+class FrameworkTabs(SphinxTransform):
+    default_priority = 400  # after MyST-NB has made its cells
+
+    def apply(self) -> None:
+        sets: dict[str, nodes.Element] = {}
+        for cell in list(self.document.findall(_is_cell)):
+            about = cell["cell_metadata"]["d2l"]
+            name, framework = about["name"], about["framework"]
+            if name not in sets:
+                sets[name] = create_component("tab-set", classes=["sd-tab-set"])
+                sets[name]["ids"] = [f"cell-{name}"]
+                cell.parent.insert(cell.parent.index(cell), sets[name])
+            cell.parent.remove(cell)
+            for source in cell.findall(nodes.literal_block):
+                if source.parent.get("nb_element") == "cell_code_source":
+                    source["language"] = LANGUAGES["java" if framework == "djl" else "python"]
+            sets[name] += _tab(framework, _contents(cell))
+
+
+def _is_cell(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and "d2l" in node.get("cell_metadata", {})
+
+
+def _contents(cell: nodes.Element) -> list[nodes.Node]:
+    """The code and its outputs, out of the boxes that MyST-NB puts around each."""
+    source, *output = cell.children
+    return [*source.children, *(each for box in output for each in box.children)]
+
+
+def _tab(framework: str, contents: list[nodes.Node]) -> nodes.Element:
+    label = nodes.rubric("", TITLES[framework], classes=["sd-tab-label"])
+    label["sync_group"], label["sync_id"] = "framework", framework
+    content = create_component("tab-content", classes=["sd-tab-content"], children=contents)
+    return create_component("tab-item", classes=["sd-tab-item"], children=[label, content])
+
+
+def setup(app: Sphinx) -> None:
+    app.add_transform(FrameworkTabs)
