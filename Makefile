@@ -27,7 +27,7 @@ FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks test-lowest mutants bench report agreement lint format lab html env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks test-lowest mutants bench report agreement lint format lab site env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave and execute the lessons (the default)
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT)
@@ -97,8 +97,8 @@ format: $(READY)  ## put the code in the project's style
 lab: $(READY) $(JAVA)  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=notebooks
 
-html: $(READY)  ## render the notebooks to build/html, to read them in a browser
-	$(BIN)/jupyter nbconvert --to html --output-dir build/html $(foreach f,$(FRAMEWORKS),$(LANGUAGES:%=notebooks/%/$(f)/*.ipynb))
+site: $(READY)  ## build the web site, with slides, into build/site: open build/site/index.html
+	@$(BIN)/python -m tools.site
 
 env: $(READY) $(JAVA)  ## only install the environment, in .venv
 	@$(if $(JAVA),test -e $(JAVA))

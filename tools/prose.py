@@ -79,7 +79,8 @@ def joined(passages: list[Passage]) -> Iterator[Passage]:
             yield from _unless_empty(open_passage)
             open_passage = Passage(passage.line, passage.prose, block=passage.block)
         else:
-            open_passage.prose += passage.prose
+            parts = (open_passage.prose.rstrip("\n"), passage.prose.lstrip("\n"))
+            open_passage.prose = "\n\n".join(filter(None, parts))
         if passage.cell:
             yield passage
             open_passage = Passage(passage.line + 1)

@@ -47,7 +47,7 @@ def weave(edition: Edition) -> NotebookNode:
     for passage in read_text(edition.text, edition.framework):
         if not passage.cell:
             number = sum(cell.cell_type == "markdown" for cell in notebook.cells) + 1
-            prose = _embed_images(passage, edition.text)
+            prose = embed_images(passage, edition.text)
             notebook.cells.append(v4.new_markdown_cell(prose, id=f"text-{number:02}"))
             continue
         if not asked and (code := install_cell(edition)):
@@ -75,7 +75,7 @@ def weave(edition: Edition) -> NotebookNode:
     return notebook
 
 
-def _embed_images(passage: Passage, text: Path) -> str:
+def embed_images(passage: Passage, text: Path) -> str:
     def embed(image: re.Match[str]) -> str:
         if image["fence"]:
             return image[0]

@@ -79,7 +79,8 @@ for (int width : new int[] {4, 64, 1024}) {
 int numHiddens = 100, numHeads = 5;
 var X = manager.ones(new Shape(2, 4, numHiddens));
 var validLens = manager.create(new int[] {3, 2});
-var attention = initialized(new MultiHeadAttention(numHiddens, numHeads, 0.5f), X.getShape());
+var blank = new MultiHeadAttention(numHiddens, numHeads, 0.5f);
+var attention = initialized(blank, X.getShape());
 evaluate(attention, X, X, X, validLens).getShape()
 
 // %% by-hand

@@ -12,6 +12,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tools.launch import BRANCH, REPOSITORY
 from tools.lessons import ROOT, Edition, LessonError, editions
 from tools.site.pages import page
+from tools.site.slides import write_slides
 from tools.site.words import WORDS
 
 HERE = Path(__file__).parent
@@ -32,6 +33,7 @@ def main() -> int:
     status = max(map(_build, WORDS))
     shutil.rmtree(SITE / "jupyter_execute", ignore_errors=True)  # the pages have their own copies
     shutil.copy(HERE / "index.html", SITE)
+    write_slides(list(editions()), SITE / "slides")
     return status
 
 

@@ -2,6 +2,7 @@
 
 from tools.launch import REPOSITORY
 from tools.lessons import ROOT
+from tools.site import live
 
 project = "d2l_compat"
 author = "The authors of d2l_compat"
@@ -11,6 +12,7 @@ extensions = [
     "sphinx_copybutton",
     "tools.site.code",
     "tools.site.languages",
+    "tools.site.live",
     "tools.site.mathematics",
     "tools.site.reference",
     "tools.site.tabs",
@@ -31,7 +33,7 @@ autoapi_python_class_content = "both"
 
 html_theme = "furo"
 html_title = project
-html_static_path = ["static"]
+html_static_path = ["static", *live.STATIC]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 templates_path = ["templates"]

@@ -8,8 +8,8 @@
   const D = 16;
   const LAST = 59;
 
-  // A hand takes 150 of the 250 ms of a step to move, and then rests: a clock ticks. For readers who asked for
-  // less motion Play still works, as it is their own choice, but in whole steps, and only one a second.
+  // A hand takes 150 of the 250 ms of a step to move, and then rests: a clock ticks. For readers who asked
+  // for less motion Play still works, as it is their own choice, but in whole steps, and only one a second.
   const GLIDE = 150;
   const pace = () => (kit.calm.matches ? 1000 : 250);
 

@@ -94,7 +94,7 @@
       announce(readout.value);
     });
 
-    const bar = html("div", { class: "live-bar", "aria-hidden": "true" });
+    const bar = html("div", { "aria-hidden": "true" });
     bar.style.background = `linear-gradient(to top, ${ANCHORS.join(", ")})`;
     const scale = ["1", "0", "−1"].map((number) => html("span", {}, number));
     root.append(

@@ -1,6 +1,6 @@
 // Attention among six tokens, in any order, with and without a positional encoding.
-//   state()  {tokens, order, positions, weights, outputs, difference: {weights, outputs}}: order[k] is the token in
-//            place k; difference compares with the sentence in order, whose results are then shuffled likewise
+//   state()  {tokens, order, positions, weights, outputs, difference: {weights, outputs}}: order[k] is the
+//            token in place k; difference compares with the sentence in order, its results shuffled likewise
 //   set({order, positions})  a permutation of 0 to 5; true or false
 "use strict";
 {

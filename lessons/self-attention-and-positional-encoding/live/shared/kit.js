@@ -123,7 +123,7 @@
 
   const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-  /** The step [rows, columns] that an arrow key asks for. Alt and arrow, and the like, belong to the browser. */
+  /** The step [rows, columns] that an arrow key asks for; with Alt and the like it is the browser's own. */
   const arrow = ({ key, altKey, ctrlKey, metaKey }) => (altKey || ctrlKey || metaKey ? null : ARROWS[key]);
 
   /** Whether the reader has asked for less motion. */

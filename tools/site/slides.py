@@ -1,0 +1,112 @@
+"""A deck of slides for each framework and language, by nbconvert and reveal.js.
+
+A slide is what a text marks as one (tools/prose.py); what the text says from there to the next
+slide is the speaker's notes. Code and outputs are those of the executed notebook.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import sphinx_revealjs
+from nbconvert.exporters import SlidesExporter
+from nbformat import NotebookNode, v4
+from traitlets.config import Config
+
+from tools.lessons import Edition, LessonError
+from tools.prose import Passage, read_passages
+from tools.site.mathematics import mathml
+from tools.weave import embed_images
+
+HERE = Path(__file__).parent
+# It is the package on PyPI that carries reveal.js.
+REVEAL = Path(sphinx_revealjs.__file__).parent / "_static" / "revealjs"
+FORMULA = re.compile(r"(?P<code>`[^`]*`)|\$\$(?P<block>.+?)\$\$|\$(?P<inline>[^$]+?)\$", re.DOTALL)
+
+
+def write_slides(editions: list[Edition], folder: Path) -> None:
+    """All decks, and beside them, once, reveal.js. Raises LessonError."""
+    for part in ("dist", "plugin/notes"):
+        shutil.copytree(REVEAL / part, folder / "reveal" / part, ignore=_unused)
+    shutil.copy(HERE / "deck" / "deck.css", folder / "reveal")
+    shutil.copytree(HERE / "static" / "fonts", folder / "reveal" / "fonts")
+    exporter = SlidesExporter(
+        Config(
+            SlidesExporter={"reveal_url_prefix": "../../reveal"},
+            TemplateExporter={"extra_template_basedirs": [str(HERE)]},
+        ),
+        template_name="deck",
+    )
+    for edition in editions:
+        html, _ = exporter.from_notebook_node(deck(edition))
+        path = folder / edition.language / edition.framework / f"{edition.folder.name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(html, encoding="utf-8")
+
+
+def _unused(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if name == "theme" or name.endswith((".map", ".esm.js"))]
+
+
+def deck(edition: Edition) -> NotebookNode:
+    """The cells of a deck, marked as nbconvert reads it. Raises LessonError."""
+    executed = nbformat.read(edition.notebook, as_version=4)
+    code = {cell.id: cell for cell in executed.cells if cell.cell_type == "code"}
+    title = executed.cells[0].source.splitlines()[0].removeprefix("# ")
+    result = v4.new_notebook(
+        metadata={**executed.metadata, "title": title, "language": edition.language}
+    )
+    for passages, notes in _slides(edition):
+        kind = "slide"
+        for passage in passages:
+            cell = _cell(passage, code, edition)
+            cell.metadata.slideshow = {"slide_type": kind}
+            result.cells.append(cell)
+            kind = "-"
+        said = "\n\n".join(_with_mathml(embed_images(each, edition.text)) for each in notes)
+        cell = v4.new_markdown_cell(said, metadata={"slideshow": {"slide_type": "notes"}})
+        result.cells.append(cell)
+    return result
+
+
+def _slides(edition: Edition) -> Iterator[tuple[list[Passage], list[Passage]]]:
+    """Each slide's passages, and the prose that is said to it."""
+    slides: list[tuple[list[Passage], list[Passage]]] = []
+    before: list[Passage] = []  # the first slide
+    block = None
+    for passage in read_passages(edition.text):
+        if passage.block is not None and passage.block.kind == "slide":
+            if passage.block is not block:
+                slides.append(([], before))
+                before = []
+            block = passage.block
+            if passage.cell or passage.prose.strip():
+                slides[-1][0].append(passage)
+        elif passage.cell or not passage.prose.strip():
+            continue
+        elif passage.block is None or edition.framework in passage.block.frameworks:
+            (slides[-1][1] if slides else before).append(passage)
+    if not slides:
+        raise LessonError("no slide: need a block :::{slide}", edition.text)
+    yield from slides
+
+
+def _cell(passage: Passage, code: dict[str, NotebookNode], edition: Edition) -> NotebookNode:
+    if not passage.cell:
+        return v4.new_markdown_cell(_with_mathml(embed_images(passage, edition.text)))
+    cell = v4.new_code_cell(code[passage.cell].source, outputs=code[passage.cell].outputs)
+    cell.metadata.parts = passage.parts
+    return cell
+
+
+def _with_mathml(prose: str) -> str:
+    def convert(found: re.Match[str]) -> str:
+        if found["code"]:
+            return found[0]
+        if found["block"]:
+            return f'\n<div class="math">{mathml(found["block"], "block")}</div>\n'
+        return mathml(found["inline"])
+
+    return FORMULA.sub(convert, prose)
