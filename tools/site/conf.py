@@ -15,6 +15,7 @@ extensions = [
     "tools.site.live",
     "tools.site.mathematics",
     "tools.site.reference",
+    "tools.site.search",
     "tools.site.tabs",
 ]
 
@@ -41,6 +42,6 @@ html_theme_options = {"source_repository": f"{REPOSITORY}/"}
 html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = False  # it would fetch pages, which a browser forbids from file://
-copybutton_selector = "div.cell_input div.highlight pre"
+copybutton_selector = "div:not(.output) > div.highlight pre"
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"

@@ -23,6 +23,7 @@ from tools.weave import embed_images
 HERE = Path(__file__).parent
 # It is the package on PyPI that carries reveal.js.
 REVEAL = Path(sphinx_revealjs.__file__).parent / "_static" / "revealjs"
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FORMULA = re.compile(r"(?P<code>`[^`]*`)|\$\$(?P<block>.+?)\$\$|\$(?P<inline>[^$]+?)\$", re.DOTALL)
 
 
@@ -34,7 +35,7 @@ def write_slides(editions: list[Edition], folder: Path) -> None:
     shutil.copytree(HERE / "static" / "fonts", folder / "reveal" / "fonts")
     exporter = SlidesExporter(
         Config(
-            SlidesExporter={"reveal_url_prefix": "../../reveal"},
+            SlidesExporter={"reveal_url_prefix": "../../reveal", "exclude_anchor_links": True},
             TemplateExporter={"extra_template_basedirs": [str(HERE)]},
         ),
         template_name="deck",
@@ -47,7 +48,9 @@ def write_slides(editions: list[Edition], folder: Path) -> None:
 
 
 def _unused(folder: str, names: list[str]) -> list[str]:
-    return [name for name in names if name == "theme" or name.endswith((".map", ".esm.js"))]
+    return [
+        name for name in names if name == "theme" or name.endswith((".map", ".esm.js", ".html"))
+    ]
 
 
 def deck(edition: Edition) -> NotebookNode:
@@ -66,6 +69,7 @@ def deck(edition: Edition) -> NotebookNode:
             result.cells.append(cell)
             kind = "-"
         said = "\n\n".join(_with_mathml(embed_images(each, edition.text)) for each in notes)
+        said = HEADING.sub(r"**\1**", said)  # only slides have headings
         cell = v4.new_markdown_cell(said, metadata={"slideshow": {"slide_type": "notes"}})
         result.cells.append(cell)
     return result

@@ -11,15 +11,17 @@
   }
 
   // Tabs above the clicked one change their height too: what was clicked stays where it was.
+  // sphinx-design's script switches them in between.
+  let clicked, before;
   document.addEventListener("change", (event) => {
-    const set = event.target.closest?.(".sd-tab-set");
-    if (!set) return;
-    const before = set.getBoundingClientRect().top;
-    queueMicrotask(() => {
-      showChoice();
-      window.scrollBy({ top: set.getBoundingClientRect().top - before, behavior: "instant" });
-    });
+    clicked = event.target.closest?.(".sd-tab-set");
+    before = clicked?.getBoundingClientRect().top;
   }, true);
+  document.addEventListener("change", () => {
+    if (!clicked) return;
+    showChoice();
+    window.scrollBy({ top: clicked.getBoundingClientRect().top - before, behavior: "instant" });
+  });
 
   /** The id of what stands at the top of the window. */
   function place() {
@@ -37,6 +39,11 @@
     link.href = url.href;
   });
 
-  // After sphinx-design has restored the choice.
-  document.addEventListener("DOMContentLoaded", showChoice);
+  // A link's target has moved once the choice is restored, and once the figures are there.
+  const goToTarget = () => document.getElementById(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" });
+  document.addEventListener("DOMContentLoaded", () => {
+    showChoice();
+    goToTarget();
+  });
+  window.addEventListener("load", goToTarget);
 })();

@@ -1,0 +1,36 @@
+"""axe-core, on every page, in light and in dark: nothing serious."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.site.conftest import LESSON, Open
+
+PAGES = [
+    "en/index.html",
+    f"en/{LESSON}",
+    "en/agreement.html",
+    "en/reference.html",
+    "en/reference/d2l_compat/torch/index.html",
+    "en/regression.html",
+    "en/search.html?q=attention",
+    "zh-TW/index.html",
+    f"zh-TW/{LESSON}",
+    "zh-TW/agreement.html",
+    f"slides/en/jax/{LESSON}",
+    f"slides/zh-TW/djl/{LESSON}",
+]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_serious_is_found(open_page: Open, path: str, scheme: str):
+    page = open_page(path, color_scheme=scheme)
+    page.wait_for_timeout(300)  # until colours have faded in
+    # Its own look at the style sheets would be refused from file://.
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    serious = {
+        violation["id"]: [node["html"][:120] for node in violation["nodes"]][:5]
+        for violation in found
+        if violation["impact"] in ("serious", "critical")
+    }
+    assert serious == {}

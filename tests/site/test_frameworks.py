@@ -1,0 +1,130 @@
+"""The choice of a framework: one for the whole page, remembered, and in links."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.site.conftest import LANGUAGES, LESSON, Open
+
+TITLES = {
+    "pytorch": "PyTorch",
+    "tensorflow": "TensorFlow",
+    "jax": "JAX",
+    "mxnet": "MXNet",
+    "paddle": "PaddlePaddle",
+    "djl": "DJL (Java)",
+}
+IMPORTS = {
+    "pytorch": "import torch",
+    "tensorflow": "import tensorflow",
+    "jax": "import jax",
+    "mxnet": "from mxnet import",
+    "paddle": "import paddle",
+    "djl": "import ai.djl",
+}
+CHOSEN = '.sd-tab-set > input:checked + label[data-sync-group="framework"]'
+
+
+def chosen(page: Page) -> set[str]:
+    """In all sets of tabs."""
+    return set(page.locator(CHOSEN).evaluate_all("all => all.map(each => each.dataset.syncId)"))
+
+
+def choose(page: Page, framework: str, cell: str = "cell-by-hand") -> None:
+    page.locator(f"#{cell} > label", has_text=TITLES[framework]).click()
+
+
+def text_of(page: Page, cell: str) -> str:
+    return page.locator(f"#{cell}").inner_text()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_all_cells_show_the_framework_that_was_chosen_in_one(open_page: Open, language: str):
+    page = open_page(f"{language}/{LESSON}")
+    assert page.locator(".sd-tab-set").count() == 1 + 29  # the buttons, and the cells
+    for framework in reversed(TITLES):
+        choose(page, framework)
+        assert chosen(page) == {framework}
+        assert IMPORTS[framework] in text_of(page, "cell-setup")
+        others = {name for other, name in IMPORTS.items() if other != framework}
+        assert not any(f"\n{name}\n" in text_of(page, "cell-setup") for name in others)
+
+
+def test_the_choice_is_remembered_on_the_next_page(open_page: Open):
+    page = open_page(f"en/{LESSON}")
+    choose(page, "paddle")
+    page.goto(page.url.replace("/en/", "/zh-TW/"))
+    assert chosen(page) == {"paddle"}
+
+
+@pytest.mark.parametrize("framework", TITLES)
+def test_a_link_opens_a_framework(open_page: Open, framework: str):
+    page = open_page(f"en/{LESSON}?framework={framework}")
+    assert chosen(page) == {framework}
+
+
+def test_a_link_to_what_there_is_not_opens_the_first(open_page: Open):
+    assert chosen(open_page(f"en/{LESSON}?framework=caffe")) == {"pytorch"}
+
+
+def test_what_was_clicked_stays_where_it_is(open_page: Open):
+    page = open_page(f"en/{LESSON}")
+    cell = page.locator("#cell-rotation")
+    cell.scroll_into_view_if_needed()
+    before = cell.bounding_box()["y"]
+    choose(page, "djl", "cell-rotation")
+    assert abs(cell.bounding_box()["y"] - before) < 2
+
+
+def test_a_passage_for_some_frameworks_is_shown_with_these_alone(open_page: Open):
+    page = open_page(f"en/{LESSON}?framework=jax")
+    flax = page.get_by_text("Flax keeps a layer and its parameters apart")
+    keras = page.get_by_text("Keras layers make their weights")
+    expect(flax).to_be_visible()
+    expect(keras).to_be_hidden()
+    choose(page, "tensorflow")
+    expect(flax).to_be_hidden()
+    expect(keras).to_be_visible()
+
+
+def test_tabs_are_operated_by_the_keyboard(open_page: Open):
+    page = open_page(f"en/{LESSON}")
+    page.locator("#cell-setup > input").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert chosen(page) == {"tensorflow"}
+
+
+def test_buttons_open_the_notebook_of_the_framework(open_page: Open):
+    page = open_page(f"zh-TW/{LESSON}?framework=mxnet")
+    visible = page.locator(".launch:visible a")
+    links = dict(zip(visible.all_inner_texts(), visible.evaluate_all("a => a.map(x => x.href)")))
+    assert list(links) == ["Colab", "Kaggle", "Binder", "筆記本", "投影片"]
+    notebook = "zh-TW/mxnet/self-attention-and-positional-encoding"
+    assert all(notebook in link.replace("%2F", "/") for link in links.values())
+    page.goto(links["投影片"])
+    expect(page.locator("section.present h1")).to_have_text("自注意力與位置編碼")
+
+
+def test_java_has_no_button_for_what_starts_python_alone(open_page: Open):
+    page = open_page(f"en/{LESSON}?framework=djl")
+    assert page.locator(".launch:visible a").all_inner_texts() == ["Binder", "Notebook", "Slides"]
+
+
+# The switch between languages
+
+
+@pytest.mark.parametrize("place", ["relative-position-is-a-rotation", "cell-dot-products"])
+def test_the_language_changes_and_the_place_does_not(open_page: Open, place: str):
+    page = open_page(f"en/{LESSON}?framework=djl#{place}")
+    page.wait_for_load_state()
+    page.locator(".languages a").evaluate("link => link.click()")  # without scrolling up to it
+    page.wait_for_url("**/zh-TW/**")
+    assert page.locator("html").get_attribute("lang") == "zh-TW"
+    assert page.url.endswith(f"?framework=djl#{place}")
+    assert chosen(page) == {"djl"}
+    assert abs(page.locator(f"#{place}").bounding_box()["y"]) < 150
+
+
+def test_a_page_in_one_language_alone_leads_to_the_others_first(open_page: Open):
+    page = open_page("en/regression.html")
+    page.locator(".languages a").click()
+    page.wait_for_url("**/zh-TW/index.html*")

@@ -1,0 +1,141 @@
+"""Every page, as it is read: with and without scripts, in print, on a telephone, by a search."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.site.conftest import LANGUAGES, LESSON, Open
+from tests.site.test_frameworks import TITLES
+
+LIMIT = 1_000_000  # bytes of a lesson's page and all it shows, fonts and search aside
+
+
+def pages(site: Path) -> list[str]:
+    return sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
+
+
+def test_all_pages_are_there(site: Path):
+    assert {
+        "index.html",
+        *(f"{tag}/{name}.html" for tag in LANGUAGES for name in ("index", "agreement", "search")),
+        *(f"{tag}/{LESSON}" for tag in LANGUAGES),
+        *(f"slides/{tag}/{framework}/{LESSON}" for tag in LANGUAGES for framework in TITLES),
+        *(f"en/reference/d2l_compat/{face}/index.html" for face in ("torch", "tensorflow", "jax")),
+        *(f"en/reference/d2l_compat/{face}/index.html" for face in ("mxnet", "paddle")),
+    } <= set(pages(site))
+
+
+def test_every_page_opens_without_a_complaint(open_page: Open, site: Path):
+    for path in pages(site):
+        page = open_page(path)
+        expect(page.locator("h1, #search-results").first).to_be_attached()
+        page.context.close()
+
+
+def test_nothing_on_a_page_is_asked_from_elsewhere(site: Path):
+    """The browser tests see what is loaded; here, what might be, later on."""
+    loads = re.compile(r'<(?:script|link|img|iframe)\b[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
+    for path in pages(site):
+        found = loads.findall((site / path).read_text(encoding="utf-8"))
+        assert [each for each in found if "rel=" not in each] == []
+
+
+def test_links_within_the_site_lead_somewhere(site: Path):
+    for path in pages(site):
+        here = (site / path).parent
+        for link in re.findall(r'href="([^":#?]+)["#?]', (site / path).read_text("utf-8")):
+            assert link.startswith("//") or (here / link).exists(), f"{path}: {link}"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_lesson_weighs_less_than_a_megabyte(site: Path, language: str):
+    folder = site / language
+    html = (folder / LESSON).read_text(encoding="utf-8")
+    loaded = set(re.findall(r'(?:src|href)="([^":#?]+\.(?:svg|css|js|png))[?"]', html))
+    parts = {name: (folder / name).stat().st_size for name in loaded}
+    assert len([name for name in parts if name.endswith(".svg")]) > 30
+    assert len(html.encode()) + sum(parts.values()) < LIMIT, parts
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_figure_says_what_it_shows(open_page: Open, language: str):
+    page = open_page(f"{language}/{LESSON}")
+    alternatives = page.locator("article img").evaluate_all("all => all.map(each => each.alt)")
+    assert len(alternatives) == 1 + 8 * len(TITLES)  # the drawing, and the figures
+    assert all(len(alt) > 40 for alt in alternatives)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_without_scripts_all_frameworks_are_there_under_their_names(open_page: Open, language: str):
+    page = open_page(f"{language}/{LESSON}", java_script_enabled=False)
+    cell = page.locator("#cell-by-hand")
+    places = []
+    for title, content in zip(
+        TITLES.values(), cell.locator("> .sd-tab-content").all(), strict=True
+    ):
+        label = cell.locator("> label", has_text=title)
+        expect(label).to_be_visible()
+        expect(content).to_be_visible()
+        places += [label.bounding_box()["y"], content.bounding_box()["y"]]
+    assert places == sorted(places)  # each name above its code
+    flax = page.locator(".only.for-jax").first
+    expect(flax).to_be_visible()
+    expect(flax.locator(".only-title")).to_have_text("JAX")
+    expect(page.locator("math").first).to_be_visible()
+    assert page.locator(".live-figure:visible").count() == 0
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_print_shows_the_chosen_framework_alone(open_page: Open, language: str):
+    page = open_page(f"{language}/{LESSON}?framework=jax")
+    page.emulate_media(media="print")
+    assert set(page.locator(".sd-tab-set > label:visible").all_inner_texts()) == {"JAX"}
+    assert page.locator(".sd-tab-content:visible").count() == 1 + 29
+    assert page.locator(".launch a:visible").count() == 0
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("width", [320, 390])
+def test_a_telephone_does_not_scroll_sideways(open_page: Open, language: str, width: int):
+    for name in ("index.html", LESSON, "agreement.html"):
+        page = open_page(f"{language}/{name}", viewport={"width": width, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "in_title"),
+    [
+        ("en", "equivariant", "Self-Attention and Positional Encoding"),
+        ("zh-TW", "注意力", "自注意力與位置編碼"),
+    ],
+)
+def test_search_finds_the_lesson(open_page: Open, language: str, word: str, in_title: str):
+    page = open_page(f"{language}/search.html?q={word}")
+    expect(page.locator("#search-results li a").first).to_contain_text(in_title, timeout=20_000)
+
+
+def test_code_is_copied_by_its_button(open_page: Open):
+    page = open_page(f"en/{LESSON}", permissions=["clipboard-read", "clipboard-write"])
+    cell = page.locator("#cell-binary > .sd-tab-content").first
+    cell.hover()
+    cell.locator("button.copybtn").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("for i in range(8):\n    print(")
+
+
+def test_the_first_page_leads_to_the_readers_language(open_page: Open):
+    for locale, language in (("zh-TW", "zh-TW"), ("de-DE", "en")):
+        page = open_page("index.html", locale=locale)
+        page.wait_for_url(f"**/{language}/index.html")
+
+
+def test_formulas_are_whole(site: Path):
+    html = (site / "en" / LESSON).read_text(encoding="utf-8")
+    formulas = re.findall(r"<math.*?</math>", html, re.DOTALL)
+    assert len(formulas) > 100
+    for formula in formulas:
+        words = "".join(ElementTree.fromstring(formula).itertext())
+        assert not set(words) & set("\\&$"), words

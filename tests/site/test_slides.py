@@ -1,0 +1,51 @@
+"""The decks: everything fits, the speaker has notes, and all of it offline."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.site.conftest import LANGUAGES, LESSON, Open
+from tests.site.test_frameworks import TITLES
+
+MEASURE = """() => Reveal.getSlides().map((slide, number) => {
+  Reveal.slide(number);
+  const shown = Reveal.getCurrentSlide();
+  const pictures = [...shown.querySelectorAll(":scope > img, :scope p img")];
+  return {
+    heading: shown.querySelector("h1, h2")?.textContent,
+    height: shown.scrollHeight,
+    width: shown.scrollWidth,
+    wide: [...shown.querySelectorAll("pre, div.math")].some((box) => box.scrollWidth > box.clientWidth + 1),
+    notes: shown.querySelector("aside.notes")?.textContent.trim().length,
+    said: pictures.every((picture) => picture.naturalWidth && picture.alt.length > 40),
+  };
+})"""
+
+
+@pytest.mark.parametrize("framework", TITLES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_slide_fits_and_has_notes(open_page: Open, language: str, framework: str):
+    page = open_page(f"slides/{language}/{framework}/{LESSON}")
+    assert page.locator("html").get_attribute("lang") == language
+    slides = page.evaluate(MEASURE)
+    assert len(slides) >= 14
+    for slide in slides:
+        assert slide["heading"], slide
+        assert slide["height"] <= 700, slide
+        assert slide["width"] <= 960, slide
+        assert not slide["wide"], slide
+        assert slide["notes"] > 40, slide
+        assert slide["said"], slide
+
+
+def test_the_code_on_a_slide_is_the_frameworks_own(open_page: Open):
+    for framework, code in (("pytorch", "attention.eval()"), ("djl", "new MultiHeadAttention")):
+        page = open_page(f"slides/en/{framework}/{LESSON}#/3")
+        expect(page.locator("section.present .highlight")).to_contain_text(code)
+
+
+def test_the_speaker_sees_the_notes_in_a_window_of_their_own(open_page: Open):
+    page = open_page(f"slides/en/jax/{LESSON}#/4")
+    with page.context.expect_page() as opened:
+        page.keyboard.press("s")
+    notes = opened.value.locator(".speaker-controls-notes")
+    expect(notes).to_contain_text("Now we look inside.")
