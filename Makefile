@@ -4,6 +4,7 @@
 PYTHON     ?= python3
 # What cannot run here is left out, and said so.
 JDK        := $(shell command -v mvn >/dev/null && javac -version 2>&1 | awk '$$1 == "javac" && int($$2) >= 17')
+CHROMIUM   := $(or $(shell command -v chromium chromium-browser google-chrome),$(wildcard ~/.cache/ms-playwright/chromium*) $(wildcard ~/Library/Caches/ms-playwright/chromium*))
 X86_LINUX  := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
 ALL        := $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
 FRAMEWORKS ?= $(filter-out $(if $(JDK),,djl) $(if $(X86_LINUX),,mxnet),$(ALL))
@@ -27,14 +28,15 @@ FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks test-lowest mutants bench report agreement lint format lab site env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks test-site test-lowest mutants bench report agreement lint format lab site env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave and execute the lessons (the default)
+	@$(BIN)/python -m tools.readme
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT)
 
 # All of them, whatever becomes of one; the exit code tells. On a GPU: what runs there.
 test: left-out  ## check everything; CHANGED=1: only what has changed; DEVICE=gpu: on a GPU
-	@$(MAKE) --no-print-directory --keep-going $(if $(filter gpu,$(DEVICE)),,lint test-code test-faces) test-notebooks
+	@$(MAKE) --no-print-directory --keep-going $(if $(filter gpu,$(DEVICE)),,lint test-code test-faces test-site) test-notebooks
 
 CHECK  = $(BIN)/python -m tools.changed $(if $(CHANGED),--only)
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
@@ -43,7 +45,7 @@ WRITABLE = $(shell test -w . && echo yes)
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
 test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
-	@$(CHECK) code -- $(PYTEST) $(call report,code) tests --ignore tests/faces --frameworks "$(FRAMEWORKS)"
+	@$(CHECK) code -- $(PYTEST) $(call report,code) tests --ignore tests/faces --ignore tests/site --frameworks "$(FRAMEWORKS)"
 
 # One framework a process, and all of them whatever becomes of one.
 test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lesson's values, framework by framework
@@ -59,6 +61,9 @@ test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and com
 	if test $(DEVICE) = gpu; then on=$$($(BIN)/python -m tools.devices $$on) || exit 1; echo "On a GPU: $$on"; fi; \
 	$(CHECK) notebooks $$on -- $(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --device $(DEVICE) \
 	  $(call report,notebooks) $(LANGUAGES:%=notebooks/%/{})
+
+test-site: site  ## the web site and the slides, in a real browser
+	@$(CHECK) site -- $(PYTEST) $(call report,site) tests/site
 
 # Each framework in an environment of its own, inside ours.
 test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest versions that the bounds allow
@@ -142,6 +147,7 @@ clean:  ## remove what was built and the environment; the notebooks stay
 .PHONY: left-out
 left-out:
 	@$(if $(JDK)$(filter-out file,$(origin FRAMEWORKS)),,echo "DJL is left out: it needs a JDK, 17 or newer, and Maven (javac and mvn).")
+	@$(if $(CHROMIUM),,echo "The site's tests in a browser are left out: they need Chromium, by your system or by .venv/bin/playwright install chromium.")
 	@$(if $(X86_LINUX)$(filter-out file,$(origin FRAMEWORKS)),,echo "MXNet is left out: it has been built for Linux on x86-64 only.")
 
 help:  ## list these targets

@@ -15,17 +15,9 @@ import numpy as np
 from tests import reference
 from tests.faces.cases import TOLERANCE, make_weights, reference_multi_head
 from tools.java import SPEC, TARGET
-from tools.lessons import ROOT
+from tools.lessons import ROOT, TITLES
 
 README = ROOT / "README.md"
-TITLES = {
-    "pytorch": "PyTorch",
-    "tensorflow": "TensorFlow",
-    "jax": "JAX",
-    "mxnet": "MXNet",
-    "paddle": "PaddlePaddle",
-    "djl": "DJL",
-}
 # One column of the table for each, the three gradients in one.
 QUANTITIES = {"output": "output", "weights": "weights", "gradient": "gradients", "P": "$P$"}
 MARKERS = "<!-- make agreement -->\n", "<!-- end of make agreement -->\n"

@@ -37,6 +37,7 @@ def test_lock_holds_all_that_is_needed_with_hashes_and_without_addresses(lock):
         *PYPROJECT["project"]["dependencies"],
         *EXTRAS[lock.stem],
         *groups["dev"],
+        *groups["site"],
         *groups["bootstrap"],
     ]
     for requirement in map(Requirement, needed):

@@ -19,8 +19,9 @@ from tools.lessons import ROOT, face
 
 PASSED = Path(sys.prefix, ".passed")
 
-SHARED = ["pyproject.toml", "conftest.py", "tools/**/*.py", "d2l_compat/*.py"]
+SHARED = ["pyproject.toml", "conftest.py", "tools/*.py", "d2l_compat/*.py"]
 FACE = ["d2l_compat/{}/**/*.py", "lessons/*/*.{}.*", "requirements/{}.lock"]
+SITE = ["tools/**/*", "docs/**/*", "lessons/**/*", "notebooks/**/*.ipynb", "tests/site/**/*"]
 JAVA = ["d2l_compat/java/pom.xml", "d2l_compat/java/src/**/*"]
 # What each check depends on; of a framework, where there is a {}.
 INPUTS = {
@@ -28,6 +29,7 @@ INPUTS = {
     "code": ["*", "[!.]*/**/*", ".github/**/*"],
     "faces": [*SHARED, *FACE, *JAVA, "tests/*.py", "tests/faces/**/*.py"],
     "notebooks": [*SHARED, *FACE, *JAVA, "notebooks/*/{}/*.ipynb", "tests/sanitize.cfg"],
+    "site": [*SITE, "README.md", "pyproject.toml", "d2l_compat/**/*.py", "tests/*.py"],
 }
 # What tools leave behind.
 LEFT_BEHIND = {"__pycache__", ".ipynb_checkpoints", "build", "target"}

@@ -1,7 +1,7 @@
 """Where the project is published, the links that open a notebook there, and the cell it starts with.
 
-The address stands in pyproject.toml (``Repository``), and nowhere else: README's links and all
-notebooks are made from it.
+The address stands in pyproject.toml (``Repository``), and nowhere else: README's links, the
+web site's buttons and all notebooks are made from it.
 """
 
 import tomllib
@@ -50,8 +50,13 @@ class Service:
     address: str  # with places for the notebook's path, plain or quoted
 
     def link(self, edition: Edition) -> str:
-        path = edition.notebook.relative_to(edition.folder.parent.parent).as_posix()
-        return self.address.format(path=path, quoted=quote(path, safe=""))
+        notebook = path(edition)
+        return self.address.format(path=notebook, quoted=quote(notebook, safe=""))
+
+
+def path(edition: Edition) -> str:
+    """Of the notebook, within the project."""
+    return edition.notebook.relative_to(edition.folder.parent.parent).as_posix()
 
 
 COLAB = Service(

@@ -8,6 +8,17 @@ from d2l_compat._frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parent.parent
 
+# As readers know them, and in this order.
+TITLES = {
+    "pytorch": "PyTorch",
+    "tensorflow": "TensorFlow",
+    "jax": "JAX",
+    "mxnet": "MXNet",
+    "paddle": "PaddlePaddle",
+    "djl": "DJL (Java)",
+}
+LANGUAGES = {"en": "English", "zh-TW": "繁體中文"}
+
 
 class LessonError(Exception):
     """A fault in a lesson; its text begins with the file, and the line where there is one."""

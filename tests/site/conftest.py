@@ -11,7 +11,6 @@ from tools.lessons import ROOT
 
 SITE = ROOT / "build" / "site"
 LESSON = "self-attention-and-positional-encoding.html"
-LANGUAGES = ["en", "zh-TW"]
 # For a headless browser, which has nothing to look up or to update.
 QUIET = [
     "--disable-background-networking",

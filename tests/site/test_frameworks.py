@@ -3,16 +3,9 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.site.conftest import LANGUAGES, LESSON, Open
+from tests.site.conftest import LESSON, Open
+from tools.lessons import LANGUAGES, TITLES
 
-TITLES = {
-    "pytorch": "PyTorch",
-    "tensorflow": "TensorFlow",
-    "jax": "JAX",
-    "mxnet": "MXNet",
-    "paddle": "PaddlePaddle",
-    "djl": "DJL (Java)",
-}
 IMPORTS = {
     "pytorch": "import torch",
     "tensorflow": "import tensorflow",
@@ -96,7 +89,7 @@ def test_tabs_are_operated_by_the_keyboard(open_page: Open):
 def test_buttons_open_the_notebook_of_the_framework(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}?framework=mxnet")
     visible = page.locator(".launch:visible a")
-    links = dict(zip(visible.all_inner_texts(), visible.evaluate_all("a => a.map(x => x.href)")))
+    links = dict(visible.evaluate_all("all => all.map(each => [each.textContent, each.href])"))
     assert list(links) == ["Colab", "Kaggle", "Binder", "筆記本", "投影片"]
     notebook = "zh-TW/mxnet/self-attention-and-positional-encoding"
     assert all(notebook in link.replace("%2F", "/") for link in links.values())

@@ -14,9 +14,9 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.reference import positional_encoding
-from tests.site.conftest import LANGUAGES, LESSON, Open
+from tests.site.conftest import LESSON, Open
 from tools.figures import FIGURE
-from tools.lessons import ROOT
+from tools.lessons import LANGUAGES, ROOT
 
 FIGURES = ["shuffle", "clock-hands", "heatmap", "dot-product", "rotation"]
 SVG = "{http://www.w3.org/2000/svg}"

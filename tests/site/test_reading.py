@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import expect
 
-from tests.site.conftest import LANGUAGES, LESSON, Open
-from tests.site.test_frameworks import TITLES
+from tests.site.conftest import LESSON, Open
+from tools.lessons import LANGUAGES, TITLES
 
 LIMIT = 1_000_000  # bytes of a lesson's page and all it shows, fonts and search aside
 

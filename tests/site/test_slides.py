@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.site.conftest import LANGUAGES, LESSON, Open
-from tests.site.test_frameworks import TITLES
+from tests.site.conftest import LESSON, Open
+from tools.lessons import LANGUAGES, TITLES
 
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
   Reveal.slide(number);

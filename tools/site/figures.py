@@ -27,15 +27,15 @@ def light(svg: str) -> str:
     ElementTree.register_namespace("xlink", HREF[1:].partition("}")[0])
     parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
     root = ElementTree.fromstring(svg, parser)
-    root.remove(root.find(f"{SVG}metadata"))
-    shapes = {shape.get("id"): shape for shape in root.iter(f"{SVG}path")}
+    for metadata in root.findall(f"{SVG}metadata"):
+        root.remove(metadata)
+    shapes = {shape.get("id", ""): shape for shape in root.iter(f"{SVG}path")}
     _words(root)
     used = set(re.findall(r"#([-\w]+)", ElementTree.tostring(root, "unicode")))
     # A formula's outlines may have been defined among a word's.
     defined = {element.get("id") for element in root.iter()}
-    root.find(f"{SVG}defs").extend(
-        [shapes[name] for name in sorted(used & shapes.keys() - defined)]
-    )
+    lost = ElementTree.SubElement(root, f"{SVG}defs")
+    lost.extend([shapes[name] for name in sorted(used & shapes.keys() - defined)])
     _strip(root, used)
     root.set("font-family", FAMILY)
     return ElementTree.tostring(root, "unicode")
@@ -44,25 +44,28 @@ def light(svg: str) -> str:
 def _words(parent: Element) -> None:
     """Texts in the place of outlines; formulas stay outlines."""
     for group in list(parent):
-        label = next((child for child in group if child.tag is ElementTree.Comment), None)
-        if label is None:
+        comments = [child for child in group if callable(child.tag)]
+        if not comments:
             _words(group)
             continue
-        words = label.text.strip()
-        group.remove(label)
-        outlines = group.find(f"{SVG}g")
-        place = PLACE.fullmatch(outlines.get("transform", ""))
-        if place is None or "$" in words:
-            continue
-        size = 100 * float(place[2])
-        text = Element(f"{SVG}text", transform=place[1])
-        text.set("font-size", f"{size:g}")
-        text.set("textLength", f"{_length(words, size):.2f}")
-        text.text = words
-        if outlines.get("style"):
-            text.set("style", outlines.get("style"))
-        group.remove(outlines)
-        group.append(text)
+        for comment in comments:
+            group.remove(comment)
+        words = (comments[0].text or "").strip()
+        for outlines in group.findall(f"{SVG}g"):
+            place = PLACE.fullmatch(outlines.get("transform", ""))
+            if place is not None and "$" not in words:
+                group.remove(outlines)
+                group.append(_text(words, place, outlines.get("style")))
+
+
+def _text(words: str, place: re.Match[str], style: str | None) -> Element:
+    size = 100 * float(place[2])
+    text = Element(f"{SVG}text", {"transform": place[1], "font-size": f"{size:g}"})
+    text.set("textLength", f"{_length(words, size):.2f}")
+    if style:
+        text.set("style", style)
+    text.text = words
+    return text
 
 
 def _length(words: str, size: float) -> float:
@@ -79,11 +82,11 @@ def _strip(element: Element, used: set[str]) -> None:
         element.attrib.pop("id", None)
     for name, value in element.attrib.items():
         if name != HREF:
-            short = NUMBER.sub(_shorter, value)
+            short = value if name == "style" else NUMBER.sub(_shorter, value)
             element.set(name, PADDED.sub(r"\1", " ".join(short.split())))
     if element.tag == f"{SVG}use":  # what it repeats is drawn in its own style
         element.attrib.pop("style", None)
-    children = []
+    children: list[Element] = []
     for child in element:
         _strip(child, used)
         is_a_bare_group = child.tag == f"{SVG}g" and not child.attrib

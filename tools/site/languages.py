@@ -5,6 +5,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from tools.lessons import LANGUAGES
 from tools.site.words import WORDS
 
 # Of 100 kilobytes, a page would use one, which is in site.css.
@@ -19,8 +20,8 @@ def _context(
     context["language_tag"] = here
     context["languages_label"] = WORDS[here]["languages"]
     context["languages"] = [
-        (words["name"], tag, f"{root}../{tag}/{_counterpart(app, pagename, tag)}.html")
-        for tag, words in WORDS.items()
+        (name, tag, f"{root}../{tag}/{_counterpart(app, pagename, tag)}.html")
+        for tag, name in LANGUAGES.items()
     ]
     context["css_files"] = [
         css for css in context["css_files"] if not any(name in str(css) for name in UNUSED)

@@ -10,28 +10,20 @@ from collections.abc import Iterator
 from html import escape, unescape
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode, v4
 
-from d2l_compat._frameworks import FRAMEWORKS
 from tools.figures import FIGURE
 from tools.launch import SOURCE, services
-from tools.lessons import Edition, LessonError
+from tools.lessons import TITLES, Edition, LessonError
 from tools.programs import LANGUAGES
 from tools.prose import ORIGINAL, Passage, joined, read_passages
 from tools.site.figures import light
 from tools.site.words import WORDS
 
-TITLES = {
-    "pytorch": "PyTorch",
-    "tensorflow": "TensorFlow",
-    "jax": "JAX",
-    "mxnet": "MXNet",
-    "paddle": "PaddlePaddle",
-    "djl": "DJL (Java)",
-}
-ORDER = [*FRAMEWORKS, "djl"]
+ORDER = list(TITLES)
 
 
 def page(editions: list[Edition]) -> NotebookNode:
@@ -140,7 +132,7 @@ def _launch(editions: list[Edition]) -> str:
 
 
 def _code_cell(name: str, framework: str, executed: NotebookNode) -> NotebookNode:
-    metadata = {"d2l": {"name": name, "framework": framework}, "mystnb": {}}
+    metadata: dict[str, Any] = {"d2l": {"name": name, "framework": framework}, "mystnb": {}}
     outputs = []
     for output in executed.outputs:
         html = output.get("data", {}).get("text/html", "")

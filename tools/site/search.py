@@ -4,6 +4,7 @@
 """
 
 import re
+from itertools import pairwise
 
 from sphinx.application import Sphinx
 from sphinx.search import SearchLanguage
@@ -28,7 +29,7 @@ var splitQuery = (query) =>
         words = []
         for run in RUN.findall(input):
             is_latin = run[0] < "\u3400"
-            words += [run] if is_latin else [*run, *map("".join, zip(run, run[1:], strict=False))]
+            words += [run] if is_latin else [*run, *map("".join, pairwise(run))]
         return words
 
     def stem(self, word: str) -> str:

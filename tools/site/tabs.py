@@ -5,8 +5,8 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx_design.shared import create_component
 
+from tools.lessons import TITLES
 from tools.site.code import LANGUAGES
-from tools.site.pages import TITLES
 
 
 class FrameworkTabs(SphinxTransform):

@@ -1,0 +1,167 @@
+"""What the site is made of, part by part; no browser is needed."""
+
+import base64
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import nbformat
+import pytest
+
+from tools.figures import FIGURE
+from tools.lessons import LessonError, editions
+from tools.site.figures import light
+from tools.site.mathematics import mathml
+from tools.site.pages import page
+from tools.site.search import SearchTraditionalChinese
+from tools.site.slides import deck
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def stored_figures() -> list[str]:
+    found = []
+    for edition in editions(["en"]):
+        for cell in nbformat.read(edition.notebook, as_version=4).cells:
+            for output in cell.get("outputs", []):
+                if figure := FIGURE.search(output.get("data", {}).get("text/html", "")):
+                    found.append(base64.b64decode(figure[1]).decode())
+    return found
+
+
+def strokes(svg: str) -> list[tuple[str, list[float]]]:
+    """Colour and coordinates of all that is drawn, but for letters."""
+    found = []
+    for path in ElementTree.fromstring(svg).iter(f"{SVG}path"):
+        style = path.get("style", "").replace(" ", "")
+        if style:
+            numbers = re.findall(r"-?[\d.]+", path.get("d"))
+            found.append((style, [float(number) for number in numbers]))
+    return found
+
+
+def words(svg: str) -> list[str]:
+    """Of matplotlib's figure: its comments; of a light one: its texts."""
+    parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
+    root = ElementTree.fromstring(svg, parser)
+    comments = [each.text.strip() for each in root.iter() if each.tag is ElementTree.Comment]
+    return sorted(comments or [each.text for each in root.iter(f"{SVG}text")])
+
+
+def test_a_light_figure_shows_what_the_notebook_shows():
+    figures = stored_figures()
+    assert len(figures) == 48
+    for figure in figures:
+        made = light(figure)
+        if "figure_1" not in figure:
+            assert made == figure  # Java's, which is light already
+            continue
+        assert len(made) < 0.5 * len(figure)
+        assert words(made) == [text for text in words(figure) if "$" not in text]
+        there, here = strokes(figure), strokes(made)
+        assert [style for style, _ in here] == [style for style, _ in there]
+        for (_, mine), (_, stored) in zip(here, there, strict=True):
+            assert mine == pytest.approx(stored, abs=0.006)
+        pictures = re.compile(r'xlink:href="data:image/png;base64,([^"]*)"')
+        assert ["".join(p.split()) for p in pictures.findall(made)] == [
+            "".join(p.split()) for p in pictures.findall(figure)
+        ]
+
+
+def test_nothing_in_a_light_figure_refers_to_what_is_gone():
+    for figure in map(light, stored_figures()):
+        defined = set(re.findall(r'\bid="([^"]*)"', figure))
+        assert set(re.findall(r"#([a-zA-Z][-\w]+-\w+|[mp][0-9a-f]{9,})", figure)) <= defined
+
+
+@pytest.mark.parametrize(
+    ("formula", "markup"),
+    [
+        (r"\mathrm{softmax}(x)", "<mi>softmax</mi>"),
+        (r"\sin a \sin b", '<mi>a</mi><mspace width="0.17em"/><mi>sin</mi>'),
+        (r"\sin^2", "<msup><mi>sin</mi><mn>2</mn></msup>"),
+        (r"\begin{aligned} a &= b \\ &= c \end{aligned}", "<mtable"),
+    ],
+)
+def test_formulas_are_mathml(formula: str, markup: str):
+    assert markup in mathml(formula)
+    ElementTree.fromstring(mathml(formula, "block"))
+
+
+def test_chinese_is_found_by_pairs_of_characters():
+    language = SearchTraditionalChinese({})
+    assert language.split("自注意力 (self-attention) 與 P") == [
+        *("自", "注", "意", "力", "自注", "注意", "意力"),
+        *("self", "attention", "與", "P"),
+    ]
+
+
+# A small lesson
+
+
+@pytest.fixture
+def lesson(tmp_path: Path) -> Path:
+    folder = tmp_path / "lessons" / "tiny"
+    (folder / "live").mkdir(parents=True)
+    (folder / "live" / "clock.js").touch()
+    for framework in ("jax", "mxnet"):
+        (folder / f"code.{framework}.py").write_text("# %% one\n1\n")
+        notebook = nbformat.v4.new_notebook(
+            metadata={"language_info": {"name": "python"}},
+            cells=[
+                nbformat.v4.new_markdown_cell("# Title"),
+                nbformat.v4.new_code_cell(
+                    "1",
+                    id="one",
+                    execution_count=1,
+                    outputs=[nbformat.v4.new_output("stream", text=f"{framework} says 1\n")],
+                ),
+            ],
+        )
+        path = tmp_path / "notebooks" / "en" / framework / "tiny.ipynb"
+        path.parent.mkdir(parents=True)
+        nbformat.write(notebook, path)
+    (folder / "text.en.md").write_text(
+        ":::{slide}\n# On a slide\n\n<<one output>>\n:::\n\n# Title\n\nBefore $x$.\n\n<<one>>\n\n"
+        ":::{only} jax\nFor JAX.\n:::\n\n:::{live} clock\nA clock.\n:::\n\n## A part: two\n\nAfter.\n"
+    )
+    return tmp_path
+
+
+def test_a_page_has_the_cells_of_all_frameworks_and_no_slides(lesson: Path):
+    cells = page(list(editions(root=lesson))).cells
+    text = "\n".join(cell.source for cell in cells)
+    assert [cell.metadata["d2l"]["framework"] for cell in cells if cell.cell_type == "code"] == [
+        "jax",
+        "mxnet",
+    ]
+    assert "On a slide" not in text
+    assert "{div} only for-jax" in text
+    assert 'data-live="clock"' in text
+    assert "(a-part-two)=\n## A part: two" in text
+
+
+def test_a_deck_has_the_slides_and_the_rest_is_said_to_them(lesson: Path):
+    jax, mxnet = (deck(edition) for edition in editions(root=lesson))
+    kinds = [cell.metadata.slideshow.slide_type for cell in jax.cells]
+    assert kinds == ["slide", "-", "notes"]
+    assert jax.cells[0].source.strip() == "# On a slide"
+    assert jax.cells[1].metadata.parts == ("output",)
+    assert jax.cells[1].outputs[0].text == "jax says 1\n"
+    assert "**Title**" in jax.cells[2].source
+    assert "<mi>x</mi>" in jax.cells[2].source
+    assert "For JAX." in jax.cells[2].source
+    assert "For JAX." not in mxnet.cells[2].source
+    assert "A clock." not in jax.cells[2].source
+
+
+def test_a_missing_notebook_is_named_with_what_to_do(lesson: Path):
+    (lesson / "notebooks" / "en" / "jax" / "tiny.ipynb").unlink()
+    with pytest.raises(LessonError, match=r"jax/tiny\.ipynb: No such file.*: run `make` first"):
+        page(list(editions(root=lesson)))
+
+
+def test_a_text_without_slides_is_an_error(lesson: Path):
+    (lesson / "lessons" / "tiny" / "text.en.md").write_text("# Title\n\n<<one>>\n")
+    with pytest.raises(LessonError, match="no slide"):
+        deck(next(editions(root=lesson)))
