@@ -1,5 +1,7 @@
 """Sphinx's configuration of the web site; what differs by language, tools/site/__main__.py adds."""
 
+from pathlib import Path
+
 from tools.launch import REPOSITORY
 from tools.lessons import ROOT
 from tools.site import live
@@ -38,8 +40,10 @@ html_static_path = ["static", *live.STATIC]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 templates_path = ["templates"]
+locale_dirs = [str(Path(__file__).parent / "locale")]
 html_theme_options = {"source_repository": f"{REPOSITORY}/"}
 html_show_sourcelink = False
+html_show_copyright = False
 html_copy_source = False
 html_show_search_summary = False  # it would fetch pages, which a browser forbids from file://
 copybutton_selector = "div:not(.output) > div.highlight pre"
