@@ -13,7 +13,7 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "tools.site.code",
-    "tools.site.languages",
+    "tools.site.context",
     "tools.site.live",
     "tools.site.mathematics",
     "tools.site.reference",
@@ -37,6 +37,7 @@ autoapi_python_class_content = "both"
 html_theme = "furo"
 html_title = project
 html_static_path = ["static", *live.STATIC]
+html_favicon = "static/favicon.svg"
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 templates_path = ["templates"]

@@ -32,6 +32,7 @@ def write_slides(editions: list[Edition], folder: Path) -> None:
     for part in ("dist", "plugin/notes"):
         shutil.copytree(REVEAL / part, folder / "reveal" / part, ignore=_unused)
     shutil.copy(HERE / "deck" / "deck.css", folder / "reveal")
+    shutil.copy(HERE / "static" / "favicon.svg", folder / "reveal")
     shutil.copytree(HERE / "static" / "fonts", folder / "reveal" / "fonts")
     exporter = SlidesExporter(
         Config(

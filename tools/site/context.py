@@ -1,4 +1,4 @@
-"""Links every page with itself in the other languages."""
+"""What every page is told: its counterparts in other languages, what to load, and when."""
 
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,9 @@ def _context(
         (name, tag, f"{root}../{tag}/{_counterpart(app, pagename, tag)}.html")
         for tag, name in LANGUAGES.items()
     ]
+    context["description"] = WORDS[here]["description"]
+    # A figure in a tab that is never opened is never asked for.
+    context["body"] = context.get("body", "").replace("<img ", '<img loading="lazy" ')
     context["css_files"] = [
         css for css in context["css_files"] if not any(name in str(css) for name in UNUSED)
     ]
