@@ -34,12 +34,12 @@ JAVA = f"""\
 "\\u0022/*"  # A comment in Java, down to the last line; a program in Python, with which Colab starts.
 raise SystemExit(
     "This notebook needs Java, and a kernel for it, which Colab has not.\\n"
-    "Open it on Binder: {{binder}}\\n"
+    "Open it on Binder: https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}\\n"
     "or on a machine of your own, with a JDK and Maven:\\n"
     "    git clone {REPOSITORY} d2l && make -C d2l FRAMEWORKS=djl lab"
 )
-# */; try {{{{ Class.forName("d2l.Heatmaps"); }}}} catch (ClassNotFoundException missing) {{{{ \
-System.out.println("The lesson's own classes are missing: run `make` in the project's folder."); }}}}"""
+# */; try {{ Class.forName("d2l.Heatmaps"); }} catch (ClassNotFoundException missing) {{ \
+System.out.println("The lesson's own classes are missing: run `make` in the project's folder."); }}"""
 
 
 @dataclass(frozen=True)
@@ -84,5 +84,5 @@ def install_cell(edition: Edition) -> str:
     if edition.framework in FRAMEWORKS:
         return PYTHON.format(framework=edition.framework)
     if edition.framework == "djl":
-        return JAVA.format(binder=BINDER.link(edition))
+        return JAVA
     return ""

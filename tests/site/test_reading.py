@@ -97,6 +97,16 @@ def test_print_shows_the_chosen_framework_alone(open_page: Open, language: str):
     assert page.locator(".launch a:visible").count() == 0
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_readers_own_light_is_taken_and_can_be_changed(open_page: Open, scheme: str):
+    page = open_page(f"en/{LESSON}", color_scheme=scheme)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    at_first = page.evaluate(ground)
+    assert at_first == {"light": "rgb(255, 255, 255)", "dark": "rgb(19, 20, 22)"}[scheme]
+    page.locator(".theme-toggle-content button").click()
+    assert page.evaluate(ground) != at_first
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", [320, 390])
 def test_a_telephone_does_not_scroll_sideways(open_page: Open, language: str, width: int):
