@@ -28,7 +28,7 @@ FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks test-site test-lowest mutants bench report agreement lint format lab site env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks test-site test-lowest mutants bench report agreement lint format lab kernel site env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave and execute the lessons (the default)
 	@$(BIN)/python -m tools.readme
@@ -101,6 +101,9 @@ format: $(READY)  ## put the code in the project's style
 
 lab: $(READY) $(JAVA)  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=notebooks
+
+kernel: $(READY)  ## install the Jupyter kernel "Python (d2l)", in which `from d2l import ...` means this package
+	@$(BIN)/python -m d2l_compat.kernel --user
 
 site: $(READY)  ## build the web site, with slides, into build/site: open build/site/index.html
 	@$(BIN)/python -m tools.site

@@ -1,0 +1,81 @@
+"""``import d2l_compat.alias``: from then on ``d2l`` means this package.
+
+``from d2l import torch as d2l``, ``import d2l.jax`` and the like give the faces of ``d2l_compat``,
+also where an upstream ``d2l`` is installed. :func:`remove` gives back what was there before. In Jupyter
+``%load_ext d2l_compat`` and ``%unload_ext d2l_compat`` do the same.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from d2l_compat._frameworks import FRAMEWORKS
+
+UPSTREAM = "d2l"
+OURS = "d2l_compat"
+FACES = [packages[0].module for packages in FRAMEWORKS.values()]
+
+
+class _Alias(MetaPathFinder, Loader):
+    """Finds ``d2l`` and all within it, before any other finder, and loads our module instead."""
+
+    def __init__(self) -> None:
+        self.before: dict[str, ModuleType] = {}  # what had been imported from upstream
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not _is_upstreams(fullname):
+            return None
+        face = fullname.split(".")[1:2]
+        if face and face[0] not in FACES:
+            # Without the module's name, or Python would say less.
+            raise ModuleNotFoundError(
+                f"{fullname}: d2l_compat stands in for d2l, and has {', '.join(FACES)}"
+            )
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        if spec.name == UPSTREAM:
+            return None  # an empty one, by the name that asks for faces
+        module = import_module(OURS + spec.name.removeprefix(UPSTREAM))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It has run already; but the import that is under way has put its own name on it."""
+        spec = module.__spec__
+        if spec is not None and spec.loader_state is not None:
+            module.__spec__ = spec.loader_state
+
+
+_alias = _Alias()
+
+
+def install() -> None:
+    """Let ``d2l`` mean this package; again is as good as once."""
+    if _alias not in sys.meta_path:
+        _alias.before = _taken_out()
+        sys.meta_path.insert(0, _alias)
+
+
+def remove() -> None:
+    """Let ``d2l`` mean what it meant before, with the modules that had been imported from it."""
+    if _alias in sys.meta_path:
+        sys.meta_path.remove(_alias)
+        _taken_out()
+        sys.modules.update(_alias.before)
+
+
+def _taken_out() -> dict[str, ModuleType]:
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if _is_upstreams(name)}
+
+
+def _is_upstreams(name: str) -> bool:
+    return name == UPSTREAM or name.startswith(f"{UPSTREAM}.")
+
+
+install()

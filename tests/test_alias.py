@@ -1,0 +1,153 @@
+"""``d2l`` means ``d2l_compat``: by import, by extension, by kernel; and back again."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import KernelManager
+from nbclient import NotebookClient
+
+from d2l_compat import kernel
+
+UPSTREAM = {
+    "__init__.py": "__version__ = '1.0.3'\n",
+    "torch.py": "who = 'upstream'\n",
+    "caffe.py": "who = 'upstream'\n",
+}
+
+
+def run(code: str, *path: Path) -> str:
+    """What a program prints, in a Python of its own; these folders come first on its path."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """A folder with another package of this name."""
+    folder = tmp_path / "d2l"
+    folder.mkdir()
+    for name, text in UPSTREAM.items():
+        (folder / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from d2l import torch as d2l",
+        "import d2l.torch as d2l",
+        "import d2l.torch; d2l = d2l.torch",
+    ],
+)
+def test_d2l_is_ours_however_it_is_imported(upstream: Path, statement: str):
+    code = f"""
+import d2l_compat.alias
+{statement}
+import d2l_compat.torch
+assert d2l is d2l_compat.torch
+assert d2l.__spec__.name == d2l.__name__ == "d2l_compat.torch", d2l.__spec__
+from d2l.torch import MultiHeadAttention
+assert MultiHeadAttention is d2l_compat.torch.MultiHeadAttention
+"""
+    run(code)
+    run(code, upstream)
+
+
+def test_what_was_there_comes_back(upstream: Path):
+    code = """
+import d2l.torch, d2l.caffe
+before = d2l, d2l.torch, d2l.caffe
+import d2l_compat.alias
+from d2l import torch
+assert torch.__name__ == "d2l_compat.torch"
+d2l_compat.alias.install()  # again
+d2l_compat.alias.remove()
+import d2l.torch, d2l.caffe
+assert (d2l, d2l.torch, d2l.caffe) == before and d2l.torch.who == "upstream"
+d2l_compat.alias.remove()  # again
+import d2l.caffe
+"""
+    run(code, upstream)
+
+
+def test_what_was_not_there_is_gone():
+    code = """
+import d2l_compat.alias
+import d2l
+d2l_compat.alias.remove()
+try:
+    import d2l.torch
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    assert "No module named 'd2l'" in run(code)
+
+
+@pytest.mark.parametrize("statement", ["from d2l import caffe", "import d2l.caffe"])
+def test_a_framework_that_there_is_not_is_named_with_those_that_are(upstream: Path, statement: str):
+    code = f"""
+import d2l_compat.alias
+try:
+    {statement}
+except ImportError as error:
+    print(error)
+"""
+    there_are = "torch, tensorflow, jax, mxnet, paddle"
+    assert f"d2l.caffe: d2l_compat stands in for d2l, and has {there_are}" in run(code, upstream)
+
+
+def test_nothing_else_is_found_otherwise():
+    code = """
+import d2l_compat.alias
+try:
+    import d2l_but_other
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+    assert run(code).strip() == "d2l_but_other"
+
+
+def test_the_alias_imports_no_framework():
+    code = "import d2l_compat.alias, sys; print(sorted({'torch', 'numpy', 'matplotlib'} & {*sys.modules}))"
+    assert run(code).strip() == "[]"
+
+
+CELLS = [
+    "%load_ext d2l_compat",
+    "import d2l; print(hasattr(d2l, '__version__'))",
+    "%unload_ext d2l_compat",
+]
+
+
+def outputs(cells: list[str], manager: KernelManager, folder: Path) -> list[str]:
+    notebook = nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, cells)])
+    NotebookClient(notebook, km=manager).execute(cwd=str(folder))
+    return ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
+
+
+def test_the_extension_turns_it_on_and_off(upstream: Path):
+    again = ["import d2l; print(d2l.__version__)"]
+    shown = outputs([*CELLS, *again], KernelManager(kernel_name="python3"), upstream)
+    assert shown == ["", "False\n", "", "1.0.3\n"]
+
+
+def test_under_its_kernel_a_notebook_needs_no_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    kernel.main([])
+    specs = KernelSpecManager(kernel_dirs=[str(tmp_path / "share" / "jupyter" / "kernels")])
+    assert specs.get_kernel_spec("d2l").display_name == "Python (d2l)"
+    assert 'Installed "Python (d2l)"' in capsys.readouterr().out
+    manager = KernelManager(kernel_name="d2l", kernel_spec_manager=specs)
+    cells = ["from d2l import torch as d2l\nprint(d2l.__name__)"]
+    assert outputs(cells, manager, tmp_path) == ["d2l_compat.torch\n"]
