@@ -127,12 +127,19 @@ def plot(
     set_figsize(figsize)
     axes = axes if axes is not None else pyplot().gca()
     axes.cla()
+    draw_curves(axes, xs, ys, fmts)
+    set_axes(axes, xlabel, ylabel, xlim, ylim, xscale, yscale, legend)
+
+
+def draw_curves(
+    axes: Any, xs: Sequence[Any], ys: Sequence[Any], fmts: Sequence[str] | None = None
+) -> None:
+    """Curves into ``axes``, told apart by ``fmts``, or by a colour and a line style of each."""
     for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
         if fmts:
             axes.plot(x, y, fmts[i % len(fmts)])
         else:
             axes.plot(x, y, color=COLORS[i % len(COLORS)], linestyle=STYLES[i % len(STYLES)])
-    set_axes(axes, xlabel, ylabel, xlim, ylim, xscale, yscale, legend)
 
 
 def show_heatmaps(
@@ -187,6 +194,42 @@ def show_heatmaps(
             if titles:
                 axes[i, j].set_title(titles[j])
     figure.colorbar(image, ax=axes, shrink=0.6)
+
+
+def show_images(
+    imgs: Any,
+    num_rows: int,
+    num_cols: int,
+    titles: Sequence[str] | None = None,
+    scale: float = 1.5,
+) -> Any:
+    """Show images in a grid, row by row; return its axes, a flat array.
+
+    Each image is an array, shape (height, width) or (height, width, channels); ``scale`` is the
+    height and width of one, in inches. Raises ValueError for more images than places, or titles
+    that do not fit, TypeError for what is not numeric.
+    """
+    images = [to_numpy("imgs", image) for image in imgs]
+    if len(images) > num_rows * num_cols:
+        need = f"at most {num_rows} x {num_cols}"
+        raise ValueError(fault("imgs", f"{len(images)} images", need))
+    if titles and len(titles) != len(images):
+        raise ValueError(fault("titles", f"{len(titles)} for {len(images)} images", "as many"))
+    use_svg_display()
+    figsize = (num_cols * scale, num_rows * scale)
+    axes = pyplot().subplots(num_rows, num_cols, figsize=figsize, squeeze=False)[1].flatten()
+    for place, axis in enumerate(axes):
+        axis.axis("off")
+        if place < len(images):
+            axis.imshow(images[place])
+            if titles:
+                axis.set_title(titles[place])
+    return axes
+
+
+def annotate(text: str, xy: tuple[float, float], xytext: tuple[float, float]) -> None:
+    """Write ``text`` at ``xytext`` into the current axes, with an arrow from it to ``xy``."""
+    pyplot().gca().annotate(text, xy=xy, xytext=xytext, arrowprops={"arrowstyle": "->"})
 
 
 def describe(figure: Any) -> str:

@@ -20,14 +20,8 @@ import keras
 
 check_backend(keras.config.backend())  # it may have been imported before
 
-from d2l_compat import _plot
-from d2l_compat._plot import (
-    plot,
-    set_axes,
-    set_figsize,
-    show_heatmaps,
-    use_svg_display,
-)
+from d2l_compat import common
+from d2l_compat.common import *
 from d2l_compat.tensorflow import tensors
 from d2l_compat.tensorflow.attention import (
     DotProductAttention,
@@ -46,18 +40,11 @@ __all__ = [
     "gpu",
     "masked_softmax",
     "num_gpus",
-    "plot",
-    "set_axes",
-    "set_figsize",
-    "show_heatmaps",
     "try_all_gpus",
     "try_gpu",
-    "use_svg_display",
 ]
-__all__ += tensors.__all__
+__all__ += common.__all__ + tensors.__all__
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plt":  # d2l.plt: matplotlib comes when first used
-        return _plot.pyplot()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return common.attribute(__name__, name)

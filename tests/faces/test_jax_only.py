@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from flax.errors import InvalidRngError
 
+from d2l_compat import common
 from d2l_compat import jax as d2l
 from d2l_compat.jax import attention, devices, tensors
 from tests import reference
@@ -332,11 +333,8 @@ def test_the_face_lists_every_name_once_and_has_it() -> None:
         for name, value in vars(module).items()
         if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
     }
-    plots = {"plot", "set_axes", "set_figsize", "show_heatmaps", "use_svg_display"}
     dtypes = {"float32", "int32", "int64"}
     assert tensors.__all__ == sorted({*FUNCTIONS, *dtypes, "check_shape", "get_key"})
-    assert sorted(d2l.__all__) == sorted({*tensors.__all__, *own, *plots})
+    assert sorted(d2l.__all__) == sorted({*tensors.__all__, *own, *common.__all__})
     assert all(hasattr(d2l, name) for name in d2l.__all__)
     assert all(getattr(d2l, name).dtype == name for name in dtypes)
-    with pytest.raises(AttributeError, match="no attribute 'sequence_mask'"):
-        _ = d2l.sequence_mask

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from d2l_compat import common
 from d2l_compat import torch as d2l
 from d2l_compat.torch import attention, devices, tensors
 
@@ -102,11 +103,5 @@ def test_the_face_lists_every_name_once_and_has_it() -> None:
         for name, value in vars(module).items()
         if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
     }
-    plots = {"plot", "set_axes", "set_figsize", "show_heatmaps", "use_svg_display"}
-    assert sorted(d2l.__all__) == sorted({*tensors.__all__, *layers_and_devices, *plots})
+    assert sorted(d2l.__all__) == sorted({*tensors.__all__, *layers_and_devices, *common.__all__})
     assert all(hasattr(d2l, name) for name in d2l.__all__)
-
-
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'sequence_mask'"):
-        _ = d2l.sequence_mask

@@ -1,0 +1,132 @@
+"""Curves that grow while a model is trained: D2L 0.17's ``Animator``, and 1.0's ``ProgressBoard``.
+
+In Jupyter the figure is drawn anew in its place; elsewhere it is only kept, for ``plt.show()``.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from d2l_compat import _plot
+from d2l_compat._checks import integer
+from d2l_compat._classes import HyperParameters
+
+
+class Animator:
+    """Plots curves point by point: ``add(epoch, (loss, accuracy))``."""
+
+    def __init__(
+        self,
+        xlabel: str | None = None,
+        ylabel: str | None = None,
+        legend: Sequence[str] | None = None,
+        xlim: Any = None,
+        ylim: Any = None,
+        xscale: str = "linear",
+        yscale: str = "linear",
+        fmts: Sequence[str] | None = None,
+        nrows: int = 1,
+        ncols: int = 1,
+        figsize: tuple[float, float] = (3.5, 2.5),
+    ) -> None:
+        """The labels, limits and scales are those of :func:`plot`, and so are the ``fmts``.
+
+        There are ``nrows`` by ``ncols`` axes, of which the first is drawn in; ``figsize`` is
+        (width, height) in inches.
+        """
+        _plot.use_svg_display()
+        self.fig, axes = _plot.pyplot().subplots(nrows, ncols, figsize=figsize, squeeze=False)
+        self.axes = list(axes.flat)
+        self._settings = (xlabel, ylabel, xlim, ylim, xscale, yscale, legend or [])
+        self.X: list[list[float]] = []
+        self.Y: list[list[float]] = []
+        self.fmts = fmts
+
+    def add(self, x: Any, y: Any) -> None:
+        """Add a point to each curve: numbers, or one for each curve; None leaves a curve out."""
+        ys = _several(y) or [y]
+        xs = _several(x) or [x] * len(ys)
+        while len(self.X) < len(ys):
+            self.X.append([])
+            self.Y.append([])
+        for curve, (a, b) in enumerate(zip(xs, ys, strict=True)):
+            if a is not None and b is not None:
+                self.X[curve].append(float(a))
+                self.Y[curve].append(float(b))
+        axes = self.axes[0]
+        axes.cla()
+        _plot.draw_curves(axes, self.X, self.Y, self.fmts)
+        _plot.set_axes(axes, *self._settings)
+        _show(self.fig)
+
+
+class ProgressBoard(HyperParameters):
+    """Plots named curves point by point: ``draw(epoch, loss, "train_loss")``."""
+
+    def __init__(
+        self,
+        xlabel: str | None = None,
+        ylabel: str | None = None,
+        xlim: Any = None,
+        ylim: Any = None,
+        xscale: str = "linear",
+        yscale: str = "linear",
+        ls: Sequence[str] = _plot.STYLES,
+        colors: Sequence[str] = _plot.COLORS,
+        fig: Any = None,
+        axes: Any = None,
+        figsize: tuple[float, float] = (3.5, 2.5),
+        display: bool = True,
+    ) -> None:
+        """``ls`` and ``colors`` are the curves' line styles and colours, in turn; ``figsize`` is
+        (width, height) in inches; without ``display`` nothing is drawn at all."""
+        self.save_hyperparameters()
+        self.raw: dict[str, list[tuple[float, float]]] = {}  # points not drawn yet, by label
+        self.data: dict[str, list[tuple[float, float]]] = {}
+
+    def draw(self, x: Any, y: Any, label: str, every_n: int = 1) -> None:
+        """Add the point (x, y) to a curve; of every ``every_n`` points the mean is drawn.
+
+        Raises TypeError or ValueError where ``every_n`` is not an integer of at least 1.
+        """
+        every_n = integer("every_n", every_n, 1)
+        points = self.raw.setdefault(label, [])
+        curve = self.data.setdefault(label, [])
+        points.append((float(x), float(y)))
+        if len(points) < every_n:
+            return
+        xs, ys = zip(*points, strict=True)
+        curve.append((sum(xs) / len(xs), sum(ys) / len(ys)))
+        points.clear()
+        if self.display:
+            self._redraw()
+
+    def _redraw(self) -> None:
+        if self.fig is None:
+            _plot.use_svg_display()
+            self.fig = _plot.pyplot().figure(figsize=self.figsize)
+        axes = self.axes if self.axes is not None else self.fig.gca()
+        axes.cla()
+        for number, (label, curve) in enumerate(self.data.items()):
+            style = self.ls[number % len(self.ls)]
+            color = self.colors[number % len(self.colors)]
+            axes.plot(*zip(*curve, strict=True), linestyle=style, color=color, label=label)
+        labels = list(self.data)
+        limits = (self.xlim, self.ylim, self.xscale, self.yscale)
+        _plot.set_axes(axes, self.xlabel, self.ylabel or "", *limits, labels)
+        _show(self.fig)
+
+
+def _several(numbers: Any) -> list[Any]:
+    """Of a list or an array; nothing of a number, which may be a framework's."""
+    return list(numbers) if hasattr(numbers, "__len__") and getattr(numbers, "ndim", 1) else []
+
+
+def _show(figure: Any) -> None:
+    IPython = sys.modules.get("IPython")
+    shell = IPython.get_ipython() if IPython else None
+    if shell is not None and hasattr(shell, "kernel"):
+        from IPython import display
+
+        display.display(figure)
+        display.clear_output(wait=True)  # the next one, or the cell's end, takes its place

@@ -1,0 +1,100 @@
+"""Words and numbers for them; and how good a translation is."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, overload
+
+from d2l_compat._checks import fault, integer
+
+UNKNOWN = "<unk>"
+
+
+class Vocab:
+    """Numbers for tokens: those in ``tokens`` that occur often enough, in alphabetical order.
+
+    ``vocab[token]`` is a token's number and ``vocab[list]`` a (nested) list's; a token that is not
+    there has that of ``<unk>``. ``len(vocab)`` counts the tokens. (D2L 0.17 put frequent tokens first.)
+    """
+
+    def __init__(
+        self,
+        tokens: Iterable[Any] | None = (),
+        min_freq: int = 0,
+        reserved_tokens: Sequence[str] | None = (),
+    ) -> None:
+        """``tokens`` is a list of them, or of lists of them; those in ``reserved_tokens`` are in,
+        whether they occur or not. Raises TypeError or ValueError where ``min_freq`` is not an
+        integer from 0 on, TypeError for a string in place of a list."""
+        for what, given in (("tokens", tokens), ("reserved_tokens", reserved_tokens)):
+            if isinstance(given, str):
+                raise TypeError(fault(what, "a string", "a list of tokens"))
+        min_freq = integer("min_freq", min_freq, 0)
+        self.token_freqs = Counter(_flat(tokens or ())).most_common()
+        often = [token for token, count in self.token_freqs if count >= min_freq]
+        self.idx_to_token = sorted({UNKNOWN, *(reserved_tokens or ()), *often})
+        self.token_to_idx = {token: idx for idx, token in enumerate(self.idx_to_token)}
+
+    def __len__(self) -> int:
+        return len(self.idx_to_token)
+
+    @overload
+    def __getitem__(self, tokens: str) -> int: ...
+    @overload
+    def __getitem__(self, tokens: Sequence[Any]) -> list[Any]: ...
+    def __getitem__(self, tokens: Any) -> Any:
+        if isinstance(tokens, (list, tuple)):
+            return [self[token] for token in tokens]
+        return self.token_to_idx.get(tokens, self.unk)
+
+    def to_tokens(self, indices: Any) -> Any:
+        """The token of a number, or the list of tokens of numbers, which may be an array.
+
+        Raises IndexError for a number that is no token's.
+        """
+        if hasattr(indices, "__len__") and getattr(indices, "ndim", 1):
+            return [self.to_tokens(index) for index in indices]
+        index = int(indices)
+        if not 0 <= index < len(self):
+            raise IndexError(fault("indices", index, f"numbers from 0 to {len(self) - 1}"))
+        return self.idx_to_token[index]
+
+    @property
+    def unk(self) -> int:
+        """The number of ``<unk>``."""
+        return self.token_to_idx[UNKNOWN]
+
+
+def _flat(tokens: Iterable[Any]) -> Iterable[str]:
+    for token in tokens:
+        if isinstance(token, (list, tuple)):
+            yield from token
+        else:
+            yield token
+
+
+def bleu(pred_seq: str, label_seq: str, k: int) -> float:
+    """BLEU of a predicted sentence, from 0 to 1, for n-grams up to length ``k``.
+
+    Papineni et al. (2002), as D2L weighs it: exp(min(0, 1 - len_label / len_pred)) times the product over n
+    of p_n^(1 / 2^n), where p_n is the share of predicted n-grams that are in the label, each as
+    often as it is there. Tokens stand between blanks. ``k`` is at most the length of the shorter sentence;
+    longer n-grams there are none of, and they are left out. An empty prediction has 0.
+
+    Raises TypeError or ValueError where ``k`` is not an integer of at least 1.
+    """
+    k = integer("k", k, 1)
+    pred, label = pred_seq.split(" "), label_seq.split(" ")
+    if not pred_seq:
+        return 0.0
+    score = math.exp(min(0, 1 - len(label) / len(pred)))
+    for n in range(1, min(k, len(pred)) + 1):
+        there = Counter(map(tuple, _grams(label, n)))
+        found = Counter(map(tuple, _grams(pred, n)))
+        matches = sum((found & there).values())
+        score *= (matches / found.total()) ** (0.5**n)
+    return score
+
+
+def _grams(tokens: list[str], n: int) -> Iterable[list[str]]:
+    return (tokens[i : i + n] for i in range(len(tokens) - n + 1))

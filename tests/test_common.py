@@ -1,0 +1,212 @@
+"""What all faces share: text, training helpers and growing curves, against values worked out by hand."""
+
+import math
+import time
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from d2l_compat import common as d2l
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_left():
+    yield
+    plt.close("all")
+
+
+# Vocabulary and BLEU
+
+
+def test_vocabulary_is_in_alphabetical_order():
+    vocab = d2l.Vocab([["go", "."], ["hi", "."], ["go", "!"]], reserved_tokens=["<pad>"])
+    assert vocab.idx_to_token == ["!", ".", "<pad>", "<unk>", "go", "hi"]
+    assert len(vocab) == 6
+    assert vocab["go"] == 4
+    assert vocab[["hi", "nobody", ["go"]]] == [5, vocab.unk, [4]]
+    assert vocab.to_tokens(0) == "!"
+    assert vocab.to_tokens(np.array(1)) == "."
+    assert vocab.to_tokens([5]) == ["hi"]
+    assert vocab.to_tokens(np.array([4, 5])) == ["go", "hi"]
+    assert vocab.token_freqs[0] in (("go", 2), (".", 2))
+
+
+def test_rare_tokens_are_left_out():
+    assert d2l.Vocab(list("aab"), min_freq=2).idx_to_token == ["<unk>", "a"]
+    assert d2l.Vocab().idx_to_token == ["<unk>"]
+
+
+@pytest.mark.parametrize(
+    ("pred", "label", "k", "score"),
+    [
+        ("a b c d", "a b c d", 4, 1),
+        ("a b", "a b c d", 2, math.exp(-1)),  # too short
+        # 3 of 4 tokens are there, 1 of 3 pairs.
+        ("a b x c", "a b c", 2, 0.75**0.5 * (1 / 3) ** 0.25),
+        ("a a a", "a b c", 1, (1 / 3) ** 0.5),  # only as often as in the label
+        ("x", "a", 1, 0),
+        ("", "a", 2, 0),
+        ("a", "a", 4, 1),  # there are no pairs
+    ],
+)
+def test_bleu_is_the_formulas(pred: str, label: str, k: int, score: float):
+    assert d2l.bleu(pred, label, k) == pytest.approx(score)
+
+
+# Training helpers
+
+
+def test_a_function_becomes_a_method_of_objects_there_are():
+    class A:
+        x = 2
+
+    a = A()
+
+    @d2l.add_to_class(A)
+    def double(self):
+        return 2 * self.x
+
+    assert a.double() == 4
+    with pytest.raises(TypeError, match="Class: got int; need a class"):
+        d2l.add_to_class(3)
+
+
+def test_arguments_become_attributes():
+    class B(d2l.HyperParameters):
+        def __init__(self, a, b, _private, *rest, c=3, **more):
+            local = a + b
+            self.save_hyperparameters(ignore=["b"])
+            assert local
+
+    b = B(1, 2, 0, 7, 8, d=4)
+    assert b.hparams == {"a": 1, "c": 3, "rest": (7, 8), "more": {"d": 4}}
+    assert (b.a, b.c) == (1, 3)
+    assert not hasattr(b, "b")
+    assert not hasattr(b, "_private")
+    assert not hasattr(b, "local")
+
+
+def test_a_timer_adds_up(monkeypatch: pytest.MonkeyPatch):
+    ticks = iter([0.0, 1.0, 10.0, 12.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
+    timer = d2l.Timer()
+    assert timer.avg() == 0
+    assert timer.stop() == 1
+    timer.start()
+    timer.stop()
+    assert (timer.sum(), timer.avg(), timer.cumsum()) == (3, 1.5, [1, 3])
+
+
+def test_an_accumulator_keeps_sums():
+    sums = d2l.Accumulator(2)
+    sums.add(1, np.float32(0.5))
+    sums.add(2, 0.25)
+    assert (sums[0], sums[1]) == (3, 0.75)
+    sums.reset()
+    assert sums.data == [0, 0]
+
+
+# Curves that grow
+
+
+def curves(axes: Any) -> list[list[tuple[float, float]]]:
+    return [list(zip(*line.get_data(), strict=True)) for line in axes.get_lines()]
+
+
+def test_the_animator_plots_what_was_added():
+    board = d2l.Animator(xlabel="epoch", legend=["loss", "accuracy"], xlim=[1, 3], yscale="log")
+    board.add(1, (0.9, None))
+    board.add(2, (np.array(0.5), 0.75))
+    axes = board.axes[0]
+    assert curves(axes) == [[(1, 0.9), (2, 0.5)], [(2, 0.75)]]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["loss", "accuracy"]
+    assert (axes.get_xlabel(), axes.get_yscale(), axes.get_xlim()) == ("epoch", "log", (1, 3))
+
+
+def test_the_animator_takes_one_curve_and_formats():
+    board = d2l.Animator(fmts=("r:",))
+    board.add(0, 1)
+    board.add(1, np.float32(4))
+    (line,) = board.axes[0].get_lines()
+    assert (line.get_color(), line.get_linestyle()) == ("r", ":")
+    assert curves(board.axes[0]) == [[(0, 1), (1, 4)]]
+
+
+def test_the_progress_board_draws_means():
+    board = d2l.ProgressBoard(xlabel="x", ylabel="y")
+    for x in range(4):
+        board.draw(x, 10 * x, "even", every_n=2)
+    board.draw(1, 5, "one")
+    assert board.data == {"even": [(0.5, 5), (2.5, 25)], "one": [(1, 5)]}
+    (axes,) = board.fig.axes
+    assert curves(axes) == [[(0.5, 5), (2.5, 25)], [(1, 5)]]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["even", "one"]
+    assert axes.get_lines()[0].get_color() != axes.get_lines()[1].get_color()
+
+
+def test_a_board_that_does_not_display_draws_nothing():
+    board = d2l.ProgressBoard(display=False)
+    board.draw(0, 1, "loss")
+    assert board.fig is None
+    assert plt.get_fignums() == []
+
+
+# Pictures
+
+
+def test_images_stand_in_a_grid():
+    images = [np.full((2, 3), k) for k in range(3)]
+    axes = d2l.show_images(images, 2, 2, titles=["a", "b", "c"], scale=2)
+    assert len(axes) == 4
+    assert tuple(axes[0].figure.get_size_inches()) == (4, 4)
+    for k in range(3):
+        (shown,) = axes[k].get_images()
+        np.testing.assert_array_equal(shown.get_array(), images[k])
+        assert axes[k].get_title() == "abc"[k]
+    assert not axes[3].get_images()
+
+
+def test_an_annotation_has_an_arrow():
+    d2l.annotate("min", (1, 2), (3, 4))
+    (note,) = plt.gca().texts
+    assert (note.get_text(), note.xy, note.xyann) == ("min", (1, 2), (3, 4))
+    assert note.arrow_patch is not None
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: d2l.Vocab("abc"), TypeError, "tokens: got a string; need a list of tokens"),
+        (lambda: d2l.Vocab(min_freq=-1), ValueError, "min_freq: got -1; need an integer of at"),
+        (lambda: d2l.Vocab().to_tokens(1), IndexError, "indices: got 1; need numbers from 0 to 0"),
+        (lambda: d2l.Vocab().to_tokens([-1]), IndexError, "indices: got -1; need numbers"),
+        (lambda: d2l.bleu("a", "a", 0), ValueError, "k: got 0; need an integer of at least 1"),
+        (lambda: d2l.Accumulator(0), ValueError, "n: got 0; need an integer of at least 1"),
+        (lambda: d2l.Accumulator(2).add(1), ValueError, "args: got 1 numbers; need 2, one a sum"),
+        (
+            lambda: d2l.ProgressBoard().draw(0, 0, "a", every_n=0),
+            ValueError,
+            "every_n: got 0; need an integer of at least 1",
+        ),
+        (
+            lambda: d2l.show_images([np.zeros((2, 2))] * 3, 1, 2),
+            ValueError,
+            "imgs: got 3 images; need at most 1 x 2",
+        ),
+        (
+            lambda: d2l.show_images([np.zeros((2, 2))], 1, 2, titles=["a", "b"]),
+            ValueError,
+            "titles: got 2 for 1 images; need as many",
+        ),
+        (lambda: d2l.show_images([["a"]], 1, 1), TypeError, "imgs: got list of dtype"),
+    ],
+)
+def test_bad_input_is_named_with_what_is_needed(call: Any, error: type[Exception], words: str):
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value).startswith(words)
