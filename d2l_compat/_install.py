@@ -1,9 +1,10 @@
 """Installs what a framework's face needs, where a notebook service lacks it."""
 
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
-from importlib import invalidate_caches, metadata
+from collections.abc import Iterator
+from importlib import import_module, invalidate_caches, metadata
 from importlib.util import find_spec
 from tempfile import NamedTemporaryFile
 
@@ -11,6 +12,17 @@ from d2l_compat._frameworks import FRAMEWORKS, Package
 
 # What the shim itself needs, whatever the framework; as in pyproject.toml.
 ITSELF = (Package("numpy", "numpy", "1.26.4"), Package("matplotlib", "matplotlib", "3.9"))
+# What a framework needs besides: they import it, and do not say so. As in pyproject.toml, too.
+SETUPTOOLS = Package("setuptools", "setuptools", "68")
+BESIDES = {
+    "mxnet": (SETUPTOOLS,) if sys.version_info >= (3, 12) else (),  # it has distutils in it
+    "paddle": (SETUPTOOLS,),
+}
+
+# A version as pip reads it, and as most are spelt: a service's system has others, too.
+VERSION = re.compile(
+    r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([.][a-z0-9]+)*)?"
+)
 
 
 def install(framework: str) -> None:
@@ -24,27 +36,60 @@ def install(framework: str) -> None:
     if framework not in FRAMEWORKS:
         there_are = ", ".join(FRAMEWORKS)
         raise ValueError(f"framework {framework!r}: need one of {there_are}")
-    missing = [p for p in (*ITSELF, *FRAMEWORKS[framework]) if find_spec(p.module) is None]
-    for package in missing:
-        _pip(package)
-    invalidate_caches()
+    needed = (*ITSELF, *BESIDES.get(framework, ()), *FRAMEWORKS[framework])
+    for package in needed:
+        if find_spec(package.module) is None:
+            _install(package)
+            invalidate_caches()
+            if package is SETUPTOOLS:
+                import_module(package.module)  # else distutils is there from the next start on
 
 
-def _pip(package: Package) -> None:
-    there_is = [f"{each.name}=={each.version}" for each in metadata.distributions() if each.name]
+def _install(package: Package) -> None:
+    wanted = f"{package.distribution}>={package.minimum}"
+    is_alone = "--no-deps" in package.options
+    fault = _pip(*package.options.split(), wanted)
+    if "ResolutionImpossible" in fault:
+        # It asks for another version of something that is there: which stays, and often serves.
+        is_alone, fault = True, _pip("--no-deps", wanted)
+    if is_alone and not fault and (missing := [*_missing(package.distribution)]):
+        fault = _pip(*missing)
+    if fault:
+        raise RuntimeError(
+            f"{package.distribution} could not be installed. To try it yourself: {package.install}"
+            f"\n{fault}"
+        )
+
+
+def _missing(distribution: str) -> Iterator[str]:
+    """What it needs and is not there in any version."""
+    from packaging.requirements import Requirement  # comes with matplotlib
+
+    for requirement in map(Requirement, metadata.requires(distribution) or ()):
+        is_needed = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if is_needed and not any(metadata.distributions(name=requirement.name)):
+            yield str(requirement)
+
+
+def _pip(*wanted: str) -> str:
+    """Install, and leave all that is there as it is; what pip says where it cannot, or nothing."""
     with NamedTemporaryFile("w", suffix=".txt") as constraints:
-        constraints.write("\n".join(there_is))
+        constraints.write("".join(f"{name}=={version}\n" for name, version in _there_is().items()))
         constraints.flush()
-        options: Sequence[str] = ("--quiet", "--constraint", constraints.name)
-        wanted = (*package.options.split(), f"{package.distribution}>={package.minimum}")
+        options = ("--quiet", "--constraint", constraints.name)
         run = subprocess.run(
             [sys.executable, "-m", "pip", "install", *options, *wanted],
             capture_output=True,
             text=True,
             check=False,
         )
-    if run.returncode:
-        raise RuntimeError(
-            f"{package.distribution} could not be installed. To try it yourself: {package.install}"
-            f"\n{run.stderr.strip()}"
-        )
+    return (run.stderr.strip() or f"pip ended with {run.returncode}") if run.returncode else ""
+
+
+def _there_is() -> dict[str, str]:
+    """The version of each distribution: of the first, where two have a name, as in an import."""
+    found: dict[str, str] = {}
+    for each in metadata.distributions():
+        if {"Name", "Version"} <= {*each.metadata} and VERSION.fullmatch(each.version):
+            found.setdefault(re.sub(r"[-_.]+", "-", each.name).lower(), each.version)
+    return found

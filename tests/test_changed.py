@@ -19,6 +19,8 @@ FILES = {
     "tests/sanitize.cfg": "",
     "tools/weave.py": "",
     "README.md": "",
+    "environment.yml": "",
+    "tests/elsewhere/colab.txt": "",
     ".hidden/file.py": "",
     "d2l_compat/torch/__pycache__/attention.pyc": "",
     "d2l_compat/java/target/d2l.jar": "",
@@ -42,7 +44,7 @@ def run(root: Path, check: str, *options: str, code: int = 0) -> str | None:
     log = root / ".log"
     log.unlink(missing_ok=True)
     program = f"import sys; open({str(log)!r}, 'w').write(' '.join(sys.argv[1:])); sys.exit({code})"
-    frameworks = [] if check == "code" else FRAMEWORKS
+    frameworks = [] if check in ("code", "elsewhere") else FRAMEWORKS
     command = [sys.executable, "-c", program, *(["{}"] if frameworks else [])]
     assert changed.main([*options, check, *frameworks, "--", *command]) in (0, code)
     return log.read_text() if log.exists() else None
@@ -93,6 +95,28 @@ def test_all_that_is_committed_concerns_the_code_as_a_whole(root):
     for file, concerned in (("README.md", True), ("notebooks/en/jax/tiny.ipynb", True)):
         (root / file).write_text("changed")
         assert (run(root, "code", "--only") is not None) == concerned
+
+
+@pytest.mark.parametrize(
+    ("file", "is_concerned"),
+    [
+        ("d2l_compat/_plot.py", True),
+        ("d2l_compat/java/src/main/Plot.java", True),
+        ("notebooks/en/jax/tiny.ipynb", True),
+        ("requirements/djl.lock", True),
+        ("tools/weave.py", True),
+        ("README.md", True),  # it goes into the wheel
+        ("environment.yml", True),
+        ("tests/elsewhere/colab.txt", True),
+        ("lessons/tiny/code.pytorch.py", False),
+        ("tests/sanitize.cfg", False),
+        ("d2l_compat/java/target/d2l.jar", False),
+    ],
+)
+def test_what_a_service_gets_concerns_the_tests_elsewhere(root, file, is_concerned):
+    assert run(root, "elsewhere") is not None
+    (root / file).write_text("changed")
+    assert (run(root, "elsewhere", "--only") is not None) == is_concerned
 
 
 def test_a_time_stamp_is_no_change(root):

@@ -23,12 +23,16 @@ SHARED = ["pyproject.toml", "conftest.py", "tools/*.py", "d2l_compat/*.py"]
 FACE = ["d2l_compat/{}/**/*.py", "lessons/*/*.{}.*", "requirements/{}.lock"]
 SITE = ["tools/**/*", "docs/**/*", "lessons/**/*", "notebooks/**/*.ipynb", "tests/site/**/*"]
 JAVA = ["d2l_compat/java/pom.xml", "d2l_compat/java/src/**/*"]
+WHEEL = ["pyproject.toml", "README.md", "LICENSE", "d2l_compat/**/*"]
+BINDER = ["environment.yml", "apt.txt", "postBuild", "tools/*.py", "requirements/*.lock"]
+ELSEWHERE = ["conftest.py", "tests/conftest.py", "tests/elsewhere/*", "notebooks/en/*/*.ipynb"]
 # What each check depends on; of a framework, where there is a {}.
 INPUTS = {
     "lint": ["*.py", "*.md", "pyproject.toml", "[!.]*/**/*.py", "[!.]*/**/*.md"],
     "code": ["*", "[!.]*/**/*", ".github/**/*"],
     "faces": [*SHARED, *FACE, *JAVA, "tests/*.py", "tests/faces/**/*.py"],
     "notebooks": [*SHARED, *FACE, *JAVA, "notebooks/*/{}/*.ipynb", "tests/sanitize.cfg"],
+    "elsewhere": [*WHEEL, *BINDER, *ELSEWHERE],
     "site": [*SITE, "README.md", "pyproject.toml", "d2l_compat/**/*.py", "tests/*.py"],
 }
 # What tools leave behind.

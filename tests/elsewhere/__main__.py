@@ -1,0 +1,109 @@
+"""``python -m tests.elsewhere``: makes the places that the tests copy. It needs the network, once."""
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.elsewhere.places import (
+    BINDER,
+    CAN_IMITATE,
+    COLAB,
+    DOWNLOADS,
+    PLAIN,
+    VENV,
+    WHEELS,
+    WHEELS_STAMP,
+    WHY_NOT,
+    Place,
+    locked,
+    not_ready,
+    wheels_made_of,
+)
+
+UV = str(VENV / "bin" / "uv")
+
+
+class NotMadeError(Exception):
+    pass
+
+
+def main() -> int:
+    """The exit code: 0, or 1 where something could not be made."""
+    if not CAN_IMITATE:
+        print(WHY_NOT)
+        return 0
+    to_do = not_ready()
+    try:
+        for place in (COLAB, BINDER, PLAIN):
+            if place.name in to_do:
+                make(place)
+            version = _call(place.python, "-V").strip()
+            print(f"{place.folder}: {version} (wanted: {' or '.join(place.pythons)})")
+        if WHEELS.name in to_do:
+            download()
+    except NotMadeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def make(place: Place) -> None:
+    """Raises NotMadeError; what is there is then no place: it has no stamp."""
+    print(f"Making {place.folder} (once; it takes minutes) ...", flush=True)
+    with suppress(FileNotFoundError):
+        place.stamp.unlink()
+    # Its programs look for their Python beside themselves: so a copy's do not run in the original.
+    venv = ["venv", "--quiet", "--clear", "--seed", "--relocatable"]
+    _call(UV, *venv, "--python", place.interpreter, place.folder)
+    with TemporaryDirectory() as folder:
+        constraints, wanted = Path(folder, "constraints.txt"), Path(folder, "wanted.txt")
+        constraints.write_text("\n".join(place.constraints), encoding="utf-8")
+        for number, part in enumerate(place.parts):
+            wanted.write_text("\n".join(part), encoding="utf-8")
+            install = ["pip", "install", "--quiet", "--compile-bytecode", "--python", place.python]
+            _call(UV, *install, "-r", wanted, "-c", constraints)
+            if number == 0:
+                said = _call(UV, "pip", "freeze", "--python", place.python)
+                place.after_first_part.write_text(said, encoding="utf-8")
+    place.stamp.write_text(place.made_of, encoding="utf-8")
+
+
+def download() -> None:
+    """Raises NotMadeError."""
+    print(f"Fetching {WHEELS} (once) ...", flush=True)
+    shutil.rmtree(WHEELS, ignore_errors=True)
+    with TemporaryDirectory() as folder:
+        constraints = Path(folder, "constraints.txt")
+        constraints.write_text("\n".join(locked()), encoding="utf-8")
+        for place, arguments in DOWNLOADS:
+            pip = [place.python, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+            _call(*pip, "--dest", WHEELS, "--constraint", constraints, *arguments)
+    WHEELS_STAMP.write_text(wheels_made_of(), encoding="utf-8")
+
+
+def _call(*command: str | Path) -> str:
+    """What it prints. Raises NotMadeError with its words."""
+    # Not in the project's folder: its settings for uv are no other place's.
+    run = subprocess.run(
+        list(map(str, command)),
+        cwd="/",
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode:
+        raise NotMadeError(
+            f"{' '.join(map(str, command[:4]))} ... failed:\n{run.stderr.strip()}\n"
+            "The imitations of Colab and Binder are made with the network, once; "
+            "the tests then run without it."
+        )
+    return run.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Says at the end what was run on what: the Python of each place, the memory of each kernel."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.elsewhere.places import CAN_IMITATE, WHY_NOT, make_repository, not_ready
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+    for report in reports:
+        if report.when == "call" and report.user_properties:
+            said = ", ".join(f"{name}: {value}" for name, value in report.user_properties)
+            terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}  {said}")
+
+
+@pytest.fixture(scope="session")
+def places() -> None:
+    """They are there, and made of what is written today."""
+    if not CAN_IMITATE:
+        pytest.skip(WHY_NOT)
+    if missing := not_ready():
+        pytest.fail(f"to be made first, by `make test-elsewhere`: {', '.join(missing)}")
+
+
+@pytest.fixture
+def only_if_asked_for(request: pytest.FixtureRequest) -> None:
+    """Leaves out a framework that is not in ``--frameworks``."""
+    framework = request.getfixturevalue("framework")
+    if framework not in request.config.getoption("frameworks").split():
+        pytest.skip(f"{framework} is not among the frameworks asked for, or not installed")
+
+
+@pytest.fixture(scope="session")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project as a forge has it."""
+    folder = tmp_path_factory.mktemp("repository")
+    make_repository(folder)
+    return folder

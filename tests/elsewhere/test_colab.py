@@ -1,0 +1,242 @@
+"""Colab, Kaggle and plain Jupyter: a notebook alone, in an environment that is not ours.
+
+That all notebooks of a framework begin with one cell is in tests/test_launch.py.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from d2l_compat._frameworks import FRAMEWORKS
+from tests.elsewhere.places import (
+    COLAB,
+    LACKING,
+    LIST,
+    PLAIN,
+    Copy,
+    Execution,
+    Place,
+    changed,
+    copy_of,
+    copy_project,
+    differences,
+    execute,
+    first_cell_of,
+    in_place_of_the_forge,
+    locked,
+    notebook_of,
+    package_name,
+)
+from tools.java import KERNEL, SPEC
+from tools.launch import REPOSITORY
+
+INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+SHIM = "d2l-compat"
+LACKED = {package.distribution for package in LACKING}
+Record = Callable[[str, object], None]
+
+
+@pytest.mark.usefixtures("places", "only_if_asked_for")
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_notebook_runs_on_colab_and_its_first_cell_adds_what_is_missing_alone(
+    framework: str, repository: Path, record_property: Record
+) -> None:
+    with colab(repository) as service:
+        check(service, framework, record_property)
+
+
+@pytest.mark.usefixtures("places", "only_if_asked_for")
+@pytest.mark.parametrize("framework", ["jax"])
+def test_a_notebook_runs_on_kaggle_too(
+    framework: str, repository: Path, record_property: Record
+) -> None:
+    with service_like(COLAB, repository, **INLINE) as service:
+        check(service, framework, record_property)
+
+
+@pytest.mark.usefixtures("places", "only_if_asked_for")
+@pytest.mark.parametrize("framework", sorted({"mxnet", "paddle"}))
+def test_a_notebook_runs_in_plain_jupyter_where_everything_is_missing(
+    framework: str, repository: Path, record_property: Record
+) -> None:
+    with service_like(PLAIN, repository) as service:
+        check(service, framework, record_property)
+
+
+@pytest.mark.usefixtures("places", "only_if_asked_for")
+@pytest.mark.parametrize("framework", ["mxnet"])
+def test_what_is_there_stays_as_it_is_even_where_it_is_too_old_for_us(
+    framework: str, repository: Path
+) -> None:
+    with service_like(PLAIN, repository) as service:
+        for name in ("numpy", "matplotlib"):
+            pretend(service.copy, name, "1.0")
+        before = service.copy.distributions()
+        service.execute(first_cell_of(notebook_of(framework)))
+        after = service.copy.distributions()
+        assert changed(before, after) == []
+        assert after.keys() - before.keys() <= allowed(service.copy, framework)
+
+
+@pytest.mark.usefixtures("places")
+def test_where_the_shim_is_installed_from_a_wheel_the_first_cell_is_silent(tmp_path: Path) -> None:
+    copy_project(tmp_path / "project")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    subprocess.run(build, cwd=tmp_path / "project", check=True, capture_output=True)
+    (wheel,) = (tmp_path / "project" / "dist").glob("*.whl")
+    with colab(tmp_path / "no-repository") as service:
+        service.copy.run(service.copy.python, "-m", "pip", "install", "--no-deps", wheel)
+        before = service.copy.distributions()
+        assert SHIM in before
+        for framework, packages in FRAMEWORKS.items():
+            if not {package.distribution for package in packages} & LACKED:
+                first = service.execute(first_cell_of(notebook_of(framework)))
+                assert first.first_outputs == []
+        assert service.copy.distributions() == before
+
+
+@pytest.mark.usefixtures("places", "only_if_asked_for")
+@pytest.mark.parametrize("framework", ["djl"])
+def test_on_colab_the_java_notebook_says_where_it_runs(framework: str, tmp_path: Path) -> None:
+    with colab(tmp_path / "no-repository") as service:
+        done = service.execute(first_cell_of(notebook_of(framework)), may_fail=True)
+    (error,) = (output for output in done.first_outputs if output.output_type == "error")
+    assert error.ename == "SystemExit"
+    assert "Open it on Binder: https://" in error.evalue
+    assert f"git clone {REPOSITORY}" in error.evalue
+    assert "make -C" in error.evalue
+    said = "".join(output.get("text", "") for output in done.first_outputs)
+    assert "Error" not in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.usefixtures("only_if_asked_for")
+@pytest.mark.parametrize("framework", ["djl"])
+@pytest.mark.parametrize(
+    ("classes", "words"),
+    [
+        pytest.param("", "The lesson's own classes are missing: run `make`", id="without"),
+        pytest.param(SPEC["env"]["JJAVA_CLASSPATH"], "", id="with"),
+    ],
+)
+def test_the_java_notebook_says_whether_the_classes_are_there(
+    framework: str, classes: str, words: str, tmp_path: Path
+) -> None:
+    kernel = tmp_path / "kernels" / "java"
+    kernel.mkdir(parents=True)
+    (kernel / "jjava.jar").symlink_to(KERNEL / "jjava.jar")
+    spec = {**SPEC, "env": {**SPEC["env"], "JJAVA_CLASSPATH": classes}}
+    (kernel / "kernel.json").write_text(json.dumps(spec))
+    first = first_cell_of(notebook_of(framework))
+    outputs = execute(first, kernel, dict(os.environ), tmp_path).first_outputs
+    assert {output.output_type for output in outputs} <= {"stream"}
+    said = "".join(output.text for output in outputs)
+    assert said.startswith(words)
+    assert bool(said) == bool(words)
+
+
+@pytest.mark.usefixtures("places")
+def test_what_is_installed_in_a_copy_is_not_in_the_place(repository: Path) -> None:
+    with service_like(PLAIN, repository) as service:
+        pip = service.copy.prefix / "bin" / "pip"
+        service.copy.run(pip, "install", "--no-deps", "mxnet")
+        assert "mxnet" in service.copy.distributions()
+        there = subprocess.run([PLAIN.python, "-c", LIST], capture_output=True, check=True).stdout
+        assert "mxnet" not in json.loads(there)
+
+
+def test_the_imitation_has_other_versions_than_ours() -> None:
+    compared = {package.distribution for packages in FRAMEWORKS.values() for package in packages}
+    compared |= {"numpy", "matplotlib", "ipython", "ipykernel"}
+    there = {pin for pin in COLAB.parts[0] if package_name(pin) in compared}
+    assert {package_name(pin) for pin in there} == compared - LACKED
+    ours = {pin.partition(" ")[0] for pin in locked()}
+    assert not {pin.partition(" ")[0] for pin in there} & ours
+    assert sorted(LACKED) == ["mxnet", "paddlepaddle"]
+
+
+class Service:
+    """A copy of a place, with a folder in which a reader's notebook lies alone."""
+
+    def __init__(self, copy: Copy, more: dict[str, str]) -> None:
+        self.copy = copy
+        self.environment = {**copy.environment, **more}
+        self.folder = copy.folder / "content"
+        self.folder.mkdir()
+
+    def execute(self, notebook: nbformat.NotebookNode, may_fail: bool = False) -> Execution:
+        return execute(notebook, self.copy.kernel, self.environment, self.folder, may_fail)
+
+
+@contextmanager
+def service_like(place: Place, repository: Path, **more: str) -> Iterator[Service]:
+    with copy_of(place) as copy:
+        yield Service(copy, {**in_place_of_the_forge(repository), **more})
+
+
+@contextmanager
+def colab(repository: Path) -> Iterator[Service]:
+    with service_like(COLAB, repository, **INLINE) as service:
+        (packages,) = (service.copy.prefix / "lib").glob("python3*/site-packages")
+        module = packages / "google" / "colab"
+        module.mkdir(parents=True)
+        (module / "__init__.py").write_text('"""Colab has one."""\n')
+        yield service
+
+
+def check(service: Service, framework: str, record: Record) -> None:
+    """The notebook, as its reader has it: it runs, nothing that was there is another after it, and
+    its first cell has nothing to do or to say the next time."""
+    path = notebook_of(framework)
+    stored = nbformat.read(path, as_version=4)
+    shutil.copy(path, service.folder)
+    before = service.copy.distributions()
+    assert SHIM not in before
+    record("Python", service.copy.run(service.copy.python, "-V").split()[1])
+
+    done = service.execute(stored)
+    assert differences(stored, done.notebook) == []
+    words = "".join(output.get("text", "") for output in done.first_outputs)
+    assert {output.output_type for output in done.first_outputs} <= {"stream"}, words
+    assert "error" not in words.lower()
+
+    after = service.copy.distributions()
+    assert changed(before, after) == []
+    new = after.keys() - before.keys()
+    missing = {package for package in FRAMEWORKS[framework] if package.distribution not in before}
+    assert new >= {SHIM, *(package.distribution for package in missing)}
+    assert new <= allowed(service.copy, framework)
+    record("installed", " ".join(f"{name} {after[name].split()[0]}" for name in sorted(new)))
+
+    again = service.execute(first_cell_of(path))
+    assert again.first_outputs == []
+    assert service.copy.distributions() == after
+
+
+def allowed(copy: Copy, framework: str) -> set[str]:
+    """What may be new: the shim and what it says it needs, the framework and what that needs."""
+    found = copy.requirements_of(SHIM) | {"setuptools"}
+    for package in FRAMEWORKS[framework]:
+        found |= copy.requirements_of(package.distribution)
+    return found
+
+
+def pretend(copy: Copy, name: str, version: str) -> None:
+    """As if a distribution were installed."""
+    (packages,) = (copy.prefix / "lib").glob("python3*/site-packages")
+    (packages / name).mkdir()
+    (packages / name / "__init__.py").write_text(f'__version__ = "{version}"\n')
+    about = packages / f"{name}-{version}.dist-info"
+    about.mkdir()
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    (about / "METADATA").write_text(metadata)
+    files = [f"{name}/__init__.py", f"{about.name}/METADATA", f"{about.name}/RECORD"]
+    (about / "RECORD").write_text("".join(f"{file},,\n" for file in files))
