@@ -19,7 +19,6 @@ from d2l_compat._frameworks import FRAMEWORKS
 from tests.elsewhere.places import (
     COLAB,
     LACKING,
-    LIST,
     PLAIN,
     Copy,
     Execution,
@@ -31,16 +30,13 @@ from tests.elsewhere.places import (
     execute,
     first_cell_of,
     in_place_of_the_forge,
-    locked,
     notebook_of,
-    package_name,
 )
 from tools.java import KERNEL, SPEC
 from tools.launch import REPOSITORY
 
 INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 SHIM = "d2l-compat"
-LACKED = {package.distribution for package in LACKING}
 Record = Callable[[str, object], None]
 
 
@@ -97,7 +93,9 @@ def test_where_the_shim_is_installed_from_a_wheel_the_first_cell_is_silent(tmp_p
         before = service.copy.distributions()
         assert SHIM in before
         for framework, packages in FRAMEWORKS.items():
-            if not {package.distribution for package in packages} & LACKED:
+            if not {package.distribution for package in packages} & {
+                each.distribution for each in LACKING
+            }:
                 first = service.execute(first_cell_of(notebook_of(framework)))
                 assert first.first_outputs == []
         assert service.copy.distributions() == before
@@ -141,26 +139,6 @@ def test_the_java_notebook_says_whether_the_classes_are_there(
     said = "".join(output.text for output in outputs)
     assert said.startswith(words)
     assert bool(said) == bool(words)
-
-
-@pytest.mark.usefixtures("places")
-def test_what_is_installed_in_a_copy_is_not_in_the_place(repository: Path) -> None:
-    with service_like(PLAIN, repository) as service:
-        pip = service.copy.prefix / "bin" / "pip"
-        service.copy.run(pip, "install", "--no-deps", "mxnet")
-        assert "mxnet" in service.copy.distributions()
-        there = subprocess.run([PLAIN.python, "-c", LIST], capture_output=True, check=True).stdout
-        assert "mxnet" not in json.loads(there)
-
-
-def test_the_imitation_has_other_versions_than_ours() -> None:
-    compared = {package.distribution for packages in FRAMEWORKS.values() for package in packages}
-    compared |= {"numpy", "matplotlib", "ipython", "ipykernel"}
-    there = {pin for pin in COLAB.parts[0] if package_name(pin) in compared}
-    assert {package_name(pin) for pin in there} == compared - LACKED
-    ours = {pin.partition(" ")[0] for pin in locked()}
-    assert not {pin.partition(" ")[0] for pin in there} & ours
-    assert sorted(LACKED) == ["mxnet", "paddlepaddle"]
 
 
 class Service:
