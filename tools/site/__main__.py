@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from tools.launch import BRANCH, REPOSITORY
-from tools.lessons import ROOT, Edition, LessonError, editions
+from tools.lessons import ROOT, Edition, LessonError, display, editions
 from tools.site.pages import page
 from tools.site.slides import write_slides
 from tools.site.words import WORDS
@@ -23,17 +23,19 @@ TABLE = "<!-- make agreement -->", "<!-- end of make agreement -->"  # in README
 
 def main() -> int:
     """The exit code: 0, or 1 where something is missing or Sphinx warns."""
+    shutil.rmtree(SITE, ignore_errors=True)
     try:
         for language in WORDS:
             _write_sources(language, list(editions([language])))
+        write_slides(list(editions()), SITE / "slides")
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
-    shutil.rmtree(SITE, ignore_errors=True)
+    shutil.copy(HERE / "index.html", SITE)
     status = max(map(_build, WORDS))
     shutil.rmtree(SITE / "jupyter_execute", ignore_errors=True)  # the pages have their own copies
-    shutil.copy(HERE / "index.html", SITE)
-    write_slides(list(editions()), SITE / "slides")
+    if status == 0:
+        print(f"The web site is built: open {display(SITE / 'index.html')}")
     return status
 
 
@@ -73,6 +75,8 @@ def _build(language: str) -> int:
             buildername="html",
             confoverrides={"language": language.replace("-", "_")},
             warningiserror=True,
+            freshenv=True,  # what was warned of once would not be again
+            status=None,  # its warnings are enough
         )
         app.build()
         return int(app.statuscode)
