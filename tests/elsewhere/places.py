@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -82,6 +82,7 @@ class Place:
     pythons: tuple[str, ...]  # the first of them that is installed; else our own
     parts: tuple[tuple[str, ...], ...]  # what is installed, one part after the other
     constraints: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # of the command that installs
 
     @property
     def folder(self) -> Path:
@@ -108,14 +109,22 @@ class Place:
 
     @property
     def made_of(self) -> str:
-        return json.dumps([str(self.interpreter), self.parts, self.constraints], indent=0)
+        made_of = [str(self.interpreter), self.parts, self.constraints, OVERRIDES, self.options]
+        return json.dumps(made_of, indent=0)
 
     @property
     def is_ready(self) -> bool:
         return _read(self.stamp) == self.made_of
 
 
-COLAB = Place("colab", ("3.13", "3.12"), (tuple(requirements(HERE / "colab.txt")),))
+# Half of PyTorch's gigabytes are its libraries for CUDA, without which it cannot be imported: in our
+# own versions they take no room (they are links). Its compiler for GPUs it can do without.
+OVERRIDES = ("triton; sys_platform == 'never'",)
+FOR_CUDA = [pin for pin in locked() if pin.startswith(("nvidia-", "cuda-"))]
+OTHERWISE = {"triton", *map(package_name, FOR_CUDA)}
+ON_COLAB = [pin for pin in requirements(HERE / "colab.txt") if package_name(pin) not in OTHERWISE]
+
+COLAB = Place("colab", ("3.13", "3.12"), ((*ON_COLAB, *FOR_CUDA),), options=("--no-deps",))
 BINDER = Place(
     "binder", (BINDERS_PYTHON, "3.13"), (tuple(PIP_PART), tuple(for_conda())), tuple(locked())
 )
@@ -385,19 +394,18 @@ def execute(
 
 @contextmanager
 def _peak_memory(pid: int) -> Iterator[list[int]]:
-    """Of a process and its children: all that they hold, the pages they share counted to each."""
+    """Of a process: all that it holds, and what its children have beside it."""
     peak, is_over = [0], threading.Event()
 
     def watch() -> None:
         process = psutil.Process(pid)
         while not is_over.wait(0.1):
-            now = 0
-            try:
-                for each in (process, *process.children(recursive=True)):
-                    now += each.memory_info().rss
-            except psutil.NoSuchProcess:
-                continue
-            peak[0] = max(peak[0], now)
+            with suppress(psutil.NoSuchProcess):
+                now = process.memory_info().rss
+                for child in process.children(recursive=True):
+                    with suppress(psutil.NoSuchProcess):
+                        now += child.memory_full_info().uss  # a fork has the same pages
+                peak[0] = max(peak[0], now)
 
     watcher = threading.Thread(target=watch)
     watcher.start()

@@ -1,5 +1,6 @@
 """What every page is told: its counterparts in other languages, what to load, and when."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,10 @@ from sphinx.application import Sphinx
 from tools.lessons import LANGUAGES
 from tools.site.words import WORDS
 
+IMAGE = re.compile(r'<img (?P<rest>[^>]*?src="(?P<file>[^"]+)")')
+SIZE = re.compile(
+    r'<svg[^>]*?\bwidth="(?P<w>[\d.]+)(?P<unit>pt|px)?"[^>]*?\bheight="(?P<h>[\d.]+)(?:pt|px)?"'
+)
 # Of 100 kilobytes, a page would use one, which is in site.css.
 UNUSED = ("sphinx-design", "mystnb")
 
@@ -24,11 +29,25 @@ def _context(
         for tag, name in LANGUAGES.items()
     ]
     context["description"] = WORDS[here]["description"]
-    # A figure in a tab that is never opened is never asked for.
-    context["body"] = context.get("body", "").replace("<img ", '<img loading="lazy" ')
+    context["body"] = IMAGE.sub(lambda image: _with_size(app, image), context.get("body", ""))
     context["css_files"] = [
         css for css in context["css_files"] if not any(name in str(css) for name in UNUSED)
     ]
+
+
+def _with_size(app: Sphinx, image: re.Match[str]) -> str:
+    """Asked for when it is seen, as most tabs' never are; its place is kept until it comes."""
+    name = image["file"].rpartition("/")[2]
+    sources = [source for source, copy in app.builder.images.items() if copy == name]
+    is_drawn = name.endswith(".svg") and sources
+    svg = Path(app.srcdir, sources[0]).read_text(encoding="utf-8") if is_drawn else ""
+    size = ""
+    if found := SIZE.search(svg):
+        pixels = 4 / 3 if found["unit"] == "pt" else 1
+        size = (
+            f'width="{float(found["w"]) * pixels:.0f}" height="{float(found["h"]) * pixels:.0f}" '
+        )
+    return f'<img loading="lazy" {size}{image["rest"]}'
 
 
 def _counterpart(app: Sphinx, pagename: str, tag: str) -> str:
