@@ -13,7 +13,6 @@ from tests.elsewhere.places import (
     CAN_IMITATE,
     COLAB,
     DOWNLOADS,
-    OVERRIDES,
     PLAIN,
     VENV,
     WHEELS,
@@ -61,14 +60,12 @@ def make(place: Place) -> None:
     venv = ["venv", "--quiet", "--clear", "--seed", "--relocatable"]
     _call(UV, *venv, "--python", place.interpreter, place.folder)
     with TemporaryDirectory() as folder:
-        wanted, constraints, overrides = (Path(folder, name) for name in ("w", "c", "o"))
+        constraints, wanted = Path(folder, "constraints.txt"), Path(folder, "wanted.txt")
         constraints.write_text("\n".join(place.constraints), encoding="utf-8")
-        overrides.write_text("\n".join(OVERRIDES), encoding="utf-8")
         for number, part in enumerate(place.parts):
             wanted.write_text("\n".join(part), encoding="utf-8")
             install = ["pip", "install", "--quiet", "--compile-bytecode", "--python", place.python]
-            files = ["-r", wanted, "-c", constraints, "--overrides", overrides]
-            _call(UV, *install, *files, *place.options)
+            _call(UV, *install, *place.options, "-r", wanted, "-c", constraints)
             if number == 0:
                 said = _call(UV, "pip", "freeze", "--python", place.python)
                 place.after_first_part.write_text(said, encoding="utf-8")

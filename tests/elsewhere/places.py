@@ -109,7 +109,7 @@ class Place:
 
     @property
     def made_of(self) -> str:
-        made_of = [str(self.interpreter), self.parts, self.constraints, OVERRIDES, self.options]
+        made_of = [str(self.interpreter), self.parts, self.constraints, self.options]
         return json.dumps(made_of, indent=0)
 
     @property
@@ -117,12 +117,11 @@ class Place:
         return _read(self.stamp) == self.made_of
 
 
-# Half of PyTorch's gigabytes are its libraries for CUDA, without which it cannot be imported: in our
-# own versions they take no room (they are links). Its compiler for GPUs it can do without.
-OVERRIDES = ("triton; sys_platform == 'never'",)
+# PyTorch cannot be imported without its libraries for CUDA, some gigabytes. In our own versions they
+# take no room: they are links.
 FOR_CUDA = [pin for pin in locked() if pin.startswith(("nvidia-", "cuda-"))]
-OTHERWISE = {"triton", *map(package_name, FOR_CUDA)}
-ON_COLAB = [pin for pin in requirements(HERE / "colab.txt") if package_name(pin) not in OTHERWISE]
+OURS = {package_name(pin) for pin in FOR_CUDA}
+ON_COLAB = [pin for pin in requirements(HERE / "colab.txt") if package_name(pin) not in OURS]
 
 COLAB = Place("colab", ("3.13", "3.12"), ((*ON_COLAB, *FOR_CUDA),), options=("--no-deps",))
 BINDER = Place(
