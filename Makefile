@@ -68,7 +68,7 @@ test-site: site  ## the web site and the slides, in a real browser
 test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these
 	@$(CHECK) elsewhere -- $(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "$(FRAMEWORKS)"
 
-.venv/.elsewhere: $(READY) tests/elsewhere/colab.txt environment.yml
+.venv/.elsewhere: $(READY) tests/elsewhere/colab.txt tests/elsewhere/places.py environment.yml
 	@$(BIN)/python -m tests.elsewhere && touch $@
 
 # Each framework in an environment of its own, inside ours.

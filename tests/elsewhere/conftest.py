@@ -21,7 +21,7 @@ def places() -> None:
     if not CAN_IMITATE:
         pytest.skip(WHY_NOT)
     if missing := not_ready():
-        pytest.fail(f"to be made first, by `make test-elsewhere`: {', '.join(missing)}")
+        pytest.fail(f"to be made first, by `python -m tests.elsewhere`: {', '.join(missing)}")
 
 
 @pytest.fixture
