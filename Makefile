@@ -28,7 +28,7 @@ FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-lowest mutants bench report agreement lint format lab kernel site env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-lowest mutants bench bench-notebooks bench-shim report agreement lint format lab kernel site env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave and execute the lessons (the default)
 	@$(BIN)/python -m tools.readme
@@ -87,8 +87,15 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 mutants: $(READY) $(JAVA)  ## seed faults, one at a time, and see each one noticed (about an hour)
 	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(FRAMEWORKS:%=--framework %)
 
-bench: $(READY) $(JAVA)  ## how long the notebook regression takes, beside plain nbval and bare code
-	@$(BIN)/python -m tools.bench $(FRAMEWORKS) --jobs $(JOBS)
+bench:  ## how long things take, beside others in the same run
+	@$(MAKE) --no-print-directory --keep-going bench-notebooks bench-shim
+
+bench-notebooks: $(READY) $(JAVA)  ## the notebook regression, beside plain nbval and bare code
+	@$(BIN)/python -m tools.bench.regression $(FRAMEWORKS) --jobs $(JOBS)
+
+bench-shim: $(READY)  ## importing the shim, and its attention, beside upstream's d2l and the framework
+	@$(BIN)/python -m tools.bench.imports $(FACES)
+	@$(BIN)/python -m tools.bench.attention $(FACES)
 
 report: $(READY)  ## merge the reports of several machines in REPORTS, a folder, and sum them up
 	@$(BIN)/python -m tools.summary $(REPORTS)
@@ -145,9 +152,9 @@ COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11
 
 lock: $(READY)  ## resolve the locks anew; UPGRADE=1 takes newer versions
 	cat requirements/*.lock > .venv/joint.txt
-	$(COMPILE) $(ALL:%=--extra %) -o .venv/joint.txt
+	$(COMPILE) $(ALL:%=--extra %) $(ALL:%=--group upstream-%) -o .venv/joint.txt
 	for f in $(ALL); do \
-	  $(COMPILE) --extra $$f --constraint .venv/joint.txt --generate-hashes -o requirements/$$f.lock || exit 1; \
+	  $(COMPILE) --extra $$f --group upstream-$$f --constraint .venv/joint.txt --generate-hashes -o requirements/$$f.lock || exit 1; \
 	done
 
 clean:  ## remove what was built and the environment; the notebooks stay

@@ -5,11 +5,11 @@ In Jupyter the figure is drawn anew in its place; elsewhere it is only kept, for
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from d2l_compat import _plot
 from d2l_compat._checks import integer
-from d2l_compat._classes import HyperParameters
+from d2l_compat._classes import HyperParameters, as_float
 
 
 class Animator:
@@ -51,13 +51,18 @@ class Animator:
             self.Y.append([])
         for curve, (a, b) in enumerate(zip(xs, ys, strict=True)):
             if a is not None and b is not None:
-                self.X[curve].append(float(a))
-                self.Y[curve].append(float(b))
+                self.X[curve].append(as_float(a))
+                self.Y[curve].append(as_float(b))
         axes = self.axes[0]
         axes.cla()
         _plot.draw_curves(axes, self.X, self.Y, self.fmts)
         _plot.set_axes(axes, *self._settings)
         _show(self.fig)
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
 
 
 class ProgressBoard(HyperParameters):
@@ -81,8 +86,8 @@ class ProgressBoard(HyperParameters):
         """``ls`` and ``colors`` are the curves' line styles and colours, in turn; ``figsize`` is
         (width, height) in inches; without ``display`` nothing is drawn at all."""
         self.save_hyperparameters()
-        self.raw: dict[str, list[tuple[float, float]]] = {}  # points not drawn yet, by label
-        self.data: dict[str, list[tuple[float, float]]] = {}
+        self.raw: dict[str, list[Point]] = {}  # points not drawn yet, by label
+        self.data: dict[str, list[Point]] = {}
 
     def draw(self, x: Any, y: Any, label: str, every_n: int = 1) -> None:
         """Add the point (x, y) to a curve; of every ``every_n`` points the mean is drawn.
@@ -92,11 +97,11 @@ class ProgressBoard(HyperParameters):
         every_n = integer("every_n", every_n, 1)
         points = self.raw.setdefault(label, [])
         curve = self.data.setdefault(label, [])
-        points.append((float(x), float(y)))
+        points.append(Point(as_float(x), as_float(y)))
         if len(points) < every_n:
             return
         xs, ys = zip(*points, strict=True)
-        curve.append((sum(xs) / len(xs), sum(ys) / len(ys)))
+        curve.append(Point(sum(xs) / len(xs), sum(ys) / len(ys)))
         points.clear()
         if self.display:
             self._redraw()

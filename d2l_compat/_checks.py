@@ -24,6 +24,9 @@ class Unknown:
 
     __hash__ = object.__hash__
 
+    def __mod__(self, other: object) -> int:
+        return 0  # a multiple of any
+
     def __repr__(self) -> str:
         return self.shown
 
@@ -84,6 +87,24 @@ def heads(num_hiddens: int, num_heads: int) -> None:
         )
 
 
+def heads_apart(shape: Shape, num_heads: int) -> int:
+    """Features that are to be shared out among ``num_heads``, given back as an int."""
+    rank("X", shape, ("batch", "steps", "num_hiddens"))
+    num_heads = integer("num_heads", num_heads, 1)
+    heads(shape[2], num_heads)
+    return num_heads
+
+
+def heads_together(shape: Shape, num_heads: int) -> int:
+    """A batch in which every example stands once for each head."""
+    rank("X", shape, ("batch * heads", "steps", "num_hiddens / heads"))
+    num_heads = integer("num_heads", num_heads, 1)
+    if shape[0] % num_heads:
+        got = f"shape {tuple(shape)} with num_heads {num_heads}"
+        raise ValueError(fault("X", got, "a batch that is a multiple of num_heads"))
+    return num_heads
+
+
 def rank(what: str, shape: Shape, axes: tuple[str, ...]) -> None:
     """``shape`` has one dimension for each name in ``axes``."""
     if len(shape) != len(axes):
@@ -125,6 +146,22 @@ def valid_lens_range(smallest: int, largest: int, num_keys: int) -> None:
         got = smallest if smallest < 0 else largest
         need = f"lengths from 0 to {num_keys}, the number of keys"
         raise ValueError(fault("valid_lens", f"a length of {got}", need))
+
+
+def residual(x: Shape, y: Shape) -> None:
+    if tuple(x) != tuple(y):
+        raise ValueError(fault("X and Y", f"shapes {tuple(x)} and {tuple(y)}", "two equal ones"))
+
+
+def sequence_mask(x: Shape, lens: Shape, dtype: str, is_integer: bool) -> None:
+    """Lengths, one for each example of ``x``, which has steps."""
+    if len(x) < 2:
+        raise ValueError(fault("X", f"shape {tuple(x)}", "at least 2 dimensions (batch, steps)"))
+    if not is_integer:
+        raise TypeError(fault("valid_len", f"dtype {dtype}", "an integer dtype"))
+    if tuple(lens) != (x[0],):
+        need = f"shape ({x[0]},), a length per example"
+        raise ValueError(fault("valid_len", f"shape {tuple(lens)}", need))
 
 
 def encoding_arguments(num_hiddens: int, dropout_rate: float, max_len: int) -> tuple[int, int]:

@@ -10,6 +10,11 @@ import numpy as np
 from d2l_compat._checks import fault, integer
 
 
+def as_float(x: Any) -> float:
+    """A number that may be a framework's; its gradient is left behind."""
+    return float(x.detach() if hasattr(x, "detach") else x)
+
+
 def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
     """Decorator: the function below becomes a method of ``Class``, under its own name.
 
@@ -87,7 +92,7 @@ class Accumulator:
         """Add one number to each sum. Raises ValueError for more numbers or fewer."""
         if len(args) != len(self.data):
             raise ValueError(fault("args", f"{len(args)} numbers", f"{len(self.data)}, one a sum"))
-        self.data = [a + float(b) for a, b in zip(self.data, args, strict=True)]
+        self.data = [a + as_float(b) for a, b in zip(self.data, args, strict=True)]
 
     def reset(self) -> None:
         """All sums are 0 again."""

@@ -1,4 +1,4 @@
-"""What every face has, whatever its framework: plots, text, and helpers of training code."""
+"""What every face has, whatever its framework: plots, text, data, and helpers of training code."""
 
 import sys
 from difflib import get_close_matches
@@ -6,6 +6,7 @@ from typing import Any
 
 from d2l_compat._boards import Animator, ProgressBoard
 from d2l_compat._classes import Accumulator, HyperParameters, Timer, add_to_class
+from d2l_compat._download import DATA_HUB, DATA_URL, download, download_extract, extract
 from d2l_compat._plot import (
     annotate,
     plot,
@@ -19,6 +20,8 @@ from d2l_compat._plot import (
 from d2l_compat._text import Vocab, bleu
 
 __all__ = [
+    "DATA_HUB",
+    "DATA_URL",
     "Accumulator",
     "Animator",
     "HyperParameters",
@@ -28,6 +31,9 @@ __all__ = [
     "add_to_class",
     "annotate",
     "bleu",
+    "download",
+    "download_extract",
+    "extract",
     "plot",
     "set_axes",
     "set_figsize",

@@ -93,3 +93,17 @@ def control_c() -> Iterator[Callable[..., str]]:
 
     yield interrupt
     signal.signal(signal.SIGINT, before)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many names were compared with upstream's d2l, and which were not, and why."""
+    said: dict[str, set[str]] = {}
+    for report in terminalreporter.getreports("passed"):
+        for what, value in report.user_properties:
+            if what.endswith("compared with upstream"):
+                said.setdefault(what, set()).add(str(value))
+    for what, names in sorted(said.items()):
+        terminalreporter.line(f"{len(names)} names {what}")
+        if what.startswith("not"):
+            for name in sorted(names):
+                terminalreporter.line(f"  {name}")

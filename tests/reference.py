@@ -94,6 +94,74 @@ def positional_encoding(max_len: int, num_hiddens: int) -> Array:
     return table
 
 
+def additive_attention(
+    queries: ArrayLike,
+    keys: ArrayLike,
+    values: ArrayLike,
+    valid_lens: Lengths = None,
+    *,
+    w_q: Linear,
+    w_k: Linear,
+    w_v: Linear,
+) -> tuple[Array, Array]:
+    """Scores w_v tanh(W_q q + W_k k); the output, and the weights, shape (batch, queries, keys)."""
+    q, k = w_q(queries), w_k(keys)
+    scores = np.zeros((q.shape[0], q.shape[1], k.shape[1]))
+    for b, i, j in np.ndindex(scores.shape):
+        scores[b, i, j] = w_v(np.tanh(q[b, i] + k[b, j])).item()
+    weights = softmax(scores, valid_lens)
+    return np.einsum("bqk,bkv->bqv", weights, np.asarray(values, np.float64)), weights
+
+
+@dataclass(frozen=True)
+class LayerNorm:
+    """Mean 0 and variance 1 over the last axis; then scaled and shifted."""
+
+    gamma: Array
+    beta: Array
+    epsilon: float
+
+    def __call__(self, x: ArrayLike) -> Array:
+        x = np.asarray(x, np.float64)
+        mean, variance = x.mean(axis=-1, keepdims=True), x.var(axis=-1, keepdims=True)
+        return (x - mean) / np.sqrt(variance + self.epsilon) * self.gamma + self.beta
+
+
+def position_wise(x: ArrayLike, *, dense1: Linear, dense2: Linear) -> Array:
+    """max(0, x W_1 + b_1) W_2 + b_2."""
+    return dense2(np.maximum(dense1(x), 0))
+
+
+@dataclass(frozen=True)
+class Gates:
+    """One layer of gated recurrent units: of the input, and of the hidden state."""
+
+    of_input: dict[str, Linear]  # "reset", "update" and "new"
+    of_state: dict[str, Linear]
+
+
+def gru(x: ArrayLike, layers: list[Gates]) -> tuple[Array, Array]:
+    """(steps, batch, inputs) to (steps, batch, hiddens), and each layer's last state.
+
+    The reset gate acts on what the weights have made of the state, as cuDNN has it.
+    """
+    outputs = np.asarray(x, np.float64)
+    states = []
+    for gates in layers:
+        state = np.zeros((outputs.shape[1], gates.of_state["new"].weight.shape[1]))
+        steps = []
+        for inputs in outputs:
+            i = {name: linear(inputs) for name, linear in gates.of_input.items()}
+            h = {name: linear(state) for name, linear in gates.of_state.items()}
+            reset, update = (1 / (1 + np.exp(-(i[name] + h[name]))) for name in ("reset", "update"))
+            new = np.tanh(i["new"] + reset * h["new"])
+            state = (1 - update) * new + update * state
+            steps.append(state)
+        outputs = np.stack(steps)
+        states.append(state)
+    return outputs, np.stack(states)
+
+
 def gradient(function: Callable[[Array], float], at: ArrayLike, step: float = 2e-3) -> Array:
     """The gradient of a scalar function, by central differences of fourth order."""
     x = np.array(at, np.float64)

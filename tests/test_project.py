@@ -38,6 +38,7 @@ def test_lock_holds_all_that_is_needed_with_hashes_and_without_addresses(lock):
         *EXTRAS[lock.stem],
         *groups["dev"],
         *groups["site"],
+        *groups[f"upstream-{lock.stem}"],
         *groups["bootstrap"],
     ]
     for requirement in map(Requirement, needed):

@@ -12,19 +12,25 @@ value where their values are known, which on a GPU means waiting for them.
 """
 
 import math
-from dataclasses import fields
 from functools import lru_cache
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
-from numpy.typing import NDArray
 
-from d2l_compat import _checks, _encoding, _signatures
-
-Array: TypeAlias = jax.Array | NDArray[Any]
+from d2l_compat import _checks, _encoding
+from d2l_compat.jax import blocks
+from d2l_compat.jax._forms import Formed
+from d2l_compat.jax._inputs import (
+    Array,
+    as_jax,
+    check_inputs,
+    check_projection,
+    check_training,
+    check_valid_lens,
+    is_floating,
+)
 
 
 def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
@@ -41,17 +47,14 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
-    X = _as_jax("X", X)
+    X = as_jax("X", X)
     _checks.rank("X", X.shape, ("batch", "queries", "keys"))
-    _checks.floating("X", [str(X.dtype)], _is_floating(X))
+    _checks.floating("X", [str(X.dtype)], is_floating(X))
     if valid_lens is None:
         return jax.nn.softmax(X, axis=-1)
-    _check_valid_lens(valid_lens, *X.shape)
-    per_query = valid_lens if valid_lens.ndim == 2 else valid_lens[:, None]
-    valid = jnp.arange(X.shape[-1]) < per_query[:, :, None]
-    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    scores = jnp.where(valid, X, jnp.finfo(X.dtype).min)
-    return jnp.where(valid, jax.nn.softmax(scores, axis=-1), 0)
+    check_valid_lens(valid_lens, *X.shape)
+    lens = jnp.asarray(valid_lens)
+    return blocks.softmax(X, lens if lens.ndim == 2 else lens[:, None])
 
 
 class DotProductAttention(nn.Module):
@@ -83,16 +86,24 @@ class DotProductAttention(nn.Module):
         (batch, queries, v) and (batch, queries, keys). ``training`` needs a key named "dropout".
         Raises ValueError or TypeError for input that does not fit.
         """
-        _check_training(training)
-        queries, keys, values = _check_inputs(queries, keys, values)
+        check_training(training)
+        queries, keys, values = check_inputs(queries, keys, values)
         _checks.last_dimension("keys", keys.shape, queries.shape[-1])
         scores = queries @ keys.swapaxes(1, 2) / math.sqrt(queries.shape[-1])
         weights = masked_softmax(scores, valid_lens)
+        is_dropping = training and self.dropout > 0
+        is_traced = isinstance(queries, jax.core.Tracer)
+        if is_traced and not is_dropping and queries.shape[1] >= blocks.FROM:
+            # Compiled, the weights are left out where nobody asks for them.
+            return blocks.attend(queries, keys, values, valid_lens), weights
         used = nn.Dropout(self.dropout)(weights, deterministic=not training)
         return used @ values, weights
 
 
-class MultiHeadAttention(nn.Module):
+_SHORT = "num_hiddens, num_heads, dropout, bias=False"
+
+
+class MultiHeadAttention(Formed):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
@@ -112,6 +123,8 @@ class MultiHeadAttention(nn.Module):
     key_size: int | None = None
     query_size: int | None = None
     value_size: int | None = None
+
+    _forms = (_SHORT, f"key_size, query_size, value_size, {_SHORT}")
 
     @overload
     def __init__(
@@ -144,25 +157,11 @@ class MultiHeadAttention(nn.Module):
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
         TypeError for arguments of another range or kind.
         """
-        # Flax's own fields, parent and name, belong to neither signature. And it makes copies
-        # from all fields by keyword, so that a size may come as None.
-        others = {
-            field.name: kwargs.pop(field.name, field.default)
-            for field in fields(self)
-            if field.name not in _signatures.MultiHeadArguments.__dataclass_fields__
-        }
-        given = {key: value for key, value in kwargs.items() if value is not None}
-        arguments = vars(_signatures.multi_head(args, given))
-        for field, value in {**arguments, **others}.items():
-            setattr(self, field, value)
-        self.__post_init__()
+        super().__init__(*args, **kwargs)
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        # Left alone, Flax would write subclasses (nn.remat makes one) an __init__ that takes
-        # the fields in order, and so the long signature for something else.
-        if "__init__" not in vars(cls):
-            cls.__init__ = MultiHeadAttention.__init__  # type: ignore[method-assign]
-        super().__init_subclass__(**kwargs)
+    def __post_init__(self) -> None:
+        _checks.heads(self.num_hiddens, self.num_heads)
+        super().__post_init__()
 
     def setup(self) -> None:
         self.attention = DotProductAttention(self.dropout)
@@ -186,21 +185,18 @@ class MultiHeadAttention(nn.Module):
         queries, num_hiddens) and (batch, heads, queries, keys). ``training`` needs a key named
         "dropout". Raises ValueError or TypeError for input that does not fit.
         """
-        _check_training(training)
-        queries, keys, values = _check_inputs(queries, keys, values)
+        check_training(training)
+        queries, keys, values = check_inputs(queries, keys, values)
         for what, inputs, projection, size in (
             ("queries", queries, self.W_q, self.query_size),
             ("keys", keys, self.W_k, self.key_size),
             ("values", values, self.W_v, self.value_size),
         ):
-            if size is None and projection.has_variable("params", "kernel"):
-                size = projection.get_variable("params", "kernel").shape[0]
-            if size is not None:
-                _checks.last_dimension(what, inputs.shape, size)
+            check_projection(what, inputs, projection, size)
         batch, num_queries, _ = queries.shape
         if valid_lens is not None:
             # Checked before the heads multiply it, so that a message speaks of what was given.
-            _check_valid_lens(valid_lens, batch, num_queries, keys.shape[1])
+            check_valid_lens(valid_lens, batch, num_queries, keys.shape[1])
             valid_lens = jnp.repeat(valid_lens, self.num_heads, axis=0)
         pooled, weights = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -214,16 +210,36 @@ class MultiHeadAttention(nn.Module):
 
     def transpose_qkv(self, X: jax.Array) -> jax.Array:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
-        batch, steps, _ = X.shape
-        size = self.num_hiddens // self.num_heads
-        X = X.reshape(batch, steps, self.num_heads, size).swapaxes(1, 2)
-        return X.reshape(batch * self.num_heads, steps, size)
+        return transpose_qkv(X, self.num_heads)
 
     def transpose_output(self, X: jax.Array) -> jax.Array:
         """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
-        batch, steps, size = X.shape[0] // self.num_heads, *X.shape[1:]
-        X = X.reshape(batch, self.num_heads, steps, size).swapaxes(1, 2)
-        return X.reshape(batch, steps, self.num_hiddens)
+        return transpose_output(X, self.num_heads)
+
+
+def transpose_qkv(X: Array, num_heads: int) -> jax.Array:
+    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+
+    Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
+    """
+    X = as_jax("X", X)
+    num_heads = _checks.heads_apart(X.shape, num_heads)
+    batch, steps, num_hiddens = X.shape
+    size = num_hiddens // num_heads
+    X = X.reshape(batch, steps, num_heads, size).swapaxes(1, 2)
+    return X.reshape(batch * num_heads, steps, size)
+
+
+def transpose_output(X: Array, num_heads: int) -> jax.Array:
+    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+
+    Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
+    """
+    X = as_jax("X", X)
+    num_heads = _checks.heads_together(X.shape, num_heads)
+    batch, steps, size = X.shape[0] // num_heads, *X.shape[1:]
+    X = X.reshape(batch, num_heads, steps, size).swapaxes(1, 2)
+    return X.reshape(batch, steps, num_heads * size)
 
 
 class PositionalEncoding(nn.Module):
@@ -269,11 +285,11 @@ class PositionalEncoding(nn.Module):
         from 0 on or leads past ``max_len``. A traced ``offset`` has no value to check yet:
         positions that do not exist are then NaN.
         """
-        _check_training(training)
-        X = _as_jax("X", X)
+        check_training(training)
+        X = as_jax("X", X)
         _checks.rank("X", X.shape, ("batch", "steps", "features"))
         _checks.last_dimension("X", X.shape, self.num_hiddens)
-        _checks.floating("X", [str(X.dtype)], _is_floating(X))
+        _checks.floating("X", [str(X.dtype)], is_floating(X))
         P = jnp.asarray(_sinusoids(self.max_len, self.num_hiddens)[None], X.dtype)
         self.sow("intermediates", "P", P)
         total = X + _rows(P, offset, X.shape[1])
@@ -296,39 +312,3 @@ def _rows(P: jax.Array, offset: int | jax.Array, steps: int) -> jax.Array:
     # Unsigned, a negative position lies far past the end, and not counted from it.
     positions = (offset + jnp.arange(steps)).astype(jnp.uint32)
     return jnp.take(P, positions, axis=1, mode="fill", fill_value=jnp.nan)
-
-
-def _as_jax(what: str, value: Array) -> jax.Array:
-    if isinstance(value, np.ndarray):
-        return jnp.asarray(value)
-    _checks.instance(what, value, jax.Array, "a tensor")
-    return value
-
-
-def _check_training(training: bool) -> None:
-    # Other faces' layers take something else in its place, which would pass for True.
-    _checks.instance("training", training, bool, "True or False")
-
-
-def _is_floating(x: jax.Array) -> bool:
-    return jnp.issubdtype(x.dtype, jnp.floating)
-
-
-def _check_inputs(queries: Array, keys: Array, values: Array) -> list[jax.Array]:
-    named = {"queries": queries, "keys": keys, "values": values}
-    inputs = [_as_jax(what, value) for what, value in named.items()]
-    _checks.attention_inputs(*(x.shape for x in inputs))
-    dtypes = [str(x.dtype) for x in inputs]
-    _checks.floating("queries, keys and values", dtypes, _is_floating(inputs[0]))
-    return inputs
-
-
-def _check_valid_lens(valid_lens: Array, batch: int, num_queries: int, num_keys: int) -> None:
-    if not isinstance(valid_lens, np.ndarray):
-        _checks.instance("valid_lens", valid_lens, jax.Array, "an integer tensor")
-    is_integer = jnp.issubdtype(valid_lens.dtype, jnp.integer)
-    dtype = str(valid_lens.dtype)
-    _checks.valid_lens(valid_lens.shape, dtype, is_integer, batch, num_queries)
-    if valid_lens.size and not isinstance(valid_lens, jax.core.Tracer):
-        lens = np.asarray(valid_lens)  # JAX's own min would be traced under jit
-        _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)

@@ -46,8 +46,8 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
         return npx.softmax(X, axis=-1)
     valid = _valid_keys(valid_lens, *X.shape).as_in_ctx(X.ctx)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    scores = _where(valid, X, onp.finfo(X.dtype).min)
-    return _where(valid, npx.softmax(scores, axis=-1), 0)
+    scores = where(valid, X, onp.finfo(X.dtype).min)
+    return where(valid, npx.softmax(scores, axis=-1), 0)
 
 
 class DotProductAttention(nn.Block):
@@ -60,7 +60,7 @@ class DotProductAttention(nn.Block):
         """
         _checks.dropout(dropout)
         super().__init__()
-        self.dropout = _Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self._weights: np.ndarray | None = None
 
     def __call__(
@@ -86,7 +86,7 @@ class DotProductAttention(nn.Block):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
-        _check_inputs(queries, keys, values)
+        check_inputs(queries, keys, values)
         _checks.last_dimension("keys", keys.shape, queries.shape[-1])
         scores = npx.batch_dot(queries, keys, transpose_b=True) / math.sqrt(queries.shape[-1])
         self._weights = masked_softmax(scores, valid_lens)
@@ -139,17 +139,10 @@ class MultiHeadAttention(nn.Block):
         super().__init__()
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
         self.attention = DotProductAttention(given.dropout)
-
-        def projection(size: int | None) -> nn.Dense:
-            # 0: not known before the first call.
-            return nn.Dense(
-                given.num_hiddens, use_bias=given.bias, flatten=False, in_units=size or 0
-            )
-
-        self.W_q = projection(given.query_size)
-        self.W_k = projection(given.key_size)
-        self.W_v = projection(given.value_size)
-        self.W_o = projection(given.num_hiddens)
+        self.W_q = dense(given.query_size, given.num_hiddens, given.bias)
+        self.W_k = dense(given.key_size, given.num_hiddens, given.bias)
+        self.W_v = dense(given.value_size, given.num_hiddens, given.bias)
+        self.W_o = dense(given.num_hiddens, given.num_hiddens, given.bias)
 
     def __call__(
         self,
@@ -173,20 +166,14 @@ class MultiHeadAttention(nn.Block):
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
         queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
         """
-        _check_inputs(queries, keys, values)
-        for what, inputs, projection in (
-            ("queries", queries, self.W_q),
-            ("keys", keys, self.W_k),
-            ("values", values, self.W_v),
-        ):
-            size = projection.weight.shape[1]
-            if size > 0:  # -1: not known before the first call
-                _checks.last_dimension(what, inputs.shape, size)
-            _checks.same_dtype(what, _dtype(inputs).name, _dtype(projection.weight).name)
+        check_inputs(queries, keys, values)
+        check_projection("queries", queries, self.W_q)
+        check_projection("keys", keys, self.W_k)
+        check_projection("values", values, self.W_v)
         if valid_lens is not None:
             # Checked before the heads multiply it, so that a message speaks of what was given,
             # and before the projections take their sizes from input that is refused.
-            _lengths(valid_lens, queries.shape[0], queries.shape[1], keys.shape[1])
+            lengths(valid_lens, queries.shape[0], queries.shape[1], keys.shape[1])
             valid_lens = valid_lens.repeat(self.num_heads, axis=0)
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -208,17 +195,37 @@ class MultiHeadAttention(nn.Block):
 
     def transpose_qkv(self, X: np.ndarray) -> np.ndarray:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
-        batch, steps, _ = X.shape
-        size = self.num_hiddens // self.num_heads
-        X = X.reshape(batch, steps, self.num_heads, size).transpose(0, 2, 1, 3)
-        return X.reshape(batch * self.num_heads, steps, size)
+        return transpose_qkv(X, self.num_heads)
 
     def transpose_output(self, X: np.ndarray) -> np.ndarray:
         """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
-        _, steps, size = X.shape
-        batch = X.shape[0] // self.num_heads
-        X = X.reshape(batch, self.num_heads, steps, size).transpose(0, 2, 1, 3)
-        return X.reshape(batch, steps, self.num_hiddens)
+        return transpose_output(X, self.num_heads)
+
+
+def transpose_qkv(X: np.ndarray, num_heads: int) -> np.ndarray:
+    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+
+    Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
+    """
+    _checks.instance("X", X, np.ndarray, "a tensor")
+    num_heads = _checks.heads_apart(X.shape, num_heads)
+    batch, steps, num_hiddens = X.shape
+    size = num_hiddens // num_heads
+    X = X.reshape(batch, steps, num_heads, size).transpose(0, 2, 1, 3)
+    return X.reshape(batch * num_heads, steps, size)
+
+
+def transpose_output(X: np.ndarray, num_heads: int) -> np.ndarray:
+    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+
+    Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
+    """
+    _checks.instance("X", X, np.ndarray, "a tensor")
+    num_heads = _checks.heads_together(X.shape, num_heads)
+    heads, steps, size = X.shape
+    batch = heads // num_heads
+    X = X.reshape(batch, num_heads, steps, size).transpose(0, 2, 1, 3)
+    return X.reshape(batch, steps, num_heads * size)
 
 
 class PositionalEncoding(nn.Block):
@@ -239,7 +246,7 @@ class PositionalEncoding(nn.Block):
         super().__init__()
         sizes = _checks.encoding_arguments(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
-        self.dropout = _Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.cast("float32")
 
     def cast(self, dtype: Any) -> None:
@@ -268,7 +275,7 @@ class PositionalEncoding(nn.Block):
         return self.dropout(X + P.as_in_ctx(X.ctx).astype(X.dtype))
 
 
-class _Dropout(nn.Dropout):
+class Dropout(nn.Dropout):
     """Gluon's, and zeros where everything is dropped: its own are NaN then."""
 
     def forward(self, X: np.ndarray) -> np.ndarray:
@@ -277,22 +284,35 @@ class _Dropout(nn.Dropout):
         return X * 0 if autograd.is_training() else X
 
 
-def _where(condition: np.ndarray, X: np.ndarray, otherwise: float) -> np.ndarray:
-    """MXNet's own without its faults."""
+def where(condition: np.ndarray, X: np.ndarray, otherwise: float) -> np.ndarray:
+    """MXNet's own without its faults; of as many dimensions as ``X``."""
     if not X.size:  # its own would end the process
         return X
     # Given a number as it is, its own swaps the gradients of the two branches (apache/mxnet#17893).
-    return np.where(condition, X, np.full((1, 1, 1), otherwise, X.dtype, ctx=X.ctx))
+    return np.where(condition, X, np.full((1,) * X.ndim, otherwise, X.dtype, ctx=X.ctx))
 
 
 def _valid_keys(valid_lens: np.ndarray, batch: int, num_queries: int, num_keys: int) -> np.ndarray:
     """True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
-    lens = _lengths(valid_lens, batch, num_queries, num_keys)
+    lens = lengths(valid_lens, batch, num_queries, num_keys)
     per_query = lens if lens.ndim == 2 else lens[:, None]
     return np.array(onp.arange(num_keys) < per_query[:, :, None], dtype=bool)
 
 
-def _check_inputs(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> None:
+def dense(inputs: int | None, outputs: int, bias: bool = True) -> nn.Dense:
+    """A projection of the last axis; of ``inputs`` that are None, the first call tells the size."""
+    return nn.Dense(outputs, use_bias=bias, flatten=False, in_units=inputs or 0)
+
+
+def check_projection(what: str, inputs: np.ndarray, projection: nn.Dense) -> None:
+    """Inputs fit the weights they will meet."""
+    size = projection.weight.shape[1]
+    if size > 0:  # -1: not known before the first call
+        _checks.last_dimension(what, inputs.shape, size)
+    _checks.same_dtype(what, _dtype(inputs).name, _dtype(projection.weight).name)
+
+
+def check_inputs(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> None:
     for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
         _checks.instance(what, inputs, np.ndarray, "a tensor")
     _checks.attention_inputs(queries.shape, keys.shape, values.shape)
@@ -300,19 +320,24 @@ def _check_inputs(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> 
     _checks.floating("queries, keys and values", dtypes, _dtype(queries).kind == "f")
 
 
-def _lengths(
+def lengths(
     valid_lens: np.ndarray, batch: int, num_queries: int, num_keys: int
 ) -> NDArray[onp.int64]:
     """``valid_lens``, checked, as integers."""
-    _checks.instance("valid_lens", valid_lens, np.ndarray, "an integer tensor")
-    lens = valid_lens.asnumpy()
-    dtype, is_integer = lens.dtype, lens.dtype.kind in "iu"
-    if dtype.kind == "f":
-        is_integer = bool(onp.isfinite(lens).all() and (lens % 1 == 0).all())
-    _checks.valid_lens(lens.shape, dtype.name, is_integer, batch, num_queries)
+    lens, is_integer = whole_numbers("valid_lens", valid_lens)
+    _checks.valid_lens(lens.shape, lens.dtype.name, is_integer, batch, num_queries)
     if lens.size:
         _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
     return lens.astype(onp.int64)
+
+
+def whole_numbers(what: str, lens: np.ndarray) -> tuple[NDArray[Any], bool]:
+    """``lens`` in NumPy, and whether they are whole numbers, in whatever dtype."""
+    _checks.instance(what, lens, np.ndarray, "an integer tensor")
+    array = lens.asnumpy()
+    if array.dtype.kind == "f":
+        return array, bool(onp.isfinite(array).all() and (array % 1 == 0).all())
+    return array, array.dtype.kind in "iu"
 
 
 def _dtype(x: np.ndarray) -> onp.dtype[Any]:

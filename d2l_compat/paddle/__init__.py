@@ -1,7 +1,8 @@
 """``d2l.paddle`` on today's PaddlePaddle: ``from d2l_compat import paddle as d2l``.
 
-Attention layers and the positional encoding are in ``attention``, device helpers in
-``devices``, tensor functions in ``tensors``; plots are the same for every framework.
+Attention layers and the positional encoding are in ``attention`` and ``additive``, what is made
+of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
+helpers in ``devices``, tensor functions in ``tensors``; plots are the same for every framework.
 """
 
 import os
@@ -20,23 +21,74 @@ with warnings.catch_warnings():
 from d2l_compat import common
 from d2l_compat.common import *
 from d2l_compat.paddle import tensors
+from d2l_compat.paddle.additive import AdditiveAttention
 from d2l_compat.paddle.attention import (
     DotProductAttention,
     MultiHeadAttention,
     PositionalEncoding,
     masked_softmax,
+    transpose_output,
+    transpose_qkv,
 )
+from d2l_compat.paddle.data import FashionMNIST, MTFraEng, load_data_nmt
 from d2l_compat.paddle.devices import cpu, gpu, num_gpus, try_all_gpus, try_gpu
+from d2l_compat.paddle.seq2seq import (
+    GRU,
+    AttentionDecoder,
+    Decoder,
+    Encoder,
+    EncoderDecoder,
+    Seq2Seq,
+    Seq2SeqEncoder,
+    init_seq2seq,
+    predict_seq2seq,
+    sequence_mask,
+    train_seq2seq,
+)
 from d2l_compat.paddle.tensors import *
+from d2l_compat.paddle.training import Classifier, DataModule, Module, Trainer
+from d2l_compat.paddle.transformer import (
+    AddNorm,
+    EncoderBlock,
+    PositionWiseFFN,
+    TransformerEncoder,
+    TransformerEncoderBlock,
+)
 
 __all__ = [
+    "GRU",
+    "AddNorm",
+    "AdditiveAttention",
+    "AttentionDecoder",
+    "Classifier",
+    "DataModule",
+    "Decoder",
     "DotProductAttention",
+    "Encoder",
+    "EncoderBlock",
+    "EncoderDecoder",
+    "FashionMNIST",
+    "MTFraEng",
+    "Module",
     "MultiHeadAttention",
+    "PositionWiseFFN",
     "PositionalEncoding",
+    "Seq2Seq",
+    "Seq2SeqEncoder",
+    "Trainer",
+    "TransformerEncoder",
+    "TransformerEncoderBlock",
     "cpu",
     "gpu",
+    "init_seq2seq",
+    "load_data_nmt",
     "masked_softmax",
     "num_gpus",
+    "predict_seq2seq",
+    "sequence_mask",
+    "train_seq2seq",
+    "transpose_output",
+    "transpose_qkv",
     "try_all_gpus",
     "try_gpu",
 ]

@@ -15,9 +15,9 @@ from typing import Any, overload
 
 import paddle
 from paddle import Tensor, nn
-from paddle.nn import functional as F
 
 from d2l_compat import _checks, _encoding, _signatures
+from d2l_compat.paddle import blocks
 
 # A tensor, or in a program what stands for one.
 TENSOR: Any = (Tensor, paddle.pir.Value)  # type: ignore[attr-defined]
@@ -38,15 +38,9 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
     _check_one("X", X, ("batch", "queries", "keys"))
-    if valid_lens is None:
-        return F.softmax(X, axis=-1)
-    _check_valid_lens(valid_lens, *_sizes(X))
-    lens = valid_lens.astype("int64")  # the one dtype that compares with all others
-    per_query = lens if lens.ndim == 2 else lens.unsqueeze(1)
-    valid = paddle.arange(X.shape[2]) < per_query.unsqueeze(2)
-    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    scores = X.masked_fill(~valid, paddle.finfo(X.dtype).min)
-    return F.softmax(scores, axis=-1).masked_fill(~valid, 0)
+    if valid_lens is not None:
+        check_valid_lens(valid_lens, *sizes(X))
+    return blocks.softmax(X, valid_lens)
 
 
 class DotProductAttention(nn.Layer):
@@ -63,8 +57,9 @@ class DotProductAttention(nn.Layer):
         _checks.dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(float(dropout))
-        # In a tuple, since a layer takes a tensor that is set on it for a buffer.
-        self._weights: tuple[Tensor, ...] = ()
+        # The weights, or of long inputs what they are formed of when they are read: in a tuple,
+        # since a layer takes a tensor that is set on it for a buffer.
+        self._last: tuple[Any, ...] = ()
 
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
@@ -75,16 +70,22 @@ class DotProductAttention(nn.Layer):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
-        _check_inputs(queries, keys, values)
+        check_inputs(queries, keys, values)
         _check_last_dimension("keys", keys, queries.shape[2])
-        scores = paddle.bmm(queries, keys.transpose([0, 2, 1])) / math.sqrt(queries.shape[2])
-        weights = masked_softmax(scores, valid_lens)
-        pooled = paddle.bmm(self.dropout(weights), values)
-        if paddle.in_dynamic_mode():  # a program has no weights to show
-            self._weights = (weights,)
-            if not keys.shape[1]:  # then Paddle's sum is whatever the memory held
-                pooled = paddle.zeros_like(pooled)
-        return pooled
+        is_eager = paddle.in_dynamic_mode()  # a program has no weights to show
+        is_dropping = self.training and self.dropout.p > 0
+        if is_eager and not is_dropping and queries.shape[1] >= blocks.FROM:
+            if valid_lens is not None:
+                batch, num_queries, _ = sizes(queries)
+                check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
+            self._last = queries, keys, valid_lens
+            pooled = blocks.attend(queries, keys, values, valid_lens)
+        else:
+            weights = _weights(queries, keys, valid_lens)
+            pooled = paddle.bmm(self.dropout(weights), values)
+            if is_eager:
+                self._last = (weights,)
+        return zero_without_keys(pooled, keys)
 
     @property
     def attention_weights(self) -> Tensor:
@@ -93,13 +94,18 @@ class DotProductAttention(nn.Layer):
         Running a traced program leaves them as they were. Raises RuntimeError before the first
         call.
         """
-        if not self._weights:
+        if not self._last:
             raise RuntimeError(_checks.NOT_CALLED)
-        return self._weights[0]
+        return self._last[0] if len(self._last) == 1 else _weights(*self._last)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or saved layer has not been called yet.
-        return {**super().__getstate__(), "_weights": ()}
+        return {**super().__getstate__(), "_last": ()}
+
+
+def _weights(queries: Tensor, keys: Tensor, valid_lens: Tensor | None) -> Tensor:
+    scores = paddle.bmm(queries, keys.transpose([0, 2, 1])) / math.sqrt(queries.shape[2])
+    return masked_softmax(scores, valid_lens)
 
 
 class MultiHeadAttention(nn.Layer):
@@ -143,16 +149,10 @@ class MultiHeadAttention(nn.Layer):
         super().__init__()
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
         self.attention = DotProductAttention(given.dropout)
-
-        def projection(size: int | None) -> nn.Linear:
-            if size is None:
-                return _LazyLinear(given.num_hiddens, given.bias)
-            return nn.Linear(size, given.num_hiddens, bias_attr=given.bias)
-
-        self.W_q = projection(given.query_size)
-        self.W_k = projection(given.key_size)
-        self.W_v = projection(given.value_size)
-        self.W_o = projection(given.num_hiddens)
+        self.W_q = linear(given.query_size, given.num_hiddens, given.bias)
+        self.W_k = linear(given.key_size, given.num_hiddens, given.bias)
+        self.W_v = linear(given.value_size, given.num_hiddens, given.bias)
+        self.W_o = linear(given.num_hiddens, given.num_hiddens, given.bias)
 
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
@@ -163,20 +163,15 @@ class MultiHeadAttention(nn.Layer):
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
         queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
         """
-        _check_inputs(queries, keys, values)
-        for what, inputs, projection in (
-            ("queries", queries, self.W_q),
-            ("keys", keys, self.W_k),
-            ("values", values, self.W_v),
-        ):
-            if projection.weight.shape[0]:  # 0: not known before the first call
-                _check_last_dimension(what, inputs, projection.weight.shape[0])
-            _check_dtype(what, inputs, projection.weight)
+        check_inputs(queries, keys, values)
+        check_projection("queries", queries, self.W_q.weight)
+        check_projection("keys", keys, self.W_k.weight)
+        check_projection("values", values, self.W_v.weight)
         if valid_lens is not None:
             # Checked before the heads multiply it, so that a message speaks of what was given,
             # and before the projections take their sizes from input that is refused.
-            batch, num_queries, _ = _sizes(queries)
-            _check_valid_lens(valid_lens, batch, num_queries, _sizes(keys)[1])
+            batch, num_queries, _ = sizes(queries)
+            check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
             valid_lens = valid_lens.astype("int64").repeat_interleave(self.num_heads, axis=0)
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -198,15 +193,44 @@ class MultiHeadAttention(nn.Layer):
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
-        size = self.num_hiddens // self.num_heads
-        by_head = X.reshape([X.shape[0], X.shape[1], self.num_heads, size])
-        return by_head.transpose([0, 2, 1, 3]).flatten(0, 1)
+        return _heads_apart(X, self.num_heads)
 
     def transpose_output(self, X: Tensor) -> Tensor:
         """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
-        batch = X.shape[0] // self.num_heads
-        by_head = X.reshape([batch, self.num_heads, X.shape[1], X.shape[2]])
-        return by_head.transpose([0, 2, 1, 3]).flatten(2)
+        return _heads_together(X, self.num_heads)
+
+
+def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
+    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+
+    Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
+    """
+    return _heads_apart(X, num_heads)
+
+
+def transpose_output(X: Tensor, num_heads: int) -> Tensor:
+    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+
+    Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
+    """
+    return _heads_together(X, num_heads)
+
+
+# Under names of their own: tracing a method, Paddle takes its name for the method itself.
+
+
+def _heads_apart(X: Tensor, num_heads: int) -> Tensor:
+    num_heads = _check_apart(X, num_heads)
+    size = X.shape[2] // num_heads
+    by_head = X.reshape([X.shape[0], X.shape[1], num_heads, size])
+    return by_head.transpose([0, 2, 1, 3]).flatten(0, 1)
+
+
+def _heads_together(X: Tensor, num_heads: int) -> Tensor:
+    num_heads = _check_together(X, num_heads)
+    batch = X.shape[0] // num_heads
+    by_head = X.reshape([batch, num_heads, X.shape[1], X.shape[2]])
+    return by_head.transpose([0, 2, 1, 3]).flatten(2)
 
 
 class PositionalEncoding(nn.Layer):
@@ -255,6 +279,20 @@ class PositionalEncoding(nn.Layer):
             self.P = self._table().to(self.P.place, self.P.dtype)
 
 
+def zero_without_keys(pooled: Tensor, keys: Tensor) -> Tensor:
+    """``pooled``; of no keys at all Paddle's sum is whatever the memory held, and this is zero."""
+    if paddle.in_dynamic_mode() and not keys.shape[1]:
+        pooled = paddle.zeros_like(pooled)
+    return pooled
+
+
+def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:
+    """A projection; of ``inputs`` that are None, the first call tells the size."""
+    if inputs is None:
+        return _LazyLinear(outputs, bias)
+    return nn.Linear(inputs, outputs, bias_attr=bias)
+
+
 class _LazyLinear(nn.Linear):
     """A linear layer that takes its input size from its first input.
 
@@ -269,7 +307,8 @@ class _LazyLinear(nn.Linear):
         rows, columns = self.weight.shape
         if not rows:
             if not paddle.in_dynamic_mode():
-                raise RuntimeError("MultiHeadAttention: call the layer once before it is traced")
+                need = "call the layer once before it is traced"
+                raise RuntimeError(f"sizes: there are none yet; {need}")
             drawn = self.create_parameter([x.shape[-1], columns], dtype=self.weight.dtype)
             self.weight.data = drawn.to(self.weight.place)
         return super().forward(x)
@@ -279,44 +318,64 @@ class _LazyLinear(nn.Linear):
 
 
 @paddle.jit.not_to_static
-def _sizes(X: Tensor) -> tuple[Any, ...]:
+def sizes(X: Tensor) -> tuple[Any, ...]:
     return tuple(_checks.Unknown("-1") if size == -1 else size for size in X.shape)
 
 
 @paddle.jit.not_to_static
-def _check_one(what: str, X: Tensor, axes: tuple[str, ...], size: int | None = None) -> None:
+def check_tensor(what: str, X: Tensor, axes: tuple[str, ...]) -> None:
     _checks.instance(what, X, TENSOR, "a tensor")
     _checks.rank(what, X.shape, axes)
+
+
+@paddle.jit.not_to_static
+def _check_one(what: str, X: Tensor, axes: tuple[str, ...], size: int | None = None) -> None:
+    check_tensor(what, X, axes)
     if size is not None:
-        _checks.last_dimension(what, _sizes(X), size)
+        _checks.last_dimension(what, sizes(X), size)
     _checks.floating(what, [_name(X.dtype)], X.is_floating_point())
 
 
 @paddle.jit.not_to_static
-def _check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
+def check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
         _checks.instance(what, inputs, TENSOR, "a tensor")
-    _checks.attention_inputs(_sizes(queries), _sizes(keys), _sizes(values))
+    _checks.attention_inputs(sizes(queries), sizes(keys), sizes(values))
     dtypes = [_name(inputs.dtype) for inputs in (queries, keys, values)]
     _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
 
 
 @paddle.jit.not_to_static
 def _check_last_dimension(what: str, inputs: Tensor, size: int) -> None:
-    _checks.last_dimension(what, _sizes(inputs), size)
+    _checks.last_dimension(what, sizes(inputs), size)
 
 
 @paddle.jit.not_to_static
-def _check_dtype(what: str, inputs: Tensor, weight: Tensor) -> None:
+def check_projection(what: str, inputs: Tensor, weight: Tensor) -> None:
+    """Inputs fit the weights they will meet."""
+    if weight.shape[0]:  # 0: not known before the first call
+        _check_last_dimension(what, inputs, weight.shape[0])
     if not paddle.is_autocast_enabled():
         _checks.same_dtype(what, _name(inputs.dtype), _name(weight.dtype))
 
 
 @paddle.jit.not_to_static
-def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int, num_keys: int) -> None:
+def _check_apart(X: Tensor, num_heads: int) -> int:
+    _checks.instance("X", X, TENSOR, "a tensor")
+    return _checks.heads_apart(sizes(X), num_heads)
+
+
+@paddle.jit.not_to_static
+def _check_together(X: Tensor, num_heads: int) -> int:
+    _checks.instance("X", X, TENSOR, "a tensor")
+    return _checks.heads_together(sizes(X), num_heads)
+
+
+@paddle.jit.not_to_static
+def check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int, num_keys: int) -> None:
     _checks.instance("valid_lens", valid_lens, TENSOR, "an integer tensor")
     dtype, is_integer = _name(valid_lens.dtype), paddle.is_integer(valid_lens)
-    _checks.valid_lens(_sizes(valid_lens), dtype, is_integer, batch, num_queries)
+    _checks.valid_lens(sizes(valid_lens), dtype, is_integer, batch, num_queries)
     if paddle.in_dynamic_mode() and valid_lens.size:
         lens = valid_lens.numpy()
         _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from tensorflow import Tensor
 
 from d2l_compat import _checks, _encoding, _signatures
+from d2l_compat.tensorflow import blocks
+from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow.tensors import ARRAYS
 
 Array: TypeAlias = Tensor | NDArray[Any]
@@ -48,15 +50,10 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
     X = tf.convert_to_tensor(X)
     _checks.rank("X", X.shape, ("batch", "queries", "keys"))
     _checks.floating("X", [X.dtype.name], X.dtype.is_floating)
-    if valid_lens is None:
-        return tf.nn.softmax(X)
-    _check_valid_lens(valid_lens, *_sizes(X))
-    lens = tf.cast(valid_lens, tf.int64)  # the one dtype that holds all others
-    per_query = lens if lens.shape.rank == 2 else lens[:, tf.newaxis]
-    valid = tf.sequence_mask(per_query, tf.shape(X, tf.int64)[-1])
-    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    weights = tf.nn.softmax(tf.where(valid, X, X.dtype.min))
-    return tf.where(valid, weights, tf.zeros_like(weights))
+    if valid_lens is not None:
+        check_valid_lens(valid_lens, *sizes(X))
+        valid_lens = tf.convert_to_tensor(valid_lens)
+    return blocks.softmax(X, valid_lens)
 
 
 @register
@@ -73,8 +70,9 @@ class DotProductAttention(keras.layers.Layer):
         """
         _checks.dropout(dropout)
         super().__init__(autocast=False, **kwargs)
-        self.dropout = keras.layers.Dropout(dropout, autocast=False)
-        self._last: Tensor | None = None
+        self.dropout = Dropout(dropout, autocast=False)
+        # The weights, or of long inputs what they are formed of when they are read.
+        self._last: Any = None
 
     def __call__(
         self,
@@ -91,11 +89,11 @@ class DotProductAttention(keras.layers.Layer):
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         # Here rather than in `call`, for which Keras casts the inputs and rewords errors.
-        _check_inputs(queries, keys, values)
-        _checks.last_dimension("keys", _sizes(keys), _sizes(queries)[-1])
+        check_inputs(queries, keys, values)
+        _checks.last_dimension("keys", sizes(keys), sizes(queries)[-1])
         if valid_lens is not None:
-            batch, num_queries, _ = _sizes(queries)
-            _check_valid_lens(valid_lens, batch, num_queries, _sizes(keys)[1])
+            batch, num_queries, _ = sizes(queries)
+            check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 
     def call(
@@ -106,8 +104,13 @@ class DotProductAttention(keras.layers.Layer):
         valid_lens: Tensor | None = None,
         training: bool | None = None,
     ) -> Tensor:
-        scores = tf.matmul(queries, keys, transpose_b=True) / math.sqrt(queries.shape[-1])
-        self._last = masked_softmax(scores, valid_lens)
+        is_dropping = training and self.dropout.rate > 0
+        if not is_dropping and (queries.shape[1] or 0) >= blocks.FROM:
+            if valid_lens is not None:
+                valid_lens = tf.convert_to_tensor(valid_lens)
+            self._last = queries, keys, valid_lens
+            return blocks.attend(queries, keys, values, valid_lens)
+        self._last = _weights(queries, keys, valid_lens)
         return tf.matmul(self.dropout(self._last, training=training), values)
 
     @property
@@ -119,18 +122,18 @@ class DotProductAttention(keras.layers.Layer):
         them as they were. Raises RuntimeError before the first call, and outside of the graph
         that the last one traced.
         """
-        if self._last is None:
-            raise RuntimeError(_checks.NOT_CALLED)
-        here = tf.compat.v1.get_default_graph()
-        if tf.is_symbolic_tensor(self._last) and self._last.graph is not here:
-            raise RuntimeError(
-                "attention_weights: they are in the graph of the last call; "
-                "read them there, or call the layer outside of a graph"
-            )
-        return self._last
+        if isinstance(self._last, tuple):
+            weights_of_last_call(self._last[0])
+            return _weights(*self._last)
+        return weights_of_last_call(self._last)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "dropout": self.dropout.rate}
+
+
+def _weights(queries: Tensor, keys: Tensor, valid_lens: Tensor | None) -> Tensor:
+    scores = tf.matmul(queries, keys, transpose_b=True) / math.sqrt(queries.shape[-1])
+    return masked_softmax(scores, valid_lens)
 
 
 @register
@@ -168,8 +171,7 @@ class MultiHeadAttention(keras.layers.Layer):
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
         TypeError for arguments of another range or kind.
         """
-        names = kwargs.keys() & {"name", "dtype", "trainable"}
-        layer = {name: kwargs.pop(name) for name in names}
+        layer = layer_arguments(kwargs)
         given = _signatures.multi_head(args, kwargs)
         super().__init__(**layer)
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
@@ -186,8 +188,8 @@ class MultiHeadAttention(keras.layers.Layer):
         self.W_o = projection("W_o")
         self._given = given
         if given.query_size is not None:
-            sizes = (given.query_size, given.key_size, given.value_size)
-            self.build(*((None, None, size) for size in sizes))
+            told = (given.query_size, given.key_size, given.value_size)
+            self.build(*((None, None, size) for size in told))
 
     def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any) -> None:
         self.W_q.build(queries_shape)
@@ -211,17 +213,17 @@ class MultiHeadAttention(keras.layers.Layer):
         :func:`masked_softmax`. Returns (batch, queries, num_hiddens). Raises ValueError or
         TypeError for input that does not fit.
         """
-        _check_inputs(queries, keys, values)
+        check_inputs(queries, keys, values)
         if self.built:
             for what, inputs, projection in (
                 ("queries", queries, self.W_q),
                 ("keys", keys, self.W_k),
                 ("values", values, self.W_v),
             ):
-                _checks.last_dimension(what, _sizes(inputs), projection.kernel.shape[0])
+                check_projection(what, inputs, projection)
         if valid_lens is not None:
-            batch, num_queries, _ = _sizes(queries)
-            _check_valid_lens(valid_lens, batch, num_queries, _sizes(keys)[1])
+            batch, num_queries, _ = sizes(queries)
+            check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 
     def call(
@@ -250,30 +252,50 @@ class MultiHeadAttention(keras.layers.Layer):
         Of the same call, and raising RuntimeError in the same cases, as those of
         :class:`DotProductAttention`.
         """
-        return self._split_batch(self.attention.attention_weights)
+        return _split_batch(self.attention.attention_weights, self.num_heads)
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
-        batch, steps, _ = keras.ops.shape(X)
-        size = self.num_hiddens // self.num_heads
-        X = tf.reshape(X, (batch, steps, self.num_heads, size))
-        X = tf.transpose(X, (0, 2, 1, 3))
-        return tf.reshape(X, (batch * self.num_heads, steps, size))
+        return transpose_qkv(X, self.num_heads)
 
     def transpose_output(self, X: Tensor) -> Tensor:
         """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
-        X = tf.transpose(self._split_batch(X), (0, 2, 1, 3))
-        batch, steps, _, _ = keras.ops.shape(X)
-        return tf.reshape(X, (batch, steps, self.num_hiddens))
-
-    def _split_batch(self, X: Tensor) -> Tensor:
-        """(batch * heads, ...) to (batch, heads, ...)."""
-        products, *rest = keras.ops.shape(X)
-        return tf.reshape(X, (products // self.num_heads, self.num_heads, *rest))
+        return transpose_output(X, self.num_heads)
 
     def get_config(self) -> dict[str, Any]:
         given = {name: value for name, value in vars(self._given).items() if value is not None}
         return {**super().get_config(), **given}
+
+
+def transpose_qkv(X: Array, num_heads: int) -> Tensor:
+    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+
+    Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
+    """
+    _checks.instance("X", X, ARRAYS, "a tensor")
+    num_heads = _checks.heads_apart(sizes(X), num_heads)
+    batch, steps, num_hiddens = keras.ops.shape(X)
+    size = num_hiddens // num_heads
+    X = tf.transpose(tf.reshape(X, (batch, steps, num_heads, size)), (0, 2, 1, 3))
+    return tf.reshape(X, (batch * num_heads, steps, size))
+
+
+def transpose_output(X: Array, num_heads: int) -> Tensor:
+    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+
+    Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
+    """
+    _checks.instance("X", X, ARRAYS, "a tensor")
+    num_heads = _checks.heads_together(sizes(X), num_heads)
+    X = tf.transpose(_split_batch(X, num_heads), (0, 2, 1, 3))
+    batch, steps, _, size = keras.ops.shape(X)
+    return tf.reshape(X, (batch, steps, num_heads * size))
+
+
+def _split_batch(X: Array, num_heads: int) -> Tensor:
+    """(batch * heads, ...) to (batch, heads, ...)."""
+    products, *rest = keras.ops.shape(X)
+    return tf.reshape(X, (products // num_heads, num_heads, *rest))
 
 
 @register
@@ -293,10 +315,10 @@ class PositionalEncoding(keras.layers.Layer):
 
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
-        sizes = _checks.encoding_arguments(num_hiddens, dropout, max_len)
+        arguments = _checks.encoding_arguments(num_hiddens, dropout, max_len)
         super().__init__(**kwargs)
-        self.num_hiddens, self.max_len = sizes
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.num_hiddens, self.max_len = arguments
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.supports_masking = True
         with tf.init_scope():  # of no graph, should the layer be made while one is traced
             table = _encoding.sinusoids(self.max_len, self.num_hiddens)
@@ -317,7 +339,7 @@ class PositionalEncoding(keras.layers.Layer):
         """
         _checks.instance("X", X, LAYER_INPUTS, "a tensor")
         _checks.rank("X", X.shape, ("batch", "steps", "features"))
-        _checks.last_dimension("X", _sizes(X), self.num_hiddens)
+        _checks.last_dimension("X", sizes(X), self.num_hiddens)
         _check_floating("X", X)
         if not tf.is_symbolic_tensor(offset):
             _checks.positions(offset, X.shape[1] or 0, self.max_len)
@@ -338,16 +360,40 @@ class PositionalEncoding(keras.layers.Layer):
         }
 
 
-def _sizes(array: Array) -> tuple[Any, ...]:
+def layer_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Those that any Keras layer takes, out of ``kwargs``."""
+    return {name: kwargs.pop(name) for name in kwargs.keys() & {"name", "dtype", "trainable"}}
+
+
+def weights_of_last_call(weights: Tensor | None) -> Tensor:
+    """What a layer has kept, where it can be read."""
+    if weights is None:
+        raise RuntimeError(_checks.NOT_CALLED)
+    here = tf.compat.v1.get_default_graph()
+    if tf.is_symbolic_tensor(weights) and weights.graph is not here:
+        raise RuntimeError(
+            "attention_weights: they are in the graph of the last call; "
+            "read them there, or call the layer outside of a graph"
+        )
+    return weights
+
+
+def sizes(array: Array) -> tuple[Any, ...]:
+    """The shape; of a graph, sizes may be unknown."""
     return tuple(_checks.Unknown("None") if size is None else size for size in array.shape)
 
 
-def _check_inputs(queries: Array, keys: Array, values: Array) -> None:
+def check_inputs(queries: Array, keys: Array, values: Array) -> None:
     inputs = {"queries": queries, "keys": keys, "values": values}
     for what, array in inputs.items():
         _checks.instance(what, array, LAYER_INPUTS, "a tensor")
-    _checks.attention_inputs(*map(_sizes, inputs.values()))
+    _checks.attention_inputs(*map(sizes, inputs.values()))
     _check_floating("queries, keys and values", *inputs.values())
+
+
+def check_projection(what: str, inputs: Array, projection: keras.layers.Dense) -> None:
+    """Inputs fit the weights they will meet, which are there already."""
+    _checks.last_dimension(what, sizes(inputs), projection.kernel.shape[0])
 
 
 def _check_floating(what: str, *arrays: Array) -> None:
@@ -355,10 +401,10 @@ def _check_floating(what: str, *arrays: Array) -> None:
     _checks.floating(what, [dtype.name for dtype in dtypes], dtypes[0].is_floating)
 
 
-def _check_valid_lens(valid_lens: Array, batch: int, num_queries: int, num_keys: int) -> None:
+def check_valid_lens(valid_lens: Array, batch: int, num_queries: int, num_keys: int) -> None:
     _checks.instance("valid_lens", valid_lens, LAYER_INPUTS, "an integer tensor")
     dtype = tf.as_dtype(valid_lens.dtype)
-    _checks.valid_lens(_sizes(valid_lens), dtype.name, dtype.is_integer, batch, num_queries)
+    _checks.valid_lens(sizes(valid_lens), dtype.name, dtype.is_integer, batch, num_queries)
     # While a graph is traced there are no values, and perhaps no number of keys.
     is_symbolic = isinstance(valid_lens, keras.KerasTensor) or tf.is_symbolic_tensor(valid_lens)
     if isinstance(num_keys, int) and not is_symbolic:

@@ -76,7 +76,7 @@ class DotProductAttention(nn.Module):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
-        _check_inputs(queries, keys, values)
+        check_inputs(queries, keys, values)
         _checks.last_dimension("keys", keys.shape, queries.shape[-1])
         mask = empty = None
         if valid_lens is not None:
@@ -151,16 +151,10 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
         self.attention = DotProductAttention(given.dropout)
-
-        def projection(size: int | None) -> nn.Linear:
-            if size is None:
-                return nn.LazyLinear(given.num_hiddens, bias=given.bias)
-            return nn.Linear(size, given.num_hiddens, bias=given.bias)
-
-        self.W_q = projection(given.query_size)
-        self.W_k = projection(given.key_size)
-        self.W_v = projection(given.value_size)
-        self.W_o = nn.Linear(given.num_hiddens, given.num_hiddens, bias=given.bias)
+        self.W_q = linear(given.query_size, given.num_hiddens, given.bias)
+        self.W_k = linear(given.key_size, given.num_hiddens, given.bias)
+        self.W_v = linear(given.value_size, given.num_hiddens, given.bias)
+        self.W_o = linear(given.num_hiddens, given.num_hiddens, given.bias)
 
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
@@ -171,19 +165,14 @@ class MultiHeadAttention(nn.Module):
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
         queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
         """
-        _check_inputs(queries, keys, values)
+        check_inputs(queries, keys, values)
         is_first_call = False
         for what, inputs, projection in (
             ("queries", queries, self.W_q),
             ("keys", keys, self.W_k),
             ("values", values, self.W_v),
         ):
-            if isinstance(projection.weight, nn.UninitializedParameter):
-                is_first_call = True
-                continue
-            _checks.last_dimension(what, inputs.shape, projection.weight.shape[1])
-            if inputs.is_meta or not torch.is_autocast_enabled(inputs.device.type):
-                _checks.same_dtype(what, _name(inputs.dtype), _name(projection.weight.dtype))
+            is_first_call |= not check_projection(what, inputs, projection)
         if valid_lens is not None:
             # Checked before the heads multiply it, so that a message speaks of what was given.
             _check_valid_lens(valid_lens, queries.shape[0], queries.shape[1])
@@ -210,13 +199,33 @@ class MultiHeadAttention(nn.Module):
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
-        size = self.num_hiddens // self.num_heads
-        return X.unflatten(2, (self.num_heads, size)).transpose(1, 2).flatten(0, 1)
+        return transpose_qkv(X, self.num_heads)
 
     def transpose_output(self, X: Tensor) -> Tensor:
         """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
-        batch = X.shape[0] // self.num_heads
-        return X.unflatten(0, (batch, self.num_heads)).transpose(1, 2).flatten(2)
+        return transpose_output(X, self.num_heads)
+
+
+def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
+    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+
+    Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
+    """
+    _checks.instance("X", X, Tensor, "a tensor")
+    num_heads = _checks.heads_apart(X.shape, num_heads)
+    size = X.shape[2] // num_heads
+    return X.unflatten(2, (num_heads, size)).transpose(1, 2).flatten(0, 1)
+
+
+def transpose_output(X: Tensor, num_heads: int) -> Tensor:
+    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+
+    Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
+    """
+    _checks.instance("X", X, Tensor, "a tensor")
+    num_heads = _checks.heads_together(X.shape, num_heads)
+    batch = X.shape[0] // num_heads
+    return X.unflatten(0, (batch, num_heads)).transpose(1, 2).flatten(2)
 
 
 class PositionalEncoding(nn.Module):
@@ -282,7 +291,25 @@ def _valid_keys(
     return torch.arange(num_keys, device=device) < per_query[:, :, None]
 
 
-def _check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
+def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:
+    """A projection; of ``inputs`` that are None, the first call tells the size."""
+    if inputs is None:
+        return nn.LazyLinear(outputs, bias=bias)
+    return nn.Linear(inputs, outputs, bias=bias)
+
+
+def check_projection(what: str, inputs: Tensor, projection: nn.Linear) -> bool:
+    """Inputs fit the weights they will meet; False where there are none before the first call."""
+    weight = projection.weight
+    if isinstance(weight, nn.UninitializedParameter):
+        return False
+    _checks.last_dimension(what, inputs.shape, weight.shape[1])
+    if inputs.is_meta or not torch.is_autocast_enabled(inputs.device.type):
+        _checks.same_dtype(what, _name(inputs.dtype), _name(weight.dtype))
+    return True
+
+
+def check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
         _checks.instance(what, inputs, Tensor, "a tensor")
     _checks.attention_inputs(queries.shape, keys.shape, values.shape)

@@ -128,7 +128,7 @@ for (int i = 0; i < 2; i++) {
 }
 
 // %% weights-heatmaps
-Plot.heatmaps(weights)
+Plots.heatmaps(weights)
         .xlabel("Keys")
         .ylabel("Queries")
         .titles("Head 1", "Head 2", "Head 3", "Head 4", "Head 5")
@@ -243,7 +243,7 @@ for (int i = 0; i < maps.size(); i++) {
 
 // %% influence-heatmaps
 var scaled = maps.stream().map(map -> map.div(map.max())).toList();
-Plot.heatmaps(NDArrays.stack(new NDList(scaled)).expandDims(0))
+Plots.heatmaps(NDArrays.stack(new NDList(scaled)).expandDims(0))
         .xlabel("Input j")
         .ylabel("Output i")
         .titles(names.toArray(String[]::new))
@@ -410,7 +410,7 @@ named.forEach((name, vectors) -> {
 int numSteps = 60, width = 32;
 encoding = new PositionalEncoding(width, 0, 1000);
 var P = evaluate(encoding, manager.zeros(new Shape(1, numSteps, width))).get(0);
-Plot.curves(manager.arange(numSteps), P.get(":, 6:10").transpose())
+Plots.curves(manager.arange(numSteps), P.get(":, 6:10").transpose())
         .xlabel("Row (position)")
         .figsize(6, 2.5)
         .legend("Col 6", "Col 7", "Col 8", "Col 9")
@@ -429,7 +429,7 @@ for (int i = 0; i < 8; i++) {
 }
 
 // %% encoding-heatmap
-Plot.heatmaps(P.reshape(1, 1, numSteps, width))
+Plots.heatmaps(P.reshape(1, 1, numSteps, width))
         .xlabel("Column (encoding dimension)")
         .ylabel("Row (position)")
         .figsize(3.5, 4)
@@ -458,7 +458,7 @@ var largest = IntStream.range(1 - numSteps, numSteps).mapToDouble(i -> spreadAt(
 System.out.println("P_i with itself: %.4f".formatted(product(0, 0)));
 System.out.println("largest spread at any one distance: %.4f".formatted(largest.getAsDouble()));
 var distances = IntStream.rangeClosed(-20, 20).asDoubleStream().toArray(); // i - j
-Plot.curves(distances, around(20), around(28), around(36))
+Plots.curves(distances, around(20), around(28), around(36))
         .xlabel("Distance i - j")
         .ylabel("Dot product")
         .figsize(6, 2.5)
@@ -512,7 +512,7 @@ double[] diversities(boolean skip) {
     return curve.stream().mapToDouble(x -> x).toArray();
 }
 
-Plot.curves(List.of(diversities(false), diversities(true)))
+Plots.curves(List.of(diversities(false), diversities(true)))
         .xlabel("Layers")
         .ylabel("Diversity")
         .ylim(0, 1.05)
@@ -647,7 +647,7 @@ boolean future = IntStream.range(0, n)
 System.out.println("any influence of the future: " + written(future));
 var connected = causal.countNonzero().getLong();
 System.out.println("pairs connected: %d of %d".formatted(connected, causal.size()));
-Plot.heatmaps(causal.div(causal.max()).reshape(1, 1, n, n))
+Plots.heatmaps(causal.div(causal.max()).reshape(1, 1, n, n))
         .xlabel("Input j")
         .ylabel("Output i")
         .cmap(ColorMap.BLUES)
@@ -664,7 +664,7 @@ NDArray fading(UnaryOperator<NDArray> layer) {
 }
 
 var curves = new NDList(fading(X -> rnn(X, W_hh.mul(0.8))), fading(X -> selfAttention(X)));
-Plot.curves(manager.arange(far), NDArrays.stack(curves))
+Plots.curves(manager.arange(far), NDArrays.stack(curves))
         .xlabel("Distance from the first token")
         .ylabel("Influence")
         .ylim(1e-7, 10)

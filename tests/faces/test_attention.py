@@ -1,6 +1,7 @@
 """The attention layers of one face, held to the NumPy reference."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from types import ModuleType
 
 import numpy as np
@@ -284,3 +285,47 @@ def test_gradients_past_a_length_are_exactly_zero_and_none_is_nan(
         unseen = case.is_masked.all(axis=1)
         assert (keys[unseen] == 0).all()
         assert (values[unseen] == 0).all()
+
+
+# Long input
+
+
+@pytest.fixture
+def short_is_long(face: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a face attends to long input block by block, 4 queries are long, and 3 a block."""
+    name = f"{face.d2l.__name__}.blocks"
+    if find_spec(name):
+        monkeypatch.setattr(f"{name}.FROM", 4)
+        monkeypatch.setattr(f"{name}.BLOCK", 3)
+
+
+LONG_LENGTHS = {
+    "every key": None,
+    "per example": np.array([3, 0]),
+    "per query": np.array([[4, 1, 0, 2, 3, 4, 1], [2, 0, 3, 1, 4, 4, 2]]),
+}
+
+
+@pytest.mark.usefixtures("short_is_long")
+@pytest.mark.parametrize("valid_lens", LONG_LENGTHS.values(), ids=LONG_LENGTHS)
+def test_long_input_equals_the_reference_with_its_gradients(
+    face: ModuleType, valid_lens: np.ndarray | None
+) -> None:
+    case = make_case(valid_lens, steps=(7, 4))
+    layer = face.dot_product(dropout=0.5)
+    output, weights = reference.dot_product_attention(*case.arrays)
+    assert_close(layer(*case.arrays), output)
+    assert_close(layer.attention_weights, weights)
+    direction = np.random.default_rng(9).normal(size=output.shape)
+    got = layer.gradients(direction, *case.arrays)
+    want = numeric_gradients(reference.dot_product_attention, case, direction)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, atol=1e-8)
+
+
+@pytest.mark.usefixtures("short_is_long")
+def test_long_input_loses_weights_to_dropout_as_well(face: ModuleType) -> None:
+    case = make_case(steps=(50, 40), sizes=(8, 8, 8), dtype="float32")
+    identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
+    used = face.dot_product(dropout=0.25)(case.queries, case.keys, identity, training=True)
+    assert (used == 0).mean() == pytest.approx(0.25, abs=0.03)

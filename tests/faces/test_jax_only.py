@@ -17,7 +17,16 @@ from flax.errors import InvalidRngError
 
 from d2l_compat import common
 from d2l_compat import jax as d2l
-from d2l_compat.jax import attention, devices, tensors
+from d2l_compat.jax import (
+    additive,
+    attention,
+    data,
+    devices,
+    seq2seq,
+    tensors,
+    training,
+    transformer,
+)
 from tests import reference
 from tests.faces.adapters.jax import double
 from tests.faces.cases import LENGTHS, every_kind_of_lengths, make_case
@@ -26,6 +35,15 @@ KEY = jax.random.key(0)
 SHORT = d2l.MultiHeadAttention(6, 3, 0.5)
 LONG = d2l.MultiHeadAttention(6, 6, 6, 6, 3, 0.5)
 BOTH = pytest.mark.parametrize("layer", [SHORT, LONG], ids=["short", "long"])
+OTHERS = {
+    "additive": d2l.AdditiveAttention(6, 0.5),
+    "additive, told": d2l.AdditiveAttention(5, 6, 7, 0.5),
+    "encoder": d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0, use_bias=True),
+    "encoder block": d2l.TransformerEncoderBlock(8, 16, 2, 0.0),
+    "network": d2l.PositionWiseFFN(16, 8),
+    "recurrent": d2l.Seq2SeqEncoder(7, 6, 4, 2),
+    "residual": d2l.AddNorm(0.5),
+}
 
 
 def inputs(valid_lens: np.ndarray | None = None) -> tuple[Any, ...]:
@@ -42,6 +60,15 @@ def test_layers_can_be_copied_compared_and_pickled(layer: nn.Module) -> None:
         assert twin == layer
         assert hash(twin) == hash(layer)
         assert repr(twin) == repr(layer)
+
+
+@pytest.mark.parametrize("layer", OTHERS.values(), ids=OTHERS)
+def test_other_layers_as_well(layer: nn.Module) -> None:
+    test_layers_can_be_copied_compared_and_pickled(layer)
+
+
+@BOTH
+def test_a_copy_may_have_other_fields(layer: nn.Module) -> None:
     other = layer.copy(num_heads=2)
     assert (other.num_heads, other.key_size) == (2, layer.key_size)
     assert other != layer
@@ -329,7 +356,7 @@ def test_check_shape_wants_exactly_this_shape() -> None:
 def test_the_face_lists_every_name_once_and_has_it() -> None:
     own = {
         name
-        for module in (attention, devices)
+        for module in (additive, attention, data, devices, seq2seq, training, transformer)
         for name, value in vars(module).items()
         if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
     }

@@ -10,9 +10,9 @@ import pytest
 from d2l_compat import mxnet as d2l  # isort: skip
 import mxnet as mx
 from mxnet import autograd, npx
-from mxnet.gluon import nn
+from mxnet.gluon import nn, rnn
 
-from d2l_compat.mxnet import tensors
+from d2l_compat.mxnet import devices, tensors
 from tests import reference
 from tests.faces.cases import LENGTHS, make_case
 
@@ -137,6 +137,262 @@ def test_the_encoding_is_rounded_once_within_a_model_that_changes_dtype() -> Non
         want = reference.positional_encoding(1000, 7)[None]
         assert P.dtype == dtype
         assert np.abs(P - want).max() <= max(np.finfo(dtype).eps / 4, 1e-12)
+
+
+def test_a_mask_takes_lengths_of_floating_point_and_lets_gradients_through() -> None:
+    X = d2l.ones((2, 3, 2))
+    X.attach_grad()
+    with autograd.record():
+        Y = d2l.sequence_mask(X, d2l.tensor([1, 3]), value=5)
+    Y.backward()
+    want = np.array([[1, 0, 0], [1, 1, 1]])[..., None].repeat(2, axis=2)
+    np.testing.assert_array_equal(X.grad.asnumpy(), want)
+    np.testing.assert_array_equal(Y.asnumpy(), np.where(want, 1, 5))
+    with pytest.raises(TypeError, match="valid_len: got dtype float32; need an integer dtype"):
+        d2l.sequence_mask(X, d2l.tensor([1, 2.5]))
+
+
+# Recurrent layers
+
+
+def gluons_twin(layer: nn.Block, X: Any) -> rnn.GRU:
+    """Gluon's own layer, with the same parameters, all of them drawn."""
+    own = rnn.GRU(4, 3)
+    own.initialize()
+    own(X, own.begin_state(X.shape[1]))
+    for mine, its in zip(
+        layer.collect_params().values(), own.collect_params().values(), strict=True
+    ):
+        mine.set_data(d2l.randn(*mine.shape))
+        its.set_data(mine.data())
+    return own
+
+
+@pytest.mark.parametrize("dropout", [0, 0.5, 1])
+@pytest.mark.parametrize("is_hybrid", [False, True])
+def test_a_recurrent_layer_is_gluons_outside_training(
+    X: Any, dropout: float, is_hybrid: bool
+) -> None:
+    layer = d2l.GRU(4, 3, dropout)
+    layer.initialize()
+    layer(X)
+    own = gluons_twin(layer, X)
+    if is_hybrid:
+        layer.hybridize()
+    state = d2l.randn(3, X.shape[1], 4)
+    want, [want_state] = own(X, [state])
+    got, got_state = layer(X, H=state)
+    np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-6)
+    np.testing.assert_allclose(got_state.asnumpy(), want_state.asnumpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_all_that_a_recurrent_layer_hands_on_may_be_dropped(X: Any, num_layers: int) -> None:
+    layer = d2l.GRU(4, num_layers, 1.0)
+    layer.initialize()
+    X.attach_grad()
+    with autograd.record():
+        Y, _ = layer(X)
+    Y.backward()
+    assert bool(X.grad.any()) == (num_layers == 1)
+    assert np.isfinite(Y.asnumpy()).all()
+
+
+# Models and their training
+
+
+# It tells that Gluon will not find their parameters: there are none.
+SCRATCH = pytest.mark.filterwarnings("ignore:.* is an unregistered container with Blocks")
+
+
+class Line(d2l.Module):  # type: ignore[misc]
+    """From scratch: arrays for parameters, in a module of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lr = 0.1
+        self.parts = [Slope(), Slope()]
+        self.b = d2l.zeros(1)
+        for array in self.get_scratch_params():
+            array.attach_grad()
+
+    def forward(self, X: Any) -> Any:
+        return sum(part.w * X for part in self.parts) + self.b
+
+    def loss(self, y_hat: Any, y: Any) -> Any:
+        return ((y_hat - y) ** 2).mean()
+
+
+class Slope(d2l.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = d2l.zeros(1)
+
+
+class Points(d2l.DataModule):  # type: ignore[misc]
+    """On the line 4 x + 3."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batch_size = 8
+        self.X = d2l.linspace(-1, 1, 32)
+
+    def get_dataloader(self, train: bool) -> Any:
+        return self.get_tensorloader((self.X, 4 * self.X + 3), train)
+
+
+@pytest.fixture(params=[0, 1], ids=["first device", "second device"])
+def num_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """As many as this stand in for GPUs: devices with memory of their own to MXNet."""
+    monkeypatch.setattr(devices, "num_gpus", lambda: request.param)
+    monkeypatch.setattr(devices, "gpu", lambda i=0: mx.cpu(1 + i))
+    return request.param
+
+
+@SCRATCH
+def test_a_model_from_scratch_learns(num_gpus: int) -> None:
+    model = Line()
+    d2l.Trainer(max_epochs=40, num_gpus=num_gpus, gradient_clip_val=100).fit(model, Points())
+    *slopes, b = model.parameters()
+    assert {x.ctx for x in (*slopes, b)} == {mx.cpu(num_gpus)}
+    assert sum(slopes).item() == pytest.approx(4, abs=0.1)
+    assert b.item() == pytest.approx(3, abs=0.1)
+
+
+@SCRATCH
+@pytest.mark.parametrize("norm", [0.5, 1000.0])
+def test_gradients_of_a_model_from_scratch_are_clipped_together(norm: float) -> None:
+    model, X = Line(), d2l.ones(3)
+    with autograd.record():
+        loss = model.loss(model(X), 7 * X)
+    loss.backward()
+    d2l.Trainer(1).clip_gradients(norm, model)
+    got = np.concatenate([x.grad.asnumpy() for x in model.parameters()])
+    gradient = np.full(3, -14.0)
+    np.testing.assert_allclose(got, gradient * min(1, norm / np.linalg.norm(gradient)), rtol=1e-5)
+
+
+def test_parameters_that_are_not_trained_have_no_part_in_clipping() -> None:
+    model = nn.Sequential()
+    model.add(nn.BatchNorm(), nn.Dense(1))  # the first has running sums
+    model.initialize()
+    with autograd.record():
+        Y = model(d2l.ones((2, 3)))
+    Y.backward()
+    d2l.Trainer(1).clip_gradients(0.5, model)
+    gradients = [
+        p.grad().asnumpy() for p in model.collect_params().values() if p.grad_req != "null"
+    ]
+    assert sum((g**2).sum() for g in gradients) == pytest.approx(0.25, rel=1e-4)
+
+
+def test_a_model_is_trained_where_it_should_be(num_gpus: int) -> None:
+    class Model(d2l.Classifier):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.lr = 0.1
+            self.net = nn.Sequential()
+            self.net.add(nn.Dense(4), nn.Dense(2))
+            self.net.initialize()
+
+    class Rows(d2l.DataModule):  # type: ignore[misc]
+        batch_size = 2
+
+        def get_dataloader(self, train: bool) -> Any:
+            return self.get_tensorloader((d2l.randn(6, 3), np.array([0, 1] * 3)), train)
+
+    model = Model()
+    d2l.Trainer(max_epochs=1, num_gpus=num_gpus).fit(model, Rows())
+    assert model.net.collect_params().list_ctx() == [mx.cpu(num_gpus)]
+
+
+def test_layers_tell_the_shapes_that_they_make(capsys: pytest.CaptureFixture[str]) -> None:
+    model = d2l.Classifier()
+    model.net = nn.Sequential()
+    model.net.add(nn.Dense(4), nn.Dense(2))
+    model.net.initialize()
+    model.layer_summary((5, 3))
+    said = capsys.readouterr().out.splitlines()
+    assert said == [f"Dense output shape:\t (5, {size})" for size in (4, 2)]
+
+
+class Repeating(d2l.Decoder):  # type: ignore[misc]
+    """Looks at what it was given last, and at the encoder's last state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.dense = nn.Embedding(7, 4), nn.Dense(7, flatten=False)
+        self.drop = nn.Dropout(0.5)
+        self.initialize()
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        return enc_all_outputs[1][-1]
+
+    def forward(self, X: Any, state: Any) -> Any:
+        return self.dense(self.drop(self.embedding(X) + mx.np.expand_dims(state, 1))), state
+
+
+def test_padding_has_no_part_in_the_loss() -> None:
+    model = d2l.Seq2Seq(d2l.Encoder(), d2l.Decoder(), tgt_pad=1, lr=0.1)
+    scores = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    labels = np.array([[2, 1, 1], [3, 0, 1]])
+    each = -np.log(np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True))
+    want = np.where(labels == 1, 0, np.take_along_axis(each, labels[..., None], 2)[..., 0])
+    given = mx.np.array(scores), mx.np.array(labels, dtype="int32")
+    np.testing.assert_allclose(
+        model.loss(*given, averaged=False).asnumpy(), want.reshape(-1), rtol=1e-5
+    )
+    assert model.loss(*given).item() == pytest.approx(want.sum() / 3, rel=1e-5)
+
+
+def test_translating_drops_nothing_and_records_nothing() -> None:
+    model = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 4, 4, 2, 0.5), Repeating())
+    tokens, lens = d2l.tensor([[1, 2, 3]] * 50), d2l.tensor([3] * 50)
+    with autograd.record():
+        said, _ = model.predict_step((tokens, tokens, lens, tokens), d2l.cpu(), 4)
+    assert (said == said[0]).all()
+    with pytest.raises(mx.MXNetError, match="not part of a computation graph"):
+        autograd.get_symbol(said)
+
+
+def test_functions_train_and_translate_on_the_second_device(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = mx.cpu(1)
+    vocab = d2l.Vocab(["a", "b", "c"], reserved_tokens=["<pad>", "<bos>", "<eos>"])
+    tokens, lens = d2l.tensor([[4, 5, 2], [5, 4, 2]]), d2l.tensor([3, 3])
+    net = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 4, 4, 1), Repeating())
+    d2l.train_seq2seq(net, [(tokens, lens, tokens, lens)], 0.01, 1, vocab, other)
+    assert net.collect_params().list_ctx() == [other]
+    assert "tokens/sec on cpu(1)" in capsys.readouterr().out
+    said, weights = d2l.predict_seq2seq(net, "a b", vocab, vocab, 3, other)
+    assert isinstance(said, str)
+    assert weights == []
+
+
+def test_a_hybridized_transformer_computes_the_same() -> None:
+    layer = d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.5)
+    tokens, lens = d2l.tensor([[1, 2, 3], [4, 5, 6]]), d2l.tensor([2, 3])
+    Y = layer(tokens, valid_lens=lens)
+    layer.hybridize()
+    np.testing.assert_allclose(layer(tokens, lens).asnumpy(), Y.asnumpy(), atol=1e-6)
+
+
+def test_weights_from_upstreams_layers_go_into_these(tmp_path: Path) -> None:
+    d2l_upstream = pytest.importorskip("d2l.mxnet")
+    file = str(tmp_path / "weights")
+    tokens, lens = d2l.tensor([[1, 2, 3], [4, 5, 6]]), d2l.tensor([2, 3])
+    for name, args in (
+        ("TransformerEncoder", (7, 8, 16, 2, 2, 0.5)),
+        ("Seq2SeqEncoder", (7, 4, 4, 2)),
+    ):
+        theirs, ours = (getattr(face, name)(*args) for face in (d2l_upstream, d2l))
+        Y = theirs(tokens, lens)
+        theirs.save_parameters(file)
+        ours.load_parameters(file)
+        Z = ours(tokens, lens)
+        for want, got in zip(Y, Z, strict=True) if isinstance(Y, tuple) else [(Y, Z)]:
+            np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-5)
 
 
 FUNCTIONS = {

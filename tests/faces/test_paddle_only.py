@@ -37,6 +37,32 @@ class Block(nn.Layer):
         return self.attention(X, X, X, valid_lens)
 
 
+class Mask(nn.Layer):
+    """The functions alone, and the check of equal shapes."""
+
+    def forward(self, X: paddle.Tensor, lens: paddle.Tensor) -> paddle.Tensor:
+        masked = d2l.sequence_mask(X, lens, -1)
+        return d2l.transpose_output(d2l.transpose_qkv(masked, 3), 3)
+
+
+TOKENS = paddle.to_tensor([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]])
+# Each with what it is called with, and the sizes of that: B is the batch, S the steps.
+LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[Any, ...], tuple[Any, ...]]] = {
+    "additive": (
+        lambda: d2l.AdditiveAttention(6, 6, 8, 0.5),
+        (X, X, X, LENGTHS),
+        ("BS6", "BS6", "BS6", "B"),
+    ),
+    "encoder": (
+        lambda: d2l.TransformerEncoder(7, 8, 8, 8, 8, [8], 8, 16, 2, 2, 0.5),
+        (TOKENS, LENGTHS),
+        ("BS", "B"),
+    ),
+    "recurrent": (lambda: d2l.Seq2SeqEncoder(7, 6, 4, 2), (TOKENS,), ("BS",)),
+    "mask": (Mask, (X, LENGTHS), ("BS6", "B")),
+}
+
+
 def assert_equal(got: paddle.Tensor, want: paddle.Tensor) -> None:
     np.testing.assert_allclose(got.numpy(), want.numpy(), atol=1e-6)
 
@@ -105,15 +131,124 @@ def test_weights_loaded_before_the_first_call_are_refused_aloud() -> None:
     assert missing == ["W_q.weight", "W_k.weight", "W_v.weight"]
 
 
+def test_a_refused_first_call_leaves_additive_attention_without_sizes() -> None:
+    layer = d2l.AdditiveAttention(8, 0.0)
+    with pytest.raises(ValueError, match="valid_lens: got a length of 9"):
+        layer(X, X, X, paddle.to_tensor([9, 9]))
+    assert layer(X[..., :4], X[..., :4], X, LENGTHS).shape == [2, 5, 6]
+
+
+# Initialization
+
+
+def test_init_seq2seq_draws_weights_in_place_and_leaves_the_rest() -> None:
+    recurrent, linear, lazy = nn.GRU(3, 40, 2), nn.Linear(30, 40), d2l.PositionWiseFFN(5, 6).dense1
+    embedding = nn.Embedding(3, 4)
+    layers = (recurrent, linear, lazy, embedding)
+    everything = {name: p for i, layer in enumerate(layers) for name, p in named(layer, i)}
+    before = {name: (p.data_ptr(), p.numpy().copy()) for name, p in everything.items()}
+    for layer in layers:
+        layer.apply(d2l.init_seq2seq)
+    for name, parameter in everything.items():
+        address, values = before[name]
+        assert parameter.data_ptr() == address
+        is_drawn = "weight" in name and name[0] in "01"
+        assert np.array_equal(parameter.numpy(), values) != is_drawn
+        if is_drawn:
+            assert not parameter.stop_gradient
+            limit = np.sqrt(6 / sum(parameter.shape))
+            assert 0.95 * limit < np.abs(parameter.numpy()).max() <= limit
+
+
+def named(layer: nn.Layer, number: int) -> list[tuple[str, Any]]:
+    return [(f"{number}.{name}", parameter) for name, parameter in layer.named_parameters()]
+
+
+def test_blocks_bear_the_names_that_weights_were_saved_under() -> None:
+    encoder = d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0)
+    names = {".".join(name.split(".")[:2]) for name in encoder.state_dict() if "blks" in name}
+    assert names == {"blks.0", "blks.1"}
+
+
+# Training
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_recurrent_model_moves_although_paddles_own_layer_cannot(dtype: str) -> None:
+    class Model(d2l.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.Sequential(nn.GRU(3, 4))
+
+    with pytest.raises(RuntimeError, match="memory"):  # if it can, empty_buffers_aside may go
+        nn.GRU(3, 4).to("cpu")
+    model, encoder = Model().to("cpu", dtype), d2l.Seq2SeqEncoder(7, 6, 4, 2).to("cpu", dtype)
+    for output in (model(paddle.ones([2, 5, 3], dtype))[0], encoder(TOKENS)[0]):
+        assert str(output.dtype) == f"paddle.{dtype}"
+
+
+class Table(nn.Layer):
+    """Logits looked up by the last word; with the state, as D2L 0.17's models give them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(7, 7)
+        self.unused = nn.GRU(3, 4)  # which Paddle cannot move
+
+    def forward(self, X: paddle.Tensor, Y: paddle.Tensor, lens: paddle.Tensor) -> Any:
+        return self.table(Y), None
+
+
+@pytest.mark.parametrize("examples", [2, 60], ids=["short gradients", "long gradients"])
+def test_steps_of_train_seq2seq_follow_the_gradient(
+    examples: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the weights there are; with plain descent, since Adam's first step hides lengths."""
+    monkeypatch.setattr(paddle.optimizer, "Adam", paddle.optimizer.SGD)
+    vocab = d2l.Vocab(["a", "b", "c"], reserved_tokens=["<pad>", "<bos>", "<eos>"])
+    rng = np.random.default_rng(0)
+    Y, lens = rng.integers(0, 7, (examples, 5)), rng.integers(1, 6, examples)
+    net = Table()
+    weight = net.table.weight.numpy().astype("float64")
+    batch = [paddle.to_tensor(x.astype("int32")) for x in (Y, lens, Y, lens)]
+    d2l.train_seq2seq(net, [batch], 0.5, 2, vocab, d2l.cpu())
+
+    said = np.concatenate([np.full((examples, 1), vocab["<bos>"]), Y[:, :-1]], axis=1)
+    counts = np.arange(5) < lens[:, None]
+    for _ in range(2):
+        shares = np.exp(weight[said])
+        shares /= shares.sum(axis=-1, keepdims=True)
+        loss = -(np.log(np.take_along_axis(shares, Y[..., None], -1))[..., 0] * counts).sum() / 5
+        gradient = np.zeros((7, 7))
+        np.add.at(gradient, said, (shares - np.eye(7)[Y]) * counts[..., None] / 5)
+        length = np.linalg.norm(gradient)
+        assert (length > 1) == (examples == 60)
+        weight = weight - 0.5 * gradient / max(1, length)
+    np.testing.assert_allclose(net.table.weight.numpy(), weight, atol=1e-5)
+    assert f"loss {loss / lens.sum():.3f}, " in capsys.readouterr().out
+
+
+def test_the_loss_of_seq2seq_leaves_padding_out() -> None:
+    model = d2l.Seq2Seq(nn.Linear(1, 1), nn.Linear(1, 1), tgt_pad=0, lr=0.1)
+    logits = RNG.normal(size=(2, 5, 7)).astype("float32")
+    shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    each = -np.log(np.take_along_axis(shares, TOKENS.numpy()[..., None], -1)).reshape(-1)
+    each[TOKENS.numpy().reshape(-1) == 0] = 0
+    given = paddle.to_tensor(logits), TOKENS
+    np.testing.assert_allclose(model.loss(*given, averaged=False).numpy(), each, atol=1e-5)
+    np.testing.assert_allclose(model.loss(*given).numpy(), each.sum() / 9, atol=1e-5)
+
+
 # Edges
 
 
 def test_without_any_key_at_all_attention_pools_zero() -> None:
-    layer, none = d2l.DotProductAttention(0.0), paddle.ones([2, 0, 4])
-    for valid_lens in (None, paddle.to_tensor([0, 0])):
-        paddle.full([100], float("nan"))  # what fresh memory may hold
-        assert (layer(paddle.ones([2, 3, 4]), none, none, valid_lens) == 0).all()
-    assert layer.attention_weights.shape == [2, 3, 0]
+    none = paddle.ones([2, 0, 4])
+    for layer in (d2l.DotProductAttention(0.0), d2l.AdditiveAttention(8, 0.0)):
+        for valid_lens in (None, paddle.to_tensor([0, 0])):
+            paddle.full([100], float("nan"))  # what fresh memory may hold
+            assert (layer(paddle.ones([2, 3, 4]), none, none, valid_lens) == 0).all()
+        assert layer.attention_weights.shape == [2, 3, 0]
 
 
 def test_the_gradients_of_masked_scores_are_zero_whatever_they_hold() -> None:
@@ -136,6 +271,12 @@ def test_layers_can_be_copied_after_a_call(duplicate: Callable[[nn.Layer], nn.La
     with pytest.raises(RuntimeError, match="call the layer first"):
         _ = twin.attention.attention_weights
     assert_equal(twin(X, LENGTHS), output)
+    additive = d2l.AdditiveAttention(8, 0.0)
+    output = additive(X, X, X)
+    twin = duplicate(additive)
+    with pytest.raises(RuntimeError, match="call the layer first"):
+        _ = twin.attention_weights
+    assert_equal(twin(X, X, X), output)
 
 
 # Programs
@@ -149,6 +290,24 @@ def test_a_layer_becomes_a_program_that_is_saved(sizes: list[Any], tmp_path: Pat
     paddle.jit.save(block, saved, [paddle.static.InputSpec(*spec) for spec in specs])
     assert_equal(paddle.jit.load(saved)(X, LENGTHS), want)
     assert block.attention.attention_weights.shape == [2, 2, 5, 5]  # still the call's
+
+
+@pytest.mark.parametrize("are_known", [True, False], ids=["sizes known", "sizes unknown"])
+@pytest.mark.parametrize(("make", "inputs", "sizes"), LAYERS.values(), ids=LAYERS)
+def test_the_parts_of_a_model_become_programs(
+    make: Callable[[], nn.Layer], inputs: tuple[Any, ...], sizes: tuple[str, ...], are_known: bool
+) -> None:
+    layer = make()
+    layer.eval()
+    want = layer(*inputs)
+    known: dict[str, Any] = {"B": 2, "S": 5, "6": 6} if are_known else {"6": 6}
+    specs = [
+        paddle.static.InputSpec([known.get(axis) for axis in axes], tensor.dtype)
+        for axes, tensor in zip(sizes, inputs, strict=True)
+    ]
+    got = paddle.jit.to_static(layer, specs, full_graph=True)(*inputs)
+    for a, b in zip(*(x if isinstance(x, tuple | list) else [x] for x in (got, want)), strict=True):
+        assert_equal(a, b)
 
 
 @pytest.mark.parametrize("keys", [[1, 5, 6], [None, 5, 6], [None, None, 6]], ids=str)

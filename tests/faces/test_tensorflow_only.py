@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
 from d2l_compat.tensorflow._start import quietly
+from tests.faces.test_training import make_fashion
 
 X = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
 LENGTHS = np.array([3, 1])
@@ -36,7 +37,48 @@ LAYERS = {
     ),
     "dot product": (d2l.DotProductAttention, {"dropout": 0.25}),
     "encoding": (d2l.PositionalEncoding, {"num_hiddens": 7, "dropout": 0.25, "max_len": 20}),
+    "additive": (d2l.AdditiveAttention, {"num_hiddens": 8, "dropout": 0.5}),
+    "additive, long": (
+        d2l.AdditiveAttention,
+        {"key_size": 5, "query_size": 6, "num_hiddens": 8, "dropout": 0.5},
+    ),
+    "position-wise": (
+        d2l.PositionWiseFFN,
+        {"ffn_num_input": 5, "ffn_num_hiddens": 6, "ffn_num_outputs": 7},
+    ),
+    "add and norm": (d2l.AddNorm, {"norm_shape": [1, 2], "dropout": 0.5}),
+    "block": (
+        d2l.TransformerEncoderBlock,
+        {
+            "key_size": 8,
+            "query_size": 8,
+            "value_size": 8,
+            "num_hiddens": 8,
+            "norm_shape": [2],
+            "ffn_num_hiddens": 16,
+            "num_heads": 2,
+            "dropout": 0.5,
+            "bias": True,
+        },
+    ),
+    "encoder": (
+        d2l.TransformerEncoder,
+        {
+            "vocab_size": 7,
+            "num_hiddens": 8,
+            "ffn_num_hiddens": 16,
+            "num_heads": 2,
+            "num_blks": 2,
+            "dropout": 0.5,
+        },
+    ),
+    "recurrent": (d2l.GRU, {"num_hiddens": 4, "num_layers": 2, "dropout": 0.5}),
+    "recurrent encoder": (
+        d2l.Seq2SeqEncoder,
+        {"vocab_size": 7, "embed_size": 6, "num_hiddens": 4, "num_layers": 2, "dropout": 0.5},
+    ),
 }
+TOKENS = np.array([[1, 2, 3], [6, 5, 4]], "int32")
 
 
 def model(max_len: int) -> keras.Model:
@@ -63,6 +105,183 @@ def test_a_saved_model_computes_the_same(tmp_path: Path) -> None:
     loaded = keras.models.load_model(file)
     np.testing.assert_array_equal(loaded([X, LENGTHS]), saved([X, LENGTHS]))
     assert loaded.count_params() == 4 * 8 * 8
+
+
+@pytest.mark.parametrize("kind", ["encoder", "recurrent encoder"])
+def test_a_saved_encoder_computes_the_same(tmp_path: Path, kind: str) -> None:
+    Encoder, arguments = LAYERS[kind]
+    tokens, file = keras.Input((None,), dtype="int32"), tmp_path / "model.keras"
+    saved = keras.Model(tokens, Encoder(**arguments)(tokens))
+    saved.save(file)
+    for ours, theirs in zip(
+        tf.nest.flatten(keras.models.load_model(file)(TOKENS)),
+        tf.nest.flatten(saved(TOKENS)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_encoder_is_traced_for_any_number_of_sentences_of_any_length() -> None:
+    encoder = d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0)
+    signature = [tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int64)]
+    encode = tf.function(lambda X, lengths: encoder(X, lengths), input_signature=signature)
+    expected = encoder(TOKENS, LENGTHS)
+    np.testing.assert_allclose(encode(TOKENS, LENGTHS), expected, atol=1e-5)
+
+
+def test_heads_and_masks_do_without_known_shapes() -> None:
+    signature = [ANY, tf.TensorSpec((None,), tf.int64)]
+
+    @tf.function(input_signature=signature)
+    def apply(X: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        apart = d2l.transpose_qkv(X, 2)
+        return d2l.transpose_output(apart, 2), d2l.sequence_mask(X, lengths)
+
+    same, masked = apply(X, LENGTHS)
+    np.testing.assert_array_equal(same, X)
+    np.testing.assert_array_equal(masked, d2l.sequence_mask(X, LENGTHS))
+
+
+@pytest.mark.parametrize("norm_shape", [8, [8], [2, 3], -4])
+def test_norm_shape_means_axes(norm_shape: Any) -> None:
+    """In PyTorch it means their sizes."""
+    with pytest.raises(ValueError, match=r"norm_shape: got .*; need axes of X, from -3 to 2"):
+        d2l.AddNorm(norm_shape, 0.0)(X, X)
+
+
+def test_several_axes_are_normalized_together() -> None:
+    normalized = d2l.AddNorm((1, 2), 0.0)(X, X).numpy()
+    np.testing.assert_allclose(normalized.mean(axis=(1, 2)), 0, atol=1e-6)
+    assert np.abs(normalized.mean(axis=2)).max() > 0.1
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("stack", [list, tf.stack])
+def test_a_recurrent_layer_goes_on_from_its_state(layers: int, stack: Callable[..., Any]) -> None:
+    layer, x = d2l.GRU(4, layers), X.swapaxes(0, 1)
+    outputs, state = layer(x)
+    assert (outputs.shape, [h.shape for h in state]) == ((3, 2, 4), [(2, 4)] * layers)
+    first, between = layer(x[:2])
+    last, after = layer(x[2:], stack(between))
+    np.testing.assert_allclose(tf.concat((first, last), 0), outputs, atol=1e-6)
+    np.testing.assert_allclose(after, state, atol=1e-6)
+
+
+class Dropping(d2l.Module):
+    """Drops half of everything, in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = keras.layers.Dropout(0.5)
+        self.seen: list[Any] = []
+
+    def forward(self, X: tf.Tensor) -> tf.Tensor:
+        self.seen.append(self.training)
+        return self.net(X)
+
+
+def test_a_module_trains_as_it_is_told() -> None:
+    module = Dropping()
+    drops = []
+    for training in (None, True, False):
+        module.training = training
+        calls = ({}, {"training": True}, {"training": False})
+        drops += [bool((module(X, **call).numpy() == 0).any()) for call in calls]
+        assert module.training is training
+    assert drops == [False, True, False, True, True, False, False, True, False]
+    assert module.seen == [None, True, False, True, True, False, False, True, False]
+
+
+def test_a_module_is_a_keras_model() -> None:
+    module = Dropping()
+    module.compile(loss="mse")
+    assert module.evaluate(X, X, verbose=0) == 0
+
+
+class Seen(d2l.Encoder):
+    """As D2L's page writes encoders: further arguments without names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = keras.layers.Embedding(7, 4)
+
+    def call(self, X: tf.Tensor, *args: Any) -> tf.Tensor:
+        return self.embedding(X)
+
+
+class Said(d2l.Decoder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(7)
+
+    def init_state(self, enc_all_outputs: tf.Tensor, *args: Any) -> list[Any]:
+        return [enc_all_outputs, None]
+
+    def call(self, X: tf.Tensor, state: list[Any]) -> tuple[tf.Tensor, list[Any]]:
+        return self.dense(state[0]), state
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_models_are_called_without_a_warning(tmp_path: Path) -> None:
+    models = [d2l.Seq2Seq(Seen(), Said(), 0, 0.1) for _ in range(2)]
+    outputs = [model(TOKENS, TOKENS, LENGTHS) for model in models]
+    file = tmp_path / "model.weights.h5"
+    models[0].save_weights(file)
+    models[1].load_weights(file)
+    assert np.abs(outputs[0] - outputs[1]).max() > 1e-3
+    np.testing.assert_array_equal(models[1](TOKENS, TOKENS, LENGTHS), outputs[0])
+
+
+def test_a_reader_may_build_a_module_as_keras_does() -> None:
+    class Scaled(d2l.Module):
+        def build(self, X_shape: Any) -> None:
+            self.scale = self.add_weight(shape=(X_shape[-1],), initializer="ones")
+
+        def forward(self, X: tf.Tensor) -> tf.Tensor:
+            return X * self.scale
+
+    np.testing.assert_array_equal(Scaled()(X), X)
+
+
+def test_a_token_that_comes_twice_counts_once_in_the_norm_of_gradients() -> None:
+    table = tf.Variable([[1.0], [1.0]])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.gather(table, [0, 0, 0]))
+    gradient = tape.gradient(loss, table)
+    (shortened,) = d2l.Trainer(1).clip_gradients(1, [gradient])
+    np.testing.assert_allclose(shortened, [[1.0], [0.0]])
+
+
+def test_padding_does_not_count_in_the_loss() -> None:
+    model = d2l.Seq2Seq(Seen(), Said(), tgt_pad=0, lr=0.1)
+    logits, labels = tf.random.normal((2, 3, 7)), np.array([[1, 2, 0], [3, 0, 0]])
+    kept = labels.ravel() != 0
+    each = model.loss(logits, labels, averaged=False).numpy()
+    assert (each[kept] > 0).all()
+    assert not each[~kept].any()
+    assert model.loss(logits, labels).numpy() == pytest.approx(each[kept].mean())
+
+
+def test_pictures_of_another_shape_get_a_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = make_fashion(tmp_path, monkeypatch)["t10k"]
+    data = d2l.FashionMNIST(batch_size=4, resize=(28, 32))
+    X, y = next(iter(data.val_dataloader()))
+    np.testing.assert_allclose(X[:, :, 2:-2, 0], images[:4] / 255, atol=1e-6)
+    assert not X.numpy()[:, :, [0, 1, -2, -1]].any()
+    assert (X.dtype, y.dtype) == (tf.float32, tf.int32)
+    assert [array.shape for array in data.val] == [(8, 28, 28), (8,)]
+
+
+def test_layer_summary_tells_the_shapes(capsys: pytest.CaptureFixture[str]) -> None:
+    model = d2l.Classifier()
+    model.net = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
+    model.layer_summary((2, 4, 5))
+    assert capsys.readouterr().out.splitlines() == [
+        "Flatten output shape:\t (2, 20)",
+        "Dense output shape:\t (2, 3)",
+    ]
 
 
 def test_weights_load_into_a_model_of_another_max_len(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ TABLE = {
         (
             "heads merged feature by feature",
             "torch/attention.py",
-            "(batch, self.num_heads)).transpose(1, 2).flatten(2)",
-            "(batch, self.num_heads)).permute(0, 2, 3, 1).flatten(2)",
+            "(batch, num_heads)).transpose(1, 2).flatten(2)",
+            "(batch, num_heads)).permute(0, 2, 3, 1).flatten(2)",
         ),
         (
             "weights shown on another scale than used",
@@ -42,19 +42,31 @@ TABLE = {
             "self.dropout.p if self.training else 0.0",
             "self.dropout.p",
         ),
+        (
+            "additive attention without its tanh",
+            "torch/additive.py",
+            "self.w_v(torch.tanh(features))",
+            "self.w_v(features)",
+        ),
+        (
+            "padding counted in the loss",
+            "torch/seq2seq.py",
+            "losses = losses * counts",
+            "counts = torch.ones_like(losses)",
+        ),
     ],
     "tensorflow": [
         (
             "a mask of -1",
-            "tensorflow/attention.py",
-            "tf.where(valid, X, X.dtype.min)",
-            "tf.where(valid, X, -1.0)",
+            "tensorflow/blocks.py",
+            "tf.where(valid, scores, scores.dtype.min)",
+            "tf.where(valid, scores, -1.0)",
         ),
         (
             "weight left to sequences of length 0",
-            "tensorflow/attention.py",
-            "return tf.where(valid, weights, tf.zeros_like(weights))",
-            "return weights",
+            "tensorflow/blocks.py",
+            "tf.where(valid, tf.nn.softmax(finite, axis=-1), tf.zeros((), scores.dtype))",
+            "tf.nn.softmax(finite, axis=-1)",
         ),
         (
             "scores divided by d",
@@ -65,8 +77,8 @@ TABLE = {
         (
             "heads split along the steps",
             "tensorflow/attention.py",
-            "        X = tf.transpose(X, (0, 2, 1, 3))\n",
-            "",
+            "tf.transpose(tf.reshape(X, (batch, steps, num_heads, size)), (0, 2, 1, 3))",
+            "tf.reshape(X, (batch, steps, num_heads, size))",
         ),
         (
             "one frequency for sine and another for cosine",
@@ -74,26 +86,32 @@ TABLE = {
             "np.cos(angles[:, : num_hiddens // 2])",
             "np.cos(angles[:, : num_hiddens // 2] / 10)",
         ),
+        (
+            "long input: no mean taken off the slopes",
+            "tensorflow/blocks.py",
+            "share * (of_share - mean)",
+            "share * of_share",
+        ),
         ("offset ignored", "tensorflow/attention.py", "(0, offset, 0)", "(0, 0, 0)"),
     ],
     "jax": [
         (
             "mask one key too short",
-            "jax/attention.py",
-            "jnp.arange(X.shape[-1]) < per_query",
-            "jnp.arange(1, X.shape[-1] + 1) < per_query",
+            "jax/blocks.py",
+            "jnp.arange(scores.shape[-1]) < per_query",
+            "jnp.arange(1, scores.shape[-1] + 1) < per_query",
         ),
         (
             "softmax over the queries",
-            "jax/attention.py",
+            "jax/blocks.py",
             "jax.nn.softmax(scores, axis=-1)",
             "jax.nn.softmax(scores, axis=-2)",
         ),
         (
             "heads merged feature by feature",
             "jax/attention.py",
-            "self.num_heads, steps, size).swapaxes(1, 2)",
-            "self.num_heads, steps, size).transpose(0, 2, 3, 1)",
+            "num_heads, steps, size).swapaxes(1, 2)",
+            "num_heads, steps, size).transpose(0, 2, 3, 1)",
         ),
         (
             "scale of the whole width, not of a head's",
@@ -102,6 +120,12 @@ TABLE = {
             "/ math.sqrt(2 * queries.shape[-1])",
         ),
         ("a base of 1000", "_encoding.py", "10000.0 **", "1000.0 **"),
+        (
+            "long input: scores divided by d",
+            "jax/blocks.py",
+            "keys.swapaxes(1, 2) / math.sqrt(size)",
+            "keys.swapaxes(1, 2) / size",
+        ),
         (
             "offset one too far",
             "jax/attention.py",
@@ -113,7 +137,7 @@ TABLE = {
         (
             "masked after the softmax alone",
             "mxnet/attention.py",
-            "scores = _where(valid, X, onp.finfo(X.dtype).min)",
+            "scores = where(valid, X, onp.finfo(X.dtype).min)",
             "scores = X",
         ),
         (
@@ -131,14 +155,20 @@ TABLE = {
         (
             "heads split feature by feature",
             "mxnet/attention.py",
-            "steps, self.num_heads, size).transpose(0, 2, 1, 3)",
-            "steps, size, self.num_heads).transpose(0, 3, 1, 2)",
+            "steps, num_heads, size).transpose(0, 2, 1, 3)",
+            "steps, size, num_heads).transpose(0, 3, 1, 2)",
         ),
         (
             "dropout in evaluation too",
             "mxnet/attention.py",
             "            return super().forward(X)\n",
             "            with autograd.train_mode():\n                return super().forward(X)\n",
+        ),
+        (
+            "residual connection left out",
+            "mxnet/transformer.py",
+            "self.ln(X + self.dropout(Y))",
+            "self.ln(self.dropout(Y))",
         ),
         (
             "names of the curves in reverse",
@@ -150,9 +180,9 @@ TABLE = {
     "paddle": [
         (
             "mask turned round",
-            "paddle/attention.py",
-            "paddle.arange(X.shape[2]) < per_query",
-            "paddle.arange(X.shape[2]) >= per_query",
+            "paddle/blocks.py",
+            "paddle.arange(scores.shape[2]) < per_query",
+            "paddle.arange(scores.shape[2]) >= per_query",
         ),
         (
             "the keys' projection for the values",
@@ -170,7 +200,13 @@ TABLE = {
             "dropout in evaluation too",
             "paddle/attention.py",
             "paddle.bmm(self.dropout(weights), values)",
-            "paddle.bmm(F.dropout(weights, self.dropout.p), values)",
+            "paddle.bmm(nn.functional.dropout(weights, self.dropout.p), values)",
+        ),
+        (
+            "no bend between the two dense layers",
+            "paddle/transformer.py",
+            "self.dense2(self.relu(self.dense1(X)))",
+            "self.dense2(self.dense1(X))",
         ),
         ("negative numbers all in one colour", "_plot.py", "vmin=low", "vmin=0"),
         (

@@ -11,6 +11,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from tools.launch import BRANCH, REPOSITORY
 from tools.lessons import ROOT, Edition, LessonError, display, editions
+from tools.site import names
 from tools.site.pages import page
 from tools.site.slides import write_slides
 from tools.site.words import WORDS
@@ -43,16 +44,17 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
     folder = SOURCES / language
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs" / language, folder)
-    names = []
+    lessons = []
     for lesson, of_lesson in groupby(chosen, key=lambda edition: edition.folder):
         nbformat.write(page(list(of_lesson)), folder / f"{lesson.name}.ipynb")
         for drawing in lesson.glob("*.svg"):
             shutil.copy(drawing, folder)
-        names.append(lesson.name)
+        lessons.append(lesson.name)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = readme.partition(TABLE[0])[2].partition(TABLE[1])[0].strip()
     filled = {
-        "@LESSONS@": "\n".join(names),
+        "@LESSONS@": "\n".join(lessons),
+        "@NAMES@": names.table(),
         "@REPOSITORY@": REPOSITORY,
         "@AGREEMENT@": "\n".join(table.splitlines()[2:]),  # each language has a head of its own
     }

@@ -14,6 +14,21 @@ Every module here has the same names:
 ``encoding(*args, dtype)``
     the face's own, behind :class:`Layer`; ``weights`` has W_q, W_k, W_v, W_o of shape (inputs,
     outputs) and perhaps b_q, b_k, b_v, b_o
+``build(name, *args)``, ``call(name, *args)``
+    a layer of the face behind :class:`Built`, and what a function of the face gives
+``FORMS``, ``NORM_EPSILON``
+    arguments for layers of 8 dimensions, 2 heads, 16 hidden units, 7 words, 2 blocks and no
+    dropout, in the short and the long form (where there is but one, the same twice); and what
+    layer normalization adds to the variance
+``plain(x)``
+    tensors, also in tuples and lists, as NumPy arrays; devices as what equals another's
+``fit_classifier(X, Y, lr, epochs, clip, d2l, start)``
+    a linear ``Classifier`` of 3 classes, trained on all rows as one batch: its parameters before
+    and after (weight, bias), and what its board has drawn; of another ``d2l``, or from a start
+``sequence_loss(Y_hat, Y, tgt_pad)``
+    what ``Seq2Seq.loss`` makes of logits and labels: the mean, and a loss each
+``with_trainer``, ``with_functions``
+    those of tests/faces/translators
 ``parameter_shapes(layer)``
     of a multi-head layer, under the names in ``weights``
 ``lesson_projections(names)``
@@ -25,6 +40,8 @@ Every module here has the same names:
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
+
+from tests.reference import Gates
 
 
 class Layer(Protocol):
@@ -38,3 +55,17 @@ class Layer(Protocol):
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
         """Of sum(direction * output), with respect to the inputs of floating-point numbers."""
+
+
+class Built(Layer, Protocol):
+    """Any layer. Several outputs come as a list, and as such come the weights of several blocks."""
+
+    def randomize(self, *inputs: Any) -> None:
+        """Call it once, and then draw every parameter anew, biases and scales too."""
+
+    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+        """Of a part such as ``blks.0.ffn.dense1``: weight (inputs, outputs) and perhaps bias;
+        gamma and beta of a normalization; table (tokens, features) of an embedding."""
+
+    def gates(self, path: str) -> list[Gates]:
+        """Of a recurrent part, layer by layer."""

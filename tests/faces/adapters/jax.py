@@ -11,10 +11,24 @@ from numpy.typing import NDArray
 
 from d2l_compat import _checks
 from d2l_compat import jax as d2l
+from d2l_compat.jax._state import TrainState
+from tests import reference
+from tests.faces.translators.jax import with_functions, with_trainer
 
 FUSED = False
 CASTS = "float64"  # with weights of float32: Flax takes the wider
 ACCEPTS_NUMPY = True
+__all__ = ["with_functions", "with_trainer"]
+NORM_EPSILON = 1e-6
+_FORMS = {  # JAX came with D2L 1.0, so that each has but one
+    "PositionWiseFFN": (16, 8),
+    "TransformerEncoderBlock": (8, 16, 2, 0.0),
+    "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
+}
+FORMS = {
+    "AddNorm": (0.0,),
+    **{name: dict.fromkeys(("short", "long"), form) for name, form in _FORMS.items()},
+}
 
 # Here and there rather than for the whole process: the lesson runs in single precision.
 double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
@@ -63,6 +77,69 @@ class Layer:
             return [np.asarray(gradient) for gradient in pull_back(tensor(direction))]
 
 
+class Built(Layer):
+    """Weights are kept apart from the outputs, whether they are returned or sown."""
+
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
+        if training:
+            kwargs["training"] = True  # not every layer takes it
+        with double(True):
+            given = tuple(map(_given, inputs))
+            if self.variables is None:
+                self.variables = self.layer.init(next(self.keys), *given, **kwargs)
+            rngs = {"dropout": next(self.keys)}
+            output, sown = self.layer.apply(
+                self.variables, *given, rngs=rngs, mutable="intermediates", **kwargs
+            )
+        sown = sown.get("intermediates", {})
+        if "enc_attention_weights" in sown:
+            (self.weights,) = sown["enc_attention_weights"]
+        elif isinstance(output, tuple) and not hasattr(self.layer, "num_layers"):
+            output, self.weights = output
+        return plain(output)
+
+    @property
+    def attention_weights(self) -> Any:
+        if self.weights is None:
+            raise RuntimeError(_checks.NOT_CALLED)
+        return plain(self.weights)
+
+    def randomize(self, *inputs: Any) -> None:
+        self(*inputs)
+        rng = np.random.default_rng(0)
+        self.variables = jax.tree.map(
+            lambda array: jax.numpy.asarray(rng.normal(0, 0.5, array.shape), array.dtype),
+            self.variables,
+        )
+
+    def _part(self, path: str) -> dict[str, Any]:
+        part = self.variables["params"]
+        for name in path.replace("blks.", "blks_").split("."):
+            part = part["LayerNorm_0" if name == "ln" else name]
+        return part
+
+    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+        names = {"kernel": "weight", "embedding": "table", "scale": "gamma"}
+        part = {names.get(name, name): np.asarray(x) for name, x in self._part(path).items()}
+        return part | {"beta": part["bias"]} if "gamma" in part else part
+
+    def gates(self, path: str) -> list[reference.Gates]:
+        # Flax's layer of cells has no parameters of its own: "rnn.rnn" is "rnn".
+        cells = sorted(self._part(path.split(".")[0]).items())
+
+        def linears(cell: dict[str, Any], kind: str) -> dict[str, reference.Linear]:
+            letters = {"reset": "r", "update": "z", "new": "n"}
+            parts = {name: cell[kind + letter] for name, letter in letters.items()}
+            return {
+                name: reference.Linear(
+                    np.asarray(part["kernel"]), np.asarray(part.get("bias", 0.0))
+                )
+                for name, part in parts.items()
+            }
+
+        return [reference.Gates(linears(cell, "i"), linears(cell, "h")) for _, cell in cells]
+
+
 class Encoding(Layer):
     def __init__(self, layer: nn.Module, dtype: str) -> None:
         super().__init__(layer)
@@ -72,6 +149,14 @@ class Encoding(Layer):
     def P(self) -> NDArray[Any]:
         with double(self.dtype == "float64"):
             return np.asarray(self.layer.P)
+
+
+def build(name: str, *args: Any, **kwargs: Any) -> Built:
+    return Built(getattr(d2l, name)(*args, **kwargs))
+
+
+def call(name: str, *args: Any, **kwargs: Any) -> Any:
+    return plain(getattr(d2l, name)(*map(_given, args), **kwargs))
 
 
 def masked_softmax(X: Any, valid_lens: Any = None) -> NDArray[Any]:
@@ -103,6 +188,54 @@ def encoding(*args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
     return Encoding(d2l.PositionalEncoding(*args, **kwargs), dtype)
 
 
+def fit_classifier(
+    X: NDArray[Any],
+    Y: NDArray[Any],
+    lr: float,
+    epochs: int,
+    clip: float,
+    d2l: Any = d2l,
+    start: dict[str, NDArray[Any]] | None = None,
+) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]], dict[str, Any]]:
+    class Rows(d2l.DataModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.arrays, self.batch_size = (X, Y), len(X)
+
+        def get_dataloader(self, train: bool) -> Any:
+            return self.get_tensorloader(self.arrays, train)
+
+    class Linear(d2l.Classifier):
+        lr: float
+
+        def setup(self) -> None:
+            self.net = nn.Dense(3)
+
+    model = Linear(lr)
+    variables = model.init(jax.random.key(0), X)
+    if start:
+        kernel, bias = jax.numpy.asarray(start["weight"]), jax.numpy.asarray(start["bias"])
+        variables = {"params": {"net": {"kernel": kernel, "bias": bias}}}
+    model.apply_init = lambda dummy_input, key: variables
+    trainer = d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip)
+    trainer.fit(model, Rows())
+    before, after = Built(model, variables), Built(model, {"params": trainer.state.params})
+    return before.parameters("net"), after.parameters("net"), model.board.data
+
+
+def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[NDArray[Any]]:
+    model = d2l.Seq2Seq(nn.Dense(1), nn.Dense(1), tgt_pad, 0.1, training=False)
+    state = TrainState.create(
+        apply_fn=lambda variables, *X, **rest: (X[0], {}) if "mutable" in rest else X[0],
+        params={},
+        tx=model.configure_optimizers(),
+        batch_stats={},
+        dropout_rng=jax.random.key(0),
+    )
+    given = {}, (tensor(Y_hat),), tensor(Y), state
+    return [plain(model.loss(*given)[0]), plain(model.loss(*given, False)[0])]
+
+
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     names = {"kernel": "W", "bias": "b"}
     return {
@@ -123,3 +256,9 @@ def lesson_encoding(layer: nn.Module, X: NDArray[Any], offset: int) -> NDArray[A
 
 def _given(x: Any) -> Any:
     return tensor(x) if isinstance(x, np.ndarray) else x
+
+
+def plain(x: Any) -> Any:
+    if isinstance(x, (tuple, list)):
+        return [plain(part) for part in x]
+    return np.asarray(x) if isinstance(x, jax.Array) else x

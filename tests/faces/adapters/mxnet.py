@@ -11,9 +11,20 @@ import mxnet
 from mxnet import autograd, init
 from mxnet.gluon import nn
 
+from tests import reference
+from tests.faces.translators.mxnet import with_functions, with_trainer
+
 FUSED = False
 CASTS = False
 ACCEPTS_NUMPY = False
+__all__ = ["with_functions", "with_trainer"]
+NORM_EPSILON = 1e-5
+FORMS = {
+    "AddNorm": (0.0,),
+    "PositionWiseFFN": {"short": (16, 8), "long": (16, 8)},
+    "TransformerEncoderBlock": {"short": (8, 16, 2, 0.0), "long": (8, 16, 2, 0.0)},
+    "TransformerEncoder": {"short": (7, 8, 16, 2, 2, 0.0), "long": (7, 8, 16, 2, 2, 0.0)},
+}
 
 
 def tensor(x: NDArray[Any]) -> mxnet.np.ndarray:
@@ -47,6 +58,65 @@ class Layer:
         return [x.grad.asnumpy() for x in floats]
 
 
+class Built(Layer):
+    @property
+    def attention_weights(self) -> Any:
+        return plain(self.layer.attention_weights)
+
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
+        with autograd.train_mode() if training else autograd.predict_mode():
+            return plain(self.layer(*map(_given, inputs), **kwargs))
+
+    def randomize(self, *inputs: Any) -> None:
+        self.layer.initialize(force_reinit=True)  # encoders are already
+        self(*inputs)
+        rng = np.random.default_rng(0)
+        for parameter in self.layer.collect_params().values():
+            parameter.set_data(tensor(rng.normal(0, 0.5, parameter.shape).astype("float32")))
+
+    def _part(self, path: str) -> Any:
+        part: Any = self.layer
+        for name in path.split("."):
+            part = part[int(name)] if name.isdecimal() else getattr(part, name)
+        return part
+
+    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+        layer = self._part(path)
+        if isinstance(layer, nn.LayerNorm):
+            return {name: plain(getattr(layer, name).data()) for name in ("gamma", "beta")}
+        weight = plain(layer.weight.data())
+        if isinstance(layer, nn.Embedding):
+            return {"table": weight}
+        bias = {} if layer.bias is None else {"bias": plain(layer.bias.data())}
+        return {"weight": weight.T, **bias}
+
+    def gates(self, path: str) -> list[reference.Gates]:
+        layer = self._part(path)
+        parameters = layer.collect_params()
+
+        def linears(name: str) -> dict[str, reference.Linear]:
+            """Of ``l0_i2h`` and its like."""
+            weight, bias = (
+                np.split(plain(parameters[f"{layer.prefix}{name}_{kind}"].data()), 3)
+                for kind in ("weight", "bias")
+            )
+            parts = zip(("reset", "update", "new"), weight, bias, strict=True)
+            return {gate: reference.Linear(w.T, b) for gate, w, b in parts}
+
+        return [
+            reference.Gates(linears(f"l{number}_i2h"), linears(f"l{number}_h2h"))
+            for number in range(len(parameters.keys()) // 4)
+        ]
+
+
+def build(name: str, *args: Any, **kwargs: Any) -> Built:
+    return Built(getattr(d2l, name)(*args, **kwargs))
+
+
+def call(name: str, *args: Any, **kwargs: Any) -> Any:
+    return plain(getattr(d2l, name)(*map(_given, args), **kwargs))
+
+
 def masked_softmax(X: Any, valid_lens: Any = None) -> NDArray[Any]:
     return d2l.masked_softmax(_given(X), _given(valid_lens)).asnumpy()
 
@@ -77,6 +147,46 @@ def encoding(*args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
     return Layer(layer)
 
 
+def fit_classifier(
+    X: NDArray[Any],
+    Y: NDArray[Any],
+    lr: float,
+    epochs: int,
+    clip: float,
+    d2l: Any = d2l,
+    start: dict[str, NDArray[Any]] | None = None,
+) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]], dict[str, Any]]:
+    class Rows(d2l.DataModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.arrays, self.batch_size = (tensor(X), tensor(Y)), len(X)
+
+        def get_dataloader(self, train: bool) -> Any:
+            return self.get_tensorloader(self.arrays, train)
+
+    class Linear(d2l.Classifier):
+        def __init__(self, lr: float) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+            self.net = nn.Dense(3, in_units=X.shape[1])
+            self.net.initialize(init.Normal(0.1))
+
+    model = Linear(lr)
+    if start:
+        model.net.weight.set_data(tensor(start["weight"].T))
+        model.net.bias.set_data(tensor(start["bias"]))
+    built = Built(model)
+    before = built.parameters("net")
+    d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
+    return before, built.parameters("net"), model.board.data
+
+
+def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[NDArray[Any]]:
+    model = d2l.Seq2Seq(nn.Dense(1), nn.Dense(1), tgt_pad, 0.1)
+    given = tensor(Y_hat), tensor(Y)
+    return [plain(model.loss(*given)), plain(model.loss(*given, averaged=False))]
+
+
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     projections = {role: getattr(layer.layer, f"W_{role}") for role in "qkvo"}
     shapes = {f"W_{role}": W.weight.shape[::-1] for role, W in projections.items()}
@@ -95,3 +205,9 @@ def lesson_encoding(layer: nn.Block, X: NDArray[Any], offset: int) -> NDArray[An
 
 def _given(x: Any) -> Any:
     return tensor(x) if isinstance(x, np.ndarray) else x
+
+
+def plain(x: Any) -> Any:
+    if isinstance(x, (tuple, list)):
+        return [plain(part) for part in x]
+    return x.asnumpy() if isinstance(x, mxnet.np.ndarray) else x

@@ -8,10 +8,21 @@ from numpy.typing import NDArray
 from torch import nn
 
 from d2l_compat import torch as d2l
+from tests import reference
+from tests.faces.translators.pytorch import with_functions, with_trainer
 
 FUSED = True
 CASTS = False
 ACCEPTS_NUMPY = False
+__all__ = ["with_functions", "with_trainer"]
+NORM_EPSILON = 1e-5
+_SIZES = (8, 8, 8, 8, [8], 8)
+FORMS = {
+    "AddNorm": (8, 0.0),
+    "PositionWiseFFN": {"short": (16, 8), "long": (8, 16, 8)},
+    "TransformerEncoderBlock": {"short": (8, 16, 2, 0.0), "long": (*_SIZES, 16, 2, 0.0)},
+    "TransformerEncoder": {"short": (7, 8, 16, 2, 2, 0.0), "long": (7, *_SIZES, 16, 2, 2, 0.0)},
+}
 
 
 def tensor(x: NDArray[Any]) -> torch.Tensor:
@@ -41,6 +52,57 @@ class Layer:
         return [x.grad.numpy() for x in floats]
 
 
+class Built(Layer):
+    @property
+    def attention_weights(self) -> Any:
+        return plain(self.layer.attention_weights)
+
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
+        return plain(self.layer.train(training)(*map(_given, inputs), **kwargs))
+
+    def randomize(self, *inputs: Any) -> None:
+        self(*inputs)
+        torch.manual_seed(0)
+        for parameter in self.layer.parameters():
+            nn.init.normal_(parameter, std=0.5)
+
+    def _part(self, path: str) -> Any:
+        part: Any = self.layer
+        for name in path.split("."):
+            part = part[int(name)] if name.isdecimal() else getattr(part, name)
+        return part
+
+    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+        layer = self._part(path)
+        weight = plain(layer.weight)
+        if isinstance(layer, nn.Embedding):
+            return {"table": weight}
+        if isinstance(layer, nn.LayerNorm):
+            return {"gamma": weight, "beta": plain(layer.bias)}
+        bias = {} if layer.bias is None else {"bias": plain(layer.bias)}
+        return {"weight": weight.T, **bias}
+
+    def gates(self, path: str) -> list[reference.Gates]:
+        layer = self._part(path)
+
+        def linears(weight: torch.Tensor, bias: torch.Tensor) -> dict[str, reference.Linear]:
+            parts = zip(("reset", "update", "new"), weight.chunk(3), bias.chunk(3), strict=True)
+            return {name: reference.Linear(plain(w).T, plain(b)) for name, w, b in parts}
+
+        return [
+            reference.Gates(linears(w_i, b_i), linears(w_h, b_h))
+            for w_i, w_h, b_i, b_h in layer.all_weights
+        ]
+
+
+def build(name: str, *args: Any, **kwargs: Any) -> Built:
+    return Built(getattr(d2l, name)(*args, **kwargs))
+
+
+def call(name: str, *args: Any, **kwargs: Any) -> Any:
+    return plain(getattr(d2l, name)(*map(_given, args), **kwargs))
+
+
 def masked_softmax(X: Any, valid_lens: Any = None) -> NDArray[Any]:
     return d2l.masked_softmax(_given(X), _given(valid_lens)).numpy()
 
@@ -68,6 +130,46 @@ def encoding(*args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
     return Layer(d2l.PositionalEncoding(*args, **kwargs).to(getattr(torch, dtype)))
 
 
+def fit_classifier(
+    X: NDArray[Any],
+    Y: NDArray[Any],
+    lr: float,
+    epochs: int,
+    clip: float,
+    d2l: Any = d2l,
+    start: dict[str, NDArray[Any]] | None = None,
+) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]], dict[str, Any]]:
+    class Rows(d2l.DataModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.arrays, self.batch_size = (tensor(X), tensor(Y.astype("int64"))), len(X)
+
+        def get_dataloader(self, train: bool) -> Any:
+            return self.get_tensorloader(self.arrays, train)
+
+    class Linear(d2l.Classifier):
+        def __init__(self, lr: float) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+            self.net = nn.Linear(X.shape[1], 3)
+
+    model = Linear(lr)
+    if start:
+        model.net.load_state_dict(
+            {"weight": tensor(start["weight"].T), "bias": tensor(start["bias"])}
+        )
+    built = Built(model)
+    before = {name: array.copy() for name, array in built.parameters("net").items()}
+    d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
+    return before, built.parameters("net"), model.board.data
+
+
+def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[NDArray[Any]]:
+    model = d2l.Seq2Seq(nn.Identity(), nn.Identity(), tgt_pad, 0.1)
+    given = tensor(Y_hat), tensor(Y)
+    return [plain(model.loss(*given)), plain(model.loss(*given, averaged=False))]
+
+
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     names = {"weight": "W", "bias": "b"}
     shapes = {}
@@ -88,3 +190,9 @@ def lesson_encoding(layer: nn.Module, X: NDArray[Any], offset: int) -> NDArray[A
 
 def _given(x: Any) -> Any:
     return tensor(x) if isinstance(x, np.ndarray) else x
+
+
+def plain(x: Any) -> Any:
+    if isinstance(x, (tuple, list)):
+        return [plain(part) for part in x]
+    return x.detach().numpy() if isinstance(x, torch.Tensor) else x

@@ -8,10 +8,21 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from d2l_compat import tensorflow as d2l
+from tests import reference
+from tests.faces.translators.tensorflow import with_functions, with_trainer
 
 FUSED = False
 CASTS = "float32"
 ACCEPTS_NUMPY = True
+__all__ = ["with_functions", "with_trainer"]
+NORM_EPSILON = 1e-3
+_SIZES = (8, 8, 8, 8, [2])
+FORMS = {
+    "AddNorm": ([2], 0.0),
+    "PositionWiseFFN": {"short": (16, 8), "long": (8, 16, 8)},
+    "TransformerEncoderBlock": {"short": (8, 16, 2, 0.0), "long": (*_SIZES, 16, 2, 0.0)},
+    "TransformerEncoder": {"short": (7, 8, 16, 2, 2, 0.0), "long": (7, *_SIZES, 16, 2, 2, 0.0)},
+}
 
 
 def tensor(x: NDArray[Any]) -> tf.Tensor:
@@ -46,6 +57,55 @@ class Layer:
             tf.debugging.disable_check_numerics()
 
 
+class Built(Layer):
+    @property
+    def attention_weights(self) -> Any:
+        return plain(self.layer.attention_weights)
+
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
+        return plain(self.layer(*map(_given, inputs), training=training, **kwargs))
+
+    def randomize(self, *inputs: Any) -> None:
+        self(*inputs)
+        rng = np.random.default_rng(0)
+        for variable in self.layer.trainable_variables:
+            variable.assign(rng.normal(scale=0.5, size=variable.shape))
+
+    def _part(self, path: str) -> Any:
+        part: Any = self.layer
+        for name in path.split("."):
+            part = part[int(name)] if name.isdecimal() else getattr(part, name)
+        return part
+
+    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+        layer = self._part(path)
+        names = {"kernel": "weight", "embeddings": "table"}
+        return {names.get(v.name, v.name): v.numpy() for v in layer.trainable_variables}
+
+    def gates(self, path: str) -> list[reference.Gates]:
+        def linears(kernel: NDArray[Any], bias: NDArray[Any]) -> dict[str, reference.Linear]:
+            parts = zip(np.split(kernel, 3, axis=1), np.split(bias, 3), strict=True)
+            names = ("update", "reset", "new")
+            return {name: reference.Linear(*part) for name, part in zip(names, parts, strict=True)}
+
+        gates = []
+        for cell in self._part(path).cell.cells:
+            biases = cell.bias.numpy()
+            of_input = linears(cell.kernel.numpy(), biases[0])
+            gates.append(
+                reference.Gates(of_input, linears(cell.recurrent_kernel.numpy(), biases[1]))
+            )
+        return gates
+
+
+def build(name: str, *args: Any, **kwargs: Any) -> Built:
+    return Built(getattr(d2l, name)(*args, **kwargs))
+
+
+def call(name: str, *args: Any, **kwargs: Any) -> Any:
+    return plain(getattr(d2l, name)(*map(_given, args), **kwargs))
+
+
 def masked_softmax(X: Any, valid_lens: Any = None) -> NDArray[Any]:
     return d2l.masked_softmax(_given(X), _given(valid_lens)).numpy()
 
@@ -74,6 +134,45 @@ def encoding(*args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
     return Layer(d2l.PositionalEncoding(*args, dtype=dtype, **kwargs))
 
 
+def fit_classifier(
+    X: NDArray[Any],
+    Y: NDArray[Any],
+    lr: float,
+    epochs: int,
+    clip: float,
+    d2l: Any = d2l,
+    start: dict[str, NDArray[Any]] | None = None,
+) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]], dict[str, Any]]:
+    class Rows(d2l.DataModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.arrays, self.batch_size = (tensor(X), tensor(Y)), len(X)
+
+        def get_dataloader(self, train: bool) -> Any:
+            return self.get_tensorloader(self.arrays, train)
+
+    class Linear(d2l.Classifier):
+        def __init__(self, lr: float) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+            self.net = keras.layers.Dense(3)
+            self.net.build((None, X.shape[1]))
+
+    model = Linear(lr)
+    if start:
+        model.net.set_weights([start["weight"], start["bias"]])
+    built = Built(model)
+    before = {name: array.copy() for name, array in built.parameters("net").items()}
+    d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
+    return before, built.parameters("net"), model.board.data
+
+
+def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[NDArray[Any]]:
+    model = d2l.Seq2Seq(keras.layers.Dense(1), keras.layers.Dense(1), tgt_pad, 0.1)
+    given = tensor(Y_hat), tensor(Y)
+    return [plain(model.loss(*given)), plain(model.loss(*given, averaged=False))]
+
+
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     names = {"kernel": "W", "bias": "b"}
     return {
@@ -94,3 +193,11 @@ def lesson_encoding(layer: keras.layers.Layer, X: NDArray[Any], offset: int) -> 
 
 def _given(x: Any) -> Any:
     return tensor(x) if isinstance(x, np.ndarray) else x
+
+
+def plain(x: Any) -> Any:
+    if isinstance(x, (tuple, list)):
+        return [plain(part) for part in x]
+    if hasattr(x, "_device_name"):  # a device, which equals no other
+        return x._device_name
+    return x.numpy() if isinstance(x, (tf.Tensor, tf.Variable)) else x

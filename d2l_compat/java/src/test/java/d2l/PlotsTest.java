@@ -31,11 +31,11 @@ import javax.imageio.ImageIO;
 import javax.xml.parsers.DocumentBuilderFactory;
 
 /** The figures; the words of their descriptions are those of the Python editions. */
-class PlotTest {
+class PlotsTest {
 
     private static Curves curves() {
         double[] x = {0.5, 1234.5678, 1e-5};
-        return Plot.curves(
+        return Plots.curves(
                         x,
                         new double[] {0.125, -0.001, 2.675},
                         new double[] {1, Double.NaN, 123456.789})
@@ -48,7 +48,7 @@ class PlotTest {
         try (NDManager manager = NDManager.newBaseManager()) {
             float[] numbers = {0, 0.5f, -0.25f, Float.NaN, 1, 0, 0, 0.125f};
             NDArray matrices = manager.create(numbers, new Shape(1, 2, 2, 2));
-            return Plot.heatmaps(matrices)
+            return Plots.heatmaps(matrices)
                     .xlabel("K")
                     .ylabel("Q")
                     .titles("A", "B")
@@ -95,7 +95,7 @@ class PlotTest {
         assertEquals(
                 "Line plot of values against index. Curve: 3 points from (0, 1.00) to (2, 3.00),"
                     + " values from 1.00 to 3.00.",
-                Plot.curves(List.of(new double[] {1, 2, 3})).describe());
+                Plots.curves(List.of(new double[] {1, 2, 3})).describe());
     }
 
     @Test
@@ -150,14 +150,14 @@ class PlotTest {
 
     @Test
     void aNameMayHoldAPercentSign() {
-        String words = Plot.curves(List.of(new double[] {1, 2})).legend("100 %d").describe();
+        String words = Plots.curves(List.of(new double[] {1, 2})).legend("100 %d").describe();
         assertTrue(words.startsWith("Line plot of values against index. 100 %d: 2 points"), words);
     }
 
     @Test
     void largeNumbersHaveTicks() throws Exception {
         double[] x = {1e10, 1e10 + 5};
-        List<String> texts = texts(Plot.curves(x, new double[] {0, 1}).figsize(20, 2.5));
+        List<String> texts = texts(Plots.curves(x, new double[] {0, 1}).figsize(20, 2.5));
         assertTrue(texts.containsAll(List.of("10000000000", "10000000005")), texts.toString());
     }
 
@@ -175,7 +175,7 @@ class PlotTest {
         try (NDManager manager = NDManager.newBaseManager()) {
             NDArray matrix = manager.create(new float[] {-3, 1}, new Shape(1, 1, 1, 2));
             assertTrue(
-                    Plot.heatmaps(matrix).describe().endsWith("colours Reds from -3.00 to 3.00."));
+                    Plots.heatmaps(matrix).describe().endsWith("colours Reds from -3.00 to 3.00."));
         }
     }
 
@@ -193,7 +193,7 @@ class PlotTest {
             x[i] = i;
             y[i] = Math.sin(i);
         }
-        Curves figure = Plot.curves(x, y).xlabel("position").legend("sine").figsize(6, 2.5);
+        Curves figure = Plots.curves(x, y).xlabel("position").legend("sine").figsize(6, 2.5);
         assertEquals(
                 List.of(
                         "0",
@@ -219,7 +219,7 @@ class PlotTest {
     @Test
     void aLogarithmicAxisHasPowersOfTen() throws Exception {
         double[] y = {1, 1e-2, 1e-4, 1e-6};
-        List<String> texts = texts(Plot.curves(List.of(y)).logarithmic().figsize(6, 2.5));
+        List<String> texts = texts(Plots.curves(List.of(y)).logarithmic().figsize(6, 2.5));
         assertTrue(texts.containsAll(List.of("100", "10−2", "10−4", "10−6")), texts.toString());
     }
 
@@ -227,7 +227,7 @@ class PlotTest {
     void curvesDifferInColourAndStroke() throws Exception {
         double[] y = {1, 2};
         List<Element> strokes =
-                elements(Plot.curves(List.of(y, y, y, y)), "path").stream()
+                elements(Plots.curves(List.of(y, y, y, y)), "path").stream()
                         .filter(path -> path.getAttribute("stroke-width").equals("1.5"))
                         .toList();
         assertEquals(
@@ -271,7 +271,7 @@ class PlotTest {
     void faultsAreNamed() {
         assertEquals(
                 "curve 0: got 2 points in X and 3 in Y; need as many of each",
-                fault(() -> Plot.curves(new double[2], new double[3])));
+                fault(() -> Plots.curves(new double[2], new double[3])));
         double[][] one = {new double[2]};
         assertEquals(
                 "curves: got 2 of X and 1 of Y; need one X for all curves, or one for each",
@@ -284,11 +284,11 @@ class PlotTest {
             assertEquals(
                     "matrices: got shape (2, 2); need 4 dimensions (grid rows, grid columns, matrix"
                         + " rows, matrix columns)",
-                    fault(() -> Plot.heatmaps(matrix)));
+                    fault(() -> Plots.heatmaps(matrix)));
             assertEquals(
                     "matrices: got shape (1, 1, 2, 2) without a finite number; need at least one"
                         + " number",
-                    fault(() -> Plot.heatmaps(matrix.div(0).reshape(1, 1, 2, 2))));
+                    fault(() -> Plots.heatmaps(matrix.div(0).reshape(1, 1, 2, 2))));
         }
     }
 
@@ -299,8 +299,8 @@ class PlotTest {
     @Test
     void aConstantCanBeShown() throws Exception {
         try (NDManager manager = NDManager.newBaseManager()) {
-            assertFalse(Plot.heatmaps(manager.ones(new Shape(1, 1, 3, 3))).svg().contains("NaN"));
+            assertFalse(Plots.heatmaps(manager.ones(new Shape(1, 1, 3, 3))).svg().contains("NaN"));
         }
-        assertFalse(Plot.curves(List.of(new double[] {1, 1})).svg().contains("NaN"));
+        assertFalse(Plots.curves(List.of(new double[] {1, 1})).svg().contains("NaN"));
     }
 }

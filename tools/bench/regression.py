@@ -1,4 +1,4 @@
-"""``python -m tools.bench [FRAMEWORK ...]``: how long the notebook regression takes.
+"""``python -m tools.bench.regression [FRAMEWORK ...]``: how long the notebook regression takes.
 
 In one run, one after the other: plain nbval, with and without xdist; ours; and the floor, which is
 the lessons' code files run bare, as many at a time. Then ours on several copies of the lesson.
@@ -86,7 +86,7 @@ def copied(editions: list[Edition], number: int, root: Path) -> Path:
 
 def main(arguments: list[str] | None = None) -> int:
     """1 where ours failed, or took longer than it may."""
-    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.bench.regression", description=__doc__)
     parser.add_argument("framework", nargs="*", help="only these")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at a time")
     parser.add_argument("--copies", type=int, nargs="*", default=[1, 2, 4, 8])

@@ -11,15 +11,15 @@ import java.util.stream.IntStream;
  * Line plots and heat maps.
  *
  * <pre>{@code
- * Plot.curves(x, y).xlabel("Position").legend("sine", "cosine").figsize(6, 2.5).show();
+ * Plots.curves(x, y).xlabel("Position").legend("sine", "cosine").figsize(6, 2.5).show();
  * }</pre>
  *
  * <p>A figure is written as SVG, by a few lines of our own: the same bytes on every machine, with
  * a text alternative that is made from what the figure holds.
  */
-public final class Plot {
+public final class Plots {
 
-    private Plot() {}
+    private Plots() {}
 
     /**
      * Curves over one x, shape (points); {@code y} has shape (points), or (curves, points).

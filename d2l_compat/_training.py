@@ -1,0 +1,145 @@
+"""D2L 1.0's design of training code, as far as it is the same in every framework.
+
+A ``Module`` (here :class:`Model`, for a face's own base class) knows its loss and draws it; a
+``DataModule`` has the batches; a ``Trainer`` brings the two together.
+"""
+
+from collections.abc import Iterable, Sized
+from numbers import Real
+from types import ModuleType
+from typing import Any, Protocol
+
+from d2l_compat._boards import ProgressBoard
+from d2l_compat._checks import fault, integer
+from d2l_compat._classes import HyperParameters
+
+
+class Batches(Sized, Iterable[Any], Protocol):
+    """What a data loader is: it has a length and gives batches, tuples of tensors."""
+
+
+def undefined(owner: object, method: str) -> NotImplementedError:
+    """For a method that a reader's class must have: raise what this returns."""
+    name = f"{type(owner).__name__}.{method}"
+    return NotImplementedError(fault(name, "no definition", "one in your class"))
+
+
+class Model(HyperParameters):
+    """What every ``Module`` has besides its layers: a board on which its loss is drawn."""
+
+    plot_train_per_epoch: int
+    plot_valid_per_epoch: int
+    board: ProgressBoard
+    trainer: "Trainer"
+
+    def loss(self, y_hat: Any, y: Any) -> Any:
+        """The loss of predictions ``y_hat``; to be defined."""
+        raise undefined(self, "loss")
+
+    def plot(self, key: str, value: Any, train: bool) -> None:
+        """Draw a number, of training or of validation, at the place where training stands.
+
+        Raises RuntimeError where the model is in no ``Trainer``.
+        """
+        trainer = getattr(self, "trainer", None)
+        if trainer is None:
+            need = "one that Trainer.fit has been given"
+            raise RuntimeError(fault("plot", "a model without a trainer", need))
+        self.board.xlabel = "epoch"
+        if train:
+            x = trainer.train_batch_idx / trainer.num_train_batches
+            n = trainer.num_train_batches / self.plot_train_per_epoch
+        else:
+            x = trainer.epoch + 1
+            n = trainer.num_val_batches / self.plot_valid_per_epoch
+        # Of fewer batches than points, each is a point.
+        self.board.draw(x, value, f"{'train' if train else 'val'}_{key}", max(1, int(n)))
+
+
+class DataModule(HyperParameters):
+    """The base class of data: ``get_dataloader(train)`` is to be defined."""
+
+    root: str
+    batch_size: int
+
+    def __init__(self, root: str = "../data", num_workers: int = 4) -> None:
+        """``root`` is the folder of the files; ``num_workers`` is kept, all data being in memory."""
+        self.save_hyperparameters()
+
+    def get_dataloader(self, train: bool) -> Any:
+        """Batches of the training data, or of the validation data; to be defined."""
+        raise undefined(self, "get_dataloader")
+
+    def train_dataloader(self) -> Any:
+        """Batches of the training data."""
+        return self.get_dataloader(train=True)
+
+    def val_dataloader(self) -> Any:
+        """Batches of the validation data."""
+        return self.get_dataloader(train=False)
+
+
+class Trainer(HyperParameters):
+    """Fits a model to data, epoch by epoch; a face knows how a step is done."""
+
+    devices: ModuleType  # the face's
+    max_epochs: int
+    gradient_clip_val: float
+    gpus: list[Any]
+    model: Any
+    epoch: int
+
+    def __init__(self, max_epochs: int, num_gpus: int = 0, gradient_clip_val: float = 0) -> None:
+        """``num_gpus`` of 1 or more trains on the first GPU, where there is one; ``gradient_clip_val`` is the greatest
+        norm that all gradients together may have, 0 for any.
+
+        Raises TypeError or ValueError for ``max_epochs`` below 1, or any of the others below 0.
+        """
+        integer("max_epochs", max_epochs, 1)
+        integer("num_gpus", num_gpus, 0)
+        need = "a number from 0 on"
+        if isinstance(gradient_clip_val, bool) or not isinstance(gradient_clip_val, Real):
+            raise TypeError(fault("gradient_clip_val", repr(gradient_clip_val), need))
+        if not gradient_clip_val >= 0:
+            raise ValueError(fault("gradient_clip_val", gradient_clip_val, need))
+        self.save_hyperparameters()
+        there_are = min(num_gpus, self.devices.num_gpus())
+        self.gpus = [self.devices.gpu(i) for i in range(there_are)]
+
+    def fit(self, model: Any, data: Any) -> None:
+        """Train ``model`` on ``data``. Raises TypeError where these are no Module and DataModule."""
+        self.prepare_data(data)
+        self.prepare_model(model)
+        self.optim = model.configure_optimizers()
+        self.run_epochs()
+
+    def run_epochs(self) -> None:
+        self.train_batch_idx = self.val_batch_idx = 0
+        for epoch in range(self.max_epochs):
+            self.epoch = epoch
+            self.fit_epoch()
+
+    def prepare_data(self, data: Any) -> None:
+        """Ask ``data`` for its batches."""
+        if not isinstance(data, DataModule):
+            raise TypeError(fault("data", type(data).__name__, "a DataModule"))
+        self.train_dataloader: Batches = data.train_dataloader()
+        self.val_dataloader: Batches | None = data.val_dataloader()
+        self.num_train_batches = len(self.train_dataloader)
+        self.num_val_batches = 0 if self.val_dataloader is None else len(self.val_dataloader)
+
+    def prepare_model(self, model: Any) -> None:
+        """Make ``model`` this trainer's."""
+        if not isinstance(model, Model):
+            raise TypeError(fault("model", type(model).__name__, "a Module"))
+        model.trainer = self
+        model.board.xlim = [0, self.max_epochs]
+        self.model = model
+
+    def prepare_batch(self, batch: Any) -> Any:
+        """``batch`` where the model is."""
+        return batch
+
+    def fit_epoch(self) -> None:
+        """Train on every batch once, and then validate."""
+        raise undefined(self, "fit_epoch")

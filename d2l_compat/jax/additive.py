@@ -1,0 +1,82 @@
+"""Additive attention, for queries and keys of different sizes: Bahdanau et al. (2015)."""
+
+from typing import Any, overload
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from d2l_compat import _signatures
+from d2l_compat.jax._forms import Formed
+from d2l_compat.jax._inputs import Array, check_inputs, check_projection, check_training
+from d2l_compat.jax.attention import masked_softmax
+
+
+class AdditiveAttention(Formed):
+    """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
+
+    ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is told them.
+    """
+
+    num_hiddens: int
+    dropout: float
+    # None: taken from the first input.
+    key_size: int | None = None
+    query_size: int | None = None
+
+    _forms = _signatures.ADDITIVE
+
+    @overload
+    def __init__(
+        self, num_hiddens: int, dropout: float, *, parent: Any = ..., name: str | None = None
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        key_size: int,
+        query_size: int,
+        num_hiddens: int,
+        dropout: float,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+    ) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError or TypeError for arguments of another range or kind.
+        """
+        super().__init__(*args, **kwargs)
+
+    def setup(self) -> None:
+        self.W_q = nn.Dense(self.num_hiddens, use_bias=False)
+        self.W_k = nn.Dense(self.num_hiddens, use_bias=False)
+        self.w_v = nn.Dense(1, use_bias=False)
+
+    @nn.compact
+    def __call__(
+        self,
+        queries: Array,
+        keys: Array,
+        values: Array,
+        valid_lens: Array | None = None,
+        training: bool = False,
+    ) -> tuple[jax.Array, jax.Array]:
+        """Attention pooling of ``values``, and the weights before dropout.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
+        :func:`masked_softmax`. Returns (batch, queries, v) and (batch, queries, keys). Every
+        query meets every key in num_hiddens dimensions, which takes as much memory. ``training``
+        needs a key named "dropout". Raises ValueError or TypeError for input that does not fit.
+        """
+        check_training(training)
+        queries, keys, values = check_inputs(queries, keys, values)
+        check_projection("queries", queries, self.W_q, self.query_size)
+        check_projection("keys", keys, self.W_k, self.key_size)
+        features = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
+        scores = self.w_v(jnp.tanh(features)).squeeze(-1)
+        weights = masked_softmax(scores, valid_lens)
+        used = nn.Dropout(self.dropout)(weights, deterministic=not training)
+        return used @ values, weights

@@ -1,0 +1,56 @@
+"""Attention without its matrix of weights: a block of queries at a time, Rabe & Staats (2021).
+
+What is kept for the gradients grows with the number of queries, not with queries times keys:
+each block's weights are formed anew on the way back.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from numpy.typing import NDArray
+
+BLOCK = 64  # queries; a multiple of it is worth while
+FROM = 512  # queries on, below which the matrix is cheap
+
+
+def attend(
+    queries: jax.Array, keys: jax.Array, values: jax.Array, lens: jax.Array | NDArray[Any] | None
+) -> jax.Array:
+    """Softmax(Q K^T / sqrt(d)) V, over the first ``lens`` keys: shape (batch, queries, v).
+
+    ``lens`` is (batch,) or (batch, queries). A query of length 0 pools zero.
+    """
+    batch, steps, size = queries.shape
+    blocks = -(-steps // BLOCK)
+
+    def split(x: jax.Array) -> jax.Array:
+        """(batch, steps, ...) to (blocks, batch, BLOCK, ...), filled up with zeros."""
+        padding = [(0, 0), (0, blocks * BLOCK - steps), *[(0, 0)] * (x.ndim - 2)]
+        x = jnp.pad(x, padding).reshape(batch, blocks, BLOCK, *x.shape[2:])
+        return x.swapaxes(0, 1)
+
+    per_query = None if lens is None else jnp.asarray(lens)
+    if per_query is not None and per_query.ndim == 1:
+        per_query = jnp.broadcast_to(per_query[:, None], (batch, steps))
+
+    @jax.checkpoint  # which does not keep the weights
+    def pool(block: tuple[jax.Array, jax.Array | None]) -> jax.Array:
+        some, lens = block
+        scores = some @ keys.swapaxes(1, 2) / math.sqrt(size)
+        return softmax(scores, lens) @ values
+
+    parts = split(queries), None if per_query is None else split(per_query)
+    pooled = jax.lax.map(pool, parts)
+    return pooled.swapaxes(0, 1).reshape(batch, blocks * BLOCK, -1)[:, :steps]
+
+
+def softmax(scores: jax.Array, per_query: jax.Array | None) -> jax.Array:
+    """Over the first ``per_query`` scores, (batch, queries or 1); exactly 0 past them."""
+    if per_query is None:
+        return jax.nn.softmax(scores, axis=-1)
+    valid = jnp.arange(scores.shape[-1]) < per_query[:, :, None]
+    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
+    finite = jnp.where(valid, scores, jnp.finfo(scores.dtype).min)
+    return jnp.where(valid, jax.nn.softmax(finite, axis=-1), 0)

@@ -1,0 +1,81 @@
+"""D2L's data sets for JAX: English and French sentences, and Fashion-MNIST."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from d2l_compat import _fashion, _translation
+from d2l_compat.common import Vocab, show_images
+from d2l_compat.jax._loader import Batch, Loader
+from d2l_compat.jax.training import DataModule
+
+
+class MTFraEng(_translation.MTFraEng, DataModule):
+    """Pairs of English and French sentences, as D2L 1.0 prepares them.
+
+    ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
+    of the sources (sentences,), and the target without its first: all int32.
+    """
+
+    def __init__(
+        self, batch_size: int, num_steps: int = 9, num_train: int = 512, num_val: int = 128
+    ) -> None:
+        """``num_steps`` tokens a sentence, padded or cut off.
+
+        Raises TypeError or ValueError for sizes below 1.
+        """
+        super().__init__()
+        _translation.check_sizes(batch_size, num_steps, num_train, num_val)
+        self.save_hyperparameters()
+        self.arrays, self.src_vocab, self.tgt_vocab = self._build_arrays(self._download())
+
+    def _build_arrays(
+        self, raw_text: str, src_vocab: Vocab | None = None, tgt_vocab: Vocab | None = None
+    ) -> tuple[tuple[jax.Array, ...], Vocab, Vocab]:
+        arrays, source, target = self._numbers(raw_text, src_vocab, tgt_vocab)
+        return tuple(map(jnp.asarray, arrays)), source, target
+
+    def build(self, src_sentences: list[str], tgt_sentences: list[str]) -> tuple[jax.Array, ...]:
+        """The arrays of other sentences, in these vocabularies."""
+        text = self._text(src_sentences, tgt_sentences)
+        return self._build_arrays(text, self.src_vocab, self.tgt_vocab)[0]
+
+    def get_dataloader(self, train: bool) -> Loader:
+        """Batches of the first ``num_train`` pairs, or of the others."""
+        rows = slice(0, self.num_train) if train else slice(self.num_train, None)
+        return self.get_tensorloader(self.arrays, train, rows)
+
+
+class FashionMNIST(_fashion.FashionMNIST, DataModule):
+    """Fashion-MNIST in batches: pictures (batch, height, width, 1) from 0 to 1, and labels."""
+
+    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
+        """``resize`` is (height, width), in pixels.
+
+        Raises TypeError or ValueError for sizes below 1.
+        """
+        super().__init__()
+        _fashion.check_sizes(batch_size, resize)
+        self.save_hyperparameters()
+        self.train = _fashion.Pictures(True, resize, self.root)
+        self.val = _fashion.Pictures(False, resize, self.root)
+
+    def get_dataloader(self, train: bool) -> Loader:
+        """Batches of the training pictures, shuffled, or of the others."""
+        pictures = self.train if train else self.val
+
+        def take(rows: NDArray[np.intp]) -> Batch:
+            images, labels = zip(*(pictures[int(row)] for row in rows), strict=True)
+            return np.moveaxis(np.stack(images), 1, -1), np.stack(labels)
+
+        return Loader(take, len(pictures), self.batch_size, shuffle=train)
+
+    def visualize(
+        self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None
+    ) -> None:
+        """Show pictures of a batch, with their labels."""
+        X, y = batch
+        show_images(X.squeeze(-1), nrows, ncols, titles=labels or self.text_labels(y))

@@ -1,0 +1,221 @@
+"""``Module``, ``Classifier``, ``DataModule`` and ``Trainer``: D2L 1.0's design of training code.
+
+A Flax model does not hold its parameters: the trainer does, in its ``state``. What a model does
+in training is therefore given these, as ``params``, and the state.
+"""
+
+from dataclasses import field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from d2l_compat import _training
+from d2l_compat._boards import ProgressBoard
+from d2l_compat.jax import devices
+from d2l_compat.jax._loader import Loader
+from d2l_compat.jax.tensors import get_key
+
+
+class Module(nn.Module, _training.Model):
+    """The base class of models: define ``loss``, and ``self.net`` or ``forward``.
+
+    As fields it has a ``board``, and how many points are drawn in an epoch, of training
+    (``plot_train_per_epoch``) and of validation; these are set after the model is made.
+    """
+
+    if not TYPE_CHECKING:  # which would take them for arguments, as nn.Module declares them
+        plot_train_per_epoch: int = field(default=2, init=False)
+        plot_valid_per_epoch: int = field(default=1, init=False)
+        board: ProgressBoard = field(default_factory=ProgressBoard, init=False)
+
+    def loss(self, *args: Any) -> Any:
+        """The loss of what ``state.apply_fn({"params": params}, *X)`` gives; to be defined.
+
+        It is called as ``loss(params, X, y, state)``, with the inputs ``X``, a tuple.
+        """
+        raise _training.undefined(self, "loss")
+
+    def forward(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """What ``self.net`` makes of ``X``."""
+        if not hasattr(self, "net"):
+            raise _training.undefined(self, "forward")
+        return self.net(X, *args, **kwargs)
+
+    def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """What ``forward`` gives."""
+        return self.forward(X, *args, **kwargs)
+
+    def training_step(self, params: Any, batch: Any, state: Any) -> tuple[Any, Any]:
+        """The loss of a batch, its inputs first and its labels last, and the gradients.
+
+        The loss is drawn, too.
+        """
+        loss, gradients = jax.value_and_grad(self.loss)(params, batch[:-1], batch[-1], state)
+        self.plot("loss", loss, train=True)
+        return loss, gradients
+
+    def validation_step(self, params: Any, batch: Any, state: Any) -> None:
+        """Draw the loss of a batch."""
+        self.plot("loss", self.loss(params, batch[:-1], batch[-1], state), train=False)
+
+    def configure_optimizers(self) -> Any:
+        """Stochastic gradient descent, at the learning rate ``self.lr``: Optax's."""
+        import optax  # type: ignore[import-untyped]
+
+        return optax.sgd(self.lr)
+
+    def apply_init(self, dummy_input: Any, key: Any) -> Any:
+        """The variables, drawn for inputs like ``dummy_input``, a tuple of them."""
+        return self.init(key, *dummy_input)
+
+
+class Classifier(Module):
+    """The base class of models that give logits, over classes on the last axis."""
+
+    def training_step(self, params: Any, batch: Any, state: Any) -> tuple[Any, Any]:
+        """What ``loss`` gives for a batch, and the gradients; the loss is drawn, too."""
+        differentiate = jax.value_and_grad(self.loss, has_aux=True)
+        value, gradients = differentiate(params, batch[:-1], batch[-1], state)
+        self.plot("loss", value[0], train=True)
+        return value, gradients
+
+    def validation_step(self, params: Any, batch: Any, state: Any) -> None:
+        """Draw the loss and the accuracy of a batch."""
+        X, Y = batch[:-1], batch[-1]
+        self.plot("loss", self.loss(params, X, Y, state)[0], train=False)
+        self.plot("acc", self.accuracy(params, X, Y, state), train=False)
+
+    @partial(jax.jit, static_argnums=(0, 5))
+    def accuracy(
+        self, params: Any, X: Any, Y: jax.Array, state: Any, averaged: bool = True
+    ) -> jax.Array:
+        """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        Y_hat = state.apply_fn({"params": params, "batch_stats": state.batch_stats}, *X)
+        hits = Y_hat.reshape(-1, Y_hat.shape[-1]).argmax(axis=1) == Y.reshape(-1)
+        return hits.mean() if averaged else hits.astype(jnp.float32)
+
+    @partial(jax.jit, static_argnums=(0, 5))
+    def loss(
+        self, params: Any, X: Any, Y: jax.Array, state: Any, averaged: bool = True
+    ) -> tuple[jax.Array, Any]:
+        """Cross-entropy of logits (..., classes) and labels (...), the mean or one each.
+
+        Returns the variables that changed as well: the statistics of batch normalization.
+        """
+        Y_hat, changed = state.apply_fn(
+            {"params": params, "batch_stats": state.batch_stats},
+            *X,
+            mutable=["batch_stats"],
+            rngs={"dropout": state.dropout_rng},
+        )
+        labels = Y.reshape(-1, 1).astype(jnp.int32)
+        logs = jax.nn.log_softmax(Y_hat.reshape(-1, Y_hat.shape[-1]))
+        losses = -jnp.take_along_axis(logs, labels, axis=1).squeeze(1)
+        return losses.mean() if averaged else losses, changed
+
+    def layer_summary(self, X_shape: tuple[int, ...], key: jax.Array | None = None) -> None:
+        """Print the shape after each layer of ``self.net``, for an input of shape ``X_shape``."""
+        X = jnp.zeros(X_shape)
+        keys = dict.fromkeys(("params", "dropout"), get_key() if key is None else key)
+        model = self.bind(self.init(keys, X), rngs=keys, mutable=["batch_stats"])
+        for layer in model.net.layers:
+            X = layer(X)
+            print(f"{type(layer).__name__} output shape:\t {X.shape}")
+
+
+class DataModule(_training.DataModule):
+    """The base class of data: define ``get_dataloader(train)``."""
+
+    def get_tensorloader(
+        self, tensors: Any, train: bool, indices: slice = slice(0, None)
+    ) -> Loader:
+        """Batches of ``self.batch_size`` rows out of ``indices``, shuffled for training.
+
+        A batch is a tuple of NumPy arrays. The order follows Python's ``random``, as
+        ``get_key`` does.
+        """
+        arrays = [np.asarray(tensor)[indices] for tensor in tensors]
+        return Loader(
+            lambda rows: tuple(array[rows] for array in arrays),
+            len(arrays[0]),
+            self.batch_size,
+            shuffle=train,
+        )
+
+
+class Trainer(_training.Trainer):
+    """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch.
+
+    ``state``, a Flax ``TrainState``, has the parameters, ``params``, and besides what the
+    optimizer keeps the statistics of batch normalization, ``batch_stats``, and the key of the
+    next step's dropout, ``dropout_rng``. With ``num_gpus=0`` the model is where JAX puts it.
+    """
+
+    devices = devices
+    state: Any
+
+    def fit(self, model: Any, data: Any, key: jax.Array | None = None) -> None:
+        """Train ``model`` on ``data``, from parameters drawn by ``key``, or by ``get_key()``.
+
+        A model that has an attribute ``training`` finds it True in training, False in validation.
+        Raises TypeError where these are no Module and DataModule.
+        """
+        from d2l_compat.jax._state import TrainState
+
+        self.prepare_data(data)
+        self.prepare_model(model)
+        self.optim = model.configure_optimizers()
+        params_key, dropout_key = jax.random.split(get_key() if key is None else key)
+        inputs = self.prepare_batch(next(iter(self.train_dataloader))[:-1])
+        keys = {"params": params_key, "dropout": dropout_key}
+        variables = self._placed(model.apply_init(inputs, key=keys))
+        self.state = TrainState.create(
+            apply_fn=model.apply,
+            params=variables["params"],
+            tx=self.optim,
+            batch_stats=variables.get("batch_stats", {}),
+            dropout_rng=self._placed(dropout_key),
+        )
+        self.run_epochs()
+
+    def prepare_batch(self, batch: Any) -> Any:
+        """``batch`` on the model's device."""
+        return self._placed(batch)
+
+    def fit_epoch(self) -> None:
+        """Train on every batch once, and then validate."""
+        self._set_training(True)
+        for batch in self.train_dataloader:
+            state = self.state
+            value, gradients = self.model.training_step(
+                state.params, self.prepare_batch(batch), state
+            )
+            if self.gradient_clip_val > 0:
+                gradients = self.clip_gradients(self.gradient_clip_val, gradients)
+            # Of a model that has statistics the value is the loss and what changed.
+            statistics = value[1]["batch_stats"] if state.batch_stats else {}
+            self.state = state.updated(gradients, statistics)
+            self.train_batch_idx += 1
+        self._set_training(False)
+        if self.val_dataloader is None:
+            return
+        for batch in self.val_dataloader:
+            self.model.validation_step(self.state.params, self.prepare_batch(batch), self.state)
+            self.val_batch_idx += 1
+
+    def clip_gradients(self, grad_clip_val: float, grads: Any) -> Any:
+        """The gradients, shortened so that all together have at most the norm ``grad_clip_val``."""
+        norm = jnp.sqrt(sum((gradient**2).sum() for gradient in jax.tree.leaves(grads)))
+        scale = grad_clip_val / jnp.maximum(norm, grad_clip_val)
+        return jax.tree.map(lambda gradient: gradient * scale, grads)
+
+    def _placed(self, arrays: Any) -> Any:
+        return jax.device_put(arrays, self.gpus[0]) if self.gpus else arrays
+
+    def _set_training(self, training: bool) -> None:
+        self.model.training = training
+        self.state = self.state.replace(training=training)

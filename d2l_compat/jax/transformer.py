@@ -1,0 +1,152 @@
+"""The Transformer's encoder, and the parts its decoder is made of as well.
+
+The architecture is that of Vaswani et al. (2017), section 3.1: attention, then a small network
+at each position, and around both a residual connection and layer normalization. What drops
+something in ``training`` needs a key named "dropout" for it.
+"""
+
+import math
+
+import flax.linen as nn
+import jax
+
+from d2l_compat import _checks, _signatures
+from d2l_compat.jax._forms import Formed
+from d2l_compat.jax._inputs import Array, as_jax, check_training
+from d2l_compat.jax.attention import MultiHeadAttention, PositionalEncoding
+from d2l_compat.jax.seq2seq import Encoder
+
+
+class PositionWiseFFN(Formed):
+    """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
+
+    The size of x is taken from the first input. Raises ValueError or TypeError for sizes that are
+    not integers of at least 1.
+    """
+
+    ffn_num_hiddens: int
+    ffn_num_outputs: int
+
+    _forms = _signatures.FFN[:1]
+
+    def setup(self) -> None:
+        self.dense1 = nn.Dense(self.ffn_num_hiddens)
+        self.dense2 = nn.Dense(self.ffn_num_outputs)
+
+    def __call__(self, X: Array) -> jax.Array:
+        """Shape (..., inputs) to (..., ffn_num_outputs)."""
+        return self.dense2(nn.relu(self.dense1(as_jax("X", X))))
+
+
+class AddNorm(nn.Module):
+    """LayerNorm(x + dropout(y)): residual connection, then layer normalization; section 5.4.
+
+    Normalized is the last dimension. Raises ValueError or TypeError for a ``dropout`` that is not
+    from 0 to 1.
+    """
+
+    dropout: float
+
+    def __post_init__(self) -> None:
+        _checks.dropout(self.dropout)
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(self, X: Array, Y: Array, training: bool = False) -> jax.Array:
+        """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
+        check_training(training)
+        X, Y = as_jax("X", X), as_jax("Y", Y)
+        _checks.residual(X.shape, Y.shape)
+        return nn.LayerNorm()(X + nn.Dropout(self.dropout)(Y, deterministic=not training))
+
+
+class TransformerEncoderBlock(Formed):
+    """Self-attention and a position-wise network, each with :class:`AddNorm`; section 3.1.
+
+    Raises ValueError or TypeError as :class:`MultiHeadAttention` does.
+    """
+
+    num_hiddens: int
+    ffn_num_hiddens: int
+    num_heads: int
+    dropout: float
+    use_bias: bool = False
+
+    _forms = _signatures.ENCODER_BLOCK[:1]
+
+    def __post_init__(self) -> None:
+        _checks.heads(self.num_hiddens, self.num_heads)
+        super().__post_init__()
+
+    def setup(self) -> None:
+        self.attention = MultiHeadAttention(
+            self.num_hiddens, self.num_heads, self.dropout, self.use_bias
+        )
+        self.addnorm1 = AddNorm(self.dropout)
+        self.ffn = PositionWiseFFN(self.ffn_num_hiddens, self.num_hiddens)
+        self.addnorm2 = AddNorm(self.dropout)
+
+    def __call__(
+        self, X: Array, valid_lens: Array | None = None, training: bool = False
+    ) -> tuple[jax.Array, jax.Array]:
+        """Shape (batch, steps, num_hiddens), and so is the result; ``valid_lens`` (batch,).
+
+        Returns the weights as well, shape (batch, heads, steps, steps).
+        """
+        attended, weights = self.attention(X, X, X, valid_lens, training)
+        Y = self.addnorm1(X, attended, training)
+        return self.addnorm2(Y, self.ffn(Y), training), weights
+
+
+EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
+
+
+class TransformerEncoder(Formed, Encoder):
+    """Embedding, positional encoding, and ``num_blks`` encoder blocks.
+
+    Raises ValueError or TypeError as :class:`MultiHeadAttention` does.
+    """
+
+    vocab_size: int
+    num_hiddens: int
+    ffn_num_hiddens: int
+    num_heads: int
+    num_blks: int
+    dropout: float
+    use_bias: bool = False
+
+    _forms = _signatures.ENCODER[:1]
+
+    def __post_init__(self) -> None:
+        _checks.heads(self.num_hiddens, self.num_heads)
+        super().__post_init__()
+
+    def setup(self) -> None:
+        self.embedding = nn.Embed(self.vocab_size, self.num_hiddens)
+        self.pos_encoding = PositionalEncoding(self.num_hiddens, self.dropout)
+        self.blks = [
+            TransformerEncoderBlock(
+                self.num_hiddens, self.ffn_num_hiddens, self.num_heads, self.dropout, self.use_bias
+            )
+            for _ in range(self.num_blks)
+        ]
+
+    def __call__(
+        self, X: Array, valid_lens: Array | None = None, training: bool = False
+    ) -> jax.Array:
+        """Tokens, integers of shape (batch, steps), to (batch, steps, num_hiddens).
+
+        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
+        "enc_attention_weights" are sown into "intermediates": a list, a tensor a block, shape
+        (batch * heads, steps, steps).
+        """
+        check_training(training)
+        X = as_jax("X", X)
+        _checks.rank("X", X.shape, ("batch", "steps"))
+        X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens), training)
+        weights = []
+        for block in self.blks:
+            X, of_heads = block(X, valid_lens, training)
+            weights.append(of_heads.reshape(-1, *of_heads.shape[2:]))
+        self.sow("intermediates", "enc_attention_weights", weights)
+        return X

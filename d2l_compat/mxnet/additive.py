@@ -1,0 +1,90 @@
+"""Additive attention, for queries and keys of different sizes: Bahdanau et al. (2015)."""
+
+from typing import Any, overload
+
+from mxnet import np, npx
+from mxnet.gluon import nn
+
+from d2l_compat import _checks, _signatures
+from d2l_compat.mxnet.attention import (
+    Dropout,
+    check_inputs,
+    check_projection,
+    dense,
+    lengths,
+    masked_softmax,
+)
+
+
+class AdditiveAttention(nn.Block):
+    """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
+
+    ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is told them.
+    """
+
+    @overload
+    def __init__(self, num_hiddens: int, dropout: float) -> None: ...
+    @overload
+    def __init__(
+        self, key_size: int, query_size: int, num_hiddens: int, dropout: float
+    ) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError or TypeError for arguments of another range or kind.
+        """
+        given = _signatures.read("AdditiveAttention", _signatures.ADDITIVE, args, kwargs)
+        super().__init__()
+
+        num_hiddens = given["num_hiddens"]
+        self.W_q = dense(given.get("query_size"), num_hiddens, bias=False)
+        self.W_k = dense(given.get("key_size"), num_hiddens, bias=False)
+        self.w_v = dense(num_hiddens, 1, bias=False)
+        self.dropout = Dropout(given["dropout"])
+        self._weights: np.ndarray | None = None
+
+    def __call__(
+        self,
+        queries: np.ndarray,
+        keys: np.ndarray,
+        values: np.ndarray,
+        valid_lens: np.ndarray | None = None,
+    ) -> np.ndarray:
+        return super().__call__(queries, keys, values, valid_lens)
+
+    def forward(
+        self,
+        queries: np.ndarray,
+        keys: np.ndarray,
+        values: np.ndarray,
+        valid_lens: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Attention pooling of ``values``.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
+        :func:`masked_softmax`. Returns (batch, queries, v). Every query meets every key in
+        num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
+        input that does not fit.
+        """
+        check_inputs(queries, keys, values)
+        check_projection("queries", queries, self.W_q)
+        check_projection("keys", keys, self.W_k)
+        if valid_lens is not None:
+            # Before the projections take their sizes from input that is refused.
+            lengths(valid_lens, queries.shape[0], queries.shape[1], keys.shape[1])
+        features = np.expand_dims(self.W_q(queries), 2) + np.expand_dims(self.W_k(keys), 1)
+        scores = self.w_v(np.tanh(features)).squeeze(-1)
+        self._weights = masked_softmax(scores, valid_lens)
+        return npx.batch_dot(self.dropout(self._weights), values)
+
+    @property
+    def attention_weights(self) -> np.ndarray:
+        """The last call's weights, before dropout, shape (batch, queries, keys).
+
+        Raises RuntimeError before the first call.
+        """
+        if self._weights is None:
+            raise RuntimeError(_checks.NOT_CALLED)
+        return self._weights

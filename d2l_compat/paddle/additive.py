@@ -1,0 +1,89 @@
+"""Additive attention, for queries and keys of different sizes: Bahdanau et al. (2015)."""
+
+from typing import Any, overload
+
+import paddle
+from paddle import Tensor, nn
+
+from d2l_compat import _checks, _signatures
+from d2l_compat.paddle.attention import (
+    check_inputs,
+    check_projection,
+    check_valid_lens,
+    linear,
+    masked_softmax,
+    sizes,
+    zero_without_keys,
+)
+
+
+class AdditiveAttention(nn.Layer):
+    """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
+
+    ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is told them.
+
+    It has no second derivatives, since Paddle's softmax has none.
+    """
+
+    @overload
+    def __init__(self, num_hiddens: int, dropout: float) -> None: ...
+    @overload
+    def __init__(
+        self, key_size: int, query_size: int, num_hiddens: int, dropout: float
+    ) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError or TypeError for arguments of another range or kind.
+        """
+        given = _signatures.read("AdditiveAttention", _signatures.ADDITIVE, args, kwargs)
+        super().__init__()
+        num_hiddens = given["num_hiddens"]
+        self.W_q = linear(given.get("query_size"), num_hiddens, bias=False)
+        self.W_k = linear(given.get("key_size"), num_hiddens, bias=False)
+        self.w_v = nn.Linear(num_hiddens, 1, bias_attr=False)
+        self.dropout = nn.Dropout(float(given["dropout"]))
+        # In a tuple, since a layer takes a tensor that is set on it for a buffer.
+        self._weights: tuple[Tensor, ...] = ()
+
+    def forward(
+        self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
+    ) -> Tensor:
+        """Attention pooling of ``values``.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
+        :func:`masked_softmax`. Returns (batch, queries, v). Every query meets every key in
+        num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
+        input that does not fit.
+        """
+        check_inputs(queries, keys, values)
+        check_projection("queries", queries, self.W_q.weight)
+        check_projection("keys", keys, self.W_k.weight)
+        if valid_lens is not None:
+            # Before the projections take their sizes from input that is refused.
+            batch, num_queries, _ = sizes(queries)
+            check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
+        features = self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1)
+        scores = self.w_v(paddle.tanh(features)).squeeze(-1)
+        weights = masked_softmax(scores, valid_lens)
+        pooled = paddle.bmm(self.dropout(weights), values)
+        if paddle.in_dynamic_mode():  # a program has no weights to show
+            self._weights = (weights,)
+        return zero_without_keys(pooled, keys)
+
+    @property
+    def attention_weights(self) -> Tensor:
+        """The last eager call's weights, before dropout, shape (batch, queries, keys).
+
+        Running a traced program leaves them as they were. Raises RuntimeError before the first
+        call.
+        """
+        if not self._weights:
+            raise RuntimeError(_checks.NOT_CALLED)
+        return self._weights[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copied or saved layer has not been called yet.
+        return {**super().__getstate__(), "_weights": ()}

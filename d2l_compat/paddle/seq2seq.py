@@ -1,0 +1,275 @@
+"""Encoders and decoders, and how they learn to translate and then do: Sutskever et al. (2014)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import paddle
+from paddle import Tensor, nn
+from paddle.nn import functional as F
+
+from d2l_compat import _checks, _seq2seq
+from d2l_compat._training import undefined
+from d2l_compat.paddle.attention import TENSOR, check_tensor, sizes
+from d2l_compat.paddle.training import Classifier, Module, clip_gradients, empty_buffers_aside
+
+
+class Encoder(nn.Layer):
+    """The base class of encoders: define ``forward``."""
+
+    def forward(self, X: Tensor, *args: Any) -> Any:
+        """What the decoder's ``init_state`` will be given; to be defined."""
+        raise undefined(self, "forward")
+
+
+class Decoder(nn.Layer):
+    """The base class of decoders: define ``init_state`` and ``forward``."""
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        """The first state, from the encoder's outputs; to be defined."""
+        raise undefined(self, "init_state")
+
+    def forward(self, X: Tensor, state: Any) -> Any:
+        """Logits for the tokens after ``X``, and the next state; to be defined."""
+        raise undefined(self, "forward")
+
+
+class AttentionDecoder(Decoder):
+    """The base class of decoders that attend: define ``attention_weights`` as well."""
+
+    @property
+    def attention_weights(self) -> Any:
+        """The last call's weights; to be defined."""
+        raise undefined(self, "attention_weights")
+
+
+class EncoderDecoder(Classifier):
+    """An encoder, and a decoder that starts from what it gives."""
+
+    encoder: Any
+    decoder: Any
+
+    def __init__(self, encoder: nn.Layer, decoder: nn.Layer) -> None:
+        """Raises TypeError where one of the two is no layer."""
+        super().__init__()
+        _checks.instance("encoder", encoder, nn.Layer, "a layer")
+        _checks.instance("decoder", decoder, nn.Layer, "a layer")
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def forward(self, enc_X: Tensor, dec_X: Tensor, *args: Any) -> Any:
+        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary)."""
+        state = self.decoder.init_state(self.encoder(enc_X, *args), *args)
+        return self.decoder(dec_X, state)[0]
+
+    def predict_step(
+        self,
+        batch: Any,
+        device: str,
+        num_steps: int,
+        save_attention_weights: bool = False,
+    ) -> tuple[Tensor, list[Any]]:
+        """Decode, taking the likeliest token each time; also the attention weights of each step.
+
+        ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
+        are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
+        """
+        num_steps = _checks.integer("num_steps", num_steps, 1)
+        source, target, lengths, _ = [tensor.to(device) for tensor in batch]
+        outputs, weights = [target[:, :1]], []
+        with evaluating(self):
+            state = self.decoder.init_state(self.encoder(source, lengths), lengths)
+            for _ in range(num_steps):
+                Y, state = self.decoder(outputs[-1], state)
+                outputs.append(Y.argmax(axis=2))
+                if save_attention_weights:
+                    weights.append(self.decoder.attention_weights)
+        return paddle.concat(outputs[1:], axis=1), weights
+
+
+class GRU(Module):
+    """Gated recurrent units in layers: Cho et al. (2014)."""
+
+    def __init__(
+        self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float = 0
+    ) -> None:
+        """``dropout``, from 0 to 1, is the share dropped between layers in training.
+
+        Raises ValueError or TypeError for arguments of another range or kind.
+        """
+        super().__init__()
+        num_inputs, num_hiddens, num_layers = _seq2seq.recurrent(
+            dropout, num_inputs=num_inputs, num_hiddens=num_hiddens, num_layers=num_layers
+        )
+        self.save_hyperparameters()
+        self.rnn = nn.GRU(
+            num_inputs, num_hiddens, num_layers, time_major=True, dropout=float(dropout)
+        )
+
+    def forward(self, inputs: Tensor, H: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(steps, batch, inputs) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
+        return self.rnn(inputs, H)
+
+
+class Seq2SeqEncoder(Encoder):
+    """A GRU that reads a sentence: its outputs at all steps, and its state at the end."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        embed_size: int,
+        num_hiddens: int,
+        num_layers: int,
+        dropout: float = 0,
+    ) -> None:
+        """Raises ValueError or TypeError for arguments of another range or kind."""
+        super().__init__()
+        vocab_size, embed_size = _seq2seq.recurrent(
+            dropout, vocab_size=vocab_size, embed_size=embed_size
+        )
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
+        self.apply(init_seq2seq)
+
+    def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
+        """Tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
+        check_tensor("X", X, ("batch", "steps"))
+        return self.rnn(self.embedding(X.t()))
+
+
+class Seq2Seq(EncoderDecoder):
+    """Encoder and decoder, trained with Adam at the learning rate ``lr``."""
+
+    tgt_pad: int
+
+    def __init__(self, encoder: nn.Layer, decoder: nn.Layer, tgt_pad: int, lr: float) -> None:
+        """``tgt_pad`` is the number of the token that fills up sentences; it does not count."""
+        super().__init__(encoder, decoder)
+        self.save_hyperparameters()
+
+    def validation_step(self, batch: Any) -> None:
+        """Draw the loss of a batch."""
+        self.plot("loss", self.loss(self(*batch[:-1]), batch[-1]), train=False)
+
+    def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
+        """Cross-entropy of the tokens that are not ``tgt_pad``; not averaged, 0 at those."""
+        losses = super().loss(Y_hat, Y, averaged=False)
+        counts = (Y.flatten() != self.tgt_pad).astype(losses.dtype)
+        losses = losses * counts
+        return losses.sum() / counts.sum() if averaged else losses
+
+    def configure_optimizers(self) -> paddle.optimizer.Optimizer:
+        """Adam, at the learning rate ``lr``."""
+        return paddle.optimizer.Adam(self.lr, parameters=self.parameters())
+
+
+def init_seq2seq(module: nn.Layer) -> None:
+    """Xavier's uniform initialization of a linear layer's weights, or a GRU's; of nothing else.
+
+    A linear layer that has no sizes yet is left as it is: its first call will draw its weights.
+    """
+    if isinstance(module, (nn.Linear, nn.GRU)):
+        for name, parameter in module.named_parameters():
+            if "weight" in name and parameter.shape[0]:
+                _draw(parameter)
+
+
+def _draw(weight: Tensor) -> None:
+    # In place, since Paddle's initializer would take a GRU's weights out of the one piece of
+    # memory in which cuDNN wants them.
+    limit = (6 / sum(weight.shape)) ** 0.5
+    drawn = paddle.uniform(weight.shape, weight.dtype, -limit, limit)
+    with paddle.no_grad():
+        paddle.assign(drawn, weight)
+
+
+def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
+    """``X`` with ``value`` in each example's steps past its length; ``X`` itself is not changed.
+
+    ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
+    ValueError or TypeError for another shape or dtype.
+    """
+    _check_mask(X, valid_len)
+    is_past = paddle.arange(X.shape[1]) >= valid_len.astype("int64").unsqueeze(1)
+    for _ in range(X.ndim - 2):
+        is_past = is_past.unsqueeze(-1)
+    return X.masked_fill(is_past, value)
+
+
+@paddle.jit.not_to_static
+def _check_mask(X: Tensor, valid_len: Tensor) -> None:
+    _checks.instance("X", X, TENSOR, "a tensor")
+    _checks.instance("valid_len", valid_len, TENSOR, "an integer tensor")
+    name = str(valid_len.dtype).removeprefix("paddle.")
+    _checks.sequence_mask(sizes(X), sizes(valid_len), name, paddle.is_integer(valid_len))
+
+
+def train_seq2seq(
+    net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: str
+) -> None:
+    """D2L 0.17's training: fit ``net`` with Adam and teacher forcing, from the weights it has.
+
+    ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
+    makes them. The loss per token is drawn every ten epochs, and printed at the end.
+    """
+    progress = _seq2seq.Progress(num_epochs)
+    with empty_buffers_aside(net):
+        net.to(device)
+    net.train()
+    optimizer = paddle.optimizer.Adam(lr, parameters=net.parameters())
+    for _ in progress.epochs():
+        for batch in data_iter:
+            X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
+            first = paddle.full_like(Y[:, :1], tgt_vocab[_seq2seq.BOS])
+            Y_hat = _seq2seq.output(net(X, paddle.concat([first, Y[:, :-1]], axis=1), X_lens))
+            optimizer.clear_grad()
+            loss = _masked_loss(Y_hat, Y, Y_lens).sum()
+            loss.backward()
+            clip_gradients(net, 1)
+            optimizer.step()
+            progress.add(loss, Y_lens.sum())
+    progress.report(device)
+
+
+def predict_seq2seq(
+    net: Any,
+    src_sentence: str,
+    src_vocab: Any,
+    tgt_vocab: Any,
+    num_steps: int,
+    device: str,
+    save_attention_weights: bool = False,
+) -> tuple[str, list[Any]]:
+    """Translate a sentence, its words apart by blanks; also the attention weights of each step.
+
+    The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
+    """
+    tokens, length = _seq2seq.source(src_sentence, src_vocab, num_steps)
+    lens = paddle.to_tensor([length], place=device)
+    with evaluating(net):
+        encoded = net.encoder(paddle.to_tensor([tokens], place=device), lens)
+        state = net.decoder.init_state(encoded, lens)
+
+        def step(token: int, state: Any) -> tuple[int, Any]:
+            Y, state = net.decoder(paddle.to_tensor([[token]], place=device), state)
+            return int(Y.argmax(axis=2).item()), state
+
+        return _seq2seq.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
+
+
+def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
+    """Each example's mean cross-entropy, over all steps, of those within its length."""
+    losses = F.cross_entropy(Y_hat, Y.astype("int64"), reduction="none")
+    return sequence_mask(losses, lens).mean(axis=1)
+
+
+@contextmanager
+def evaluating(model: nn.Layer) -> Iterator[None]:
+    """Within it a model is in evaluation, without gradients; afterwards as it was before."""
+    was_training = model.training
+    model.eval()
+    try:
+        with paddle.no_grad():
+            yield
+    finally:
+        model.train(was_training)

@@ -1,0 +1,171 @@
+"""``Module``, ``Classifier``, ``DataModule`` and ``Trainer``: D2L 1.0's design of training code."""
+
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import paddle
+from paddle import Tensor, nn
+from paddle.io import DataLoader, TensorDataset
+from paddle.nn import functional as F
+
+from d2l_compat import _training
+from d2l_compat._boards import ProgressBoard
+from d2l_compat.paddle import devices
+
+
+class Module(nn.Layer, _training.Model):
+    """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
+
+    net: Any
+    lr: Any
+
+    def __init__(self, plot_train_per_epoch: int = 2, plot_valid_per_epoch: int = 1) -> None:
+        """How many points are drawn in an epoch, of training and of validation."""
+        super().__init__()
+        self.save_hyperparameters()
+        self.board = ProgressBoard()
+
+    def forward(self, X: Tensor, *args: Any) -> Any:
+        """What ``self.net`` makes of ``X``."""
+        if not hasattr(self, "net"):
+            raise _training.undefined(self, "forward")
+        return self.net(X, *args)
+
+    def training_step(self, batch: Any) -> Tensor:
+        """The loss of a batch, its inputs first and its labels last; it is drawn, too."""
+        loss = self.loss(self(*batch[:-1]), batch[-1])
+        self.plot("loss", loss, train=True)
+        return loss
+
+    def validation_step(self, batch: Any) -> None:
+        """Draw the loss of a batch."""
+        self.plot("loss", self.loss(self(*batch[:-1]), batch[-1]), train=False)
+
+    def configure_optimizers(self) -> paddle.optimizer.Optimizer:
+        """Stochastic gradient descent, at the learning rate ``self.lr``."""
+        return paddle.optimizer.SGD(self.lr, parameters=self.parameters())
+
+    def apply_init(self, inputs: Any, init: Any = None) -> None:
+        """Call the model once, so that every layer has its sizes; then initialize ``self.net``."""
+        self.forward(*inputs)
+        if init is not None:
+            self.net.apply(init)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> None:
+        with empty_buffers_aside(self):
+            super()._apply(*args, **kwargs)
+
+
+@contextmanager
+def empty_buffers_aside(layer: nn.Layer) -> Iterator[None]:
+    """Within it ``layer`` can be moved to a device or a dtype.
+
+    Paddle cannot move a buffer without memory, and has one in each recurrent layer: the state of
+    its dropout, until cuDNN fills it.
+    """
+    aside = [
+        (part, name, buffer)
+        for part in layer.sublayers(include_self=True)
+        for name, buffer in part._buffers.items()
+        if buffer is not None and not buffer._is_initialized()
+    ]
+    for part, name, _ in aside:
+        del part._buffers[name]
+    try:
+        yield
+    finally:
+        for part, name, buffer in aside:
+            part._buffers[name] = buffer
+
+
+class Classifier(Module):
+    """The base class of models that give logits, over classes on the last axis."""
+
+    def validation_step(self, batch: Any) -> None:
+        """Draw the loss and the accuracy of a batch."""
+        Y_hat = self(*batch[:-1])
+        self.plot("loss", self.loss(Y_hat, batch[-1]), train=False)
+        self.plot("acc", self.accuracy(Y_hat, batch[-1]), train=False)
+
+    def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
+        """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        hits = (_rows(Y_hat).argmax(axis=1) == Y.flatten().astype("int64")).astype("float32")
+        return hits.mean() if averaged else hits
+
+    def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
+        """Cross-entropy of logits (..., classes) and labels (...), the mean or one each."""
+        losses = F.cross_entropy(_rows(Y_hat), Y.flatten().astype("int64"), reduction="none")
+        return losses.mean() if averaged else losses
+
+    def layer_summary(self, X_shape: tuple[int, ...]) -> None:
+        """Print the shape after each layer of ``self.net``, for an input of shape ``X_shape``."""
+        X = paddle.randn(X_shape)
+        for layer in self.net:
+            X = layer(X)
+            print(f"{type(layer).__name__} output shape:\t {tuple(X.shape)}")
+
+
+def _rows(logits: Tensor) -> Tensor:
+    return logits.reshape([-1, logits.shape[-1]])
+
+
+class DataModule(_training.DataModule):
+    """The base class of data: define ``get_dataloader(train)``."""
+
+    def get_tensorloader(
+        self, tensors: Any, train: bool, indices: slice = slice(0, None)
+    ) -> DataLoader:
+        """Batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
+        dataset = TensorDataset([tensor[indices] for tensor in tensors])
+        return batches(dataset, self.batch_size, train)
+
+
+def batches(dataset: Any, batch_size: int, shuffle: bool) -> DataLoader:
+    """Made in this process; NumPy's global random numbers shuffle them, not Paddle's."""
+    # As an int of Python's: Paddle takes no other.
+    return DataLoader(dataset, batch_size=operator.index(batch_size), shuffle=shuffle)
+
+
+class Trainer(_training.Trainer):
+    """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch."""
+
+    devices = devices
+
+    def prepare_model(self, model: Any) -> None:
+        """Make ``model`` this trainer's, on its device."""
+        super().prepare_model(model)
+        if self.gpus:
+            model.to(self.gpus[0])
+
+    def prepare_batch(self, batch: Any) -> Any:
+        """``batch`` on the model's device."""
+        return [tensor.to(self.gpus[0]) for tensor in batch] if self.gpus else batch
+
+    def fit_epoch(self) -> None:
+        """Train on every batch once, and then validate."""
+        self.model.train()
+        for batch in self.train_dataloader:
+            loss = self.model.training_step(self.prepare_batch(batch))
+            self.optim.clear_grad()
+            loss.backward()
+            if self.gradient_clip_val > 0:
+                self.clip_gradients(self.gradient_clip_val, self.model)
+            self.optim.step()
+            self.train_batch_idx += 1
+        if self.val_dataloader is None:
+            return
+        self.model.eval()
+        for batch in self.val_dataloader:
+            with paddle.no_grad():
+                self.model.validation_step(self.prepare_batch(batch))
+            self.val_batch_idx += 1
+
+    def clip_gradients(self, grad_clip_val: float, model: nn.Layer) -> None:
+        """Shorten the gradients so that all together have at most the norm ``grad_clip_val``."""
+        clip_gradients(model, grad_clip_val)
+
+
+def clip_gradients(model: nn.Layer, norm: float) -> None:
+    nn.utils.clip_grad_norm_(model.parameters(), norm)

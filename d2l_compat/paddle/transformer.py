@@ -1,0 +1,144 @@
+"""The Transformer's encoder, and the parts its decoder is made of as well.
+
+The architecture is that of Vaswani et al. (2017), section 3.1: attention, then a small network
+at each position, and around both a residual connection and layer normalization.
+"""
+
+import math
+from typing import Any, overload
+
+import paddle
+from paddle import Tensor, nn
+
+from d2l_compat import _checks, _signatures
+from d2l_compat.paddle.attention import (
+    TENSOR,
+    MultiHeadAttention,
+    PositionalEncoding,
+    check_tensor,
+    linear,
+    sizes,
+)
+from d2l_compat.paddle.seq2seq import Encoder
+
+
+class PositionWiseFFN(nn.Layer):
+    """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
+
+    ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
+    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is told it.
+    """
+
+    @overload
+    def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
+    @overload
+    def __init__(self, ffn_num_input: int, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
+        given = _signatures.read("PositionWiseFFN", _signatures.FFN, args, kwargs)
+        super().__init__()
+        self.dense1 = linear(given.get("ffn_num_input"), given["ffn_num_hiddens"])
+        self.relu = nn.ReLU()
+        self.dense2 = linear(given["ffn_num_hiddens"], given["ffn_num_outputs"])
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Shape (..., inputs) to (..., ffn_num_outputs)."""
+        return self.dense2(self.relu(self.dense1(X)))
+
+
+class AddNorm(nn.Layer):
+    """LayerNorm(x + dropout(y)): residual connection, then layer normalization; section 5.4."""
+
+    def __init__(self, norm_shape: int | list[int], dropout: float) -> None:
+        """``norm_shape``: the last sizes of the inputs, over which they are normalized together.
+
+        Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1.
+        """
+        _checks.dropout(dropout)
+        super().__init__()
+        self.dropout = nn.Dropout(float(dropout))
+        self.ln = nn.LayerNorm(norm_shape)
+
+    def forward(self, X: Tensor, Y: Tensor) -> Tensor:
+        """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
+        _check_residual(X, Y)
+        return self.ln(X + self.dropout(Y))
+
+
+class TransformerEncoderBlock(nn.Layer):
+    """Self-attention and a position-wise network, each with :class:`AddNorm`; section 3.1.
+
+    ``TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False)``,
+    or with the sizes that all follow from ``num_hiddens`` (key_size, query_size, value_size,
+    num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, dropout,
+    use_bias=False), as ``EncoderBlock`` once was.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        what = "TransformerEncoderBlock"
+        given = _signatures.read(what, _signatures.ENCODER_BLOCK, args, kwargs)
+        super().__init__()
+        num_hiddens, dropout = given["num_hiddens"], given["dropout"]
+        norm_shape = given.get("norm_shape", num_hiddens)
+        self.attention = MultiHeadAttention(**_signatures.of_attention(given))
+        self.addnorm1 = AddNorm(norm_shape, dropout)
+        self.ffn = PositionWiseFFN(**_signatures.of_ffn(given))
+        self.addnorm2 = AddNorm(norm_shape, dropout)
+
+    def forward(self, X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
+        """Shape (batch, steps, num_hiddens), and so is the result; ``valid_lens`` (batch,)."""
+        Y = self.addnorm1(X, self.attention(X, X, X, valid_lens))
+        return self.addnorm2(Y, self.ffn(Y))
+
+
+EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
+
+
+class TransformerEncoder(Encoder):
+    """Embedding, positional encoding, and ``num_blks`` encoder blocks.
+
+    ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout,
+    use_bias=False)``, or with the sizes that follow from ``num_hiddens``: (vocab_size, key_size,
+    query_size, value_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
+    num_blks, dropout, use_bias=False).
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        given = _signatures.read("TransformerEncoder", _signatures.ENCODER, args, kwargs)
+        super().__init__()
+        vocab_size, num_blks = given.pop("vocab_size"), given.pop("num_blks")
+        self.num_hiddens = given["num_hiddens"]
+        self.embedding = nn.Embedding(vocab_size, self.num_hiddens)
+        self.pos_encoding = PositionalEncoding(self.num_hiddens, given["dropout"])
+        # Their names are their numbers, as in D2L, so that weights saved there load here.
+        self.blks = nn.Sequential(*(TransformerEncoderBlock(**given) for _ in range(num_blks)))
+
+    def forward(self, X: Tensor, valid_lens: Tensor | None = None, *args: Any) -> Tensor:
+        """Tokens, integers of shape (batch, steps), to (batch, steps, num_hiddens).
+
+        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
+        """
+        check_tensor("X", X, ("batch", "steps"))
+        X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))
+        for block in self.blks:
+            X = block(X, valid_lens)
+        return X
+
+    @property
+    def attention_weights(self) -> list[Tensor]:
+        """The last eager call's weights, a tensor a block, shape (batch * heads, steps, steps).
+
+        Running a traced program leaves them as they were. Raises RuntimeError before the first
+        call.
+        """
+        blocks: Any = self.blks
+        return [block.attention.attention.attention_weights for block in blocks]
+
+
+@paddle.jit.not_to_static
+def _check_residual(X: Tensor, Y: Tensor) -> None:
+    _checks.instance("X", X, TENSOR, "a tensor")
+    _checks.instance("Y", Y, TENSOR, "a tensor")
+    _checks.residual(sizes(X), sizes(Y))

@@ -1,0 +1,65 @@
+"""Attention without its matrix of weights: a block of queries at a time, Rabe & Staats (2021).
+
+What is kept for the gradients grows with the number of queries, not with queries times keys:
+each block's weights are formed anew on the way back.
+"""
+
+import math
+from collections.abc import Callable
+
+import tensorflow as tf
+from tensorflow import Tensor
+
+BLOCK = 128  # queries
+FROM = 512  # queries on, below which the matrix is cheap
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:
+    """Softmax(Q K^T / sqrt(d)) V, over the first ``lens`` keys: shape (batch, queries, v).
+
+    ``lens`` is (batch,) or (batch, queries). A query of length 0 pools zero.
+    """
+    scale = 1 / math.sqrt(queries.shape[-1])
+    blocks = [slice(i, i + BLOCK) for i in range(0, queries.shape[1], BLOCK)]
+
+    def weights(queries: Tensor, keys: Tensor, block: slice) -> Tensor:
+        scores = tf.matmul(queries[:, block] * scale, keys, transpose_b=True)
+        if lens is not None and lens.shape.rank == 2:
+            return softmax(scores, lens[:, block])
+        return softmax(scores, lens)
+
+    def pool(
+        queries: Tensor, keys: Tensor, values: Tensor
+    ) -> tuple[Tensor, Callable[[Tensor], list[Tensor]]]:
+        parts = [tf.matmul(weights(queries, keys, block), values) for block in blocks]
+        pooled = tf.concat(parts, axis=1)
+
+        def gradients(upstream: Tensor) -> list[Tensor]:
+            of_queries, of_keys, of_values = [], tf.zeros_like(keys), tf.zeros_like(values)
+            for block in blocks:
+                share, slope = weights(queries, keys, block), upstream[:, block]
+                of_values += tf.matmul(share, slope, transpose_a=True)
+                of_share = tf.matmul(slope, values, transpose_b=True)
+                # The softmax's own: of a score, its share of how far it stands out.
+                mean = tf.reduce_sum(share * of_share, axis=-1, keepdims=True)
+                of_scores = share * (of_share - mean) * scale
+                of_queries.append(tf.matmul(of_scores, keys))
+                of_keys += tf.matmul(of_scores, queries[:, block], transpose_a=True)
+            return [tf.concat(of_queries, axis=1), of_keys, of_values]
+
+        return pooled, gradients
+
+    return tf.custom_gradient(pool)(queries, keys, values)
+
+
+def softmax(scores: Tensor, lens: Tensor | None) -> Tensor:
+    """Over the first ``lens`` scores, (batch,) or (batch, queries); exactly 0 past them."""
+    if lens is None:
+        return tf.nn.softmax(scores, axis=-1)
+    lens = tf.cast(lens, tf.int64)  # the one dtype that compares with all others
+    per_query = lens if lens.shape.rank == 2 else lens[:, None]
+    keys = tf.range(tf.shape(scores, tf.int64)[-1], dtype=tf.int64)
+    valid = keys < per_query[:, :, None]
+    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
+    finite = tf.where(valid, scores, scores.dtype.min)
+    return tf.where(valid, tf.nn.softmax(finite, axis=-1), tf.zeros((), scores.dtype))

@@ -1,0 +1,301 @@
+"""Encoders and decoders, and how they learn to translate and then do: Sutskever et al. (2014)."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow import Tensor
+
+from d2l_compat import _checks, _seq2seq
+from d2l_compat._training import undefined
+from d2l_compat.tensorflow.attention import LAYER_INPUTS, Array, register, sizes
+from d2l_compat.tensorflow.tensors import ARRAYS
+from d2l_compat.tensorflow.training import Classifier, Module, builds_its_parts, clip_gradients
+
+
+class Encoder(keras.layers.Layer):
+    """The base class of encoders: define ``call``."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        """``kwargs`` are any layer's: ``name``, ``dtype``, ``trainable``."""
+        super().__init__(**kwargs)
+        self.built = builds_its_parts(self)
+
+    def call(self, X: Any, *args: Any, training: bool | None = None) -> Any:
+        """What the decoder's ``init_state`` will be given; to be defined."""
+        raise undefined(self, "call")
+
+
+class Decoder(keras.layers.Layer):
+    """The base class of decoders: define ``init_state`` and ``call``.
+
+    Where ``call`` works differently in training, it has an argument ``training``: Keras hands
+    that on, from the model to each of the layers whose ``call`` names it.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        """``kwargs`` are any layer's: ``name``, ``dtype``, ``trainable``."""
+        super().__init__(**kwargs)
+        self.built = builds_its_parts(self)
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        """The first state, from the encoder's outputs; to be defined."""
+        raise undefined(self, "init_state")
+
+    def call(self, X: Any, state: Any, training: bool | None = None) -> Any:
+        """Logits for the tokens after ``X``, and the next state; to be defined."""
+        raise undefined(self, "call")
+
+
+class AttentionDecoder(Decoder):
+    """The base class of decoders that attend: define ``attention_weights`` as well."""
+
+    @property
+    def attention_weights(self) -> Any:
+        """The last call's weights; to be defined."""
+        raise undefined(self, "attention_weights")
+
+
+class EncoderDecoder(Classifier):
+    """An encoder, and a decoder that starts from what it gives."""
+
+    encoder: Any
+    decoder: Any
+
+    def __init__(self, encoder: keras.layers.Layer, decoder: keras.layers.Layer) -> None:
+        """Raises TypeError where one of the two is no layer."""
+        super().__init__()
+        _checks.instance("encoder", encoder, keras.layers.Layer, "a layer")
+        _checks.instance("decoder", decoder, keras.layers.Layer, "a layer")
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def forward(self, enc_X: Tensor, dec_X: Tensor, *args: Any) -> Any:
+        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary)."""
+        state = self.decoder.init_state(self.encoder(enc_X, *args), *args)
+        return self.decoder(dec_X, state)[0]
+
+    def predict_step(
+        self,
+        batch: Any,
+        device: AbstractContextManager[Any],
+        num_steps: int,
+        save_attention_weights: bool = False,
+    ) -> tuple[Tensor, list[Any]]:
+        """Decode, taking the likeliest token each time; also the attention weights of each step.
+
+        ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
+        are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
+        """
+        num_steps = _checks.integer("num_steps", num_steps, 1)
+        source, target, lengths, _ = batch
+        outputs, weights = [target[:, :1]], []
+        with device:
+            encoded = self.encoder(source, lengths, training=False)
+            state = self.decoder.init_state(encoded, lengths)
+            for _ in range(num_steps):
+                Y, state = self.decoder(outputs[-1], state, training=False)
+                outputs.append(tf.argmax(Y, axis=2, output_type=target.dtype))
+                if save_attention_weights:
+                    weights.append(self.decoder.attention_weights)
+            return tf.concat(outputs[1:], axis=1), weights
+
+
+@register
+class GRU(Module):
+    """Gated recurrent units in layers: Cho et al. (2014)."""
+
+    def __init__(
+        self, num_hiddens: int, num_layers: int, dropout: float = 0, **kwargs: Any
+    ) -> None:
+        """``dropout``, from 0 to 1, is the share of each layer's inputs dropped in training.
+
+        ``kwargs`` are any Keras model's. Raises ValueError or TypeError for arguments of another
+        range or kind.
+        """
+        super().__init__(**kwargs)
+        num_hiddens, num_layers = _seq2seq.recurrent(
+            dropout, num_hiddens=num_hiddens, num_layers=num_layers
+        )
+        self.save_hyperparameters(ignore=["kwargs"])
+        policy = self.dtype_policy
+        cells = [
+            keras.layers.GRUCell(num_hiddens, dropout=dropout, dtype=policy)
+            for _ in range(num_layers)
+        ]
+        self.rnn = keras.layers.RNN(cells, return_sequences=True, return_state=True, dtype=policy)
+
+    def build(self, inputs_shape: Any) -> None:
+        steps, batch, features = inputs_shape
+        self.rnn.build((batch, steps, features))
+        self.built = True
+
+    def forward(self, inputs: Tensor, H: Any = None) -> tuple[Tensor, list[Tensor]]:
+        """(steps, batch, inputs) to (steps, batch, hiddens), and the state.
+
+        That is a tensor for each layer, (batch, hiddens), and so it may be given in ``H``.
+        """
+        if H is None:
+            size = (keras.ops.shape(inputs)[1], self.hparams["num_hiddens"])
+            H = [tf.zeros(size, inputs.dtype)] * self.hparams["num_layers"]
+        # Keras has the batch first.
+        batch_first = tf.transpose(inputs, (1, 0, 2))
+        outputs, *state = self.rnn(batch_first, initial_state=[*H])
+        return tf.transpose(outputs, (1, 0, 2)), tf.nest.flatten(state)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self.hparams}
+
+
+@register
+class Seq2SeqEncoder(Encoder):
+    """A GRU that reads a sentence: its outputs at all steps, and its state at the end."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        embed_size: int,
+        num_hiddens: int,
+        num_layers: int,
+        dropout: float = 0,
+        **kwargs: Any,
+    ) -> None:
+        """``kwargs`` are any layer's. Raises ValueError or TypeError for arguments of another
+        range or kind."""
+        super().__init__(**kwargs)
+        vocab_size, embed_size = _seq2seq.recurrent(
+            dropout, vocab_size=vocab_size, embed_size=embed_size
+        )
+        policy = self.dtype_policy
+        self.embedding = keras.layers.Embedding(vocab_size, embed_size, dtype=policy)
+        self.rnn = GRU(num_hiddens, num_layers, dropout, dtype=policy)
+
+    def build(self, X_shape: Any) -> None:
+        self.embedding.build(X_shape)
+        self.rnn.build((X_shape[1], X_shape[0], self.embedding.output_dim))
+        self.built = True
+
+    def __call__(self, X: Array, *args: Any, **kwargs: Any) -> Any:
+        """Tokens (batch, steps) to (steps, batch, hiddens), and the state, as :class:`GRU` has it.
+
+        ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
+        """
+        _checks.instance("X", X, LAYER_INPUTS, "a tensor")
+        _checks.rank("X", X.shape, ("batch", "steps"))
+        return super().__call__(X, *args, **kwargs)
+
+    def call(
+        self, X: Tensor, *args: Any, training: bool | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        return self.rnn(self.embedding(tf.transpose(X)), training=training)
+
+    def get_config(self) -> dict[str, Any]:
+        embedding, rnn = self.embedding, self.rnn.hparams
+        given = {"vocab_size": embedding.input_dim, "embed_size": embedding.output_dim}
+        return {**super().get_config(), **given, **rnn}
+
+
+class Seq2Seq(EncoderDecoder):
+    """Encoder and decoder, trained with Adam at the learning rate ``lr``."""
+
+    tgt_pad: int
+
+    def __init__(
+        self, encoder: keras.layers.Layer, decoder: keras.layers.Layer, tgt_pad: int, lr: float
+    ) -> None:
+        """``tgt_pad`` is the number of the token that fills up sentences; it does not count."""
+        super().__init__(encoder, decoder)
+        self.save_hyperparameters()
+
+    def validation_step(self, batch: Any) -> None:
+        """Draw the loss of a batch."""
+        self.plot("loss", self.loss(self(*batch[:-1]), batch[-1]), train=False)
+
+    def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
+        """Cross-entropy of the tokens that are not ``tgt_pad``; not averaged, 0 at those."""
+        losses = super().loss(Y_hat, Y, averaged=False)
+        counts = tf.cast(tf.reshape(Y, (-1,)) != self.tgt_pad, losses.dtype)
+        losses *= counts
+        return tf.reduce_sum(losses) / tf.reduce_sum(counts) if averaged else losses
+
+    def configure_optimizers(self) -> keras.optimizers.Optimizer:
+        """Adam, at the learning rate ``lr``."""
+        return keras.optimizers.Adam(self.lr)
+
+
+def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> Tensor:
+    """``X`` with ``value`` in each example's steps past its length.
+
+    ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
+    ValueError or TypeError for another shape or dtype.
+    """
+    _checks.instance("X", X, ARRAYS, "a tensor")
+    _checks.instance("valid_len", valid_len, ARRAYS, "an integer tensor")
+    dtype = tf.as_dtype(valid_len.dtype)
+    _checks.sequence_mask(sizes(X), sizes(valid_len), dtype.name, dtype.is_integer)
+    steps = tf.shape(X, tf.int64)[1]
+    is_valid = tf.sequence_mask(tf.cast(valid_len, tf.int64), steps)
+    for _ in X.shape[2:]:
+        is_valid = is_valid[..., tf.newaxis]
+    return tf.where(is_valid, X, tf.cast(value, X.dtype))
+
+
+def train_seq2seq(
+    net: Any,
+    data_iter: Any,
+    lr: float,
+    num_epochs: int,
+    tgt_vocab: Any,
+    device: AbstractContextManager[Any],
+) -> None:
+    """D2L 0.17's training: fit ``net`` with Adam and teacher forcing.
+
+    ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
+    makes them. The loss per token is drawn every ten epochs, and printed at the end.
+    """
+    progress = _seq2seq.Progress(num_epochs)
+    optimizer = keras.optimizers.Adam(lr)
+    with device:
+        for _ in progress.epochs():
+            for X, X_lens, Y, Y_lens in data_iter:
+                first = tf.fill((len(Y), 1), tf.cast(tgt_vocab[_seq2seq.BOS], Y.dtype))
+                with tf.GradientTape() as tape:
+                    dec_X = tf.concat([first, Y[:, :-1]], axis=1)
+                    Y_hat = _seq2seq.output(net(X, dec_X, X_lens, training=True))
+                    loss = tf.reduce_sum(_masked_loss(Y_hat, Y, Y_lens))
+                variables = net.trainable_variables
+                gradients = clip_gradients(tape.gradient(loss, variables), 1)
+                optimizer.apply_gradients(zip(gradients, variables, strict=True))
+                progress.add(loss, tf.reduce_sum(Y_lens))
+    progress.report(getattr(device, "_device_name", device))
+
+
+def predict_seq2seq(
+    net: Any,
+    src_sentence: str,
+    src_vocab: Any,
+    tgt_vocab: Any,
+    num_steps: int,
+    save_attention_weights: bool = False,
+) -> tuple[str, list[Any]]:
+    """Translate a sentence, its words apart by blanks; also the attention weights of each step.
+
+    The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
+    """
+    tokens, length = _seq2seq.source(src_sentence, src_vocab, num_steps)
+    lens = tf.constant([length])
+    encoded = net.encoder(tf.constant([tokens]), lens, training=False)
+    state = net.decoder.init_state(encoded, lens)
+
+    def step(token: int, state: Any) -> tuple[int, Any]:
+        Y, state = net.decoder(tf.constant([[token]]), state, training=False)
+        return int(tf.argmax(Y, axis=2)[0, 0]), state
+
+    return _seq2seq.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
+
+
+def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
+    """Each example's mean cross-entropy, over all steps, of those within its length."""
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(Y, Y_hat)
+    return tf.reduce_mean(sequence_mask(losses, lens), axis=1)

@@ -1,0 +1,170 @@
+"""``Module``, ``Classifier``, ``DataModule`` and ``Trainer``: D2L 1.0's design of training code."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow import Tensor
+
+from d2l_compat import _training
+from d2l_compat._boards import ProgressBoard
+from d2l_compat.tensorflow import devices
+
+
+class Module(_training.Model, keras.Model):
+    """The base class of models: define ``loss``, and ``self.net`` or ``forward``.
+
+    It is a Keras model. While a ``Trainer`` fits it, ``training`` is True or False, and every
+    call that does not say otherwise is one of that kind, down to the layers in the model.
+    """
+
+    net: Any
+    lr: Any
+    training: bool | None
+
+    def __init__(
+        self, plot_train_per_epoch: int = 2, plot_valid_per_epoch: int = 1, **kwargs: Any
+    ) -> None:
+        """How many points are drawn in an epoch, of training and of validation.
+
+        ``kwargs`` are any Keras model's: ``name``, ``dtype``, ``trainable``.
+        """
+        super().__init__(**kwargs)
+        del self.loss  # what Keras keeps there until `compile`; here it is a method
+        self.save_hyperparameters(ignore=["kwargs"])
+        self.board = ProgressBoard()
+        self.training = None
+        self.built = builds_its_parts(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What ``forward`` makes of the same arguments; ``training=True`` or False for one call."""
+        if self.training is not None:
+            kwargs.setdefault("training", self.training)
+        return super().__call__(*args, **kwargs)
+
+    def call(self, X: Any, *args: Any, training: bool | None = None) -> Any:
+        before, self.training = self.training, training  # which `forward` may ask for
+        try:
+            return self.forward(X, *args)
+        finally:
+            self.training = before
+
+    def forward(self, X: Any, *args: Any) -> Any:
+        """What ``self.net`` makes of ``X``."""
+        if not hasattr(self, "net"):
+            raise _training.undefined(self, "forward")
+        return self.net(X, *args)
+
+    def training_step(self, batch: Any) -> Tensor:
+        """The loss of a batch, its inputs first and its labels last; it is drawn, too."""
+        loss = self.loss(self(*batch[:-1]), batch[-1])
+        self.plot("loss", loss, train=True)
+        return loss
+
+    def validation_step(self, batch: Any) -> None:
+        """Draw the loss of a batch."""
+        self.plot("loss", self.loss(self(*batch[:-1]), batch[-1]), train=False)
+
+    def configure_optimizers(self) -> keras.optimizers.Optimizer:
+        """Stochastic gradient descent, at the learning rate ``self.lr``."""
+        return keras.optimizers.SGD(self.lr)
+
+
+def builds_its_parts(layer: keras.layers.Layer) -> bool:
+    """Whether there is nothing to build but the layers in it, which their first call builds.
+
+    Keras would first try the layer on stand-ins for its inputs, and warns where there is *args.
+    """
+    return type(layer).build is keras.layers.Layer.build
+
+
+class Classifier(Module):
+    """The base class of models that give logits, over classes on the last axis."""
+
+    def validation_step(self, batch: Any) -> None:
+        """Draw the loss and the accuracy of a batch."""
+        Y_hat = self(*batch[:-1])
+        self.plot("loss", self.loss(Y_hat, batch[-1]), train=False)
+        self.plot("acc", self.accuracy(Y_hat, batch[-1]), train=False)
+
+    def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
+        """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        logits, labels = _rows(Y_hat, Y)
+        hits = tf.cast(tf.argmax(logits, axis=1) == tf.cast(labels, tf.int64), tf.float32)
+        return tf.reduce_mean(hits) if averaged else hits
+
+    def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
+        """Cross-entropy of logits (..., classes) and labels (...), the mean or one each."""
+        logits, labels = _rows(Y_hat, Y)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        return tf.reduce_mean(losses) if averaged else losses
+
+    def layer_summary(self, X_shape: tuple[int, ...]) -> None:
+        """Print the shape after each layer of ``self.net``, for an input of shape ``X_shape``."""
+        X = tf.random.normal(X_shape)
+        for layer in self.net.layers:
+            X = layer(X)
+            print(f"{type(layer).__name__} output shape:\t {tuple(X.shape)}")
+
+
+def _rows(Y_hat: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits (rows, classes) and labels (rows,)."""
+    return tf.reshape(Y_hat, (-1, Y_hat.shape[-1])), tf.reshape(Y, (-1,))
+
+
+class DataModule(_training.DataModule):
+    """The base class of data: define ``get_dataloader(train)``."""
+
+    def get_tensorloader(
+        self, tensors: Any, train: bool, indices: slice = slice(0, None)
+    ) -> tf.data.Dataset:
+        """Batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
+        return batches([tensor[indices] for tensor in tensors], self.batch_size, train)
+
+
+def batches(arrays: Sequence[Any], batch_size: int, shuffle: bool) -> tf.data.Dataset:
+    """Tuples of ``batch_size`` rows each; shuffled anew at each pass."""
+    dataset = tf.data.Dataset.from_tensor_slices(tuple(arrays))
+    if shuffle:
+        dataset = dataset.shuffle(max(1, len(dataset)))
+    return dataset.batch(batch_size)
+
+
+class Trainer(_training.Trainer):
+    """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch.
+
+    TensorFlow itself computes on the first GPU there is, whatever ``num_gpus`` says.
+    """
+
+    devices = devices
+
+    def fit_epoch(self) -> None:
+        """Train on every batch once, and then validate."""
+        self.model.training = True
+        for batch in self.train_dataloader:
+            with tf.GradientTape() as tape:
+                loss = self.model.training_step(self.prepare_batch(batch))
+            variables = self.model.trainable_variables
+            gradients = tape.gradient(loss, variables)
+            if self.gradient_clip_val > 0:
+                gradients = self.clip_gradients(self.gradient_clip_val, gradients)
+            self.optim.apply_gradients(zip(gradients, variables, strict=True))
+            self.train_batch_idx += 1
+        if self.val_dataloader is None:
+            return
+        self.model.training = False
+        for batch in self.val_dataloader:
+            self.model.validation_step(self.prepare_batch(batch))
+            self.val_batch_idx += 1
+
+    def clip_gradients(self, grad_clip_val: float, grads: Sequence[Any]) -> list[Any]:
+        """The gradients, shortened to have all together at most the norm ``grad_clip_val``."""
+        return clip_gradients(grads, grad_clip_val)
+
+
+def clip_gradients(gradients: Sequence[Any], norm: float) -> list[Any]:
+    # An embedding's come in parts, one for each time that a token occurs; the norm is of their sum.
+    whole = [tf.convert_to_tensor(g) if isinstance(g, tf.IndexedSlices) else g for g in gradients]
+    shortened: list[Any] = tf.clip_by_global_norm(whole, norm)[0]
+    return shortened

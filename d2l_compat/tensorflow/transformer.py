@@ -1,0 +1,256 @@
+"""The Transformer's encoder, and the parts its decoder is made of as well.
+
+The architecture is that of Vaswani et al. (2017), section 3.1: attention, then a small network
+at each position, and around both a residual connection and layer normalization.
+"""
+
+import math
+from typing import Any, overload
+
+import keras
+from tensorflow import Tensor
+
+from d2l_compat import _checks, _signatures
+from d2l_compat.tensorflow._dropout import Dropout
+from d2l_compat.tensorflow.attention import (
+    LAYER_INPUTS,
+    Array,
+    MultiHeadAttention,
+    PositionalEncoding,
+    check_inputs,
+    check_valid_lens,
+    layer_arguments,
+    register,
+    sizes,
+)
+from d2l_compat.tensorflow.seq2seq import Encoder
+
+
+@register
+class PositionWiseFFN(keras.layers.Layer):
+    """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
+
+    ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
+    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is told it. Any
+    layer's ``name``, ``dtype`` and ``trainable`` may be given too.
+    """
+
+    @overload
+    def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int, **kwargs: Any) -> None: ...
+    @overload
+    def __init__(
+        self, ffn_num_input: int, ffn_num_hiddens: int, ffn_num_outputs: int, **kwargs: Any
+    ) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
+        layer = layer_arguments(kwargs)
+        given = _signatures.read("PositionWiseFFN", _signatures.FFN, args, kwargs)
+        super().__init__(**layer)
+        policy = self.dtype_policy
+        self.dense1 = keras.layers.Dense(given["ffn_num_hiddens"], dtype=policy, name="dense1")
+        self.relu = keras.layers.ReLU(dtype=policy)
+        self.dense2 = keras.layers.Dense(given["ffn_num_outputs"], dtype=policy, name="dense2")
+        self._given = given
+        if "ffn_num_input" in given:
+            self.build((None, None, given["ffn_num_input"]))
+
+    def build(self, X_shape: Any) -> None:
+        self.dense1.build(X_shape)
+        self.dense2.build((*X_shape[:-1], self._given["ffn_num_hiddens"]))
+        self.built = True
+
+    def call(self, X: Tensor) -> Tensor:
+        """Shape (..., inputs) to (..., ffn_num_outputs)."""
+        return self.dense2(self.relu(self.dense1(X)))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self._given}
+
+
+@register
+class AddNorm(keras.layers.Layer):
+    """LayerNorm(x + dropout(y)): residual connection, then layer normalization; section 5.4."""
+
+    def __init__(self, norm_shape: int | list[int], dropout: float, **kwargs: Any) -> None:
+        """``norm_shape``: the axes of the inputs over which they are normalized together.
+
+        So D2L has it in TensorFlow (the sizes of these axes stand there in PyTorch): [2], or -1,
+        for the features of each position. Raises ValueError or TypeError for a ``dropout`` that
+        is not from 0 to 1, TypeError for axes that are not integers.
+        """
+        _checks.dropout(dropout)
+        super().__init__(**kwargs)
+        axes = norm_shape if isinstance(norm_shape, int) else list(norm_shape)
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
+        self.ln = keras.layers.LayerNormalization(axes, dtype=self.dtype_policy, name="ln")
+        self.norm_shape = axes
+
+    def build(self, X_shape: Any) -> None:
+        self.ln.build(X_shape)
+        self.built = True
+
+    def __call__(self, X: Array, Y: Array, **kwargs: Any) -> Tensor:
+        """Two tensors of one shape, and the result has it; ``training=True`` drops of ``Y``.
+
+        Raises ValueError for two shapes, and where they have not all the axes to normalize.
+        """
+        _checks.instance("X", X, LAYER_INPUTS, "a tensor")
+        _checks.instance("Y", Y, LAYER_INPUTS, "a tensor")
+        _checks.residual(sizes(X), sizes(Y))
+        _check_axes(self.norm_shape, len(X.shape))
+        return super().__call__(X, Y, **kwargs)
+
+    def call(self, X: Tensor, Y: Tensor, training: bool | None = None) -> Tensor:
+        return self.ln(X + self.dropout(Y, training=training))
+
+    def get_config(self) -> dict[str, Any]:
+        given = {"norm_shape": self.norm_shape, "dropout": self.dropout.rate}
+        return {**super().get_config(), **given}
+
+
+def _check_axes(norm_shape: int | list[int], rank: int) -> None:
+    axes = [norm_shape] if isinstance(norm_shape, int) else norm_shape
+    if not all(-rank <= axis < rank for axis in axes):
+        need = f"axes of X, from {-rank} to {rank - 1}"
+        raise ValueError(_checks.fault("norm_shape", norm_shape, need))
+
+
+@register
+class TransformerEncoderBlock(keras.layers.Layer):
+    """Self-attention and a position-wise network, each with :class:`AddNorm`; section 3.1.
+
+    ``TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, bias=False)``, or
+    as D2L has it in TensorFlow, (key_size, query_size, value_size, num_hiddens, norm_shape,
+    ffn_num_hiddens, num_heads, dropout, bias=False). Without ``norm_shape`` the features of each
+    position are normalized. Any layer's ``name``, ``dtype`` and ``trainable`` may be given too.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        layer = layer_arguments(kwargs)
+        what = "TransformerEncoderBlock"
+        given = _signatures.read(what, _signatures.KERAS_ENCODER_BLOCK, args, kwargs)
+        # Here, since Keras shortens what it says of a layer within a layer.
+        _checks.heads(given["num_hiddens"], given["num_heads"])
+        super().__init__(**layer)
+        norm_shape, dropout = given.get("norm_shape", -1), given["dropout"]
+        parts = {"dtype": self.dtype_policy}
+        self.attention = MultiHeadAttention(
+            **_signatures.of_attention(given), **parts, name="attention"
+        )
+        self.addnorm1 = AddNorm(norm_shape, dropout, **parts, name="addnorm1")
+        self.ffn = PositionWiseFFN(**_signatures.of_ffn(given), **parts, name="ffn")
+        self.addnorm2 = AddNorm(norm_shape, dropout, **parts, name="addnorm2")
+        self._given = given
+
+    def build(self, X_shape: Any) -> None:
+        if not self.attention.built:
+            self.attention.build(X_shape, X_shape, X_shape)
+        self.addnorm1.build(X_shape)
+        self.ffn.build(X_shape)
+        self.addnorm2.build(X_shape)
+        self.built = True
+
+    def __call__(self, X: Array, valid_lens: Array | None = None, **kwargs: Any) -> Tensor:
+        """Shape (batch, steps, num_hiddens), and so is the result; ``valid_lens`` (batch,).
+
+        ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
+        """
+        check_inputs(X, X, X)
+        _checks.last_dimension("X", sizes(X), self._given["num_hiddens"])
+        if valid_lens is not None:
+            batch, steps, _ = sizes(X)
+            check_valid_lens(valid_lens, batch, steps, steps)
+        return super().__call__(X, valid_lens=valid_lens, **kwargs)
+
+    def call(
+        self, X: Tensor, valid_lens: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
+        attended = self.attention(X, X, X, valid_lens, training=training)
+        Y = self.addnorm1(X, attended, training=training)
+        return self.addnorm2(Y, self.ffn(Y), training=training)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self._given}
+
+
+EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
+
+
+@register
+class TransformerEncoder(Encoder):
+    """Embedding, positional encoding, and ``num_blks`` encoder blocks.
+
+    ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout,
+    bias=False)``, or as D2L has it in TensorFlow, (vocab_size, key_size, query_size, value_size,
+    num_hiddens, norm_shape, ffn_num_hiddens, num_heads, num_blks, dropout, bias=False). Any
+    layer's ``name``, ``dtype`` and ``trainable`` may be given too.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        layer = layer_arguments(kwargs)
+        given = _signatures.read("TransformerEncoder", _signatures.KERAS_ENCODER, args, kwargs)
+        _checks.heads(given["num_hiddens"], given["num_heads"])
+        super().__init__(**layer)
+        policy = self.dtype_policy
+        self.num_hiddens = given["num_hiddens"]
+        self.embedding = keras.layers.Embedding(
+            given["vocab_size"], self.num_hiddens, dtype=policy, name="embedding"
+        )
+        self.pos_encoding = PositionalEncoding(self.num_hiddens, given["dropout"], dtype=policy)
+        block = {name: given[name] for name in given if name not in ("vocab_size", "num_blks")}
+        self.blks = [
+            TransformerEncoderBlock(**block, dtype=policy, name=f"block{i}")
+            for i in range(given["num_blks"])
+        ]
+        self._given = given
+
+    def build(self, X_shape: Any) -> None:
+        self.embedding.build(X_shape)
+        for block in self.blks:
+            block.build((*X_shape, self.num_hiddens))
+        self.built = True
+
+    def __call__(
+        self, X: Array, valid_lens: Array | None = None, *args: Any, **kwargs: Any
+    ) -> Tensor:
+        """Tokens, integers of shape (batch, steps), to (batch, steps, num_hiddens).
+
+        ``valid_lens``, (batch,), are the sentences' lengths; ``training=True`` drops. The
+        embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it. Raises
+        ValueError or TypeError for input that does not fit.
+        """
+        _checks.instance("X", X, LAYER_INPUTS, "a tensor")
+        _checks.rank("X", X.shape, ("batch", "steps"))
+        batch, steps = sizes(X)
+        if isinstance(steps, int):
+            _checks.positions(0, steps, self.pos_encoding.max_len)
+        if valid_lens is not None:
+            check_valid_lens(valid_lens, batch, steps, steps)
+        return super().__call__(X, valid_lens, *args, **kwargs)
+
+    def call(
+        self,
+        X: Tensor,
+        valid_lens: Tensor | None = None,
+        *args: Any,
+        training: bool | None = None,
+    ) -> Tensor:
+        embedded = self.embedding(X) * math.sqrt(self.num_hiddens)
+        X = self.pos_encoding(embedded, training=training)
+        for block in self.blks:
+            X = block(X, valid_lens, training=training)
+        return X
+
+    @property
+    def attention_weights(self) -> list[Tensor]:
+        """The last call's weights, a tensor a block, shape (batch * heads, steps, steps).
+
+        Of the same call, and raising RuntimeError in the same cases, as those of
+        :class:`DotProductAttention`.
+        """
+        return [block.attention.attention.attention_weights for block in self.blks]
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self._given}

@@ -1,0 +1,71 @@
+"""Additive attention, for queries and keys of different sizes: Bahdanau et al. (2015)."""
+
+from typing import Any, overload
+
+import torch
+from torch import Tensor, nn
+
+from d2l_compat import _checks, _signatures
+from d2l_compat.torch.attention import check_inputs, check_projection, linear, masked_softmax
+
+
+class AdditiveAttention(nn.Module):
+    """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
+
+    ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is told them.
+    """
+
+    @overload
+    def __init__(self, num_hiddens: int, dropout: float) -> None: ...
+    @overload
+    def __init__(
+        self, key_size: int, query_size: int, num_hiddens: int, dropout: float
+    ) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError or TypeError for arguments of another range or kind.
+        """
+        given = _signatures.read("AdditiveAttention", _signatures.ADDITIVE, args, kwargs)
+        super().__init__()
+
+        num_hiddens = given["num_hiddens"]
+        self.W_q = linear(given.get("query_size"), num_hiddens, bias=False)
+        self.W_k = linear(given.get("key_size"), num_hiddens, bias=False)
+        self.w_v = nn.Linear(num_hiddens, 1, bias=False)
+        self.dropout = nn.Dropout(given["dropout"])
+        self._weights: Tensor | None = None
+
+    def forward(
+        self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
+    ) -> Tensor:
+        """Attention pooling of ``values``.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
+        :func:`masked_softmax`. Returns (batch, queries, v). Every query meets every key in
+        num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
+        input that does not fit.
+        """
+        check_inputs(queries, keys, values)
+        check_projection("queries", queries, self.W_q)
+        check_projection("keys", keys, self.W_k)
+        features = self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1)
+        scores = self.w_v(torch.tanh(features)).squeeze(-1)
+        self._weights = masked_softmax(scores, valid_lens)
+        return self.dropout(self._weights) @ values
+
+    @property
+    def attention_weights(self) -> Tensor:
+        """The last call's weights, before dropout, shape (batch, queries, keys).
+
+        Raises RuntimeError before the first call.
+        """
+        if self._weights is None:
+            raise RuntimeError(_checks.NOT_CALLED)
+        return self._weights
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copied or saved layer has not been called yet.
+        return {**self.__dict__, "_weights": None}

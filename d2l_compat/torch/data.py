@@ -1,0 +1,80 @@
+"""D2L's data sets as PyTorch tensors: English and French sentences, and Fashion-MNIST."""
+
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from d2l_compat import _fashion, _translation
+from d2l_compat.common import Vocab, show_images
+from d2l_compat.torch.training import DataModule
+
+
+class MTFraEng(_translation.MTFraEng, DataModule):
+    """Pairs of English and French sentences, as D2L 1.0 prepares them.
+
+    ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
+    of the sources (sentences,), and the target without its first: all int32.
+    """
+
+    def __init__(
+        self, batch_size: int, num_steps: int = 9, num_train: int = 512, num_val: int = 128
+    ) -> None:
+        """``num_steps`` tokens a sentence, padded or cut off. Raises TypeError or ValueError for sizes below 1."""
+        super().__init__()
+        _translation.check_sizes(batch_size, num_steps, num_train, num_val)
+        self.save_hyperparameters()
+        self.arrays, self.src_vocab, self.tgt_vocab = self._build_arrays(self._download())
+
+    def _build_arrays(
+        self, raw_text: str, src_vocab: Vocab | None = None, tgt_vocab: Vocab | None = None
+    ) -> tuple[tuple[torch.Tensor, ...], Vocab, Vocab]:
+        arrays, source, target = self._numbers(raw_text, src_vocab, tgt_vocab)
+        return tuple(torch.tensor(array) for array in arrays), source, target
+
+    def build(self, src_sentences: list[str], tgt_sentences: list[str]) -> tuple[torch.Tensor, ...]:
+        """The arrays of other sentences, in these vocabularies."""
+        text = self._text(src_sentences, tgt_sentences)
+        return self._build_arrays(text, self.src_vocab, self.tgt_vocab)[0]
+
+    def get_dataloader(self, train: bool) -> DataLoader[Any]:
+        """Batches of the first ``num_train`` pairs, or of the others."""
+        rows = slice(0, self.num_train) if train else slice(self.num_train, None)
+        return self.get_tensorloader(self.arrays, train, rows)
+
+
+def load_data_nmt(
+    batch_size: int, num_steps: int, num_examples: int | None = 600
+) -> tuple[DataLoader[Any], Vocab, Vocab]:
+    """Pairs of sentences as D2L 0.17 prepares them: shuffled batches, and the two vocabularies.
+
+    A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
+    tokens. Raises TypeError or ValueError for sizes below 1.
+    """
+    pairs = _translation.pairs(batch_size, num_steps, num_examples)
+    dataset = TensorDataset(*map(torch.tensor, pairs.arrays))
+    return DataLoader(dataset, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
+
+
+class FashionMNIST(_fashion.FashionMNIST, DataModule):
+    """Fashion-MNIST in batches: pictures (batch, 1, height, width) from 0 to 1, and labels."""
+
+    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
+        """``resize`` is (height, width), in pixels. Raises TypeError or ValueError for sizes below 1."""
+        super().__init__()
+        _fashion.check_sizes(batch_size, resize)
+        self.save_hyperparameters()
+        self.train = _fashion.Pictures(True, resize, self.root)
+        self.val = _fashion.Pictures(False, resize, self.root)
+
+    def get_dataloader(self, train: bool) -> DataLoader[Any]:
+        """Batches of the training pictures, shuffled, or of the others."""
+        pictures: Any = self.train if train else self.val
+        return DataLoader(pictures, self.batch_size, shuffle=train)
+
+    def visualize(
+        self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None
+    ) -> None:
+        """Show pictures of a batch, with their labels."""
+        X, y = batch
+        show_images(X.squeeze(1), nrows, ncols, titles=labels or self.text_labels(y))

@@ -1,0 +1,128 @@
+"""JAX's face beside ``d2l.jax``; tests/faces/oracles/__init__.py says what each name is for.
+
+Upstream's code is of 2023. What JAX, Flax and Python have lost since is lent to it here, and it
+runs as it stands.
+"""
+
+import random
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from tests.faces.adapters.jax import Built, double, plain, tensor
+
+FORMS: dict[str, tuple[Any, ...]] = {
+    "AddNorm": (0.0,),
+    "AdditiveAttention": (8, 0.0),
+    "DotProductAttention": (0.0,),
+    "GRU": (6, 2),
+    "MultiHeadAttention": (8, 2, 0.0),
+    "PositionWiseFFN": (16, 8),
+    "PositionalEncoding": (8, 0.0),
+    "Seq2SeqEncoder": (7, 6, 4, 2),
+    "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
+    "TransformerEncoderBlock": (8, 16, 2, 0.0),
+}
+X = jnp.arange(6.0).reshape(2, 3)
+TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
+    "repeat": (X, 2, {"axis": 1}),
+    "to": (X, jax.devices("cpu")[0]),
+}
+NOT_COMPARED: dict[str, str] = {}
+
+
+class GRUCell(nn.GRUCell):
+    """As Flax had it: told its size by the state, which it makes without being made."""
+
+    features: int = 0
+
+    @staticmethod
+    def initialize_carry(rng: Any, batch: tuple[int, ...], size: int) -> jax.Array:
+        return jnp.zeros((*batch, size))
+
+
+def upstream() -> Any:
+    integer = random.randint
+    # It asks for a number up to 1e6, not an integer, which Python 3.12 refuses.
+    with mock.patch.object(random, "randint", lambda a, b: integer(a, int(b))):
+        from d2l import jax as d2l
+    d2l.get_seed = lambda: integer(0, 1_000_000)
+    d2l.jax = _with(jax, random=_with(jax.random, PRNGKeyArray=jax.Array))
+    d2l.nn = _with(nn, GRUCell=GRUCell)
+
+    class Trainer(d2l.Trainer):
+        """Clips gradients when told to: upstream's knows how, but never does it."""
+
+        def prepare_model(self, model: Any) -> None:
+            super().prepare_model(model)
+            step, norm = model.training_step, self.gradient_clip_val
+
+            def clipped_step(*args: Any) -> tuple[Any, Any]:
+                value, gradients = step(*args)
+                return value, self.clip_gradients(norm, gradients) if norm else gradients
+
+            model.training_step = clipped_step
+
+    d2l.Trainer = Trainer
+    return d2l
+
+
+def _with(module: ModuleType, **names: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{**vars(module), **names})
+
+
+def twin(ours: Built, theirs: nn.Module, *inputs: Any) -> Built:
+    return Built(theirs, _renamed(ours.variables))
+
+
+def _renamed(variables: dict[str, Any]) -> dict[str, Any]:
+    """Upstream's layers have the same parameters, under the same names but for one."""
+    return {
+        name.replace("GRUCell", "ScanGRUCell"): _renamed(x) if isinstance(x, dict) else x
+        for name, x in variables.items()
+    }
+
+
+def call(function: Any, *args: Any) -> Any:
+    with double(True):
+        return plain(function(*(x if x is None else tensor(x) for x in args)))
+
+
+def run_interface(Class: Any) -> None:
+    layer = Class()
+    layer.init_state(X) if hasattr(layer, "init_state") else layer.init(jax.random.key(0), X)
+
+
+class Decoder(nn.Module):
+    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
+
+    def setup(self) -> None:
+        self.embedding = nn.Embed(7, 4)
+        self.dense = nn.Dense(7)
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        is_recurrent = isinstance(enc_all_outputs, tuple)
+        return enc_all_outputs[1][-1] if is_recurrent else enc_all_outputs[:, -1]
+
+    def __call__(self, X: jax.Array, state: Any, training: bool = False) -> Any:
+        self.sow("intermediates", "dec_attention_weights", state[:, None])
+        features = jnp.tanh(self.embedding(X) + state[:, None])
+        return self.dense(features), features[:, -1]
+
+
+def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
+    source, lengths = tensor(tokens), tensor(lens)
+    batch = source, source, lengths, source
+    others = {"tgt_pad": 0, "lr": 0.1} if name == "Seq2Seq" else {}
+    done = []
+    for encoder in (d2l.Seq2SeqEncoder(7, 6, 4, 2), d2l.TransformerEncoder(7, 4, 8, 2, 2, 0.0)):
+        model = getattr(d2l, name)(encoder, decoder=Decoder(), training=False, **others)
+        built = Built(model)
+        built.randomize(*batch[:-1])
+        predicted, weights = model.predict_step(built.variables["params"], batch, 4, True)
+        done.append([built(*batch[:-1]), plain(predicted), plain(weights)])
+    return done

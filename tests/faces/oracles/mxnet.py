@@ -1,0 +1,113 @@
+"""MXNet's face beside ``d2l.mxnet``; tests/faces/oracles/__init__.py says what each name is for."""
+
+from typing import Any
+
+# First: it makes MXNet importable.
+from tests.faces.adapters.mxnet import Built, plain, tensor  # isort: skip
+from mxnet import cpu, init, np, npx
+from mxnet.gluon import nn
+
+FORMS = {
+    "AddNorm": (0.0,),
+    "AdditiveAttention": (8, 0.0),
+    "DotProductAttention": (0.0,),
+    "GRU": (6, 2),
+    "MultiHeadAttention": (8, 2, 0.0),
+    "PositionWiseFFN": (16, 8),
+    "PositionalEncoding": (8, 0.0),
+    "Seq2SeqEncoder": (7, 6, 4, 2),
+    "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
+    "TransformerEncoderBlock": (8, 16, 2, 0.0),
+}
+X = np.arange(6.0).reshape(2, 3)
+TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
+    "normal": (0.0, 1.0, (2, 3)),
+    "rand": (2, 3),
+    "randn": (2, 3),
+    "repeat": (X, 2, 1),
+    "to": (X, cpu()),
+}
+NOT_COMPARED: dict[str, str] = {}
+
+
+def upstream() -> Any:
+    from d2l import mxnet as d2l
+
+    return d2l
+
+
+def twin(ours: Built, theirs: nn.Block, *inputs: Any) -> Built:
+    built = Built(theirs)
+    built.randomize(*inputs)  # which gives it sizes
+    values = ours.layer._collect_params_with_prefix()
+    parameters = theirs._collect_params_with_prefix()
+    assert parameters.keys() == values.keys()
+    for name, parameter in parameters.items():
+        parameter.set_data(values[name].data())
+    return built
+
+
+def call(function: Any, *args: Any) -> Any:
+    return plain(function(*(x if x is None else tensor(x) for x in args)))
+
+
+def run_interface(Class: Any) -> None:
+    layer = Class()
+    if hasattr(layer, "attention_weights"):
+        raise AssertionError("there are no weights yet")
+    layer(X) if not hasattr(layer, "init_state") else layer.init_state(X)
+
+
+class Decoder(nn.Block):
+    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(7, 4)
+        self.dense = nn.Dense(7, flatten=False, in_units=4)
+        self.initialize(init.Xavier())
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        return enc_all_outputs[1][-1]
+
+    def forward(self, X: np.ndarray, state: Any) -> Any:
+        self.attention_weights = np.expand_dims(state, 1)
+        features = np.tanh(self.embedding(X) + np.expand_dims(state, 1))
+        return self.dense(features), features[:, -1]
+
+
+def _model(d2l: Any, name: str) -> Any:
+    parts = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
+    return d2l.EncoderDecoder(*parts) if name == "EncoderDecoder" else d2l.Seq2Seq(*parts, 0, 0.1)
+
+
+def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
+    model = _model(d2l, name)
+    source, lengths = tensor(tokens), tensor(lens)
+    Built(model).randomize(source, source, lengths)
+    output = model(source, source, lengths)
+    batch = source, source, lengths, source
+    predicted, weights = model.predict_step(batch, cpu(), 4, True)
+    return plain([output, predicted, weights])
+
+
+class Pair(nn.Block):
+    """As D2L 0.17's ``EncoderDecoder``: it gives the state as well."""
+
+    def __init__(self, d2l: Any) -> None:
+        super().__init__()
+        self.encoder, self.decoder = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
+
+    def forward(self, X: np.ndarray, Y: np.ndarray, lens: np.ndarray) -> Any:
+        return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
+
+
+def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
+    npx.random.seed(5)
+    net = Pair(d2l)
+    # Upstream's numbers come from lists, of which MXNet makes float32.
+    arrays = [tensor(x.astype("float32")) for x in batch]
+    if name == "predict_seq2seq":
+        return plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, cpu(), True))
+    d2l.train_seq2seq(net, [arrays], 0.01, 3, vocab, cpu())
+    return plain([parameter.data() for parameter in net.collect_params().values()])

@@ -1,0 +1,117 @@
+"""PyTorch's face beside ``d2l.torch``; tests/faces/oracles/__init__.py says what each name is for."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from tests.faces.adapters.pytorch import Built, plain, tensor
+
+FORMS = {
+    "AddNorm": (8, 0.0),
+    "AdditiveAttention": (8, 0.0),
+    "DotProductAttention": (0.0,),
+    "GRU": (8, 6, 2),
+    "MultiHeadAttention": (8, 2, 0.0),
+    "PositionWiseFFN": (16, 8),
+    "PositionalEncoding": (8, 0.0),
+    "Seq2SeqEncoder": (7, 6, 4, 2),
+    "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
+    "TransformerEncoderBlock": (8, 16, 2, 0.0),
+}
+X = torch.arange(6.0).reshape(2, 3)
+TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
+    "normal": (0.0, 1.0, (2, 3)),
+    "ones": (2, 3),
+    "rand": (2, 3),
+    "randn": (2, 3),
+    "repeat": (X, (2, 1)),
+    "to": (X, torch.device("cpu")),
+    "zeros": (2, 3),
+}
+NOT_COMPARED: dict[str, str] = {}
+
+
+def upstream() -> Any:
+    from d2l import torch as d2l
+
+    return d2l
+
+
+def twin(ours: Built, theirs: nn.Module, *inputs: Any) -> Built:
+    built = Built(theirs)
+    built(*inputs)  # which gives it sizes
+    theirs.load_state_dict(ours.layer.state_dict())
+    return built
+
+
+def call(function: Any, *args: Any) -> Any:
+    return plain(function(*(x if x is None else tensor(x) for x in args)))
+
+
+def run_interface(Class: Any) -> None:
+    layer = Class()
+    if hasattr(layer, "attention_weights"):
+        raise AssertionError("there are no weights yet")
+    layer(X) if not hasattr(layer, "init_state") else layer.init_state(X)
+
+
+class Decoder(nn.Module):
+    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(7, 4)
+        self.dense = nn.Linear(4, 7)
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        return enc_all_outputs[1][-1]
+
+    def forward(self, X: torch.Tensor, state: Any) -> Any:
+        self.attention_weights = state[:, None]
+        features = torch.tanh(self.embedding(X.long()) + state[:, None])
+        return self.dense(features), features[:, -1]
+
+
+def _model(d2l: Any, name: str) -> Any:
+    torch.manual_seed(3)
+    parts = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
+    return d2l.EncoderDecoder(*parts) if name == "EncoderDecoder" else d2l.Seq2Seq(*parts, 0, 0.1)
+
+
+def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
+    model = _model(d2l, name).eval()
+    source, lengths = tensor(tokens), tensor(lens)
+    output = model(source, source, lengths)
+    batch = source, source, lengths, source
+    predicted, weights = model.predict_step(batch, torch.device("cpu"), 4, True)
+    return plain([output, predicted, weights])
+
+
+def xavier(function: Any) -> Any:
+    torch.manual_seed(0)
+    layers = nn.Linear(3, 4), nn.GRU(3, 4, 2), nn.Embedding(3, 4)
+    for layer in layers:
+        layer.apply(function)
+    return plain([parameter for layer in layers for parameter in layer.parameters()])
+
+
+class Pair(nn.Module):
+    """As D2L 0.17's ``EncoderDecoder``: it gives the state as well."""
+
+    def __init__(self, d2l: Any) -> None:
+        super().__init__()
+        self.encoder, self.decoder = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
+
+    def forward(self, X: torch.Tensor, Y: torch.Tensor, lens: torch.Tensor) -> Any:
+        return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
+
+
+def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
+    torch.manual_seed(5)
+    net = Pair(d2l)
+    cpu = torch.device("cpu")
+    if name == "predict_seq2seq":
+        return plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, cpu, True))
+    d2l.train_seq2seq(net, [[tensor(x) for x in batch]], 0.01, 3, vocab, cpu)
+    return plain([*net.parameters()])

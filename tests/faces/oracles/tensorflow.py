@@ -1,0 +1,167 @@
+"""TensorFlow's face beside ``d2l.tensorflow``; tests/faces/oracles/__init__.py says what is what.
+
+Upstream was written for Keras 2. Where Keras 3 has less, what it lacks is put in its place.
+"""
+
+import warnings
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests.faces.adapters.tensorflow import Built, plain, tensor
+
+_SIZES = (8, 8, 8, 8, [2])
+FORMS = {
+    "AddNorm": ([2], 0.0),
+    "AdditiveAttention": (8, 8, 8, 0.0),
+    "DotProductAttention": (0.0,),
+    "GRU": (6, 2),
+    "MultiHeadAttention": (8, 8, 8, 8, 2, 0.0),
+    "PositionWiseFFN": (16, 8),
+    "PositionalEncoding": (8, 0.0),
+    "Seq2SeqEncoder": (7, 6, 4, 2),
+    "TransformerEncoder": (7, *_SIZES, 16, 2, 2, 0.0),
+    "TransformerEncoderBlock": (*_SIZES, 16, 2, 0.0),
+}
+X = tf.reshape(tf.range(6.0), (2, 3))
+TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
+    "normal": ((2, 3),),
+    "rand": ((2, 3),),
+    "repeat": (X, 2, 1),
+}
+NOT_COMPARED: dict[str, str] = {}
+
+
+class With:
+    """A module, some of whose names mean something else."""
+
+    def __init__(self, module: Any, **names: Any) -> None:
+        self.__dict__.update(names, _module=module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+class RNN(keras.layers.RNN):
+    """As in Keras 2: steps come first, and the state is flat."""
+
+    def __init__(self, cells: Any, time_major: bool, **kwargs: Any) -> None:
+        super().__init__(cells, **kwargs)
+        assert time_major
+
+    def __call__(self, X: tf.Tensor, initial_state: Any = None, **kwargs: Any) -> Any:
+        X = tf.transpose(X, (1, 0, 2))
+        outputs, *state = super().__call__(X, initial_state=initial_state, **kwargs)
+        return tf.transpose(outputs, (1, 0, 2)), *tf.nest.flatten(state)
+
+
+def upstream() -> Any:
+    from d2l import tensorflow as d2l
+
+    if not isinstance(d2l.tf, With):
+        layers = With(keras.layers, RNN=RNN)
+        d2l.tf = With(tf, keras=With(tf.keras, layers=layers))
+        initialize = d2l.Module.__init__
+
+        def without_loss(self: Any, *args: Any, **kwargs: Any) -> None:
+            initialize(self, *args, **kwargs)
+            del self.loss  # Keras 3 keeps one there, in the way of the method
+
+        d2l.Module.__init__ = without_loss
+        # Keras 3 would make labels floating-point numbers first.
+        d2l.MaskedSoftmaxCELoss.__call__ = lambda self, *args: self.call(*args)
+    return d2l
+
+
+def twin(ours: Built, theirs: keras.layers.Layer, *inputs: Any) -> Built:
+    built = Built(theirs)
+    with warnings.catch_warnings(action="ignore"):  # Keras 3 wants **kwargs by name
+        built(*inputs)  # which gives it weights
+    _copy(ours.layer, theirs)
+    return built
+
+
+def _copy(ours: Any, theirs: Any) -> None:
+    """The weights of every part, under the same name."""
+    parts = {name: part for name, part in vars(theirs).items() if not name.startswith("_")}
+    pairs = []
+    for name, part in parts.items():
+        several = part if isinstance(part, list) else [part]
+        if several and all(isinstance(one, keras.layers.Layer) for one in several):
+            same = getattr(ours, name)
+            pairs += zip(same if isinstance(part, list) else [same], several, strict=True)
+    for pair in pairs:
+        _copy(*pair)
+    if not pairs:
+        theirs.set_weights(ours.get_weights())
+
+
+def call(function: Any, *args: Any) -> Any:
+    return plain(function(*(x if x is None else tensor(x) for x in args)))
+
+
+def run_interface(Class: Any) -> None:
+    layer = Class()
+    if hasattr(layer, "attention_weights"):
+        raise AssertionError("there are no weights yet")
+    layer(X) if not hasattr(layer, "init_state") else layer.init_state(X)
+
+
+class Decoder(keras.layers.Layer):
+    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = keras.layers.Embedding(7, 4)
+        self.dense = keras.layers.Dense(7)
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        return enc_all_outputs[1][-1]
+
+    def call(self, X: tf.Tensor, state: Any) -> Any:
+        self.attention_weights = state[:, tf.newaxis]
+        features = tf.tanh(self.embedding(X) + state[:, tf.newaxis])
+        return self.dense(features), features[:, -1]
+
+
+def _fill(model: keras.Model, *inputs: Any) -> keras.Model:
+    """Call it once, and then give it parameters that are always the same."""
+    with warnings.catch_warnings(action="ignore"):  # Keras 3 wants *args by name
+        model(*inputs)
+    rng = np.random.default_rng(3)
+    for variable in model.trainable_variables:
+        variable.assign(rng.normal(scale=0.5, size=variable.shape))
+    return model
+
+
+def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
+    source, lengths = tensor(tokens), tensor(lens)
+    parts = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
+    kinds = {"EncoderDecoder": d2l.EncoderDecoder, "Seq2Seq": lambda *x: d2l.Seq2Seq(*x, 0, 0.1)}
+    model = _fill(kinds[name](*parts), source, source, lengths)
+    output = model(source, source, lengths)
+    batch = source, source, lengths, source
+    return plain([output, *model.predict_step(batch, d2l.cpu(), 4, True)])
+
+
+class Pair(keras.Model):
+    """As D2L 0.17's ``EncoderDecoder``: it gives the state as well."""
+
+    def __init__(self, d2l: Any) -> None:
+        super().__init__()
+        self.encoder, self.decoder = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
+
+    def call(self, X: tf.Tensor, Y: tf.Tensor, lens: tf.Tensor) -> Any:
+        return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
+
+
+def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
+    tensors = [tensor(x.astype("int32")) for x in batch]
+    source, lens, target, _ = tensors
+    net = _fill(Pair(d2l), source, target, lens)
+    if name == "predict_seq2seq":
+        return plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, True))
+    d2l.train_seq2seq(net, [tensors], 0.01, 3, vocab, d2l.cpu())
+    return plain(net.trainable_variables)

@@ -1,0 +1,562 @@
+"""The face against upstream's d2l 1.0.3: name by name, the same weights and input, the same result.
+
+Upstream is installed without its pins, for this alone. Every name that both have is compared, or
+stands in ``NOT_COMPARED`` with the reason; how many there were is told at the end of the run.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from d2l_compat import _translation
+from tests.faces.cases import LENGTHS, make_case
+from tests.faces.test_training import PAIRS
+
+X = np.random.default_rng(1).normal(size=(2, 5, 8)).astype("float32")
+Z = np.random.default_rng(2).normal(size=(2, 5, 8)).astype("float32")
+TOKENS = np.array([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]], "int32")
+LENS = np.array([3, 5], "int32")
+
+NOT_COMPARED = {
+    "DATA_HUB": "its addresses are not secure: ours are",
+    "DATA_URL": "its addresses are not secure: ours are",
+    "FashionMNIST": "it would load the whole data set from the network",
+    "Timer": "no two times are the same",
+    "download": "it would fetch from the network",
+    "download_extract": "it would fetch from the network",
+    "extract": "it writes files, some outside their folder: ours refuses these",
+    "try_all_gpus": "of no GPU it makes an empty list: ours has the CPU in it, as in 0.17",
+    "use_svg_display": "nothing can be seen of it but in Jupyter",
+}
+
+
+@dataclass(frozen=True)
+class Both:
+    face: ModuleType  # the adapter
+    ours: Any  # the face itself
+    theirs: Any  # upstream
+    oracle: ModuleType
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.ours, self.theirs))
+
+
+Compare = Callable[[Both], None]
+COMPARED: dict[str, Compare] = {}
+
+
+def compares(*names: str) -> Callable[[Any], Any]:
+    """The function below compares these names; it is told which where it asks."""
+
+    def register(function: Any) -> Any:
+        for name in names:
+            takes_name = function.__code__.co_argcount == 2
+            COMPARED[name] = _with(function, name) if takes_name else function
+        return function
+
+    return register
+
+
+def _with(function: Any, name: str) -> Compare:
+    return lambda both: function(both, name)
+
+
+@pytest.fixture(scope="module")
+def oracle(request: pytest.FixtureRequest) -> ModuleType:
+    """Of the framework asked for."""
+    try:
+        return import_module(f"tests.faces.oracles.{request.config.getoption('framework')}")
+    except ModuleNotFoundError:
+        pytest.skip("upstream's d2l has no face for this framework")
+
+
+@pytest.fixture(scope="module")
+def upstream(oracle: ModuleType) -> Any:
+    try:
+        return oracle.upstream()
+    except ImportError as error:
+        pytest.skip(f"upstream's d2l cannot be imported: {error}")
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_left() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def same(ours: Any, theirs: Any, tolerance: float = 1e-5) -> None:
+    """Arrays, or lists and tuples of them, of the same shapes and values."""
+    if isinstance(ours, (list, tuple)):
+        assert len(ours) == len(theirs)
+        for a, b in zip(ours, theirs, strict=True):
+            same(a, b, tolerance)
+    elif isinstance(ours, str) or ours is None:
+        assert ours == theirs
+    else:
+        a, b = np.asarray(ours), np.asarray(theirs)
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+# Layers
+
+CASE = make_case(sizes=(8, 8, 8), dtype="float32")
+ATTENTION = [(CASE.queries, CASE.keys, CASE.values, lens) for lens in LENGTHS.values()]
+# Lengths of zero are left out: upstream then looks at padding, the shim at nothing.
+ATTENTION = [
+    (*inputs[:3], None if inputs[3] is None else np.maximum(inputs[3], 1).astype("int32"))
+    for inputs in ATTENTION
+]
+LAYERS: dict[str, list[tuple[Any, ...]]] = {
+    "AddNorm": [(X, Z)],
+    "AdditiveAttention": ATTENTION,
+    "DotProductAttention": ATTENTION,
+    "GRU": [(X.swapaxes(0, 1).copy(),)],
+    "MultiHeadAttention": ATTENTION,
+    "PositionWiseFFN": [(X,)],
+    "PositionalEncoding": [(X,)],
+    "Seq2SeqEncoder": [(TOKENS,)],
+    "TransformerEncoder": [(TOKENS, None), (TOKENS, LENS)],
+    "TransformerEncoderBlock": [(X, None), (X, LENS)],
+}
+
+
+@compares(*LAYERS)
+def layers(both: Both, name: str) -> None:
+    args = both.oracle.FORMS[name]
+    ours = both.face.build(name, *args)
+    ours.randomize(*LAYERS[name][-1])
+    theirs = both.oracle.twin(ours, getattr(both.theirs, name)(*args), *LAYERS[name][-1])
+    for inputs in LAYERS[name]:
+        same(ours(*inputs), theirs(*inputs), 1e-4)
+        if name in ("DotProductAttention", "AdditiveAttention", "TransformerEncoder"):
+            same(ours.attention_weights, theirs.attention_weights)
+
+
+@compares("masked_softmax", "sequence_mask")
+def masks(both: Both, name: str) -> None:
+    scores = np.random.default_rng(3).normal(size=(2, 3, 4)).astype("float32")
+    given = [(X[..., 0].copy(), LENS)] if name == "sequence_mask" else []
+    if name == "masked_softmax":
+        given = [(scores, inputs[3]) for inputs in ATTENTION]
+    for inputs in given:
+        same(*(both.oracle.call(getattr(d2l, name), *inputs) for d2l in both))
+
+
+@compares("Encoder", "Decoder", "AttentionDecoder")
+def interfaces(both: Both, name: str) -> None:
+    for d2l in both:
+        with pytest.raises(NotImplementedError):
+            both.oracle.run_interface(getattr(d2l, name))
+
+
+# Training
+
+
+@compares("Module", "Classifier", "DataModule", "Trainer")
+def training(both: Both) -> None:
+    X = np.random.default_rng(0).normal(size=(6, 4)).astype("float32")
+    Y = np.array([0, 1, 2, 0, 1, 2], "int32")
+    start = {
+        "weight": np.random.default_rng(5).normal(size=(4, 3)).astype("float32"),
+        "bias": np.array([0.1, 0.2, -0.3], "float32"),
+    }
+    for clip in (0, 0.05):
+        done = [both.face.fit_classifier(X, Y, 0.5, 3, clip, d2l=d2l, start=start) for d2l in both]
+        (_, ours, our_board), (_, theirs, their_board) = done
+        for name, before in start.items():
+            assert np.abs(ours[name] - before).max() > 1e-3
+            same(ours[name], theirs[name])
+        assert our_board.keys() == their_board.keys()
+        for label, curve in our_board.items():
+            theirs = [(float(p.x), float(p.y)) for p in their_board[label]]
+            if label == "train_loss":  # of fewer batches than points upstream draws nothing
+                assert (len(curve), len(theirs)) == (3, 0)
+            else:
+                same([*map(tuple, curve)], theirs, 1e-4)
+
+
+@compares("EncoderDecoder", "Seq2Seq")
+def prediction(both: Both, name: str) -> None:
+    same(*(both.oracle.translate(d2l, name, TOKENS, LENS) for d2l in both))
+
+
+@compares("init_seq2seq")
+def initialization(both: Both) -> None:
+    same(*(both.oracle.xavier(d2l.init_seq2seq) for d2l in both))
+
+
+@compares("train_seq2seq", "predict_seq2seq")
+def functions(both: Both, name: str) -> None:
+    vocab = both.ours.Vocab(["a", "b", "c"], reserved_tokens=["<pad>", "<bos>", "<eos>"])
+    labels = TOKENS[::-1].astype("int64")
+    batch = (TOKENS, LENS, labels, LENS[::-1].copy())
+    same(*(both.oracle.functions(d2l, name, vocab, batch) for d2l in both), 1e-4)
+
+
+@compares("load_data_nmt")
+def batches(both: Both) -> None:
+    text = "\n".join("\t".join(pair) for pair in PAIRS)
+    with (
+        mock.patch.object(_translation, "read", return_value=text),
+        mock.patch.object(both.theirs, "read_data_nmt", return_value=text),
+    ):
+        loaded = [d2l.load_data_nmt(4, 7, 20) for d2l in both]
+    (ours, *vocabs), (theirs, *their_vocabs) = loaded
+    for vocab, other in zip(vocabs, their_vocabs, strict=True):
+        assert vocab.idx_to_token == other.idx_to_token
+
+    def rows(loader: Any) -> list[Any]:
+        batches = [[np.asarray(both.face.plain(part)) for part in batch] for batch in loader]
+        columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+        return sorted([x.tolist(), n, y.tolist(), m] for x, n, y, m in zip(*columns, strict=True))
+
+    assert rows(ours) == rows(theirs)
+
+
+@compares("MTFraEng")
+def sentences(both: Both) -> None:
+    text = (
+        "\n".join("\t".join(pair) for pair in PAIRS) + "\nGo\u202f!\tVa\xa0!  Oui\nno tabs here\n"
+    )
+
+    def made(d2l: Any) -> Any:
+        class Data(d2l.MTFraEng):
+            def _download(self) -> str:
+                return text
+
+        data = Data(batch_size=4, num_steps=6, num_train=18, num_val=7)
+        built = data.build(["i see ."], ["je voir !"])
+        arrays = [np.asarray(both.face.plain(array)) for array in (*data.arrays, *built)]
+        return arrays, data.src_vocab.idx_to_token, data.tgt_vocab.idx_to_token, data
+
+    (arrays, *vocabs, ours), (their_arrays, *their_vocabs, theirs) = map(made, both)
+    same(arrays, their_arrays)
+    assert vocabs == their_vocabs
+    assert ours._preprocess(text) == theirs._preprocess(text)
+    for limit in (None, 3):
+        lines, their_lines = (
+            data._tokenize(data._preprocess(text), limit) for data in (ours, theirs)
+        )
+        assert [*lines] == [*their_lines]
+    for train in (False, True):
+        sizes = [[len(batch) for batch in data.get_dataloader(train)] for data in (ours, theirs)]
+        assert sizes[0] == sizes[1]
+
+
+# Text and small helpers
+
+
+@compares("Vocab")
+def vocabulary(both: Both) -> None:
+    tokens = [["go", "."], ["hi", "."], ["go", "!"]]
+    for arguments in ((tokens,), (tokens, 2), (tokens, 2, ["<pad>"]), (["a", "b", "a"],), ()):
+        ours, theirs = (d2l.Vocab(*arguments) for d2l in both)
+        assert ours.idx_to_token == theirs.idx_to_token
+        assert ours.token_freqs == theirs.token_freqs
+        assert len(ours) == len(theirs)
+        assert ours[["go", "x"]] == theirs[["go", "x"]]
+        assert ours.unk == theirs.unk
+        everything = list(range(len(ours)))
+        assert len(ours) == 1 or ours.to_tokens(everything) == theirs.to_tokens(everything)
+
+
+@compares("bleu")
+def translations(both: Both) -> None:
+    for said, want, k in (("a b c d", "a b c d", 4), ("a b x c", "a b c", 2), ("a a a", "a b", 1)):
+        assert both.ours.bleu(said, want, k) == pytest.approx(both.theirs.bleu(said, want, k))
+
+
+@compares("check_shape")
+def shapes(both: Both) -> None:
+    for d2l in both:
+        d2l.check_shape(both.face.tensor(X), (2, 5, 8))
+        with pytest.raises((ValueError, AssertionError)):
+            d2l.check_shape(both.face.tensor(X), (2, 5, 7))
+
+
+@compares("HyperParameters", "add_to_class")
+def classes(both: Both) -> None:
+    def made(d2l: Any) -> Any:
+        class A(d2l.HyperParameters):
+            def __init__(self, a: int, b: int = 2, _c: int = 3, *, d: int = 4) -> None:
+                self.save_hyperparameters(ignore=["b"])
+
+        one = A(1)
+
+        @d2l.add_to_class(A)
+        def twice(self: Any) -> int:
+            return 2 * self.a
+
+        return one.hparams, one.twice(), hasattr(one, "b"), hasattr(one, "_c"), one.d
+
+    assert made(both.ours) == made(both.theirs) == ({"a": 1, "d": 4}, 2, False, False, 4)
+
+
+@compares("Accumulator")
+def sums(both: Both) -> None:
+    kept = []
+    for d2l in both:
+        sums = d2l.Accumulator(2)
+        sums.add(1, 2.5)
+        sums.add(3, 4)
+        kept.append([sums[0], sums[1]])
+        sums.reset()
+        kept.append([sums[0], sums[1]])
+    assert kept[:2] == kept[2:]
+
+
+@compares("cpu", "gpu", "num_gpus", "try_gpu")
+def devices(both: Both) -> None:
+    names = ["cpu", "num_gpus", "try_gpu"]
+    if both.ours.num_gpus():  # some frameworks cannot make one that is not there
+        names.append("gpu")
+    ours, theirs = ([getattr(d2l, name)() for name in names] for d2l in both)
+    assert both.face.plain(ours) == both.face.plain(theirs)
+
+
+# Figures
+
+
+@compares("plot", "set_axes", "set_figsize", "annotate", "plt")
+def curves(both: Both) -> None:
+    x = np.arange(4.0)
+
+    def draw(d2l: Any) -> list[Any]:
+        d2l.plt.close("all")
+        d2l.plot(x, [x**2, 2 * x], "x", "f(x)", legend=["a", "b"], xlim=[0, 3], figsize=(4, 2.5))
+        if hasattr(both.theirs, "annotate"):  # JAX's has it not
+            d2l.annotate("here", (1, 1), (2, 5))
+        first = described(d2l.plt.gcf())
+        d2l.plt.close("all")
+        d2l.set_figsize((5, 3))
+        axes = d2l.plt.gca()
+        d2l.plot([1, 2, 4], yscale="log", axes=axes, figsize=(5, 3))
+        d2l.set_axes(axes, "a", "b", [0, 2], [1, 5], "linear", "log", ["one"])
+        return [*first, *described(d2l.plt.gcf())]
+
+    assert draw(both.ours) == draw(both.theirs)
+
+
+@compares("show_heatmaps")
+def heatmaps(both: Both) -> None:
+    weights = np.random.default_rng(0).random((2, 3, 4, 5)).astype("float32")
+
+    def draw(d2l: Any) -> list[Any]:
+        d2l.plt.close("all")
+        titles = ["a", "b", "c"]
+        d2l.show_heatmaps(both.face.tensor(weights), "Keys", "Queries", titles, (7, 4))
+        grid = described(d2l.plt.gcf())
+        d2l.plt.close("all")
+        d2l.show_heatmaps(both.face.tensor(weights[:1, :1]), "K", "Q", cmap="Blues")
+        return [*grid, *described(d2l.plt.gcf())]
+
+    ours, theirs = draw(both.ours), draw(both.theirs)
+    # The shim gives all maps one scale, upstream each its own: of several, the limits differ.
+    ours[:6], theirs[:6] = ([without_limits(axes) for axes in part[:6]] for part in (ours, theirs))
+    assert ours == theirs
+
+
+@compares("show_images")
+def pictures(both: Both) -> None:
+    images = np.random.default_rng(0).random((3, 4, 4)).astype("float32")
+
+    def draw(d2l: Any) -> list[Any]:
+        d2l.plt.close("all")
+        axes = d2l.show_images(both.face.tensor(images), 1, 3, titles=["a", "b", "c"], scale=2)
+        assert len(axes) == 3
+        return described(d2l.plt.gcf())
+
+    ours, theirs = draw(both.ours), draw(both.theirs)
+    assert [*map(without_colors, ours)] == [*map(without_colors, theirs)]
+
+
+@compares("Animator", "ProgressBoard")
+def growing(both: Both, name: str) -> None:
+    def draw(d2l: Any) -> list[Any]:
+        d2l.plt.close("all")
+        if name == "Animator":
+            board = d2l.Animator("epoch", "loss", ["train", "test"], xlim=[1, 3], yscale="log")
+            for epoch in (1, 2, 3):
+                board.add(epoch, (2.0 / epoch, None if epoch == 2 else 3.0 / epoch))
+        else:
+            board = d2l.ProgressBoard("x", "y", xlim=[0, 10], ylim=[-1, 1])
+            for i in range(10):
+                board.draw(float(i), np.sin(i), "sin", every_n=2)
+                board.draw(float(i), np.cos(i), "cos", every_n=5)
+        return described(board.fig)
+
+    ours, theirs = draw(both.ours), draw(both.theirs)
+    theirs[0]["lines"] = theirs[0]["lines"][-2:]  # its ProgressBoard leaves the old ones there
+    assert ours == theirs
+
+
+def described(figure: Any) -> list[dict[str, Any]]:
+    """What can be read off a figure; colours and styles of lines are the shim's own."""
+    size = [round(float(inch), 2) for inch in figure.get_size_inches()]
+    return [
+        {
+            "size": size,
+            "lines": [np.round(line.get_xydata(), 5).tolist() for line in axes.lines],
+            "labels": (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()),
+            "limits": [
+                np.round(axes.get_xlim(), 5).tolist(),
+                np.round(axes.get_ylim(), 5).tolist(),
+            ],
+            "scales": (axes.get_xscale(), axes.get_yscale()),
+            "legend": [t.get_text() for t in legend.get_texts()]
+            if (legend := axes.get_legend())
+            else [],
+            "texts": [(text.get_text(), text.xy) for text in axes.texts],
+            "images": [
+                (
+                    np.round(np.asarray(image.get_array()), 5).tolist(),
+                    image.get_cmap().name,
+                    np.round(image.get_clim(), 5).tolist(),
+                )
+                for image in axes.images
+            ],
+        }
+        for axes in figure.axes
+        if axes.get_label() != "<colorbar>"
+    ]
+
+
+def without_limits(axes: dict[str, Any]) -> dict[str, Any]:
+    return {**axes, "images": [image[:2] for image in axes["images"]]}
+
+
+def without_colors(axes: dict[str, Any]) -> dict[str, Any]:
+    return {**axes, "images": [image[0] for image in axes["images"]]}
+
+
+# Tensor functions: what is drawn at random is compared by shape and dtype.
+
+RANDOM = {"normal", "rand", "randn"}
+TENSORS = [
+    "abs",
+    "arange",
+    "argmax",
+    "astype",
+    "batch_matmul",
+    "concat",
+    "cos",
+    "cosh",
+    "exp",
+    "expand_dims",
+    "eye",
+    "float32",
+    "get_key",
+    "int32",
+    "int64",
+    "linspace",
+    "log",
+    "matmul",
+    "meshgrid",
+    "normal",
+    "numpy",
+    "ones",
+    "ones_like",
+    "rand",
+    "randn",
+    "reduce_mean",
+    "reduce_sum",
+    "repeat",
+    "reshape",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "size",
+    "stack",
+    "swapaxes",
+    "tanh",
+    "tensor",
+    "to",
+    "transpose",
+    "zeros",
+    "zeros_like",
+]
+
+
+@compares(*TENSORS)
+def tensors(both: Both, name: str) -> None:
+    face = both.face
+    ours, theirs = getattr(both.ours, name), getattr(both.theirs, name)
+    if name in ("float32", "int32", "int64"):
+        assert ours == theirs
+        return
+    x = face.tensor(np.abs(X[0]) + 0.5)
+    calls: dict[str, tuple[Any, ...]] = {
+        "arange": (5,),
+        "argmax": (x, 1),
+        "astype": (x, both.ours.int32),
+        "batch_matmul": (face.tensor(X), face.tensor(X.swapaxes(1, 2).copy())),
+        "concat": ([x, x], 1),
+        "expand_dims": (x, 1),
+        "eye": (3,),
+        "get_key": (),
+        "linspace": (0.0, 1.0, 5),
+        "matmul": (x, face.tensor(X[0].T.copy())),
+        "meshgrid": (both.ours.arange(3), both.ours.arange(2)),
+        "ones": ((2, 3),),
+        "reduce_mean": (x, 1),
+        "reduce_sum": (x, 0),
+        "reshape": (x, (-1, 4)),
+        "stack": ([x, x],),
+        "swapaxes": (x, 0, 1),
+        "tensor": ([[1.0, 2.0]],),
+        "zeros": ((2, 3),),
+        **both.oracle.TENSOR_CALLS,
+    }
+    args, kwargs = calls.get(name, (x,)), {}
+    if args and isinstance(args[-1], dict):
+        *args, kwargs = args
+    results = [face.plain(function(*args, **kwargs)) for function in (ours, theirs)]
+    if name in RANDOM:
+        assert [(r.shape, r.dtype) for r in map(np.asarray, results[:1])] == [
+            (r.shape, r.dtype) for r in map(np.asarray, results[1:])
+        ]
+    elif name != "get_key":
+        same(*results)
+
+
+# All together
+
+
+@pytest.mark.parametrize("name", sorted(COMPARED))
+def test_it_is_as_upstreams(
+    face: ModuleType,
+    oracle: ModuleType,
+    upstream: Any,
+    name: str,
+    record_property: Callable[[str, object], None],
+) -> None:
+    if name not in face.d2l.__all__ and name != "plt":
+        pytest.skip("names that this face has not")
+    if not hasattr(upstream, name):
+        pytest.skip("names that upstream has not in this framework")
+    if name in oracle.NOT_COMPARED:
+        pytest.skip("names that cannot be compared; the end of the run says why")
+    COMPARED[name](Both(face, face.d2l, upstream, oracle))
+    record_property("compared with upstream", name)
+
+
+def test_every_name_is_compared_or_it_is_said_why_not(
+    face: ModuleType,
+    oracle: ModuleType,
+    upstream: Any,
+    record_property: Callable[[str, object], None],
+) -> None:
+    names = {*face.d2l.__all__}
+    reasons = {name: "upstream has it not" for name in names if not hasattr(upstream, name)}
+    reasons |= {**NOT_COMPARED, **oracle.NOT_COMPARED}
+    assert names <= COMPARED.keys() | reasons.keys()
+    for name in sorted(names & reasons.keys()):
+        record_property("not compared with upstream", f"{name}: {reasons[name]}")

@@ -1,0 +1,35 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mxnet import autograd
+from mxnet import np as mx
+
+from d2l_compat import mxnet as d2l  # first: it makes MXNet importable
+from tools.bench.layers import HEADS, WIDTH, inputs
+
+
+def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], object]]:
+    from d2l import mxnet as upstream
+
+    X = mx.array(inputs(n))
+    X.attach_grad()
+    lens = None if valid_lens is None else mx.array(valid_lens)
+
+    def step(layer: Any) -> Callable[[], object]:
+        layer.initialize()
+
+        def run() -> None:
+            with autograd.record():
+                loss = layer(X, X, X, lens).sum()
+            loss.backward()
+            X.grad.wait_to_read()
+            for parameter in layer.collect_params().values():
+                parameter.grad().wait_to_read()
+
+        return run
+
+    return {
+        "shim": step(d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)),
+        "upstream": step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0)),
+    }

@@ -1,0 +1,61 @@
+"""The table of the shim's names, read from the code of its faces without importing them."""
+
+import ast
+from pathlib import Path
+
+from tools.lessons import ROOT, TITLES, face
+
+PACKAGE = ROOT / "d2l_compat"
+FACES = [framework for framework in TITLES if framework != "djl"]
+
+
+def table() -> str:
+    """A row for each name: where it is, and in which frameworks. Markdown, without a head."""
+    homes = {framework: names(PACKAGE / face(framework)) for framework in FACES}
+    rows: dict[tuple[str, str], list[bool]] = {}
+    for number, framework in enumerate(FACES):
+        for name, home in homes[framework].items():
+            rows.setdefault((home, name), [False] * len(FACES))[number] = True
+    lines = []
+    for home in (
+        "attention",
+        "additive",
+        "transformer",
+        "seq2seq",
+        "training",
+        "data",
+        "devices",
+        "tensors",
+        "common",
+    ):
+        for (place, name), there in sorted(rows.items()):
+            if place == home:
+                cells = ["✓" if is_there else "" for is_there in there]
+                lines.append(f"| `{name}` | `{home}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def names(folder: Path) -> dict[str, str]:
+    """Of a face each public name, and the module that has it."""
+    tree = _parse(folder / "__init__.py")
+    found = {
+        alias.name: node.module.rpartition(".")[2]
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    public = {name: found[name] for name in _all(tree)}
+    public |= dict.fromkeys(_all(_parse(folder / "tensors.py")), "tensors")
+    return public | dict.fromkeys(_all(_parse(PACKAGE / "common.py")), "common")
+
+
+def _parse(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def _all(tree: ast.Module) -> list[str]:
+    """The list that ``__all__`` is first set to."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value)
+    return []
