@@ -47,11 +47,12 @@ report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
 	@$(CHECK) code -- $(PYTEST) $(call report,code) tests --ignore tests/faces --ignore tests/site --ignore tests/elsewhere --frameworks "$(FRAMEWORKS)"
 
-# One framework a process, and all of them whatever becomes of one.
+# One framework a process, and all of them whatever becomes of one. Each process has one thread:
+# there are as many as cores.
 test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lesson's values, framework by framework
 	@failed=; for face in $(FACES); do \
 	  echo "$$face:"; \
-	  $(CHECK) faces $$face -- $(PYTEST) -q $(call report,faces-$$face) tests/faces --framework $$face || failed="$$failed $$face"; \
+	  $(CHECK) faces $$face -- env OMP_NUM_THREADS=1 $(PYTEST) -q $(call report,faces-$$face) tests/faces --framework $$face || failed="$$failed $$face"; \
 	done; \
 	$(if $(JAVA),echo "djl:"; $(CHECK) faces djl -- $(MVN) test || failed="$$failed djl";) \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }

@@ -9,7 +9,16 @@ import torch
 
 from d2l_compat import common
 from d2l_compat import torch as d2l
-from d2l_compat.torch import attention, devices, tensors
+from d2l_compat.torch import (
+    additive,
+    attention,
+    data,
+    devices,
+    seq2seq,
+    tensors,
+    training,
+    transformer,
+)
 
 A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]])
 B = np.arange(24.0).reshape(2, 3, 4)
@@ -97,11 +106,15 @@ def test_all_tensor_names_are_listed_sorted_and_tested_here() -> None:
 
 
 def test_the_face_lists_every_name_once_and_has_it() -> None:
-    layers_and_devices = {
-        name
-        for module in (attention, devices)
-        for name, value in vars(module).items()
-        if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
-    }
-    assert sorted(d2l.__all__) == sorted({*tensors.__all__, *layers_and_devices, *common.__all__})
+    assert len(d2l.__all__) == len({*d2l.__all__})
     assert all(hasattr(d2l, name) for name in d2l.__all__)
+    # No layer is forgotten.
+    modules = (additive, attention, data, devices, seq2seq, training, transformer)
+    classes = {
+        name
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    }
+    assert classes <= {*d2l.__all__}
+    assert {*tensors.__all__, *common.__all__} <= {*d2l.__all__}
