@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     """1 where the shim costs more than it may."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.imports", description=__doc__)
     parser.add_argument("framework", nargs="*", default=[*FACES], help="only these")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args(arguments)
     print("seconds to import     alone    shim   upstream   shim/alone   upstream/alone")
     too_slow = False
