@@ -104,7 +104,8 @@ def plot(
     """Plot curves.
 
     ``X`` and ``Y`` are a curve's coordinates, shape (points,), or several curves', shape
-    (curves, points) or a list; one X serves every curve of Y. Without ``Y``, ``X`` is plotted
+    (curves, points) or a list, whose parts may be columns, (points, 1); one X serves every curve
+    of Y. Without ``Y``, ``X`` is plotted
     against 0, 1, 2, ... ``fmts`` are matplotlib's format strings, by default a colour and a line
     style of each curve's own; ``figsize`` is (width, height) in inches; ``axes`` are the
     current ones unless given.
@@ -254,12 +255,20 @@ def _curves(what: str, data: Any) -> list[NDArray[Any]]:
     """One curve or several, as a list of vectors."""
     is_list = isinstance(data, (list, tuple))
     if is_list and any(getattr(part, "ndim", hasattr(part, "__len__")) for part in data):
-        return [curve for part in data for curve in _curves(what, part)]
+        return [curve for part in data for curve in _part(what, part)]
     array = to_numpy(what, data)
     if array.ndim not in (1, 2):
         need = "1 dimension (points) or 2 (curves, points)"
         raise ValueError(fault(what, f"shape {array.shape}", need))
     return list(np.atleast_2d(array))
+
+
+def _part(what: str, data: Any) -> list[NDArray[Any]]:
+    """Of a list's parts one that is a column, (points, 1), is a curve too, as in matplotlib."""
+    shape = getattr(data, "shape", ())
+    if len(shape) == 2 and shape[1] == 1 < shape[0]:
+        return [to_numpy(what, data)[:, 0]]
+    return _curves(what, data)
 
 
 def _as_html(figure: Any) -> str:

@@ -53,6 +53,12 @@ def test_curves_may_be_given_in_many_forms(curves: Any) -> None:
     assert drawn() == [(X, Y[0]), (X, Y[1])]
 
 
+def test_a_column_in_a_list_is_a_curve() -> None:
+    x = np.arange(4.0)
+    plot(x, [x**2, (2 * x)[:, None]])
+    assert [line.get_ydata().tolist() for line in plt.gca().lines] == [[0, 1, 4, 9], [0, 2, 4, 6]]
+
+
 def test_one_x_serves_every_curve() -> None:
     plot(np.array(X), Y * 3)
     assert [x for x, _ in drawn()] == [X] * 6
