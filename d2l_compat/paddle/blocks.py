@@ -13,7 +13,7 @@ from paddle.autograd import PyLayer
 from paddle.nn import functional as F
 
 BLOCK = 128  # queries
-FROM = 512  # queries on, below which the matrix is cheap
+FROM = 1024  # queries on, below which the matrix is cheap
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import tensorflow as tf
 from tensorflow import Tensor
 
-BLOCK = 128  # queries
-FROM = 512  # queries on, below which the matrix is cheap
+BLOCK = 512  # queries
+FROM = 1024  # queries on, below which the matrix is cheap
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:

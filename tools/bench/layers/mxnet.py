@@ -2,10 +2,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+# First: it makes MXNet importable.
+from d2l_compat import mxnet as d2l  # isort: skip
 from mxnet import autograd
 from mxnet import np as mx
 
-from d2l_compat import mxnet as d2l  # first: it makes MXNet importable
 from tools.bench.layers import HEADS, WIDTH, inputs
 
 
