@@ -70,6 +70,10 @@ class DataModule(HyperParameters):
         """Batches of the training data, or of the validation data; to be defined."""
         raise undefined(self, "get_dataloader")
 
+    def get_tensorloader(self, tensors: Any, train: bool, indices: slice = slice(0, None)) -> Any:
+        """Batches of rows, as the face makes them."""
+        raise undefined(self, "get_tensorloader")
+
     def train_dataloader(self) -> Any:
         """Batches of the training data."""
         return self.get_dataloader(train=True)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from d2l_compat._checks import fault, integer
 from d2l_compat._download import download
 from d2l_compat._text import Vocab
+from d2l_compat._training import DataModule, undefined
 
 PAD = "<pad>"
 BOS = "<bos>"
@@ -82,13 +83,44 @@ def pairs(batch_size: int, num_steps: int, num_examples: int | None) -> Pairs:
     return Pairs(arrays, *vocabs)
 
 
-class MTFraEng:
-    """The arrays of D2L 1.0's data module of this name; each face adds its tensors and batches."""
+class MTFraEng(DataModule):
+    """D2L 1.0's data module of this name; each face makes the tensors and the batches."""
 
-    root: str
     num_steps: int
     num_train: int
     num_val: int
+
+    def __init__(
+        self, batch_size: int, num_steps: int = 9, num_train: int = 512, num_val: int = 128
+    ) -> None:
+        """``num_steps`` tokens a sentence, padded or cut off.
+
+        Raises TypeError or ValueError for sizes below 1.
+        """
+        super().__init__()
+        check_sizes(batch_size, num_steps, num_train, num_val)
+        self.save_hyperparameters()
+        self.arrays, self.src_vocab, self.tgt_vocab = self._build_arrays(self._download())
+
+    def build(self, src_sentences: list[str], tgt_sentences: list[str]) -> tuple[Any, ...]:
+        """The arrays of other sentences, in these vocabularies."""
+        text = self._text(src_sentences, tgt_sentences)
+        return self._build_arrays(text, self.src_vocab, self.tgt_vocab)[0]
+
+    def get_dataloader(self, train: bool) -> Any:
+        """Batches of the first ``num_train`` pairs, or of the others."""
+        rows = slice(0, self.num_train) if train else slice(self.num_train, None)
+        return self.get_tensorloader(self.arrays, train, rows)
+
+    def _tensor(self, array: Numbers) -> Any:
+        """``array`` as the face's tensor."""
+        raise undefined(self, "_tensor")
+
+    def _build_arrays(
+        self, raw_text: str, src_vocab: Vocab | None = None, tgt_vocab: Vocab | None = None
+    ) -> tuple[tuple[Any, ...], Vocab, Vocab]:
+        arrays, source, target = self._numbers(raw_text, src_vocab, tgt_vocab)
+        return tuple(map(self._tensor, arrays)), source, target
 
     def _download(self) -> str:
         return read(self.root)

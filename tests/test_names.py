@@ -5,15 +5,16 @@ import sys
 
 import pytest
 
+from d2l_compat._frameworks import FRAMEWORKS
 from tools.lessons import face
-from tools.site.names import FACES, PACKAGE, names, table
+from tools.site.names import PACKAGE, names, table
 
 
 def test_the_table_is_what_can_be_imported(pytestconfig: pytest.Config):
     installed = {*pytestconfig.getoption("frameworks").split()}
     rows = [line.strip("| ").replace("`", "") for line in table().splitlines()]
     cells = [[cell.strip() for cell in line.split("|")] for line in rows]
-    for number, framework in enumerate(FACES):
+    for number, framework in enumerate(FRAMEWORKS):
         listed = names(PACKAGE / face(framework))
         assert [*listed] == [*dict.fromkeys(listed)]
         if framework not in installed:
@@ -27,7 +28,7 @@ def test_the_table_is_what_can_be_imported(pytestconfig: pytest.Config):
         assert marked == listed.keys()
 
 
-@pytest.mark.parametrize("framework", FACES)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_every_name_has_a_row(framework: str):
     there = {line.split("`")[1] for line in table().splitlines()}
     assert names(PACKAGE / face(framework)).keys() <= there

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat import _fashion, _translation
-from d2l_compat.common import Vocab, show_images
+from d2l_compat.common import show_images
 from d2l_compat.jax._loader import Batch, Loader
 from d2l_compat.jax.training import DataModule
 
@@ -17,36 +17,13 @@ class MTFraEng(_translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
     ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
-    of the sources (sentences,), and the target without its first: all int32.
+    of the sources (sentences,), and the target without its first: all int32. ``num_steps`` tokens
+    a sentence, padded or cut off; ``build(src_sentences, tgt_sentences)`` gives the arrays of other
+    sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
-    def __init__(
-        self, batch_size: int, num_steps: int = 9, num_train: int = 512, num_val: int = 128
-    ) -> None:
-        """``num_steps`` tokens a sentence, padded or cut off.
-
-        Raises TypeError or ValueError for sizes below 1.
-        """
-        super().__init__()
-        _translation.check_sizes(batch_size, num_steps, num_train, num_val)
-        self.save_hyperparameters()
-        self.arrays, self.src_vocab, self.tgt_vocab = self._build_arrays(self._download())
-
-    def _build_arrays(
-        self, raw_text: str, src_vocab: Vocab | None = None, tgt_vocab: Vocab | None = None
-    ) -> tuple[tuple[jax.Array, ...], Vocab, Vocab]:
-        arrays, source, target = self._numbers(raw_text, src_vocab, tgt_vocab)
-        return tuple(map(jnp.asarray, arrays)), source, target
-
-    def build(self, src_sentences: list[str], tgt_sentences: list[str]) -> tuple[jax.Array, ...]:
-        """The arrays of other sentences, in these vocabularies."""
-        text = self._text(src_sentences, tgt_sentences)
-        return self._build_arrays(text, self.src_vocab, self.tgt_vocab)[0]
-
-    def get_dataloader(self, train: bool) -> Loader:
-        """Batches of the first ``num_train`` pairs, or of the others."""
-        rows = slice(0, self.num_train) if train else slice(self.num_train, None)
-        return self.get_tensorloader(self.arrays, train, rows)
+    def _tensor(self, array: _translation.Numbers) -> jax.Array:
+        return jnp.asarray(array)
 
 
 class FashionMNIST(_fashion.FashionMNIST, DataModule):

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 
-from tools.bench.imports import FACES
+from d2l_compat._frameworks import FRAMEWORKS
 from tools.bench.layers import lengths
 
 ROUNDS = 3
@@ -25,7 +25,7 @@ AT_LEAST = 0.2  # seconds a measurement, however many steps that are
 def main(arguments: list[str] | None = None) -> int:
     """1 where the shim is behind upstream, or in the geometric mean behind the framework's own."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.attention", description=__doc__)
-    parser.add_argument("framework", nargs="*", default=[*FACES], help="only these")
+    parser.add_argument("framework", nargs="*", default=[*FRAMEWORKS], help="only these")
     parser.add_argument("--lengths", type=int, nargs="*", default=[128, 256, 512, 1024, 2048, 4096])
     parser.add_argument("--time", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         return measure(asked.framework[0], asked.lengths[0])
     failed = 0
     for framework in asked.framework:
-        if framework in FACES:  # Java has no upstream, and its own layer is the shim's
+        if framework in FRAMEWORKS:  # Java has no upstream, and its own layer is the shim's
             print(f"\n{framework}", flush=True)
             failed |= _child("--time", framework, asked.lengths)
             for n in asked.lengths[-3:]:

@@ -9,13 +9,9 @@ import statistics
 import subprocess
 import sys
 
-FACES = {
-    "pytorch": "torch",
-    "tensorflow": "tensorflow",
-    "jax": "jax",
-    "mxnet": "mxnet",
-    "paddle": "paddle",
-}
+from d2l_compat._frameworks import FRAMEWORKS
+from tools.lessons import face
+
 # MXNet needs the shim's help to be imported on today's NumPy at all; upstream's d2l for it does, too.
 MXNET = "from d2l_compat._mxnet_numpy import removed_names\nwith removed_names(): import mxnet\n"
 ALONE = {
@@ -29,12 +25,12 @@ TIMED = "import time; start = time.perf_counter()\n{}\nprint(time.perf_counter()
 
 
 def programs(framework: str) -> dict[str, str]:
-    face = FACES[framework]
+    name = face(framework)
     before = MXNET if framework == "mxnet" else ""
     return {
         "alone": ALONE[framework],
-        "shim": f"from d2l_compat import {face}",
-        "upstream": f"{before}from d2l import {face}",
+        "shim": f"from d2l_compat import {name}",
+        "upstream": f"{before}from d2l import {name}",
     }
 
 
@@ -48,13 +44,13 @@ def seconds(program: str) -> float | None:
 def main(arguments: list[str] | None = None) -> int:
     """1 where the shim costs more than it may."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.imports", description=__doc__)
-    parser.add_argument("framework", nargs="*", default=[*FACES], help="only these")
+    parser.add_argument("framework", nargs="*", default=[*FRAMEWORKS], help="only these")
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args(arguments)
     print("seconds to import     alone    shim   upstream   shim/alone   upstream/alone")
     too_slow = False
     for framework in asked.framework:
-        if framework not in FACES:  # Java imports nothing of Python's
+        if framework not in FRAMEWORKS:  # Java imports nothing of Python's
             continue
         times: dict[str, list[float]] = {}
         for number in range(asked.rounds + 1):

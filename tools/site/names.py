@@ -3,19 +3,19 @@
 import ast
 from pathlib import Path
 
-from tools.lessons import ROOT, TITLES, face
+from d2l_compat._frameworks import FRAMEWORKS
+from tools.lessons import ROOT, face
 
 PACKAGE = ROOT / "d2l_compat"
-FACES = [framework for framework in TITLES if framework != "djl"]
 
 
 def table() -> str:
     """A row for each name: where it is, and in which frameworks. Markdown, without a head."""
-    homes = {framework: names(PACKAGE / face(framework)) for framework in FACES}
+    homes = {framework: names(PACKAGE / face(framework)) for framework in FRAMEWORKS}
     rows: dict[tuple[str, str], list[bool]] = {}
-    for number, framework in enumerate(FACES):
+    for number, framework in enumerate(FRAMEWORKS):
         for name, home in homes[framework].items():
-            rows.setdefault((home, name), [False] * len(FACES))[number] = True
+            rows.setdefault((home, name), [False] * len(FRAMEWORKS))[number] = True
     lines = []
     for home in (
         "attention",
