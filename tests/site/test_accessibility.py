@@ -9,6 +9,7 @@ PAGES = [
     "en/index.html",
     f"en/{LESSON}",
     "en/agreement.html",
+    "en/coming-from-d2l.html",
     "en/reference.html",
     "en/reference/d2l_compat/torch/index.html",
     "en/regression.html",
@@ -16,6 +17,7 @@ PAGES = [
     "zh-TW/index.html",
     f"zh-TW/{LESSON}",
     "zh-TW/agreement.html",
+    "zh-TW/coming-from-d2l.html",
     f"slides/en/jax/{LESSON}",
     f"slides/zh-TW/djl/{LESSON}",
 ]
@@ -34,3 +36,20 @@ def test_nothing_serious_is_found(open_page: Open, path: str, scheme: str):
         if violation["impact"] in ("serious", "critical")
     }
     assert serious == {}
+
+
+def test_keys_reach_a_table_that_is_too_wide_for_the_window(open_page: Open):
+    page = open_page("en/agreement.html", viewport={"width": 390, "height": 844})
+    table = page.get_by_role("region", name="The same in every framework")
+    table.focus()
+    assert table.evaluate("box => box === document.activeElement")
+    assert table.evaluate("box => box.scrollWidth > box.clientWidth")
+
+
+def test_a_table_that_fits_is_no_stop_for_keys(open_page: Open):
+    page = open_page("en/agreement.html")
+    page.add_style_tag(content=".table-wrapper table { font-size: 2px; }")
+    page.set_viewport_size({"width": 1300, "height": 900})
+    page.wait_for_timeout(300)
+    assert page.locator(".table-wrapper").count() == 1
+    assert page.locator("[tabindex='0'].table-wrapper, .table-wrapper[role]").count() == 0

@@ -1,4 +1,5 @@
-/* The choice of a framework, and the switch between languages: both keep the reader's place. */
+/* The choice of a framework, and the switch between languages: both keep the reader's place.
+   And what is wider than its place can be scrolled by keys. */
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -46,4 +47,20 @@
     goToTarget();
   });
   window.addEventListener("load", goToTarget);
+
+  // A key's way to a table too wide for the window; it is announced by its section's heading.
+  function reachWide() {
+    for (const box of document.querySelectorAll(".table-wrapper, div.math")) {
+      if (box.scrollWidth > box.clientWidth) {
+        const heading = box.closest("section")?.querySelector("h1, h2, h3, h4");
+        box.tabIndex = 0;
+        box.setAttribute("role", "region");
+        box.setAttribute("aria-label", heading?.firstChild.textContent ?? document.title);
+      } else {
+        for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
+      }
+    }
+  }
+  window.addEventListener("load", reachWide);
+  window.addEventListener("resize", reachWide);
 })();
