@@ -44,10 +44,13 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
     _checks.floating("X", [_dtype(X).name], _dtype(X).kind == "f")
     if valid_lens is None:
         return npx.softmax(X, axis=-1)
-    valid = _valid_keys(valid_lens, *X.shape).as_in_ctx(X.ctx)
-    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    scores = where(valid, X, onp.finfo(X.dtype).min)
-    return where(valid, npx.softmax(scores, axis=-1), 0)
+    lens = lengths(valid_lens, *X.shape)
+    if not X.size:  # MXNet's own would end the process
+        return X
+    # A length a row, in an integer dtype that MXNet's own knows.
+    per_query = onp.broadcast_to(lens if lens.ndim == 2 else lens[:, None], X.shape[:2])
+    length = np.array(per_query, dtype="int32", ctx=X.ctx)
+    return npx.softmax(X, length=length, use_length=True, axis=-1)
 
 
 class DotProductAttention(nn.Block):
@@ -282,21 +285,6 @@ class Dropout(nn.Dropout):
         if self._rate < 1:
             return super().forward(X)
         return X * 0 if autograd.is_training() else X
-
-
-def where(condition: np.ndarray, X: np.ndarray, otherwise: float) -> np.ndarray:
-    """MXNet's own without its faults; of as many dimensions as ``X``."""
-    if not X.size:  # its own would end the process
-        return X
-    # Given a number as it is, its own swaps the gradients of the two branches (apache/mxnet#17893).
-    return np.where(condition, X, np.full((1,) * X.ndim, otherwise, X.dtype, ctx=X.ctx))
-
-
-def _valid_keys(valid_lens: np.ndarray, batch: int, num_queries: int, num_keys: int) -> np.ndarray:
-    """True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
-    lens = lengths(valid_lens, batch, num_queries, num_keys)
-    per_query = lens if lens.ndim == 2 else lens[:, None]
-    return np.array(onp.arange(num_keys) < per_query[:, :, None], dtype=bool)
 
 
 def dense(inputs: int | None, outputs: int, bias: bool = True) -> nn.Dense:

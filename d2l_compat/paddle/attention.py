@@ -104,8 +104,8 @@ class DotProductAttention(nn.Layer):
 
 
 def _weights(queries: Tensor, keys: Tensor, valid_lens: Tensor | None) -> Tensor:
-    scores = paddle.bmm(queries, keys.transpose([0, 2, 1])) / math.sqrt(queries.shape[2])
-    return masked_softmax(scores, valid_lens)
+    scaled = queries / math.sqrt(queries.shape[2])  # fewer numbers than the scores
+    return masked_softmax(paddle.matmul(scaled, keys, transpose_y=True), valid_lens)
 
 
 class MultiHeadAttention(nn.Layer):

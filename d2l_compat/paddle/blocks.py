@@ -1,19 +1,22 @@
-"""Attention without its matrix of weights: a block of queries at a time, Rabe & Staats (2021).
+"""Attention without its matrix of weights: some queries at a time, Rabe & Staats (2021).
 
 What is kept for the gradients grows with the number of queries, not with queries times keys:
-each block's weights are formed anew on the way back.
+weights are formed anew on the way back. Keys that no query of a block may see take no time.
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import paddle
+from numpy.typing import NDArray
 from paddle import Tensor
 from paddle.autograd import PyLayer
 from paddle.nn import functional as F
 
-BLOCK = 128  # queries
-FROM = 1024  # queries on, below which the matrix is cheap
+BLOCK = 512  # queries
+FROM = 512  # queries on, below which the matrix is cheap
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:
@@ -39,37 +42,57 @@ def softmax(scores: Tensor, lens: Tensor | None) -> Tensor:
 class _Pool(PyLayer):
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, lens: Any) -> Tensor:
+        pooled = paddle.zeros([*queries.shape[:2], values.shape[2]], values.dtype)
+        ctx.blocks = list(_blocks(queries, keys, lens))
         ctx.save_for_backward(queries, keys, values)
-        ctx.lens = lens
-        parts = [
-            paddle.matmul(_weights(queries, keys, lens, block), values)
-            for block in _blocks(queries)
-        ]
-        return paddle.concat(parts, axis=1)
+        for rows, seen, some in ctx.blocks:
+            pooled[rows] = paddle.matmul(_weights(queries[rows], keys[seen], some), values[seen])
+        return pooled
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, ...]:
         queries, keys, values = ctx.saved_tensor()
-        scale = 1 / math.sqrt(queries.shape[2])
-        of_queries, of_keys, of_values = [], paddle.zeros_like(keys), paddle.zeros_like(values)
-        for block in _blocks(queries):
-            share, part = _weights(queries, keys, ctx.lens, block), slope[:, block]
-            of_values += paddle.matmul(share, part, transpose_x=True)
-            of_share = paddle.matmul(part, values, transpose_y=True)
+        gradients = tuple(paddle.zeros_like(inputs) for inputs in (queries, keys, values))
+        of_queries, of_keys, of_values = gradients
+        for rows, seen, some in ctx.blocks:
+            share, part = _weights(queries[rows], keys[seen], some), slope[rows]
+            of_values[seen] += paddle.matmul(share, part, transpose_x=True)
+            of_share = paddle.matmul(part, values[seen], transpose_y=True)
             # The softmax's own: of a score, its share of how far it stands out.
             mean = (share * of_share).sum(axis=-1, keepdim=True)
-            of_scores = share * (of_share - mean) * scale
-            of_queries.append(paddle.matmul(of_scores, keys))
-            of_keys += paddle.matmul(of_scores, queries[:, block], transpose_x=True)
-        return paddle.concat(of_queries, axis=1), of_keys, of_values
+            of_scores = of_share.subtract_(mean).multiply_(share)
+            of_scores = of_scores.scale_(1 / math.sqrt(queries.shape[2]))
+            of_queries[rows] = paddle.matmul(of_scores, keys[seen])
+            of_keys[seen] += paddle.matmul(of_scores, queries[rows], transpose_x=True)
+        return gradients
 
 
-def _blocks(queries: Tensor) -> list[slice]:
-    return [slice(i, i + BLOCK) for i in range(0, queries.shape[1], BLOCK)]
+Place = tuple[slice, slice]  # examples and steps
 
 
-def _weights(queries: Tensor, keys: Tensor, lens: Tensor | None, block: slice) -> Tensor:
-    scaled = queries[:, block] / math.sqrt(queries.shape[2])
-    is_per_query = lens is not None and lens.ndim == 2
-    scores = paddle.matmul(scaled, keys, transpose_y=True)
-    return softmax(scores, lens[:, block] if lens is not None and is_per_query else lens)
+def _blocks(
+    queries: Tensor, keys: Tensor, lens: Tensor | None
+) -> Iterator[tuple[Place, Place, Tensor | None]]:
+    """Queries, the keys that any of them may see, and lengths if they do not all see those.
+
+    One example at a time: a product of matrices that stay in the cache is the fastest.
+    """
+    batch, num_queries, num_keys = queries.shape[0], queries.shape[1], keys.shape[1]
+    per_query = np.broadcast_to(num_keys, (batch, num_queries))
+    if lens is not None:
+        given: NDArray[Any] = lens.numpy()
+        per_query = np.broadcast_to(given if given.ndim == 2 else given[:, None], per_query.shape)
+    for i in range(batch):
+        for start in range(0, num_queries, BLOCK):
+            some = per_query[i : i + 1, start : start + BLOCK]
+            if not some.any():
+                continue  # they pool zero
+            longest = some.max()
+            rows = slice(i, i + 1), slice(start, start + BLOCK)
+            seen = slice(i, i + 1), slice(0, int(longest))
+            yield rows, seen, None if (some == longest).all() else paddle.to_tensor(some)
+
+
+def _weights(queries: Tensor, keys: Tensor, lens: Tensor | None) -> Tensor:
+    scaled = queries / math.sqrt(queries.shape[2])
+    return softmax(paddle.matmul(scaled, keys, transpose_y=True), lens)

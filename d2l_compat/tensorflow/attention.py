@@ -132,8 +132,8 @@ class DotProductAttention(keras.layers.Layer):
 
 
 def _weights(queries: Tensor, keys: Tensor, valid_lens: Tensor | None) -> Tensor:
-    scores = tf.matmul(queries, keys, transpose_b=True) / math.sqrt(queries.shape[-1])
-    return masked_softmax(scores, valid_lens)
+    scaled = queries / math.sqrt(queries.shape[-1])  # fewer numbers than the scores
+    return masked_softmax(tf.matmul(scaled, keys, transpose_b=True), valid_lens)
 
 
 @register

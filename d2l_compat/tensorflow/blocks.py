@@ -10,8 +10,8 @@ from collections.abc import Callable
 import tensorflow as tf
 from tensorflow import Tensor
 
-BLOCK = 512  # queries
-FROM = 1024  # queries on, below which the matrix is cheap
+BLOCK = 256  # queries
+FROM = 2048  # queries on, below which the matrix is cheap
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:
@@ -31,8 +31,9 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -
     def pool(
         queries: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Callable[[Tensor], list[Tensor]]]:
-        parts = [tf.matmul(weights(queries, keys, block), values) for block in blocks]
-        pooled = tf.concat(parts, axis=1)
+        # Or the tape keeps the weights of every block, though it has no use for them.
+        q, k, v = (tf.stop_gradient(inputs) for inputs in (queries, keys, values))
+        pooled = tf.concat([tf.matmul(weights(q, k, block), v) for block in blocks], axis=1)
 
         def gradients(upstream: Tensor) -> list[Tensor]:
             of_queries, of_keys, of_values = [], tf.zeros_like(keys), tf.zeros_like(values)
@@ -42,10 +43,10 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -
                 of_share = tf.matmul(slope, values, transpose_b=True)
                 # The softmax's own: of a score, its share of how far it stands out.
                 mean = tf.reduce_sum(share * of_share, axis=-1, keepdims=True)
-                of_scores = share * (of_share - mean) * scale
+                of_scores = share * (of_share - mean)
                 of_queries.append(tf.matmul(of_scores, keys))
                 of_keys += tf.matmul(of_scores, queries[:, block], transpose_a=True)
-            return [tf.concat(of_queries, axis=1), of_keys, of_values]
+            return [tf.concat(of_queries, axis=1) * scale, of_keys * scale, of_values]
 
         return pooled, gradients
 
@@ -61,5 +62,7 @@ def softmax(scores: Tensor, lens: Tensor | None) -> Tensor:
     keys = tf.range(tf.shape(scores, tf.int64)[-1], dtype=tf.int64)
     valid = keys < per_query[:, :, None]
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    finite = tf.where(valid, scores, scores.dtype.min)
-    return tf.where(valid, tf.nn.softmax(finite, axis=-1), tf.zeros((), scores.dtype))
+    weights = tf.nn.softmax(tf.where(valid, scores, scores.dtype.min), axis=-1)
+    if tf.executing_eagerly() and tf.reduce_min(lens) > 0:
+        return weights  # that are 0 there already
+    return tf.where(valid, weights, tf.zeros((), scores.dtype))

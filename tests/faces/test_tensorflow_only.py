@@ -1,9 +1,11 @@
 """What TensorFlow's face alone has: Keras models and their files, graphs, and a quiet start."""
 
 import copy
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
+from d2l_compat.tensorflow import blocks
 from d2l_compat.tensorflow._start import quietly
 from tests.faces.test_training import make_fashion
 
@@ -490,3 +493,26 @@ def test_a_log_is_let_out_by_a_failing_import_or_at_the_readers_wish(
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
     log()
     assert capfd.readouterr().err == "why"
+
+
+def test_the_tape_keeps_no_weights_of_long_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = blocks.softmax
+    formed: list[weakref.ref[tf.Tensor]] = []
+
+    def softmax(*args: Any) -> tf.Tensor:
+        weights = original(*args)
+        formed.append(weakref.ref(weights))
+        return weights
+
+    monkeypatch.setattr(blocks, "softmax", softmax)
+    monkeypatch.setattr(blocks, "FROM", 3)
+    monkeypatch.setattr(blocks, "BLOCK", 2)
+    inputs = tf.constant(X)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        pooled = d2l.DotProductAttention(0.0)(inputs, inputs, inputs, LENGTHS)
+    gc.collect()
+    assert len(formed) == 2
+    assert not any(weights() is not None for weights in formed)
+    assert tape.gradient(pooled, inputs) is not None
+    assert len(formed) == 4

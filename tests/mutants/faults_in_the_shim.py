@@ -65,8 +65,8 @@ TABLE = {
         (
             "weight left to sequences of length 0",
             "tensorflow/blocks.py",
-            "tf.where(valid, tf.nn.softmax(finite, axis=-1), tf.zeros((), scores.dtype))",
-            "tf.nn.softmax(finite, axis=-1)",
+            "tf.where(valid, weights, tf.zeros((), scores.dtype))",
+            "weights",
         ),
         (
             "scores divided by d",
@@ -135,10 +135,10 @@ TABLE = {
     ],
     "mxnet": [
         (
-            "masked after the softmax alone",
+            "the last valid key masked",
             "mxnet/attention.py",
-            "scores = where(valid, X, onp.finfo(X.dtype).min)",
-            "scores = X",
+            "length = np.array(per_query, ",
+            "length = np.array((per_query - 1).clip(0), ",
         ),
         (
             "the last projection skipped",
