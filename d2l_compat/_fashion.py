@@ -38,7 +38,7 @@ class Pictures:
     """
 
     def __init__(self, train: bool, resize: tuple[int, int], root: str | Path) -> None:
-        self.size = _size(resize)
+        self.size = tuple(resize)
         kind = "train" if train else "t10k"
         self.images = _read(f"{kind}-images-idx3-ubyte.gz", root)
         self.labels = _read(f"{kind}-labels-idx1-ubyte.gz", root)
@@ -68,17 +68,13 @@ class FashionMNIST:
         return [LABELS[i] for i in numbers]
 
 
-def check_sizes(batch_size: int, resize: Any) -> tuple[int, int]:
-    """(height, width), as ints."""
+def check_sizes(batch_size: int, resize: Any) -> None:
+    """Raise TypeError or ValueError where these are no sizes of at least 1."""
     integer("batch_size", batch_size, 1)
-    return _size(resize)
-
-
-def _size(resize: Any) -> tuple[int, int]:
     if not (isinstance(resize, (tuple, list)) and len(resize) == 2):
         raise TypeError(fault("resize", repr(resize), "(height, width), in pixels"))
-    height, width = (integer("resize", size, 1) for size in resize)
-    return height, width
+    for size in resize:
+        integer("resize", size, 1)
 
 
 def _read(name: str, root: str | Path) -> NDArray[np.uint8]:

@@ -7,6 +7,7 @@ from d2l_compat import _checks
 from d2l_compat._boards import Animator
 from d2l_compat._classes import Accumulator, Timer
 from d2l_compat._text import Vocab
+from d2l_compat._training import undefined
 from d2l_compat._translation import BOS, EOS, PAD, fit_length
 
 
@@ -19,6 +20,47 @@ def recurrent(dropout: float, **sizes: int) -> list[int]:
 def output(result: Any) -> Any:
     """Of a model that also gives its state, as those of 0.17 did, the output alone."""
     return result[0] if isinstance(result, tuple) else result
+
+
+class Encoder:
+    """The base class of encoders: define ``forward``."""
+
+    def forward(self, X: Any, *args: Any) -> Any:
+        """What the decoder's ``init_state`` will be given; to be defined."""
+        raise undefined(self, "forward")
+
+
+class Decoder:
+    """The base class of decoders: define ``init_state`` and ``forward``."""
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        """The first state, from the encoder's outputs; to be defined."""
+        raise undefined(self, "init_state")
+
+    def forward(self, X: Any, state: Any) -> Any:
+        """Logits for the tokens after ``X``, and the next state; to be defined."""
+        raise undefined(self, "forward")
+
+
+class Attending:
+    """What a decoder that attends has besides."""
+
+    @property
+    def attention_weights(self) -> Any:
+        """The last call's weights; to be defined."""
+        raise undefined(self, "attention_weights")
+
+
+class EncoderDecoder:
+    """An encoder, and a decoder that starts from what it gives."""
+
+    encoder: Any
+    decoder: Any
+
+    def forward(self, enc_X: Any, dec_X: Any, *args: Any) -> Any:
+        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary)."""
+        state = self.decoder.init_state(self.encoder(enc_X, *args), *args)
+        return self.decoder(dec_X, state)[0]
 
 
 class Progress:
@@ -72,4 +114,15 @@ def decode(
     return " ".join(vocab.to_tokens(tokens)), weights
 
 
-__all__ = ["BOS", "Progress", "decode", "output", "recurrent", "source"]
+__all__ = [
+    "BOS",
+    "Attending",
+    "Decoder",
+    "Encoder",
+    "EncoderDecoder",
+    "Progress",
+    "decode",
+    "output",
+    "recurrent",
+    "source",
+]

@@ -56,6 +56,34 @@ class Model(HyperParameters):
         self.board.draw(x, value, f"{'train' if train else 'val'}_{key}", max(1, int(n)))
 
 
+class Steps(Model):
+    """What a model does with a batch, where a call takes the inputs alone: all but JAX's."""
+
+    __call__: Any
+
+    def training_step(self, batch: Any) -> Any:
+        """The loss of a batch, its inputs first and its labels last; it is drawn, too."""
+        loss = self.loss(self(*batch[:-1]), batch[-1])
+        self.plot("loss", loss, train=True)
+        return loss
+
+    def validation_step(self, batch: Any) -> None:
+        """Draw the loss of a batch."""
+        self.plot("loss", self.loss(self(*batch[:-1]), batch[-1]), train=False)
+
+
+class ClassifierSteps(Steps):
+    """The same, of a model that has an ``accuracy`` as well."""
+
+    accuracy: Any
+
+    def validation_step(self, batch: Any) -> None:
+        """Draw the loss and the accuracy of a batch."""
+        Y_hat = self(*batch[:-1])
+        self.plot("loss", self.loss(Y_hat, batch[-1]), train=False)
+        self.plot("acc", self.accuracy(Y_hat, batch[-1]), train=False)
+
+
 class DataModule(HyperParameters):
     """The base class of data: ``get_dataloader(train)`` is to be defined."""
 

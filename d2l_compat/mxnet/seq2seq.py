@@ -7,45 +7,24 @@ from mxnet import Context, autograd, gluon, init, np
 from mxnet.gluon import nn, rnn
 
 from d2l_compat import _checks, _seq2seq
-from d2l_compat._training import undefined
-from d2l_compat.mxnet.attention import Dropout, where, whole_numbers
+from d2l_compat.mxnet.attention import Dropout, whole_numbers
 from d2l_compat.mxnet.training import Classifier, Module, clip_gradients, cross_entropy
 
 
-class Encoder(nn.Block):
+class Encoder(_seq2seq.Encoder, nn.Block):
     """The base class of encoders: define ``forward``."""
 
-    def forward(self, X: np.ndarray, *args: Any) -> Any:
-        """What the decoder's ``init_state`` will be given; to be defined."""
-        raise undefined(self, "forward")
 
-
-class Decoder(nn.Block):
+class Decoder(_seq2seq.Decoder, nn.Block):
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
-    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-        """The first state, from the encoder's outputs; to be defined."""
-        raise undefined(self, "init_state")
 
-    def forward(self, X: np.ndarray, state: Any) -> Any:
-        """Logits for the tokens after ``X``, and the next state; to be defined."""
-        raise undefined(self, "forward")
-
-
-class AttentionDecoder(Decoder):
+class AttentionDecoder(_seq2seq.Attending, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
-    @property
-    def attention_weights(self) -> Any:
-        """The last call's weights; to be defined."""
-        raise undefined(self, "attention_weights")
 
-
-class EncoderDecoder(Classifier):
+class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from what it gives."""
-
-    encoder: Any
-    decoder: Any
 
     def __init__(self, encoder: nn.Block, decoder: nn.Block) -> None:
         """Raises TypeError where one of the two is no layer."""
@@ -54,11 +33,6 @@ class EncoderDecoder(Classifier):
         _checks.instance("decoder", decoder, nn.Block, "a layer")
         self.encoder = encoder
         self.decoder = decoder
-
-    def forward(self, enc_X: np.ndarray, dec_X: np.ndarray, *args: Any) -> Any:
-        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary)."""
-        state = self.decoder.init_state(self.encoder(enc_X, *args), *args)
-        return self.decoder(dec_X, state)[0]
 
     def predict_step(
         self,
@@ -215,7 +189,11 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
     _checks.sequence_mask(X.shape, lens.shape, lens.dtype.name, is_integer)
     valid = onp.arange(X.shape[1]) < lens[:, None]
     valid = valid.reshape(*valid.shape, *[1] * (X.ndim - 2))
-    return where(np.array(valid, dtype=bool, ctx=X.ctx), X, value)
+    if not X.size:  # MXNet's own would end the process
+        return X
+    # Given a number as it is, its own swaps the gradients of the two branches (apache/mxnet#17893).
+    padding = np.full((1,) * X.ndim, value, X.dtype, ctx=X.ctx)
+    return np.where(np.array(valid, dtype=bool, ctx=X.ctx), X, padding)
 
 
 def train_seq2seq(

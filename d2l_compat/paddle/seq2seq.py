@@ -9,45 +9,24 @@ from paddle import Tensor, nn
 from paddle.nn import functional as F
 
 from d2l_compat import _checks, _seq2seq
-from d2l_compat._training import undefined
 from d2l_compat.paddle.attention import TENSOR, check_tensor, sizes
 from d2l_compat.paddle.training import Classifier, Module, clip_gradients, empty_buffers_aside
 
 
-class Encoder(nn.Layer):
+class Encoder(_seq2seq.Encoder, nn.Layer):
     """The base class of encoders: define ``forward``."""
 
-    def forward(self, X: Tensor, *args: Any) -> Any:
-        """What the decoder's ``init_state`` will be given; to be defined."""
-        raise undefined(self, "forward")
 
-
-class Decoder(nn.Layer):
+class Decoder(_seq2seq.Decoder, nn.Layer):
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
-    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-        """The first state, from the encoder's outputs; to be defined."""
-        raise undefined(self, "init_state")
 
-    def forward(self, X: Tensor, state: Any) -> Any:
-        """Logits for the tokens after ``X``, and the next state; to be defined."""
-        raise undefined(self, "forward")
-
-
-class AttentionDecoder(Decoder):
+class AttentionDecoder(_seq2seq.Attending, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
-    @property
-    def attention_weights(self) -> Any:
-        """The last call's weights; to be defined."""
-        raise undefined(self, "attention_weights")
 
-
-class EncoderDecoder(Classifier):
+class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from what it gives."""
-
-    encoder: Any
-    decoder: Any
 
     def __init__(self, encoder: nn.Layer, decoder: nn.Layer) -> None:
         """Raises TypeError where one of the two is no layer."""
@@ -56,11 +35,6 @@ class EncoderDecoder(Classifier):
         _checks.instance("decoder", decoder, nn.Layer, "a layer")
         self.encoder = encoder
         self.decoder = decoder
-
-    def forward(self, enc_X: Tensor, dec_X: Tensor, *args: Any) -> Any:
-        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary)."""
-        state = self.decoder.init_state(self.encoder(enc_X, *args), *args)
-        return self.decoder(dec_X, state)[0]
 
     def predict_step(
         self,

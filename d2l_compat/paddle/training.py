@@ -15,7 +15,7 @@ from d2l_compat._boards import ProgressBoard
 from d2l_compat.paddle import devices
 
 
-class Module(nn.Layer, _training.Model):
+class Module(nn.Layer, _training.Steps):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
 
     net: Any
@@ -32,16 +32,6 @@ class Module(nn.Layer, _training.Model):
         if not hasattr(self, "net"):
             raise _training.undefined(self, "forward")
         return self.net(X, *args)
-
-    def training_step(self, batch: Any) -> Tensor:
-        """The loss of a batch, its inputs first and its labels last; it is drawn, too."""
-        loss = self.loss(self(*batch[:-1]), batch[-1])
-        self.plot("loss", loss, train=True)
-        return loss
-
-    def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch."""
-        self.plot("loss", self.loss(self(*batch[:-1]), batch[-1]), train=False)
 
     def configure_optimizers(self) -> paddle.optimizer.Optimizer:
         """Stochastic gradient descent, at the learning rate ``self.lr``."""
@@ -80,14 +70,8 @@ def empty_buffers_aside(layer: nn.Layer) -> Iterator[None]:
             part._buffers[name] = buffer
 
 
-class Classifier(Module):
+class Classifier(_training.ClassifierSteps, Module):
     """The base class of models that give logits, over classes on the last axis."""
-
-    def validation_step(self, batch: Any) -> None:
-        """Draw the loss and the accuracy of a batch."""
-        Y_hat = self(*batch[:-1])
-        self.plot("loss", self.loss(Y_hat, batch[-1]), train=False)
-        self.plot("acc", self.accuracy(Y_hat, batch[-1]), train=False)
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""

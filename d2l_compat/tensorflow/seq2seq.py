@@ -48,20 +48,12 @@ class Decoder(keras.layers.Layer):
         raise undefined(self, "call")
 
 
-class AttentionDecoder(Decoder):
+class AttentionDecoder(_seq2seq.Attending, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
-    @property
-    def attention_weights(self) -> Any:
-        """The last call's weights; to be defined."""
-        raise undefined(self, "attention_weights")
 
-
-class EncoderDecoder(Classifier):
+class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from what it gives."""
-
-    encoder: Any
-    decoder: Any
 
     def __init__(self, encoder: keras.layers.Layer, decoder: keras.layers.Layer) -> None:
         """Raises TypeError where one of the two is no layer."""
@@ -70,11 +62,6 @@ class EncoderDecoder(Classifier):
         _checks.instance("decoder", decoder, keras.layers.Layer, "a layer")
         self.encoder = encoder
         self.decoder = decoder
-
-    def forward(self, enc_X: Tensor, dec_X: Tensor, *args: Any) -> Any:
-        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary)."""
-        state = self.decoder.init_state(self.encoder(enc_X, *args), *args)
-        return self.decoder(dec_X, state)[0]
 
     def predict_step(
         self,

@@ -12,7 +12,7 @@ from d2l_compat._boards import ProgressBoard
 from d2l_compat.tensorflow import devices
 
 
-class Module(_training.Model, keras.Model):
+class Module(_training.Steps, keras.Model):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``.
 
     It is a Keras model. While a ``Trainer`` fits it, ``training`` is True or False, and every
@@ -56,16 +56,6 @@ class Module(_training.Model, keras.Model):
             raise _training.undefined(self, "forward")
         return self.net(X, *args)
 
-    def training_step(self, batch: Any) -> Tensor:
-        """The loss of a batch, its inputs first and its labels last; it is drawn, too."""
-        loss = self.loss(self(*batch[:-1]), batch[-1])
-        self.plot("loss", loss, train=True)
-        return loss
-
-    def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch."""
-        self.plot("loss", self.loss(self(*batch[:-1]), batch[-1]), train=False)
-
     def configure_optimizers(self) -> keras.optimizers.Optimizer:
         """Stochastic gradient descent, at the learning rate ``self.lr``."""
         return keras.optimizers.SGD(self.lr)
@@ -79,14 +69,8 @@ def builds_its_parts(layer: keras.layers.Layer) -> bool:
     return type(layer).build is keras.layers.Layer.build
 
 
-class Classifier(Module):
+class Classifier(_training.ClassifierSteps, Module):
     """The base class of models that give logits, over classes on the last axis."""
-
-    def validation_step(self, batch: Any) -> None:
-        """Draw the loss and the accuracy of a batch."""
-        Y_hat = self(*batch[:-1])
-        self.plot("loss", self.loss(Y_hat, batch[-1]), train=False)
-        self.plot("acc", self.accuracy(Y_hat, batch[-1]), train=False)
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
