@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -60,6 +60,24 @@ def face(request: pytest.FixtureRequest) -> ModuleType:
 PATIENCE = 120  # seconds: a guard against hanging, not a measure
 
 
+def still_running(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Those that do not end within PATIENCE.
+
+    One that has ended stays in the list of processes until its parent has asked how, and where
+    that has ended as well, nobody may ever ask: it is not running all the same.
+    """
+
+    def runs(process: psutil.Process) -> bool:
+        with suppress(psutil.NoSuchProcess):
+            return process.status() != psutil.STATUS_ZOMBIE
+        return False
+
+    until = time.monotonic() + PATIENCE
+    while (left := [*filter(runs, processes)]) and time.monotonic() < until:
+        time.sleep(0.1)
+    return left
+
+
 @pytest.fixture
 def control_c() -> Iterator[Callable[..., str]]:
     """Interrupts a command in its midst, and gives what it printed; its children must end."""
@@ -73,9 +91,8 @@ def control_c() -> Iterator[Callable[..., str]]:
         send: Callable[[], object],
         *,
         at_least: int,
-        seconds: float,
     ) -> str:
-        """Once all ``marks`` exist and ``at_least`` so many children run, which get ``seconds``."""
+        """Once all ``marks`` exist and ``at_least`` so many children run."""
         until = time.monotonic() + PATIENCE
         while not all(mark.exists() for mark in marks) and time.monotonic() < until:
             time.sleep(0.1)
@@ -84,7 +101,7 @@ def control_c() -> Iterator[Callable[..., str]]:
         send()
         try:
             said, _ = run.communicate(timeout=PATIENCE)
-            assert not psutil.wait_procs(children, timeout=seconds)[1]
+            assert not still_running(children)
         finally:
             for process in (run, *children):
                 with suppress(psutil.NoSuchProcess):
