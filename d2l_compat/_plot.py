@@ -9,7 +9,6 @@ import re
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
-from html import escape
 from io import BytesIO
 from itertools import zip_longest
 from typing import Any
@@ -272,6 +271,8 @@ def _part(what: str, data: Any) -> list[NDArray[Any]]:
 
 
 def _as_html(figure: Any) -> str:
+    from html import escape
+
     import matplotlib
 
     _find_chinese_font(figure)
