@@ -1,11 +1,13 @@
 """``python -m tools.bench.attention [FRAMEWORK ...]``: how fast attention is, and how much it takes.
 
 Multi-head attention forward and backward: the shim's, upstream d2l's, and the framework's own
-(tools/bench/layers). They take turns in one process a framework; the median of the rounds counts.
-Memory is the shim's alone, a process a length: by how much one step raises the most ever held.
+(tools/bench/layers). They take turns, at each length and in each round a process each: what one
+holds on to, the next does not lack. The median of the rounds counts. Memory is what the first step
+of that length adds to the most that the process ever held.
 """
 
 import argparse
+import json
 import math
 import resource
 import statistics
@@ -14,113 +16,139 @@ import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
+from typing import NamedTuple
 
 from d2l_compat._frameworks import FRAMEWORKS
 from tools.bench.layers import lengths
 
 ROUNDS = 3
 AT_LEAST = 0.2  # seconds a measurement, however many steps that are
+NAMES = ("shim", "upstream", "own")
+
+
+class Took(NamedTuple):
+    """What one step took."""
+
+    open: float  # seconds, where every key is seen
+    masked: float  # seconds, with valid_lens
+    memory: float  # megabytes, without
 
 
 def main(arguments: list[str] | None = None) -> int:
     """1 where the shim is behind upstream, or in the geometric mean behind the framework's own."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.attention", description=__doc__)
     parser.add_argument("framework", nargs="*", default=[*FRAMEWORKS], help="only these")
-    about = "sequence lengths; the layers together take more than 24 GB at 4096 in TensorFlow"
+    about = "sequence lengths; at 4096 some layers take 17 GB"
     usual = [128, 256, 512, 1024, 2048, 4096]
     parser.add_argument("--lengths", type=int, nargs="*", default=usual, help=about)
-    parser.add_argument("--time", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--alone", choices=NAMES, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
-    if asked.time:
-        return compare(asked.framework[0], asked.lengths)
-    if asked.memory:
-        return measure(asked.framework[0], asked.lengths[0])
-    failed = 0
+    if asked.alone:
+        print(json.dumps(measure(asked.framework[0], asked.alone, asked.lengths[0])))
+        return 0
+    failed = False
     for framework in asked.framework:
         if framework in FRAMEWORKS:  # Java has no upstream, and its own layer is the shim's
-            print(f"\n{framework}", flush=True)
-            failed |= _child("--time", framework, asked.lengths)
-            for n in asked.lengths[-3:]:
-                failed |= _child("--memory", framework, [n])
-    return failed
-
-
-def _child(what: str, framework: str, lengths: list[int]) -> int:
-    words = [framework, what, "--lengths", *map(str, lengths)]
-    command = [sys.executable, "-W", "ignore", "-m", "tools.bench.attention", *words]
-    return int(subprocess.run(command, check=False).returncode != 0)
-
-
-def compare(framework: str, all_lengths: list[int]) -> int:
-    layers = import_module(f"tools.bench.layers.{framework}")
-    to_upstream, to_own = [], []
-    print("   n  valid_lens   shim  upstream     own   seconds a step", flush=True)
-    for n in all_lengths:
-        for is_masked in (False, True):
-            steps = layers.contenders(n, lengths(n) if is_masked else None)
-            took = alternate(steps)
-            shown = [f"{took[name]:8.3f}" if name in took else f"{'-':>8}" for name in NAMES]
-            print(f"{n:5} {'yes' if is_masked else 'no':>8}  {' '.join(shown)}", flush=True)
-            if "upstream" in took:
-                to_upstream.append(took["shim"] / took["upstream"])
-            if "own" in took:
-                to_own.append(took["shim"] / took["own"])
-            del steps
-    failed = False
-    if to_upstream:
-        worst, mean = max(to_upstream), geometric_mean(to_upstream)
-        print(f"shim / upstream: {mean:.2f} in the geometric mean, at most {worst:.2f}")
-        failed |= worst > 1.1  # of two equal ones, either may be ahead
-    if to_own:
-        mean = geometric_mean(to_own)
-        print(f"shim / own:      {mean:.2f} in the geometric mean, at most {max(to_own):.2f}")
-        failed |= mean > 1
+            failed |= compare(framework, asked.lengths)
     return int(failed)
 
 
-NAMES = ("shim", "upstream", "own")
+def compare(framework: str, all_lengths: list[int]) -> bool:
+    """True where the shim is behind."""
+    names = "".join(f"{name:>10}" for name in NAMES)
+    print(f"\n{framework:21}seconds a step{'':16}megabytes a step")
+    print(f"    n  valid_lens{names}{names}", flush=True)
+    ratios: dict[str, list[float]] = {name: [] for name in NAMES}
+    for n in all_lengths:
+        took = take_turns(framework, n)
+        if "shim" not in took:
+            return True
+        for what in ("open", "masked"):
+            row = {name: getattr(steps, what) for name, steps in took.items()}
+            for name, took_it in row.items():
+                ratios[name].append(row["shim"] / took_it)
+            memory = {} if what == "masked" else {k: steps.memory for k, steps in took.items()}
+            is_masked = "yes" if what == "masked" else "no"
+            print(f"{n:5}  {is_masked:>10}{cells(row, '.3f')}{cells(memory, '.0f')}", flush=True)
+    return is_behind(ratios)
 
 
-def alternate(steps: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """The median seconds of a step, of each; they take turns."""
-    counts = {}
-    for name, step in steps.items():
-        step()  # which compiles, and makes the weights
-        counts[name] = math.ceil(AT_LEAST / seconds(step, 1))
-    taken: dict[str, list[float]] = {name: [] for name in steps}
+def cells(row: dict[str, float], form: str) -> str:
+    return "".join(f"{row[name]:10{form}}" if name in row else f"{'':10}" for name in NAMES)
+
+
+def is_behind(ratios: dict[str, list[float]]) -> bool:
+    means = {name: statistics.geometric_mean(each) for name, each in ratios.items() if each}
+    for name in ("upstream", "own"):
+        if name in means:
+            most = max(ratios[name])
+            print(f"shim / {name}: {means[name]:.2f} in the geometric mean, at most {most:.2f}")
+    # Of two equal ones, either may be ahead.
+    return max(ratios["upstream"], default=0) > 1.1 or means.get("own", 0) > 1
+
+
+def take_turns(framework: str, n: int) -> dict[str, Took]:
+    """By name, the medians of the rounds; one that there is not, or that found no room, is left out."""
+    rounds: dict[str, list[Took]] = {name: [] for name in NAMES}
+    there_are = list(NAMES)
     for _ in range(ROUNDS):
-        for name, step in steps.items():
-            taken[name].append(seconds(step, counts[name]))
-    return {name: statistics.median(times) for name, times in taken.items()}
+        for name in [*there_are]:
+            took = in_a_process(framework, name, n)
+            if took is None:
+                there_are.remove(name)
+            else:
+                rounds[name].append(took)
+    return {
+        name: Took(*map(statistics.median, zip(*rounds[name], strict=True))) for name in there_are
+    }
 
 
-def seconds(step: Callable[[], object], times: int) -> float:
+def in_a_process(framework: str, name: str, n: int) -> Took | None:
+    words = [framework, "--alone", name, "--lengths", str(n)]
+    command = [sys.executable, "-W", "ignore", "-m", "tools.bench.attention", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode < 0:
+        print(f"{n:5}  {name}: ended by signal {-done.returncode}; too little memory?")
+        return None
+    if done.returncode:
+        raise RuntimeError(f"{framework}, {name}, n = {n}:\n{done.stderr}")
+    took = json.loads(done.stdout.splitlines()[-1])
+    return Took(*took) if took else None
+
+
+def measure(framework: str, name: str, n: int) -> Took | None:
+    """In this process; None where there is no layer of this name."""
+    layers = import_module(f"tools.bench.layers.{framework}")
+    contenders: Callable[..., dict[str, Callable[[], object]]] = layers.contenders
+    if name not in (small := contenders(16, None)):
+        return None
+    small[name]()  # what the first step takes besides
+    before = most_ever_held()
+    step = contenders(n, None)[name]
+    step()
+    memory = most_ever_held() - before
+    masked = contenders(n, lengths(n))[name]
+    masked()
+    return Took(seconds(step), seconds(masked), memory)
+
+
+def seconds(step: Callable[[], object]) -> float:
+    """Of one, in the mean of as many as ``AT_LEAST`` asks for; what the first one compiles is there."""
+    once = _seconds(step, 1)
+    return once if once >= AT_LEAST else _seconds(step, math.ceil(AT_LEAST / once))
+
+
+def _seconds(step: Callable[[], object], times: int) -> float:
     start = time.perf_counter()
     for _ in range(times):
         step()
     return (time.perf_counter() - start) / times
 
 
-def measure(framework: str, n: int) -> int:
-    layers = import_module(f"tools.bench.layers.{framework}")
-    layers.contenders(16, None)["shim"]()  # what the first step takes besides
-    before = most_ever_held()
-    layers.contenders(n, None)["shim"]()
-    print(
-        f"{n:5}  {most_ever_held() - before:6.0f} MB that one step of the shim's takes", flush=True
-    )
-    return 0
-
-
 def most_ever_held() -> float:
     """In megabytes; Linux counts in kilobytes, macOS in bytes."""
     unit = 1e6 if sys.platform == "darwin" else 1e3
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-
-
-def geometric_mean(ratios: list[float]) -> float:
-    return math.exp(statistics.mean(map(math.log, ratios)))
 
 
 if __name__ == "__main__":
