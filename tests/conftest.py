@@ -32,6 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=" ".join([*FRAMEWORKS, "djl"]),
         help="those that are installed, with blanks between them",
     )
+    parser.addoption(
+        "--without-upstream", action="store_true", help="compare nothing with upstream's d2l"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

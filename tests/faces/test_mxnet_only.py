@@ -378,15 +378,14 @@ def test_a_hybridized_transformer_computes_the_same() -> None:
     np.testing.assert_allclose(layer(tokens, lens).asnumpy(), Y.asnumpy(), atol=1e-6)
 
 
-def test_weights_from_upstreams_layers_go_into_these(tmp_path: Path) -> None:
-    d2l_upstream = pytest.importorskip("d2l.mxnet")
+def test_weights_from_upstreams_layers_go_into_these(upstream: Any, tmp_path: Path) -> None:
     file = str(tmp_path / "weights")
     tokens, lens = d2l.tensor([[1, 2, 3], [4, 5, 6]]), d2l.tensor([2, 3])
     for name, args in (
         ("TransformerEncoder", (7, 8, 16, 2, 2, 0.5)),
         ("Seq2SeqEncoder", (7, 4, 4, 2)),
     ):
-        theirs, ours = (getattr(face, name)(*args) for face in (d2l_upstream, d2l))
+        theirs, ours = (getattr(face, name)(*args) for face in (upstream, d2l))
         Y = theirs(tokens, lens)
         theirs.save_parameters(file)
         ours.load_parameters(file)

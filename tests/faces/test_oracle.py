@@ -6,7 +6,6 @@ stands in ``NOT_COMPARED`` with the reason; how many there were is told at the e
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 from unittest import mock
@@ -66,23 +65,6 @@ def compares(*names: str) -> Callable[[Any], Any]:
 
 def _with(function: Any, name: str) -> Compare:
     return lambda both: function(both, name)
-
-
-@pytest.fixture(scope="module")
-def oracle(request: pytest.FixtureRequest) -> ModuleType:
-    """Of the framework asked for."""
-    try:
-        return import_module(f"tests.faces.oracles.{request.config.getoption('framework')}")
-    except ModuleNotFoundError:
-        pytest.skip("upstream's d2l has no face for this framework")
-
-
-@pytest.fixture(scope="module")
-def upstream(oracle: ModuleType) -> Any:
-    try:
-        return oracle.upstream()
-    except ImportError as error:
-        pytest.skip(f"upstream's d2l cannot be imported: {error}")
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,25 @@
+"""Upstream's d2l, the oracle: for those tests of the faces that ask for it."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def oracle(request: pytest.FixtureRequest) -> ModuleType:
+    """What is to be known of upstream's face for the framework asked for."""
+    name = f"tests.faces.oracles.{request.config.getoption('framework')}"
+    if find_spec(name) is None:
+        pytest.skip("upstream's d2l has no face for this framework")
+    return import_module(name)
+
+
+@pytest.fixture(scope="module")
+def upstream(oracle: ModuleType, pytestconfig: pytest.Config) -> Any:
+    """Where it is asked for and cannot be imported, the tests fail: else nothing would be compared."""
+    if pytestconfig.getoption("without_upstream"):
+        pytest.skip("upstream's d2l is left out, as was asked")
+    return oracle.upstream()
