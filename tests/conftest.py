@@ -63,8 +63,8 @@ def face(request: pytest.FixtureRequest) -> ModuleType:
 PATIENCE = 120  # seconds: a guard against hanging, not a measure
 
 
-def still_running(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
-    """Those that do not end within PATIENCE.
+def still_running(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that do not end in this time.
 
     One that has ended stays in the list of processes until its parent has asked how, and where
     that has ended as well, nobody may ever ask: it is not running all the same.
@@ -75,7 +75,7 @@ def still_running(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
             return process.status() != psutil.STATUS_ZOMBIE
         return False
 
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + seconds
     while (left := [*filter(runs, processes)]) and time.monotonic() < until:
         time.sleep(0.1)
     return left
@@ -94,8 +94,9 @@ def control_c() -> Iterator[Callable[..., str]]:
         send: Callable[[], object],
         *,
         at_least: int,
+        seconds: float,
     ) -> str:
-        """Once all ``marks`` exist and ``at_least`` so many children run."""
+        """Once all ``marks`` exist and ``at_least`` so many children run, which get ``seconds``."""
         until = time.monotonic() + PATIENCE
         while not all(mark.exists() for mark in marks) and time.monotonic() < until:
             time.sleep(0.1)
@@ -104,7 +105,7 @@ def control_c() -> Iterator[Callable[..., str]]:
         send()
         try:
             said, _ = run.communicate(timeout=PATIENCE)
-            assert not still_running(children)
+            assert not still_running(children, seconds)
         finally:
             for process in (run, *children):
                 with suppress(psutil.NoSuchProcess):

@@ -326,6 +326,7 @@ def test_control_c_leaves_no_kernel_and_no_file(tmp_path, workers, control_c):
         marks,
         lambda: os.killpg(run.pid, signal.SIGINT),
         at_least=2 * len(marks) - 1,
+        seconds=5,
     )
     assert run.returncode == 2, said
     assert not [path for path in places.rglob("*") if not path.name.startswith("pytest-")]

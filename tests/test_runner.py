@@ -104,7 +104,8 @@ def no_orphans() -> Iterator[None]:
     """No kernel outlives the command, whatever happened to it."""
     before = psutil.Process().children(recursive=True)
     yield
-    alive = still_running(set(psutil.Process().children(recursive=True)) - set(before))
+    left = set(psutil.Process().children(recursive=True)) - set(before)
+    alive = still_running(left, seconds=1)
     for process in alive:
         process.kill()
     assert not alive
@@ -523,9 +524,7 @@ def test_no_jobs_at_all_cannot_be_asked_for(project):
 
 
 def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, control_c):
-    waits = (
-        "# %% one\nfrom pathlib import Path\nPath('{}').touch()\nimport time; time.sleep(1000)\n"
-    )
+    waits = "# %% one\nfrom pathlib import Path\nPath('{}').touch()\nimport time; time.sleep(100)\n"
     frameworks = ("a", "b")
     marks = [project.root / f"started-{framework}" for framework in frameworks]
     project.write(
@@ -541,7 +540,9 @@ def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, contro
         stderr=subprocess.STDOUT,
         text=True,
     )
-    said = control_c(runner, marks, lambda: runner.send_signal(signal.SIGINT), at_least=2)
+    said = control_c(
+        runner, marks, lambda: runner.send_signal(signal.SIGINT), at_least=2, seconds=1
+    )
     assert runner.returncode == 130
     assert "Traceback" not in said
     assert project.files() == before
