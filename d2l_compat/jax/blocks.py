@@ -31,19 +31,36 @@ def attend(
         x = jnp.pad(x, padding).reshape(batch, blocks, BLOCK, *x.shape[2:])
         return x.swapaxes(0, 1)
 
-    per_query = None if lens is None else jnp.asarray(lens)
-    if per_query is not None and per_query.ndim == 1:
-        per_query = jnp.broadcast_to(per_query[:, None], (batch, steps))
+    per_query: jax.Array | None = None
+    bias: jax.Array | int = 0
+    if lens is not None and lens.ndim == 2:
+        per_query = jnp.asarray(lens)
+    elif lens is not None:
+        keys, values, bias = without_padding(keys, values, jnp.asarray(lens))
 
     @jax.checkpoint  # which does not keep the weights
     def pool(block: tuple[jax.Array, jax.Array | None]) -> jax.Array:
         some, lens = block
-        scores = some @ keys.swapaxes(1, 2) / math.sqrt(size)
+        scores = some @ keys.swapaxes(1, 2) / math.sqrt(size) + bias
         return softmax(scores, lens) @ values
 
     parts = split(queries), None if per_query is None else split(per_query)
     pooled = jax.lax.map(pool, parts)
     return pooled.swapaxes(0, 1).reshape(batch, blocks * BLOCK, -1)[:, :steps]
+
+
+def without_padding(
+    keys: jax.Array, values: jax.Array, lens: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Keys and values, zero past their lengths, and what to add to the scores: there, -inf.
+
+    Adding costs less than selecting. In an example without a valid key nothing is added: its
+    weights are then equal, and pool zeros.
+    """
+    valid = jnp.arange(keys.shape[1]) < lens[:, None]
+    bias = jnp.where(valid | (lens[:, None] == 0), 0, -jnp.inf).astype(keys.dtype)
+    keys, values = (jnp.where(valid[:, :, None], x, 0) for x in (keys, values))
+    return keys, values, bias[:, None]
 
 
 def softmax(scores: jax.Array, per_query: jax.Array | None) -> jax.Array:
