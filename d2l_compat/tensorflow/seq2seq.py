@@ -11,7 +11,13 @@ from d2l_compat import _checks, _seq2seq
 from d2l_compat._training import undefined
 from d2l_compat.tensorflow.attention import LAYER_INPUTS, Array, register, sizes
 from d2l_compat.tensorflow.tensors import ARRAYS
-from d2l_compat.tensorflow.training import Classifier, Module, builds_its_parts, clip_gradients
+from d2l_compat.tensorflow.training import (
+    Classifier,
+    Module,
+    Update,
+    builds_its_parts,
+    clip_gradients,
+)
 
 
 class Encoder(keras.layers.Layer):
@@ -241,7 +247,7 @@ def train_seq2seq(
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
     progress = _seq2seq.Progress(num_epochs)
-    optimizer = keras.optimizers.Adam(lr)
+    optimizer, update = keras.optimizers.Adam(lr), Update()
     with device:
         for _ in progress.epochs():
             for X, X_lens, Y, Y_lens in data_iter:
@@ -252,7 +258,7 @@ def train_seq2seq(
                     loss = tf.reduce_sum(_masked_loss(Y_hat, Y, Y_lens))
                 variables = net.trainable_variables
                 gradients = clip_gradients(tape.gradient(loss, variables), 1)
-                optimizer.apply_gradients(zip(gradients, variables, strict=True))
+                update(optimizer, gradients, variables)
                 progress.add(loss, tf.reduce_sum(Y_lens))
     progress.report(getattr(device, "_device_name", device))
 

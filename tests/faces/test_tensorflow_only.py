@@ -18,6 +18,7 @@ import tensorflow as tf
 from d2l_compat import tensorflow as d2l
 from d2l_compat.tensorflow import blocks
 from d2l_compat.tensorflow._start import quietly
+from d2l_compat.tensorflow.training import Update
 from tests.faces.test_training import make_fashion
 
 X = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
@@ -253,6 +254,49 @@ def test_a_token_that_comes_twice_counts_once_in_the_norm_of_gradients() -> None
     gradient = tape.gradient(loss, table)
     (shortened,) = d2l.Trainer(1).clip_gradients(1, [gradient])
     np.testing.assert_allclose(shortened, [[1.0], [0.0]])
+
+
+def test_a_compiled_step_is_keras_own_step() -> None:
+    """Of parts of a gradient, too, and where a layer is frozen or another optimizer comes."""
+
+    def train(update: Any) -> list[np.ndarray]:
+        start = np.arange(12, dtype="float32").reshape(6, 2) / 12
+        table, weight = keras.Variable(start), keras.Variable(start.T)
+        everything = [table, weight]
+        adam, descent = keras.optimizers.Adam(0.1), keras.optimizers.SGD(0.1, momentum=0.9)
+        for optimizer, variables in [
+            *[(adam, everything)] * 3,
+            (adam, [weight]),
+            (descent, everything),
+            (adam, everything),
+        ]:
+            for tokens in ([0, 2, 2], [5, 1, 1, 2]):
+                with tf.GradientTape() as tape:
+                    rows = tf.gather(table.value, tokens)
+                    loss = tf.reduce_sum(tf.sin(rows @ weight.value))
+                gradients = tape.gradient(loss, [v.value for v in variables])
+                update(optimizer, gradients, variables)
+        return [v.numpy() for v in everything]
+
+    eager = train(lambda optimizer, g, v: optimizer.apply_gradients(zip(g, v, strict=True)))
+    for ours, theirs in zip(train(Update()), eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_an_optimizer_of_the_readers_own_steps_in_python() -> None:
+    class Descent:
+        steps = 0
+
+        def apply_gradients(self, pairs: Any) -> None:
+            self.steps += 1
+            for gradient, variable in pairs:
+                variable.assign_sub(0.5 * gradient)
+
+    weight, update, descent = tf.Variable([1.0, 2.0]), Update(), Descent()
+    for _ in range(3):
+        update(descent, [tf.constant([1.0, -1.0])], [weight])
+    assert descent.steps == 3
+    np.testing.assert_allclose(weight.numpy(), [-0.5, 3.5])
 
 
 def test_padding_does_not_count_in_the_loss() -> None:
