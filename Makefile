@@ -18,6 +18,9 @@ DEVICE     ?= cpu
 CHANGED    ?=
 SHUFFLE    ?=
 
+# Without what Python has compiled before, each process spends most of its start on compiling a framework.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN   := .venv/bin
 LOCKS  = $(FRAMEWORKS:%=requirements/%.lock)
 # Carries the choice of frameworks in its name, so that another choice installs anew.

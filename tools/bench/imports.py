@@ -5,6 +5,7 @@ rounds, and how many times the framework's own. The first round, which fills the
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -37,7 +38,9 @@ def programs(framework: str) -> dict[str, str]:
 def seconds(program: str) -> float | None:
     """None where it fails."""
     command = [sys.executable, "-W", "ignore", "-c", TIMED.format(program)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Else compiling Python's files would be what is measured, each time.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     return float(done.stdout.split()[-1]) if done.returncode == 0 else None
 
 
