@@ -5,6 +5,9 @@ runs as it stands.
 """
 
 import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -12,6 +15,7 @@ from unittest import mock
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from tests.faces.adapters.jax import Built, double, plain, tensor
 
@@ -45,10 +49,53 @@ class GRUCell(nn.GRUCell):
         return jnp.zeros((*batch, size))
 
 
+class Batches:
+    """All that upstream takes TensorFlow for; where JAX alone is installed, there is none."""
+
+    def __init__(self, arrays: Any) -> None:
+        self.arrays = [np.asarray(array) for array in arrays]
+
+    def shuffle(self, buffer_size: int) -> "Batches":
+        self.is_shuffled = buffer_size > 1
+        return self
+
+    def batch(self, size: int) -> "Batches":
+        self.starts = range(0, len(self.arrays[0]), size)
+        return self
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, ...]]:
+        rows = np.arange(len(self.arrays[0]))
+        if self.is_shuffled:
+            np.random.default_rng().shuffle(rows)
+        for start in self.starts:
+            some = rows[start : start + self.starts.step]
+            yield tuple(array[some] for array in self.arrays)
+
+
+@contextmanager
+def modules_lent(**modules: Any) -> Iterator[None]:
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name in modules:
+            del sys.modules[name]
+
+
 def upstream() -> Any:
     integer = random.randint
-    # It asks for a number up to 1e6, not an integer, which Python 3.12 refuses.
-    with mock.patch.object(random, "randint", lambda a, b: integer(a, int(b))):
+    dataset = SimpleNamespace(Dataset=SimpleNamespace(from_tensor_slices=Batches))
+    with (
+        # It asks for a number up to 1e6, not an integer, which Python 3.12 refuses.
+        mock.patch.object(random, "randint", lambda a, b: integer(a, int(b))),
+        modules_lent(
+            tensorflow=SimpleNamespace(data=dataset),
+            tensorflow_datasets=SimpleNamespace(as_numpy=lambda batches: batches),
+        ),
+    ):
         from d2l import jax as d2l
     d2l.get_seed = lambda: integer(0, 1_000_000)
     d2l.jax = _with(jax, random=_with(jax.random, PRNGKeyArray=jax.Array))
