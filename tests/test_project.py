@@ -2,13 +2,16 @@
 
 import re
 import subprocess
+import sys
 import tomllib
+from importlib.metadata import distribution, packages_distributions
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
-from tools.lessons import ROOT
+from tools.lessons import ROOT, face
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
@@ -47,6 +50,27 @@ def test_lock_holds_all_that_is_needed_with_hashes_and_without_addresses(lock):
         ]
         assert versions, f"{requirement.name} is not locked: run `make lock`"
         assert all(requirement.specifier.contains(version) for version in versions), requirement
+
+
+# In tests/faces/oracles/jax.py a few lines stand in for it.
+LENT = {"jax": {"tensorflow", "tensorflow_datasets"}}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+def test_lock_holds_what_upstreams_face_imports(lock):
+    """Or else, with this framework alone, nothing is compared with upstream's d2l."""
+    upstream = Path(distribution("d2l").locate_file(f"d2l/{face(lock.stem)}.py"))
+    if not upstream.exists():
+        assert lock.stem in ("djl", "paddle")
+        return
+    imports = re.findall(
+        r"^(?:import|from) (\w+)", upstream.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    packages = packages_distributions()
+    names = {pin.name for pin in locked(lock.read_text(encoding="utf-8"))}
+    for module in {*imports} - {"d2l", *sys.stdlib_module_names} - LENT.get(lock.stem, set()):
+        needed = {name.lower() for name in packages.get(module, [module])}
+        assert needed & names, f"add {module} to upstream-{lock.stem}, and run `make lock`"
 
 
 def test_dependencies_of_the_shim_have_lower_bounds_only():
