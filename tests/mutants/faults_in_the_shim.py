@@ -104,8 +104,8 @@ TABLE = {
         (
             "softmax over the queries",
             "jax/blocks.py",
-            "jax.nn.softmax(scores, axis=-1)",
-            "jax.nn.softmax(scores, axis=-2)",
+            "jax.nn.softmax(finite, axis=-1)",
+            "jax.nn.softmax(finite, axis=-2)",
         ),
         (
             "heads merged feature by feature",
