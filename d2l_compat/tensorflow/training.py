@@ -1,6 +1,7 @@
 """``Module``, ``Classifier``, ``DataModule`` and ``Trainer``: D2L 1.0's design of training code."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import keras
@@ -127,9 +128,9 @@ class Trainer(_training.Trainer):
 
     devices = devices
 
-    def run_epochs(self) -> None:
-        self.update = Update()
-        super().run_epochs()
+    @cached_property
+    def update(self) -> "Update":
+        return Update()
 
     def fit_epoch(self) -> None:
         """Train on every batch once, and then validate."""

@@ -299,6 +299,37 @@ def test_an_optimizer_of_the_readers_own_steps_in_python() -> None:
     np.testing.assert_allclose(weight.numpy(), [-0.5, 3.5])
 
 
+def test_a_reader_may_go_through_the_epochs_by_hand() -> None:
+    class Line(d2l.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lr, self.net = 0.1, keras.layers.Dense(1)
+
+        def loss(self, Y_hat: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+            return tf.reduce_mean((Y_hat - Y) ** 2)
+
+    class Points(d2l.DataModule):
+        batch_size = 4
+
+        def get_dataloader(self, train: bool) -> tf.data.Dataset:
+            X = tf.reshape(tf.range(8.0) / 8, (8, 1))
+            return self.get_tensorloader((X, 2 * X + 1), train)
+
+    class ByHand(d2l.Trainer):
+        def fit(self, model: Any, data: Any) -> None:  # as D2L's page writes it
+            self.prepare_data(data)
+            self.prepare_model(model)
+            self.optim = model.configure_optimizers()
+            self.epoch = self.train_batch_idx = self.val_batch_idx = 0
+            for self.epoch in range(self.max_epochs):  # noqa: B020
+                self.fit_epoch()
+
+    model = Line()
+    ByHand(max_epochs=20).fit(model, Points())
+    losses = [loss for _, loss in model.board.data["val_loss"]]
+    assert losses[-1] < losses[0] / 4
+
+
 def test_padding_does_not_count_in_the_loss() -> None:
     model = d2l.Seq2Seq(Seen(), Said(), tgt_pad=0, lr=0.1)
     logits, labels = tf.random.normal((2, 3, 7)), np.array([[1, 2, 0], [3, 0, 0]])
