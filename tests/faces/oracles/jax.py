@@ -7,15 +7,14 @@ runs as it stands.
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests.faces.adapters.jax import Built, double, plain, tensor
 
@@ -50,7 +49,10 @@ class GRUCell(nn.GRUCell):
 
 
 class Batches:
-    """All that upstream takes TensorFlow for; where JAX alone is installed, there is none."""
+    """All that upstream takes TensorFlow for; where JAX alone is installed, there is none.
+
+    It is not the shim's own loader, because that is compared with it.
+    """
 
     def __init__(self, arrays: Any) -> None:
         self.arrays = [np.asarray(array) for array in arrays]
@@ -75,27 +77,15 @@ class Batches:
             yield tuple(array[some] for array in self.arrays)
 
 
-@contextmanager
-def modules_lent(**modules: Any) -> Iterator[None]:
-    sys.modules.update(modules)
-    try:
-        yield
-    finally:
-        for name in modules:
-            del sys.modules[name]
-
-
 def upstream() -> Any:
     integer = random.randint
     dataset = SimpleNamespace(Dataset=SimpleNamespace(from_tensor_slices=Batches))
-    with (
+    datasets = SimpleNamespace(as_numpy=lambda batches: batches)
+    with pytest.MonkeyPatch.context() as patch:
         # It asks for a number up to 1e6, not an integer, which Python 3.12 refuses.
-        mock.patch.object(random, "randint", lambda a, b: integer(a, int(b))),
-        modules_lent(
-            tensorflow=SimpleNamespace(data=dataset),
-            tensorflow_datasets=SimpleNamespace(as_numpy=lambda batches: batches),
-        ),
-    ):
+        patch.setattr(random, "randint", lambda a, b: integer(a, int(b)))
+        patch.setitem(sys.modules, "tensorflow", SimpleNamespace(data=dataset))
+        patch.setitem(sys.modules, "tensorflow_datasets", datasets)
         from d2l import jax as d2l
     d2l.get_seed = lambda: integer(0, 1_000_000)
     d2l.jax = _with(jax, random=_with(jax.random, PRNGKeyArray=jax.Array))
