@@ -1,7 +1,9 @@
 """``python -m tools.bench.imports [FRAMEWORK ...]``: what importing the shim costs.
 
-A process each, in turn: the framework alone, the shim's face, and upstream's d2l. Medians of several
-rounds, and how many times the framework's own. The first round, which fills the disk's cache, does not count.
+A process each: the framework alone, the shim's face, and upstream's d2l, each round in another order.
+Medians over the rounds of the seconds, and of how many times the framework's own in the same round: a
+machine that slows down for a while slows down both. The first round, which fills the disk's cache,
+does not count.
 """
 
 import argparse
@@ -9,6 +11,7 @@ import os
 import statistics
 import subprocess
 import sys
+from random import Random
 
 from d2l_compat._frameworks import FRAMEWORKS
 from tools.lessons import face
@@ -44,31 +47,41 @@ def seconds(program: str) -> float | None:
     return float(done.stdout.split()[-1]) if done.returncode == 0 else None
 
 
+def measured(framework: str, order: Random) -> dict[str, float]:
+    """Seconds of each program that works, in one round."""
+    turns = [*programs(framework).items()]
+    order.shuffle(turns)
+    taken = {what: seconds(program) for what, program in turns}
+    return {what: took for what, took in taken.items() if took is not None}
+
+
+def median(rounds: list[dict[str, float]], what: str, per: str | None = None) -> float | None:
+    """Of the seconds, or of how many times those of another; None where it never worked."""
+    found = [taken[what] / (taken[per] if per else 1) for taken in rounds if what in taken]
+    return statistics.median(found) if found else None
+
+
 def main(arguments: list[str] | None = None) -> int:
     """1 where the shim costs more than it may."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.imports", description=__doc__)
     parser.add_argument("framework", nargs="*", default=[*FRAMEWORKS], help="only these")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=11)
     asked = parser.parse_args(arguments)
     print("seconds to import     alone    shim   upstream   shim/alone   upstream/alone")
     too_slow = False
     for framework in asked.framework:
         if framework not in FRAMEWORKS:  # Java imports nothing of Python's
             continue
-        times: dict[str, list[float]] = {}
-        for number in range(asked.rounds + 1):
-            for what, program in programs(framework).items():
-                took = seconds(program)
-                if number and took is not None:
-                    times.setdefault(what, []).append(took)
-        medians = {what: statistics.median(taken) for what, taken in times.items()}
-        alone, shim, upstream = (medians.get(what) for what in ("alone", "shim", "upstream"))
+        rounds = [measured(framework, Random(n)) for n in range(asked.rounds + 1)][1:]
+        alone, shim, upstream = (median(rounds, what) for what in ("alone", "shim", "upstream"))
         if alone is None or shim is None:
             raise RuntimeError(f"{framework}: it cannot be imported")
-        theirs = f"{upstream:8.2f}{'':10}" if upstream else f"{'none':>8}{'':10}"
-        times_theirs = f"{upstream / alone:14.2f}" if upstream else ""
-        print(f"{framework:20}{alone:7.2f}{shim:8.2f}{theirs}{shim / alone:8.2f}{times_theirs}")
-        too_slow |= shim > 1.05 * alone
+        ours, theirs = (median(rounds, what, per="alone") for what in ("shim", "upstream"))
+        row = f"{framework:20}{alone:7.2f}{shim:8.2f}"
+        row += f"{upstream:8.2f}" if upstream else f"{'none':>8}"
+        row += f"{ours:18.2f}" + (f"{theirs:14.2f}" if theirs else "")
+        print(row, flush=True)
+        too_slow |= ours is None or ours > 1.05
     print("\nThe shim may cost 1.05 times what the framework does.")
     return int(too_slow)
 
