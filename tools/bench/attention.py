@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from d2l_compat._frameworks import FRAMEWORKS
-from tools.bench.layers import lengths
+from tools.bench.layers import Step, lengths
 
 ROUNDS = 3
 AT_LEAST = 0.2  # seconds a measurement, however many steps that are
@@ -119,26 +119,26 @@ def in_a_process(framework: str, name: str, n: int) -> Took | None:
 def measure(framework: str, name: str, n: int) -> Took | None:
     """In this process; None where there is no layer of this name."""
     layers = import_module(f"tools.bench.layers.{framework}")
-    contenders: Callable[..., dict[str, Callable[[], object]]] = layers.contenders
+    contenders: Callable[..., dict[str, Callable[[], Step]]] = layers.contenders
     if name not in (small := contenders(16, None)):
         return None
-    small[name]()  # what the first step takes besides
+    small[name]()()  # what the first step takes besides
     before = most_ever_held()
-    step = contenders(n, None)[name]
+    step = contenders(n, None)[name]()
     step()
     memory = most_ever_held() - before
-    masked = contenders(n, lengths(n))[name]
+    masked = contenders(n, lengths(n))[name]()
     masked()
     return Took(seconds(step), seconds(masked), memory)
 
 
-def seconds(step: Callable[[], object]) -> float:
+def seconds(step: Step) -> float:
     """Of one, in the mean of as many as ``AT_LEAST`` asks for; what the first one compiles is there."""
     once = _seconds(step, 1)
     return once if once >= AT_LEAST else _seconds(step, math.ceil(AT_LEAST / once))
 
 
-def _seconds(step: Callable[[], object], times: int) -> float:
+def _seconds(step: Step, times: int) -> float:
     start = time.perf_counter()
     for _ in range(times):
         step()

@@ -5,17 +5,15 @@ import numpy as np
 import paddle
 
 from d2l_compat import paddle as d2l
-from tools.bench.layers import HEADS, WIDTH, inputs, mask
+from tools.bench.layers import HEADS, WIDTH, Step, inputs, mask
 
 
-def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], object]]:
+def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], Step]]:
     X = paddle.to_tensor(inputs(n), stop_gradient=False)
     lens = None if valid_lens is None else paddle.to_tensor(valid_lens)
     keys = None if valid_lens is None else paddle.to_tensor(mask(valid_lens, n)[:, None, None])
-    own = paddle.nn.MultiHeadAttention(WIDTH, HEADS, bias_attr=False)
-    shim = d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
 
-    def step(layer: Any, call: Callable[[], Any]) -> Callable[[], object]:
+    def step(layer: Any, call: Callable[[], Any]) -> Step:
         def run() -> object:
             layer.clear_gradients()
             X.clear_gradient()
@@ -24,7 +22,12 @@ def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], 
 
         return run
 
-    return {
-        "shim": step(shim, lambda: shim(X, X, X, lens)),
-        "own": step(own, lambda: own(X, X, X, attn_mask=keys)),
-    }
+    def shim() -> Step:
+        layer = d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
+        return step(layer, lambda: layer(X, X, X, lens))
+
+    def own() -> Step:
+        layer = paddle.nn.MultiHeadAttention(WIDTH, HEADS, bias_attr=False)
+        return step(layer, lambda: layer(X, X, X, attn_mask=keys))
+
+    return {"shim": shim, "own": own}

@@ -6,20 +6,15 @@ import torch
 from torch import nn
 
 from d2l_compat import torch as d2l
-from tools.bench.layers import HEADS, WIDTH, inputs, mask
+from tools.bench.layers import HEADS, WIDTH, Step, inputs, mask
 
 
-def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], object]]:
-    from d2l import torch as upstream
-
+def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], Step]]:
     X = torch.tensor(inputs(n), requires_grad=True)
     lens = None if valid_lens is None else torch.tensor(valid_lens)
     padding = None if valid_lens is None else torch.tensor(~mask(valid_lens, n))
-    own = nn.MultiheadAttention(WIDTH, HEADS, bias=False, batch_first=True)
-    shim = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-    theirs = upstream.MultiHeadAttention(WIDTH, HEADS, 0.0)
 
-    def step(layer: nn.Module, call: Callable[[], Any]) -> Callable[[], object]:
+    def step(layer: nn.Module, call: Callable[[], Any]) -> Step:
         def run() -> None:
             layer.zero_grad(set_to_none=True)
             X.grad = None
@@ -27,8 +22,18 @@ def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], 
 
         return run
 
-    return {
-        "shim": step(shim, lambda: shim(X, X, X, lens)),
-        "upstream": step(theirs, lambda: theirs(X, X, X, lens)),
-        "own": step(own, lambda: own(X, X, X, key_padding_mask=padding, need_weights=False)[0]),
-    }
+    def shim() -> Step:
+        layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
+        return step(layer, lambda: layer(X, X, X, lens))
+
+    def theirs() -> Step:
+        from d2l import torch as upstream
+
+        layer = upstream.MultiHeadAttention(WIDTH, HEADS, 0.0)
+        return step(layer, lambda: layer(X, X, X, lens))
+
+    def own() -> Step:
+        layer = nn.MultiheadAttention(WIDTH, HEADS, bias=False, batch_first=True)
+        return step(layer, lambda: layer(X, X, X, padding, need_weights=False)[0])
+
+    return {"shim": shim, "upstream": theirs, "own": own}

@@ -6,20 +6,16 @@ import numpy as np
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
-from tools.bench.layers import HEADS, WIDTH, inputs, mask
+from tools.bench.layers import HEADS, WIDTH, Step, inputs, mask
 
 
-def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], object]]:
-    from d2l import tensorflow as upstream
-
+def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], Step]]:
     X = tf.constant(inputs(n))
     lens = None if valid_lens is None else tf.constant(valid_lens)
     keys = None if valid_lens is None else tf.constant(mask(valid_lens, n)[:, None])
     sizes = (WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
-    own = keras.layers.MultiHeadAttention(HEADS, WIDTH // HEADS, use_bias=False)
-    shim, theirs = d2l.MultiHeadAttention(*sizes), upstream.MultiHeadAttention(*sizes)
 
-    def step(layer: Any, call: Callable[[], Any]) -> Callable[[], object]:
+    def step(layer: Any, call: Callable[[], Any]) -> Step:
         def run() -> object:
             with tf.GradientTape() as tape:
                 tape.watch(X)
@@ -29,8 +25,18 @@ def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], 
 
         return run
 
-    return {
-        "shim": step(shim, lambda: shim(X, X, X, lens)),
-        "upstream": step(theirs, lambda: theirs(X, X, X, lens)),
-        "own": step(own, lambda: own(X, X, attention_mask=keys)),
-    }
+    def shim() -> Step:
+        layer = d2l.MultiHeadAttention(*sizes)
+        return step(layer, lambda: layer(X, X, X, lens))
+
+    def theirs() -> Step:
+        from d2l import tensorflow as upstream
+
+        layer = upstream.MultiHeadAttention(*sizes)
+        return step(layer, lambda: layer(X, X, X, lens))
+
+    def own() -> Step:
+        layer = keras.layers.MultiHeadAttention(HEADS, WIDTH // HEADS, use_bias=False)
+        return step(layer, lambda: layer(X, X, attention_mask=keys))
+
+    return {"shim": shim, "upstream": theirs, "own": own}
