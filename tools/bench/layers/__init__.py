@@ -1,8 +1,9 @@
 """Multi-head attention of three makers in each framework, forward and backward.
 
 Every module here has ``contenders(n, valid_lens)``: name to a function that makes the layer, and
-gives a function that runs one step and waits for it: self-attention of ``BATCH`` sequences of ``n`` vectors of ``WIDTH`` numbers, in ``HEADS``
-heads, without dropout, then the gradients of the output's sum with respect to input and weights.
+gives a function that runs one step and waits for it: self-attention of ``BATCH`` sequences of ``n``
+vectors of ``WIDTH`` numbers, in ``HEADS`` heads, without dropout, then the gradients of the output's
+sum with respect to input and weights.
 ``valid_lens`` (BATCH,) or None; the framework's own layer is given the mask they stand for. The names are
 ``shim``, ``upstream`` (where it can be imported) and ``own`` (where the framework has such a layer).
 """

@@ -13,21 +13,20 @@ def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], 
     lens = None if valid_lens is None else paddle.to_tensor(valid_lens)
     keys = None if valid_lens is None else paddle.to_tensor(mask(valid_lens, n)[:, None, None])
 
-    def step(layer: Any, call: Callable[[], Any]) -> Step:
+    def step(layer: Any, *rest: Any, **named: Any) -> Step:
         def run() -> object:
             layer.clear_gradients()
             X.clear_gradient()
-            call().sum().backward()
+            layer(X, X, X, *rest, **named).sum().backward()
             return np.asarray(X.gradient()).sum()
 
         return run
 
     def shim() -> Step:
-        layer = d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
-        return step(layer, lambda: layer(X, X, X, lens))
+        return step(d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0), lens)
 
     def own() -> Step:
         layer = paddle.nn.MultiHeadAttention(WIDTH, HEADS, bias_attr=False)
-        return step(layer, lambda: layer(X, X, X, attn_mask=keys))
+        return step(layer, attn_mask=keys)
 
     return {"shim": shim, "own": own}

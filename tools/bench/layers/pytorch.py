@@ -14,26 +14,26 @@ def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], 
     lens = None if valid_lens is None else torch.tensor(valid_lens)
     padding = None if valid_lens is None else torch.tensor(~mask(valid_lens, n))
 
-    def step(layer: nn.Module, call: Callable[[], Any]) -> Step:
+    def step(layer: nn.Module, *rest: Any, **named: Any) -> Step:
         def run() -> None:
             layer.zero_grad(set_to_none=True)
             X.grad = None
-            call().sum().backward()
+            result = layer(X, X, X, *rest, **named)
+            output = result[0] if isinstance(result, tuple) else result
+            output.sum().backward()
 
         return run
 
     def shim() -> Step:
-        layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-        return step(layer, lambda: layer(X, X, X, lens))
+        return step(d2l.MultiHeadAttention(WIDTH, HEADS, 0.0), lens)
 
     def theirs() -> Step:
         from d2l import torch as upstream
 
-        layer = upstream.MultiHeadAttention(WIDTH, HEADS, 0.0)
-        return step(layer, lambda: layer(X, X, X, lens))
+        return step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), lens)
 
     def own() -> Step:
         layer = nn.MultiheadAttention(WIDTH, HEADS, bias=False, batch_first=True)
-        return step(layer, lambda: layer(X, X, X, padding, need_weights=False)[0])
+        return step(layer, key_padding_mask=padding, need_weights=False)
 
     return {"shim": shim, "upstream": theirs, "own": own}
