@@ -11,8 +11,10 @@ import jax
 import jax.numpy as jnp
 from numpy.typing import NDArray
 
-BLOCK = 64  # queries; a multiple of it is worth while
 FROM = 512  # queries on, below which the matrix is cheap
+# Taken at a time; on a CPU fewer and more were slower.
+BLOCK = 256  # queries
+EXAMPLES = 4  # of the batch, which to multi-head attention are heads
 
 
 def attend(
@@ -22,31 +24,41 @@ def attend(
 
     ``lens`` is (batch,) or (batch, queries). A query of length 0 pools zero.
     """
-    batch, steps, size = queries.shape
-    blocks = -(-steps // BLOCK)
-
-    def split(x: jax.Array) -> jax.Array:
-        """(batch, steps, ...) to (blocks, batch, BLOCK, ...), filled up with zeros."""
-        padding = [(0, 0), (0, blocks * BLOCK - steps), *[(0, 0)] * (x.ndim - 2)]
-        x = jnp.pad(x, padding).reshape(batch, blocks, BLOCK, *x.shape[2:])
-        return x.swapaxes(0, 1)
-
-    per_query: jax.Array | None = None
-    bias: jax.Array | int = 0
+    queries = queries / math.sqrt(queries.shape[-1])
+    per_query = bias = None
     if lens is not None and lens.ndim == 2:
         per_query = jnp.asarray(lens)
     elif lens is not None:
         keys, values, bias = without_padding(keys, values, jnp.asarray(lens))
+    batch = queries, keys, values, bias, per_query
+    return jax.lax.map(lambda example: _attend(*example), batch, batch_size=EXAMPLES)
+
+
+def _attend(
+    queries: jax.Array,
+    keys: jax.Array,
+    values: jax.Array,
+    bias: jax.Array | None,
+    lens: jax.Array | None,
+) -> jax.Array:
+    """One example's, (queries, v): ``bias`` is (keys,), ``lens`` (queries,)."""
+    steps = len(queries)
+    blocks = -(-steps // BLOCK)
+    size = -(-steps // blocks)
+
+    def split(x: jax.Array) -> jax.Array:
+        """(steps, ...) to (blocks, size, ...), filled up with zeros."""
+        padding = [(0, blocks * size - steps), *[(0, 0)] * (x.ndim - 1)]
+        return jnp.pad(x, padding).reshape(blocks, size, *x.shape[1:])
 
     @jax.checkpoint  # which does not keep the weights
     def pool(block: tuple[jax.Array, jax.Array | None]) -> jax.Array:
         some, lens = block
-        scores = some @ keys.swapaxes(1, 2) / math.sqrt(size) + bias
-        return softmax(scores, lens) @ values
+        scores = some @ keys.T
+        return softmax(scores if bias is None else scores + bias, lens) @ values
 
-    parts = split(queries), None if per_query is None else split(per_query)
-    pooled = jax.lax.map(pool, parts)
-    return pooled.swapaxes(0, 1).reshape(batch, blocks * BLOCK, -1)[:, :steps]
+    pooled = jax.lax.map(pool, (split(queries), None if lens is None else split(lens)))
+    return pooled.reshape(blocks * size, -1)[:steps]
 
 
 def without_padding(
@@ -60,14 +72,14 @@ def without_padding(
     valid = jnp.arange(keys.shape[1]) < lens[:, None]
     bias = jnp.where(valid | (lens[:, None] == 0), 0, -jnp.inf).astype(keys.dtype)
     keys, values = (jnp.where(valid[:, :, None], x, 0) for x in (keys, values))
-    return keys, values, bias[:, None]
+    return keys, values, bias
 
 
 def softmax(scores: jax.Array, per_query: jax.Array | None) -> jax.Array:
-    """Over the first ``per_query`` scores, (batch, queries or 1); exactly 0 past them."""
+    """Over the first ``per_query`` scores, (..., queries or 1); exactly 0 past them."""
     if per_query is None:
         return jax.nn.softmax(scores, axis=-1)
-    valid = jnp.arange(scores.shape[-1]) < per_query[:, :, None]
+    valid = jnp.arange(scores.shape[-1]) < per_query[..., None]
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
     finite = jnp.where(valid, scores, jnp.finfo(scores.dtype).min)
     return jnp.where(valid, jax.nn.softmax(finite, axis=-1), 0)

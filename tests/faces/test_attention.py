@@ -292,11 +292,15 @@ def test_gradients_past_a_length_are_exactly_zero_and_none_is_nan(
 
 @pytest.fixture
 def short_is_long(face: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a face attends to long input block by block, 4 queries are long, and 3 a block."""
+    """Where a face attends to long input block by block, 4 queries are long, and 3 a block.
+
+    JAX takes some examples at a time: here one.
+    """
     name = f"{face.d2l.__name__}.blocks"
     if find_spec(name):
         monkeypatch.setattr(f"{name}.FROM", 4)
         monkeypatch.setattr(f"{name}.BLOCK", 3)
+        monkeypatch.setattr(f"{name}.EXAMPLES", 1, raising=False)
 
 
 LONG_LENGTHS = {

@@ -123,8 +123,8 @@ TABLE = {
         (
             "long input: scores divided by d",
             "jax/blocks.py",
-            "keys.swapaxes(1, 2) / math.sqrt(size)",
-            "keys.swapaxes(1, 2) / size",
+            "queries / math.sqrt(queries.shape[-1])",
+            "queries / queries.shape[-1]",
         ),
         (
             "offset one too far",
