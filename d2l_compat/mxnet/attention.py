@@ -91,8 +91,8 @@ class DotProductAttention(nn.Block):
         """
         check_inputs(queries, keys, values)
         _checks.last_dimension("keys", keys.shape, queries.shape[-1])
-        scores = npx.batch_dot(queries, keys, transpose_b=True) / math.sqrt(queries.shape[-1])
-        self._weights = masked_softmax(scores, valid_lens)
+        scaled = queries / math.sqrt(queries.shape[-1])  # fewer numbers than the scores
+        self._weights = masked_softmax(npx.batch_dot(scaled, keys, transpose_b=True), valid_lens)
         return npx.batch_dot(self.dropout(self._weights), values)
 
     @property

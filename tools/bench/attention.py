@@ -1,9 +1,9 @@
 """``python -m tools.bench.attention [FRAMEWORK ...]``: how fast attention is, and how much it takes.
 
 Multi-head attention forward and backward: the shim's, upstream d2l's, and the framework's own
-(tools/bench/layers). They take turns, at each length and in each round a process each: what one
-holds on to, the next does not lack. The median of the rounds counts. Memory is what the first step
-of that length adds to the most that the process ever held.
+(tools/bench/layers). They take turns, there and back, at each length and in each round a process
+each: what one holds on to, the next does not lack. The median of the rounds counts. Memory is what
+the first step of that length adds to the most that the process ever held.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from d2l_compat._frameworks import FRAMEWORKS
 from tools.bench.layers import Step, lengths
 
 ROUNDS = 3
-AT_LEAST = 0.2  # seconds a measurement, however many steps that are
+AT_LEAST = 1.0  # seconds a measurement, however many steps that are
 NAMES = ("shim", "upstream", "own")
 
 
@@ -91,8 +91,8 @@ def take_turns(framework: str, n: int) -> dict[str, Took]:
     """By name, the medians of the rounds; one that there is not, or that found no room, is left out."""
     rounds: dict[str, list[Took]] = {name: [] for name in NAMES}
     there_are = list(NAMES)
-    for _ in range(ROUNDS):
-        for name in [*there_are]:
+    for turn in range(ROUNDS):
+        for name in there_are[:: -1 if turn % 2 else 1]:  # a copy
             took = in_a_process(framework, name, n)
             if took is None:
                 there_are.remove(name)
