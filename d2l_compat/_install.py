@@ -8,16 +8,10 @@ from importlib import import_module, invalidate_caches, metadata
 from importlib.util import find_spec
 from tempfile import NamedTemporaryFile
 
-from d2l_compat._frameworks import FRAMEWORKS, Package
+from d2l_compat.frameworks import FACES, SETUPTOOLS, Package
 
 # What the shim itself needs, whatever the framework; as in pyproject.toml.
 ITSELF = (Package("numpy", "numpy", "1.26.4"), Package("matplotlib", "matplotlib", "3.9"))
-# What a framework needs besides: they import it, and do not say so. As in pyproject.toml, too.
-SETUPTOOLS = Package("setuptools", "setuptools", "68")
-BESIDES = {
-    "mxnet": (SETUPTOOLS,) if sys.version_info >= (3, 12) else (),  # it has distutils in it
-    "paddle": (SETUPTOOLS,),
-}
 
 # A version as pip reads it, and as most are spelt: a service's system has others, too.
 VERSION = re.compile(
@@ -33,10 +27,9 @@ def install(framework: str) -> None:
     Raises ValueError for a framework that there is no face for, RuntimeError with pip's own words
     where it cannot install.
     """
-    if framework not in FRAMEWORKS:
-        there_are = ", ".join(FRAMEWORKS)
-        raise ValueError(f"framework {framework!r}: need one of {there_are}")
-    needed = (*ITSELF, *BESIDES.get(framework, ()), *FRAMEWORKS[framework])
+    if framework not in FACES:
+        raise ValueError(f"framework {framework!r}: need one of {', '.join(FACES)}")
+    needed = (*ITSELF, *FACES[framework].besides, *FACES[framework].packages)
     for package in needed:
         if find_spec(package.module) is None:
             _install(package)

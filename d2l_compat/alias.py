@@ -12,11 +12,11 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES
 
 UPSTREAM = "d2l"
 OURS = "d2l_compat"
-FACES = [packages[0].module for packages in FRAMEWORKS.values()]
+MODULES = [framework.face for framework in FACES.values()]
 
 
 class _Alias(MetaPathFinder, Loader):
@@ -31,10 +31,10 @@ class _Alias(MetaPathFinder, Loader):
         if not _is_upstreams(fullname):
             return None
         face = fullname.split(".")[1:2]
-        if face and face[0] not in FACES:
+        if face and face[0] not in MODULES:
             # Without the module's name, or Python would say less.
             raise ModuleNotFoundError(
-                f"{fullname}: d2l_compat stands in for d2l, and has {', '.join(FACES)}"
+                f"{fullname}: d2l_compat stands in for d2l, and has {', '.join(MODULES)}"
             )
         return ModuleSpec(fullname, self, is_package=True)
 

@@ -4,10 +4,11 @@ import sys
 from difflib import get_close_matches
 from typing import Any
 
-from d2l_compat._boards import Animator, ProgressBoard
-from d2l_compat._classes import Accumulator, HyperParameters, Timer, add_to_class
-from d2l_compat._download import DATA_HUB, DATA_URL, download, download_extract, extract
-from d2l_compat._plot import (
+from d2l_compat._shared.boards import Animator, ProgressBoard
+from d2l_compat._shared.classes import Accumulator, HyperParameters, Timer, add_to_class
+from d2l_compat._shared.data.hub import DATA_HUB, DATA_URL, download, download_extract, extract
+from d2l_compat._shared.data.text import Vocab, bleu
+from d2l_compat._shared.plot import (
     annotate,
     plot,
     pyplot,
@@ -17,7 +18,6 @@ from d2l_compat._plot import (
     show_images,
     use_svg_display,
 )
-from d2l_compat._text import Vocab, bleu
 
 __all__ = [
     "DATA_HUB",

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from d2l_compat.frameworks import FRAMEWORKS
 from tests import reference
 from tests.faces.cases import TOLERANCE, make_weights, reference_multi_head
 from tools.java import SPEC, TARGET
-from tools.lessons import ROOT, TITLES
+from tools.lessons import ROOT
 
 README = ROOT / "README.md"
 # One column of the table for each, the three gradients in one.
@@ -67,7 +68,7 @@ def ask(framework: str, dtype: str) -> Arrays:
     with tempfile.TemporaryDirectory() as folder:
         given, answers = Path(folder, "given.npz"), Path(folder, "answers.npz")
         np.savez(given, **draw(dtype))
-        if framework == "djl":
+        if not FRAMEWORKS[framework].is_python:
             classes = f"{TARGET}/test-classes:{TARGET}/classes:{TARGET}/lib/*"
             command = ["java", "-cp", classes, "d2l.Answers"]
         else:
@@ -102,9 +103,9 @@ def table() -> str:
     answers = expected()
     head = [f"{title}, {dtype}" for dtype in TOLERANCE for title in QUANTITIES.values()]
     rows = [["", *head], [":--", *["--:"] * len(head)]]
-    for framework, title in TITLES.items():
-        found = [differences(framework, dtype, answers) for dtype in TOLERANCE]
-        rows.append([title, *(f"{x:.0e}" for largest in found for x in largest.values())])
+    for name, framework in FRAMEWORKS.items():
+        found = [differences(name, dtype, answers) for dtype in TOLERANCE]
+        rows.append([framework.title, *(f"{x:.0e}" for largest in found for x in largest.values())])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 

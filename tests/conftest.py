@@ -17,7 +17,7 @@ import psutil
 import pytest
 from hypothesis import settings
 
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES, FRAMEWORKS
 
 # In the environment rather than by importing matplotlib, so that subprocesses have it as well.
 os.environ["MPLBACKEND"] = "Agg"
@@ -25,11 +25,11 @@ os.environ["MPLBACKEND"] = "Agg"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--framework", choices=FRAMEWORKS, default="pytorch", help="whose face tests/faces drives"
+        "--framework", choices=FACES, default="pytorch", help="whose face tests/faces drives"
     )
     parser.addoption(
         "--frameworks",
-        default=" ".join([*FRAMEWORKS, "djl"]),
+        default=" ".join(FRAMEWORKS),
         help="those that are installed, with blanks between them",
     )
     parser.addoption(
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What is one framework's alone, in test_FRAMEWORK_*.py, runs with this framework alone."""
     owner = collection_path.name.split("_")[1:2]
-    is_of_another = owner != [config.getoption("framework")] and {*owner} & FRAMEWORKS.keys()
+    is_of_another = owner != [config.getoption("framework")] and {*owner} & FACES.keys()
     return True if collection_path.parent.name == "faces" and is_of_another else None
 
 

@@ -12,7 +12,7 @@ import pytest
 from matplotlib import pyplot as plt
 from PIL import Image
 
-from d2l_compat._plot import _as_html, plot, show_heatmaps
+from d2l_compat._shared.plot import as_html, plot, show_heatmaps
 from tools.agreement import difference
 from tools.figures import FIGURE
 
@@ -149,7 +149,7 @@ ONE_CELL[7, 3] += 0.1
 
 def shown() -> str:
     """The current figure as the notebook holds it, but without the words: these are text."""
-    html = _as_html(plt.gcf())
+    html = as_html(plt.gcf())
     plt.close("all")
     return re.sub(' alt="[^"]*"', ' alt=""', html)
 

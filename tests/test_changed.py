@@ -9,7 +9,7 @@ import pytest
 from tools import changed
 
 FILES = {
-    "d2l_compat/_plot.py": "",
+    "d2l_compat/_shared/plot.py": "",
     "d2l_compat/torch/attention.py": "",
     "d2l_compat/jax/attention.py": "",
     "d2l_compat/java/src/main/Plots.java": "",
@@ -67,7 +67,7 @@ def test_what_has_failed_is_run_again(root):
 @pytest.mark.parametrize(
     ("file", "concerned"),
     [
-        ("d2l_compat/_plot.py", "pytorch jax djl"),
+        ("d2l_compat/_shared/plot.py", "pytorch jax djl"),
         ("tools/weave.py", "pytorch jax djl"),
         ("tests/sanitize.cfg", "pytorch jax djl"),
         ("d2l_compat/torch/attention.py", "pytorch"),
@@ -100,7 +100,7 @@ def test_all_that_is_committed_concerns_the_code_as_a_whole(root):
 @pytest.mark.parametrize(
     ("file", "is_concerned"),
     [
-        ("d2l_compat/_plot.py", True),
+        ("d2l_compat/_shared/plot.py", True),
         ("d2l_compat/java/src/main/Plots.java", True),
         ("notebooks/en/jax/tiny.ipynb", True),
         ("requirements/djl.lock", True),
@@ -133,7 +133,7 @@ def test_another_installed_version_concerns_everything(root, monkeypatch):
 
 
 def test_a_change_while_it_runs_is_not_taken_for_passed(root):
-    file = root / "d2l_compat" / "_plot.py"
+    file = root / "d2l_compat" / "_shared" / "plot.py"
     program = f"open({str(file)!r}, 'w').write('changed')"
     changed.main(["notebooks", "jax", "--", sys.executable, "-c", program])
     assert run(root, "notebooks", "--only") == "pytorch jax djl"

@@ -168,7 +168,7 @@ def test_names_stand_for_addresses(server: Server, tmp_path: Path, monkeypatch: 
 
 
 def test_addresses_are_made_secure():
-    from d2l_compat._download import _secure
+    from d2l_compat._shared.data.hub import _secure
 
     assert d2l.DATA_URL.startswith("https://")
     assert _secure("http://example.org/a?b=c") == "https://example.org/a?b=c"

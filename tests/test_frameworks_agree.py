@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.compare_frameworks import QUANTITIES, TITLES, Arrays, differences, expected, in_readme
+from d2l_compat.frameworks import FRAMEWORKS
+from tests.compare_frameworks import QUANTITIES, Arrays, differences, expected, in_readme
 from tests.faces.cases import TOLERANCE
 
 
@@ -26,7 +27,7 @@ def test_every_framework_agrees_with_the_reference(
 
 def test_the_readme_shows_every_framework_within_the_tolerances() -> None:
     head, _, *rows = [line.strip("| ").split(" | ") for line in in_readme()[1].splitlines()]
-    assert [row[0] for row in rows] == list(TITLES.values())
+    assert [row[0] for row in rows] == [framework.title for framework in FRAMEWORKS.values()]
     allowed = [tolerance for tolerance in TOLERANCE.values() for _ in QUANTITIES]
     assert len(head) == len(allowed)  # the first column's is empty
     for row in rows:

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from d2l_compat import _frameworks
+from d2l_compat._shared import require
+from d2l_compat.frameworks import FACES
 
-PACKAGES = [package for packages in _frameworks.FRAMEWORKS.values() for package in packages]
+PACKAGES = [package for framework in FACES.values() for package in framework.packages]
 FRAMEWORK_MODULES = {package.module for package in PACKAGES}
 DISTRIBUTIONS = {package.distribution for package in PACKAGES}
 PLOT_MODULES = {"IPython", "matplotlib", "matplotlib_inline"}
-(TORCH,) = _frameworks.FRAMEWORKS["pytorch"]
+(TORCH,) = FACES["pytorch"].packages
 INSTALL = f'pip install "torch>={TORCH.minimum}"'
 NEEDED = f"torch {TORCH.minimum} or newer is needed"
 
@@ -51,8 +52,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None, Any], None
                 raise outcome
             return outcome
 
-        monkeypatch.setattr(_frameworks.metadata, "version", find_version)
-        monkeypatch.setattr(_frameworks, "import_module", import_module)
+        monkeypatch.setattr(require.metadata, "version", find_version)
+        monkeypatch.setattr(require, "import_module", import_module)
 
     return simulate
 
@@ -88,7 +89,7 @@ def test_a_framework_that_does_not_work_is_named_with_the_command_that_helps(
 ) -> None:
     install(version, outcome)
     with pytest.raises(ImportError) as caught:
-        _frameworks.require("pytorch")
+        require.require("pytorch")
     for word in (NEEDED, INSTALL, *words):
         assert word in str(caught.value)
 
@@ -97,7 +98,7 @@ def test_the_cause_of_a_broken_framework_is_kept(install: Callable[..., None]) -
     cause = OSError("libcudart.so")
     install("2.9.0", cause)
     with pytest.raises(ImportError) as caught:
-        _frameworks.require("pytorch")
+        require.require("pytorch")
     assert caught.value.__cause__ is cause
 
 
@@ -108,7 +109,7 @@ def test_a_framework_new_enough_or_of_unknown_version_is_imported(
     install: Callable[..., None], version: str | None
 ) -> None:
     install(version, ModuleType("torch"))
-    _frameworks.require("pytorch")
+    require.require("pytorch")
 
 
 def test_a_copy_under_another_name_is_as_old_as_it_says(install: Callable[..., None]) -> None:
@@ -116,13 +117,13 @@ def test_a_copy_under_another_name_is_as_old_as_it_says(install: Callable[..., N
     torch.__version__ = "2.3.0+git"
     install(None, torch)
     with pytest.raises(ImportError, match=r"2\.3\.0\+git is installed\. Upgrade it"):
-        _frameworks.require("pytorch")
+        require.require("pytorch")
 
 
-@pytest.mark.parametrize("name", _frameworks.FRAMEWORKS)
+@pytest.mark.parametrize("name", FACES)
 def test_every_face_says_which_package_is_missing_and_what_installs_it(name: str) -> None:
     """In an interpreter that finds none of the frameworks."""
-    first = _frameworks.FRAMEWORKS[name][0]
+    first = FACES[name].packages[0]
     module = "torch" if name == "pytorch" else name
     program = f"""
 import importlib.abc, importlib.metadata, sys
@@ -155,8 +156,8 @@ from d2l_compat import {module}
 def test_messages_and_extras_name_the_same_versions() -> None:
     pyproject = Path(__file__).parents[1] / "pyproject.toml"
     extras = tomllib.loads(pyproject.read_text())["project"]["optional-dependencies"]
-    assert set(extras) - {"djl"} == set(_frameworks.FRAMEWORKS)  # DJL is no Python package
-    for name, packages in _frameworks.FRAMEWORKS.items():
+    assert set(extras) - {"djl"} == set(FACES)  # DJL is no Python package
+    for name, framework in FACES.items():
         bounds = {r.name: str(r.specifier) for r in map(Requirement, extras[name])}
-        for package in packages:
+        for package in framework.packages:
             assert bounds[package.distribution] == f">={package.minimum}"

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 import d2l_compat
 from d2l_compat import _install
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES, FRAMEWORKS, SETUPTOOLS
 from tests.test_project import EXTRAS, PYPROJECT
 
 CONFLICT = "ERROR: ResolutionImpossible: for help visit ..."
@@ -55,8 +55,8 @@ class Service:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     """With all that any framework needs."""
-    packages = [package for packages in FRAMEWORKS.values() for package in packages]
-    modules = {package.module for package in (*packages, *_install.ITSELF, _install.SETUPTOOLS)}
+    packages = [package for framework in FACES.values() for package in framework.packages]
+    modules = {package.module for package in (*packages, *_install.ITSELF, SETUPTOOLS)}
     service = Service(modules)
     monkeypatch.setattr(_install, "find_spec", service.find_spec)
     monkeypatch.setattr(_install, "import_module", lambda name: None)
@@ -66,7 +66,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     return service
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", FACES)
 def test_where_nothing_is_missing_pip_is_not_asked_and_nothing_is_said(
     framework: str, service: Service, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,9 +75,9 @@ def test_where_nothing_is_missing_pip_is_not_asked_and_nothing_is_said(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", FACES)
 def test_what_is_missing_is_asked_for_and_nothing_else(framework: str, service: Service) -> None:
-    first = FRAMEWORKS[framework][0]
+    first = FACES[framework].packages[0]
     service.modules.remove(first.module)
     d2l_compat.install(framework)
     wanted = [*first.options.split(), f"{first.distribution}>={first.minimum}"]
@@ -152,7 +152,7 @@ def test_pips_own_words_are_told_with_the_command_to_try(
         d2l_compat.install("paddle")
     said = str(raised.value)
     assert said.startswith("paddlepaddle could not be installed")
-    assert FRAMEWORKS["paddle"][0].install in said
+    assert FACES["paddle"].packages[0].install in said
     assert said.endswith("No route")
 
 
@@ -165,11 +165,12 @@ def test_a_framework_that_there_is_no_face_for_is_refused(service: Service) -> N
 def test_bounds_are_those_of_the_project() -> None:
     declared = {str(Requirement(line)) for line in PYPROJECT["project"]["dependencies"]}
     assert {f"{each.distribution}>={each.minimum}" for each in _install.ITSELF} == declared
-    needed = f"{_install.SETUPTOOLS.distribution}>={_install.SETUPTOOLS.minimum}"
+    needed = f"{SETUPTOOLS.distribution}>={SETUPTOOLS.minimum}"
     for framework, lines in EXTRAS.items():
+        besides = FRAMEWORKS[framework].besides
         there = [line for line in map(Requirement, lines) if line.name == "setuptools"]
-        assert bool(there) == (framework in _install.BESIDES)
+        assert there or not besides
         for line in there:
             assert f"{line.name}{line.specifier}" == needed
             for_us = line.marker is None or line.marker.evaluate()
-            assert bool(_install.BESIDES[framework]) == for_us
+            assert bool(besides) == for_us

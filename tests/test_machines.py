@@ -9,7 +9,7 @@ import pytest
 
 from tools import devices, summary
 from tools.lessons import ROOT, editions
-from tools.regression import ON_GPU
+from tools.regression import TO_GPU
 
 WORKFLOW = ROOT / ".github" / "workflows" / "check.yml"
 CODES = sorted({edition.code for edition in editions()})
@@ -76,7 +76,7 @@ def test_no_machine_at_all_is_a_failure(tmp_path, monkeypatch):
 @pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
 def test_one_place_in_a_lessons_code_chooses_the_device(code):
     text = code.read_text(encoding="utf-8")
-    assert sum(text.count(on_cpu) for on_cpu in ON_GPU) == 1
+    assert sum(text.count(on_cpu) for on_cpu in TO_GPU) == 1
 
 
 def test_those_that_see_a_gpu_are_told_from_the_others(monkeypatch, capsys):

@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from d2l_compat._frameworks import FRAMEWORKS
-from tools.lessons import face
+from d2l_compat.frameworks import FACES
 from tools.site.names import PACKAGE, names, table
 
 
@@ -14,12 +13,12 @@ def test_the_table_is_what_can_be_imported(pytestconfig: pytest.Config):
     installed = {*pytestconfig.getoption("frameworks").split()}
     rows = [line.strip("| ").replace("`", "") for line in table().splitlines()]
     cells = [[cell.strip() for cell in line.split("|")] for line in rows]
-    for number, framework in enumerate(FRAMEWORKS):
-        listed = names(PACKAGE / face(framework))
+    for number, framework in enumerate(FACES):
+        listed = names(PACKAGE / FACES[framework].face)
         assert [*listed] == [*dict.fromkeys(listed)]
         if framework not in installed:
             continue
-        code = f"from d2l_compat import {face(framework)} as d2l; print(*d2l.__all__)"
+        code = f"from d2l_compat import {FACES[framework].face} as d2l; print(*d2l.__all__)"
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
         )
@@ -28,7 +27,7 @@ def test_the_table_is_what_can_be_imported(pytestconfig: pytest.Config):
         assert marked == listed.keys()
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", FACES)
 def test_every_name_has_a_row(framework: str):
     there = {line.split("`")[1] for line in table().splitlines()}
-    assert names(PACKAGE / face(framework)).keys() <= there
+    assert names(PACKAGE / FACES[framework].face).keys() <= there

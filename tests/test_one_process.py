@@ -6,9 +6,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES
 
-MODULES = [package.module for packages in FRAMEWORKS.values() for package in packages]
+MODULES = [package.module for framework in FACES.values() for package in framework.packages]
 pytestmark = pytest.mark.skipif(
     not all(map(find_spec, MODULES)), reason="needs all five frameworks"
 )

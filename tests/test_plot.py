@@ -16,8 +16,7 @@ from matplotlib import font_manager
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from d2l_compat import _plot
-from d2l_compat._plot import COLORS, describe, plot, set_figsize, show_heatmaps
+from d2l_compat._shared.plot import COLORS, as_html, describe, plot, set_figsize, show_heatmaps
 
 
 @pytest.fixture(autouse=True)
@@ -260,7 +259,7 @@ def attributes(html: str) -> dict[str, str]:
 @pytest.mark.parametrize("draw", [draw_lines, draw_heatmaps])
 def test_a_figure_is_one_svg_image_with_its_description(draw: Any) -> None:
     draw()
-    html = _plot._as_html(plt.gcf())
+    html = as_html(plt.gcf())
     found = attributes(html)
     assert set(found) == {"src", "alt"}
     assert found["alt"] == describe(plt.gcf())
@@ -275,14 +274,14 @@ def test_the_same_figure_is_the_same_bytes(draw: Any) -> None:
     html = set()
     for _ in range(2):
         draw()
-        html.add(_plot._as_html(plt.gcf()))
+        html.add(as_html(plt.gcf()))
         plt.close("all")
     assert len(html) == 1
 
 
 def test_the_image_holds_no_date_and_no_version() -> None:
     draw_lines()
-    svg = b64decode(attributes(_plot._as_html(plt.gcf()))["src"].split(",")[1]).decode()
+    svg = b64decode(attributes(as_html(plt.gcf()))["src"].split(",")[1]).decode()
     assert not re.search(r"dc:date|dc:creator|Matplotlib v\d", svg)
 
 
@@ -300,7 +299,7 @@ def test_jupyter_shows_figures_as_html_and_in_words(
     finally:
         InteractiveShell.clear_instance()
     assert shown == {
-        "text/html": _plot._as_html(plt.gcf()),
+        "text/html": as_html(plt.gcf()),
         "text/plain": describe(plt.gcf()),
     }
 
@@ -321,7 +320,7 @@ def test_chinese_labels_get_a_font_that_has_them(
     # Whichever font it is drawn with here: only the choice is looked at.
     monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
     plot(X, Y, xlabel="位置", ylabel="value", legend=["餘弦 cos", "sin"])
-    _plot._as_html(plt.gcf())
+    as_html(plt.gcf())
     axes = plt.gca()
     chinese, latin = axes.get_legend().get_texts()
     assert axes.xaxis.label.get_fontfamily() == ["sans-serif", *font]

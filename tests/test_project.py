@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tools.lessons import ROOT, face
+from d2l_compat.frameworks import FRAMEWORKS
+from tools.lessons import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
@@ -59,7 +60,7 @@ LENT = {"jax": {"tensorflow", "tensorflow_datasets"}}
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_lock_holds_what_upstreams_face_imports(lock):
     """Or else, with this framework alone, nothing is compared with upstream's d2l."""
-    upstream = Path(distribution("d2l").locate_file(f"d2l/{face(lock.stem)}.py"))
+    upstream = Path(distribution("d2l").locate_file(f"d2l/{FRAMEWORKS[lock.stem].face}.py"))
     if not upstream.exists():
         assert lock.stem in ("djl", "paddle")
         return

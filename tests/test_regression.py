@@ -28,7 +28,7 @@ from tools.lessons import ROOT
 
 CODE = """\
 # %% setup
-from d2l_compat._plot import plot
+from d2l_compat._shared.plot import plot
 n = 1
 
 # %% figure

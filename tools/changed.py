@@ -15,11 +15,18 @@ from contextlib import suppress
 from importlib.metadata import distributions
 from pathlib import Path
 
-from tools.lessons import ROOT, face
+from d2l_compat.frameworks import FRAMEWORKS
+from tools.lessons import ROOT
 
 PASSED = Path(sys.prefix, ".passed")
 
-SHARED = ["pyproject.toml", "conftest.py", "tools/*.py", "d2l_compat/*.py"]
+SHARED = [
+    "pyproject.toml",
+    "conftest.py",
+    "tools/*.py",
+    "d2l_compat/*.py",
+    "d2l_compat/_shared/**/*.py",
+]
 FACE = ["d2l_compat/{}/**/*.py", "lessons/*/*.{}.*", "requirements/{}.lock"]
 SITE = ["tools/**/*", "docs/**/*", "lessons/**/*", "notebooks/**/*.ipynb", "tests/site/**/*"]
 JAVA = ["d2l_compat/java/pom.xml", "d2l_compat/java/src/**/*"]
@@ -85,9 +92,10 @@ def digest(check: str, framework: str, command: list[str]) -> str:
 
 def _inputs(check: str, framework: str) -> Iterator[Path]:
     for pattern in INPUTS[check]:
-        if "java" in pattern and framework != "djl":
+        known = FRAMEWORKS.get(framework)
+        if "java" in pattern and (known is None or known.is_python):
             continue
-        name = face(framework) if pattern.startswith("d2l") else framework
+        name = known.face if known and pattern.startswith("d2l") else framework
         for file in ROOT.glob(pattern.replace("{}", name)):
             parts = file.relative_to(ROOT).parts
             hidden = any(part.startswith(".") and part != ".github" for part in parts)

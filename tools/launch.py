@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FRAMEWORKS
 from tools.lessons import ROOT, Edition
 
 REPOSITORY: str = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
@@ -75,14 +75,17 @@ SOURCE = Service("GitHub", f"{REPOSITORY}/blob/{BRANCH}/{{path}}")
 
 
 def services(framework: str) -> tuple[Service, ...]:
-    """Those that can run a framework: Colab and Kaggle start Python only."""
-    return (COLAB, KAGGLE, BINDER) if framework in FRAMEWORKS else (BINDER,)
+    """Those that can run a framework."""
+    return tuple(
+        service
+        for service in (COLAB, KAGGLE, BINDER)
+        if service.name in FRAMEWORKS[framework].services
+    )
 
 
 def install_cell(edition: Edition) -> str:
-    """The code a notebook begins with; none for a framework that the shim has no face for."""
-    if edition.framework in FRAMEWORKS:
-        return PYTHON.format(framework=edition.framework)
-    if edition.framework == "djl":
-        return JAVA
-    return ""
+    """The code a notebook begins with; none for a framework that the table does not have."""
+    if edition.framework not in FRAMEWORKS:
+        return ""
+    is_python = FRAMEWORKS[edition.framework].is_python
+    return PYTHON.format(framework=edition.framework) if is_python else JAVA

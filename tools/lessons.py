@@ -4,19 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from d2l_compat._frameworks import FRAMEWORKS
-
 ROOT = Path(__file__).parent.parent
 
-# As readers know them, and in this order.
-TITLES = {
-    "pytorch": "PyTorch",
-    "tensorflow": "TensorFlow",
-    "jax": "JAX",
-    "mxnet": "MXNet",
-    "paddle": "PaddlePaddle",
-    "djl": "DJL (Java)",
-}
 LANGUAGES = {"en": "English", "zh-TW": "繁體中文"}
 
 
@@ -93,12 +82,6 @@ def editions(
         for language in languages:
             for framework in frameworks:
                 yield Edition(folder, language, framework)
-
-
-def face(framework: str) -> str:
-    """The name of a framework's face in d2l_compat, which is that of its first package."""
-    packages = FRAMEWORKS.get(framework)
-    return packages[0].module if packages else framework
 
 
 def display(path: Path) -> str:

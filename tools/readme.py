@@ -2,8 +2,9 @@
 
 from itertools import groupby
 
+from d2l_compat.frameworks import FRAMEWORKS
 from tools.launch import BINDER, COLAB, path, services
-from tools.lessons import LANGUAGES, ROOT, TITLES, Edition, editions
+from tools.lessons import LANGUAGES, ROOT, Edition, editions
 
 README = ROOT / "README.md"
 MARKERS = "<!-- make: launch -->\n", "<!-- end of make: launch -->\n"
@@ -17,12 +18,12 @@ def with_links(readme: str) -> str:
     """README with a row for each framework, and in it, for each language, what opens the notebook."""
     before, _, rest = readme.partition(MARKERS[0])
     after = rest.partition(MARKERS[1])[2]
-    chosen = sorted(editions(), key=lambda edition: list(TITLES).index(edition.framework))
+    chosen = sorted(editions(), key=lambda edition: list(FRAMEWORKS).index(edition.framework))
     languages = list(dict.fromkeys(edition.language for edition in chosen))
     head = ["", *(LANGUAGES.get(language, language) for language in languages)]
     rows = [head, [":--"] * len(head)]
     for framework, of_framework in groupby(chosen, key=lambda edition: edition.framework):
-        rows.append([TITLES[framework], *map(_links, of_framework)])
+        rows.append([FRAMEWORKS[framework].title, *map(_links, of_framework)])
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     return before + MARKERS[0] + table + MARKERS[1] + after
 

@@ -25,6 +25,7 @@ from nbval.kernel import NbvalKernelspecManager, RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile
 from xdist.scheduler import LoadScopeScheduling
 
+from d2l_compat.frameworks import FRAMEWORKS
 from tools.agreement import difference
 from tools.figures import FIGURE, picture
 from tools.kernels import Workplace, neutral_environment
@@ -33,19 +34,16 @@ from tools.numbers import Tolerance, tolerance
 PICTURES = Path("build", "figures")  # where those that differ are kept
 
 # What chooses the device in a lesson's code, and its counterpart.
-ON_GPU = {
-    "d2l.cpu()": "d2l.gpu()",
-    "Device.cpu()": "Device.gpu()",
-    'tf.config.set_visible_devices([], "GPU")': "",
-}
+TO_GPU = dict(framework.to_gpu for framework in FRAMEWORKS.values())
 # A GPU computes as the CPU does: no shortened floats, the same sums each time; and the pages
 # beside each other share its memory.
 GPU_ENVIRONMENT = {
     "NVIDIA_TF32_OVERRIDE": "0",
-    "JAX_DEFAULT_MATMUL_PRECISION": "highest",
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+} | {
+    name: value
+    for framework in FRAMEWORKS.values()
+    for name, value in framework.gpu_environment.items()
 }
 
 TO_COME = pytest.StashKey[Counter[tuple[str, ...]]]()  # notebooks, by page
@@ -114,7 +112,7 @@ class Kernel(RunningKernel):
             self.told_again.extend(self.shown[number].messages)
             return self.shown[number].request
         code = cell_input
-        for on_cpu, on_gpu in ON_GPU.items() if self.on_gpu else ():
+        for on_cpu, on_gpu in TO_GPU.items() if self.on_gpu else ():
             code = code.replace(on_cpu, on_gpu)
         request = super().execute_cell_input(code, allow_stdin)
         if number == len(self.shown):

@@ -8,7 +8,7 @@ every framework.
 
 from typing import Any
 
-from d2l_compat._frameworks import require
+from d2l_compat._shared.require import require
 
 require("jax")
 

@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 import flax.linen as nn
 
-from d2l_compat import _signatures
+from d2l_compat._shared import signatures
 
 
 class Formed(nn.Module):
-    """The base class of layers whose arguments have one of the ``_forms``, as in _signatures.
+    """The base class of layers whose arguments have one of the ``_forms``, as in signatures.
 
     All names in these are fields of the layer; one that the form used has not is None.
     """
@@ -28,7 +28,7 @@ class Formed(nn.Module):
             if field.name not in names
         }
         given = {name: value for name, value in kwargs.items() if value is not None}
-        values = _signatures.read(type(self).__name__, self._forms, args, given)
+        values = signatures.read(type(self).__name__, self._forms, args, given)
         for name, value in {**values, **others}.items():
             setattr(self, name, value)
         self.__post_init__()

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 Array: TypeAlias = jax.Array | NDArray[Any]
 
@@ -17,13 +17,13 @@ def as_jax(what: str, value: Array) -> jax.Array:
     """``value`` as JAX's array. Raises TypeError where it is no array."""
     if isinstance(value, np.ndarray):
         return jnp.asarray(value)
-    _checks.instance(what, value, jax.Array, "a tensor")
+    checks.instance(what, value, jax.Array, "a tensor")
     return value
 
 
 def check_training(training: bool) -> None:
     # Other faces' layers take something else in its place, which would pass for True.
-    _checks.instance("training", training, bool, "True or False")
+    checks.instance("training", training, bool, "True or False")
 
 
 def is_floating(x: jax.Array) -> bool:
@@ -33,9 +33,9 @@ def is_floating(x: jax.Array) -> bool:
 def check_inputs(queries: Array, keys: Array, values: Array) -> list[jax.Array]:
     named = {"queries": queries, "keys": keys, "values": values}
     inputs = [as_jax(what, value) for what, value in named.items()]
-    _checks.attention_inputs(*(x.shape for x in inputs))
+    checks.attention_inputs(*(x.shape for x in inputs))
     dtypes = [str(x.dtype) for x in inputs]
-    _checks.floating("queries, keys and values", dtypes, is_floating(inputs[0]))
+    checks.floating("queries, keys and values", dtypes, is_floating(inputs[0]))
     return inputs
 
 
@@ -44,19 +44,19 @@ def check_projection(what: str, inputs: jax.Array, projection: nn.Dense, size: i
     if size is None and projection.has_variable("params", "kernel"):
         size = projection.get_variable("params", "kernel").shape[0]
     if size is not None:
-        _checks.last_dimension(what, inputs.shape, size)
+        checks.last_dimension(what, inputs.shape, size)
 
 
 def check_lengths(what: str, lens: Array) -> tuple[str, bool]:
     """Lengths are an array: its dtype, and whether that is of integers."""
     if not isinstance(lens, np.ndarray):
-        _checks.instance(what, lens, jax.Array, "an integer tensor")
+        checks.instance(what, lens, jax.Array, "an integer tensor")
     return str(lens.dtype), jnp.issubdtype(lens.dtype, jnp.integer)
 
 
 def check_valid_lens(valid_lens: Array, batch: int, num_queries: int, num_keys: int) -> None:
     dtype, is_integer = check_lengths("valid_lens", valid_lens)
-    _checks.valid_lens(valid_lens.shape, dtype, is_integer, batch, num_queries)
+    checks.valid_lens(valid_lens.shape, dtype, is_integer, batch, num_queries)
     if valid_lens.size and not isinstance(valid_lens, jax.core.Tracer):
         lens = np.asarray(valid_lens)  # JAX's own min would be traced under jit
-        _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
+        checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)

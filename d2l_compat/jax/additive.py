@@ -6,7 +6,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from d2l_compat import _signatures
+from d2l_compat._shared import signatures
 from d2l_compat.jax._forms import Formed
 from d2l_compat.jax._inputs import Array, check_inputs, check_projection, check_training
 from d2l_compat.jax.attention import masked_softmax
@@ -25,7 +25,7 @@ class AdditiveAttention(Formed):
     key_size: int | None = None
     query_size: int | None = None
 
-    _forms = _signatures.ADDITIVE
+    _forms = signatures.ADDITIVE
 
     @overload
     def __init__(

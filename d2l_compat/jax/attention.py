@@ -19,7 +19,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from d2l_compat import _checks, _encoding
+from d2l_compat._shared import checks, encoding
 from d2l_compat.jax import blocks
 from d2l_compat.jax._forms import Formed
 from d2l_compat.jax._inputs import (
@@ -48,8 +48,8 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
     X = as_jax("X", X)
-    _checks.rank("X", X.shape, ("batch", "queries", "keys"))
-    _checks.floating("X", [str(X.dtype)], is_floating(X))
+    checks.rank("X", X.shape, ("batch", "queries", "keys"))
+    checks.floating("X", [str(X.dtype)], is_floating(X))
     if valid_lens is None:
         return jax.nn.softmax(X, axis=-1)
     check_valid_lens(valid_lens, *X.shape)
@@ -67,7 +67,7 @@ class DotProductAttention(nn.Module):
     dropout: float
 
     def __post_init__(self) -> None:
-        _checks.dropout(self.dropout)
+        checks.dropout(self.dropout)
         super().__post_init__()
 
     @nn.compact
@@ -88,7 +88,7 @@ class DotProductAttention(nn.Module):
         """
         check_training(training)
         queries, keys, values = check_inputs(queries, keys, values)
-        _checks.last_dimension("keys", keys.shape, queries.shape[-1])
+        checks.last_dimension("keys", keys.shape, queries.shape[-1])
         scores = queries @ keys.swapaxes(1, 2) / math.sqrt(queries.shape[-1])
         weights = masked_softmax(scores, valid_lens)
         is_dropping = training and self.dropout > 0
@@ -160,7 +160,7 @@ class MultiHeadAttention(Formed):
         super().__init__(*args, **kwargs)
 
     def __post_init__(self) -> None:
-        _checks.heads(self.num_hiddens, self.num_heads)
+        checks.heads(self.num_hiddens, self.num_heads)
         super().__post_init__()
 
     def setup(self) -> None:
@@ -223,7 +223,7 @@ def transpose_qkv(X: Array, num_heads: int) -> jax.Array:
     Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
     """
     X = as_jax("X", X)
-    num_heads = _checks.heads_apart(X.shape, num_heads)
+    num_heads = checks.heads_apart(X.shape, num_heads)
     batch, steps, num_hiddens = X.shape
     size = num_hiddens // num_heads
     X = X.reshape(batch, steps, num_heads, size).swapaxes(1, 2)
@@ -236,7 +236,7 @@ def transpose_output(X: Array, num_heads: int) -> jax.Array:
     Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
     """
     X = as_jax("X", X)
-    num_heads = _checks.heads_together(X.shape, num_heads)
+    num_heads = checks.heads_together(X.shape, num_heads)
     batch, steps, size = X.shape[0] // num_heads, *X.shape[1:]
     X = X.reshape(batch, num_heads, steps, size).swapaxes(1, 2)
     return X.reshape(batch, steps, num_heads * size)
@@ -256,7 +256,7 @@ class PositionalEncoding(nn.Module):
     max_len: int = 1000
 
     def __post_init__(self) -> None:
-        sizes = _checks.encoding_arguments(self.num_hiddens, self.dropout, self.max_len)
+        sizes = checks.encoding_arguments(self.num_hiddens, self.dropout, self.max_len)
         self.num_hiddens, self.max_len = sizes
         super().__post_init__()
 
@@ -287,9 +287,9 @@ class PositionalEncoding(nn.Module):
         """
         check_training(training)
         X = as_jax("X", X)
-        _checks.rank("X", X.shape, ("batch", "steps", "features"))
-        _checks.last_dimension("X", X.shape, self.num_hiddens)
-        _checks.floating("X", [str(X.dtype)], is_floating(X))
+        checks.rank("X", X.shape, ("batch", "steps", "features"))
+        checks.last_dimension("X", X.shape, self.num_hiddens)
+        checks.floating("X", [str(X.dtype)], is_floating(X))
         P = jnp.asarray(_sinusoids(self.max_len, self.num_hiddens)[None], X.dtype)
         self.sow("intermediates", "P", P)
         total = X + _rows(P, offset, X.shape[1])
@@ -297,18 +297,18 @@ class PositionalEncoding(nn.Module):
 
 
 # A Flax layer is made anew in each `apply`; its table need not be.
-_sinusoids = lru_cache(maxsize=8)(_encoding.sinusoids)
+_sinusoids = lru_cache(maxsize=8)(encoding.sinusoids)
 
 
 def _rows(P: jax.Array, offset: int | jax.Array, steps: int) -> jax.Array:
     max_len = P.shape[1]
     if not isinstance(offset, jax.core.Tracer):
-        offset = _checks.integer("offset", offset, 0)
-        _checks.positions(offset, steps, max_len)
+        offset = checks.integer("offset", offset, 0)
+        checks.positions(offset, steps, max_len)
         return P[:, offset : offset + steps]
     if offset.shape or not jnp.issubdtype(offset.dtype, jnp.integer):
-        raise TypeError(_checks.fault("offset", offset.aval, "an integer of at least 0"))
-    _checks.positions(0, steps, max_len)
+        raise TypeError(checks.fault("offset", offset.aval, "an integer of at least 0"))
+    checks.positions(0, steps, max_len)
     # Unsigned, a negative position lies far past the end, and not counted from it.
     positions = (offset + jnp.arange(steps)).astype(jnp.uint32)
     return jnp.take(P, positions, axis=1, mode="fill", fill_value=jnp.nan)

@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat import _fashion, _translation
+from d2l_compat._shared.data import images, translation
 from d2l_compat.common import show_images
 from d2l_compat.jax._loader import Batch, Loader
 from d2l_compat.jax.training import DataModule
 
 
-class MTFraEng(_translation.MTFraEng, DataModule):
+class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
     ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
@@ -22,11 +22,11 @@ class MTFraEng(_translation.MTFraEng, DataModule):
     sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
-    def _tensor(self, array: _translation.Numbers) -> jax.Array:
+    def _tensor(self, array: translation.Numbers) -> jax.Array:
         return jnp.asarray(array)
 
 
-class FashionMNIST(_fashion.FashionMNIST, DataModule):
+class FashionMNIST(images.FashionMNIST, DataModule):
     """Fashion-MNIST in batches: pictures (batch, height, width, 1) from 0 to 1, and labels."""
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
@@ -35,10 +35,10 @@ class FashionMNIST(_fashion.FashionMNIST, DataModule):
         Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        _fashion.check_sizes(batch_size, resize)
+        images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        self.train = _fashion.Pictures(True, resize, self.root)
-        self.val = _fashion.Pictures(False, resize, self.root)
+        self.train = images.Pictures(True, resize, self.root)
+        self.val = images.Pictures(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> Loader:
         """Batches of the training pictures, shuffled, or of the others."""

@@ -2,7 +2,7 @@
 
 import jax
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 
 def cpu() -> jax.Device:
@@ -12,10 +12,10 @@ def cpu() -> jax.Device:
 
 def gpu(i: int = 0) -> jax.Device:
     """The ``i``-th GPU, from 0. Raises ValueError if it is not there: JAX knows no other."""
-    i, found = _checks.integer("gpu", i, 0), _gpus()
+    i, found = checks.integer("gpu", i, 0), _gpus()
     if i >= len(found):
         need = f"one of the {len(found)} there are, counted from 0"
-        raise ValueError(_checks.fault("gpu", i, need))
+        raise ValueError(checks.fault("gpu", i, need))
     return found[i]
 
 
@@ -26,7 +26,7 @@ def num_gpus() -> int:
 
 def try_gpu(i: int = 0) -> jax.Device:
     """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if negative."""
-    return gpu(i) if _checks.integer("gpu", i, 0) < num_gpus() else cpu()
+    return gpu(i) if checks.integer("gpu", i, 0) < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[jax.Device]:

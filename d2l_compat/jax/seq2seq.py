@@ -7,8 +7,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from d2l_compat import _checks, _seq2seq
-from d2l_compat._training import undefined
+from d2l_compat._shared import checks
+from d2l_compat._shared import seq2seq as shared
+from d2l_compat._shared.training import undefined
 from d2l_compat.jax._inputs import Array, as_jax, check_lengths, check_training
 from d2l_compat.jax.training import Classifier
 
@@ -63,8 +64,8 @@ class EncoderDecoder(Classifier):
     training: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
-        _checks.instance("encoder", self.encoder, nn.Module, "a layer")
-        _checks.instance("decoder", self.decoder, nn.Module, "a layer")
+        checks.instance("encoder", self.encoder, nn.Module, "a layer")
+        checks.instance("decoder", self.decoder, nn.Module, "a layer")
         check_training(self.training)
         super().__post_init__()
 
@@ -87,7 +88,7 @@ class EncoderDecoder(Classifier):
 
         Raises NotImplementedError where the decoder sows no weights and they are asked for.
         """
-        num_steps = _checks.integer("num_steps", num_steps, 1)
+        num_steps = checks.integer("num_steps", num_steps, 1)
         source, target, lengths, _ = batch
         run = partial(_run, save=save_attention_weights)
         encoded, of_encoder = run(self.encoder, params["encoder"], source, lengths)
@@ -133,7 +134,7 @@ class GRU(nn.Module):
     dropout: float = 0
 
     def __post_init__(self) -> None:
-        self.num_hiddens, self.num_layers = _seq2seq.recurrent(
+        self.num_hiddens, self.num_layers = shared.recurrent(
             self.dropout, num_hiddens=self.num_hiddens, num_layers=self.num_layers
         )
         super().__post_init__()
@@ -174,7 +175,7 @@ class Seq2SeqEncoder(Encoder):
     def __post_init__(self) -> None:
         names = ("vocab_size", "embed_size", "num_hiddens", "num_layers")
         sizes = {name: getattr(self, name) for name in names}
-        for name, size in zip(names, _seq2seq.recurrent(self.dropout, **sizes), strict=True):
+        for name, size in zip(names, shared.recurrent(self.dropout, **sizes), strict=True):
             setattr(self, name, size)
         super().__post_init__()
 
@@ -188,7 +189,7 @@ class Seq2SeqEncoder(Encoder):
         ``training`` needs a key named "dropout".
         """
         X = as_jax("X", X)
-        _checks.rank("X", X.shape, ("batch", "steps"))
+        checks.rank("X", X.shape, ("batch", "steps"))
         return self.rnn(self.embedding(X.T.astype(jnp.int32)), training=training)
 
 
@@ -233,7 +234,7 @@ def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> jax.Array:
     """
     X = as_jax("X", X)
     dtype, is_integer = check_lengths("valid_len", valid_len)
-    _checks.sequence_mask(X.shape, valid_len.shape, dtype, is_integer)
+    checks.sequence_mask(X.shape, valid_len.shape, dtype, is_integer)
     is_past = jnp.arange(X.shape[1]) >= valid_len[:, None]
     is_past = is_past.reshape(*is_past.shape, *[1] * (X.ndim - 2))
     return jnp.where(is_past, jnp.asarray(value, X.dtype), X)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 arange = jnp.arange
 eye = jnp.eye
@@ -69,8 +69,8 @@ def transpose(x: jax.Array) -> jax.Array:
 def check_shape(x: jax.Array, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no array."""
     if not isinstance(x, np.ndarray):
-        _checks.instance("x", x, jax.Array, "a tensor")
-    _checks.same_shape(x.shape, shape)
+        checks.instance("x", x, jax.Array, "a tensor")
+    checks.same_shape(x.shape, shape)
 
 
 __all__ = [

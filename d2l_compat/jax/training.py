@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from d2l_compat import _training
-from d2l_compat._boards import ProgressBoard
+from d2l_compat._shared import training as shared
+from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.jax import devices
 from d2l_compat.jax._loader import Loader
 from d2l_compat.jax.tensors import get_key
 
 
-class Module(nn.Module, _training.Model):
+class Module(nn.Module, shared.Model):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``.
 
     As fields it has a ``board``, and how many points are drawn in an epoch, of training
@@ -37,12 +37,12 @@ class Module(nn.Module, _training.Model):
 
         It is called as ``loss(params, X, y, state)``, with the inputs ``X``, a tuple.
         """
-        raise _training.undefined(self, "loss")
+        raise shared.undefined(self, "loss")
 
     def forward(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """What ``self.net`` makes of ``X``."""
         if not hasattr(self, "net"):
-            raise _training.undefined(self, "forward")
+            raise shared.undefined(self, "forward")
         return self.net(X, *args, **kwargs)
 
     def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -127,7 +127,7 @@ class Classifier(Module):
             print(f"{type(layer).__name__} output shape:\t {X.shape}")
 
 
-class DataModule(_training.DataModule):
+class DataModule(shared.DataModule):
     """The base class of data: define ``get_dataloader(train)``."""
 
     def get_tensorloader(
@@ -147,7 +147,7 @@ class DataModule(_training.DataModule):
         )
 
 
-class Trainer(_training.Trainer):
+class Trainer(shared.Trainer):
     """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch.
 
     ``state``, a Flax ``TrainState``, has the parameters, ``params``, and besides what the

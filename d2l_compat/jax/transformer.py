@@ -10,7 +10,7 @@ import math
 import flax.linen as nn
 import jax
 
-from d2l_compat import _checks, _signatures
+from d2l_compat._shared import checks, signatures
 from d2l_compat.jax._forms import Formed
 from d2l_compat.jax._inputs import Array, as_jax, check_training
 from d2l_compat.jax.attention import MultiHeadAttention, PositionalEncoding
@@ -27,7 +27,7 @@ class PositionWiseFFN(Formed):
     ffn_num_hiddens: int
     ffn_num_outputs: int
 
-    _forms = _signatures.FFN[:1]
+    _forms = signatures.FFN[:1]
 
     def setup(self) -> None:
         self.dense1 = nn.Dense(self.ffn_num_hiddens)
@@ -48,7 +48,7 @@ class AddNorm(nn.Module):
     dropout: float
 
     def __post_init__(self) -> None:
-        _checks.dropout(self.dropout)
+        checks.dropout(self.dropout)
         super().__post_init__()
 
     @nn.compact
@@ -56,7 +56,7 @@ class AddNorm(nn.Module):
         """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
         check_training(training)
         X, Y = as_jax("X", X), as_jax("Y", Y)
-        _checks.residual(X.shape, Y.shape)
+        checks.residual(X.shape, Y.shape)
         return nn.LayerNorm()(X + nn.Dropout(self.dropout)(Y, deterministic=not training))
 
 
@@ -72,10 +72,10 @@ class TransformerEncoderBlock(Formed):
     dropout: float
     use_bias: bool = False
 
-    _forms = _signatures.ENCODER_BLOCK[:1]
+    _forms = signatures.ENCODER_BLOCK[:1]
 
     def __post_init__(self) -> None:
-        _checks.heads(self.num_hiddens, self.num_heads)
+        checks.heads(self.num_hiddens, self.num_heads)
         super().__post_init__()
 
     def setup(self) -> None:
@@ -115,10 +115,10 @@ class TransformerEncoder(Formed, Encoder):
     dropout: float
     use_bias: bool = False
 
-    _forms = _signatures.ENCODER[:1]
+    _forms = signatures.ENCODER[:1]
 
     def __post_init__(self) -> None:
-        _checks.heads(self.num_hiddens, self.num_heads)
+        checks.heads(self.num_hiddens, self.num_heads)
         super().__post_init__()
 
     def setup(self) -> None:
@@ -142,7 +142,7 @@ class TransformerEncoder(Formed, Encoder):
         """
         check_training(training)
         X = as_jax("X", X)
-        _checks.rank("X", X.shape, ("batch", "steps"))
+        checks.rank("X", X.shape, ("batch", "steps"))
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens), training)
         weights = []
         for block in self.blks:

@@ -10,8 +10,8 @@ NumPy arrays, ``mxnet.np.ndarray``, so importing it turns them on: ``npx.set_np(
 
 from typing import Any
 
-from d2l_compat._frameworks import require
 from d2l_compat._mxnet_numpy import removed_names
+from d2l_compat._shared.require import require
 
 with removed_names():
     require("mxnet")

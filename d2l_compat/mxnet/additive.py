@@ -5,7 +5,7 @@ from typing import Any, overload
 from mxnet import np, npx
 from mxnet.gluon import nn
 
-from d2l_compat import _checks, _signatures
+from d2l_compat._shared import checks, signatures
 from d2l_compat.mxnet.attention import (
     Dropout,
     check_inputs,
@@ -34,7 +34,7 @@ class AdditiveAttention(nn.Block):
 
         Raises ValueError or TypeError for arguments of another range or kind.
         """
-        given = _signatures.read("AdditiveAttention", _signatures.ADDITIVE, args, kwargs)
+        given = signatures.read("AdditiveAttention", signatures.ADDITIVE, args, kwargs)
         super().__init__()
 
         num_hiddens = given["num_hiddens"]
@@ -86,5 +86,5 @@ class AdditiveAttention(nn.Block):
         Raises RuntimeError before the first call.
         """
         if self._weights is None:
-            raise RuntimeError(_checks.NOT_CALLED)
+            raise RuntimeError(checks.NOT_CALLED)
         return self._weights

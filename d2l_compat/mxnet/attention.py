@@ -21,7 +21,7 @@ from mxnet import autograd, np, npx
 from mxnet.gluon import nn
 from numpy.typing import NDArray
 
-from d2l_compat import _checks, _encoding, _signatures
+from d2l_compat._shared import checks, encoding, signatures
 
 
 def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.ndarray:
@@ -39,9 +39,9 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
-    _checks.instance("X", X, np.ndarray, "a tensor")
-    _checks.rank("X", X.shape, ("batch", "queries", "keys"))
-    _checks.floating("X", [_dtype(X).name], _dtype(X).kind == "f")
+    checks.instance("X", X, np.ndarray, "a tensor")
+    checks.rank("X", X.shape, ("batch", "queries", "keys"))
+    checks.floating("X", [_dtype(X).name], _dtype(X).kind == "f")
     if valid_lens is None:
         return npx.softmax(X, axis=-1)
     lens = lengths(valid_lens, *X.shape)
@@ -61,7 +61,7 @@ class DotProductAttention(nn.Block):
 
         Raises ValueError or TypeError for another one.
         """
-        _checks.dropout(dropout)
+        checks.dropout(dropout)
         super().__init__()
         self.dropout = Dropout(dropout)
         self._weights: np.ndarray | None = None
@@ -90,7 +90,7 @@ class DotProductAttention(nn.Block):
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         check_inputs(queries, keys, values)
-        _checks.last_dimension("keys", keys.shape, queries.shape[-1])
+        checks.last_dimension("keys", keys.shape, queries.shape[-1])
         scaled = queries / math.sqrt(queries.shape[-1])  # fewer numbers than the scores
         self._weights = masked_softmax(npx.batch_dot(scaled, keys, transpose_b=True), valid_lens)
         return npx.batch_dot(self.dropout(self._weights), values)
@@ -102,7 +102,7 @@ class DotProductAttention(nn.Block):
         Raises RuntimeError before the first call.
         """
         if self._weights is None:
-            raise RuntimeError(_checks.NOT_CALLED)
+            raise RuntimeError(checks.NOT_CALLED)
         return self._weights
 
 
@@ -138,7 +138,7 @@ class MultiHeadAttention(nn.Block):
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
         TypeError for arguments of another range or kind.
         """
-        given = _signatures.multi_head(args, kwargs, bias="use_bias")
+        given = signatures.multi_head(args, kwargs, bias="use_bias")
         super().__init__()
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
         self.attention = DotProductAttention(given.dropout)
@@ -210,8 +210,8 @@ def transpose_qkv(X: np.ndarray, num_heads: int) -> np.ndarray:
 
     Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
     """
-    _checks.instance("X", X, np.ndarray, "a tensor")
-    num_heads = _checks.heads_apart(X.shape, num_heads)
+    checks.instance("X", X, np.ndarray, "a tensor")
+    num_heads = checks.heads_apart(X.shape, num_heads)
     batch, steps, num_hiddens = X.shape
     size = num_hiddens // num_heads
     X = X.reshape(batch, steps, num_heads, size).transpose(0, 2, 1, 3)
@@ -223,8 +223,8 @@ def transpose_output(X: np.ndarray, num_heads: int) -> np.ndarray:
 
     Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
     """
-    _checks.instance("X", X, np.ndarray, "a tensor")
-    num_heads = _checks.heads_together(X.shape, num_heads)
+    checks.instance("X", X, np.ndarray, "a tensor")
+    num_heads = checks.heads_together(X.shape, num_heads)
     heads, steps, size = X.shape
     batch = heads // num_heads
     X = X.reshape(batch, num_heads, steps, size).transpose(0, 2, 1, 3)
@@ -247,7 +247,7 @@ class PositionalEncoding(nn.Block):
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
         super().__init__()
-        sizes = _checks.encoding_arguments(num_hiddens, dropout, max_len)
+        sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dropout = Dropout(dropout)
         self.cast("float32")
@@ -255,7 +255,7 @@ class PositionalEncoding(nn.Block):
     def cast(self, dtype: Any) -> None:
         """Use another dtype. ``P`` is made anew: a cast one would keep the old rounding."""
         super().cast(dtype)
-        table = _encoding.sinusoids(self.max_len, self.num_hiddens)
+        table = encoding.sinusoids(self.max_len, self.num_hiddens)
         self.P = np.array(table[None], dtype=dtype)
 
     def __call__(self, X: np.ndarray, offset: int = 0) -> np.ndarray:
@@ -269,11 +269,11 @@ class PositionalEncoding(nn.Block):
         Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
         from 0 on or leads past ``max_len``.
         """
-        _checks.instance("X", X, np.ndarray, "a tensor")
-        _checks.rank("X", X.shape, ("batch", "steps", "features"))
-        _checks.last_dimension("X", X.shape, self.num_hiddens)
-        _checks.floating("X", [_dtype(X).name], _dtype(X).kind == "f")
-        _checks.positions(offset, X.shape[1], self.max_len)
+        checks.instance("X", X, np.ndarray, "a tensor")
+        checks.rank("X", X.shape, ("batch", "steps", "features"))
+        checks.last_dimension("X", X.shape, self.num_hiddens)
+        checks.floating("X", [_dtype(X).name], _dtype(X).kind == "f")
+        checks.positions(offset, X.shape[1], self.max_len)
         P = self.P[:, offset : offset + X.shape[1]]
         return self.dropout(X + P.as_in_ctx(X.ctx).astype(X.dtype))
 
@@ -296,16 +296,16 @@ def check_projection(what: str, inputs: np.ndarray, projection: nn.Dense) -> Non
     """Inputs fit the weights they will meet."""
     size = projection.weight.shape[1]
     if size > 0:  # -1: not known before the first call
-        _checks.last_dimension(what, inputs.shape, size)
-    _checks.same_dtype(what, _dtype(inputs).name, _dtype(projection.weight).name)
+        checks.last_dimension(what, inputs.shape, size)
+    checks.same_dtype(what, _dtype(inputs).name, _dtype(projection.weight).name)
 
 
 def check_inputs(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> None:
     for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
-        _checks.instance(what, inputs, np.ndarray, "a tensor")
-    _checks.attention_inputs(queries.shape, keys.shape, values.shape)
+        checks.instance(what, inputs, np.ndarray, "a tensor")
+    checks.attention_inputs(queries.shape, keys.shape, values.shape)
     dtypes = [_dtype(inputs).name for inputs in (queries, keys, values)]
-    _checks.floating("queries, keys and values", dtypes, _dtype(queries).kind == "f")
+    checks.floating("queries, keys and values", dtypes, _dtype(queries).kind == "f")
 
 
 def lengths(
@@ -313,15 +313,15 @@ def lengths(
 ) -> NDArray[onp.int64]:
     """``valid_lens``, checked, as integers."""
     lens, is_integer = whole_numbers("valid_lens", valid_lens)
-    _checks.valid_lens(lens.shape, lens.dtype.name, is_integer, batch, num_queries)
+    checks.valid_lens(lens.shape, lens.dtype.name, is_integer, batch, num_queries)
     if lens.size:
-        _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
+        checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
     return lens.astype(onp.int64)
 
 
 def whole_numbers(what: str, lens: np.ndarray) -> tuple[NDArray[Any], bool]:
     """``lens`` in NumPy, and whether they are whole numbers, in whatever dtype."""
-    _checks.instance(what, lens, np.ndarray, "an integer tensor")
+    checks.instance(what, lens, np.ndarray, "an integer tensor")
     array = lens.asnumpy()
     if array.dtype.kind == "f":
         return array, bool(onp.isfinite(array).all() and (array % 1 == 0).all())

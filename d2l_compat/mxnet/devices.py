@@ -2,7 +2,7 @@
 
 from mxnet import Context, npx
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 
 def cpu() -> Context:
@@ -12,7 +12,7 @@ def cpu() -> Context:
 
 def gpu(i: int = 0) -> Context:
     """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
-    _checks.integer("gpu", i, 0)
+    checks.integer("gpu", i, 0)
     return npx.gpu(i)
 
 

@@ -6,31 +6,32 @@ import numpy as onp
 from mxnet import Context, autograd, gluon, init, np
 from mxnet.gluon import nn, rnn
 
-from d2l_compat import _checks, _seq2seq
+from d2l_compat._shared import checks
+from d2l_compat._shared import seq2seq as shared
 from d2l_compat.mxnet.attention import Dropout, whole_numbers
 from d2l_compat.mxnet.training import Classifier, Module, clip_gradients, cross_entropy
 
 
-class Encoder(_seq2seq.Encoder, nn.Block):
+class Encoder(shared.Encoder, nn.Block):
     """The base class of encoders: define ``forward``."""
 
 
-class Decoder(_seq2seq.Decoder, nn.Block):
+class Decoder(shared.Decoder, nn.Block):
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
 
-class AttentionDecoder(_seq2seq.Attending, Decoder):
+class AttentionDecoder(shared.Attending, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
 
-class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
+class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from what it gives."""
 
     def __init__(self, encoder: nn.Block, decoder: nn.Block) -> None:
         """Raises TypeError where one of the two is no layer."""
         super().__init__()
-        _checks.instance("encoder", encoder, nn.Block, "a layer")
-        _checks.instance("decoder", decoder, nn.Block, "a layer")
+        checks.instance("encoder", encoder, nn.Block, "a layer")
+        checks.instance("decoder", decoder, nn.Block, "a layer")
         self.encoder = encoder
         self.decoder = decoder
 
@@ -46,7 +47,7 @@ class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
         ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
         are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
         """
-        num_steps = _checks.integer("num_steps", num_steps, 1)
+        num_steps = checks.integer("num_steps", num_steps, 1)
         source, target, lengths, _ = [tensor.as_in_ctx(device) for tensor in batch]
         outputs, weights = [target[:, :1]], []
         with autograd.pause():
@@ -68,7 +69,7 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of another range or kind.
         """
         super().__init__()
-        num_hiddens, num_layers = _seq2seq.recurrent(
+        num_hiddens, num_layers = shared.recurrent(
             dropout, num_hiddens=num_hiddens, num_layers=num_layers
         )
         self.save_hyperparameters()
@@ -140,15 +141,15 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Raises ValueError or TypeError for arguments of another range or kind."""
         super().__init__()
-        sizes = _seq2seq.recurrent(dropout, vocab_size=vocab_size, embed_size=embed_size)
+        sizes = shared.recurrent(dropout, vocab_size=vocab_size, embed_size=embed_size)
         self.embedding = nn.Embedding(*sizes)
         self.rnn = GRU(num_hiddens, num_layers, dropout)
         self.initialize(init.Xavier())
 
     def forward(self, X: np.ndarray, *args: Any) -> tuple[np.ndarray, np.ndarray]:
         """Tokens (batch, steps) to (steps, batch, hiddens), and the state, as of :class:`GRU`."""
-        _checks.instance("X", X, np.ndarray, "a tensor")
-        _checks.rank("X", X.shape, ("batch", "steps"))
+        checks.instance("X", X, np.ndarray, "a tensor")
+        checks.rank("X", X.shape, ("batch", "steps"))
         return self.rnn(self.embedding(X.T))
 
 
@@ -184,9 +185,9 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
     numbers of an integer or floating-point dtype. Raises ValueError or TypeError for another
     shape or dtype.
     """
-    _checks.instance("X", X, np.ndarray, "a tensor")
+    checks.instance("X", X, np.ndarray, "a tensor")
     lens, is_integer = whole_numbers("valid_len", valid_len)
-    _checks.sequence_mask(X.shape, lens.shape, lens.dtype.name, is_integer)
+    checks.sequence_mask(X.shape, lens.shape, lens.dtype.name, is_integer)
     valid = onp.arange(X.shape[1]) < lens[:, None]
     valid = valid.reshape(*valid.shape, *[1] * (X.ndim - 2))
     if not X.size:  # MXNet's own would end the process
@@ -204,16 +205,16 @@ def train_seq2seq(
     ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
-    progress = _seq2seq.Progress(num_epochs)
+    progress = shared.Progress(num_epochs)
     net.initialize(init.Xavier(), force_reinit=True, ctx=device)
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": lr})
     for _ in progress.epochs():
         for batch in data_iter:
             X, X_lens, Y, Y_lens = [tensor.as_in_ctx(device) for tensor in batch]
-            first = np.full_like(Y[:, :1], tgt_vocab[_seq2seq.BOS])
+            first = np.full_like(Y[:, :1], tgt_vocab[shared.BOS])
             teacher = np.concatenate((first, Y[:, :-1]), axis=1)
             with autograd.record():
-                Y_hat = _seq2seq.output(net(X, teacher, X_lens))
+                Y_hat = shared.output(net(X, teacher, X_lens))
                 # Each example's mean over all steps, of those within its length.
                 loss = sequence_mask(cross_entropy(Y_hat, Y), Y_lens).mean(axis=1).sum()
             loss.backward()
@@ -237,7 +238,7 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
-    tokens, length = _seq2seq.source(src_sentence, src_vocab, num_steps)
+    tokens, length = shared.source(src_sentence, src_vocab, num_steps)
 
     def numbers(values: Any) -> np.ndarray:
         return np.array(values, dtype="int32", ctx=device)
@@ -250,4 +251,4 @@ def predict_seq2seq(
             Y, state = net.decoder(numbers([[token]]), state)
             return int(Y.argmax(axis=2)), state
 
-        return _seq2seq.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
+        return shared.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)

@@ -4,7 +4,7 @@ from typing import Any
 
 from mxnet import Context, np, npx
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 arange = np.arange
 eye = np.eye
@@ -77,8 +77,8 @@ def transpose(x: np.ndarray) -> np.ndarray:
 
 def check_shape(x: np.ndarray, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
-    _checks.instance("x", x, np.ndarray, "a tensor")
-    _checks.same_shape(x.shape, shape)
+    checks.instance("x", x, np.ndarray, "a tensor")
+    checks.same_shape(x.shape, shape)
 
 
 __all__ = [

@@ -7,12 +7,12 @@ from typing import Any
 from mxnet import Context, autograd, gluon, np, npx
 from mxnet.gluon import nn
 
-from d2l_compat import _training
-from d2l_compat._boards import ProgressBoard
+from d2l_compat._shared import training as shared
+from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.mxnet import devices
 
 
-class Module(nn.Block, _training.Steps):
+class Module(nn.Block, shared.Steps):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
 
     net: Any
@@ -27,7 +27,7 @@ class Module(nn.Block, _training.Steps):
     def forward(self, X: np.ndarray, *args: Any) -> Any:
         """What ``self.net`` makes of ``X``."""
         if not hasattr(self, "net"):
-            raise _training.undefined(self, "forward")
+            raise shared.undefined(self, "forward")
         return self.net(X, *args)
 
     def configure_optimizers(self) -> Any:
@@ -62,7 +62,7 @@ class Module(nn.Block, _training.Steps):
                     yield from module._scratch()
 
 
-class Classifier(_training.ClassifierSteps, Module):
+class Classifier(shared.ClassifierSteps, Module):
     """The base class of models that give logits, over classes on the last axis."""
 
     def accuracy(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
@@ -84,7 +84,7 @@ class Classifier(_training.ClassifierSteps, Module):
             print(f"{type(layer).__name__} output shape:\t {X.shape}")
 
 
-class DataModule(_training.DataModule):
+class DataModule(shared.DataModule):
     """The base class of data: define ``get_dataloader(train)``."""
 
     def get_tensorloader(
@@ -95,7 +95,7 @@ class DataModule(_training.DataModule):
         return gluon.data.DataLoader(dataset, self.batch_size, shuffle=train)
 
 
-class Trainer(_training.Trainer):
+class Trainer(shared.Trainer):
     """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch."""
 
     devices = devices

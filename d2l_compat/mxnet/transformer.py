@@ -10,7 +10,7 @@ from typing import Any
 from mxnet import np
 from mxnet.gluon import nn
 
-from d2l_compat import _checks, _signatures
+from d2l_compat._shared import checks, signatures
 from d2l_compat.mxnet.attention import Dropout, MultiHeadAttention, PositionalEncoding
 from d2l_compat.mxnet.seq2seq import Encoder
 
@@ -24,7 +24,7 @@ class PositionWiseFFN(nn.Block):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
         # Of the forms that there are, D2L has the first alone in MXNet; so below.
-        given = _signatures.read("PositionWiseFFN", _signatures.FFN[:1], args, kwargs)
+        given = signatures.read("PositionWiseFFN", signatures.FFN[:1], args, kwargs)
         super().__init__()
         self.dense1 = nn.Dense(given["ffn_num_hiddens"], activation="relu", flatten=False)
         self.dense2 = nn.Dense(given["ffn_num_outputs"], flatten=False)
@@ -42,16 +42,16 @@ class AddNorm(nn.Block):
 
     def __init__(self, dropout: float) -> None:
         """Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1."""
-        _checks.dropout(dropout)
+        checks.dropout(dropout)
         super().__init__()
         self.dropout = Dropout(dropout)
         self.ln = nn.LayerNorm()
 
     def forward(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
-        _checks.instance("X", X, np.ndarray, "a tensor")
-        _checks.instance("Y", Y, np.ndarray, "a tensor")
-        _checks.residual(X.shape, Y.shape)
+        checks.instance("X", X, np.ndarray, "a tensor")
+        checks.instance("Y", Y, np.ndarray, "a tensor")
+        checks.residual(X.shape, Y.shape)
         return self.ln(X + self.dropout(Y))
 
 
@@ -65,11 +65,11 @@ class TransformerEncoderBlock(nn.Block):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         what = "TransformerEncoderBlock"
-        given = _signatures.read(what, _signatures.ENCODER_BLOCK[:1], args, kwargs)
+        given = signatures.read(what, signatures.ENCODER_BLOCK[:1], args, kwargs)
         super().__init__()
-        self.attention = MultiHeadAttention(**_signatures.of_attention(given, "use_bias"))
+        self.attention = MultiHeadAttention(**signatures.of_attention(given, "use_bias"))
         self.addnorm1 = AddNorm(given["dropout"])
-        self.ffn = PositionWiseFFN(**_signatures.of_ffn(given))
+        self.ffn = PositionWiseFFN(**signatures.of_ffn(given))
         self.addnorm2 = AddNorm(given["dropout"])
 
     def __call__(self, X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.ndarray:
@@ -93,7 +93,7 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        given = _signatures.read("TransformerEncoder", _signatures.ENCODER[:1], args, kwargs)
+        given = signatures.read("TransformerEncoder", signatures.ENCODER[:1], args, kwargs)
         super().__init__()
         vocab_size, num_blks = given.pop("vocab_size"), given.pop("num_blks")
         self.num_hiddens = given["num_hiddens"]
@@ -114,8 +114,8 @@ class TransformerEncoder(Encoder):
 
         The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
         """
-        _checks.instance("X", X, np.ndarray, "a tensor")
-        _checks.rank("X", X.shape, ("batch", "steps"))
+        checks.instance("X", X, np.ndarray, "a tensor")
+        checks.rank("X", X.shape, ("batch", "steps"))
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)

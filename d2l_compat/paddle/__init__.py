@@ -9,7 +9,7 @@ import os
 import warnings
 from typing import Any
 
-from d2l_compat._frameworks import require
+from d2l_compat._shared.require import require
 
 # Paddle's C++ core logs a warning meant for its own developers whenever it traces a program.
 # It reads this once, as it is imported; 2 keeps errors, and what is set already is obeyed.

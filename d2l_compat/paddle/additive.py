@@ -5,7 +5,7 @@ from typing import Any, overload
 import paddle
 from paddle import Tensor, nn
 
-from d2l_compat import _checks, _signatures
+from d2l_compat._shared import checks, signatures
 from d2l_compat.paddle.attention import (
     check_inputs,
     check_projection,
@@ -37,7 +37,7 @@ class AdditiveAttention(nn.Layer):
 
         Raises ValueError or TypeError for arguments of another range or kind.
         """
-        given = _signatures.read("AdditiveAttention", _signatures.ADDITIVE, args, kwargs)
+        given = signatures.read("AdditiveAttention", signatures.ADDITIVE, args, kwargs)
         super().__init__()
         num_hiddens = given["num_hiddens"]
         self.W_q = linear(given.get("query_size"), num_hiddens, bias=False)
@@ -81,7 +81,7 @@ class AdditiveAttention(nn.Layer):
         call.
         """
         if not self._weights:
-            raise RuntimeError(_checks.NOT_CALLED)
+            raise RuntimeError(checks.NOT_CALLED)
         return self._weights[0]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, overload
 import paddle
 from paddle import Tensor, nn
 
-from d2l_compat import _checks, _encoding, _signatures
+from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.paddle import blocks
 
 # A tensor, or in a program what stands for one.
@@ -54,7 +54,7 @@ class DotProductAttention(nn.Layer):
 
         Raises ValueError or TypeError for another one.
         """
-        _checks.dropout(dropout)
+        checks.dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(float(dropout))
         # The weights, or of long inputs what they are formed of when they are read: in a tuple,
@@ -95,7 +95,7 @@ class DotProductAttention(nn.Layer):
         call.
         """
         if not self._last:
-            raise RuntimeError(_checks.NOT_CALLED)
+            raise RuntimeError(checks.NOT_CALLED)
         return self._last[0] if len(self._last) == 1 else _weights(*self._last)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class MultiHeadAttention(nn.Layer):
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
         TypeError for arguments of another range or kind.
         """
-        given = _signatures.multi_head(args, kwargs)
+        given = signatures.multi_head(args, kwargs)
         super().__init__()
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
         self.attention = DotProductAttention(given.dropout)
@@ -250,7 +250,7 @@ class PositionalEncoding(nn.Layer):
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
         super().__init__()
-        sizes = _checks.encoding_arguments(num_hiddens, dropout, max_len)
+        sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dropout = nn.Dropout(float(dropout))
         table = self._table().astype(paddle.get_default_dtype())
@@ -269,7 +269,7 @@ class PositionalEncoding(nn.Layer):
         return self.dropout(X + self.P[:, offset : offset + X.shape[1]].astype(X.dtype))
 
     def _table(self) -> Tensor:
-        return paddle.to_tensor(_encoding.sinusoids(self.max_len, self.num_hiddens)[None])
+        return paddle.to_tensor(encoding.sinusoids(self.max_len, self.num_hiddens)[None])
 
     def _apply(self, *args: Any, **kwargs: Any) -> None:
         # .to(...), .bfloat16(): in another dtype a new P, since a cast one keeps the old rounding.
@@ -319,35 +319,35 @@ class _LazyLinear(nn.Linear):
 
 @paddle.jit.not_to_static
 def sizes(X: Tensor) -> tuple[Any, ...]:
-    return tuple(_checks.Unknown("-1") if size == -1 else size for size in X.shape)
+    return tuple(checks.Unknown("-1") if size == -1 else size for size in X.shape)
 
 
 @paddle.jit.not_to_static
 def check_tensor(what: str, X: Tensor, axes: tuple[str, ...]) -> None:
-    _checks.instance(what, X, TENSOR, "a tensor")
-    _checks.rank(what, X.shape, axes)
+    checks.instance(what, X, TENSOR, "a tensor")
+    checks.rank(what, X.shape, axes)
 
 
 @paddle.jit.not_to_static
 def _check_one(what: str, X: Tensor, axes: tuple[str, ...], size: int | None = None) -> None:
     check_tensor(what, X, axes)
     if size is not None:
-        _checks.last_dimension(what, sizes(X), size)
-    _checks.floating(what, [_name(X.dtype)], X.is_floating_point())
+        checks.last_dimension(what, sizes(X), size)
+    checks.floating(what, [_name(X.dtype)], X.is_floating_point())
 
 
 @paddle.jit.not_to_static
 def check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
-        _checks.instance(what, inputs, TENSOR, "a tensor")
-    _checks.attention_inputs(sizes(queries), sizes(keys), sizes(values))
+        checks.instance(what, inputs, TENSOR, "a tensor")
+    checks.attention_inputs(sizes(queries), sizes(keys), sizes(values))
     dtypes = [_name(inputs.dtype) for inputs in (queries, keys, values)]
-    _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
+    checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
 
 
 @paddle.jit.not_to_static
 def _check_last_dimension(what: str, inputs: Tensor, size: int) -> None:
-    _checks.last_dimension(what, sizes(inputs), size)
+    checks.last_dimension(what, sizes(inputs), size)
 
 
 @paddle.jit.not_to_static
@@ -356,34 +356,34 @@ def check_projection(what: str, inputs: Tensor, weight: Tensor) -> None:
     if weight.shape[0]:  # 0: not known before the first call
         _check_last_dimension(what, inputs, weight.shape[0])
     if not paddle.is_autocast_enabled():
-        _checks.same_dtype(what, _name(inputs.dtype), _name(weight.dtype))
+        checks.same_dtype(what, _name(inputs.dtype), _name(weight.dtype))
 
 
 @paddle.jit.not_to_static
 def _check_apart(X: Tensor, num_heads: int) -> int:
-    _checks.instance("X", X, TENSOR, "a tensor")
-    return _checks.heads_apart(sizes(X), num_heads)
+    checks.instance("X", X, TENSOR, "a tensor")
+    return checks.heads_apart(sizes(X), num_heads)
 
 
 @paddle.jit.not_to_static
 def _check_together(X: Tensor, num_heads: int) -> int:
-    _checks.instance("X", X, TENSOR, "a tensor")
-    return _checks.heads_together(sizes(X), num_heads)
+    checks.instance("X", X, TENSOR, "a tensor")
+    return checks.heads_together(sizes(X), num_heads)
 
 
 @paddle.jit.not_to_static
 def check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int, num_keys: int) -> None:
-    _checks.instance("valid_lens", valid_lens, TENSOR, "an integer tensor")
+    checks.instance("valid_lens", valid_lens, TENSOR, "an integer tensor")
     dtype, is_integer = _name(valid_lens.dtype), paddle.is_integer(valid_lens)
-    _checks.valid_lens(sizes(valid_lens), dtype, is_integer, batch, num_queries)
+    checks.valid_lens(sizes(valid_lens), dtype, is_integer, batch, num_queries)
     if paddle.in_dynamic_mode() and valid_lens.size:
         lens = valid_lens.numpy()
-        _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
+        checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
 
 
 @paddle.jit.not_to_static
 def _check_positions(offset: int, X: Tensor, max_len: int) -> None:
-    _checks.positions(offset, max(X.shape[1], 0), max_len)
+    checks.positions(offset, max(X.shape[1], 0), max_len)
 
 
 def _name(dtype: Any) -> str:

@@ -2,7 +2,7 @@
 
 import paddle
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 
 def cpu() -> str:
@@ -12,7 +12,7 @@ def cpu() -> str:
 
 def gpu(i: int = 0) -> str:
     """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
-    return f"gpu:{_checks.integer('gpu', i, 0)}"
+    return f"gpu:{checks.integer('gpu', i, 0)}"
 
 
 def num_gpus() -> int:

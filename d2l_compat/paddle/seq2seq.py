@@ -8,31 +8,32 @@ import paddle
 from paddle import Tensor, nn
 from paddle.nn import functional as F
 
-from d2l_compat import _checks, _seq2seq
+from d2l_compat._shared import checks
+from d2l_compat._shared import seq2seq as shared
 from d2l_compat.paddle.attention import TENSOR, check_tensor, sizes
 from d2l_compat.paddle.training import Classifier, Module, clip_gradients, empty_buffers_aside
 
 
-class Encoder(_seq2seq.Encoder, nn.Layer):
+class Encoder(shared.Encoder, nn.Layer):
     """The base class of encoders: define ``forward``."""
 
 
-class Decoder(_seq2seq.Decoder, nn.Layer):
+class Decoder(shared.Decoder, nn.Layer):
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
 
-class AttentionDecoder(_seq2seq.Attending, Decoder):
+class AttentionDecoder(shared.Attending, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
 
-class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
+class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from what it gives."""
 
     def __init__(self, encoder: nn.Layer, decoder: nn.Layer) -> None:
         """Raises TypeError where one of the two is no layer."""
         super().__init__()
-        _checks.instance("encoder", encoder, nn.Layer, "a layer")
-        _checks.instance("decoder", decoder, nn.Layer, "a layer")
+        checks.instance("encoder", encoder, nn.Layer, "a layer")
+        checks.instance("decoder", decoder, nn.Layer, "a layer")
         self.encoder = encoder
         self.decoder = decoder
 
@@ -48,7 +49,7 @@ class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
         ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
         are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
         """
-        num_steps = _checks.integer("num_steps", num_steps, 1)
+        num_steps = checks.integer("num_steps", num_steps, 1)
         source, target, lengths, _ = [tensor.to(device) for tensor in batch]
         outputs, weights = [target[:, :1]], []
         with evaluating(self):
@@ -72,7 +73,7 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of another range or kind.
         """
         super().__init__()
-        num_inputs, num_hiddens, num_layers = _seq2seq.recurrent(
+        num_inputs, num_hiddens, num_layers = shared.recurrent(
             dropout, num_inputs=num_inputs, num_hiddens=num_hiddens, num_layers=num_layers
         )
         self.save_hyperparameters()
@@ -98,7 +99,7 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Raises ValueError or TypeError for arguments of another range or kind."""
         super().__init__()
-        vocab_size, embed_size = _seq2seq.recurrent(
+        vocab_size, embed_size = shared.recurrent(
             dropout, vocab_size=vocab_size, embed_size=embed_size
         )
         self.embedding = nn.Embedding(vocab_size, embed_size)
@@ -171,10 +172,10 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
 
 @paddle.jit.not_to_static
 def _check_mask(X: Tensor, valid_len: Tensor) -> None:
-    _checks.instance("X", X, TENSOR, "a tensor")
-    _checks.instance("valid_len", valid_len, TENSOR, "an integer tensor")
+    checks.instance("X", X, TENSOR, "a tensor")
+    checks.instance("valid_len", valid_len, TENSOR, "an integer tensor")
     name = str(valid_len.dtype).removeprefix("paddle.")
-    _checks.sequence_mask(sizes(X), sizes(valid_len), name, paddle.is_integer(valid_len))
+    checks.sequence_mask(sizes(X), sizes(valid_len), name, paddle.is_integer(valid_len))
 
 
 def train_seq2seq(
@@ -185,7 +186,7 @@ def train_seq2seq(
     ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
-    progress = _seq2seq.Progress(num_epochs)
+    progress = shared.Progress(num_epochs)
     with empty_buffers_aside(net):
         net.to(device)
     net.train()
@@ -193,8 +194,8 @@ def train_seq2seq(
     for _ in progress.epochs():
         for batch in data_iter:
             X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
-            first = paddle.full_like(Y[:, :1], tgt_vocab[_seq2seq.BOS])
-            Y_hat = _seq2seq.output(net(X, paddle.concat([first, Y[:, :-1]], axis=1), X_lens))
+            first = paddle.full_like(Y[:, :1], tgt_vocab[shared.BOS])
+            Y_hat = shared.output(net(X, paddle.concat([first, Y[:, :-1]], axis=1), X_lens))
             optimizer.clear_grad()
             loss = _masked_loss(Y_hat, Y, Y_lens).sum()
             loss.backward()
@@ -217,7 +218,7 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
-    tokens, length = _seq2seq.source(src_sentence, src_vocab, num_steps)
+    tokens, length = shared.source(src_sentence, src_vocab, num_steps)
     lens = paddle.to_tensor([length], place=device)
     with evaluating(net):
         encoded = net.encoder(paddle.to_tensor([tokens], place=device), lens)
@@ -227,7 +228,7 @@ def predict_seq2seq(
             Y, state = net.decoder(paddle.to_tensor([[token]], place=device), state)
             return int(Y.argmax(axis=2).item()), state
 
-        return _seq2seq.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
+        return shared.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:

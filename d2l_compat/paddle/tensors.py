@@ -5,7 +5,7 @@ from typing import Any
 import paddle
 from paddle import Tensor
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 arange = paddle.arange
 eye = paddle.eye
@@ -68,8 +68,8 @@ def to(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
-    _checks.instance("x", x, Tensor, "a tensor")
-    _checks.same_shape(x.shape, shape)
+    checks.instance("x", x, Tensor, "a tensor")
+    checks.same_shape(x.shape, shape)
 
 
 __all__ = [

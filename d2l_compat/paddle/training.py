@@ -10,12 +10,12 @@ from paddle import Tensor, nn
 from paddle.io import DataLoader, TensorDataset
 from paddle.nn import functional as F
 
-from d2l_compat import _training
-from d2l_compat._boards import ProgressBoard
+from d2l_compat._shared import training as shared
+from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.paddle import devices
 
 
-class Module(nn.Layer, _training.Steps):
+class Module(nn.Layer, shared.Steps):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
 
     net: Any
@@ -30,7 +30,7 @@ class Module(nn.Layer, _training.Steps):
     def forward(self, X: Tensor, *args: Any) -> Any:
         """What ``self.net`` makes of ``X``."""
         if not hasattr(self, "net"):
-            raise _training.undefined(self, "forward")
+            raise shared.undefined(self, "forward")
         return self.net(X, *args)
 
     def configure_optimizers(self) -> paddle.optimizer.Optimizer:
@@ -70,7 +70,7 @@ def empty_buffers_aside(layer: nn.Layer) -> Iterator[None]:
             part._buffers[name] = buffer
 
 
-class Classifier(_training.ClassifierSteps, Module):
+class Classifier(shared.ClassifierSteps, Module):
     """The base class of models that give logits, over classes on the last axis."""
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
@@ -95,7 +95,7 @@ def _rows(logits: Tensor) -> Tensor:
     return logits.reshape([-1, logits.shape[-1]])
 
 
-class DataModule(_training.DataModule):
+class DataModule(shared.DataModule):
     """The base class of data: define ``get_dataloader(train)``."""
 
     def get_tensorloader(
@@ -112,7 +112,7 @@ def batches(dataset: Any, batch_size: int, shuffle: bool) -> DataLoader:
     return DataLoader(dataset, batch_size=operator.index(batch_size), shuffle=shuffle)
 
 
-class Trainer(_training.Trainer):
+class Trainer(shared.Trainer):
     """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch."""
 
     devices = devices

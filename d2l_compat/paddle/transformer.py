@@ -10,7 +10,7 @@ from typing import Any, overload
 import paddle
 from paddle import Tensor, nn
 
-from d2l_compat import _checks, _signatures
+from d2l_compat._shared import checks, signatures
 from d2l_compat.paddle.attention import (
     TENSOR,
     MultiHeadAttention,
@@ -35,7 +35,7 @@ class PositionWiseFFN(nn.Layer):
     def __init__(self, ffn_num_input: int, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
-        given = _signatures.read("PositionWiseFFN", _signatures.FFN, args, kwargs)
+        given = signatures.read("PositionWiseFFN", signatures.FFN, args, kwargs)
         super().__init__()
         self.dense1 = linear(given.get("ffn_num_input"), given["ffn_num_hiddens"])
         self.relu = nn.ReLU()
@@ -54,7 +54,7 @@ class AddNorm(nn.Layer):
 
         Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1.
         """
-        _checks.dropout(dropout)
+        checks.dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(float(dropout))
         self.ln = nn.LayerNorm(norm_shape)
@@ -77,13 +77,13 @@ class TransformerEncoderBlock(nn.Layer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         what = "TransformerEncoderBlock"
-        given = _signatures.read(what, _signatures.ENCODER_BLOCK, args, kwargs)
+        given = signatures.read(what, signatures.ENCODER_BLOCK, args, kwargs)
         super().__init__()
         num_hiddens, dropout = given["num_hiddens"], given["dropout"]
         norm_shape = given.get("norm_shape", num_hiddens)
-        self.attention = MultiHeadAttention(**_signatures.of_attention(given))
+        self.attention = MultiHeadAttention(**signatures.of_attention(given))
         self.addnorm1 = AddNorm(norm_shape, dropout)
-        self.ffn = PositionWiseFFN(**_signatures.of_ffn(given))
+        self.ffn = PositionWiseFFN(**signatures.of_ffn(given))
         self.addnorm2 = AddNorm(norm_shape, dropout)
 
     def forward(self, X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
@@ -106,7 +106,7 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        given = _signatures.read("TransformerEncoder", _signatures.ENCODER, args, kwargs)
+        given = signatures.read("TransformerEncoder", signatures.ENCODER, args, kwargs)
         super().__init__()
         vocab_size, num_blks = given.pop("vocab_size"), given.pop("num_blks")
         self.num_hiddens = given["num_hiddens"]
@@ -139,6 +139,6 @@ class TransformerEncoder(Encoder):
 
 @paddle.jit.not_to_static
 def _check_residual(X: Tensor, Y: Tensor) -> None:
-    _checks.instance("X", X, TENSOR, "a tensor")
-    _checks.instance("Y", Y, TENSOR, "a tensor")
-    _checks.residual(sizes(X), sizes(Y))
+    checks.instance("X", X, TENSOR, "a tensor")
+    checks.instance("Y", Y, TENSOR, "a tensor")
+    checks.residual(sizes(X), sizes(Y))

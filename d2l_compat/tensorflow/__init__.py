@@ -10,7 +10,7 @@ instance, why it does not find a GPU.
 
 from typing import Any
 
-from d2l_compat._frameworks import require
+from d2l_compat._shared.require import require
 from d2l_compat.tensorflow._start import check_backend, choose_backend, quietly
 
 choose_backend()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryFile
 
-from d2l_compat._checks import fault
+from d2l_compat._shared.checks import fault
 
 
 def choose_backend() -> None:

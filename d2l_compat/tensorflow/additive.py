@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
-from d2l_compat import _signatures
+from d2l_compat._shared import signatures
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow.attention import (
     Array,
@@ -43,7 +43,7 @@ class AdditiveAttention(keras.layers.Layer):
         Raises ValueError or TypeError for arguments of another range or kind.
         """
         layer = layer_arguments(kwargs)
-        given = _signatures.read("AdditiveAttention", _signatures.ADDITIVE, args, kwargs)
+        given = signatures.read("AdditiveAttention", signatures.ADDITIVE, args, kwargs)
         super().__init__(**layer)
 
         def projection(outputs: int, name: str) -> keras.layers.Dense:

@@ -21,7 +21,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from tensorflow import Tensor
 
-from d2l_compat import _checks, _encoding, _signatures
+from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.tensorflow import blocks
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow.tensors import ARRAYS
@@ -46,10 +46,10 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
-    _checks.instance("X", X, ARRAYS, "a tensor")
+    checks.instance("X", X, ARRAYS, "a tensor")
     X = tf.convert_to_tensor(X)
-    _checks.rank("X", X.shape, ("batch", "queries", "keys"))
-    _checks.floating("X", [X.dtype.name], X.dtype.is_floating)
+    checks.rank("X", X.shape, ("batch", "queries", "keys"))
+    checks.floating("X", [X.dtype.name], X.dtype.is_floating)
     if valid_lens is not None:
         check_valid_lens(valid_lens, *sizes(X))
         valid_lens = tf.convert_to_tensor(valid_lens)
@@ -68,7 +68,7 @@ class DotProductAttention(keras.layers.Layer):
 
         ``kwargs`` are any layer's. Raises ValueError or TypeError for another ``dropout``.
         """
-        _checks.dropout(dropout)
+        checks.dropout(dropout)
         super().__init__(autocast=False, **kwargs)
         self.dropout = Dropout(dropout, autocast=False)
         # The weights, or of long inputs what they are formed of when they are read.
@@ -90,7 +90,7 @@ class DotProductAttention(keras.layers.Layer):
         """
         # Here rather than in `call`, for which Keras casts the inputs and rewords errors.
         check_inputs(queries, keys, values)
-        _checks.last_dimension("keys", sizes(keys), sizes(queries)[-1])
+        checks.last_dimension("keys", sizes(keys), sizes(queries)[-1])
         if valid_lens is not None:
             batch, num_queries, _ = sizes(queries)
             check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
@@ -172,7 +172,7 @@ class MultiHeadAttention(keras.layers.Layer):
         TypeError for arguments of another range or kind.
         """
         layer = layer_arguments(kwargs)
-        given = _signatures.multi_head(args, kwargs)
+        given = signatures.multi_head(args, kwargs)
         super().__init__(**layer)
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
         self.attention = DotProductAttention(given.dropout, name="attention")
@@ -272,8 +272,8 @@ def transpose_qkv(X: Array, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
     """
-    _checks.instance("X", X, ARRAYS, "a tensor")
-    num_heads = _checks.heads_apart(sizes(X), num_heads)
+    checks.instance("X", X, ARRAYS, "a tensor")
+    num_heads = checks.heads_apart(sizes(X), num_heads)
     batch, steps, num_hiddens = keras.ops.shape(X)
     size = num_hiddens // num_heads
     X = tf.transpose(tf.reshape(X, (batch, steps, num_heads, size)), (0, 2, 1, 3))
@@ -285,8 +285,8 @@ def transpose_output(X: Array, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
     """
-    _checks.instance("X", X, ARRAYS, "a tensor")
-    num_heads = _checks.heads_together(sizes(X), num_heads)
+    checks.instance("X", X, ARRAYS, "a tensor")
+    num_heads = checks.heads_together(sizes(X), num_heads)
     X = tf.transpose(_split_batch(X, num_heads), (0, 2, 1, 3))
     batch, steps, _, size = keras.ops.shape(X)
     return tf.reshape(X, (batch, steps, num_heads * size))
@@ -315,13 +315,13 @@ class PositionalEncoding(keras.layers.Layer):
 
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
-        arguments = _checks.encoding_arguments(num_hiddens, dropout, max_len)
+        arguments = checks.encoding_arguments(num_hiddens, dropout, max_len)
         super().__init__(**kwargs)
         self.num_hiddens, self.max_len = arguments
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.supports_masking = True
         with tf.init_scope():  # of no graph, should the layer be made while one is traced
-            table = _encoding.sinusoids(self.max_len, self.num_hiddens)
+            table = encoding.sinusoids(self.max_len, self.num_hiddens)
             self._table = tf.constant(table[np.newaxis], self.compute_dtype)
 
     @property
@@ -337,12 +337,12 @@ class PositionalEncoding(keras.layers.Layer):
         goes token by token start where it left off. Raises ValueError or TypeError where ``X``
         does not fit, or ``offset`` is not an integer from 0 on or leads past ``max_len``.
         """
-        _checks.instance("X", X, LAYER_INPUTS, "a tensor")
-        _checks.rank("X", X.shape, ("batch", "steps", "features"))
-        _checks.last_dimension("X", sizes(X), self.num_hiddens)
+        checks.instance("X", X, LAYER_INPUTS, "a tensor")
+        checks.rank("X", X.shape, ("batch", "steps", "features"))
+        checks.last_dimension("X", sizes(X), self.num_hiddens)
         _check_floating("X", X)
         if not tf.is_symbolic_tensor(offset):
-            _checks.positions(offset, X.shape[1] or 0, self.max_len)
+            checks.positions(offset, X.shape[1] or 0, self.max_len)
             offset = int(offset)
         return super().__call__(X, offset=offset, **kwargs)
 
@@ -368,7 +368,7 @@ def layer_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
 def weights_of_last_call(weights: Tensor | None) -> Tensor:
     """What a layer has kept, where it can be read."""
     if weights is None:
-        raise RuntimeError(_checks.NOT_CALLED)
+        raise RuntimeError(checks.NOT_CALLED)
     here = tf.compat.v1.get_default_graph()
     if tf.is_symbolic_tensor(weights) and weights.graph is not here:
         raise RuntimeError(
@@ -380,34 +380,34 @@ def weights_of_last_call(weights: Tensor | None) -> Tensor:
 
 def sizes(array: Array) -> tuple[Any, ...]:
     """The shape; of a graph, sizes may be unknown."""
-    return tuple(_checks.Unknown("None") if size is None else size for size in array.shape)
+    return tuple(checks.Unknown("None") if size is None else size for size in array.shape)
 
 
 def check_inputs(queries: Array, keys: Array, values: Array) -> None:
     inputs = {"queries": queries, "keys": keys, "values": values}
     for what, array in inputs.items():
-        _checks.instance(what, array, LAYER_INPUTS, "a tensor")
-    _checks.attention_inputs(*map(sizes, inputs.values()))
+        checks.instance(what, array, LAYER_INPUTS, "a tensor")
+    checks.attention_inputs(*map(sizes, inputs.values()))
     _check_floating("queries, keys and values", *inputs.values())
 
 
 def check_projection(what: str, inputs: Array, projection: keras.layers.Dense) -> None:
     """Inputs fit the weights they will meet, which are there already."""
-    _checks.last_dimension(what, sizes(inputs), projection.kernel.shape[0])
+    checks.last_dimension(what, sizes(inputs), projection.kernel.shape[0])
 
 
 def _check_floating(what: str, *arrays: Array) -> None:
     dtypes = [tf.as_dtype(array.dtype) for array in arrays]
-    _checks.floating(what, [dtype.name for dtype in dtypes], dtypes[0].is_floating)
+    checks.floating(what, [dtype.name for dtype in dtypes], dtypes[0].is_floating)
 
 
 def check_valid_lens(valid_lens: Array, batch: int, num_queries: int, num_keys: int) -> None:
-    _checks.instance("valid_lens", valid_lens, LAYER_INPUTS, "an integer tensor")
+    checks.instance("valid_lens", valid_lens, LAYER_INPUTS, "an integer tensor")
     dtype = tf.as_dtype(valid_lens.dtype)
-    _checks.valid_lens(sizes(valid_lens), dtype.name, dtype.is_integer, batch, num_queries)
+    checks.valid_lens(sizes(valid_lens), dtype.name, dtype.is_integer, batch, num_queries)
     # While a graph is traced there are no values, and perhaps no number of keys.
     is_symbolic = isinstance(valid_lens, keras.KerasTensor) or tf.is_symbolic_tensor(valid_lens)
     if isinstance(num_keys, int) and not is_symbolic:
         lens = np.asarray(valid_lens)
         if lens.size:
-            _checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
+            checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)

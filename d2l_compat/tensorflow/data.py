@@ -5,12 +5,12 @@ from typing import Any
 import tensorflow as tf
 from tensorflow import Tensor
 
-from d2l_compat import _fashion, _translation
+from d2l_compat._shared.data import images, translation
 from d2l_compat.common import Vocab, show_images
 from d2l_compat.tensorflow.training import DataModule, batches
 
 
-class MTFraEng(_translation.MTFraEng, DataModule):
+class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
     ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
@@ -19,7 +19,7 @@ class MTFraEng(_translation.MTFraEng, DataModule):
     sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
-    def _tensor(self, array: _translation.Numbers) -> Tensor:
+    def _tensor(self, array: translation.Numbers) -> Tensor:
         return tf.constant(array)
 
 
@@ -31,11 +31,11 @@ def load_data_nmt(
     A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
-    pairs = _translation.pairs(batch_size, num_steps, num_examples)
+    pairs = translation.pairs(batch_size, num_steps, num_examples)
     return batches(pairs.arrays, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
 
 
-class FashionMNIST(_fashion.FashionMNIST, DataModule):
+class FashionMNIST(images.FashionMNIST, DataModule):
     """Fashion-MNIST in batches: pictures (batch, height, width, 1) from 0 to 1, and labels.
 
     ``train`` and ``val`` are (pictures, labels): uint8, (pictures, 28, 28) and (pictures,).
@@ -49,9 +49,9 @@ class FashionMNIST(_fashion.FashionMNIST, DataModule):
         Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        _fashion.check_sizes(batch_size, resize)
+        images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        loaded = (_fashion.Pictures(train, resize, self.root) for train in (True, False))
+        loaded = (images.Pictures(train, resize, self.root) for train in (True, False))
         self.train, self.val = ((pictures.images, pictures.labels) for pictures in loaded)
 
     def get_dataloader(self, train: bool) -> tf.data.Dataset:

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 
 def cpu() -> AbstractContextManager[Any]:
@@ -15,7 +15,7 @@ def cpu() -> AbstractContextManager[Any]:
 
 def gpu(i: int = 0) -> AbstractContextManager[Any]:
     """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
-    return tf.device(f"/GPU:{_checks.integer('gpu', i, 0)}")
+    return tf.device(f"/GPU:{checks.integer('gpu', i, 0)}")
 
 
 def num_gpus() -> int:
@@ -26,7 +26,7 @@ def num_gpus() -> int:
 
 def try_gpu(i: int = 0) -> AbstractContextManager[Any]:
     """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if negative."""
-    return gpu(i) if _checks.integer("gpu", i, 0) < num_gpus() else cpu()
+    return gpu(i) if checks.integer("gpu", i, 0) < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[AbstractContextManager[Any]]:

@@ -7,8 +7,9 @@ import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
-from d2l_compat import _checks, _seq2seq
-from d2l_compat._training import undefined
+from d2l_compat._shared import checks
+from d2l_compat._shared import seq2seq as shared
+from d2l_compat._shared.training import undefined
 from d2l_compat.tensorflow.attention import LAYER_INPUTS, Array, register, sizes
 from d2l_compat.tensorflow.tensors import ARRAYS
 from d2l_compat.tensorflow.training import (
@@ -54,18 +55,18 @@ class Decoder(keras.layers.Layer):
         raise undefined(self, "call")
 
 
-class AttentionDecoder(_seq2seq.Attending, Decoder):
+class AttentionDecoder(shared.Attending, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
 
-class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
+class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from what it gives."""
 
     def __init__(self, encoder: keras.layers.Layer, decoder: keras.layers.Layer) -> None:
         """Raises TypeError where one of the two is no layer."""
         super().__init__()
-        _checks.instance("encoder", encoder, keras.layers.Layer, "a layer")
-        _checks.instance("decoder", decoder, keras.layers.Layer, "a layer")
+        checks.instance("encoder", encoder, keras.layers.Layer, "a layer")
+        checks.instance("decoder", decoder, keras.layers.Layer, "a layer")
         self.encoder = encoder
         self.decoder = decoder
 
@@ -81,7 +82,7 @@ class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
         ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
         are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
         """
-        num_steps = _checks.integer("num_steps", num_steps, 1)
+        num_steps = checks.integer("num_steps", num_steps, 1)
         source, target, lengths, _ = batch
         outputs, weights = [target[:, :1]], []
         with device:
@@ -108,7 +109,7 @@ class GRU(Module):
         range or kind.
         """
         super().__init__(**kwargs)
-        num_hiddens, num_layers = _seq2seq.recurrent(
+        num_hiddens, num_layers = shared.recurrent(
             dropout, num_hiddens=num_hiddens, num_layers=num_layers
         )
         self.save_hyperparameters(ignore=["kwargs"])
@@ -157,7 +158,7 @@ class Seq2SeqEncoder(Encoder):
         """``kwargs`` are any layer's. Raises ValueError or TypeError for arguments of another
         range or kind."""
         super().__init__(**kwargs)
-        vocab_size, embed_size = _seq2seq.recurrent(
+        vocab_size, embed_size = shared.recurrent(
             dropout, vocab_size=vocab_size, embed_size=embed_size
         )
         policy = self.dtype_policy
@@ -174,8 +175,8 @@ class Seq2SeqEncoder(Encoder):
 
         ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
         """
-        _checks.instance("X", X, LAYER_INPUTS, "a tensor")
-        _checks.rank("X", X.shape, ("batch", "steps"))
+        checks.instance("X", X, LAYER_INPUTS, "a tensor")
+        checks.rank("X", X.shape, ("batch", "steps"))
         return super().__call__(X, *args, **kwargs)
 
     def call(
@@ -222,10 +223,10 @@ def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> Tensor:
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for another shape or dtype.
     """
-    _checks.instance("X", X, ARRAYS, "a tensor")
-    _checks.instance("valid_len", valid_len, ARRAYS, "an integer tensor")
+    checks.instance("X", X, ARRAYS, "a tensor")
+    checks.instance("valid_len", valid_len, ARRAYS, "an integer tensor")
     dtype = tf.as_dtype(valid_len.dtype)
-    _checks.sequence_mask(sizes(X), sizes(valid_len), dtype.name, dtype.is_integer)
+    checks.sequence_mask(sizes(X), sizes(valid_len), dtype.name, dtype.is_integer)
     steps = tf.shape(X, tf.int64)[1]
     is_valid = tf.sequence_mask(tf.cast(valid_len, tf.int64), steps)
     for _ in X.shape[2:]:
@@ -246,15 +247,15 @@ def train_seq2seq(
     ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
-    progress = _seq2seq.Progress(num_epochs)
+    progress = shared.Progress(num_epochs)
     optimizer, update = keras.optimizers.Adam(lr), Update()
     with device:
         for _ in progress.epochs():
             for X, X_lens, Y, Y_lens in data_iter:
-                first = tf.fill((len(Y), 1), tf.cast(tgt_vocab[_seq2seq.BOS], Y.dtype))
+                first = tf.fill((len(Y), 1), tf.cast(tgt_vocab[shared.BOS], Y.dtype))
                 with tf.GradientTape() as tape:
                     dec_X = tf.concat([first, Y[:, :-1]], axis=1)
-                    Y_hat = _seq2seq.output(net(X, dec_X, X_lens, training=True))
+                    Y_hat = shared.output(net(X, dec_X, X_lens, training=True))
                     loss = tf.reduce_sum(_masked_loss(Y_hat, Y, Y_lens))
                 variables = net.trainable_variables
                 gradients = clip_gradients(tape.gradient(loss, variables), 1)
@@ -275,7 +276,7 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
-    tokens, length = _seq2seq.source(src_sentence, src_vocab, num_steps)
+    tokens, length = shared.source(src_sentence, src_vocab, num_steps)
     lens = tf.constant([length])
     encoded = net.encoder(tf.constant([tokens]), lens, training=False)
     state = net.decoder.init_state(encoded, lens)
@@ -284,7 +285,7 @@ def predict_seq2seq(
         Y, state = net.decoder(tf.constant([[token]]), state, training=False)
         return int(tf.argmax(Y, axis=2)[0, 0]), state
 
-    return _seq2seq.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
+    return shared.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import Tensor
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 ARRAYS: Any = (Tensor, tf.Variable, np.ndarray)
 
@@ -62,8 +62,8 @@ def size(x: Tensor) -> int:
 
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
-    _checks.instance("x", x, ARRAYS, "a tensor")
-    _checks.same_shape(x.shape, shape)
+    checks.instance("x", x, ARRAYS, "a tensor")
+    checks.same_shape(x.shape, shape)
 
 
 __all__ = [

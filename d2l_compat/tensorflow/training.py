@@ -8,12 +8,12 @@ import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
-from d2l_compat import _training
-from d2l_compat._boards import ProgressBoard
+from d2l_compat._shared import training as shared
+from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.tensorflow import devices
 
 
-class Module(_training.Steps, keras.Model):
+class Module(shared.Steps, keras.Model):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``.
 
     It is a Keras model. While a ``Trainer`` fits it, ``training`` is True or False, and every
@@ -54,7 +54,7 @@ class Module(_training.Steps, keras.Model):
     def forward(self, X: Any, *args: Any) -> Any:
         """What ``self.net`` makes of ``X``."""
         if not hasattr(self, "net"):
-            raise _training.undefined(self, "forward")
+            raise shared.undefined(self, "forward")
         return self.net(X, *args)
 
     def configure_optimizers(self) -> keras.optimizers.Optimizer:
@@ -70,7 +70,7 @@ def builds_its_parts(layer: keras.layers.Layer) -> bool:
     return type(layer).build is keras.layers.Layer.build
 
 
-class Classifier(_training.ClassifierSteps, Module):
+class Classifier(shared.ClassifierSteps, Module):
     """The base class of models that give logits, over classes on the last axis."""
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
@@ -98,7 +98,7 @@ def _rows(Y_hat: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
     return tf.reshape(Y_hat, (-1, Y_hat.shape[-1])), tf.reshape(Y, (-1,))
 
 
-class DataModule(_training.DataModule):
+class DataModule(shared.DataModule):
     """The base class of data: define ``get_dataloader(train)``."""
 
     def get_tensorloader(
@@ -120,7 +120,7 @@ def batches(arrays: Sequence[Any], batch_size: int, shuffle: bool) -> tf.data.Da
     return dataset.batch(batch_size).with_options(options)
 
 
-class Trainer(_training.Trainer):
+class Trainer(shared.Trainer):
     """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch.
 
     TensorFlow itself computes on the first GPU there is, whatever ``num_gpus`` says.

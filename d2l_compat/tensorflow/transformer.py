@@ -10,7 +10,7 @@ from typing import Any, overload
 import keras
 from tensorflow import Tensor
 
-from d2l_compat import _checks, _signatures
+from d2l_compat._shared import checks, signatures
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow.attention import (
     LAYER_INPUTS,
@@ -44,7 +44,7 @@ class PositionWiseFFN(keras.layers.Layer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
         layer = layer_arguments(kwargs)
-        given = _signatures.read("PositionWiseFFN", _signatures.FFN, args, kwargs)
+        given = signatures.read("PositionWiseFFN", signatures.FFN, args, kwargs)
         super().__init__(**layer)
         policy = self.dtype_policy
         self.dense1 = keras.layers.Dense(given["ffn_num_hiddens"], dtype=policy, name="dense1")
@@ -78,7 +78,7 @@ class AddNorm(keras.layers.Layer):
         for the features of each position. Raises ValueError or TypeError for a ``dropout`` that
         is not from 0 to 1, TypeError for axes that are not integers.
         """
-        _checks.dropout(dropout)
+        checks.dropout(dropout)
         super().__init__(**kwargs)
         axes = norm_shape if isinstance(norm_shape, int) else list(norm_shape)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
@@ -94,9 +94,9 @@ class AddNorm(keras.layers.Layer):
 
         Raises ValueError for two shapes, and where they have not all the axes to normalize.
         """
-        _checks.instance("X", X, LAYER_INPUTS, "a tensor")
-        _checks.instance("Y", Y, LAYER_INPUTS, "a tensor")
-        _checks.residual(sizes(X), sizes(Y))
+        checks.instance("X", X, LAYER_INPUTS, "a tensor")
+        checks.instance("Y", Y, LAYER_INPUTS, "a tensor")
+        checks.residual(sizes(X), sizes(Y))
         _check_axes(self.norm_shape, len(X.shape))
         return super().__call__(X, Y, **kwargs)
 
@@ -112,7 +112,7 @@ def _check_axes(norm_shape: int | list[int], rank: int) -> None:
     axes = [norm_shape] if isinstance(norm_shape, int) else norm_shape
     if not all(-rank <= axis < rank for axis in axes):
         need = f"axes of X, from {-rank} to {rank - 1}"
-        raise ValueError(_checks.fault("norm_shape", norm_shape, need))
+        raise ValueError(checks.fault("norm_shape", norm_shape, need))
 
 
 @register
@@ -129,17 +129,17 @@ class TransformerEncoderBlock(keras.layers.Layer):
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         layer = layer_arguments(kwargs)
         what = "TransformerEncoderBlock"
-        given = _signatures.read(what, _signatures.KERAS_ENCODER_BLOCK, args, kwargs)
+        given = signatures.read(what, signatures.KERAS_ENCODER_BLOCK, args, kwargs)
         # Here, since Keras shortens what it says of a layer within a layer.
-        _checks.heads(given["num_hiddens"], given["num_heads"])
+        checks.heads(given["num_hiddens"], given["num_heads"])
         super().__init__(**layer)
         norm_shape, dropout = given.get("norm_shape", -1), given["dropout"]
         parts = {"dtype": self.dtype_policy}
         self.attention = MultiHeadAttention(
-            **_signatures.of_attention(given), **parts, name="attention"
+            **signatures.of_attention(given), **parts, name="attention"
         )
         self.addnorm1 = AddNorm(norm_shape, dropout, **parts, name="addnorm1")
-        self.ffn = PositionWiseFFN(**_signatures.of_ffn(given), **parts, name="ffn")
+        self.ffn = PositionWiseFFN(**signatures.of_ffn(given), **parts, name="ffn")
         self.addnorm2 = AddNorm(norm_shape, dropout, **parts, name="addnorm2")
         self._given = given
 
@@ -157,7 +157,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
         """
         check_inputs(X, X, X)
-        _checks.last_dimension("X", sizes(X), self._given["num_hiddens"])
+        checks.last_dimension("X", sizes(X), self._given["num_hiddens"])
         if valid_lens is not None:
             batch, steps, _ = sizes(X)
             check_valid_lens(valid_lens, batch, steps, steps)
@@ -190,8 +190,8 @@ class TransformerEncoder(Encoder):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         layer = layer_arguments(kwargs)
-        given = _signatures.read("TransformerEncoder", _signatures.KERAS_ENCODER, args, kwargs)
-        _checks.heads(given["num_hiddens"], given["num_heads"])
+        given = signatures.read("TransformerEncoder", signatures.KERAS_ENCODER, args, kwargs)
+        checks.heads(given["num_hiddens"], given["num_heads"])
         super().__init__(**layer)
         policy = self.dtype_policy
         self.num_hiddens = given["num_hiddens"]
@@ -221,11 +221,11 @@ class TransformerEncoder(Encoder):
         embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it. Raises
         ValueError or TypeError for input that does not fit.
         """
-        _checks.instance("X", X, LAYER_INPUTS, "a tensor")
-        _checks.rank("X", X.shape, ("batch", "steps"))
+        checks.instance("X", X, LAYER_INPUTS, "a tensor")
+        checks.rank("X", X.shape, ("batch", "steps"))
         batch, steps = sizes(X)
         if isinstance(steps, int):
-            _checks.positions(0, steps, self.pos_encoding.max_len)
+            checks.positions(0, steps, self.pos_encoding.max_len)
         if valid_lens is not None:
             check_valid_lens(valid_lens, batch, steps, steps)
         return super().__call__(X, valid_lens, *args, **kwargs)

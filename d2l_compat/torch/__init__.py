@@ -7,7 +7,7 @@ helpers in ``devices``, tensor functions in ``tensors``; plots are the same for 
 
 from typing import Any
 
-from d2l_compat._frameworks import require
+from d2l_compat._shared.require import require
 
 require("pytorch")
 

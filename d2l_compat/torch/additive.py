@@ -5,7 +5,7 @@ from typing import Any, overload
 import torch
 from torch import Tensor, nn
 
-from d2l_compat import _checks, _signatures
+from d2l_compat._shared import checks, signatures
 from d2l_compat.torch.attention import check_inputs, check_projection, linear, masked_softmax
 
 
@@ -27,7 +27,7 @@ class AdditiveAttention(nn.Module):
 
         Raises ValueError or TypeError for arguments of another range or kind.
         """
-        given = _signatures.read("AdditiveAttention", _signatures.ADDITIVE, args, kwargs)
+        given = signatures.read("AdditiveAttention", signatures.ADDITIVE, args, kwargs)
         super().__init__()
 
         num_hiddens = given["num_hiddens"]
@@ -63,7 +63,7 @@ class AdditiveAttention(nn.Module):
         Raises RuntimeError before the first call.
         """
         if self._weights is None:
-            raise RuntimeError(_checks.NOT_CALLED)
+            raise RuntimeError(checks.NOT_CALLED)
         return self._weights
 
     def __getstate__(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from d2l_compat import _checks, _encoding, _signatures
+from d2l_compat._shared import checks, encoding, signatures
 
 
 def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
@@ -35,9 +35,9 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
-    _checks.instance("X", X, Tensor, "a tensor")
-    _checks.rank("X", X.shape, ("batch", "queries", "keys"))
-    _checks.floating("X", [_name(X.dtype)], X.is_floating_point())
+    checks.instance("X", X, Tensor, "a tensor")
+    checks.rank("X", X.shape, ("batch", "queries", "keys"))
+    checks.floating("X", [_name(X.dtype)], X.is_floating_point())
     if valid_lens is None:
         return F.softmax(X, dim=-1)
     batch, num_queries, num_keys = X.shape
@@ -62,7 +62,7 @@ class DotProductAttention(nn.Module):
 
         Raises ValueError or TypeError for another one.
         """
-        _checks.dropout(dropout)
+        checks.dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(dropout)
         self._last: tuple[Tensor, Tensor, Tensor | None] | None = None
@@ -77,7 +77,7 @@ class DotProductAttention(nn.Module):
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         check_inputs(queries, keys, values)
-        _checks.last_dimension("keys", keys.shape, queries.shape[-1])
+        checks.last_dimension("keys", keys.shape, queries.shape[-1])
         mask = empty = None
         if valid_lens is not None:
             batch, num_queries, _ = queries.shape
@@ -105,7 +105,7 @@ class DotProductAttention(nn.Module):
         since. Raises RuntimeError before the first call.
         """
         if self._last is None:
-            raise RuntimeError(_checks.NOT_CALLED)
+            raise RuntimeError(checks.NOT_CALLED)
         queries, keys, valid_lens = self._last
         scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
         return masked_softmax(scores, valid_lens)
@@ -147,7 +147,7 @@ class MultiHeadAttention(nn.Module):
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
         TypeError for arguments of another range or kind.
         """
-        given = _signatures.multi_head(args, kwargs)
+        given = signatures.multi_head(args, kwargs)
         super().__init__()
         self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
         self.attention = DotProductAttention(given.dropout)
@@ -211,8 +211,8 @@ def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
     """
-    _checks.instance("X", X, Tensor, "a tensor")
-    num_heads = _checks.heads_apart(X.shape, num_heads)
+    checks.instance("X", X, Tensor, "a tensor")
+    num_heads = checks.heads_apart(X.shape, num_heads)
     size = X.shape[2] // num_heads
     return X.unflatten(2, (num_heads, size)).transpose(1, 2).flatten(0, 1)
 
@@ -222,8 +222,8 @@ def transpose_output(X: Tensor, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
     """
-    _checks.instance("X", X, Tensor, "a tensor")
-    num_heads = _checks.heads_together(X.shape, num_heads)
+    checks.instance("X", X, Tensor, "a tensor")
+    num_heads = checks.heads_together(X.shape, num_heads)
     batch = X.shape[0] // num_heads
     return X.unflatten(0, (batch, num_heads)).transpose(1, 2).flatten(2)
 
@@ -245,7 +245,7 @@ class PositionalEncoding(nn.Module):
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
         super().__init__()
-        sizes = _checks.encoding_arguments(num_hiddens, dropout, max_len)
+        sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("P", self._table(torch.empty(())), persistent=False)
@@ -258,15 +258,15 @@ class PositionalEncoding(nn.Module):
         Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
         from 0 on or leads past ``max_len``.
         """
-        _checks.instance("X", X, Tensor, "a tensor")
-        _checks.rank("X", X.shape, ("batch", "steps", "features"))
-        _checks.last_dimension("X", X.shape, self.num_hiddens)
-        _checks.floating("X", [_name(X.dtype)], X.is_floating_point())
-        _checks.positions(offset, X.shape[1], self.max_len)
+        checks.instance("X", X, Tensor, "a tensor")
+        checks.rank("X", X.shape, ("batch", "steps", "features"))
+        checks.last_dimension("X", X.shape, self.num_hiddens)
+        checks.floating("X", [_name(X.dtype)], X.is_floating_point())
+        checks.positions(offset, X.shape[1], self.max_len)
         return self.dropout(X + self.P[:, offset : offset + X.shape[1]].to(X.dtype))
 
     def _table(self, like: Tensor) -> Tensor:
-        table = torch.from_numpy(_encoding.sinusoids(self.max_len, self.num_hiddens))
+        table = torch.from_numpy(encoding.sinusoids(self.max_len, self.num_hiddens))
         # Dtype before device: Apple's has no float64.
         return table.unsqueeze(0).to(like.dtype).to(like.device)
 
@@ -303,32 +303,32 @@ def check_projection(what: str, inputs: Tensor, projection: nn.Linear) -> bool:
     weight = projection.weight
     if isinstance(weight, nn.UninitializedParameter):
         return False
-    _checks.last_dimension(what, inputs.shape, weight.shape[1])
+    checks.last_dimension(what, inputs.shape, weight.shape[1])
     if inputs.is_meta or not torch.is_autocast_enabled(inputs.device.type):
-        _checks.same_dtype(what, _name(inputs.dtype), _name(weight.dtype))
+        checks.same_dtype(what, _name(inputs.dtype), _name(weight.dtype))
     return True
 
 
 def check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
-        _checks.instance(what, inputs, Tensor, "a tensor")
-    _checks.attention_inputs(queries.shape, keys.shape, values.shape)
+        checks.instance(what, inputs, Tensor, "a tensor")
+    checks.attention_inputs(queries.shape, keys.shape, values.shape)
     dtypes = [_name(inputs.dtype) for inputs in (queries, keys, values)]
-    _checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
+    checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
 
 
 def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int) -> None:
-    _checks.instance("valid_lens", valid_lens, Tensor, "an integer tensor")
+    checks.instance("valid_lens", valid_lens, Tensor, "an integer tensor")
     dtype = valid_lens.dtype
     is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
-    _checks.valid_lens(valid_lens.shape, _name(dtype), is_integer, batch, num_queries)
+    checks.valid_lens(valid_lens.shape, _name(dtype), is_integer, batch, num_queries)
 
 
 def _check_range(valid_lens: Tensor, num_keys: int) -> None:
     # Reading values would stop a compiler's trace, and there are none on the meta device.
     if valid_lens.numel() and not torch.compiler.is_compiling() and not valid_lens.is_meta:
         smallest, largest = torch.aminmax(valid_lens.long())
-        _checks.valid_lens_range(int(smallest), int(largest), num_keys)
+        checks.valid_lens_range(int(smallest), int(largest), num_keys)
 
 
 def _name(dtype: torch.dtype) -> str:

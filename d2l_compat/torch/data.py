@@ -5,12 +5,12 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from d2l_compat import _fashion, _translation
+from d2l_compat._shared.data import images, translation
 from d2l_compat.common import Vocab, show_images
 from d2l_compat.torch.training import DataModule
 
 
-class MTFraEng(_translation.MTFraEng, DataModule):
+class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
     ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
@@ -19,7 +19,7 @@ class MTFraEng(_translation.MTFraEng, DataModule):
     sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
-    def _tensor(self, array: _translation.Numbers) -> torch.Tensor:
+    def _tensor(self, array: translation.Numbers) -> torch.Tensor:
         return torch.tensor(array)
 
 
@@ -31,21 +31,21 @@ def load_data_nmt(
     A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
-    pairs = _translation.pairs(batch_size, num_steps, num_examples)
+    pairs = translation.pairs(batch_size, num_steps, num_examples)
     dataset = TensorDataset(*map(torch.tensor, pairs.arrays))
     return DataLoader(dataset, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
 
 
-class FashionMNIST(_fashion.FashionMNIST, DataModule):
+class FashionMNIST(images.FashionMNIST, DataModule):
     """Fashion-MNIST in batches: pictures (batch, 1, height, width) from 0 to 1, and labels."""
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
         """``resize`` is (height, width), in pixels. Raises TypeError or ValueError for sizes below 1."""
         super().__init__()
-        _fashion.check_sizes(batch_size, resize)
+        images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        self.train = _fashion.Pictures(True, resize, self.root)
-        self.val = _fashion.Pictures(False, resize, self.root)
+        self.train = images.Pictures(True, resize, self.root)
+        self.val = images.Pictures(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> DataLoader[Any]:
         """Batches of the training pictures, shuffled, or of the others."""

@@ -2,7 +2,7 @@
 
 import torch
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 
 def cpu() -> torch.device:
@@ -12,7 +12,7 @@ def cpu() -> torch.device:
 
 def gpu(i: int = 0) -> torch.device:
     """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
-    _checks.integer("gpu", i, 0)
+    checks.integer("gpu", i, 0)
     # Apple's is always the only one.
     is_apple = torch.backends.mps.is_available() and not torch.cuda.is_available()
     return torch.device("mps", i) if is_apple else torch.device("cuda", i)

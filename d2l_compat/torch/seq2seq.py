@@ -8,30 +8,31 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from d2l_compat import _checks, _seq2seq
+from d2l_compat._shared import checks
+from d2l_compat._shared import seq2seq as shared
 from d2l_compat.torch.training import Classifier, Module, clip_gradients
 
 
-class Encoder(_seq2seq.Encoder, nn.Module):
+class Encoder(shared.Encoder, nn.Module):
     """The base class of encoders: define ``forward``."""
 
 
-class Decoder(_seq2seq.Decoder, nn.Module):
+class Decoder(shared.Decoder, nn.Module):
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
 
-class AttentionDecoder(_seq2seq.Attending, Decoder):
+class AttentionDecoder(shared.Attending, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
 
-class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
+class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from what it gives."""
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
         """Raises TypeError where one of the two is no layer."""
         super().__init__()
-        _checks.instance("encoder", encoder, nn.Module, "a layer")
-        _checks.instance("decoder", decoder, nn.Module, "a layer")
+        checks.instance("encoder", encoder, nn.Module, "a layer")
+        checks.instance("decoder", decoder, nn.Module, "a layer")
         self.encoder = encoder
         self.decoder = decoder
 
@@ -47,7 +48,7 @@ class EncoderDecoder(_seq2seq.EncoderDecoder, Classifier):
         ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
         are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
         """
-        num_steps = _checks.integer("num_steps", num_steps, 1)
+        num_steps = checks.integer("num_steps", num_steps, 1)
         source, target, lengths, _ = [tensor.to(device) for tensor in batch]
         outputs, weights = [target[:, :1]], []
         with evaluating(self):
@@ -71,7 +72,7 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of another range or kind.
         """
         super().__init__()
-        sizes = _seq2seq.recurrent(
+        sizes = shared.recurrent(
             dropout, num_inputs=num_inputs, num_hiddens=num_hiddens, num_layers=num_layers
         )
         self.save_hyperparameters()
@@ -95,7 +96,7 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Raises ValueError or TypeError for arguments of another range or kind."""
         super().__init__()
-        vocab_size, embed_size = _seq2seq.recurrent(
+        vocab_size, embed_size = shared.recurrent(
             dropout, vocab_size=vocab_size, embed_size=embed_size
         )
         self.embedding = nn.Embedding(vocab_size, embed_size)
@@ -104,8 +105,8 @@ class Seq2SeqEncoder(Encoder):
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
         """Tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
-        _checks.instance("X", X, Tensor, "a tensor")
-        _checks.rank("X", X.shape, ("batch", "steps"))
+        checks.instance("X", X, Tensor, "a tensor")
+        checks.rank("X", X.shape, ("batch", "steps"))
         return self.rnn(self.embedding(X.t().long()))
 
 
@@ -153,12 +154,12 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for another shape or dtype.
     """
-    _checks.instance("X", X, Tensor, "a tensor")
-    _checks.instance("valid_len", valid_len, Tensor, "an integer tensor")
+    checks.instance("X", X, Tensor, "a tensor")
+    checks.instance("valid_len", valid_len, Tensor, "an integer tensor")
     dtype = valid_len.dtype
     is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
     name = str(dtype).removeprefix("torch.")
-    _checks.sequence_mask(X.shape, valid_len.shape, name, is_integer)
+    checks.sequence_mask(X.shape, valid_len.shape, name, is_integer)
     steps = torch.arange(X.shape[1], device=X.device)
     is_past = steps >= valid_len.to(X.device, torch.int64)[:, None]
     return X.masked_fill(is_past.reshape(*is_past.shape, *[1] * (X.ndim - 2)), value)
@@ -172,7 +173,7 @@ def train_seq2seq(
     ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
-    progress = _seq2seq.Progress(num_epochs)
+    progress = shared.Progress(num_epochs)
     net.apply(init_seq2seq)
     net.to(device)
     net.train()
@@ -180,8 +181,8 @@ def train_seq2seq(
     for _ in progress.epochs():
         for batch in data_iter:
             X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
-            first = torch.full_like(Y[:, :1], tgt_vocab[_seq2seq.BOS])
-            Y_hat = _seq2seq.output(net(X, torch.cat([first, Y[:, :-1]], dim=1), X_lens))
+            first = torch.full_like(Y[:, :1], tgt_vocab[shared.BOS])
+            Y_hat = shared.output(net(X, torch.cat([first, Y[:, :-1]], dim=1), X_lens))
             optimizer.zero_grad()
             loss = _masked_loss(Y_hat, Y, Y_lens).sum()
             loss.backward()
@@ -204,7 +205,7 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
-    tokens, length = _seq2seq.source(src_sentence, src_vocab, num_steps)
+    tokens, length = shared.source(src_sentence, src_vocab, num_steps)
     lens = torch.tensor([length], device=device)
     with evaluating(net):
         encoded = net.encoder(torch.tensor([tokens], device=device), lens)
@@ -214,7 +215,7 @@ def predict_seq2seq(
             Y, state = net.decoder(torch.tensor([[token]], device=device), state)
             return int(Y.argmax(dim=2)), state
 
-        return _seq2seq.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
+        return shared.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from torch import Tensor, nn
 
-from d2l_compat import _checks, _signatures
+from d2l_compat._shared import checks, signatures
 from d2l_compat.torch.attention import MultiHeadAttention, PositionalEncoding, linear
 from d2l_compat.torch.seq2seq import Encoder
 
@@ -27,7 +27,7 @@ class PositionWiseFFN(nn.Module):
     def __init__(self, ffn_num_input: int, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
-        given = _signatures.read("PositionWiseFFN", _signatures.FFN, args, kwargs)
+        given = signatures.read("PositionWiseFFN", signatures.FFN, args, kwargs)
         super().__init__()
         self.dense1 = linear(given.get("ffn_num_input"), given["ffn_num_hiddens"])
         self.relu = nn.ReLU()
@@ -46,16 +46,16 @@ class AddNorm(nn.Module):
 
         Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1.
         """
-        _checks.dropout(dropout)
+        checks.dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(dropout)
         self.ln = nn.LayerNorm(norm_shape)
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
         """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
-        _checks.instance("X", X, Tensor, "a tensor")
-        _checks.instance("Y", Y, Tensor, "a tensor")
-        _checks.residual(X.shape, Y.shape)
+        checks.instance("X", X, Tensor, "a tensor")
+        checks.instance("Y", Y, Tensor, "a tensor")
+        checks.residual(X.shape, Y.shape)
         return self.ln(X + self.dropout(Y))
 
 
@@ -71,13 +71,13 @@ class TransformerEncoderBlock(nn.Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         what = "TransformerEncoderBlock"
-        given = _signatures.read(what, _signatures.ENCODER_BLOCK, args, kwargs)
+        given = signatures.read(what, signatures.ENCODER_BLOCK, args, kwargs)
         super().__init__()
         num_hiddens, dropout = given["num_hiddens"], given["dropout"]
         norm_shape = given.get("norm_shape", num_hiddens)
-        self.attention = MultiHeadAttention(**_signatures.of_attention(given))
+        self.attention = MultiHeadAttention(**signatures.of_attention(given))
         self.addnorm1 = AddNorm(norm_shape, dropout)
-        self.ffn = PositionWiseFFN(**_signatures.of_ffn(given))
+        self.ffn = PositionWiseFFN(**signatures.of_ffn(given))
         self.addnorm2 = AddNorm(norm_shape, dropout)
 
     def forward(self, X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
@@ -100,7 +100,7 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        given = _signatures.read("TransformerEncoder", _signatures.ENCODER, args, kwargs)
+        given = signatures.read("TransformerEncoder", signatures.ENCODER, args, kwargs)
         super().__init__()
         vocab_size, num_blks = given.pop("vocab_size"), given.pop("num_blks")
         self.num_hiddens = given["num_hiddens"]
@@ -115,8 +115,8 @@ class TransformerEncoder(Encoder):
 
         The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
         """
-        _checks.instance("X", X, Tensor, "a tensor")
-        _checks.rank("X", X.shape, ("batch", "steps"))
+        checks.instance("X", X, Tensor, "a tensor")
+        checks.rank("X", X.shape, ("batch", "steps"))
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)

@@ -27,7 +27,7 @@ from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES
 from tools.agreement import difference
 from tools.kernels import Workplace
 from tools.launch import INSTALL, REPOSITORY
@@ -132,8 +132,8 @@ PLAIN = Place("plain", COLAB.pythons, (("ipykernel",),), tuple(locked()))
 
 LACKING = [  # on Colab
     package
-    for packages in FRAMEWORKS.values()
-    for package in packages
+    for framework in FACES.values()
+    for package in framework.packages
     if package.distribution not in map(package_name, COLAB.parts[0])
 ]
 # What the first cells, and postBuild, find in the place of a registry: pip's arguments.
@@ -143,7 +143,7 @@ DOWNLOADS = [
     (COLAB, ("setuptools", "numpy", "matplotlib", *BUILD)),
     (COLAB, ("graphviz", "requests")),  # MXNet's, and it alone is not to have its NumPy
     *((COLAB, (*package.options.split(), package.distribution)) for package in LACKING),
-    *((BINDER, ("--no-deps", package.distribution)) for package in FRAMEWORKS["mxnet"]),
+    *((BINDER, ("--no-deps", package.distribution)) for package in FACES["mxnet"].packages),
     (BINDER, BUILD),
 ]
 WHEELS_STAMP = WHEELS / "made-of.json"

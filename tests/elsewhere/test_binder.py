@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FRAMEWORKS
 from tests.elsewhere.places import (
     BINDER,
     BINDERS_PYTHON,
@@ -138,12 +138,12 @@ def test_apt_brings_the_libraries_that_mxnet_does_not(built: Built) -> None:
 
 
 @pytest.mark.usefixtures("only_if_asked_for")
-@pytest.mark.parametrize("framework", [*FRAMEWORKS, "djl"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_notebook_runs_on_binder_in_its_memory(
     framework: str, built: Built, record_property: Record
 ) -> None:
     kernel = built.copy.kernel
-    if framework == "djl":
+    if not FRAMEWORKS[framework].is_python:
         kernel = built.copy.prefix / "share" / "jupyter" / "kernels" / "java"
         spec = json.loads((kernel / "kernel.json").read_text())
         assert spec["env"]["JJAVA_CLASSPATH"].startswith(str(built.project))

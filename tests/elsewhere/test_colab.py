@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES
 from tests.elsewhere.places import (
     COLAB,
     LACKING,
@@ -41,7 +41,7 @@ Record = Callable[[str, object], None]
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", FACES)
 def test_a_notebook_runs_on_colab_and_its_first_cell_adds_what_is_missing_alone(
     framework: str, repository: Path, record_property: Record
 ) -> None:
@@ -92,7 +92,7 @@ def test_where_the_shim_is_installed_from_a_wheel_the_first_cell_is_silent(tmp_p
         service.copy.run(service.copy.python, "-m", "pip", "install", "--no-deps", wheel)
         before = service.copy.distributions()
         assert SHIM in before
-        there = [name for name, packages in FRAMEWORKS.items() if not {*packages} & {*LACKING}]
+        there = [name for name, face in FACES.items() if not {*face.packages} & {*LACKING}]
         assert there == ["pytorch", "tensorflow", "jax"]
         for framework in there:
             first = service.execute(first_cell_of(notebook_of(framework)))
@@ -188,7 +188,9 @@ def check(service: Service, framework: str, record: Record) -> None:
     after = service.copy.distributions()
     assert changed(before, after) == []
     new = after.keys() - before.keys()
-    missing = {package for package in FRAMEWORKS[framework] if package.distribution not in before}
+    missing = {
+        package for package in FACES[framework].packages if package.distribution not in before
+    }
     assert new >= {SHIM, *(package.distribution for package in missing)}
     assert new <= allowed(service.copy, framework)
     record("installed", " ".join(f"{name} {after[name].split()[0]}" for name in sorted(new)))
@@ -201,7 +203,7 @@ def check(service: Service, framework: str, record: Record) -> None:
 def allowed(copy: Copy, framework: str) -> set[str]:
     """What may be new: the shim and what it says it needs, the framework and what that needs."""
     found = copy.requirements_of(SHIM) | {"setuptools"}
-    for package in FRAMEWORKS[framework]:
+    for package in FACES[framework].packages:
         found |= copy.requirements_of(package.distribution)
     return found
 

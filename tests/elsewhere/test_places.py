@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from nbformat import v4
 
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES
 from tests.elsewhere import __main__ as preparation
 from tests.elsewhere import places
 from tests.elsewhere.places import (
@@ -71,7 +71,7 @@ def test_without_a_python_that_is_wanted_it_is_our_own() -> None:
 
 
 def test_colab_has_other_versions_than_ours_and_lacks_two_frameworks() -> None:
-    compared = {package.distribution for packages in FRAMEWORKS.values() for package in packages}
+    compared = {package.distribution for each in FACES.values() for package in each.packages}
     compared |= {"numpy", "matplotlib", "ipython", "ipykernel"}
     lacked = {package.distribution for package in LACKING}
     assert sorted(lacked) == ["mxnet", "paddlepaddle"]

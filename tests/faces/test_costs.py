@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES
 
 PLOT_MODULES = {"IPython", "matplotlib", "matplotlib_inline"}
 
@@ -31,8 +31,8 @@ def test_a_face_imports_its_framework_alone_and_matplotlib_when_first_used(
     face: ModuleType, pytestconfig: pytest.Config
 ) -> None:
     name = face.d2l.__name__
-    own = {package.module for package in FRAMEWORKS[pytestconfig.getoption("framework")]}
-    others = {package.module for packages in FRAMEWORKS.values() for package in packages} - own
+    own = {package.module for package in FACES[pytestconfig.getoption("framework")].packages}
+    others = {package.module for each in FACES.values() for package in each.packages} - own
     imported, used = modules_after(f"import {name} as d2l", "d2l.plt")
     (framework,) = modules_after(bare(name))
     assert own <= imported

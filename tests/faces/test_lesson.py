@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from d2l_compat._arrays import to_numpy
+from d2l_compat._shared.arrays import to_numpy
 from tests import reference
 from tests.faces.cases import reference_multi_head
 from tools.lessons import ROOT

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from d2l_compat import _translation
+from d2l_compat._shared.data import translation
 from tests.faces.cases import LENGTHS, make_case
 from tests.faces.test_training import PAIRS
 
@@ -187,7 +187,7 @@ def functions(both: Both, name: str) -> None:
 def batches(both: Both) -> None:
     text = "\n".join("\t".join(pair) for pair in PAIRS)
     with (
-        mock.patch.object(_translation, "read", return_value=text),
+        mock.patch.object(translation, "read", return_value=text),
         mock.patch.object(both.theirs, "read_data_nmt", return_value=text),
     ):
         loaded = [d2l.load_data_nmt(4, 7, 20) for d2l in both]

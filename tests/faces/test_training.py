@@ -214,20 +214,20 @@ def make_fashion(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, np.
     """Files in the data set's format, a few noisy pictures each."""
     import gzip
 
-    from d2l_compat import _fashion
+    from d2l_compat._shared.data import images
 
     rng = np.random.default_rng(0)
-    images = {}
+    arrays = {}
     for kind, count in (("train", 10), ("t10k", 8)):
-        images[kind] = rng.integers(0, 256, (count, 28, 28), np.uint8)
+        arrays[kind] = rng.integers(0, 256, (count, 28, 28), np.uint8)
         for what, array in (
-            ("images-idx3", images[kind]),
+            ("images-idx3", arrays[kind]),
             ("labels-idx1", np.arange(count, dtype=np.uint8) % 10),
         ):
             header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
             file = folder / f"{kind}-{what}-ubyte.gz"
             file.write_bytes(gzip.compress(header + array.tobytes()))
             check_sum = hashlib.md5(file.read_bytes()).hexdigest()
-            monkeypatch.setitem(_fashion._CHECK_SUMS, file.name, check_sum)
+            monkeypatch.setitem(images._CHECK_SUMS, file.name, check_sum)
     monkeypatch.setenv("D2L_DATA", str(folder))
-    return images
+    return arrays

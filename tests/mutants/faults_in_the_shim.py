@@ -32,7 +32,7 @@ TABLE = {
         ),
         (
             "sine and cosine exchanged",
-            "_encoding.py",
+            "_shared/encoding.py",
             "0::2] = np.sin(angles)\n    P[:, 1::2] = np.cos(",
             "0::2] = np.cos(angles)\n    P[:, 1::2] = np.sin(",
         ),
@@ -82,7 +82,7 @@ TABLE = {
         ),
         (
             "one frequency for sine and another for cosine",
-            "_encoding.py",
+            "_shared/encoding.py",
             "np.cos(angles[:, : num_hiddens // 2])",
             "np.cos(angles[:, : num_hiddens // 2] / 10)",
         ),
@@ -119,7 +119,7 @@ TABLE = {
             "/ math.sqrt(queries.shape[-1])",
             "/ math.sqrt(2 * queries.shape[-1])",
         ),
-        ("a base of 1000", "_encoding.py", "10000.0 **", "1000.0 **"),
+        ("a base of 1000", "_shared/encoding.py", "10000.0 **", "1000.0 **"),
         (
             "long input: scores divided by d",
             "jax/blocks.py",
@@ -172,7 +172,7 @@ TABLE = {
         ),
         (
             "names of the curves in reverse",
-            "_plot.py",
+            "_shared/plot.py",
             "axes.legend(legend)",
             "axes.legend(legend[::-1])",
         ),
@@ -208,10 +208,10 @@ TABLE = {
             "self.dense2(self.relu(self.dense1(X)))",
             "self.dense2(self.dense1(X))",
         ),
-        ("negative numbers all in one colour", "_plot.py", "vmin=low", "vmin=0"),
+        ("negative numbers all in one colour", "_shared/plot.py", "vmin=low", "vmin=0"),
         (
             "positions counted from one",
-            "_encoding.py",
+            "_shared/encoding.py",
             "np.arange(max_len)[:, None]",
             "np.arange(1, max_len + 1)[:, None]",
         ),

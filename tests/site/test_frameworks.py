@@ -3,8 +3,9 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from d2l_compat.frameworks import FRAMEWORKS
 from tests.site.conftest import LESSON, Open
-from tools.lessons import LANGUAGES, TITLES
+from tools.lessons import LANGUAGES
 
 IMPORTS = {
     "pytorch": "import torch",
@@ -23,7 +24,7 @@ def chosen(page: Page) -> set[str]:
 
 
 def choose(page: Page, framework: str, cell: str = "cell-by-hand") -> None:
-    page.locator(f"#{cell} > label", has_text=TITLES[framework]).click()
+    page.locator(f"#{cell} > label", has_text=FRAMEWORKS[framework].title).click()
 
 
 def text_of(page: Page, cell: str) -> str:
@@ -34,7 +35,7 @@ def text_of(page: Page, cell: str) -> str:
 def test_all_cells_show_the_framework_that_was_chosen_in_one(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}")
     assert page.locator(".sd-tab-set").count() == 1 + 29  # the buttons, and the cells
-    for framework in reversed(TITLES):
+    for framework in reversed(FRAMEWORKS):
         choose(page, framework)
         assert chosen(page) == {framework}
         assert IMPORTS[framework] in text_of(page, "cell-setup")
@@ -49,7 +50,7 @@ def test_the_choice_is_remembered_on_the_next_page(open_page: Open):
     assert chosen(page) == {"paddle"}
 
 
-@pytest.mark.parametrize("framework", TITLES)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_link_opens_a_framework(open_page: Open, framework: str):
     page = open_page(f"en/{LESSON}?framework={framework}")
     assert chosen(page) == {framework}

@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import expect
 
+from d2l_compat.frameworks import FRAMEWORKS
 from tests.site.conftest import LESSON, Open
-from tools.lessons import LANGUAGES, TITLES
+from tools.lessons import LANGUAGES
 
 LIMIT = 1_000_000  # bytes of a lesson's page and all it shows, fonts and search aside
 
@@ -22,7 +23,7 @@ def test_all_pages_are_there(site: Path):
         "index.html",
         *(f"{tag}/{name}.html" for tag in LANGUAGES for name in ("index", "agreement", "search")),
         *(f"{tag}/{LESSON}" for tag in LANGUAGES),
-        *(f"slides/{tag}/{framework}/{LESSON}" for tag in LANGUAGES for framework in TITLES),
+        *(f"slides/{tag}/{framework}/{LESSON}" for tag in LANGUAGES for framework in FRAMEWORKS),
         *(f"en/reference/d2l_compat/{face}/index.html" for face in ("torch", "tensorflow", "jax")),
         *(f"en/reference/d2l_compat/{face}/index.html" for face in ("mxnet", "paddle")),
     } <= set(pages(site))
@@ -64,7 +65,7 @@ def test_a_lesson_weighs_less_than_a_megabyte(site: Path, language: str):
 def test_every_figure_says_what_it_shows(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}")
     alternatives = page.locator("article img").evaluate_all("all => all.map(each => each.alt)")
-    assert len(alternatives) == 1 + 8 * len(TITLES)  # the drawing, and the figures
+    assert len(alternatives) == 1 + 8 * len(FRAMEWORKS)  # the drawing, and the figures
     assert all(len(alt) > 40 for alt in alternatives)
 
 
@@ -74,7 +75,9 @@ def test_without_scripts_all_frameworks_are_there_under_their_names(open_page: O
     cell = page.locator("#cell-by-hand")
     places = []
     for title, content in zip(
-        TITLES.values(), cell.locator("> .sd-tab-content").all(), strict=True
+        [framework.title for framework in FRAMEWORKS.values()],
+        cell.locator("> .sd-tab-content").all(),
+        strict=True,
     ):
         label = cell.locator("> label", has_text=title)
         expect(label).to_be_visible()

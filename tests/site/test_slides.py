@@ -3,8 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
+from d2l_compat.frameworks import FRAMEWORKS
 from tests.site.conftest import LESSON, Open
-from tools.lessons import LANGUAGES, TITLES
+from tools.lessons import LANGUAGES
 
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
   Reveal.slide(number);
@@ -21,7 +22,7 @@ MEASURE = """() => Reveal.getSlides().map((slide, number) => {
 })"""
 
 
-@pytest.mark.parametrize("framework", TITLES)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_slide_fits_and_has_notes(open_page: Open, language: str, framework: str):
     page = open_page(f"slides/{language}/{framework}/{LESSON}")

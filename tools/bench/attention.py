@@ -18,7 +18,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import NamedTuple
 
-from d2l_compat._frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES
 from tools.bench.layers import Step, lengths
 
 ROUNDS = 3
@@ -37,7 +37,7 @@ class Took(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     """1 where the shim is behind upstream, or in the geometric mean behind the framework's own."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.attention", description=__doc__)
-    parser.add_argument("framework", nargs="*", default=[*FRAMEWORKS], help="only these")
+    parser.add_argument("framework", nargs="*", default=[*FACES], help="only these")
     about = "sequence lengths; at 4096 some layers take 17 GB"
     usual = [128, 256, 512, 1024, 2048, 4096]
     parser.add_argument("--lengths", type=int, nargs="*", default=usual, help=about)
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     failed = False
     for framework in asked.framework:
-        if framework in FRAMEWORKS:  # Java has no upstream, and its own layer is the shim's
+        if framework in FACES:  # Java has no upstream, and its own layer is the shim's
             failed |= compare(framework, asked.lengths)
     return int(failed)
 

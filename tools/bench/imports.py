@@ -13,8 +13,7 @@ import subprocess
 import sys
 from random import Random
 
-from d2l_compat._frameworks import FRAMEWORKS
-from tools.lessons import face
+from d2l_compat.frameworks import FACES
 
 # MXNet needs the shim's help to be imported on today's NumPy at all; upstream's d2l for it does, too.
 MXNET = "from d2l_compat._mxnet_numpy import removed_names\nwith removed_names(): import mxnet\n"
@@ -29,7 +28,7 @@ TIMED = "import time; start = time.perf_counter()\n{}\nprint(time.perf_counter()
 
 
 def programs(framework: str) -> dict[str, str]:
-    name = face(framework)
+    name = FACES[framework].face
     before = MXNET if framework == "mxnet" else ""
     return {
         "alone": ALONE[framework],
@@ -65,13 +64,13 @@ def median(rounds: list[dict[str, float]], what: str, per: str | None = None) ->
 def main(arguments: list[str] | None = None) -> int:
     """1 where the shim costs more than it may."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.imports", description=__doc__)
-    parser.add_argument("framework", nargs="*", default=[*FRAMEWORKS], help="only these")
+    parser.add_argument("framework", nargs="*", default=[*FACES], help="only these")
     parser.add_argument("--rounds", type=int, default=11)
     asked = parser.parse_args(arguments)
     print("seconds to import     alone    shim   upstream   shim/alone   upstream/alone")
     too_slow = False
     for framework in asked.framework:
-        if framework not in FRAMEWORKS:  # Java imports nothing of Python's
+        if framework not in FACES:  # Java imports nothing of Python's
             continue
         rounds = [measured(framework, Random(n)) for n in range(asked.rounds + 1)][1:]
         ours = median(rounds, "shim", per="alone")

@@ -3,19 +3,19 @@
 import ast
 from pathlib import Path
 
-from d2l_compat._frameworks import FRAMEWORKS
-from tools.lessons import ROOT, face
+from d2l_compat.frameworks import FACES
+from tools.lessons import ROOT
 
 PACKAGE = ROOT / "d2l_compat"
 
 
 def table() -> str:
     """A row for each name: where it is, and in which frameworks. Markdown, without a head."""
-    homes = {framework: names(PACKAGE / face(framework)) for framework in FRAMEWORKS}
+    homes = {name: names(PACKAGE / framework.face) for name, framework in FACES.items()}
     rows: dict[tuple[str, str], list[bool]] = {}
-    for number, framework in enumerate(FRAMEWORKS):
+    for number, framework in enumerate(FACES):
         for name, home in homes[framework].items():
-            rows.setdefault((home, name), [False] * len(FRAMEWORKS))[number] = True
+            rows.setdefault((home, name), [False] * len(FACES))[number] = True
     lines = []
     for home in (
         "attention",

@@ -15,15 +15,16 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode, v4
 
+from d2l_compat.frameworks import FRAMEWORKS
 from tools.figures import FIGURE
 from tools.launch import SOURCE, services
-from tools.lessons import TITLES, Edition, LessonError
+from tools.lessons import Edition, LessonError
 from tools.programs import LANGUAGES
 from tools.prose import ORIGINAL, Passage, joined, read_passages
 from tools.site.figures import light
 from tools.site.words import WORDS
 
-ORDER = list(TITLES)
+ORDER = list(FRAMEWORKS)
 
 
 def page(editions: list[Edition]) -> NotebookNode:
@@ -95,7 +96,7 @@ def _anchors(english: Path) -> Iterator[str]:
 def _only(passage: Passage) -> str:
     assert passage.block
     classes = " ".join(f"for-{framework}" for framework in passage.block.frameworks)
-    names = ", ".join(TITLES[name] for name in ORDER if name in passage.block.frameworks)
+    names = ", ".join(FRAMEWORKS[name].title for name in ORDER if name in passage.block.frameworks)
     return (
         f"::::::{{div}} only {classes}\n:::{{div}} only-title\n{names}\n:::\n\n"
         f"{passage.prose}\n::::::"
@@ -123,9 +124,9 @@ def _launch(editions: list[Edition]) -> str:
             (words["slides"], slides),
         ]
         buttons = " ".join(f'<a href="{escape(link)}">{name}</a>' for name, link in links)
-        run = words["run"].format(framework=TITLES[edition.framework])
+        run = words["run"].format(framework=FRAMEWORKS[edition.framework].title)
         tabs.append(
-            f":::::{{tab-item}} {TITLES[edition.framework]}\n:sync: {edition.framework}\n"
+            f":::::{{tab-item}} {FRAMEWORKS[edition.framework].title}\n:sync: {edition.framework}\n"
             f'```{{raw}} html\n<p class="launch">{run} {buttons}</p>\n```\n:::::'
         )
     return "::::::{tab-set}\n:sync-group: framework\n" + "\n".join(tabs) + "\n::::::"

@@ -5,7 +5,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx_design.shared import create_component
 
-from tools.lessons import TITLES
+from d2l_compat.frameworks import FRAMEWORKS
 from tools.site.code import LANGUAGES
 
 
@@ -24,7 +24,9 @@ class FrameworkTabs(SphinxTransform):
             cell.parent.remove(cell)
             for source in cell.findall(nodes.literal_block):
                 if source.parent.get("nb_element") == "cell_code_source":
-                    source["language"] = LANGUAGES["java" if framework == "djl" else "python"]
+                    source["language"] = LANGUAGES[
+                        "python" if FRAMEWORKS[framework].is_python else "java"
+                    ]
             sets[name] += _tab(framework, _contents(cell))
 
 
@@ -39,7 +41,7 @@ def _contents(cell: nodes.Element) -> list[nodes.Node]:
 
 
 def _tab(framework: str, contents: list[nodes.Node]) -> nodes.Element:
-    label = nodes.rubric("", TITLES[framework], classes=["sd-tab-label"])
+    label = nodes.rubric("", FRAMEWORKS[framework].title, classes=["sd-tab-label"])
     label["sync_group"], label["sync_id"] = "framework", framework
     content = create_component("tab-content", classes=["sd-tab-content"], children=contents)
     return create_component("tab-item", classes=["sd-tab-item"], children=[label, content])

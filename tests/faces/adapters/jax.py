@@ -9,8 +9,8 @@ import jax.experimental
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat import _checks
 from d2l_compat import jax as d2l
+from d2l_compat._shared import checks
 from d2l_compat.jax._state import TrainState
 from tests import reference
 from tests.faces.translators.jax import with_functions, with_trainer
@@ -63,7 +63,7 @@ class Layer:
     @property
     def attention_weights(self) -> NDArray[Any]:
         if self.weights is None:  # Flax's layers return them and keep nothing
-            raise RuntimeError(_checks.NOT_CALLED)
+            raise RuntimeError(checks.NOT_CALLED)
         return np.asarray(self.weights)
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
@@ -101,7 +101,7 @@ class Built(Layer):
     @property
     def attention_weights(self) -> Any:
         if self.weights is None:
-            raise RuntimeError(_checks.NOT_CALLED)
+            raise RuntimeError(checks.NOT_CALLED)
         return plain(self.weights)
 
     def randomize(self, *inputs: Any) -> None:

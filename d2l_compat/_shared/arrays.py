@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._checks import fault
+from d2l_compat._shared.checks import fault
 
 
 def to_numpy(what: str, array: Any) -> NDArray[Any]:

@@ -1,39 +1,9 @@
-"""The frameworks there are a face for, and a clear word when one is missing."""
+"""A clear word where a framework is missing, too old or broken."""
 
 import re
-from dataclasses import dataclass
 from importlib import import_module, metadata
 
-
-@dataclass(frozen=True)
-class Package:
-    module: str  # what is imported
-    distribution: str  # what is installed
-    minimum: str  # the oldest version that works
-    options: str = ""  # of the command that installs it
-    note: str = ""  # what else a reader must know who does not have it
-
-    @property
-    def install(self) -> str:
-        return f'pip install {self.options}"{self.distribution}>={self.minimum}"'
-
-
-# The keys name the extras in pyproject.toml, the code files of a lesson, and the notebooks.
-FRAMEWORKS = {
-    "pytorch": (Package("torch", "torch", "2.4"),),
-    "tensorflow": (Package("tensorflow", "tensorflow", "2.17"), Package("keras", "keras", "3.4")),
-    "jax": (Package("jax", "jax", "0.5"), Package("flax", "flax", "0.10.3")),
-    "mxnet": (
-        Package(
-            "mxnet",
-            "mxnet",
-            "1.9.1",
-            options="--no-deps ",  # it would take NumPy back below 2
-            note=" There is one for Linux on x86-64 only.",
-        ),
-    ),
-    "paddle": (Package("paddle", "paddlepaddle", "3.3"),),
-}
+from d2l_compat.frameworks import FRAMEWORKS, Package
 
 
 def require(name: str) -> None:
@@ -42,11 +12,11 @@ def require(name: str) -> None:
     Raises ImportError where one of its packages is missing, too old, or installed and broken.
     """
     # Old ones first: what they break may be another package's import.
-    for package in FRAMEWORKS[name]:
+    for package in FRAMEWORKS[name].packages:
         found = _installed(package)
         if found is not None:
             _check_age(package, found)
-    for package in FRAMEWORKS[name]:
+    for package in FRAMEWORKS[name].packages:
         _import(package)
 
 

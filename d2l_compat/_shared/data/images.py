@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._checks import fault, integer
-from d2l_compat._download import download
+from d2l_compat._shared.checks import fault, integer
+from d2l_compat._shared.data.hub import download
 
 _ADDRESS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
 _CHECK_SUMS = {  # MD5

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from d2l_compat import _plot
-from d2l_compat._checks import integer
-from d2l_compat._classes import HyperParameters, as_float
+from d2l_compat._shared import plot
+from d2l_compat._shared.checks import integer
+from d2l_compat._shared.classes import HyperParameters, as_float
 
 
 class Animator:
@@ -34,8 +34,8 @@ class Animator:
         There are ``nrows`` by ``ncols`` axes, of which the first is drawn in; ``figsize`` is
         (width, height) in inches.
         """
-        _plot.use_svg_display()
-        self.fig, axes = _plot.pyplot().subplots(nrows, ncols, figsize=figsize, squeeze=False)
+        plot.use_svg_display()
+        self.fig, axes = plot.pyplot().subplots(nrows, ncols, figsize=figsize, squeeze=False)
         self.axes = list(axes.flat)
         self._settings = (xlabel, ylabel, xlim, ylim, xscale, yscale, legend or [])
         self.X: list[list[float]] = []
@@ -55,8 +55,8 @@ class Animator:
                 self.Y[curve].append(as_float(b))
         axes = self.axes[0]
         axes.cla()
-        _plot.draw_curves(axes, self.X, self.Y, self.fmts)
-        _plot.set_axes(axes, *self._settings)
+        plot.draw_curves(axes, self.X, self.Y, self.fmts)
+        plot.set_axes(axes, *self._settings)
         _show(self.fig)
 
 
@@ -76,8 +76,8 @@ class ProgressBoard(HyperParameters):
         ylim: Any = None,
         xscale: str = "linear",
         yscale: str = "linear",
-        ls: Sequence[str] = _plot.STYLES,
-        colors: Sequence[str] = _plot.COLORS,
+        ls: Sequence[str] = plot.STYLES,
+        colors: Sequence[str] = plot.COLORS,
         fig: Any = None,
         axes: Any = None,
         figsize: tuple[float, float] = (3.5, 2.5),
@@ -108,8 +108,8 @@ class ProgressBoard(HyperParameters):
 
     def _redraw(self) -> None:
         if self.fig is None:
-            _plot.use_svg_display()
-            self.fig = _plot.pyplot().figure(figsize=self.figsize)
+            plot.use_svg_display()
+            self.fig = plot.pyplot().figure(figsize=self.figsize)
         axes = self.axes if self.axes is not None else self.fig.gca()
         axes.cla()
         for number, (label, curve) in enumerate(self.data.items()):
@@ -118,7 +118,7 @@ class ProgressBoard(HyperParameters):
             axes.plot(*zip(*curve, strict=True), linestyle=style, color=color, label=label)
         labels = list(self.data)
         limits = (self.xlim, self.ylim, self.xscale, self.yscale)
-        _plot.set_axes(axes, self.xlabel, self.ylabel or "", *limits, labels)
+        plot.set_axes(axes, self.xlabel, self.ylabel or "", *limits, labels)
         _show(self.fig)
 
 

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from d2l_compat import _checks
-from d2l_compat._boards import Animator
-from d2l_compat._classes import Accumulator, Timer
-from d2l_compat._text import Vocab
-from d2l_compat._training import undefined
-from d2l_compat._translation import BOS, EOS, PAD, fit_length
+from d2l_compat._shared import checks
+from d2l_compat._shared.boards import Animator
+from d2l_compat._shared.classes import Accumulator, Timer
+from d2l_compat._shared.data.text import Vocab
+from d2l_compat._shared.data.translation import BOS, EOS, PAD, fit_length
+from d2l_compat._shared.training import undefined
 
 
 def recurrent(dropout: float, **sizes: int) -> list[int]:
     """The sizes of a recurrent layer as ints of at least 1; ``dropout`` is from 0 to 1."""
-    _checks.dropout(dropout)
-    return [_checks.integer(what, size, 1) for what, size in sizes.items()]
+    checks.dropout(dropout)
+    return [checks.integer(what, size, 1) for what, size in sizes.items()]
 
 
 def output(result: Any) -> Any:
@@ -67,7 +67,7 @@ class Progress:
     """The loss per token, drawn every ten epochs, and how fast it went."""
 
     def __init__(self, num_epochs: int) -> None:
-        self.num_epochs = _checks.integer("num_epochs", num_epochs, 1)
+        self.num_epochs = checks.integer("num_epochs", num_epochs, 1)
         self.animator = Animator(xlabel="epoch", ylabel="loss", xlim=[10, self.num_epochs])
 
     def epochs(self) -> Iterator[int]:
@@ -88,8 +88,8 @@ class Progress:
 
 def source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]:
     """A sentence as ``num_steps`` numbers, and how many of these are no padding."""
-    num_steps = _checks.integer("num_steps", num_steps, 1)
-    _checks.instance("src_sentence", sentence, str, "a sentence, a string")
+    num_steps = checks.integer("num_steps", num_steps, 1)
+    checks.instance("src_sentence", sentence, str, "a sentence, a string")
     tokens = [*vocab[sentence.lower().split(" ")], vocab[EOS]]
     return fit_length(tokens, num_steps, vocab[PAD]), min(len(tokens), num_steps)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from d2l_compat._checks import fault, integer
+from d2l_compat._shared.checks import fault, integer
 
 
 def as_float(x: Any) -> float:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from d2l_compat._checks import fault
+from d2l_compat._shared.checks import fault
 
 DATA_URL = "https://d2l-data.s3-accelerate.amazonaws.com/"
 # Name: address, and SHA-1 (or MD5, SHA-256) of the file. Programs add their own.

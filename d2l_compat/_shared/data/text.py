@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
-from d2l_compat._checks import fault, integer
+from d2l_compat._shared.checks import fault, integer
 
 UNKNOWN = "<unk>"
 

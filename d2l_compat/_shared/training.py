@@ -9,9 +9,9 @@ from numbers import Real
 from types import ModuleType
 from typing import Any, Protocol
 
-from d2l_compat._boards import ProgressBoard
-from d2l_compat._checks import fault, integer
-from d2l_compat._classes import HyperParameters
+from d2l_compat._shared.boards import ProgressBoard
+from d2l_compat._shared.checks import fault, integer
+from d2l_compat._shared.classes import HyperParameters
 
 
 class Batches(Sized, Iterable[Any], Protocol):
@@ -135,8 +135,8 @@ class Trainer(HyperParameters):
         if not gradient_clip_val >= 0:
             raise ValueError(fault("gradient_clip_val", gradient_clip_val, need))
         self.save_hyperparameters()
-        there_are = min(num_gpus, self.devices.num_gpus())
-        self.gpus = [self.devices.gpu(i) for i in range(there_are)]
+        available = min(num_gpus, self.devices.num_gpus())
+        self.gpus = [self.devices.gpu(i) for i in range(available)]
 
     def fit(self, model: Any, data: Any) -> None:
         """Train ``model`` on ``data``. Raises TypeError where these are no Module and DataModule."""

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._checks import fault, integer
-from d2l_compat._download import download
-from d2l_compat._text import Vocab
-from d2l_compat._training import DataModule, undefined
+from d2l_compat._shared.checks import fault, integer
+from d2l_compat._shared.data.hub import download
+from d2l_compat._shared.data.text import Vocab
+from d2l_compat._shared.training import DataModule, undefined
 
 PAD = "<pad>"
 BOS = "<bos>"

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._arrays import to_numpy
-from d2l_compat._checks import fault
+from d2l_compat._shared.arrays import to_numpy
+from d2l_compat._shared.checks import fault
 
 # Told apart by colour-blind readers too; a line style goes with each, for print in grey.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499")
@@ -52,7 +52,7 @@ def use_svg_display() -> None:
 
     backend_inline.set_matplotlib_formats()  # none of Jupyter's own formats: ours is enough
     formatters = shell.display_formatter.formatters
-    formatters["text/html"].for_type(Figure, _as_html)
+    formatters["text/html"].for_type(Figure, as_html)
     formatters["text/plain"].for_type(Figure, lambda figure, p, _: p.text(describe(figure)))
 
 
@@ -270,7 +270,7 @@ def _part(what: str, data: Any) -> list[NDArray[Any]]:
     return _curves(what, data)
 
 
-def _as_html(figure: Any) -> str:
+def as_html(figure: Any) -> str:
     from html import escape
 
     import matplotlib

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import Any
 
-from d2l_compat import _checks
+from d2l_compat._shared import checks
 
 # The forms of each; where only the second names a size, the first takes it from the first input.
 ADDITIVE = ("num_hiddens, dropout", "key_size, query_size, num_hiddens, dropout")
@@ -63,11 +63,11 @@ def _parse(form: str) -> Signature:
 
 def _checked(name: str, value: Any) -> Any:
     if name == "dropout":
-        _checks.dropout(value)
+        checks.dropout(value)
     elif name.endswith("bias"):
-        _checks.instance(name, value, bool, "True or False")
+        checks.instance(name, value, bool, "True or False")
     elif name != "norm_shape":  # the framework's own, checked by its layer
-        return _checks.integer(name, value, 1)
+        return checks.integer(name, value, 1)
     return value
 
 
@@ -104,5 +104,5 @@ def multi_head(
     forms = (short, f"key_size, query_size, value_size, {short}")
     given = read("MultiHeadAttention", forms, args, kwargs)
     given["bias"] = given.pop(bias)
-    _checks.heads(given["num_hiddens"], given["num_heads"])
+    checks.heads(given["num_hiddens"], given["num_heads"])
     return MultiHeadArguments(**given)

@@ -1,0 +1,1 @@
+"""What the faces share, a room for each topic; no framework is imported here."""
