@@ -52,10 +52,10 @@ test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all 
 
 # One framework a process, and all of them whatever becomes of one. Each process has one thread:
 # there are as many as cores.
-test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lesson's values, framework by framework
+test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lessons' claims, framework by framework
 	@failed=; for face in $(FACES); do \
 	  echo "$$face:"; \
-	  $(CHECK) faces $$face -- env OMP_NUM_THREADS=1 $(PYTEST) -q $(call report,faces-$$face) tests/faces --framework $$face || failed="$$failed $$face"; \
+	  $(CHECK) faces $$face -- env OMP_NUM_THREADS=1 $(PYTEST) -q $(call report,faces-$$face) tests/faces lessons --framework $$face || failed="$$failed $$face"; \
 	done; \
 	$(if $(JAVA),echo "djl:"; $(CHECK) faces djl -- $(MVN) test || failed="$$failed djl";) \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
@@ -84,7 +84,7 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $$old && \
 	  $$install --resolution lowest-direct -e ".[$$face]" && $$install --group dev && \
 	  $(BIN)/uv pip freeze --python $$old/bin/python > build/reports/lowest-$$face.txt && \
-	  $$old/bin/python -m pytest -q -n $(JOBS) $(call report,lowest-faces-$$face) tests/faces --framework $$face --without-upstream && \
+	  $$old/bin/python -m pytest -q -n $(JOBS) $(call report,lowest-faces-$$face) tests/faces lessons --framework $$face --without-upstream && \
 	  $$old/bin/python -m pytest -q $(call report,lowest-notebooks-$$face) --nbval notebooks/*/$$face \
 	  || failed="$$failed $$face"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }

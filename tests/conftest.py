@@ -1,7 +1,4 @@
-"""What all tests share; and which face the tests in tests/faces drive: ``--framework NAME``.
-
-One framework a process: some cannot live in one (tests/test_one_process.py).
-"""
+"""What all tests share."""
 
 import os
 import signal
@@ -9,32 +6,16 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import psutil
 import pytest
 from hypothesis import settings
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FACES
 
 # In the environment rather than by importing matplotlib, so that subprocesses have it as well.
 os.environ["MPLBACKEND"] = "Agg"
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--framework", choices=FACES, default="pytorch", help="whose face tests/faces drives"
-    )
-    parser.addoption(
-        "--frameworks",
-        default=" ".join(FRAMEWORKS),
-        help="those that are installed, with blanks between them",
-    )
-    parser.addoption(
-        "--without-upstream", action="store_true", help="compare nothing with upstream's d2l"
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,10 +35,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.parent.name == "faces" and is_of_another else None
 
 
-@pytest.fixture(scope="session")
-def face(request: pytest.FixtureRequest) -> ModuleType:
-    """The adapter of the framework asked for."""
-    return import_module(f"tests.faces.adapters.{request.config.getoption('framework')}")
+def list_lessons(root: Path, *names: str) -> None:
+    """Write a project's chapter file."""
+    chapter = root / "lessons" / "chapter.toml"
+    chapter.parent.mkdir(parents=True, exist_ok=True)
+    chapter.write_text(f"lessons = {list(names)}\n".replace("'", '"'), encoding="utf-8")
 
 
 PATIENCE = 120  # seconds: a guard against hanging, not a measure

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import list_lessons
 from tools import java
 from tools.java import SPEC
 from tools.lessons import ROOT
@@ -50,6 +51,7 @@ def test_a_java_cell_that_fails_is_named_with_the_compilers_words(
         pytest.skip("DJL is not installed")
     lesson = tmp_path / "lessons" / "tiny"
     lesson.mkdir(parents=True)
+    list_lessons(tmp_path, "tiny")
     (lesson / "text.en.md").write_text("# Title\n\n<<one>>\n")
     (lesson / "code.a.java").write_text(f"// %% one\n{code}\n")
     done = subprocess.run(

@@ -14,7 +14,7 @@ EDITIONS = list(editions())
 
 def test_readme_has_the_links_of_today():
     readme = README.read_text(encoding="utf-8")
-    assert with_links(readme) == readme, "run `make`"
+    assert with_links(readme, EDITIONS) == readme, "run `make`"
 
 
 def test_the_address_stands_in_one_place_and_in_what_is_made_from_it():

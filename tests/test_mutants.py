@@ -10,7 +10,7 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants.__main__ import FAULTS, Said, is_noticed, report
 from tests.mutants.fault import DoesNotFitError, Fault
 from tests.mutants.trial import Outcome
-from tools.lessons import ROOT
+from tools.lessons import ROOT, editions, lessons
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_the_fault_still_fits(project: Path, fault: Fault) -> None:
     # A fault in a lesson changes its notebooks as well.
     files = [project / fault.file]
     if fault.place == "lesson":
-        files += (project / "notebooks").glob(f"*/{fault.framework}/*.ipynb")
+        files += (project / "notebooks").glob(f"*/{fault.framework}/{fault.lesson}.ipynb")
     before = {file: file.read_bytes() for file in files}
     try:
         fault.put_into(project)
@@ -45,6 +45,15 @@ def test_there_are_enough_and_each_has_a_name_of_its_own() -> None:
         places = Counter(fault.place for fault in FAULTS if fault.framework == framework)
         assert places.keys() == {"lesson", "shim", "stored"}
         assert places.total() >= 9
+
+
+def test_every_code_file_of_a_lesson_has_a_fault_and_some_of_its_notebooks() -> None:
+    seeded = {(fault.place, fault.lesson, fault.framework) for fault in FAULTS}
+    for edition in editions():
+        assert ("lesson", edition.folder.name, edition.framework) in seeded
+    assert {lesson for place, lesson, _ in seeded if place == "stored"} == {
+        folder.name for folder in lessons()
+    }
 
 
 def test_a_fault_that_no_longer_fits_is_refused(project: Path) -> None:

@@ -7,11 +7,13 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from tests.lessons import claims_of
 from tools.agreement import difference
 from tools.figures import FIGURE
-from tools.lessons import ROOT, Edition, editions
+from tools.lessons import ROOT, Edition, editions, frameworks_of
 from tools.numbers import NUMBER
 from tools.programs import read_code
+from tools.prose import original
 from tools.weave import weave
 
 EDITIONS = list(editions())
@@ -75,27 +77,13 @@ def test_notebook_holds_no_trace_of_a_machine(edition):
 
 # The same page, in every language and framework
 
-OF_EVERY_LANGUAGE = [edition for edition in EDITIONS if edition.language != "en"]
-# What does not depend on random numbers is the same in every framework, to the last digit.
-DETERMINED = [
-    "shape-check",
-    "by-hand",
-    "weights-check",
-    "influence",
-    "receptive-field",
-    "multiply-adds",
-    "encoding-checks",
-    "column-plot",
-    "binary",
-    "encoding-heatmap",
-    "dot-products",
-    "rotation",
-    "solution-causal",
-    "solution-dilated",
-    "solution-decoding",
-]
-# Java shows a map in its own way; PyTorch's attention is fused, and takes a step less.
-IN_ANOTHER_FORM = ["three-layers", "sequential-operations"]
+
+def original_of(edition: Edition) -> Edition:
+    """In the language that the lesson's others follow."""
+    return replace(edition, language=original(edition.folder).name.split(".")[1])
+
+
+TRANSLATED = [edition for edition in EDITIONS if edition != original_of(edition)]
 
 
 def code_cells(edition: Edition) -> dict[str, NotebookNode]:
@@ -111,73 +99,40 @@ def shown(cell: NotebookNode) -> list[str]:
     return [text.replace("IllegalArgumentException", "ValueError") for text in outputs]  # Java's
 
 
-@pytest.mark.parametrize("edition", OF_EVERY_LANGUAGE, ids=str)
-def test_code_and_outputs_are_those_of_the_english_notebook(edition):
-    ours, english = code_cells(edition), code_cells(replace(edition, language="en"))
-    in_this_language = {
+@pytest.mark.parametrize("edition", TRANSLATED, ids=str)
+def test_code_and_outputs_are_those_of_the_original_notebook(edition):
+    ours, theirs = code_cells(edition), code_cells(original_of(edition))
+    in_words = {
         name
         for name, cell in read_code(edition.code, edition.language).items()
         if cell.source != read_code(edition.code)[name].source
     }
-    assert in_this_language == {"binary"}
-    assert list(ours) == list(english)
-    for name in ours.keys() - in_this_language:
-        assert ours[name].source == english[name].source
-        assert ours[name].metadata == english[name].metadata
-        assert ours[name].outputs == english[name].outputs, name
-    (here,), (there,) = shown(ours["binary"]), shown(english["binary"])
-    assert NUMBER.findall(here) == NUMBER.findall(there)
+    assert in_words == {*claims_of(edition.folder).IN_WORDS}
+    assert list(ours) == list(theirs)
+    for name in ours.keys() - in_words:
+        assert ours[name].source == theirs[name].source
+        assert ours[name].metadata == theirs[name].metadata
+        assert ours[name].outputs == theirs[name].outputs, name
+    for name in in_words:
+        here, there = (shown(cells[name]) for cells in (ours, theirs))
+        assert [*map(NUMBER.findall, here)] == [*map(NUMBER.findall, there)], name
 
 
 def test_every_framework_shows_the_same_page(edition):
-    ours, pytorchs = code_cells(edition), code_cells(replace(edition, framework="pytorch"))
-    assert [name for name in ours if name in pytorchs] == list(pytorchs)
-    for name in pytorchs.keys() - {*IN_ANOTHER_FORM}:
-        here, there = shown(ours[name]), shown(pytorchs[name])
+    claims, first = claims_of(edition.folder), frameworks_of(edition.folder)[0]
+    ours, firsts = code_cells(edition), code_cells(replace(edition, framework=first))
+    assert [name for name in ours if name in firsts] == list(firsts)
+    for name in firsts.keys() - {*claims.IN_ANOTHER_FORM}:
+        here, there = shown(ours[name]), shown(firsts[name])
         words = [[NUMBER.sub("0", text).split() for text in texts] for texts in (here, there)]
         assert words[0] == words[1], name
-        if name in DETERMINED:
+        if name in claims.DETERMINED:
             assert difference(there, here) is None, name
 
 
-def numbers(text: str) -> list[float]:
-    return [float(number) for number in NUMBER.findall(text)]
-
-
-def named(figure: str) -> list[str]:
-    """The curves' names, in their order."""
-    return re.findall(r"\. ([^.]+): \d+ points", figure)
-
-
-def test_what_depends_on_chance_is_as_the_text_claims(edition):
-    """tests/faces/test_lesson.py holds the Python editions to more; this is for Java's as well."""
+def test_the_notebook_shows_what_the_text_says(edition):
+    """The tests in a lesson's claims hold the Python editions to more; this is for Java's as well."""
     cells = {name: shown(cell) for name, cell in code_cells(edition).items()}
-    for line in cells["scaling"][0].splitlines():
-        width, spread, scaled = numbers(line)
-        assert spread == pytest.approx(width**0.5, rel=0.1)
-        assert scaled == pytest.approx(1, rel=0.1)
-    assert cells["three-layers"][0].count("(1, 10, 16)") == 3
-    without, with_positions = numbers(cells["equivariance"][0])
-    assert without == 0
-    assert with_positions > 0.01
-    lengths = numbers(cells["scale-and-sum"][0])
-    assert lengths == pytest.approx([1, 512**0.5, 16, 768**0.5], rel=0.02)
-    for n, cnn, rnn, attention in map(numbers, cells["sequential-operations"][0].splitlines()[1:]):
-        assert (cnn, rnn, attention) == (1, n, 3 if edition.framework == "pytorch" else 4)
-    example, exchanged = map(numbers, cells["solution-learned-data"][0].splitlines())
-    for *tokens, label in (example, exchanged):
-        assert label == (tokens.index(0) < tokens.index(1))
-    assert exchanged == [1 - number if number < 2 else number for number in example]
-    none, fixed, learned = numbers(cells["solution-learned-training"][0])
-    assert none == 50
-    assert min(fixed, learned) > 99
-    # A curve's last point, and its extent: "from (0, 0.83) to (8, 0.63), values from 0.63 to 0.83."
-    stacking, fading = cells["solution-stacking"][0], cells["solution-fading"][0]
-    assert named(stacking) == ["attention alone", "with skip connections"]
-    alone, skip = map(numbers, stacking.split("points")[1:])
-    assert alone[3] == 0
-    assert skip[3] > 0.5
-    assert named(fading) == ["RNN", "self-attention"]
-    rnn, attention = map(numbers, fading.split("points")[1:])
-    assert rnn[3] == 0
-    assert attention[4] > 0.1
+    claims = claims_of(edition.folder)
+    assert {*claims.DETERMINED, *claims.IN_ANOTHER_FORM, *claims.IN_WORDS} <= cells.keys()
+    claims.every_notebook_shows(cells, edition.framework)

@@ -22,6 +22,7 @@ import pytest
 from nbformat import NotebookNode, v4
 from PIL import Image
 
+from tests.conftest import list_lessons
 from tools.__main__ import main
 from tools.figures import FIGURE
 from tools.lessons import ROOT
@@ -189,6 +190,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     lesson, checked = root / "lessons" / "tiny", root / "checked"
     for folder in (lesson, checked):
         folder.mkdir(parents=True)
+    list_lessons(root, "tiny")
     names = re.findall("# %% ([a-z]+)", CODE)
     (lesson / "text.en.md").write_text("".join(f"<<{name}>>\n" for name in names))
     (lesson / "code.a.py").write_text(CODE)
@@ -389,6 +391,7 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list
     root = tmp_path_factory.mktemp("translated")
     lesson, log = root / "lessons" / "tiny", root / "log"
     lesson.mkdir(parents=True)
+    list_lessons(root, "tiny")
     for language in ("en", "zh-TW"):
         (lesson / f"text.{language}.md").write_text("<<one>>\n\n<<two>>\n\n<<three>>\n")
     frameworks = dict(zip("abcdefgh", IN_ONE_LANGUAGE, strict=False))

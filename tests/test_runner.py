@@ -20,7 +20,7 @@ import nbformat
 import psutil
 import pytest
 
-from tests.conftest import PATIENCE, still_running
+from tests.conftest import PATIENCE, list_lessons, still_running
 from tools.__main__ import main
 from tools.kernels import neutral_environment
 from tools.lessons import ROOT
@@ -40,6 +40,7 @@ class Project:
 
     def write(self, text: str = TEXT, **codes: str) -> None:
         self.lesson.mkdir(parents=True, exist_ok=True)
+        list_lessons(self.root, "tiny")
         (self.lesson / "text.en.md").write_text(text)
         for framework, code in (codes or {"a": CODE}).items():
             (self.lesson / f"code.{framework}.py").write_text(code)
@@ -52,7 +53,8 @@ class Project:
         self.notebook(framework).write_bytes(notebook)
 
     def files(self) -> set[Path]:
-        return {path for path in self.root.rglob("*") if not path.is_dir()}
+        """All, but for the chapter's own."""
+        return {path for path in self.root.glob("*/*/**/*") if not path.is_dir()}
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "tools", "--root", str(self.root), *arguments]

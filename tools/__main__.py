@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tools.execute import Result, execute_all
-from tools.lessons import ROOT, LessonError, Page, display, editions, pages
+from tools.lessons import ROOT, LessonError, Page, display, editions, left_out, pages
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,6 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
         console.width = 200  # a pipe has no edge to wrap at
     try:
         chosen = list(editions(asked.language, asked.framework, asked.root))
+        if lacking := left_out(asked.language, asked.framework, asked.root):
+            console.print(lacking, markup=False, soft_wrap=True)
     except LessonError as error:
         console.print(str(error), markup=False, style="red")
         return 2

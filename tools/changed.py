@@ -37,7 +37,7 @@ ELSEWHERE = ["conftest.py", "tests/conftest.py", "tests/elsewhere/*", "notebooks
 INPUTS = {
     "lint": ["*.py", "*.md", "pyproject.toml", "[!.]*/**/*.py", "[!.]*/**/*.md"],
     "code": ["*", "[!.]*/**/*", ".github/**/*"],
-    "faces": [*SHARED, *FACE, *JAVA, "tests/*.py", "tests/faces/**/*.py"],
+    "faces": [*SHARED, *FACE, *JAVA, "tests/*.py", "tests/faces/**/*.py", "lessons/*/claims.py"],
     "notebooks": [*SHARED, *FACE, *JAVA, "notebooks/*/{}/*.ipynb", "tests/sanitize.cfg"],
     "elsewhere": [*WHEEL, *BINDER, *ELSEWHERE],
     "site": [*SITE, "README.md", "pyproject.toml", "d2l_compat/**/*.py", "tests/*.py"],

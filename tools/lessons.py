@@ -1,8 +1,15 @@
-"""Where things are: lessons, their texts and code files, and the notebooks woven from them."""
+"""Where things are: lessons, their texts and code files, and the notebooks woven from them.
 
+``lessons/chapter.toml`` lists the lessons in their order. An edition of one exists where its text and
+its code file do.
+"""
+
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from d2l_compat.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parent.parent
 
@@ -36,6 +43,10 @@ class Edition:
         return found[0] if found else self.folder / f"code.{self.framework}.py"
 
     @property
+    def exists(self) -> bool:
+        return self.text.exists() and self.code.exists()
+
+    @property
     def notebook(self) -> Path:
         notebooks = self.folder.parent.parent / "notebooks"
         return notebooks / self.language / self.framework / f"{self.folder.name}.ipynb"
@@ -63,25 +74,100 @@ def pages(chosen: Iterable[Edition]) -> list[Page]:
     return [Page(tuple(editions)) for editions in together.values()]
 
 
+def lessons(root: Path = ROOT) -> list[Path]:
+    """The lessons' folders, in the chapter's order.
+
+    Raises LessonError where lessons/chapter.toml and the folders beside it do not agree.
+    """
+    chapter = root / "lessons" / "chapter.toml"
+    try:
+        text = chapter.read_text(encoding="utf-8")
+        listed = tomllib.loads(text).get("lessons")
+    except OSError as error:
+        raise LessonError(f"cannot be read: {error.strerror}", chapter) from None
+    except ValueError as error:  # not TOML, or not UTF-8
+        raise LessonError(f"cannot be read: {error}", chapter) from None
+    if not (isinstance(listed, list) and all(isinstance(name, str) for name in listed)):
+        raise LessonError('need lessons = ["FOLDER", ...]', chapter)
+    folders = {
+        path.name: path
+        for path in chapter.parent.iterdir()
+        if path.is_dir() and not path.name.startswith((".", "_"))
+    }
+    lines = text.splitlines()
+    for place, name in enumerate(listed):
+        line = next((n for n, words in enumerate(lines, 1) if f'"{name}"' in words), None)
+        if name not in folders:
+            raise LessonError(f"no lesson {name!r}: there is no such folder", chapter, line)
+        if name in listed[:place]:
+            raise LessonError(f"lesson {name!r} is listed twice", chapter, line)
+    for name in sorted(folders.keys() - {*listed}):
+        raise LessonError(f"a lesson that is not listed in {chapter.name}", folders[name])
+    return [folders[name] for name in listed]
+
+
 def editions(
     languages: list[str] | None = None,
     frameworks: list[str] | None = None,
     root: Path = ROOT,
 ) -> Iterator[Edition]:
-    """Every edition, or those in the languages and frameworks asked for.
+    """Every edition there is, or those in the languages and frameworks asked for.
 
-    Raises LessonError for a language or framework that no lesson has.
+    Lessons come in the chapter's order, languages and frameworks in that of their tables. Raises
+    LessonError for a language or framework that no lesson has.
     """
-    lessons = root / "lessons"
-    folders = sorted({text.parent for text in lessons.glob("*/text.*.md")})
-    if not folders:
-        raise LessonError("no lesson here: need LESSON/text.LANGUAGE.md", lessons)
-    languages = choose("language", languages, lessons.glob("*/text.*.*"), lessons)
-    frameworks = choose("framework", frameworks, lessons.glob("*/code.*.*"), lessons)
+    yield from (edition for edition in _asked_for(languages, frameworks, root) if edition.exists)
+
+
+def left_out(
+    languages: list[str] | None = None,
+    frameworks: list[str] | None = None,
+    root: Path = ROOT,
+) -> str:
+    """A line that names the editions that there are not, among those asked for; or nothing."""
+    lacking: dict[str, dict[str, None]] = {}
+    for edition in _asked_for(languages, frameworks, root):
+        names = lacking.setdefault(edition.folder.name, {})
+        if not edition.text.exists():
+            names[edition.language] = None
+        if not edition.code.exists():
+            names[edition.framework] = None
+    said = [f"{lesson} in {', '.join(names)}" for lesson, names in lacking.items() if names]
+    return f"There is no edition of {'; of '.join(said)}." if said else ""
+
+
+def _asked_for(
+    languages: list[str] | None, frameworks: list[str] | None, root: Path
+) -> Iterator[Edition]:
+    """Also those that there are not. Raises LessonError."""
+    folders = lessons(root)
+    written = languages_of(*folders)
+    programmed = frameworks_of(*folders)
+    if not (written and programmed):
+        fault = "no lesson here: need LESSON/text.LANGUAGE.md and LESSON/code.FRAMEWORK.py"
+        raise LessonError(fault, root / "lessons")
+    languages = choose("language", languages, written, root / "lessons")
+    frameworks = choose("framework", frameworks, programmed, root / "lessons")
     for folder in folders:
         for language in languages:
             for framework in frameworks:
                 yield Edition(folder, language, framework)
+
+
+def languages_of(*folders: Path) -> list[str]:
+    """Those of the lessons' texts."""
+    return _named("text.*.md", folders, LANGUAGES)
+
+
+def frameworks_of(*folders: Path) -> list[str]:
+    """Those of the lessons' code files."""
+    return _named("code.*.*", folders, FRAMEWORKS)
+
+
+def _named(pattern: str, folders: tuple[Path, ...], known: Iterable[str]) -> list[str]:
+    """What stands in the middle of the files' names: the known ones in their order, then others."""
+    found = {file.name.split(".")[1] for folder in folders for file in folder.glob(pattern)}
+    return [*(name for name in known if name in found), *sorted(found - {*known})]
 
 
 def display(path: Path) -> str:
@@ -93,15 +179,13 @@ def display(path: Path) -> str:
 
 
 def choose(
-    what: str, asked: list[str] | None, files: Iterable[Path], place: Path, line: int | None = None
+    what: str, asked: list[str] | None, known: list[str], place: Path, line: int | None = None
 ) -> list[str]:
-    """The names asked for, or all there are: those in the middle of the names of ``files``.
+    """The names asked for, or all that are known.
 
-    Raises LessonError, at ``place``, for a name that no file has.
+    Raises LessonError, at ``place``, for a name that is not.
     """
-    there_are = sorted({file.name.split(".")[1] for file in files})
     for name in asked or []:
-        if name not in there_are:
-            fault = f"no {what} {name!r}; there are: {', '.join(there_are)}"
-            raise LessonError(fault, place, line)
-    return list(dict.fromkeys(asked or there_are))
+        if name not in known:
+            raise LessonError(f"no {what} {name!r}; there are: {', '.join(known)}", place, line)
+    return list(dict.fromkeys(asked or known))

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import jupytext
 
-from tools.lessons import LessonError, choose
+from tools.lessons import LANGUAGES as READERS
+from tools.lessons import LessonError, choose, languages_of
 from tools.prose import NAME, ORIGINAL, read
 
 
@@ -84,7 +85,9 @@ def read_code(file: Path, reader: str = ORIGINAL) -> dict[str, Cell]:
             raise LessonError(fault, file, start + 1)
         given[name, written_for] = start + 1
         if written_for:
-            choose("language", [written_for], file.parent.glob("text.*.md"), file, start + 1)
+            # Also those that the lesson has no text in yet.
+            known = list(dict.fromkeys([*READERS, *languages_of(file.parent)]))
+            choose("language", [written_for], known, file, start + 1)
             if name not in cells:
                 fault = f"cell {name!r} in {written_for}: need one for all other readers above it"
                 raise LessonError(fault, file, start + 1)

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from tools.lessons import Edition, LessonError, choose
+from d2l_compat.frameworks import FRAMEWORKS
+from tools.lessons import Edition, LessonError, choose, frameworks_of, languages_of
 
 ASK = re.compile(r"<<\s*(.*?)\s*>>")
 # What is not the id of a cell of prose; nbformat takes no id of more than 64 characters.
@@ -135,8 +136,9 @@ def read_passages(file: Path) -> Iterator[Passage]:
 
 def _block(kind: str, words: list[str], file: Path, line: int) -> Block:
     if kind == "only":
-        codes = file.parent.glob("code.*.*")
-        asked = choose("framework", words or [""], codes, file, line)
+        # Also those that the lesson has no code file for yet.
+        known = list(dict.fromkeys([*FRAMEWORKS, *frameworks_of(file.parent)]))
+        asked = choose("framework", words or [""], known, file, line)
         return Block(kind, line, frameworks=tuple(asked))
     if kind == "live":
         name = " ".join(words)
@@ -162,19 +164,31 @@ def _ask(asked: str, block: Block | None, file: Path, line: int) -> Passage:
     return Passage(line, cell=name, parts=(part,) if part else PARTS, block=block)
 
 
+def original(folder: Path) -> Path:
+    """The text of a lesson that its others follow: the English one or, where there is none, the first."""
+    languages = languages_of(folder)
+    language = ORIGINAL if ORIGINAL in languages else next(iter(languages), ORIGINAL)
+    return folder / f"text.{language}.md"
+
+
+def title(text: Path) -> str:
+    """Of a lesson: its text's first heading. Raises LessonError where there is none."""
+    for passage in read_passages(text):
+        if passage.heading == "#" and passage.block is None:
+            return passage.prose.splitlines()[0].removeprefix("# ").strip()
+    raise LessonError("no title: need a heading that begins with a single #", text)
+
+
 def check_same_order(edition: Edition) -> None:
-    """Raises LessonError where a text's cells, headings and blocks are not the English one's, or,
-    where there is none, those of the first."""
-    english = edition.text.with_name(f"text.{ORIGINAL}.md")
-    texts = sorted(edition.folder.glob("text.*.md"))
-    original = english if english in texts else next(iter(texts), edition.text)
-    if edition.text == original:
+    """Raises LessonError where a text's cells, headings and blocks are not those of the original."""
+    first = original(edition.folder)
+    if edition.text == first:
         return
-    there, here = (list(_outline(file)) for file in (original, edition.text))
+    there, here = (list(_outline(file)) for file in (first, edition.text))
     for expected, found in zip_longest(there, here, fillvalue=("the end", None)):
         if expected[0] != found[0]:
             place = "" if expected[1] is None else f" (line {expected[1]})"
-            fault = f"{found[0]}, where {original.name} has {expected[0]}{place}"
+            fault = f"{found[0]}, where {first.name} has {expected[0]}{place}"
             raise LessonError(fault, edition.text, found[1])
 
 

@@ -1,10 +1,13 @@
 """``python -m tools.readme``: puts the links to all notebooks, and the buttons that run them, into README."""
 
+import sys
+from html import escape
 from itertools import groupby
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.launch import BINDER, COLAB, path, services
-from tools.lessons import LANGUAGES, ROOT, Edition, editions
+from tools.lessons import LANGUAGES, ROOT, Edition, LessonError, editions
+from tools.prose import original, title
 
 README = ROOT / "README.md"
 MARKERS = "<!-- make: launch -->\n", "<!-- end of make: launch -->\n"
@@ -14,18 +17,33 @@ BADGES = {
 }
 
 
-def with_links(readme: str) -> str:
-    """README with a row for each framework, and in it, for each language, what opens the notebook."""
+def with_links(readme: str, chosen: list[Edition]) -> str:
+    """README with what opens the notebooks: a table for each lesson. Where there are several lessons,
+    each is folded under its title."""
     before, _, rest = readme.partition(MARKERS[0])
     after = rest.partition(MARKERS[1])[2]
-    chosen = sorted(editions(), key=lambda edition: list(FRAMEWORKS).index(edition.framework))
-    languages = list(dict.fromkeys(edition.language for edition in chosen))
-    head = ["", *(LANGUAGES.get(language, language) for language in languages)]
-    rows = [head, [":--"] * len(head)]
-    for framework, of_framework in groupby(chosen, key=lambda edition: edition.framework):
-        rows.append([FRAMEWORKS[framework].title, *map(_links, of_framework)])
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    return before + MARKERS[0] + table + MARKERS[1] + after
+    tables = [_table(list(group)) for _, group in groupby(chosen, key=lambda each: each.folder)]
+    if len(tables) > 1:
+        folders = dict.fromkeys(edition.folder for edition in chosen)
+        titles = [escape(title(original(folder))) for folder in folders]
+        tables = [
+            f"<details>\n<summary>{name}</summary>\n\n{table}\n</details>\n"
+            for name, table in zip(titles, tables, strict=True)
+        ]
+    return before + MARKERS[0] + "\n".join(tables) + MARKERS[1] + after
+
+
+def _table(of_lesson: list[Edition]) -> str:
+    """A row for each framework, a column for each language."""
+    links = {(edition.framework, edition.language): _links(edition) for edition in of_lesson}
+    frameworks = dict.fromkeys(edition.framework for edition in of_lesson)
+    languages = dict.fromkeys(edition.language for edition in of_lesson)
+    rows = [["", *(LANGUAGES[name] for name in languages)], [":--"] * (len(languages) + 1)]
+    for framework in frameworks:
+        rows.append(
+            [FRAMEWORKS[framework].title, *(links[framework, language] for language in languages)]
+        )
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _links(edition: Edition) -> str:
@@ -36,11 +54,18 @@ def _links(edition: Edition) -> str:
     return " ".join(links)
 
 
-def main() -> None:
+def main() -> int:
+    """The exit code: 0, or 1 where the lessons have a fault."""
     readme = README.read_text(encoding="utf-8")
-    if (made := with_links(readme)) != readme:
+    try:
+        made = with_links(readme, list(editions()))
+    except LessonError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if made != readme:
         README.write_text(made, encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

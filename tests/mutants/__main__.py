@@ -7,16 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.mutants import faults_in_lessons, faults_in_notebooks, faults_in_the_shim
+from d2l_compat.frameworks import FRAMEWORKS
+from tests.mutants import faults_in_lessons, faults_in_the_shim
 from tests.mutants.fault import Fault
 from tests.mutants.trial import Outcome, Workshop, checks
 from tools.lessons import ROOT
 
-TABLES = faults_in_lessons, faults_in_the_shim, faults_in_notebooks
-FRAMEWORKS = list(dict.fromkeys(fault.framework for fault in faults_in_lessons.FAULTS))
 FAULTS: list[Fault] = sorted(
-    (fault for table in TABLES for fault in table.FAULTS),
-    key=lambda fault: FRAMEWORKS.index(fault.framework),
+    [*faults_in_lessons.FAULTS, *faults_in_the_shim.FAULTS],
+    key=lambda fault: list(FRAMEWORKS).index(fault.framework),
 )
 REPORT = ROOT / "build" / "mutants" / "report.md"
 
@@ -63,9 +62,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 def _unchanged_passes(workshop: Workshop, pool: ThreadPoolExecutor, faults: list[Fault]) -> bool:
     """Whether every check passes where there is no fault. Its word means nothing otherwise."""
-    used = list(dict.fromkeys(check for fault in faults for check in checks(fault).values()))
+    used = list(dict.fromkeys(check for fault in faults for _, check in checks(fault)))
     for check, outcome in zip(used, pool.map(workshop.try_unchanged, used), strict=True):
-        what = check.command[-1] if check.notebooks else " ".join(check.command[-3:])
+        what = check.notebook or " ".join(check.command[-3:])
         if fault := outcome.void or ", ".join(outcome.noticed):
             print(f"without any fault this does not pass: {what}: {fault}", file=sys.stderr)
             return False

@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from tools.lessons import editions
+from tools.lessons import ROOT, Edition, editions
 from tools.weave import weave
 
 Change = Callable[[NotebookNode, Path], None]  # of a notebook in a project's folder
@@ -36,9 +36,20 @@ class Fault:
         return places[Path(self.file).parts[0]]
 
     @property
-    def language(self) -> str:
-        """Of the notebook that shows it."""
-        return Path(self.file).parts[1] if self.place == "stored" else "en"
+    def lesson(self) -> str:
+        """That it is in; of a fault in the shim, none."""
+        path = Path(self.file)
+        return {"lesson": path.parts[1], "stored": path.stem, "shim": ""}[self.place]
+
+    def notebooks(self) -> list[str]:
+        """Those that may show it, below the project's folder."""
+        if self.place == "stored":
+            return [self.file]
+        first: dict[Path, Edition] = {}  # of the lessons' languages
+        for edition in editions(frameworks=[self.framework]):
+            if self.lesson in ("", edition.folder.name):
+                first.setdefault(edition.folder, edition)
+        return [edition.notebook.relative_to(ROOT).as_posix() for edition in first.values()]
 
     def put_into(self, project: Path) -> None:
         """Change the files there. Raises DoesNotFitError."""
@@ -63,12 +74,14 @@ class Fault:
             raise DoesNotFitError(f"{self}: it changes nothing")
         path.write_text(after, encoding="utf-8")
         if self.place == "lesson":
-            weave_in(project, self.framework)
+            weave_in(project, self.lesson, self.framework)
 
 
-def weave_in(project: Path, framework: str) -> None:
+def weave_in(project: Path, lesson: str, framework: str) -> None:
     """Give the notebooks the lesson's code, and leave them the outputs they have."""
     for edition in editions(frameworks=[framework], root=project):
+        if edition.folder.name != lesson:
+            continue
         notebook = nbformat.read(edition.notebook, as_version=4)
         for stored, woven in zip(notebook.cells, weave(edition).cells, strict=True):
             stored.source = woven.source

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import nbformat
 import psutil
 
+from d2l_compat.frameworks import FACES
 from tests.mutants.fault import DoesNotFitError, Fault
 from tools.java import KERNEL, SPEC, TARGET
 from tools.lessons import ROOT
@@ -35,7 +36,7 @@ class StoppedError(Exception):
 @dataclass(frozen=True)
 class Check:
     command: tuple[str, ...]
-    notebooks: str = ""  # nbval's folder
+    notebook: str = ""  # nbval's
 
 
 @dataclass
@@ -46,22 +47,25 @@ class Outcome:
     void: str = ""
 
 
-def checks(fault: Fault) -> dict[str, Check]:
-    """Those that should notice: nbval, and tests where there are any."""
+def checks(fault: Fault) -> Iterator[tuple[str, Check]]:
+    """Those that should notice: nbval, notebook by notebook, and tests where there are any."""
+    for notebook in fault.notebooks():
+        yield "nbval", Check((*PYTEST, "--nbval", notebook), notebook)
     framework = fault.framework
-    folder = f"notebooks/{fault.language}/{framework}"
-    found = {"nbval": Check((*PYTEST, "--nbval", folder), folder)}
     match fault.place, framework:
         case "stored", _:
-            found["tests"] = Check((*PYTEST, "tests/test_notebooks.py", "-k", framework))
+            which = f"{framework}/{fault.lesson}"
+            yield "tests", Check((*PYTEST, "tests/test_notebooks.py", "-k", which))
         case "shim", "djl":
-            found["tests"] = Check((*MAVEN, "test"))
+            yield "tests", Check((*MAVEN, "test"))
         case "shim", _:
-            found["tests"] = Check((*PYTEST, "-x", "tests/faces", "--framework", framework))
-        case "lesson", name if name != "djl":
-            file = "tests/faces/test_lesson.py"
-            found["tests"] = Check((*PYTEST, file, "--framework", framework))
-    return found
+            yield (
+                "tests",
+                Check((*PYTEST, "-x", "tests/faces", "lessons", "--framework", framework)),
+            )
+        case "lesson", name if name in FACES:
+            file = f"lessons/{fault.lesson}/claims.py"
+            yield "tests", Check((*PYTEST, file, "--framework", framework))
 
 
 class Workshop:
@@ -111,7 +115,11 @@ class Workshop:
             is_java = fault.framework == "djl" and fault.place == "shim"
             if is_java and (words := self._build(project)):
                 return {"nbval": Outcome(void=f"it does not compile: {words}")}
-            return {column: self._run(check, project) for column, check in checks(fault).items()}
+            said: dict[str, Outcome] = {}
+            for column, check in checks(fault):
+                if said.get(column, Outcome()) == Outcome():  # no other notebook has noticed it
+                    said[column] = self._run(check, project)
+            return said
 
     def try_unchanged(self, check: Check) -> Outcome:
         with self._copy() as project:
@@ -155,11 +163,11 @@ class Workshop:
         failed = [c.get("name", "") for c in cases if kinds & {part.tag for part in c}]
         if not cases or status not in (0, 1) or bool(status) != bool(failed):
             return Outcome(void=f"ended with {status}: " + " ".join(said.splitlines()[-3:]))
-        if not check.notebooks:
+        if not check.notebook:
             return Outcome(failed)
         if "Cell 0" in failed:  # it imports: no fault is there, and something else is amiss
             return Outcome(void="the first cell fails")
-        return Outcome(cell_names(failed, project / check.notebooks))
+        return Outcome(cell_names(failed, project / check.notebook))
 
     def _build(self, project: Path) -> str:
         """Make DJL's classes; return what is wrong, or nothing."""
@@ -210,9 +218,8 @@ def end(process: psutil.Process) -> None:
         psutil.wait_procs(family, timeout=10)
 
 
-def cell_names(numbers: list[str], folder: Path) -> list[str]:
-    """nbval counts the code cells; here they are by name. A folder holds one notebook."""
-    (path,) = folder.glob("*.ipynb")
+def cell_names(numbers: list[str], path: Path) -> list[str]:
+    """nbval counts the code cells; here they are by name."""
     cells = nbformat.read(path, as_version=4).cells
     names = [cell.id for cell in cells if cell.cell_type == "code"]
     return [names[int(number.removeprefix("Cell "))] for number in numbers]

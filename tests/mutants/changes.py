@@ -1,4 +1,4 @@
-"""Faults in what the notebooks store: an edit by hand, a bad merge, a run of something else."""
+"""The kinds of change that a lesson's faults make to a stored notebook."""
 
 import re
 from base64 import b64decode, b64encode
@@ -8,10 +8,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode, v4
 
-from tests.mutants.fault import Change, DoesNotFitError, Fault
+from tests.mutants.fault import Change, DoesNotFitError
 from tools.figures import FIGURE
-
-LESSON = "self-attention-and-positional-encoding.ipynb"
 
 
 def cell(notebook: NotebookNode, name: str) -> NotebookNode:
@@ -110,7 +108,8 @@ def earlier(name: str, than: str) -> Change:
 
 def whole_notebook_of(folder: str) -> Change:
     def change(notebook: NotebookNode, project: Path) -> None:
-        other = nbformat.read(project / "notebooks" / folder / LESSON, as_version=4)
+        name = f"{notebook.metadata.d2l_compat.lesson}.ipynb"
+        other = nbformat.read(project / "notebooks" / folder / name, as_version=4)
         notebook.clear()
         notebook.update(other)
 
@@ -147,53 +146,3 @@ def drawing(name: str, pattern: str, new: str) -> Change:
         data["text/html"] = data["text/html"].replace(svg, b64encode(changed.encode()).decode())
 
     return change
-
-
-TABLE = {
-    "en/pytorch": [
-        ("a number changed", printed("by-hand", "0.00000", "0.00020")),
-        ("one colour of a figure changed", drawing("column-plot", "#0072b2", "#56b4e9")),
-        (
-            "code edited and not run",
-            source("solution-fading", "0.8 * W_hh", "0.9 * W_hh"),
-        ),
-    ],
-    "en/tensorflow": [
-        ("an exception for an output", an_exception("weights-check")),
-        ("the figure of another cell", output_of("column-plot", "solution-fading")),
-        ("a cell missing", missing("encoding-heatmap")),
-    ],
-    "en/jax": [
-        ("PyTorch's notebook in its place", whole_notebook_of("en/pytorch")),
-        ("an output cleared", cleared("multiply-adds")),
-        ("a figure before the words", the_other_way_round("dot-products")),
-    ],
-    "zh-TW/jax": [("an integer changed", printed("influence", "28 of 100", "27 of 100"))],
-    "en/mxnet": [
-        (
-            "another drawing under the right words",
-            drawing_of("solution-causal", "influence-heatmaps"),
-        ),
-        ("printed as if it were a complaint", to_stderr("rotation")),
-        ("two cells in the other order", earlier("column-plot", than="scale-and-sum")),
-    ],
-    "en/paddle": [
-        ("a cell twice", twice("solution-dilated")),
-        ("the notebook in the other language", whole_notebook_of("zh-TW/paddle")),
-    ],
-    "zh-TW/paddle": [("a line lost", printed("rotation", "delta -5:", "delta 5:"))],
-    "en/djl": [
-        (
-            "a curve dashed as another",
-            drawing("dot-products", 'stroke-dasharray="5.55 2.4"', 'stroke-dasharray="none"'),
-        ),
-        ("one result of an earlier run", printed("scale-and-sum", "22.67", "22.76")),
-        ("one name in a legend changed", drawing("column-plot", ">Col 9<", ">Col 8<")),
-    ],
-}
-
-FAULTS = [
-    Fault(folder.split("/")[1], name, f"notebooks/{folder}/{LESSON}", change=change)
-    for folder, rows in TABLE.items()
-    for name, change in rows
-]

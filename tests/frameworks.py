@@ -1,0 +1,29 @@
+"""Which frameworks are tested: a pytest plugin (conftest.py).
+
+One framework a process: some cannot live in one (tests/test_one_process.py).
+"""
+
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+from d2l_compat.frameworks import FACES, FRAMEWORKS
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--framework", choices=FACES, default="pytorch", help="whose face is driven")
+    parser.addoption(
+        "--frameworks",
+        default=" ".join(FRAMEWORKS),
+        help="those that are installed, with blanks between them",
+    )
+    parser.addoption(
+        "--without-upstream", action="store_true", help="compare nothing with upstream's d2l"
+    )
+
+
+@pytest.fixture(scope="session")
+def face(request: pytest.FixtureRequest) -> ModuleType:
+    """The adapter of the framework asked for."""
+    return import_module(f"tests.faces.adapters.{request.config.getoption('framework')}")

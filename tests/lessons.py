@@ -1,0 +1,113 @@
+"""What a lesson's claims (LESSON/claims.py) are tested with: a pytest plugin (conftest.py).
+
+``.venv/bin/python -m pytest lessons/LESSON/claims.py --framework jax``: the code file runs from top to
+bottom, cell by cell, and each test looks at what the cells left behind. Besides its tests a file of claims
+has what tests/test_notebooks.py holds all the lesson's notebooks to:
+
+``DETERMINED``
+    the cells that show the same in every framework, to the last digit
+``IN_ANOTHER_FORM``
+    those that a framework shows in its own way
+``IN_WORDS``
+    those whose code is another for another language's readers
+``every_notebook_shows(cells, framework)``
+    asserts what the text says of these outputs, Java's too; ``cells`` has each one's texts
+"""
+
+import ast
+import io
+import re
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tools.lessons import Edition, frameworks_of
+from tools.numbers import NUMBER
+from tools.programs import read_code
+from tools.prose import ORIGINAL
+
+
+def claims_of(lesson: Path) -> ModuleType:
+    return import_module(f"lessons.{lesson.name}.claims")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A lesson claims nothing in a framework that it is not in."""
+    if collection_path.name != "claims.py":
+        return None
+    return config.getoption("framework") not in frameworks_of(collection_path.parent) or None
+
+
+@dataclass
+class Ran:
+    """What one cell left behind."""
+
+    value: Any  # of its last expression
+    printed: str
+    figures: list[Any]
+    names: dict[str, Any]
+
+    @property
+    def panels(self) -> list[Any]:
+        """The heat maps of its only figure."""
+        (figure,) = self.figures
+        return [image for axes in figure.axes for image in axes.get_images()]
+
+    @property
+    def curves(self) -> list[np.ndarray]:
+        """The curves of its only figure, each of shape (2, points)."""
+        (figure,) = self.figures
+        return [np.array(line.get_data(), float) for line in figure.axes[0].get_lines()]
+
+    @property
+    def legend(self) -> list[str]:
+        """The curves' names, in their order."""
+        (figure,) = self.figures
+        return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
+@pytest.fixture(scope="module")
+def cells(request: pytest.FixtureRequest) -> dict[str, Ran]:
+    """What each cell of the lesson left behind, in the framework asked for."""
+    import matplotlib.pyplot as plt
+
+    # As in a notebook, where what cells define is that of the module __main__.
+    names: dict[str, Any] = {"__name__": "__main__"}
+    ran = {}
+    framework = request.config.getoption("framework")
+    code = Edition(request.path.parent, ORIGINAL, framework).code
+    for cell in read_code(code).values():
+        *statements, last = ast.parse(cell.source).body
+        value = None
+        with redirect_stdout(io.StringIO()) as printed:
+            if isinstance(last, ast.Expr):
+                exec(compile(ast.Module(statements, []), cell.name, "exec"), names)
+                value = eval(compile(ast.Expression(last.value), cell.name, "eval"), names)
+            else:
+                exec(cell.source, names)
+        figures = [plt.figure(number) for number in plt.get_fignums()]
+        ran[cell.name] = Ran(value, printed.getvalue(), figures, dict(names))
+        plt.close("all")
+    return ran
+
+
+# What is printed and drawn, read
+
+
+def table(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def numbers(text: str) -> list[float]:
+    return [float(number) for number in NUMBER.findall(text)]
+
+
+def named(figure: str) -> list[str]:
+    """The curves' names, in their order."""
+    return re.findall(r"\. ([^.]+): \d+ points", figure)

@@ -1,0 +1,143 @@
+"""The chapter: which lessons there are, in what order, and in which editions."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import list_lessons
+from tools.__main__ import main
+from tools.launch import COLAB
+from tools.lessons import ROOT, LessonError, editions, left_out, lessons
+from tools.prose import original, title
+from tools.readme import MARKERS, with_links
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of two lessons; the second is in one language and one framework alone."""
+    write(tmp_path, "zebra", ["en", "zh-TW"], ["djl.java", "jax.py", "pytorch.py"])
+    write(tmp_path, "ant", ["zh-TW"], ["jax.py"])
+    list_lessons(tmp_path, "zebra", "ant")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(root: Path, name: str, languages: list[str], codes: list[str]) -> None:
+    folder = root / "lessons" / name
+    folder.mkdir(parents=True)
+    for language in languages:
+        (folder / f"text.{language}.md").write_text(f"# {name} <{language}>\n\n<<one>>\n")
+    for code in codes:
+        (folder / f"code.{code}").write_text("# %% one\n1\n")
+
+
+def fault(root: Path) -> str:
+    with pytest.raises(LessonError) as caught:
+        list(editions(root=root))
+    return str(caught.value)
+
+
+def test_editions_come_in_the_orders_of_the_chapter_and_the_tables(root: Path):
+    assert [*map(str, editions(root=root))] == [
+        *(f"{language}/{framework}/zebra" for language in ("en", "zh-TW") for framework in ORDER),
+        "zh-TW/jax/ant",
+    ]
+    list_lessons(root, "ant", "zebra")
+    assert next(editions(root=root)).folder.name == "ant"
+
+
+ORDER = ["pytorch", "jax", "djl"]
+
+
+def test_an_edition_that_lacks_a_file_is_left_out_and_named_in_one_line(root: Path, capsys):
+    assert left_out(root=root) == "There is no edition of ant in en, pytorch, djl."
+    assert left_out(["zh-TW"], ["jax"], root) == ""
+    (root / "lessons" / "zebra" / "code.djl.java").unlink()
+    assert [*editions(None, ["pytorch"], root)] == [
+        edition for edition in editions(root=root) if edition.framework == "pytorch"
+    ]
+    (root / "lessons" / "zebra" / "text.zh-TW.md").unlink()
+    main(["--root", str(root), "--framework", "pytorch"])
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "There is no edition of zebra in zh-TW; of ant in en, pytorch."
+
+
+def test_a_folder_that_is_not_listed_is_an_error_unless_it_is_no_lesson(root: Path):
+    write(root, "_live", [], [])
+    write(root, ".hidden", [], [])
+    assert len(lessons(root)) == 2
+    write(root, "newt", ["en"], ["jax.py"])
+    assert fault(root) == "lessons/newt: a lesson that is not listed in chapter.toml"
+
+
+@pytest.mark.parametrize(
+    ("chapter", "said"),
+    [
+        ('lessons = [\n"zebra",\n"gnu",\n"ant"]', "3: no lesson 'gnu': there is no such folder"),
+        ('lessons = [\n"zebra",\n"ant",\n"ant"]', "3: lesson 'ant' is listed twice"),
+        ('lessons = ["zebra"', " cannot be read: Unclosed array"),
+        ("order = []", ' need lessons = ["FOLDER", ...]'),
+        ("lessons = [1]", ' need lessons = ["FOLDER", ...]'),
+    ],
+)
+def test_a_fault_in_the_chapter_file_is_named(root: Path, chapter: str, said: str):
+    (root / "lessons" / "chapter.toml").write_text(chapter)
+    assert fault(root).startswith(f"lessons/chapter.toml:{said}")
+
+
+def test_a_missing_chapter_file_is_named(root: Path):
+    (root / "lessons" / "chapter.toml").unlink()
+    assert fault(root) == "lessons/chapter.toml: cannot be read: No such file or directory"
+
+
+def test_a_title_is_the_first_heading_that_is_on_no_slide(root: Path):
+    text = root / "lessons" / "ant" / "text.zh-TW.md"
+    text.write_text(":::{slide}\n# Slide\n:::\n\n## Part\n\n# Ants\n\n# More\n")
+    assert title(text) == "Ants"
+    assert original(text.parent) == text
+    text.write_text("## Part\n")
+    with pytest.raises(LessonError, match="no title"):
+        title(text)
+
+
+# README's table
+
+
+def test_readme_has_a_table_for_each_lesson_under_its_title(root: Path):
+    head = f"before\n{MARKERS[0]}"
+    tail = f"{MARKERS[1]}after\n"
+    made = with_links(f"{head}old\n{tail}", list(editions(root=root)))
+    assert made.startswith(head)
+    assert made.endswith(tail)
+    zebra, ant = made.removeprefix(head).split("</details>\n")[:2]
+    assert "<summary>zebra &lt;en&gt;</summary>\n\n|  | English | 繁體中文 |\n" in zebra
+    assert "<summary>ant &lt;zh-TW&gt;</summary>\n\n|  | 繁體中文 |\n" in ant
+    for table, languages, frameworks in ((zebra, 2, ORDER), (ant, 1, ["jax"])):
+        rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
+        assert len(rows) == len(frameworks)
+        assert all(row.count("[notebook]") == languages == row.count(" | ") for row in rows)
+    assert made.count(f"[{COLAB.name}]") == 2 * 2 + 1  # DJL has none
+    assert with_links(made, list(editions(root=root))) == made
+
+
+def test_one_lesson_alone_has_a_bare_table(root: Path):
+    shutil.rmtree(root / "lessons" / "ant")
+    list_lessons(root, "zebra")
+    made = with_links(f"{MARKERS[0]}{MARKERS[1]}", list(editions(root=root)))
+    assert made.splitlines()[1] == "|  | English | 繁體中文 |"
+    assert "<details>" not in made
+
+
+# The lessons of this project
+
+
+@pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.name)
+def test_a_lesson_brings_its_claims_and_its_faults(lesson: Path):
+    assert (lesson / "claims.py").exists()
+    assert (lesson / "faults.py").exists()
+
+
+def test_every_notebook_in_the_readme_is_there():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert all(str(edition.notebook.relative_to(ROOT)) in readme for edition in editions())
