@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 
+from tests.conftest import list_lessons
 from tools.figures import FIGURE
 from tools.lessons import LessonError, editions
 from tools.site.figures import light
@@ -103,6 +104,7 @@ def test_chinese_is_found_by_pairs_of_characters():
 def lesson(tmp_path: Path) -> Path:
     folder = tmp_path / "lessons" / "tiny"
     (folder / "live").mkdir(parents=True)
+    list_lessons(tmp_path, "tiny")
     (folder / "live" / "clock.js").touch()
     for framework in ("jax", "mxnet"):
         (folder / f"code.{framework}.py").write_text("# %% one\n1\n")

@@ -11,9 +11,9 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from tools.launch import BRANCH, REPOSITORY
 from tools.lessons import ROOT, Edition, LessonError, display, editions
-from tools.site import names
+from tools.site import live, names
 from tools.site.pages import page
-from tools.site.slides import write_slides
+from tools.site.slides import index, write_slides
 from tools.site.words import WORDS
 
 HERE = Path(__file__).parent
@@ -26,9 +26,10 @@ def main() -> int:
     """The exit code: 0, or 1 where something is missing or Sphinx warns."""
     shutil.rmtree(SITE, ignore_errors=True)
     try:
+        live.collect()
         for language in WORDS:
             _write_sources(language, list(editions([language])))
-        write_slides(list(editions()), SITE / "slides")
+        write_slides(list(editions()), SITE)
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
@@ -47,13 +48,15 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
     lessons = []
     for lesson, of_lesson in groupby(chosen, key=lambda edition: edition.folder):
         nbformat.write(page(list(of_lesson)), folder / f"{lesson.name}.ipynb")
+        (folder / lesson.name).mkdir()
         for drawing in lesson.glob("*.svg"):
-            shutil.copy(drawing, folder)
+            shutil.copy(drawing, folder / lesson.name)
         lessons.append(lesson.name)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = readme.partition(TABLE[0])[2].partition(TABLE[1])[0].strip()
     filled = {
         "@LESSONS@": "\n".join(lessons),
+        "@SLIDES@": index(chosen),
         "@NAMES@": names.table(),
         "@REPOSITORY@": REPOSITORY,
         "@AGREEMENT@": "\n".join(table.splitlines()[2:]),  # each language has a head of its own

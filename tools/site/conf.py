@@ -36,7 +36,7 @@ autoapi_python_class_content = "both"
 
 html_theme = "furo"
 html_title = project
-html_static_path = ["static", *live.STATIC]
+html_static_path = ["static", str(live.STATIC)]
 html_favicon = "static/favicon.svg"
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]

@@ -6,7 +6,9 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from tools.lessons import LANGUAGES
+from d2l_compat.frameworks import FRAMEWORKS
+from tools.lessons import LANGUAGES, ROOT, frameworks_of, lessons
+from tools.prose import title
 from tools.site.words import WORDS
 
 IMAGE = re.compile(r'<img (?P<rest>[^>]*?src="(?P<file>[^"]+)")')
@@ -23,16 +25,26 @@ def _context(
     here = app.config.language.replace("_", "-")
     root = context["content_root"]
     context["language_tag"] = here
-    context["languages_label"] = WORDS[here]["languages"]
+    context["languages_label"] = WORDS[here].languages
     context["languages"] = [
         (name, tag, f"{root}../{tag}/{_counterpart(app, pagename, tag)}.html")
         for tag, name in LANGUAGES.items()
     ]
-    context["description"] = WORDS[here]["description"]
+    context["description"] = _description(pagename, here)
     context["body"] = IMAGE.sub(lambda image: _with_size(app, image), context.get("body", ""))
     context["css_files"] = [
         css for css in context["css_files"] if not any(name in str(css) for name in UNUSED)
     ]
+
+
+def _description(pagename: str, language: str) -> str:
+    """Of a lesson's page, or of any other."""
+    words, folder = WORDS[language], ROOT / "lessons" / pagename
+    is_a_lesson = folder in lessons()
+    about = title(folder / f"text.{language}.md") if is_a_lesson else words.chapter
+    frameworks = frameworks_of(*([folder] if is_a_lesson else lessons()))
+    names = words.joined([FRAMEWORKS[name].title for name in frameworks])
+    return words.description.format(title=about, frameworks=names)
 
 
 def _with_size(app: Sphinx, image: re.Match[str]) -> str:

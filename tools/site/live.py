@@ -1,23 +1,47 @@
-"""Live figures: a lesson's own scripts, loaded by the pages that ask for them."""
+"""Live figures: scripts and styles, loaded by the pages that ask for a figure.
+
+``lessons/_live`` is what all lessons' figures share, ``live/shared`` what those of one lesson do. They are
+loaded in this order and, within a folder, in that of the alphabet; then come the figures themselves.
+"""
 
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
-from tools.lessons import ROOT
+from tools.lessons import ROOT, lessons
 
-FOLDERS = sorted(ROOT.glob("lessons/*/live"))
-STATIC = [str(path) for folder in FOLDERS for path in (folder, folder / "shared")]
-SHARED = ("encoding", "words", "kit")  # in the order in which they need each other
+SHARED = ROOT / "lessons" / "_live"
+STATIC = ROOT / "build" / "site-sources" / "static"  # what the site serves, figures and all
+
+
+def collect() -> None:
+    """Put all that figures need into one folder, each lesson's under its name."""
+    shutil.rmtree(STATIC, ignore_errors=True)
+    shutil.copytree(SHARED, STATIC / "live")
+    for lesson in lessons():
+        if (lesson / "live").exists():
+            shutil.copytree(lesson / "live", STATIC / "live" / lesson.name)
 
 
 def _load(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     figures = re.findall(r'data-live="([-\w]+)"', context.get("body", ""))
-    if figures:
-        app.add_css_file("live.css")
-        for script in (*SHARED, *dict.fromkeys(figures)):
-            app.add_js_file(f"{script}.js", loading_method="defer")
+    if not figures:
+        return
+    own = STATIC / "live" / pagename
+    shared = [*_files(STATIC / "live"), *_files(own / "shared")]
+    for file in [*shared, *(own / f"{name}.js" for name in dict.fromkeys(figures))]:
+        name = file.relative_to(STATIC).as_posix()
+        if file.suffix == ".css":
+            app.add_css_file(name)
+        else:
+            app.add_js_file(name, loading_method="defer")
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*") if path.is_file())
 
 
 def setup(app: Sphinx) -> None:

@@ -20,11 +20,11 @@ from tools.figures import FIGURE
 from tools.launch import SOURCE, services
 from tools.lessons import Edition, LessonError
 from tools.programs import LANGUAGES
-from tools.prose import ORIGINAL, Passage, joined, read_passages
+from tools.prose import Passage, joined, original, read_passages
 from tools.site.figures import light
+from tools.site.slides import deck_path
 from tools.site.words import WORDS
-
-ORDER = list(FRAMEWORKS)
+from tools.weave import IMAGE
 
 
 def page(editions: list[Edition]) -> NotebookNode:
@@ -32,14 +32,14 @@ def page(editions: list[Edition]) -> NotebookNode:
 
     Raises LessonError where a notebook is missing.
     """
-    editions = sorted(editions, key=lambda edition: ORDER.index(edition.framework))
     executed = {edition: _executed(edition) for edition in editions}
     text = editions[0].text
-    anchors = _anchors(text.with_name(f"text.{ORIGINAL}.md"))
+    anchors = _anchors(original(text.parent))
     result = v4.new_notebook(metadata={"kernelspec": LANGUAGES[".py"].kernelspec})
     number = count(1)
 
     def markdown(source: str) -> None:
+        source = _with_drawings(source, text.parent.name)
         result.cells.append(v4.new_markdown_cell(source, id=f"text-{next(number)}"))
 
     for block, passages in _by_block(text):
@@ -55,7 +55,8 @@ def page(editions: list[Edition]) -> NotebookNode:
             elif block == "live":
                 markdown(_live(passage))
             elif block == "only":
-                markdown(_only(passage))
+                if prose := _only(passage, editions):
+                    markdown(prose)
             elif passage.heading == "#":
                 markdown(passage.prose)
                 markdown(_launch(editions))
@@ -85,22 +86,32 @@ def _executed(edition: Edition) -> dict[str, NotebookNode]:
     return {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"}
 
 
-def _anchors(english: Path) -> Iterator[str]:
+def _with_drawings(prose: str, lesson: str) -> str:
+    """Drawings are in a folder of the lesson's name, beside its page: another's may be called the same."""
+    return IMAGE.sub(
+        lambda image: (
+            image[0] if image["fence"] else f"![{image['alt']}]({lesson}/{image['file']})"
+        ),
+        prose,
+    )
+
+
+def _anchors(first: Path) -> Iterator[str]:
     """The same in every language, so that a link keeps its place when the language changes."""
-    for passage in read_passages(english):
+    for passage in read_passages(first):
         if passage.block is None and len(passage.heading) > 1:
             title = passage.prose.splitlines()[0].lower()
             yield "-".join(re.findall(r"[a-z]\w*", title))
 
 
-def _only(passage: Passage) -> str:
+def _only(passage: Passage, editions: list[Edition]) -> str:
+    """Nothing, where the page has none of the frameworks."""
     assert passage.block
-    classes = " ".join(f"for-{framework}" for framework in passage.block.frameworks)
-    names = ", ".join(FRAMEWORKS[name].title for name in ORDER if name in passage.block.frameworks)
-    return (
-        f"::::::{{div}} only {classes}\n:::{{div}} only-title\n{names}\n:::\n\n"
-        f"{passage.prose}\n::::::"
-    )
+    shown = [each.framework for each in editions if each.framework in passage.block.frameworks]
+    classes = " ".join(f"for-{framework}" for framework in shown)
+    names = ", ".join(FRAMEWORKS[framework].title for framework in shown)
+    box = f"::::::{{div}} only {classes}\n:::{{div}} only-title\n{names}\n:::\n\n"
+    return f"{box}{passage.prose}\n::::::" if shown else ""
 
 
 def _live(passage: Passage) -> str:
@@ -117,14 +128,13 @@ def _launch(editions: list[Edition]) -> str:
     tabs = []
     for edition in editions:
         words = WORDS[edition.language]
-        slides = f"../slides/{edition.language}/{edition.framework}/{edition.folder.name}.html"
         links = [
             *((service.name, service.link(edition)) for service in services(edition.framework)),
-            (words["source"], SOURCE.link(edition)),
-            (words["slides"], slides),
+            (words.source, SOURCE.link(edition)),
+            (words.slides, f"../{deck_path(edition)}"),
         ]
         buttons = " ".join(f'<a href="{escape(link)}">{name}</a>' for name, link in links)
-        run = words["run"].format(framework=FRAMEWORKS[edition.framework].title)
+        run = words.run.format(framework=FRAMEWORKS[edition.framework].title)
         tabs.append(
             f":::::{{tab-item}} {FRAMEWORKS[edition.framework].title}\n:sync: {edition.framework}\n"
             f'```{{raw}} html\n<p class="launch">{run} {buttons}</p>\n```\n:::::'

@@ -7,6 +7,7 @@ slide is the speaker's notes. Code and outputs are those of the executed noteboo
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import nbformat
@@ -15,8 +16,9 @@ from nbconvert.exporters import SlidesExporter
 from nbformat import NotebookNode, v4
 from traitlets.config import Config
 
+from d2l_compat.frameworks import FRAMEWORKS
 from tools.lessons import Edition, LessonError
-from tools.prose import Passage, read_passages
+from tools.prose import Passage, read_passages, title
 from tools.site.mathematics import mathml
 from tools.weave import embed_images
 
@@ -27,8 +29,26 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FORMULA = re.compile(r"(?P<code>`[^`]*`)|\$\$(?P<block>.+?)\$\$|\$(?P<inline>[^$]+?)\$", re.DOTALL)
 
 
-def write_slides(editions: list[Edition], folder: Path) -> None:
+def deck_path(edition: Edition) -> str:
+    """Of its deck, within the site."""
+    return f"slides/{edition.language}/{edition.framework}/{edition.folder.name}.html"
+
+
+def index(editions: list[Edition]) -> str:
+    """A list of the lessons in one language, with a link to each one's decks. Markdown."""
+    lines = []
+    for lesson, of_lesson in groupby(editions, key=lambda edition: edition.folder):
+        decks = [
+            f'<a href="../{deck_path(edition)}">{FRAMEWORKS[edition.framework].title}</a>'
+            for edition in of_lesson
+        ]
+        lines.append(f"* {{doc}}`{lesson.name}`: {', '.join(decks)}")
+    return "\n".join(lines)
+
+
+def write_slides(editions: list[Edition], site: Path) -> None:
     """All decks, and beside them, once, reveal.js. Raises LessonError."""
+    folder = site / "slides"
     for part in ("dist", "plugin/notes"):
         shutil.copytree(REVEAL / part, folder / "reveal" / part, ignore=_unused)
     shutil.copy(HERE / "deck" / "deck.css", folder / "reveal")
@@ -43,7 +63,7 @@ def write_slides(editions: list[Edition], folder: Path) -> None:
     )
     for edition in editions:
         html, _ = exporter.from_notebook_node(deck(edition))
-        path = folder / edition.language / edition.framework / f"{edition.folder.name}.html"
+        path = site / deck_path(edition)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(html, encoding="utf-8")
 
@@ -58,10 +78,8 @@ def deck(edition: Edition) -> NotebookNode:
     """The cells of a deck, marked as nbconvert reads it. Raises LessonError."""
     executed = nbformat.read(edition.notebook, as_version=4)
     code = {cell.id: cell for cell in executed.cells if cell.cell_type == "code"}
-    title = executed.cells[0].source.splitlines()[0].removeprefix("# ")
-    result = v4.new_notebook(
-        metadata={**executed.metadata, "title": title, "language": edition.language}
-    )
+    about = {"title": title(edition.text), "language": edition.language}
+    result = v4.new_notebook(metadata={**executed.metadata, **about})
     for passages, notes in _slides(edition):
         kind = "slide"
         for passage in passages:

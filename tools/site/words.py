@@ -1,20 +1,44 @@
 """What the site says in each language, beside the lessons."""
 
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Words:
+    languages: str
+    chapter: str  # what all lessons are about
+    description: str  # of a lesson, or of the chapter
+    between: str  # the parts of a list
+    before_last: str
+    run: str
+    source: str
+    slides: str
+
+    def joined(self, parts: list[str]) -> str:
+        """The parts as a sentence lists them."""
+        *first, last = parts
+        return self.before_last.join([self.between.join(first), last] if first else [last])
+
+
 WORDS = {
-    "en": {
-        "languages": "Language",
-        "description": "Self-attention and positional encoding, told afresh from Dive into Deep Learning, "
-        "and run in PyTorch, TensorFlow, JAX, MXNet, PaddlePaddle and DJL.",
-        "run": "Run it in {framework}:",
-        "source": "Notebook",
-        "slides": "Slides",
-    },
-    "zh-TW": {
-        "languages": "語言",
-        "description": "自注意力與位置編碼：《動手學深度學習》的一課重新講過，"
-        "並以 PyTorch、TensorFlow、JAX、MXNet、PaddlePaddle 與 DJL 實際執行。",
-        "run": "用 {framework} 執行：",
-        "source": "筆記本",
-        "slides": "投影片",
-    },
+    "en": Words(
+        languages="Language",
+        chapter="Attention",
+        description="{title}, told afresh from Dive into Deep Learning, and run in {frameworks}.",
+        between=", ",
+        before_last=" and ",
+        run="Run it in {framework}:",
+        source="Notebook",
+        slides="Slides",
+    ),
+    "zh-TW": Words(
+        languages="語言",
+        chapter="注意力",
+        description="{title}：《動手學深度學習》的一課重新講過，並以 {frameworks} 實際執行。",
+        between="、",
+        before_last=" 與 ",
+        run="用 {framework} 執行：",
+        source="筆記本",
+        slides="投影片",
+    ),
 }

@@ -4,7 +4,7 @@
 //   set({i, distance})  i from 20 to 39, where all these neighbours lie within the 60 positions
 "use strict";
 {
-  const { encoding, kit } = d2lLive;
+  const { encoding, kit, mathematics } = d2lLive;
   const { html, svg, decimals } = kit;
   const D = 32;
   const FAR = 20;
@@ -14,7 +14,7 @@
   const HEIGHT = 320;
   const [LEFT, RIGHT, TOP, BOTTOM] = [28, 28, 84, 44]; // the margins of the plot, in pixels
 
-  const curve = (i) => DISTANCES.map((distance) => encoding.dot(P[i], P[i - distance]));
+  const curve = (i) => DISTANCES.map((distance) => mathematics.dot(P[i], P[i - distance]));
   const REFERENCES = ROWS.map(curve);
 
   const line = (x1, y1, x2, y2, kind) => svg("line", { x1, y1, x2, y2, class: kind });
@@ -69,7 +69,7 @@
     const state = () => {
       const products = curve(i.value);
       const product = products[distance.value + FAR];
-      const difference = Math.max(...REFERENCES.map((r) => encoding.difference(products, r)));
+      const difference = Math.max(...REFERENCES.map((r) => mathematics.difference(products, r)));
       return { i: i.value, distance: distance.value, product, products, spread: difference };
     };
     const draw = () => {

@@ -4,7 +4,7 @@
 //   set({i, delta})  i from 0 to 59, delta from -20 to 20; i is kept at -delta or more: i + delta >= 0
 "use strict";
 {
-  const { encoding, kit } = d2lLive;
+  const { encoding, kit, mathematics } = d2lLive;
   const { html, svg, quiet, decimals } = kit;
   const D = 8;
   const OMEGA = encoding.frequencies(D);
@@ -13,9 +13,9 @@
 
   const compute = (i, delta) => {
     const matrices = OMEGA.map((omega) => encoding.rotation(delta * omega));
-    const turned = pairs(i).map((pair, j) => encoding.apply(matrices[j], pair));
+    const turned = pairs(i).map((pair, j) => mathematics.apply(matrices[j], pair));
     const target = pairs(i + delta);
-    return { i, delta, matrices, turned, target, residual: encoding.difference(turned, target) };
+    return { i, delta, matrices, turned, target, residual: mathematics.difference(turned, target) };
   };
 
   /** The way from one angle to another. It winds outward, which tells more than one turn from less. */

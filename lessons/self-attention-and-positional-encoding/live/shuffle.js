@@ -4,20 +4,20 @@
 //   set({order, positions})  a permutation of 0 to 5; true or false
 "use strict";
 {
-  const { encoding, kit } = d2lLive;
+  const { encoding, kit, mathematics } = d2lLive;
   const { html, decimals } = kit;
   const N = 6;
   const D = 8;
   const IN_ORDER = [0, 1, 2, 3, 4, 5];
 
-  const random = encoding.generator(1);
-  const X = encoding.normal(random, N, D);
-  const [W_Q, W_K, W_V] = [1, 2, 3].map(() => encoding.normal(random, D, D, D ** -0.5));
+  const random = mathematics.generator(1);
+  const X = mathematics.normal(random, N, D);
+  const [W_Q, W_K, W_V] = [1, 2, 3].map(() => mathematics.normal(random, D, D, D ** -0.5));
   const P = encoding.matrix(N, D);
 
   const attend = (tokens, positions) => {
-    const input = positions ? encoding.add(tokens, P) : tokens;
-    return encoding.attention(...[W_Q, W_K, W_V].map((W) => encoding.product(input, W)));
+    const input = positions ? mathematics.add(tokens, P) : tokens;
+    return mathematics.attention(...[W_Q, W_K, W_V].map((W) => mathematics.product(input, W)));
   };
 
   const compute = (order, positions) => {
@@ -25,8 +25,8 @@
     const { weights, outputs } = attend(shuffled(X), positions);
     const original = attend(X, positions);
     const difference = {
-      weights: encoding.difference(weights, shuffled(original.weights).map(shuffled)),
-      outputs: encoding.difference(outputs, shuffled(original.outputs)),
+      weights: mathematics.difference(weights, shuffled(original.weights).map(shuffled)),
+      outputs: mathematics.difference(outputs, shuffled(original.outputs)),
     };
     return { order, positions, weights, outputs, difference };
   };
@@ -39,7 +39,7 @@
   };
 
   kit.figure("shuffle", (root, words) => {
-    const dice = encoding.generator(6); // everyone sees the same shuffles, one after the other
+    const dice = mathematics.generator(6); // everyone sees the same shuffles, one after the other
     const columns = IN_ORDER.map((place) => kit.button("", () => move(place, (place + 1) % N)));
     const rows = IN_ORDER.map(() => html("span"));
     const cells = IN_ORDER.map(() => IN_ORDER.map(() => html("span", { class: "live-weight" })));
@@ -96,7 +96,7 @@
     const shuffle = () => {
       let next = order;
       while ([order, IN_ORDER].some((old) => String(old) === String(next))) {
-        next = encoding.permutation(dice, N);
+        next = mathematics.permutation(dice, N);
       }
       arrange(next);
     };

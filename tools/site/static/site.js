@@ -8,7 +8,12 @@
 
   function showChoice() {
     const label = chosen();
-    if (label) root.dataset.framework = label.dataset.syncId;
+    if (!label) return;
+    const framework = label.dataset.syncId;
+    root.dataset.framework = framework;
+    for (const passage of document.querySelectorAll(".only")) {
+      passage.classList.toggle("is-chosen", passage.classList.contains(`for-${framework}`));
+    }
   }
 
   // Tabs above the clicked one change their height too: what was clicked stays where it was.

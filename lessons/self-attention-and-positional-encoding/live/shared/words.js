@@ -1,10 +1,7 @@
-// Every word that a reader sees or hears, in each language.
+// Every word of this lesson's figures that a reader sees or hears, in each language.
 "use strict";
-
-globalThis.d2lLive ??= {};
 {
   const en = {
-    language: "en",
     position: "Position i",
     "clock-hands": {
       title: "Clock hands: one row of the positional encoding",
@@ -71,7 +68,6 @@ globalThis.d2lLive ??= {};
   };
 
   const zh = {
-    language: "zh-TW",
     position: "位置 i",
     "clock-hands": {
       title: "時鐘指針：位置編碼的一個橫列",
@@ -133,6 +129,5 @@ globalThis.d2lLive ??= {};
     },
   };
 
-  /** The words in the language of the page: any Chinese page gets zh-TW, any other English. */
-  d2lLive.words = document.documentElement.lang.toLowerCase().startsWith("zh") ? zh : en;
+  d2lLive.words = d2lLive.kit.inPagesLanguage({ en, "zh-TW": zh });
 }

@@ -1,7 +1,8 @@
-// What the figures share: elements, sliders, numbers as text, and mounting.
+// What all live figures share: elements, sliders, numbers as text, words in the page's language, and mounting.
 "use strict";
+
+globalThis.d2lLive ??= {};
 {
-  const { words } = d2lLive;
   let ids = 0;
 
   const fill = (node, attributes, children) => {
@@ -129,14 +130,22 @@
   /** Whether the reader has asked for less motion. */
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
+  /** Of words by language, those for the page's: zh-TW on any Chinese page, English on any other. */
+  const inPagesLanguage = (words) => {
+    const language = document.documentElement.lang.toLowerCase().startsWith("zh") ? "zh-TW" : "en";
+    return { language, ...words[language] };
+  };
+
   /**
-   * Names a kind of figure, and builds one in every element that asks for it by data-live.
+   * Names a kind of figure, and builds one in every element that asks for it by data-live. Its words are
+   * those under its name in d2lLive.words, which a lesson gives to all its figures.
    * @param {string} name
    * @param {(root: HTMLElement, words: object) =>
    *   {controls: Object<string, (value: any) => void>, draw: () => void, state: () => object}} build
    */
   const figure = (name, build) => {
     const mount = (root) => {
+      const { words } = d2lLive;
       const { title } = words[name];
       fill(root, { role: "group", "aria-label": title, lang: words.language }, []);
       const { controls, draw, state } = build(root, { ...words, ...words[name] });
@@ -173,5 +182,6 @@
     dial,
     arrow,
     calm,
+    inPagesLanguage,
   };
 }
