@@ -31,7 +31,7 @@ from d2l_compat.frameworks import FACES
 from tools.agreement import difference
 from tools.kernels import Workplace
 from tools.launch import INSTALL, REPOSITORY
-from tools.lessons import ROOT
+from tools.lessons import ROOT, editions
 from tools.numbers import tolerance
 
 HERE = Path(__file__).parent
@@ -339,9 +339,12 @@ def in_place_of_the_forge(repository: Path) -> dict[str, str]:
 # Notebooks
 
 
-def notebook_of(framework: str) -> Path:
-    (path,) = (ROOT / "notebooks" / "en" / framework).glob("*.ipynb")
-    return path
+def notebooks_of(framework: str) -> list[Path]:
+    """Of each lesson one, in the first of its languages."""
+    of_lesson: dict[Path, Path] = {}
+    for edition in editions(frameworks=[framework]):
+        of_lesson.setdefault(edition.folder, edition.notebook)
+    return list(of_lesson.values())
 
 
 def first_cell_of(notebook: Path) -> NotebookNode:

@@ -26,7 +26,7 @@ from tests.elsewhere.places import (
     copy_project,
     differences,
     execute,
-    notebook_of,
+    notebooks_of,
     package_name,
     requirements,
 )
@@ -151,13 +151,15 @@ def test_a_notebook_runs_on_binder_in_its_memory(
     else:
         version = built.copy.run(built.copy.python, "-V").split()[1]
         record_property("Python", version)
-    path = notebook_of(framework)
-    stored = nbformat.read(path, as_version=4)
-    folder = built.project / path.parent.relative_to(ROOT)
     before = built.copy.distributions()
-    done = execute(stored, kernel, built.copy.environment, folder)
-    record_property("peak", f"{done.peak / 1e6:.0f} MB")
-    assert differences(stored, done.notebook) == []
-    assert done.first_outputs == []
+    peaks = []
+    for path in notebooks_of(framework):
+        stored = nbformat.read(path, as_version=4)
+        folder = built.project / path.parent.relative_to(ROOT)
+        done = execute(stored, kernel, built.copy.environment, folder)
+        peaks.append(done.peak)
+        assert differences(stored, done.notebook) == [], path
+        assert done.first_outputs == []
+    record_property("peak", f"{max(peaks) / 1e6:.0f} MB")
     assert built.copy.distributions() == before
-    assert done.peak < FOR_A_KERNEL < MEMORY
+    assert max(peaks) < FOR_A_KERNEL < MEMORY

@@ -30,7 +30,7 @@ from tests.elsewhere.places import (
     execute,
     first_cell_of,
     in_place_of_the_forge,
-    notebook_of,
+    notebooks_of,
 )
 from tools.java import KERNEL, SPEC
 from tools.launch import REPOSITORY
@@ -76,7 +76,7 @@ def test_what_is_there_stays_as_it_is_even_where_it_is_too_old_for_us(
         for name in ("numpy", "matplotlib"):
             pretend(service.copy, name, "1.0")
         before = service.copy.distributions()
-        service.execute(first_cell_of(notebook_of(framework)))
+        service.execute(first_cell_of(notebooks_of(framework)[0]))
         after = service.copy.distributions()
         assert changed(before, after) == []
         assert after.keys() - before.keys() <= allowed(service.copy, framework)
@@ -95,7 +95,7 @@ def test_where_the_shim_is_installed_from_a_wheel_the_first_cell_is_silent(tmp_p
         there = [name for name, face in FACES.items() if not {*face.packages} & {*LACKING}]
         assert there == ["pytorch", "tensorflow", "jax"]
         for framework in there:
-            first = service.execute(first_cell_of(notebook_of(framework)))
+            first = service.execute(first_cell_of(notebooks_of(framework)[0]))
             assert first.first_outputs == []
         assert service.copy.distributions() == before
 
@@ -104,7 +104,7 @@ def test_where_the_shim_is_installed_from_a_wheel_the_first_cell_is_silent(tmp_p
 @pytest.mark.parametrize("framework", ["djl"])
 def test_on_colab_the_java_notebook_says_where_it_runs(framework: str, tmp_path: Path) -> None:
     with colab(tmp_path / "no-repository") as service:
-        done = service.execute(first_cell_of(notebook_of(framework)), may_fail=True)
+        done = service.execute(first_cell_of(notebooks_of(framework)[0]), may_fail=True)
     (error,) = (output for output in done.first_outputs if output.output_type == "error")
     assert error.ename == "SystemExit"
     assert "Open it on Binder: https://" in error.evalue
@@ -132,7 +132,7 @@ def test_the_java_notebook_says_whether_the_classes_are_there(
     (kernel / "jjava.jar").symlink_to(KERNEL / "jjava.jar")
     spec = {**SPEC, "env": {**SPEC["env"], "JJAVA_CLASSPATH": classes}}
     (kernel / "kernel.json").write_text(json.dumps(spec))
-    first = first_cell_of(notebook_of(framework))
+    first = first_cell_of(notebooks_of(framework)[0])
     outputs = execute(first, kernel, dict(os.environ), tmp_path).first_outputs
     assert {output.output_type for output in outputs} <= {"stream"}
     said = "".join(output.text for output in outputs)
@@ -170,9 +170,9 @@ def colab(repository: Path) -> Iterator[Service]:
 
 
 def check(service: Service, framework: str, record: Record) -> None:
-    """The notebook, as its reader has it: it runs, nothing that was there is another after it, and
-    its first cell has nothing to do or to say the next time."""
-    path = notebook_of(framework)
+    """A notebook, as its reader has it: it runs, nothing that was there is another after it, and
+    its first cell has nothing to do or to say the next time. So the other lessons' run beside it."""
+    path, *others = notebooks_of(framework)
     stored = nbformat.read(path, as_version=4)
     shutil.copy(path, service.folder)
     before = service.copy.distributions()
@@ -197,6 +197,11 @@ def check(service: Service, framework: str, record: Record) -> None:
 
     again = service.execute(first_cell_of(path))
     assert again.first_outputs == []
+    for other in others:
+        stored = nbformat.read(other, as_version=4)
+        done = service.execute(stored)
+        assert differences(stored, done.notebook) == [], other
+        assert done.first_outputs == []
     assert service.copy.distributions() == after
 
 
