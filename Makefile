@@ -31,7 +31,7 @@ FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-lowest mutants bench bench-notebooks bench-shim report agreement lint format lab kernel site env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim report agreement lint format lab kernel site env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave and execute the lessons (the default)
 	@$(BIN)/python -m tools.readme
@@ -39,7 +39,7 @@ notebooks: left-out $(READY) $(JAVA)  ## weave and execute the lessons (the defa
 
 # All of them, whatever becomes of one; the exit code tells. On a GPU: what runs there.
 test: left-out  ## check everything; CHANGED=1: only what has changed; DEVICE=gpu: on a GPU
-	@$(MAKE) --no-print-directory --keep-going $(if $(filter gpu,$(DEVICE)),,lint test-code test-faces test-site test-elsewhere) test-notebooks
+	@$(MAKE) --no-print-directory --keep-going $(if $(filter gpu,$(DEVICE)),,lint test-code test-faces test-site test-elsewhere test-growth) test-notebooks
 
 CHECK  = $(BIN)/python -m tools.changed $(if $(CHANGED),--only)
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
@@ -48,7 +48,7 @@ WRITABLE = $(shell test -w . && echo yes)
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
 test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
-	@$(CHECK) code -- $(PYTEST) $(call report,code) tests --ignore tests/faces --ignore tests/site --ignore tests/elsewhere --frameworks "$(FRAMEWORKS)"
+	@$(CHECK) code -- $(PYTEST) $(call report,code) tests --ignore tests/faces --ignore tests/site --ignore tests/elsewhere --ignore tests/growth --frameworks "$(FRAMEWORKS)"
 
 # One framework a process, and all of them whatever becomes of one. Each process has one thread:
 # there are as many as cores.
@@ -71,6 +71,9 @@ test-site: site  ## the web site and the slides, in a real browser
 
 test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these
 	@$(CHECK) elsewhere -- $(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "$(FRAMEWORKS)"
+
+test-growth: .venv/.elsewhere $(JAVA)  ## toy lessons, added to copies of the project, go through all of this
+	@$(CHECK) growth -- $(PYTEST) $(call report,growth) tests/growth --frameworks "$(FRAMEWORKS)"
 
 .venv/.elsewhere: $(READY) tests/elsewhere/colab.txt tests/elsewhere/places.py environment.yml
 	@$(BIN)/python -m tests.elsewhere && touch $@

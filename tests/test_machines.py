@@ -73,7 +73,7 @@ def test_no_machine_at_all_is_a_failure(tmp_path, monkeypatch):
     assert summary.main([str(tmp_path)]) == 1
 
 
-@pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
+@pytest.mark.parametrize("code", CODES, ids=lambda code: f"{code.parent.name}/{code.name}")
 def test_one_place_in_a_lessons_code_chooses_the_device(code):
     text = code.read_text(encoding="utf-8")
     assert sum(text.count(on_cpu) for on_cpu in TO_GPU) == 1

@@ -33,6 +33,15 @@ JAVA = ["d2l_compat/java/pom.xml", "d2l_compat/java/src/**/*"]
 WHEEL = ["pyproject.toml", "README.md", "LICENSE", "d2l_compat/**/*"]
 BINDER = ["environment.yml", "apt.txt", "postBuild", "tools/*.py", "requirements/*.lock"]
 ELSEWHERE = ["conftest.py", "tests/conftest.py", "tests/elsewhere/*", "notebooks/en/*/*.ipynb"]
+# Toy lessons stand for all others, which are not run there.
+GROWTH = [
+    "conftest.py",
+    "lessons/_live/*",
+    "lessons/chapter.toml",
+    "docs/**/*",
+    "tools/**/*",
+    "tests/**/*",
+]
 # What each check depends on; of a framework, where there is a {}.
 INPUTS = {
     "lint": ["*.py", "*.md", "pyproject.toml", "[!.]*/**/*.py", "[!.]*/**/*.md"],
@@ -40,6 +49,7 @@ INPUTS = {
     "faces": [*SHARED, *FACE, *JAVA, "tests/*.py", "tests/faces/**/*.py", "lessons/*/claims.py"],
     "notebooks": [*SHARED, *FACE, *JAVA, "notebooks/*/{}/*.ipynb", "tests/sanitize.cfg"],
     "elsewhere": [*WHEEL, *BINDER, *ELSEWHERE],
+    "growth": [*WHEEL, *BINDER, *GROWTH],
     "site": [*SITE, "README.md", "pyproject.toml", "d2l_compat/**/*.py", "tests/*.py"],
 }
 # What tools leave behind.

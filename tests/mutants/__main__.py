@@ -25,7 +25,7 @@ Said = dict[str, Outcome]  # by check: nbval, tests
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     wanted = options.framework or FRAMEWORKS
-    faults = [f for f in FAULTS if f.framework in wanted and options.only in f.name]
+    faults = [f for f in FAULTS if f.framework in wanted and options.only in str(f)]
     if options.list or not faults:
         print(*faults or ["there is no such fault"], sep="\n")
         return 0 if faults else 1
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--framework", action="append", choices=FRAMEWORKS)
-    parser.add_argument("--only", default="", metavar="SUBSTRING", help="of the faults' names")
+    parser.add_argument("--only", default="", metavar="SUBSTRING", help="of what --list prints")
     parser.add_argument("--jobs", type=int, default=2, help="faults at once (default: 2)")
     parser.add_argument("--list", action="store_true", help="name the faults, and try none")
     return parser.parse_args(arguments)

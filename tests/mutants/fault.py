@@ -28,7 +28,8 @@ class Fault:
     change: Change | None = None  # of a notebook, instead of old and new
 
     def __str__(self) -> str:
-        return f"{self.framework}: {self.name}"
+        where = f", {self.lesson}" if self.lesson else ""
+        return f"{self.framework}{where}: {self.name}"
 
     @property
     def place(self) -> str:

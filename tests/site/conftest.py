@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tools.lessons import ROOT
+from tools.lessons import ROOT, editions
 
 SITE = ROOT / "build" / "site"
+EDITIONS = list(editions())
+# The lessons' pages and decks, which all have to do; what is said of each by name is tried on LESSON.
+PAGES = list(dict.fromkeys(f"{each.language}/{each.folder.name}.html" for each in EDITIONS))
 LESSON = "self-attention-and-positional-encoding.html"
 # For a headless browser, which has nothing to look up or to update.
 QUIET = [

@@ -1,25 +1,32 @@
 """axe-core, on every page, in light and in dark: nothing serious."""
 
+from itertools import groupby
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.conftest import LESSON, Open
+from tests.site.conftest import EDITIONS, Open
+from tests.site.conftest import PAGES as LESSONS
+from tools.site.slides import deck_path
 
+# Of each lesson the first and the last: they differ in language and framework.
+OF_LESSONS = [list(each) for _, each in groupby(EDITIONS, key=lambda edition: edition.folder)]
+DECKS = [deck_path(each) for editions in OF_LESSONS for each in (editions[0], editions[-1])]
 PAGES = [
     "en/index.html",
-    f"en/{LESSON}",
     "en/agreement.html",
     "en/coming-from-d2l.html",
     "en/reference.html",
     "en/reference/d2l_compat/torch/index.html",
     "en/regression.html",
     "en/search.html?q=attention",
+    "en/slides.html",
     "zh-TW/index.html",
-    f"zh-TW/{LESSON}",
     "zh-TW/agreement.html",
     "zh-TW/coming-from-d2l.html",
-    f"slides/en/jax/{LESSON}",
-    f"slides/zh-TW/djl/{LESSON}",
+    "zh-TW/slides.html",
+    *LESSONS,
+    *DECKS,
 ]
 
 

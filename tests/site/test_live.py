@@ -151,7 +151,7 @@ def test_shuffled_tokens_have_shuffled_attention_without_positions_alone(page: P
 def test_attention_is_the_formulas(page: Page):
     Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))
     shown = page.evaluate(
-        "([Q, K, V]) => d2lLive.encoding.attention(Q, K, V)", [x.tolist() for x in (Q, K, V)]
+        "([Q, K, V]) => d2lLive.mathematics.attention(Q, K, V)", [x.tolist() for x in (Q, K, V)]
     )
     scores = np.exp(Q @ K.T / 2)
     weights = scores / scores.sum(axis=1, keepdims=True)

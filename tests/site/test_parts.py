@@ -51,7 +51,7 @@ def words(svg: str) -> list[str]:
 
 def test_a_light_figure_shows_what_the_notebook_shows():
     figures = stored_figures()
-    assert len(figures) == 48
+    assert len(figures) >= 48
     for figure in figures:
         made = light(figure)
         if "figure_1" not in figure:

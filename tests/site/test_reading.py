@@ -8,8 +8,12 @@ import pytest
 from playwright.sync_api import expect
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.site.conftest import LESSON, Open
+from tests.site.conftest import EDITIONS, LESSON, PAGES, Open
+from tools.figures import FIGURE
 from tools.lessons import LANGUAGES
+from tools.prose import read_passages
+from tools.site.slides import deck_path
+from tools.weave import IMAGE
 
 LIMIT = 1_000_000  # bytes of a lesson's page and all it shows, fonts and search aside
 
@@ -18,12 +22,15 @@ def pages(site: Path) -> list[str]:
     return sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
 
 
+MAIN = "index", "agreement", "search", "slides"
+
+
 def test_all_pages_are_there(site: Path):
     assert {
         "index.html",
-        *(f"{tag}/{name}.html" for tag in LANGUAGES for name in ("index", "agreement", "search")),
-        *(f"{tag}/{LESSON}" for tag in LANGUAGES),
-        *(f"slides/{tag}/{framework}/{LESSON}" for tag in LANGUAGES for framework in FRAMEWORKS),
+        *(f"{tag}/{name}.html" for tag in LANGUAGES for name in MAIN),
+        *PAGES,
+        *map(deck_path, EDITIONS),
         *(f"en/reference/d2l_compat/{face}/index.html" for face in ("torch", "tensorflow", "jax")),
         *(f"en/reference/d2l_compat/{face}/index.html" for face in ("mxnet", "paddle")),
     } <= set(pages(site))
@@ -51,21 +58,32 @@ def test_links_within_the_site_lead_somewhere(site: Path):
             assert link.startswith("//") or (here / link).exists(), f"{path}: {link}"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_lesson_weighs_less_than_a_megabyte(site: Path, language: str):
-    folder = site / language
-    html = (folder / LESSON).read_text(encoding="utf-8")
+def figures(page: str) -> list[str]:
+    """What a lesson's page has to show: the drawings of its text, and the figures of its notebooks."""
+    of_page = [each for each in EDITIONS if page == f"{each.language}/{each.folder.name}.html"]
+    prose = [each.prose for each in read_passages(of_page[0].text) if each.block is None]
+    drawings = [image["file"] for each in prose for image in IMAGE.finditer(each) if image["file"]]
+    stored = [each.notebook.read_text(encoding="utf-8") for each in of_page]
+    return drawings + [
+        figure[1] for text in stored for figure in FIGURE.finditer(text.replace('\\"', '"'))
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_lesson_weighs_less_than_a_megabyte(site: Path, path: str):
+    html = (site / path).read_text(encoding="utf-8")
     loaded = set(re.findall(r'(?:src|href)="([^":#?]+\.(?:svg|css|js|png))[?"]', html))
-    parts = {name: (folder / name).stat().st_size for name in loaded}
-    assert len([name for name in parts if name.endswith(".svg")]) > 30
+    parts = {name: ((site / path).parent / name).stat().st_size for name in loaded}
+    svgs = [name for name in parts if name.endswith(".svg")]
+    assert len(svgs) == len({*figures(path)})
     assert len(html.encode()) + sum(parts.values()) < LIMIT, parts
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_figure_says_what_it_shows(open_page: Open, language: str):
-    page = open_page(f"{language}/{LESSON}")
+@pytest.mark.parametrize("path", PAGES)
+def test_every_figure_says_what_it_shows(open_page: Open, path: str):
+    page = open_page(path)
     alternatives = page.locator("article img").evaluate_all("all => all.map(each => each.alt)")
-    assert len(alternatives) == 1 + 8 * len(FRAMEWORKS)  # the drawing, and the figures
+    assert len(alternatives) == len(figures(path)) > 0
     assert all(len(alt) > 40 for alt in alternatives)
 
 
@@ -113,7 +131,7 @@ def test_the_readers_own_light_is_taken_and_can_be_changed(open_page: Open, sche
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", [320, 390])
 def test_a_telephone_does_not_scroll_sideways(open_page: Open, language: str, width: int):
-    for name in ("index.html", LESSON, "agreement.html"):
+    for name in ("index.html", LESSON, "agreement.html", "slides.html"):
         page = open_page(f"{language}/{name}", viewport={"width": width, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
 
@@ -145,10 +163,10 @@ def test_the_first_page_leads_to_the_readers_language(open_page: Open):
         page.wait_for_url(f"**/{language}/index.html")
 
 
-def test_formulas_are_whole(site: Path):
-    html = (site / "en" / LESSON).read_text(encoding="utf-8")
-    formulas = re.findall(r"<math.*?</math>", html, re.DOTALL)
-    assert len(formulas) > 100
+@pytest.mark.parametrize("path", PAGES)
+def test_formulas_are_whole(site: Path, path: str):
+    formulas = re.findall(r"<math.*?</math>", (site / path).read_text(encoding="utf-8"), re.DOTALL)
+    assert len(formulas) > (100 if path.endswith(LESSON) else 0)
     for formula in formulas:
         words = "".join(ElementTree.fromstring(formula).itertext())
         assert not set(words) & set("\\&$"), words

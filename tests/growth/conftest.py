@@ -1,0 +1,3 @@
+"""The toy's files are templates, and no tests of this project."""
+
+collect_ignore = ["toy"]

@@ -1,0 +1,134 @@
+"""Two toy lessons, added to a copy of the project, go through all that lessons go through."""
+
+import re
+
+import nbformat
+import pytest
+
+from d2l_compat.frameworks import FACES, FRAMEWORKS
+from tests.growth.toys import Project, Toy, toys
+from tools.lessons import ROOT, lessons
+
+# Of the project's own tests, those that hold each lesson, each edition or each fault.
+OF_EACH = (
+    "test_notebooks.py",
+    "test_launch.py",
+    "test_mutants.py",
+    "test_machines.py",
+    "test_lessons.py",
+)
+OF_ALL = "readme", "every_notebook", "every_code_file", "there_are_enough"
+
+
+@pytest.fixture(scope="module")
+def installed(pytestconfig: pytest.Config) -> list[str]:
+    chosen = pytestconfig.getoption("frameworks").split()
+    return [framework for framework in FRAMEWORKS if framework in chosen]
+
+
+@pytest.fixture(scope="module")
+def chapter(installed: list[str]) -> tuple[Toy, Toy]:
+    return toys(installed)
+
+
+@pytest.fixture(scope="module")
+def project(chapter: tuple[Toy, Toy]) -> Project:
+    """The copy, after `make`; its other lessons were not executed again."""
+    copy = Project(ROOT / "build" / "growth" / "project")
+    for toy in chapter:
+        copy.add(toy)
+    with copy.without([folder.name for folder in lessons()]):
+        copy.said = copy.run("tools", "--jobs", "2")
+    copy.run("tools.readme")
+    return copy
+
+
+def names(chapter: tuple[Toy, Toy]) -> str:
+    """For pytest's -k."""
+    return " or ".join(toy.name for toy in chapter)
+
+
+def test_every_edition_there_is_was_executed_and_those_there_are_not_are_named(
+    project: Project, chapter: tuple[Toy, Toy]
+) -> None:
+    for toy in chapter:
+        made = {str(path.relative_to(project.root)) for path in project.root.glob(toy.everywhere)}
+        assert made == {*toy.notebooks}
+    two, every = chapter
+    lacking = ["en", *every.frameworks[2:]]
+    assert f"There is no edition of {two.name} in {', '.join(lacking)}.\n" in project.said
+
+
+def test_nbval_executes_them_again_and_finds_no_difference(
+    project: Project, chapter: tuple[Toy, Toy]
+) -> None:
+    notebooks = [name for toy in chapter for name in toy.notebooks]
+    stored = [nbformat.read(project.root / name, as_version=4) for name in notebooks]
+    cells = sum(cell.cell_type == "code" for notebook in stored for cell in notebook.cells)
+    assert project.test("--nbval", "-n", "2", *notebooks) == cells
+
+
+def test_the_readme_leads_to_every_notebook_under_its_lessons_title(
+    project: Project, chapter: tuple[Toy, Toy]
+) -> None:
+    readme = (project.root / "README.md").read_text(encoding="utf-8")
+    titles = re.findall("<summary>(.*)</summary>", readme)
+    assert titles[len(lessons()) :] == [f"{chapter[0].title} 中文", chapter[1].title]
+    for toy, table in zip(chapter, readme.split("<summary>")[-2:], strict=True):
+        assert re.findall(r"\[notebook\]\((.*?)\)", table.partition("</details>")[0]) == [
+            f"notebooks/{language}/{framework}/{toy.name}.ipynb"
+            for framework in toy.frameworks
+            for language in toy.languages
+        ]
+
+
+def test_the_projects_own_tests_hold_them(project: Project, chapter: tuple[Toy, Toy]) -> None:
+    files = [f"tests/{name}" for name in OF_EACH]
+    which = " or ".join([names(chapter), *OF_ALL])
+    of_each_notebook = (
+        7  # at least: whole, executed, as woven, as claimed, its links, its first cell
+    )
+    notebooks = sum(len(toy.notebooks) for toy in chapter)
+    assert project.test("-n", "2", *files, "-k", which) > of_each_notebook * notebooks
+
+
+def test_their_claims_are_tested_in_the_frameworks_they_are_in(
+    project: Project, chapter: tuple[Toy, Toy]
+) -> None:
+    files = [f"lessons/{toy.name}/claims.py" for toy in chapter]
+    in_python = [name for name in chapter[1].frameworks if name in FACES]
+    for framework in {*in_python[:1], *in_python[2:3]}:
+        there = [toy for toy in chapter if framework in toy.frameworks]
+        assert project.test(*files, "--framework", framework) == 2 * len(there)
+
+
+def test_a_fault_seeded_in_one_is_noticed(project: Project, chapter: tuple[Toy, Toy]) -> None:
+    toy = chapter[0]
+    framework = toy.frameworks[0]
+    fault = f"{framework}, {toy.name}: a row too many"
+    said = project.run("tests.mutants", "--only", fault)
+    assert f"[1/1] {fault} (lesson): noticed\n    nbval: sum\n" in said
+    assert "    tests: test_the_sum_is_six\n" in said or framework not in FACES
+
+
+def test_the_site_has_their_pages_and_their_slides(
+    project: Project, chapter: tuple[Toy, Toy]
+) -> None:
+    project.run("tools.site")
+    site = project.root / "build" / "site"
+    for toy in chapter:
+        for language in toy.languages:
+            page = (site / language / f"{toy.name}.html").read_text(encoding="utf-8")
+            drawing = re.search(r'src="(_images/line\d*\.svg)"', page)
+            assert toy.title in (site / language / drawing[1]).read_text(encoding="utf-8")
+            assert f'<meta name="description" content="{toy.title}' in page
+            assert ("for-jax" in page) == ("jax" in toy.frameworks)
+            slides = (site / language / "slides.html").read_text(encoding="utf-8")
+            decks = re.findall(rf'href="\.\./(slides/{language}/(\w+)/{toy.name}.html)"', slides)
+            assert [framework for _, framework in decks] == [*toy.frameworks]
+            assert all((site / path).exists() for path, _ in decks)
+    order = [*(folder.name for folder in lessons()), *(toy.name for toy in chapter)]
+    front = (site / "zh-TW" / "index.html").read_text(encoding="utf-8")
+    listed = re.findall(r'toctree-l1"><a class="reference internal" href="([-\w]+)\.html"', front)
+    assert [name for name in listed if name in order] == order * 2  # in the menu and in the text
+    project.test("tests/site", "-k", names(chapter))

@@ -1,0 +1,20 @@
+"""What the lesson claims."""
+
+from tests.lessons import numbers
+
+DETERMINED = ["sum", "curve"]
+IN_ANOTHER_FORM: list[str] = []
+IN_WORDS = ["words"]
+
+
+def every_notebook_shows(cells: dict[str, list[str]], framework: str) -> None:
+    assert numbers(cells["sum"][0]) == [6]
+
+
+def test_the_sum_is_six(cells):
+    assert cells["sum"].printed == "sum: 6.0\n"
+
+
+def test_the_curve_is_the_square(cells):
+    ((x, y),) = cells["curve"].curves
+    assert [*y] == [*x**2]

@@ -1,0 +1,22 @@
+// %% setup
+import ai.djl.Device;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+import d2l.*;
+
+var manager = NDManager.newBaseManager(@DEVICE@);
+
+// %% sum
+System.out.println("sum: %.1f".formatted(manager.ones(new Shape(2, 3)).sum().getFloat()));
+
+// %% curve
+Plots.curves(manager.arange(3f), manager.create(new float[][] {{0, 1, 4}}))
+        .xlabel("x")
+        .legend("@TITLE@")
+        .show();
+
+// %% words
+System.out.println("three");
+
+// %% words language="zh-TW"
+System.out.println("三");

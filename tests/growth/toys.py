@@ -1,0 +1,128 @@
+"""Toy lessons, added to a copy of the project as an author adds a lesson."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from d2l_compat.frameworks import FRAMEWORKS
+from tests.elsewhere.places import copy_project
+from tools.lessons import LANGUAGES
+
+TEMPLATES = Path(__file__).parent / "toy"
+IMPORTS = {"tensorflow": "import tensorflow as tf"}  # for its choice of the device
+
+
+@dataclass(frozen=True)
+class Toy:
+    name: str
+    languages: tuple[str, ...]
+    frameworks: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return f"Toy {self.name}"
+
+    @property
+    def everywhere(self) -> str:
+        """A pattern of its notebooks."""
+        return f"notebooks/*/*/{self.name}.ipynb"
+
+    @property
+    def notebooks(self) -> list[str]:
+        return [
+            f"notebooks/{language}/{framework}/{self.name}.ipynb"
+            for language in self.languages
+            for framework in self.frameworks
+        ]
+
+
+def toys(installed: list[str]) -> tuple[Toy, Toy]:
+    """One in two editions, none of them English; and one in all that can be run here."""
+    return (
+        Toy("two-editions", ("zh-TW",), tuple(installed[:2])),
+        Toy("all-editions", tuple(LANGUAGES), tuple(installed)),
+    )
+
+
+class Project:
+    """A copy of the project, in its own repository."""
+
+    def __init__(self, root: Path) -> None:
+        """In the same file system as our environment: what is copied from there are links."""
+        self.root = root
+        shutil.rmtree(root, ignore_errors=True)
+        copy_project(root)
+        subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
+
+    def add(self, toy: Toy) -> None:
+        """Its folder, and its line in the chapter's file."""
+        folder = self.root / "lessons" / toy.name
+        shutil.copytree(TEMPLATES, folder, ignore=shutil.ignore_patterns("__pycache__", "code.*"))
+        for language in LANGUAGES.keys() - {*toy.languages}:
+            (folder / f"text.{language}.md").unlink()
+        for framework in toy.frameworks:
+            extension = "py" if FRAMEWORKS[framework].is_python else "java"
+            code = folder / f"code.{framework}.{extension}"
+            shutil.copy(TEMPLATES / f"code.{extension}", code)
+            _fill(code, framework)
+        for file in filter(Path.is_file, folder.rglob("*")):
+            _replace(file, TITLE=toy.title, FRAMEWORKS=" ".join(toy.frameworks))
+        chapter = self.root / "lessons" / "chapter.toml"
+        lines = chapter.read_text(encoding="utf-8").removesuffix("]\n")
+        chapter.write_text(f'{lines}    "{toy.name}",\n]\n', encoding="utf-8")
+
+    @contextmanager
+    def without(self, lessons: list[str]) -> Iterator[None]:
+        """As if the project did not have these lessons: nothing of theirs is run again."""
+        chapter = self.root / "lessons" / "chapter.toml"
+        text, aside = chapter.read_text(encoding="utf-8"), self.root.parent / "aside"
+        aside.mkdir()
+        for name in lessons:
+            (self.root / "lessons" / name).rename(aside / name)
+        listed = "".join(
+            line for line in text.splitlines(True) if line.strip(' ",\n') not in lessons
+        )
+        chapter.write_text(listed, encoding="utf-8")
+        try:
+            yield
+        finally:
+            for name in lessons:
+                (aside / name).rename(self.root / "lessons" / name)
+            aside.rmdir()
+            chapter.write_text(text, encoding="utf-8")
+
+    def run(self, module: str, *arguments: str) -> str:
+        """What a command of the copy's prints, in the copy; it must succeed."""
+        done = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(self.root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{module} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def test(self, *arguments: str) -> int:
+        """How many of the copy's own tests passed; none may fail."""
+        said = self.run("pytest", "-q", "-p", "no:cacheprovider", *arguments)
+        return int(re.search(r"(\d+) passed", said)[1])
+
+
+def _fill(code: Path, framework: str) -> None:
+    about = FRAMEWORKS[framework]
+    _replace(code, FACE=about.face, IMPORT=IMPORTS.get(framework, ""), DEVICE=about.to_gpu[0])
+
+
+def _replace(file: Path, **places: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    for place, content in places.items():
+        text = text.replace(f"@{place}@", content)
+    file.write_text(text, encoding="utf-8")
