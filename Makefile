@@ -55,7 +55,7 @@ test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all 
 test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lessons' claims, framework by framework
 	@failed=; for face in $(FACES); do \
 	  echo "$$face:"; \
-	  $(CHECK) faces $$face -- env OMP_NUM_THREADS=1 $(PYTEST) -q $(call report,faces-$$face) tests/faces lessons --framework $$face || failed="$$failed $$face"; \
+	  $(CHECK) faces $$face -- env OMP_NUM_THREADS=1 $(PYTEST) -q $(call report,faces-$$face) tests/faces lessons/*/claims.py --framework $$face || failed="$$failed $$face"; \
 	done; \
 	$(if $(JAVA),echo "djl:"; $(CHECK) faces djl -- $(MVN) test || failed="$$failed djl";) \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
@@ -67,7 +67,7 @@ test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and com
 	  $(call report,notebooks) $(LANGUAGES:%=notebooks/%/{})
 
 test-site: site  ## the web site and the slides, in a real browser
-	@$(CHECK) site -- $(PYTEST) $(call report,site) tests/site
+	@$(CHECK) site -- $(PYTEST) $(call report,site) tests/site lessons/*/live
 
 test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these
 	@$(CHECK) elsewhere -- $(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "$(FRAMEWORKS)"
@@ -87,7 +87,7 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $$old && \
 	  $$install --resolution lowest-direct -e ".[$$face]" && $$install --group dev && \
 	  $(BIN)/uv pip freeze --python $$old/bin/python > build/reports/lowest-$$face.txt && \
-	  $$old/bin/python -m pytest -q -n $(JOBS) $(call report,lowest-faces-$$face) tests/faces lessons --framework $$face --without-upstream && \
+	  $$old/bin/python -m pytest -q -n $(JOBS) $(call report,lowest-faces-$$face) tests/faces lessons/*/claims.py --framework $$face --without-upstream && \
 	  $$old/bin/python -m pytest -q $(call report,lowest-notebooks-$$face) --nbval notebooks/*/$$face \
 	  || failed="$$failed $$face"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }

@@ -1,3 +1,3 @@
-"""nbval, as tools/regression.py teaches it; which frameworks are tested, and the claims of the lessons."""
+"""nbval, as tools/regression.py teaches it; which frameworks are tested, what the claims of the lessons need."""
 
-pytest_plugins = ["tools.regression", "tests.frameworks", "tests.lessons"]
+pytest_plugins = ["tools.regression", "tests.frameworks", "tests.lessons", "tests.browser"]

@@ -39,7 +39,7 @@ def claims_of(lesson: Path) -> ModuleType:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """A lesson claims nothing in a framework that it is not in."""
-    if collection_path.name != "claims.py":
+    if collection_path.name != "claims.py" or collection_path.parent.name == "live":
         return None
     return config.getoption("framework") not in frameworks_of(collection_path.parent) or None
 

@@ -38,7 +38,10 @@ def _table(of_lesson: list[Edition]) -> str:
     links = {(edition.framework, edition.language): _links(edition) for edition in of_lesson}
     frameworks = dict.fromkeys(edition.framework for edition in of_lesson)
     languages = dict.fromkeys(edition.language for edition in of_lesson)
-    rows = [["", *(LANGUAGES[name] for name in languages)], [":--"] * (len(languages) + 1)]
+    rows = [
+        ["", *(LANGUAGES.get(name, name) for name in languages)],
+        [":--"] * (len(languages) + 1),
+    ]
     for framework in frameworks:
         rows.append(
             [FRAMEWORKS[framework].title, *(links[framework, language] for language in languages)]

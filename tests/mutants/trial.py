@@ -20,7 +20,7 @@ import psutil
 from d2l_compat.frameworks import FACES
 from tests.mutants.fault import DoesNotFitError, Fault
 from tools.java import KERNEL, SPEC, TARGET
-from tools.lessons import ROOT
+from tools.lessons import ROOT, frameworks_of, lessons
 
 LIMIT = 900  # seconds for one check
 JAVA = Path("d2l_compat", "java")
@@ -59,10 +59,9 @@ def checks(fault: Fault) -> Iterator[tuple[str, Check]]:
         case "shim", "djl":
             yield "tests", Check((*MAVEN, "test"))
         case "shim", _:
-            yield (
-                "tests",
-                Check((*PYTEST, "-x", "tests/faces", "lessons", "--framework", framework)),
-            )
+            in_it = [each for each in lessons() if framework in frameworks_of(each)]
+            files = ["tests/faces", *(f"lessons/{each.name}/claims.py" for each in in_it)]
+            yield "tests", Check((*PYTEST, "-x", *files, "--framework", framework))
         case "lesson", name if name in FACES:
             file = f"lessons/{fault.lesson}/claims.py"
             yield "tests", Check((*PYTEST, file, "--framework", framework))

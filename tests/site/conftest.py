@@ -1,75 +1,8 @@
-"""A real browser on the built site (``make site``), which must neither complain nor leave the machine."""
+"""The pages that all site tests are about."""
 
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from tools.lessons import editions
 
-import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
-
-from tools.lessons import ROOT, editions
-
-SITE = ROOT / "build" / "site"
 EDITIONS = list(editions())
 # The lessons' pages and decks, which all have to do; what is said of each by name is tried on LESSON.
 PAGES = list(dict.fromkeys(f"{each.language}/{each.folder.name}.html" for each in EDITIONS))
 LESSON = "self-attention-and-positional-encoding.html"
-# For a headless browser, which has nothing to look up or to update.
-QUIET = [
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-gpu",
-    "--disable-sync",
-    "--no-first-run",
-    "--no-sandbox",
-]
-NAMES = "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
-
-
-@pytest.fixture(scope="session")
-def site() -> Path:
-    assert (SITE / "index.html").exists(), "run `make site` first"
-    return SITE
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = next(filter(None, map(shutil.which, NAMES)), None)
-        if found is None and not Path(playwright.chromium.executable_path).exists():
-            pytest.skip("no Chromium: install it, or run `.venv/bin/playwright install chromium`")
-        browser = playwright.chromium.launch(executable_path=found, args=QUIET)
-        yield browser
-        browser.close()
-
-
-Open = Callable[..., Page]
-
-
-@pytest.fixture
-def open_page(browser: Browser, site: Path) -> Iterator[Open]:
-    """Opens a page of the site by its path; afterwards, nothing may have gone wrong in it."""
-    complaints: list[str] = []
-    contexts = []
-
-    def open_one(path: str, **settings: object) -> Page:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | settings)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda said: said.type in ("error", "warning") and note(said.text))
-        page.on("pageerror", lambda error: note(str(error)))
-        page.on("requestfailed", lambda request: note(f"not loaded: {request.url}"))
-        page.on("request", lambda request: leaves(request.url) and note(f"asked: {request.url}"))
-        page.goto(f"file://{site}/{path}")
-        return page
-
-    def note(what: str) -> None:
-        complaints.append(what)
-
-    def leaves(url: str) -> bool:
-        return not url.startswith(("file:", "data:", "blob:", "about:"))
-
-    yield open_one
-    for context in contexts:
-        context.close()
-    assert complaints == []

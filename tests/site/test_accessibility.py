@@ -5,7 +5,8 @@ from itertools import groupby
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.conftest import EDITIONS, Open
+from tests.browser import Open
+from tests.site.conftest import EDITIONS
 from tests.site.conftest import PAGES as LESSONS
 from tools.site.slides import deck_path
 

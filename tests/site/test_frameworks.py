@@ -4,7 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.site.conftest import LESSON, Open
+from tests.browser import Open
+from tests.site.conftest import LESSON
 from tools.lessons import LANGUAGES
 
 IMPORTS = {

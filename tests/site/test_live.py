@@ -1,171 +1,29 @@
-"""The live figures show the numbers of the notebooks, and are operated by the keyboard."""
+"""The live figures of all lessons: what they share, and what each has to do. Their numbers are the
+lessons' claims (LESSON/live/claims.py).
+"""
 
-import base64
-import io
-import re
-from typing import Any
-from xml.etree import ElementTree
-
-import nbformat
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from PIL import Image
-from playwright.sync_api import Page, expect
 
-from tests.reference import positional_encoding
-from tests.site.conftest import LESSON, Open
-from tools.figures import FIGURE
-from tools.lessons import LANGUAGES, ROOT
+from tests.browser import Open
+from tests.site.conftest import EDITIONS, LESSON, PAGES
+from tools.prose import read_passages
 
-FIGURES = ["shuffle", "clock-hands", "heatmap", "dot-product", "rotation"]
-SVG = "{http://www.w3.org/2000/svg}"
-COLOUR = re.compile(r"stroke: (#[0-9a-f]{6})")
-POINT = re.compile(r"[ML] (\S+) (\S+)")
-
-
-def cells() -> dict[str, Any]:
-    notebook = ROOT / "notebooks" / "en" / "pytorch" / LESSON.replace(".html", ".ipynb")
-    return {cell.id: cell for cell in nbformat.read(notebook, as_version=4).cells}
+FIGURES = {
+    f"{each.language}/{each.folder.name}.html": [
+        passage.block.name
+        for passage in read_passages(each.text)
+        if passage.block and passage.block.kind == "live"
+    ]
+    for each in EDITIONS
+}
 
 
-def figure(name: str) -> ElementTree.Element:
-    """The stored figure of a notebook's cell."""
-    shown = " ".join(
-        output.get("data", {}).get("text/html", "") for output in cells()[name].outputs
-    )
-    return ElementTree.fromstring(base64.b64decode(FIGURE.search(shown)[1]))
-
-
-def curves(name: str, points: int) -> list[NDArray[np.float64]]:
-    """The heights of a figure's curves, in its own units, downwards."""
-    drawn = []
-    for path in figure(name).iter(f"{SVG}path"):
-        found = POINT.findall(path.get("d", ""))
-        if len(found) == points and COLOUR.search(path.get("style", "")):
-            drawn.append(np.array([float(y) for _, y in found]))
-    return drawn
-
-
-def printed(name: str, label: str) -> float:
-    words = "".join(output.get("text", "") for output in cells()[name].outputs)
-    return float(re.search(rf"{re.escape(label)}:\s+(\S+)", words)[1])
-
-
-def state(page: Page, name: str, **settings: Any) -> dict[str, Any]:
-    """What a live figure shows, after it was set."""
-    live = page.locator(f'[data-live="{name}"]')
-    return live.evaluate(
-        "(root, set) => { root.live.set(set); return root.live.state(); }", settings
-    )
-
-
-def lies_on(drawn: list[NDArray[Any]], values: list[NDArray[Any]]) -> bool:
-    """Whether curves as drawn are the values, but for one scale and one origin for all."""
-    y, x = np.concatenate(drawn), np.concatenate(values)
-    fitted = np.polyval(np.polyfit(x, y, 1), x)
-    return bool(np.abs(fitted - y).max() < 0.01)  # of a point, a 72nd of an inch
-
-
-@pytest.fixture
-def page(open_page: Open) -> Page:
-    return open_page(f"en/{LESSON}")
-
-
-def test_the_clocks_hands_are_the_row_of_the_encoding(page: Page):
-    for i in (0, 1, 17, 59):
-        values = state(page, "clock-hands", i=i)["values"]
-        np.testing.assert_allclose(values, positional_encoding(60, 16)[i], atol=1e-12)
-
-
-def test_the_heat_map_is_the_notebooks_curves(page: Page):
-    P = np.array(state(page, "heatmap", d=32, base=10000, length=60)["P"])
-    drawn = curves("column-plot", 60)
-    assert len(drawn) == 4
-    assert lies_on(drawn, list(P[:, 6:10].T))
-    assert not lies_on(drawn, list(P[:, 5:9].T))
-
-
-def test_the_heat_map_has_the_notebooks_colours(page: Page):
-    state(page, "heatmap", d=32, base=10000, length=60)
-    href = "{http://www.w3.org/1999/xlink}href"
-    stored = max(
-        (
-            image.get(href) or image.get("href")
-            for image in figure("encoding-heatmap").iter(f"{SVG}image")
-        ),
-        key=len,
-    )
-    there = Image.open(io.BytesIO(base64.b64decode(stored.partition(",")[2]))).convert("RGB")
-    there = np.asarray(there.resize((32, 60), Image.Resampling.NEAREST), dtype=int)
-    picture = page.locator('[data-live="heatmap"] canvas').evaluate("canvas => canvas.toDataURL()")
-    here = Image.open(io.BytesIO(base64.b64decode(picture.partition(",")[2]))).convert("RGB")
-    here = np.asarray(here.resize((32, 60), Image.Resampling.NEAREST), dtype=int)
-    assert np.abs(here - there).max() <= 6  # of 255; the notebook's map has 256 colours
-
-
-@pytest.mark.parametrize(("d", "base"), [(7, 100), (33, 10000), (64, 100000)])
-def test_the_heat_map_is_right_at_any_width_and_base(page: Page, d: int, base: int):
-    shown = state(page, "heatmap", d=d, base=base, length=20)
-    column = np.arange(d)
-    angle = np.arange(20)[:, None] / float(shown["base"]) ** (2 * (column // 2) / d)
-    expected = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
-    np.testing.assert_allclose(shown["P"], expected, atol=1e-12)
-
-
-def test_the_dot_products_are_the_notebooks(page: Page):
-    shown = [state(page, "dot-product", i=i) for i in (20, 28, 36)]
-    products = [np.array(each["products"]) for each in shown]
-    drawn = curves("dot-products", 41)
-    assert len(drawn) == 3
-    assert lies_on(drawn, products)
-    at_home = state(page, "dot-product", i=28, distance=0)["product"]
-    assert at_home == pytest.approx(printed("dot-products", "P_i with itself"), abs=5e-5)
-    assert shown[0]["spread"] < 5e-5
-    assert printed("dot-products", "largest spread at any one distance") == 0
-
-
-def test_the_rotation_carries_a_position_to_its_target(page: Page):
-    assert printed("rotation", "largest residual") < 1e-5
-    P = positional_encoding(80, 8)
-    matrices = []
-    for i in (0, 7, 59):
-        shown = state(page, "rotation", i=i, delta=5)
-        assert shown["residual"] < 1e-12
-        np.testing.assert_allclose(np.ravel(shown["turned"]), P[i + 5], atol=1e-12)
-        matrices.append(shown["matrices"])
-    assert matrices[0] == matrices[1] == matrices[2]
-
-
-def test_shuffled_tokens_have_shuffled_attention_without_positions_alone(page: Page):
-    order = [3, 0, 5, 1, 4, 2]  # as in the notebook
-    without = state(page, "shuffle", order=order, positions=False)
-    assert without["difference"]["outputs"] < 5e-5
-    assert printed("equivariance", "without_positions") == 0
-    np.testing.assert_allclose(np.sum(without["weights"], axis=1), 1)
-    with_positions = state(page, "shuffle", order=order, positions=True)
-    assert with_positions["difference"]["outputs"] > 0.01
-    assert printed("equivariance", "with_positions") > 0.01
-
-
-def test_attention_is_the_formulas(page: Page):
-    Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))
-    shown = page.evaluate(
-        "([Q, K, V]) => d2lLive.mathematics.attention(Q, K, V)", [x.tolist() for x in (Q, K, V)]
-    )
-    scores = np.exp(Q @ K.T / 2)
-    weights = scores / scores.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(shown["weights"], weights, atol=1e-12)
-    np.testing.assert_allclose(shown["outputs"], weights @ V, atol=1e-12)
-
-
-# For the reader
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_control_has_a_name_and_answers_to_keys(open_page: Open, language: str):
-    page = open_page(f"{language}/{LESSON}")
-    for name in FIGURES:
+@pytest.mark.parametrize("path", PAGES)
+def test_every_control_has_a_name_and_answers_to_keys(open_page: Open, path: str):
+    page = open_page(path)
+    assert FIGURES[path]
+    for name in dict.fromkeys(FIGURES[path]):
         live = page.locator(f'[data-live="{name}"]')
         assert live.get_attribute("aria-label")
         for control in live.locator("input, button").all():
@@ -179,24 +37,13 @@ def test_every_control_has_a_name_and_answers_to_keys(open_page: Open, language:
             assert slider.input_value() != before
 
 
-def test_the_heat_map_is_read_by_the_arrow_keys(page: Page):
-    live = page.locator('[data-live="heatmap"]')
-    before = state(page, "heatmap")
-    live.locator("[tabindex='0']").first.focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowRight")
-    after = state(page, "heatmap")
-    assert (after["row"], after["column"]) == (before["row"] + 1, before["column"] + 1)
-    expect(live).to_contain_text(f"{after['value']:.4f}".replace("-", "−"))
-
-
-def test_nothing_moves_for_who_wants_no_motion(open_page: Open):
-    page = open_page(f"en/{LESSON}", reduced_motion="reduce")
-    live = page.locator('[data-live="shuffle"]')
-    live.get_by_role("button", name="Shuffle").click()
-    assert live.evaluate("root => root.getAnimations({ subtree: true }).length") == 0
-
-
-def test_words_are_the_pages_language(open_page: Open):
-    page = open_page(f"zh-TW/{LESSON}")
-    expect(page.locator('[data-live="shuffle"]').get_by_role("button", name="打亂")).to_be_visible()
+def test_attention_is_the_formulas(open_page: Open):
+    page = open_page(f"en/{LESSON}")
+    Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))
+    shown = page.evaluate(
+        "([Q, K, V]) => d2lLive.mathematics.attention(Q, K, V)", [x.tolist() for x in (Q, K, V)]
+    )
+    scores = np.exp(Q @ K.T / 2)
+    weights = scores / scores.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(shown["weights"], weights, atol=1e-12)
+    np.testing.assert_allclose(shown["outputs"], weights @ V, atol=1e-12)

@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.site.conftest import EDITIONS, LESSON, PAGES, Open
+from tests.browser import Open
+from tests.site.conftest import EDITIONS, LESSON, PAGES
 from tools.figures import FIGURE
 from tools.lessons import LANGUAGES
 from tools.prose import read_passages

@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.site.conftest import EDITIONS, LESSON, Open
+from tests.browser import Open
+from tests.site.conftest import EDITIONS, LESSON
 from tools.lessons import Edition
 from tools.site.slides import deck_path
 

@@ -1,0 +1,19 @@
+"""What the lesson's live figure claims."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser import Open
+from tools.lessons import languages_of
+
+LESSON = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("language", languages_of(LESSON))
+def test_the_figure_doubles_in_this_lessons_words(open_page: Open, language: str):
+    page = open_page(f"{language}/{LESSON.name}.html")
+    shown = page.locator('[data-live="double"]').evaluate(
+        "root => { root.live.set({ n: 4 }); return root.live.state(); }"
+    )
+    assert shown == {"n": 4, "double": 8, "lesson": "@TITLE@"}
