@@ -35,7 +35,8 @@ def install(framework: str) -> None:
             _install(package)
             invalidate_caches()
             if package is SETUPTOOLS:
-                import_module(package.module)  # else distutils is there from the next start on
+                # Else distutils is there from the next start on.
+                import_module(package.module)  # imports: setuptools
 
 
 def _install(package: Package) -> None:

@@ -41,7 +41,8 @@ class _Alias(MetaPathFinder, Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         if spec.name == UPSTREAM:
             return None  # an empty one, by the name that asks for faces
-        module = import_module(OURS + spec.name.removeprefix(UPSTREAM))
+        name = OURS + spec.name.removeprefix(UPSTREAM)
+        module = import_module(name)  # imports: what the program itself names
         spec.loader_state = module.__spec__
         return module
 

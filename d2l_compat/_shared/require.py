@@ -23,7 +23,7 @@ def require(name: str) -> None:
 def _import(package: Package) -> None:
     found = _installed(package)
     try:
-        module = import_module(package.module)
+        module = import_module(package.module)  # imports: a framework
     except Exception as error:  # a broken binary raises nearly anything
         if found is None and isinstance(error, ModuleNotFoundError):
             raise ImportError(
