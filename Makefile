@@ -12,6 +12,8 @@ LANGUAGES  ?= $(sort $(patsubst text.%.md,%,$(notdir $(wildcard lessons/*/text.*
 # At a time: as many as there are cores, but each may take a gigabyte of memory.
 JOBS       ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n : 8)))
 TIMEOUT    ?= 300
+# ALWAYS=1 executes what has not changed, too.
+ALWAYS     ?=
 # Of the tests: on which DEVICE the notebooks run (cpu or gpu), CHANGED=1 for those alone that a
 # change concerns, SHUFFLE=SEED for a random order.
 DEVICE     ?= cpu
@@ -33,9 +35,9 @@ JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 .DEFAULT_GOAL := notebooks
 .PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim report agreement lint format lab kernel site env lock clean help
 
-notebooks: left-out $(READY) $(JAVA)  ## weave and execute the lessons (the default)
+notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has changed (the default); ALWAYS=1: all
 	@$(BIN)/python -m tools.readme
-	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT)
+	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT) $(if $(ALWAYS),--always)
 
 # All of them, whatever becomes of one; the exit code tells. On a GPU: what runs there.
 test: left-out  ## check everything; CHANGED=1: only what has changed; DEVICE=gpu: on a GPU

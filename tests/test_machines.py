@@ -9,7 +9,15 @@ import pytest
 
 from tools import devices, summary
 from tools.lessons import ROOT, editions
-from tools.regression import TO_GPU
+from tools.page_kernel import TO_GPU
+
+READS = (
+    ".github/**/*",
+    "Makefile",
+    "requirements/*.lock",
+    "lessons/*",
+    "text of lessons/*/code.*",
+)
 
 WORKFLOW = ROOT / ".github" / "workflows" / "check.yml"
 CODES = sorted({edition.code for edition in editions()})

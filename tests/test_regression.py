@@ -27,6 +27,8 @@ from tools.__main__ import main
 from tools.figures import FIGURE
 from tools.lessons import ROOT
 
+READS = "conftest.py", "tests/sanitize.cfg", "d2l_compat/_shared/plot.py"
+
 CODE = """\
 # %% setup
 from d2l_compat._shared.plot import plot
@@ -351,6 +353,10 @@ print("number", n)
 open("LOG", "a").write("3")
 print("數字", n)
 
+# %% two language="zz"
+open("LOG", "a").write("3")
+print("數字", n)
+
 # %% three
 n
 """
@@ -385,19 +391,20 @@ IN_ONE_LANGUAGE: dict[str, tuple[Change, list[int]]] = {
 
 
 @pytest.fixture(scope="module")
-def translated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[int]], str]:
+def translated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[int]], list[str]]:
     """Of each page, by framework: the numbers of the Chinese notebook's cells that failed; and
-    what the cells logged."""
+    what the cells logged, with the runner and with nbval."""
     root = tmp_path_factory.mktemp("translated")
     lesson, log = root / "lessons" / "tiny", root / "log"
     lesson.mkdir(parents=True)
     list_lessons(root, "tiny")
-    for language in ("en", "zh-TW"):
+    for language in ("en", "zh-TW", "zz"):
         (lesson / f"text.{language}.md").write_text("<<one>>\n\n<<two>>\n\n<<three>>\n")
     frameworks = dict(zip("abcdefgh", IN_ONE_LANGUAGE, strict=False))
     for framework in frameworks:
         (lesson / f"code.{framework}.py").write_text(SHARED.replace("LOG", f"{log}-{framework}"))
     assert main(["--root", str(root)]) == 0
+    logged = [Path(f"{log}-a").read_text()]
     for framework, title in frameworks.items():
         Path(f"{log}-{framework}").unlink()
         path = root / "notebooks" / "zh-TW" / framework / "tiny.ipynb"
@@ -406,13 +413,13 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list
         nbformat.write(notebook, path)
     failed: dict[str, list[int]] = {title: [] for title in IN_ONE_LANGUAGE}
     cells = nbval_on(root / "notebooks", root / "report.xml")
-    assert len(cells) == 6 * len(frameworks) - 1
+    assert len(cells) == 9 * len(frameworks) - 1
     for item in cells:
         language, framework, *_ = item.get("classname").split(".")
         if item.find("failure") is not None:
             assert language == "zh-TW"
             failed[frameworks[framework]].append(int(item.get("name").split()[1]))
-    return failed, Path(f"{log}-a").read_text()
+    return failed, [*logged, Path(f"{log}-a").read_text()]
 
 
 @pytest.mark.parametrize("title", IN_ONE_LANGUAGE)
@@ -421,4 +428,4 @@ def test_a_fault_in_one_language_is_noticed_in_this_language(translated, title):
 
 
 def test_a_cell_that_languages_share_is_executed_once(translated):
-    assert translated[1] == "123"
+    assert translated[1] == ["123", "123"]

@@ -21,10 +21,15 @@ import psutil
 import pytest
 
 from tests.conftest import PATIENCE, list_lessons, still_running
+from tools import records
 from tools.__main__ import main
 from tools.kernels import neutral_environment
-from tools.lessons import ROOT
+from tools.lessons import ROOT, Edition, Page
 from tools.programs import LANGUAGES
+from tools.records import Record
+from tools.sharing import Identity
+
+READS = ("tools/__main__.py",)
 
 TEXT = "# Title\n\n- 0.123\n  - more\n\n<<one>>\n\n<<two>>\n"
 CODE = "# %% one\nx = 2 / 3\nif x > 0.456:\n    print(x)\n\n# %% two\n[x, 7]\n"
@@ -52,12 +57,21 @@ class Project:
         self.notebook(framework).parent.mkdir(parents=True, exist_ok=True)
         self.notebook(framework).write_bytes(notebook)
 
+    def record(self, framework: str = "a") -> Path:
+        return self.root / "build" / "executed" / framework / "tiny.json"
+
     def files(self) -> set[Path]:
         """All, but for the chapter's own."""
         return {path for path in self.root.glob("*/*/**/*") if not path.is_dir()}
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "tools", "--root", str(self.root), *arguments]
+
+
+def outcomes(said: str) -> list[str]:
+    """The last column of the table."""
+    rows = said.partition("notebook ")[2].splitlines()[1:]
+    return [row.split()[-1] for row in rows if ".ipynb" in row]
 
 
 Run = Callable[..., tuple[int, str]]
@@ -130,14 +144,14 @@ def test_a_notebook_is_written_with_its_outputs(run, project):
     assert [output.text for output in one.outputs] == [f"{2 / 3}\n"]
     assert [output.data for output in two.outputs] == [{"text/plain": f"[{2 / 3}, 7]"}]
     assert [one.execution_count, two.execution_count] == [1, 2]
-    assert project.files() == {*project.lesson.iterdir(), project.notebook()}
+    assert project.files() == {*project.lesson.iterdir(), project.notebook(), project.record()}
 
 
 def test_executing_again_leaves_the_same_bytes(run, executed):
     notebook = executed.notebook()
     stored, written = notebook.read_bytes(), notebook.stat().st_mtime_ns
-    code, said = run(executed)
-    assert (code, said.split("\n")[3].split()[-1]) == (0, "unchanged")
+    code, said = run(executed, "--always")
+    assert (code, said.count("executed"), outcomes(said)) == (0, 1, ["unchanged"])
     assert (notebook.read_bytes(), notebook.stat().st_mtime_ns) == (stored, written)
 
 
@@ -145,12 +159,12 @@ def test_executing_anew_gives_the_same_bytes(run, executed):
     notebook = executed.notebook()
     stored = notebook.read_bytes()
     notebook.unlink()
-    assert run(executed)[0] == 0
+    assert run(executed, "--always")[0] == 0
     assert notebook.read_bytes() == stored
 
 
 @pytest.mark.parametrize(
-    ("value", "outcome"), [(0.666666, "unchanged"), (0.65, "written"), (-2 / 3, "written")]
+    ("value", "outcome"), [(0.666666, "unchanged"), (0.65, "woven"), (-2 / 3, "woven")]
 )
 def test_outputs_are_rewritten_only_where_they_disagree(run, executed, value, outcome):
     fresh = executed.notebook().read_bytes()
@@ -173,7 +187,7 @@ def test_text_and_code_are_rewritten_however_little_differs(run, executed, new, 
     fresh = executed.notebook().read_bytes()
     executed.store(fresh.replace(new.encode(), old.encode()))
     assert executed.notebook().read_bytes() != fresh
-    assert "written" in run(executed)[1]
+    assert outcomes(run(executed)[1]) == ["woven"]
     assert executed.notebook().read_bytes() == fresh
 
 
@@ -207,6 +221,116 @@ def test_a_damaged_figure_is_replaced(run, project):
     project.store(fresh.replace(b"PHN2Zy8+", b"PHN2Zy8"))
     assert run(project)[0] == 0
     assert project.notebook().read_bytes() == fresh
+
+
+# What is executed
+
+
+def test_what_has_not_changed_is_not_executed_again(run, executed):
+    notebook = executed.notebook()
+    stored, written = notebook.read_bytes(), notebook.stat().st_mtime_ns
+    code, said = run(executed)
+    assert (code, outcomes(said)) == (0, ["unchanged"])
+    assert "started" not in said
+    assert (notebook.read_bytes(), notebook.stat().st_mtime_ns) == (stored, written)
+
+
+def test_a_new_sentence_is_woven_and_nothing_is_executed(run, executed):
+    text = executed.lesson / "text.en.md"
+    text.write_text(text.read_text().replace("- more", "- more than that"))
+    before = outputs(executed.notebook())
+    code, said = run(executed)
+    assert (code, outcomes(said)) == (0, ["woven"])
+    assert "started" not in said
+    assert "- more than that" in executed.notebook().read_text()
+    assert outputs(executed.notebook()) == before
+
+
+def test_of_several_code_files_the_changed_one_alone_is_executed(run, project):
+    project.write(**dict.fromkeys("ab", CODE))
+    assert outcomes(run(project)[1]) == ["written", "written"]
+    project.write(a=CODE, b=CODE.replace("x, 7", "x, 8"))
+    said = run(project)[1]
+    assert (outcomes(said), said.count("started")) == (["unchanged", "written"], 1)
+    assert "b/tiny: started" in said
+
+
+@pytest.mark.parametrize("harm", ["edited", "cleared", "lost", "no notebook"])
+def test_a_notebook_that_was_harmed_is_made_anew_from_what_was_executed(run, executed, harm):
+    fresh = executed.notebook().read_bytes()
+    changed = nbformat.reads(fresh.decode(), as_version=4)
+    for cell in changed.cells:
+        if "outputs" in cell:
+            cell.outputs = [] if harm == "cleared" else [nbformat.v4.new_output("stream", text="5")]
+    executed.store(OLD if harm == "no notebook" else nbformat.writes(changed).encode())
+    if harm == "lost":
+        executed.notebook().unlink()
+    code, said = run(executed)
+    assert (code, outcomes(said)) == (0, ["woven"])
+    assert "started" not in said
+    assert executed.notebook().read_bytes() == fresh
+
+
+def another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "installed", lambda: ["torch==0"])
+
+
+def another_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_kernel", lambda name: "another")
+
+
+def another_shim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a file more that the code imports."""
+    monkeypatch.setattr(records, "used_by_code", lambda *_: {ROOT / "conftest.py"})
+
+
+def another_runner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "used", lambda *_, **__: {ROOT / "conftest.py"})
+
+
+@pytest.mark.parametrize("other", [another_version, another_kernel, another_shim, another_runner])
+def test_what_a_page_depends_on_is_known_by_its_content(run, executed, monkeypatch, other):
+    other(monkeypatch)
+    said = run(executed)[1]
+    assert (said.count("started"), outcomes(said)) == (1, ["unchanged"])
+    assert "started" not in run(executed)[1]
+
+
+def test_java_depends_on_the_sources_of_its_classes(run, tmp_path, monkeypatch):
+    project = Project(tmp_path / "project")
+    source = tmp_path / "java" / "src" / "main" / "Plots.java"
+    source.parent.mkdir(parents=True)
+    (tmp_path / "java" / "pom.xml").touch()
+    source.touch()
+    monkeypatch.setattr(records, "JAVA", tmp_path / "java")
+    monkeypatch.setattr(records, "ROOT", Path(tmp_path.anchor))
+    (edition,) = (Edition(project.lesson, "en", "djl"),)
+    project.lesson.mkdir(parents=True)
+    (project.lesson / "code.djl.java").touch()
+    page, cells = Page((edition,)), [Identity(0, "one", "int x = 1;")]
+    Record(page, cells, "java").write({cells[0]: []})
+    assert Record(page, cells, "java").read() == {cells[0]: []}
+    source.write_text("changed")
+    assert Record(page, cells, "java").read() is None
+
+
+@pytest.mark.parametrize("record", [b"", b"{", b"[]", b"{}", b"\xff", b'{"state": 1}'])
+def test_what_is_no_record_is_none(run, executed, record):
+    executed.record().write_bytes(record)
+    said = run(executed)[1]
+    assert (said.count("started"), outcomes(said)) == (1, ["unchanged"])
+
+
+def test_a_page_that_fails_is_executed_again(run, project):
+    project.write(a="# %% one\n1 / 0\n\n# %% two\n2\n")
+    assert [run(project)[1].count("started") for _ in range(2)] == [1, 1]
+    assert not project.record().exists()
+
+
+def test_in_a_project_that_takes_no_record_all_is_executed_each_time(run, project):
+    (project.root / "build").touch()
+    assert [outcomes(run(project)[1]) for _ in range(2)] == [["written"], ["unchanged"]]
+    assert run(project)[1].count("started") == 1
 
 
 # In several languages
@@ -262,7 +386,7 @@ def test_what_is_stored_in_one_language_is_stored_in_all(run, translated):
     stored = translated.notebook().read_bytes().replace(str(2 / 3).encode(), b"0.66666667")
     translated.store(stored)
     code, said = run(translated)
-    assert (code, said.count("unchanged"), said.count("written")) == (0, 1, 1)
+    assert (code, outcomes(said)) == (0, ["unchanged", "woven"])
     chinese = translated.notebook(language="zh-TW")
     assert translated.notebook().read_bytes() == stored
     assert outputs(chinese) == outputs(translated.notebook())
@@ -509,7 +633,7 @@ def test_a_place_that_cannot_be_written_is_named(run, project, where):
     code, said = run(project)
     assert code == 1
     assert f"{project.notebook()}: cannot be written: " in said
-    assert project.files() == before
+    assert project.files() == before | {project.record()}
     assert place.exists()
 
 

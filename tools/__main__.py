@@ -1,4 +1,4 @@
-"""``python -m tools``: weave and execute the lessons, with progress and a summary."""
+"""``python -m tools``: weave the lessons and execute what has changed, with progress and a summary."""
 
 import argparse
 import asyncio
@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tools.execute import Result, execute_all
 from tools.lessons import ROOT, LessonError, Page, display, editions, left_out, pages
+from tools.runner import Result, make
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--language", action="append", help="only this one (may be repeated)")
     parser.add_argument("--jobs", type=_positive, default=os.cpu_count(), help="pages at a time")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for a page (300)")
+    parser.add_argument("--always", action="store_true", help="execute what is unchanged, too")
     parser.add_argument("--root", type=Path, default=ROOT, help="the project's folder")
     asked = parser.parse_args(arguments)
     console = Console(highlight=False)
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(str(error), markup=False, style="red")
         return 2
     try:
-        results = _execute(pages(chosen), asked.jobs, asked.timeout, console)
+        results = _make(pages(chosen), asked, console)
     except KeyboardInterrupt:
         console.print("Interrupted: what was not finished is as it was.", style="red")
         return 130
@@ -47,15 +48,16 @@ def _positive(number: str) -> int:
     return value
 
 
-def _execute(chosen: list[Page], jobs: int, limit: float, console: Console) -> list[Result]:
-    """A bar for each page in a terminal, a line for each in a pipe."""
+def _make(chosen: list[Page], asked: argparse.Namespace, console: Console) -> list[Result]:
+    """With a bar for each page that is executed in a terminal, a line for each in a pipe."""
+    how = asked.jobs, asked.timeout
     if not console.is_terminal:
 
         def say(page: Page, done: int, cells: int) -> None:
             if done in (0, cells):
                 print(f"{page}: {'started' if done == 0 else 'executed'}", flush=True)
 
-        return asyncio.run(execute_all(chosen, jobs, limit, say))
+        return asyncio.run(make(chosen, *how, say, asked.always))
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -63,12 +65,12 @@ def _execute(chosen: list[Page], jobs: int, limit: float, console: Console) -> l
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
-        tasks = {page: bars.add_task(str(page), total=None) for page in chosen}
+        tasks = {page: bars.add_task(str(page), total=None, visible=False) for page in chosen}
 
         def show(page: Page, done: int, cells: int) -> None:
-            bars.update(tasks[page], completed=done, total=cells)
+            bars.update(tasks[page], completed=done, total=cells, visible=True)
 
-        return asyncio.run(execute_all(chosen, jobs, limit, show))
+        return asyncio.run(make(chosen, *how, show, asked.always))
 
 
 def _report(results: list[Result], console: Console) -> int:
@@ -80,7 +82,8 @@ def _report(results: list[Result], console: Console) -> int:
     for result in results:
         style = "red" if result.fault else "green"
         path = display(result.edition.notebook)
-        table.add_row(path, str(result.cells), f"{result.seconds:.1f}", result.outcome, style=style)
+        seconds = "" if result.seconds is None else f"{result.seconds:.1f}"
+        table.add_row(path, str(result.cells), seconds, result.outcome, style=style)
     failed = [result for result in results if result.fault]
     for fault in dict.fromkeys(result.fault for result in failed):
         console.print(f"\n{fault}", markup=False)

@@ -13,6 +13,8 @@ from tools.numbers import DEFAULT, Tolerance, text_difference
 
 def difference(stored: Any, fresh: Any, tolerance: Tolerance = DEFAULT) -> str | None:
     """The first difference between two outputs (or parts of one), or None where they agree."""
+    if stored == fresh:
+        return None
     if isinstance(stored, dict) and isinstance(fresh, dict):
         if stored.keys() != fresh.keys():
             return f"{sorted(fresh)} instead of {sorted(stored)}"
@@ -29,5 +31,5 @@ def difference(stored: Any, fresh: Any, tolerance: Tolerance = DEFAULT) -> str |
             return f"the figure: {fault}"
         return text_difference(old[2], new[2], tolerance)
     else:
-        return None if stored == fresh else f"{fresh!r} instead of {stored!r}"
+        return f"{fresh!r} instead of {stored!r}"
     return next((fault for fault in found if fault), None)

@@ -1,0 +1,221 @@
+"""Makes notebooks of pages: weaves them, executes what is not as it was, and writes what is new.
+
+Several pages at a time, and what is on disk stays whole whatever happens.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from tools import agreement
+from tools.execute import ExecutionError, execute
+from tools.kernels import neutral_environment
+from tools.lessons import Edition, LessonError, Page
+from tools.numbers import tolerance
+from tools.programs import read_code
+from tools.records import Record, Shown, write_whole
+from tools.sharing import Identity
+from tools.weave import weave
+
+# IPython's and the kernels' way to say where in a cell it happened.
+LINE_IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
+
+Progress = Callable[[Page, int, int], None]  # page, cells done, cells in all
+
+
+@dataclass
+class Result:
+    """Of an edition: its notebook is ``unchanged``, ``woven`` anew with what is known of its cells,
+    ``written`` after an execution, or has ``failed``."""
+
+    edition: Edition
+    cells: int = 0
+    seconds: float | None = None  # of the execution, which the languages of a page share
+    outcome: str = "failed"
+    fault: str = ""  # of a failed one: where, and what happened
+
+
+class Draft:
+    """A page, woven in its languages. What cannot be woven is a fault in the results."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.results = {edition: Result(edition) for edition in page.editions}
+        self.woven: dict[Edition, NotebookNode] = {}
+        for edition, result in self.results.items():
+            with fault_into(result):
+                self.woven[edition] = weave(edition)
+                result.cells = len(code_cells(self.woven[edition]))
+
+    @property
+    def results_of_woven(self) -> list[Result]:
+        return [self.results[edition] for edition in self.woven]
+
+    @property
+    def kernelspec(self) -> NotebookNode:
+        return next(iter(self.woven.values())).metadata.kernelspec
+
+    def cells(self) -> dict[Identity, Edition]:
+        """All that are to be executed, in order, and where each is met first."""
+        found: dict[Identity, Edition] = {}
+        # The weave holds all languages to the same cells in the same order.
+        for in_all_languages in zip(*map(identities, self.woven.values()), strict=True):
+            for edition, cell in zip(self.woven, in_all_languages, strict=True):
+                found.setdefault(cell, edition)
+        return found
+
+
+async def make(
+    pages: list[Page],
+    jobs: int,
+    limit: float,
+    progress: Progress = lambda *_: None,
+    always: bool = False,
+) -> list[Result]:
+    """Weave each page in its languages, execute it unless nothing has changed (or ``always``), and
+    write what is new; one that fails does not stop the others.
+
+    ``limit`` is in seconds, for one page. Raises nothing: faults are in the results.
+    """
+    free = asyncio.Semaphore(jobs)
+    to_execute: list[tuple[Draft, Record]] = []
+    drafts = [Draft(page) for page in pages]
+    for draft in drafts:
+        with fault_into(*draft.results_of_woven):
+            if draft.woven:
+                record = Record(draft.page, draft.cells(), draft.kernelspec.name)
+                shown = None if always else record.read()
+                if shown is None:
+                    to_execute.append((draft, record))
+                else:
+                    _write(draft, shown, "woven")
+
+    async def run(draft: Draft, record: Record) -> None:
+        async with free:
+            await _execute(draft, record, limit, progress)
+
+    if to_execute:
+        with neutral_environment():
+            await asyncio.gather(*(run(*each) for each in to_execute))
+    return list(chain.from_iterable(draft.results.values() for draft in drafts))
+
+
+async def _execute(draft: Draft, record: Record, limit: float, progress: Progress) -> None:
+    """Execute all distinct cells of a page, in a fresh kernel, and write what they show."""
+    start = time.monotonic()
+    asked = draft.cells()
+    with fault_into(*draft.results_of_woven):
+        try:
+            outputs = await execute(
+                [cell.source for cell in asked],
+                draft.kernelspec,
+                limit,
+                lambda turn: progress(draft.page, turn, len(asked)),
+            )
+        except ExecutionError as error:
+            cell, edition = list(asked.items())[error.turn]
+            raise _located(edition, cell.name, error.turn + 1, str(error)) from None
+        progress(draft.page, len(asked), len(asked))
+        shown = dict(zip(asked, outputs, strict=True))
+        record.write(shown)
+        _write(draft, shown, "written")
+    for result in draft.results_of_woven:
+        result.seconds = time.monotonic() - start
+
+
+def _write(draft: Draft, shown: Shown, outcome: str) -> None:
+    """The notebooks that are not there already, word for word."""
+    _distribute(shown, draft.woven)
+    for edition, notebook in draft.woven.items():
+        with fault_into(draft.results[edition]):
+            is_new = _store(notebook, edition.notebook)
+            draft.results[edition].outcome = outcome if is_new else "unchanged"
+
+
+@contextmanager
+def fault_into(*results: Result) -> Iterator[None]:
+    try:
+        yield
+    except LessonError as error:
+        for result in results:
+            result.fault = str(error)
+    except OSError as error:  # no room for a kernel's own files, say
+        for result in results:
+            result.fault = f"{result.edition}: {error}"
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def identities(notebook: NotebookNode) -> list[Identity]:
+    """Of its code cells, in order."""
+    return [
+        Identity(number, cell.id, cell.source) for number, cell in enumerate(code_cells(notebook))
+    ]
+
+
+def _distribute(shown: Shown, woven: dict[Edition, NotebookNode]) -> None:
+    """Give each notebook's cells what they showed: what is stored already, where that agrees.
+
+    Another processor's last digits are so no change to a reader, or to git; and in every language
+    a cell shows the same.
+    """
+    settled: Shown = {}
+    for edition, notebook in woven.items():
+        stored = _stored_outputs(edition.notebook)
+        for identity, cell in zip(identities(notebook), code_cells(notebook), strict=True):
+            count = identity.number + 1
+            if identity not in settled:
+                outputs = shown[identity]
+                for output in outputs:
+                    if "execution_count" in output:
+                        output.execution_count = count
+                allowed = tolerance(cell.metadata.get("tags", []))
+                agrees = agreement.difference(stored.get(cell.id), outputs, allowed) is None
+                settled[identity] = stored[cell.id] if agrees else outputs
+            cell.outputs, cell.execution_count = settled[identity], count
+
+
+def _stored_outputs(path: Path) -> dict[str, list[NotebookNode]]:
+    """By cell; none where there is no notebook, or none that is whole."""
+    try:
+        stored = nbformat.read(path, as_version=4)
+        nbformat.validate(stored)
+    except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError):
+        return {}
+    return {cell.id: cell.outputs for cell in code_cells(stored)}
+
+
+def _located(edition: Edition, name: str, number: int, what: str) -> LessonError:
+    """What happened in a cell, at its line in the code file, down to the statement if known."""
+    cell = read_code(edition.code, edition.language).get(name)
+    if cell is None:  # the weave's own
+        return LessonError(f"in {edition}, cell {name!r}: {what.strip()}", edition.code)
+    # The last exception of a chain, and in it the frame of this very cell.
+    last = what.rpartition("Traceback (most recent call last)")[2]
+    inside = [
+        int(line) for cell_number, line in LINE_IN_CELL.findall(last) if int(cell_number) == number
+    ]
+    line = cell.line + (inside[0] - 1 if inside else 0)
+    return LessonError(f"in {edition}, cell {name!r}: {what.strip()}", edition.code, line)
+
+
+def _store(notebook: NotebookNode, path: Path) -> bool:
+    """Write the notebook, unless it is there already; tell which."""
+    text = nbformat.writes(notebook) + "\n"
+    try:
+        if path.exists() and path.read_bytes() == text.encode():
+            return False
+        write_whole(path, text)
+    except OSError as error:
+        raise LessonError(f"cannot be written: {error.strerror}", path) from None
+    return True
