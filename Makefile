@@ -50,7 +50,7 @@ WRITABLE = $(shell test -w . && echo yes)
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
 test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
-	@$(CHECK) code -- $(PYTEST) $(call report,code) tests --ignore tests/faces --ignore tests/site --ignore tests/elsewhere --ignore tests/growth --frameworks "$(FRAMEWORKS)"
+	@$(CHECK) code $(wildcard tests/test_*.py) -- $(PYTEST) $(call report,code) {} --frameworks "$(FRAMEWORKS)"
 
 # One framework a process, and all of them whatever becomes of one. Each process has one thread:
 # there are as many as cores.
@@ -69,10 +69,10 @@ test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and com
 	  $(call report,notebooks) $(LANGUAGES:%=notebooks/%/{})
 
 test-site: site  ## the web site and the slides, in a real browser
-	@$(CHECK) site -- $(PYTEST) $(call report,site) tests/site lessons/*/live
+	@$(CHECK) site $(wildcard tests/site/test_*.py lessons/*/live/claims.py) -- $(PYTEST) $(call report,site) {}
 
 test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these
-	@$(CHECK) elsewhere -- $(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "$(FRAMEWORKS)"
+	@$(CHECK) elsewhere $(FRAMEWORKS) -- $(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "{all}"
 
 test-growth: .venv/.elsewhere $(JAVA)  ## toy lessons, added to copies of the project, go through all of this
 	@$(CHECK) growth -- $(PYTEST) $(call report,growth) tests/growth --frameworks "$(FRAMEWORKS)"
@@ -115,8 +115,8 @@ agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and p
 	$(BIN)/python -m tests.compare_frameworks
 
 lint: $(READY)  ## style (ruff) and types (mypy)
-	@$(CHECK) lint -- sh -ec '$(BIN)/ruff check; $(BIN)/ruff format --check; \
-	  $(BIN)/mypy -p tools $(patsubst %,-p d2l_compat.%,$(FACES:pytorch=torch))'
+	@$(BIN)/ruff check && $(BIN)/ruff format --check
+	@$(CHECK) types -- $(BIN)/mypy -p tools $(patsubst %,-p d2l_compat.%,$(FACES:pytorch=torch))
 
 format: $(READY)  ## put the code in the project's style
 	$(BIN)/ruff check --fix

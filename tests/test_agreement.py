@@ -16,6 +16,8 @@ from d2l_compat._shared.plot import as_html, plot, show_heatmaps
 from tools.agreement import difference
 from tools.figures import FIGURE
 
+READS = ()
+
 
 def both_ways(stored: Any, fresh: Any) -> bool:
     """Whether the two differ; which of them came first must not matter."""

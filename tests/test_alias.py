@@ -13,6 +13,8 @@ from nbclient import NotebookClient
 
 from d2l_compat import kernel
 
+READS = ("d2l_compat/**/*.py",)
+
 UPSTREAM = {
     "__init__.py": "__version__ = '1.0.3'\n",
     "torch.py": "who = 'upstream'\n",

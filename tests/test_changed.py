@@ -1,5 +1,6 @@
 """``python -m tools.changed``: what a change concerns is run again, and nothing else."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -7,25 +8,61 @@ from pathlib import Path
 import pytest
 
 from tools import changed
+from tools.views import markup
 
+READS = ()
+
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "source": "A sentence."},
+        {
+            "cell_type": "code",
+            "source": ["from d2l_compat import jax as d2l\n", "1"],
+            "outputs": [],
+        },
+    ]
+}
+SHARED = "from d2l_compat._shared import plot\n"
 FILES = {
+    "pyproject.toml": "",
+    "conftest.py": "import tools.regression\n",
+    "d2l_compat/__init__.py": "",
+    "d2l_compat/_shared/__init__.py": "",
     "d2l_compat/_shared/plot.py": "",
-    "d2l_compat/torch/attention.py": "",
-    "d2l_compat/jax/attention.py": "",
+    "d2l_compat/_shared/moved.py": "",
+    "d2l_compat/torch/__init__.py": SHARED,
+    "d2l_compat/jax/__init__.py": SHARED,
     "d2l_compat/java/src/main/Plots.java": "",
-    "lessons/tiny/code.pytorch.py": "",
-    "notebooks/en/jax/tiny.ipynb": "{}",
+    "lessons/tiny/text.en.md": "A sentence.",
+    "lessons/tiny/code.pytorch.py": "from d2l_compat import torch as d2l\n",
+    "notebooks/en/jax/tiny.ipynb": json.dumps(NOTEBOOK),
     "requirements/djl.lock": "",
+    "tests/conftest.py": "",
     "tests/sanitize.cfg": "",
+    "tests/test_all.py": "import tools.weave\n",
+    "tests/test_own.py": (
+        "import tools.weave\n"
+        "READS = 'Makefile', 'tests/start.py', 'text of lessons/tiny/code.pytorch.py'\n"
+    ),
+    "tests/start.py": "import tools.started\n",
+    "tests/faces/test_layers.py": "import_module(f'tests.faces.adapters.{framework}')\n",
+    "tests/faces/adapters/pytorch.py": "import d2l_compat.torch\n",
+    "tests/faces/adapters/jax.py": "import d2l_compat.jax\n",
+    "tests/faces/test_jax_only.py": "",
+    "tests/elsewhere/colab.txt": "",
+    "tools/regression.py": "",
+    "tools/started.py": "",
     "tools/weave.py": "",
+    "Makefile": "",
     "README.md": "",
     "environment.yml": "",
-    "tests/elsewhere/colab.txt": "",
     ".hidden/file.py": "",
     "d2l_compat/torch/__pycache__/attention.pyc": "",
     "d2l_compat/java/target/d2l.jar": "",
 }
 FRAMEWORKS = ["pytorch", "jax", "djl"]
+TESTS = ["tests/test_all.py", "tests/test_own.py"]
+PARTS = {"code": TESTS, "types": []}
 
 
 @pytest.fixture(autouse=True)
@@ -40,20 +77,20 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(root: Path, check: str, *options: str, code: int = 0) -> str | None:
-    """The frameworks that the command was given, or None where it did not run."""
+    """The parts that the command was given, or None where it did not run."""
     log = root / ".log"
     log.unlink(missing_ok=True)
     program = f"import sys; open({str(log)!r}, 'w').write(' '.join(sys.argv[1:])); sys.exit({code})"
-    frameworks = [] if check in ("code", "elsewhere") else FRAMEWORKS
-    command = [sys.executable, "-c", program, *(["{}"] if frameworks else [])]
-    assert changed.main([*options, check, *frameworks, "--", *command]) in (0, code)
+    parts = PARTS.get(check, FRAMEWORKS)
+    command = [sys.executable, "-ISc", program, *(["{}"] if parts else [])]
+    assert changed.main([*options, check, *parts, "--", *command]) in (0, code)
     return log.read_text() if log.exists() else None
 
 
 def test_what_has_passed_is_not_run_again_unless_it_is_asked_for(root, capsys):
     assert run(root, "notebooks", "--only") == "pytorch jax djl"
     assert run(root, "notebooks", "--only") is None
-    assert "notebooks jax: unchanged since it passed" in capsys.readouterr().out
+    assert "notebooks: unchanged since it passed: djl, jax, pytorch" in capsys.readouterr().out
     assert run(root, "notebooks") == "pytorch jax djl"
 
 
@@ -64,59 +101,141 @@ def test_what_has_failed_is_run_again(root):
     assert run(root, "notebooks", "--only") == "pytorch jax djl"
 
 
+def test_all_parts_may_be_given_in_one_argument(root):
+    log = root / ".log"
+    program = f"import sys; open({str(log)!r}, 'w').write(repr(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "-x", "{all}", "a/{}"]
+    changed.main(["notebooks", "jax", "djl", "--", *command])
+    assert log.read_text() == "['-x', 'jax djl', 'a/jax', 'a/djl']"
+
+
+def concerned(root: Path, check: str, file: str, text: str = "changed = 1") -> str | None:
+    """The parts that are run after a change of a file; and again after the change back."""
+    before = (root / file).read_text()
+    run(root, check)
+    (root / file).write_text(text)
+    parts = run(root, check, "--only")
+    (root / file).write_text(before)
+    assert run(root, check, "--only") == parts  # what passed last was the other text
+    return parts
+
+
 @pytest.mark.parametrize(
-    ("file", "concerned"),
+    ("file", "frameworks"),
     [
-        ("d2l_compat/_shared/plot.py", "pytorch jax djl"),
-        ("tools/weave.py", "pytorch jax djl"),
+        ("pyproject.toml", "pytorch jax djl"),
+        ("conftest.py", "pytorch jax djl"),
+        ("tools/regression.py", "pytorch jax djl"),
         ("tests/sanitize.cfg", "pytorch jax djl"),
-        ("d2l_compat/torch/attention.py", "pytorch"),
-        ("lessons/tiny/code.pytorch.py", "pytorch"),
-        ("d2l_compat/jax/attention.py", "jax"),
+        ("tools/weave.py", None),
+        ("d2l_compat/_shared/plot.py", "jax"),  # there is no notebook of PyTorch's
+        ("d2l_compat/jax/__init__.py", "jax"),
+        ("d2l_compat/torch/__init__.py", None),
         ("notebooks/en/jax/tiny.ipynb", "jax"),
         ("d2l_compat/java/src/main/Plots.java", "djl"),
-        ("requirements/djl.lock", "djl"),
+        ("lessons/tiny/text.en.md", None),
         ("README.md", None),
         (".hidden/file.py", None),
         ("d2l_compat/torch/__pycache__/attention.pyc", None),
         ("d2l_compat/java/target/d2l.jar", None),
     ],
 )
-def test_a_change_concerns_those_that_depend_on_it(root, file, concerned):
-    run(root, "notebooks")
-    (root / file).write_text("changed")
-    assert run(root, "notebooks", "--only") == concerned
-    (root / file).write_text(FILES[file])
-    assert run(root, "notebooks", "--only") == concerned  # what passed last was the other text
-
-
-def test_all_that_is_committed_concerns_the_code_as_a_whole(root):
-    run(root, "code")
-    for file, concerned in (("README.md", True), ("notebooks/en/jax/tiny.ipynb", True)):
-        (root / file).write_text("changed")
-        assert (run(root, "code", "--only") is not None) == concerned
+def test_a_change_concerns_those_notebooks_that_depend_on_it(root, file, frameworks):
+    assert concerned(root, "notebooks", file) == frameworks
 
 
 @pytest.mark.parametrize(
-    ("file", "is_concerned"),
+    ("file", "frameworks"),
     [
-        ("d2l_compat/_shared/plot.py", True),
-        ("d2l_compat/java/src/main/Plots.java", True),
-        ("notebooks/en/jax/tiny.ipynb", True),
-        ("requirements/djl.lock", True),
-        ("tools/weave.py", True),
-        ("README.md", True),  # it goes into the wheel
-        ("environment.yml", True),
-        ("tests/elsewhere/colab.txt", True),
-        ("lessons/tiny/code.pytorch.py", False),
-        ("tests/sanitize.cfg", False),
-        ("d2l_compat/java/target/d2l.jar", False),
+        ("d2l_compat/_shared/plot.py", "pytorch jax"),
+        ("d2l_compat/torch/__init__.py", "pytorch"),
+        ("d2l_compat/jax/__init__.py", "jax"),
+        ("lessons/tiny/code.pytorch.py", "pytorch"),
+        ("d2l_compat/java/src/main/Plots.java", "djl"),
+        ("tests/faces/test_jax_only.py", "jax"),
+        ("tests/faces/test_layers.py", "pytorch jax djl"),
+        ("lessons/tiny/text.en.md", None),
+        ("tools/weave.py", None),
     ],
 )
-def test_what_a_service_gets_concerns_the_tests_elsewhere(root, file, is_concerned):
-    assert run(root, "elsewhere") is not None
-    (root / file).write_text("changed")
-    assert (run(root, "elsewhere", "--only") is not None) == is_concerned
+def test_a_change_concerns_those_faces_that_depend_on_it(root, file, frameworks):
+    assert concerned(root, "faces", file) == frameworks
+
+
+def test_shared_code_that_moves_concerns_those_that_use_it_wherever_it_is(root):
+    assert concerned(root, "faces", "d2l_compat/_shared/moved.py") is None
+    (root / "d2l_compat/_shared/plot.py").write_text("from d2l_compat._shared import moved\n")
+    assert concerned(root, "faces", "d2l_compat/_shared/moved.py") == "pytorch jax"
+    (root / "somewhere.py").touch()
+    (root / "d2l_compat/_shared/moved.py").write_text("import somewhere\n")
+    assert concerned(root, "faces", "somewhere.py") == "pytorch jax"
+
+
+@pytest.mark.parametrize(
+    ("cell", "new", "frameworks"),
+    [
+        (0, "Another sentence.", None),
+        (1, "from d2l_compat import jax as d2l\n2", "jax"),
+    ],
+)
+def test_the_prose_of_a_notebook_concerns_no_execution(root, cell, new, frameworks):
+    notebook = json.loads(json.dumps(NOTEBOOK))
+    notebook["cells"][cell]["source"] = new
+    text = json.dumps(notebook)
+    assert concerned(root, "notebooks", "notebooks/en/jax/tiny.ipynb", text) == frameworks
+
+
+def test_an_output_of_a_notebook_concerns_its_execution(root):
+    text = json.dumps(NOTEBOOK).replace('"outputs": []', '"outputs": [1]')
+    assert concerned(root, "notebooks", "notebooks/en/jax/tiny.ipynb", text) == "jax"
+
+
+@pytest.mark.parametrize(
+    ("file", "tests"),
+    [
+        ("README.md", "tests/test_all.py"),
+        ("notebooks/en/jax/tiny.ipynb", "tests/test_all.py"),
+        ("d2l_compat/jax/__init__.py", "tests/test_all.py"),
+        ("tools/weave.py", "tests/test_all.py tests/test_own.py"),
+        ("conftest.py", "tests/test_all.py tests/test_own.py"),
+        ("tests/conftest.py", "tests/test_all.py tests/test_own.py"),
+        ("tests/test_own.py", "tests/test_all.py tests/test_own.py"),
+        ("Makefile", "tests/test_all.py tests/test_own.py"),
+        ("lessons/tiny/code.pytorch.py", "tests/test_all.py tests/test_own.py"),
+        ("d2l_compat/torch/__init__.py", "tests/test_all.py"),
+        ("tools/started.py", "tests/test_all.py tests/test_own.py"),
+        (".hidden/file.py", None),
+    ],
+)
+def test_a_file_of_tests_depends_on_everything_unless_it_says_on_what(root, file, tests):
+    assert concerned(root, "code", file) == tests
+
+
+@pytest.mark.parametrize("reads", ["READS = SOMETHING", "READS = (", "del READS"])
+def test_what_a_file_of_tests_says_and_cannot_be_read_is_everything(root, reads):
+    (root / "tests/test_own.py").write_text(reads)
+    assert concerned(root, "code", "README.md") == "tests/test_all.py tests/test_own.py"
+
+
+@pytest.mark.parametrize(
+    ("file", "frameworks"),
+    [
+        ("d2l_compat/_shared/plot.py", "pytorch jax djl"),
+        ("d2l_compat/jax/__init__.py", "jax"),
+        ("d2l_compat/java/src/main/Plots.java", "djl"),
+        ("notebooks/en/jax/tiny.ipynb", "jax"),
+        ("requirements/djl.lock", "djl"),
+        ("tools/regression.py", "pytorch jax djl"),
+        ("README.md", "pytorch jax djl"),  # it goes into the wheel
+        ("environment.yml", "pytorch jax djl"),
+        ("tests/elsewhere/colab.txt", "pytorch jax djl"),
+        ("lessons/tiny/code.pytorch.py", None),
+        ("tests/sanitize.cfg", None),
+        ("d2l_compat/java/target/d2l.jar", None),
+    ],
+)
+def test_what_a_service_gets_concerns_the_tests_elsewhere(root, file, frameworks):
+    assert concerned(root, "elsewhere", file) == frameworks
 
 
 def test_a_time_stamp_is_no_change(root):
@@ -128,7 +247,7 @@ def test_a_time_stamp_is_no_change(root):
 
 def test_another_installed_version_concerns_everything(root, monkeypatch):
     run(root, "notebooks")
-    monkeypatch.setattr(changed, "_installed", lambda: ["torch==0"])
+    monkeypatch.setattr(changed, "installed", lambda: ["torch==0"])
     assert run(root, "notebooks", "--only") == "pytorch jax djl"
 
 
@@ -137,3 +256,26 @@ def test_a_change_while_it_runs_is_not_taken_for_passed(root):
     program = f"open({str(file)!r}, 'w').write('changed')"
     changed.main(["notebooks", "jax", "--", sys.executable, "-c", program])
     assert run(root, "notebooks", "--only") == "pytorch jax djl"
+
+
+# What of a page of the site is looked at
+
+PAGE = '<p class="a">Some <em>words</em> and <code>x</code>.<br></p><h2>Title</h2><pre>1</pre>'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_seen"),
+    [
+        ("Some", "Other", False),
+        ("words", "a word", False),
+        ("Title", "Another", True),
+        ("<pre>1", "<pre>2", True),
+        ("<code>x", "<code>y", True),
+        ('class="a"', 'class="b"', True),
+        ("<br>", "", True),
+    ],
+)
+def test_markup_is_all_but_the_words_of_paragraphs(tmp_path, old, new, is_seen):
+    (tmp_path / "a.html").write_text(PAGE)
+    (tmp_path / "b.html").write_text(PAGE.replace(old, new))
+    assert (markup(tmp_path / "a.html") != markup(tmp_path / "b.html")) == is_seen

@@ -10,6 +10,8 @@ import pytest
 
 from d2l_compat import common as d2l
 
+READS = ()
+
 
 @pytest.fixture(autouse=True)
 def _no_figures_left():

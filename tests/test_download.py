@@ -15,6 +15,8 @@ import pytest
 
 from d2l_compat import common as d2l
 
+READS = ()
+
 CONTENT = bytes(range(256)) * 4000
 SHA1 = hashlib.sha1(CONTENT).hexdigest()
 

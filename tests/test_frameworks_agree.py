@@ -6,6 +6,8 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tests.compare_frameworks import QUANTITIES, Arrays, differences, expected, in_readme
 from tests.faces.cases import TOLERANCE
 
+READS = "d2l_compat/**/*", "tests/faces/answers.py", "README.md"
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "framework" in metafunc.fixturenames:

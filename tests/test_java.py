@@ -12,6 +12,8 @@ from tools import java
 from tools.java import SPEC
 from tools.lessons import ROOT
 
+READS = "tools/__main__.py", "d2l_compat/java/**/*"
+
 
 def test_the_kernel_is_told_where_the_classes_are_and_asks_nobody_else() -> None:
     environment = SPEC["env"]

@@ -8,6 +8,8 @@ import pytest
 from d2l_compat.frameworks import FACES
 from tools.site.names import PACKAGE, names, table
 
+READS = ("d2l_compat/**/*.py",)
+
 
 def test_the_table_is_what_can_be_imported(pytestconfig: pytest.Config):
     installed = {*pytestconfig.getoption("frameworks").split()}

@@ -16,6 +16,8 @@ from tools.programs import read_code
 from tools.prose import original
 from tools.weave import weave
 
+READS = "text of lessons/**/*", "notebooks/**/*.ipynb"
+
 EDITIONS = list(editions())
 
 

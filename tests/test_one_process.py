@@ -8,6 +8,8 @@ import pytest
 
 from d2l_compat.frameworks import FACES
 
+READS = ("d2l_compat/**/*.py",)
+
 MODULES = [package.module for framework in FACES.values() for package in framework.packages]
 pytestmark = pytest.mark.skipif(
     not all(map(find_spec, MODULES)), reason="needs all five frameworks"

@@ -18,6 +18,8 @@ from matplotlib.figure import Figure
 
 from d2l_compat._shared.plot import COLORS, as_html, describe, plot, set_figsize, show_heatmaps
 
+READS = ()
+
 
 @pytest.fixture(autouse=True)
 def fresh_figures() -> Iterator[None]:

@@ -14,6 +14,8 @@ from packaging.requirements import Requirement
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.lessons import ROOT
 
+READS = "Makefile", "requirements/*.lock"
+
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))

@@ -15,6 +15,8 @@ from tools.__main__ import main
 from tools.lessons import Edition, LessonError, editions
 from tools.weave import weave
 
+READS = ()
+
 TEXT = "# Title\n\n<<one>>\n"
 CODE = "# %% one\n1\n"
 DRAWING = b'<svg xmlns="http://www.w3.org/2000/svg"/>'

@@ -1,57 +1,66 @@
-"""``python -m tools.changed CHECK [FRAMEWORK ...] -- COMMAND``: run a check, and remember.
+"""``python -m tools.changed CHECK [PART ...] -- COMMAND``: run a check, and remember what passed.
 
-With ``--only`` it is run only where something has changed since it passed: for the frameworks
-whose files, or whose installed packages, are other than they were. That is decided by content,
-never by time stamps. ``{}`` in an argument of the command stands for a framework; such an argument
-is given once for each of them.
+With ``--only`` it is run only for those parts of which something has changed since they passed. That is
+decided by content, never by time stamps. A part is a framework or a file of tests. ``{}`` in an argument
+of the command stands for a part; such an argument is given once for each. ``{all}`` are all, with
+blanks between them.
+
+What a part depends on is found in what its programs import (tools/imports.py). What they read besides, or
+start as a program of its own, is named beside the check: here, or in a file of tests as ``READS``. Without
+``READS`` a file of tests depends on everything. ``text of`` programs is what they are without what they
+import, ``code of`` notebooks all but their prose, ``markup of`` the site's pages all but the words of their
+paragraphs.
 """
 
 import argparse
+import ast
 import hashlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.metadata import distributions
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 
-from d2l_compat.frameworks import FRAMEWORKS
+from tools.content import digest, installed
+from tools.imports import is_anothers, used, used_by_code
 from tools.lessons import ROOT
+from tools.views import VIEWS, code, program
 
 PASSED = Path(sys.prefix, ".passed")
 
-SHARED = [
-    "pyproject.toml",
-    "conftest.py",
-    "tools/*.py",
-    "d2l_compat/*.py",
-    "d2l_compat/_shared/**/*.py",
-]
-FACE = ["d2l_compat/{}/**/*.py", "lessons/*/*.{}.*", "requirements/{}.lock"]
-SITE = ["tools/**/*", "docs/**/*", "lessons/**/*", "notebooks/**/*.ipynb", "tests/site/**/*"]
-JAVA = ["d2l_compat/java/pom.xml", "d2l_compat/java/src/**/*"]
-WHEEL = ["pyproject.toml", "README.md", "LICENSE", "d2l_compat/**/*"]
-BINDER = ["environment.yml", "apt.txt", "postBuild", "tools/*.py", "requirements/*.lock"]
-ELSEWHERE = ["conftest.py", "tests/conftest.py", "tests/elsewhere/*", "notebooks/en/*/*.ipynb"]
-# Toy lessons stand for all others, which are not run there.
-GROWTH = [
-    "conftest.py",
-    "lessons/_live/*",
-    "lessons/chapter.toml",
-    "docs/**/*",
-    "tools/**/*",
-    "tests/**/*",
-]
-# What each check depends on; of a framework, where there is a {}.
-INPUTS = {
-    "lint": ["*.py", "*.md", "pyproject.toml", "[!.]*/**/*.py", "[!.]*/**/*.md"],
-    "code": ["*", "[!.]*/**/*", ".github/**/*"],
-    "faces": [*SHARED, *FACE, *JAVA, "tests/*.py", "tests/faces/**/*.py", "lessons/*/claims.py"],
-    "notebooks": [*SHARED, *FACE, *JAVA, "notebooks/*/{}/*.ipynb", "tests/sanitize.cfg"],
-    "elsewhere": [*WHEEL, *BINDER, *ELSEWHERE],
-    "growth": [*WHEEL, *BINDER, *GROWTH],
-    "site": [*SITE, "README.md", "pyproject.toml", "d2l_compat/**/*.py", "tests/*.py"],
+EVERYTHING = "*", "[!.]*/**/*", ".github/**/*"
+CLAIMS = "lessons/*/code.*.py", "lessons/*/claims.py"
+JAVA = "d2l_compat/java/**/*"
+WHEEL = "README.md", "LICENSE", "d2l_compat/**/*"
+BINDER = "environment.yml", "apt.txt", "postBuild", "requirements/*.lock"
+# What is read by a framework's part of each check, another framework's own files left out. What is a
+# program counts with all that it imports.
+READS = {
+    "types": ("tools/**/*.py", "d2l_compat/**/*.py"),
+    "faces": ("tests/conftest.py", "tests/faces/**/*.py", *CLAIMS, JAVA),
+    "notebooks": ("conftest.py", "code of notebooks/*/*/*.ipynb", "tests/sanitize.cfg", JAVA),
+    "elsewhere": (
+        "conftest.py",
+        "tests/conftest.py",
+        "tests/elsewhere/*",
+        "code of notebooks/en/*/*.ipynb",
+        *WHEEL,
+        *BINDER,
+    ),
+    # Toy lessons stand for all others, which are not run there.
+    "growth": (
+        "conftest.py",
+        "lessons/_live/*",
+        "lessons/chapter.toml",
+        "docs/**/*",
+        "tools/**/*",
+        "tests/**/*",
+        *WHEEL,
+        *BINDER,
+    ),
 }
+OF_FILES = "code", "site"  # checks whose parts are files of tests
 # What tools leave behind.
 LEFT_BEHIND = {"__pycache__", ".ipynb_checkpoints", "build", "target"}
 
@@ -62,63 +71,84 @@ def main(arguments: list[str] | None = None) -> int:
     end = given.index("--")
     parser = argparse.ArgumentParser(prog="python -m tools.changed", description=__doc__)
     parser.add_argument("--only", action="store_true", help="only what has changed")
-    parser.add_argument("check", choices=INPUTS)
-    parser.add_argument("framework", nargs="*")
+    parser.add_argument("check", choices=[*READS, *OF_FILES])
+    parser.add_argument("part", nargs="*")
     asked = parser.parse_args(given[:end])
-    now = {name: digest(asked.check, name, given[end:]) for name in asked.framework or [""]}
-    records = {name: PASSED / f"{asked.check}-{name}".rstrip("-") for name in now}
-    stale = [name for name in now if not asked.only or _read(records[name]) != now[name]]
-    for name in sorted(now.keys() - stale):
-        print(f"{asked.check} {name}".rstrip() + ": unchanged since it passed")
+    now = {part: state(asked.check, part, given[end:]) for part in asked.part or [""]}
+    records = {part: PASSED / f"{asked.check}-{part}".strip("-").replace("/", "-") for part in now}
+    stale = [part for part in now if not asked.only or _read(records[part]) != now[part]]
+    if unchanged := sorted(now.keys() - stale):
+        print(f"{asked.check}: unchanged since it passed: {', '.join(unchanged)}".rstrip(": "))
     if not stale:
         return 0
-    command = [
-        argument.replace("{}", name)
-        for argument in given[end + 1 :]
-        for name in (stale if "{}" in argument else [""])
-    ]
     with suppress(OSError):  # in a checkout that is read-only, nothing is remembered
-        for name in stale:
-            records[name].unlink(missing_ok=True)
-    code = subprocess.run(command, check=False).returncode
+        for part in stale:
+            records[part].unlink(missing_ok=True)
+    code = subprocess.run(list(_filled(given[end + 1 :], stale)), check=False).returncode
     with suppress(OSError):
         if code == 0:
             PASSED.mkdir(exist_ok=True)
-            for name in stale:
-                records[name].write_text(now[name])
+            for part in stale:
+                records[part].write_text(now[part])
     return code
 
 
-def digest(check: str, framework: str, command: list[str]) -> str:
-    """Of everything that the check of a framework depends on."""
-    found = hashlib.sha256()
-    for part in (sys.version, *command, *_installed()):
-        found.update(part.encode() + b"\0")
-    for file in sorted(set(_inputs(check, framework))):
-        found.update(str(file.relative_to(ROOT)).encode() + b"\0")
-        found.update(hashlib.sha256(file.read_bytes()).digest())
-    return found.hexdigest()
-
-
-def _inputs(check: str, framework: str) -> Iterator[Path]:
-    for pattern in INPUTS[check]:
-        known = FRAMEWORKS.get(framework)
-        if "java" in pattern and (known is None or known.is_python):
-            continue
-        name = known.face if known and pattern.startswith("d2l") else framework
-        for file in ROOT.glob(pattern.replace("{}", name)):
-            parts = file.relative_to(ROOT).parts
-            hidden = any(part.startswith(".") and part != ".github" for part in parts)
-            if file.is_file() and not hidden and not LEFT_BEHIND & {*parts}:
-                yield file
-
-
-def _installed() -> list[str]:
-    return sorted({f"{found.name}=={found.version}" for found in distributions()})
+def _filled(command: list[str], parts: list[str]) -> Iterator[str]:
+    for argument in command:
+        argument = argument.replace("{all}", " ".join(parts))
+        yield from dict.fromkeys(argument.replace("{}", part) for part in parts)
 
 
 def _read(record: Path) -> str:
     return record.read_text() if record.exists() else ""
+
+
+def state(check: str, part: str, command: list[str]) -> str:
+    """A digest of everything that a part of a check depends on."""
+    is_file = check in OF_FILES
+    framework = "" if is_file else part
+    reads = [*(_with_its_conftests(part) if is_file else READS[check]), "pyproject.toml"]
+    words, programs, files = [*installed(), *command], set[Path](), set[Path]()
+    for found in (found for pattern in reads for found in _found(pattern, framework)):
+        if found.view:
+            content = found.view(found.file)
+            words += [str(found.file.relative_to(ROOT)), hashlib.sha256(content).hexdigest()]
+            if found.view is code:
+                files |= used_by_code(program(found.file), framework, ROOT)
+        else:
+            (programs if found.file.suffix == ".py" else files).add(found.file)
+    return digest(words, files | used(programs, framework, ROOT), ROOT)
+
+
+@dataclass(frozen=True)
+class Found:
+    file: Path
+    view: Callable[[Path], bytes] | None = None  # what of it is read, if not all
+
+
+def _found(pattern: str, framework: str) -> Iterator[Found]:
+    view, _, glob = pattern.rpartition(" of ")
+    ignored = LEFT_BEHIND - {*PurePath(glob).parts}
+    for file in ROOT.glob(glob):
+        place = file.relative_to(ROOT)
+        hidden = any(part.startswith(".") and part != ".github" for part in place.parts)
+        if file.is_file() and not (
+            hidden or ignored & {*place.parts} or is_anothers(place, framework)
+        ):
+            yield Found(file, VIEWS[view] if view else None)
+
+
+def _with_its_conftests(test: str) -> Iterator[str]:
+    """What a file of tests reads, as patterns: itself, and what it says."""
+    yield test
+    yield from (str(folder / "conftest.py") for folder in PurePath(test).parents)
+    with suppress(SyntaxError, ValueError, OSError):
+        for node in ast.parse((ROOT / test).read_text(encoding="utf-8")).body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id="READS")]):
+                    yield from ast.literal_eval(node.value)
+                    return
+    yield from EVERYTHING
 
 
 if __name__ == "__main__":

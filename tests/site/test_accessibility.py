@@ -10,6 +10,8 @@ from tests.site.conftest import EDITIONS
 from tests.site.conftest import PAGES as LESSONS
 from tools.site.slides import deck_path
 
+READS = "markup of build/site/**/*.html", "build/site/**/_static/**/*"
+
 # Of each lesson the first and the last: they differ in language and framework.
 OF_LESSONS = [list(each) for _, each in groupby(EDITIONS, key=lambda edition: edition.folder)]
 DECKS = [deck_path(each) for editions in OF_LESSONS for each in (editions[0], editions[-1])]

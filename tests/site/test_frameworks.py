@@ -8,6 +8,8 @@ from tests.browser import Open
 from tests.site.conftest import LESSON
 from tools.lessons import LANGUAGES
 
+READS = "build/site/**/*.html", "build/site/**/_static/**/*"
+
 IMPORTS = {
     "pytorch": "import torch",
     "tensorflow": "import tensorflow",

@@ -9,6 +9,8 @@ from tests.browser import Open
 from tests.site.conftest import EDITIONS, LESSON, PAGES
 from tools.prose import read_passages
 
+READS = "markup of build/site/**/*.html", "build/site/**/_static/**/*"
+
 FIGURES = {
     f"{each.language}/{each.folder.name}.html": [
         passage.block.name

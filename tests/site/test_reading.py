@@ -16,6 +16,8 @@ from tools.prose import read_passages
 from tools.site.slides import deck_path
 from tools.weave import IMAGE
 
+READS = "build/site/**/*.html", "build/site/**/*.js", "build/site/**/_static/**/*"
+
 LIMIT = 1_000_000  # bytes of a lesson's page and all it shows, fonts and search aside
 
 

@@ -8,6 +8,8 @@ from tests.site.conftest import EDITIONS, LESSON
 from tools.lessons import Edition
 from tools.site.slides import deck_path
 
+READS = "build/site/**/*.html", "build/site/**/_static/**/*"
+
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
   Reveal.slide(number);
   const shown = Reveal.getCurrentSlide();

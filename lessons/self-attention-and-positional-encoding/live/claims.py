@@ -18,6 +18,12 @@ from tests.reference import positional_encoding
 from tools.figures import FIGURE
 from tools.lessons import ROOT
 
+READS = (
+    "markup of build/site/**/*.html",
+    "build/site/**/_static/**/*",
+    "code of notebooks/en/pytorch/*.ipynb",
+)
+
 LESSON = "self-attention-and-positional-encoding"
 SVG = "{http://www.w3.org/2000/svg}"
 COLOUR = re.compile(r"stroke: (#[0-9a-f]{6})")
