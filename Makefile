@@ -68,7 +68,8 @@ test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and com
 	$(CHECK) notebooks $$on -- $(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --device $(DEVICE) \
 	  $(call report,notebooks) $(LANGUAGES:%=notebooks/%/{})
 
-test-site: site  ## the web site and the slides, in a real browser
+test-site: $(READY)  ## the web site and the slides, in a real browser
+	@$(CHECK:--only=$(if $(wildcard build/site/index.html),--only)) pages -- $(BIN)/python -m tools.site
 	@$(CHECK) site $(wildcard tests/site/test_*.py lessons/*/live/claims.py) -- $(PYTEST) $(call report,site) {}
 
 test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these

@@ -62,7 +62,7 @@ FILES = {
 }
 FRAMEWORKS = ["pytorch", "jax", "djl"]
 TESTS = ["tests/test_all.py", "tests/test_own.py"]
-PARTS = {"code": TESTS, "types": []}
+PARTS = {"code": TESTS, "types": [], "pages": []}
 
 
 @pytest.fixture(autouse=True)
@@ -236,6 +236,21 @@ def test_what_a_file_of_tests_says_and_cannot_be_read_is_everything(root, reads)
 )
 def test_what_a_service_gets_concerns_the_tests_elsewhere(root, file, frameworks):
     assert concerned(root, "elsewhere", file) == frameworks
+
+
+@pytest.mark.parametrize(
+    ("file", "is_concerned"),
+    [
+        ("lessons/tiny/text.en.md", True),
+        ("notebooks/en/jax/tiny.ipynb", True),
+        ("d2l_compat/torch/__init__.py", True),
+        ("README.md", True),
+        ("tests/conftest.py", False),
+        ("tools/regression.py", False),
+    ],
+)
+def test_what_is_shown_concerns_the_site(root, file, is_concerned):
+    assert (concerned(root, "pages", file) is not None) == is_concerned
 
 
 def test_a_time_stamp_is_no_change(root):

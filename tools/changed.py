@@ -40,6 +40,15 @@ READS = {
     "types": ("tools/**/*.py", "d2l_compat/**/*.py"),
     "faces": ("tests/conftest.py", "tests/faces/**/*.py", *CLAIMS, JAVA),
     "notebooks": ("conftest.py", "code of notebooks/*/*/*.ipynb", "tests/sanitize.cfg", JAVA),
+    # The site as it is built.
+    "pages": (
+        "tools/site/**/*",
+        "docs/**/*",
+        "lessons/**/*",
+        "notebooks/**/*.ipynb",
+        "README.md",
+        "d2l_compat/**/*.py",
+    ),
     "elsewhere": (
         "conftest.py",
         "tests/conftest.py",
