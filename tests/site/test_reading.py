@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import expect
 
-from d2l_compat.frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.browser import Open
 from tests.site.conftest import EDITIONS, LESSON, PAGES
 from tools.figures import FIGURE
@@ -34,8 +34,7 @@ def test_all_pages_are_there(site: Path):
         *(f"{tag}/{name}.html" for tag in LANGUAGES for name in MAIN),
         *PAGES,
         *map(deck_path, EDITIONS),
-        *(f"en/reference/d2l_compat/{face}/index.html" for face in ("torch", "tensorflow", "jax")),
-        *(f"en/reference/d2l_compat/{face}/index.html" for face in ("mxnet", "paddle")),
+        *(f"en/reference/d2l_compat/{about.face}/index.html" for about in FACES.values()),
     } <= set(pages(site))
 
 
