@@ -29,8 +29,6 @@ import pytest
 
 from tools.lessons import Edition, frameworks_of
 from tools.numbers import NUMBER
-from tools.programs import read_code
-from tools.prose import ORIGINAL
 
 
 def claims_of(lesson: Path) -> ModuleType:
@@ -75,7 +73,11 @@ class Ran:
 @pytest.fixture(scope="module")
 def cells(request: pytest.FixtureRequest) -> dict[str, Ran]:
     """What each cell of the lesson left behind, in the framework asked for."""
+    # Here: this plugin is in every process that runs tests.
     import matplotlib.pyplot as plt
+
+    from tools.programs import read_code
+    from tools.prose import ORIGINAL
 
     # As in a notebook, where what cells define is that of the module __main__.
     names: dict[str, Any] = {"__name__": "__main__"}
