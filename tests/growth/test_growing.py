@@ -132,4 +132,5 @@ def test_the_site_has_their_pages_and_their_slides(
     listed = re.findall(r'toctree-l1"><a class="reference internal" href="([-\w]+)\.html"', front)
     assert [name for name in listed if name in order] == order * 2  # in the menu and in the text
     live = [f"lessons/{toy.name}/live" for toy in chapter]
-    project.test("tests/site", *live, "-k", names(chapter))
+    which = f"({names(chapter)}) and not nothing_serious"  # of colours, which are no lesson's own
+    project.test("tests/site", *live, "-k", which)

@@ -53,6 +53,8 @@ def toys(installed: list[str]) -> tuple[Toy, Toy]:
 class Project:
     """A copy of the project, in its own repository."""
 
+    said = ""  # by `make`
+
     def __init__(self, root: Path) -> None:
         """In the same file system as our environment: what is copied from there are links."""
         self.root = root
