@@ -53,7 +53,7 @@ READS = {
         "conftest.py",
         "tests/conftest.py",
         "tests/elsewhere/*",
-        "code of notebooks/en/*/*.ipynb",
+        "code of notebooks/*/*/*.ipynb",
         *WHEEL,
         *BINDER,
     ),
