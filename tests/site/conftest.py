@@ -1,8 +1,21 @@
 """The pages that all site tests are about."""
 
-from tools.lessons import editions
+import base64
+
+import nbformat
+
+from tools.figures import FIGURE
+from tools.lessons import Edition, editions
 
 EDITIONS = list(editions())
 # The lessons' pages and decks, which all have to do; what is said of each by name is tried on LESSON.
 PAGES = list(dict.fromkeys(f"{each.language}/{each.folder.name}.html" for each in EDITIONS))
 LESSON = "self-attention-and-positional-encoding.html"
+
+
+def stored_figures(edition: Edition) -> list[str]:
+    """Those of its notebook, as SVG."""
+    cells = nbformat.read(edition.notebook, as_version=4).cells
+    shown = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+    found = [FIGURE.search(data.get("text/html", "")) for data in shown]
+    return [base64.b64decode(figure[1]).decode() for figure in found if figure]

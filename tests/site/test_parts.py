@@ -1,6 +1,5 @@
 """What the site is made of, part by part; no browser is needed."""
 
-import base64
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -9,7 +8,7 @@ import nbformat
 import pytest
 
 from tests.conftest import list_lessons
-from tools.figures import FIGURE
+from tests.site.conftest import EDITIONS, stored_figures
 from tools.lessons import LessonError, editions
 from tools.site.figures import light
 from tools.site.mathematics import mathml
@@ -17,17 +16,8 @@ from tools.site.pages import page
 from tools.site.search import SearchTraditionalChinese
 from tools.site.slides import deck
 
+ENGLISH = [edition for edition in EDITIONS if edition.language == "en"]
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def stored_figures() -> list[str]:
-    found = []
-    for edition in editions(["en"]):
-        for cell in nbformat.read(edition.notebook, as_version=4).cells:
-            for output in cell.get("outputs", []):
-                if figure := FIGURE.search(output.get("data", {}).get("text/html", "")):
-                    found.append(base64.b64decode(figure[1]).decode())
-    return found
 
 
 def strokes(svg: str) -> list[tuple[str, list[float]]]:
@@ -50,7 +40,7 @@ def words(svg: str) -> list[str]:
 
 
 def test_a_light_figure_shows_what_the_notebook_shows():
-    figures = stored_figures()
+    figures = [figure for edition in ENGLISH for figure in stored_figures(edition)]
     assert len(figures) >= 48
     for figure in figures:
         made = light(figure)
@@ -70,7 +60,7 @@ def test_a_light_figure_shows_what_the_notebook_shows():
 
 
 def test_nothing_in_a_light_figure_refers_to_what_is_gone():
-    for figure in map(light, stored_figures()):
+    for figure in (light(each) for edition in ENGLISH for each in stored_figures(edition)):
         defined = set(re.findall(r'\bid="([^"]*)"', figure))
         assert set(re.findall(r"#([a-zA-Z][-\w]+-\w+|[mp][0-9a-f]{9,})", figure)) <= defined
 

@@ -9,8 +9,7 @@ from playwright.sync_api import expect
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.browser import Open
-from tests.site.conftest import EDITIONS, LESSON, PAGES
-from tools.figures import FIGURE
+from tests.site.conftest import EDITIONS, LESSON, PAGES, stored_figures
 from tools.lessons import LANGUAGES
 from tools.prose import read_passages
 from tools.site.slides import deck_path
@@ -65,10 +64,7 @@ def figures(page: str) -> list[str]:
     of_page = [each for each in EDITIONS if page == f"{each.language}/{each.folder.name}.html"]
     prose = [each.prose for each in read_passages(of_page[0].text) if each.block is None]
     drawings = [image["file"] for each in prose for image in IMAGE.finditer(each) if image["file"]]
-    stored = [each.notebook.read_text(encoding="utf-8") for each in of_page]
-    return drawings + [
-        figure[1] for text in stored for figure in FIGURE.finditer(text.replace('\\"', '"'))
-    ]
+    return drawings + [figure for each in of_page for figure in stored_figures(each)]
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -76,7 +72,7 @@ def test_a_lesson_weighs_less_than_a_megabyte(site: Path, path: str):
     html = (site / path).read_text(encoding="utf-8")
     loaded = set(re.findall(r'(?:src|href)="([^":#?]+\.(?:svg|css|js|png))[?"]', html))
     parts = {name: ((site / path).parent / name).stat().st_size for name in loaded}
-    svgs = [name for name in parts if name.endswith(".svg")]
+    svgs = [name for name in parts if name.startswith("_images/")]
     assert len(svgs) == len({*figures(path)})
     assert len(html.encode()) + sum(parts.values()) < LIMIT, parts
 

@@ -7,7 +7,8 @@ import d2l.*;
 var manager = NDManager.newBaseManager(@DEVICE@);
 
 // %% sum
-System.out.println("sum: %.1f".formatted(manager.ones(new Shape(2, 3)).sum().getFloat()));
+var sum = manager.ones(new Shape(2, 3)).sum();
+System.out.println("sum: %.1f".formatted(sum.getFloat()));
 
 // %% curve
 Plots.curves(manager.arange(3f), manager.create(new float[][] {{0, 1, 4}}))
