@@ -35,11 +35,19 @@ def claims_of(lesson: Path) -> ModuleType:
     return import_module(f"lessons.{lesson.name}.claims")
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     """A lesson claims nothing in a framework that it is not in."""
-    if collection_path.name != "claims.py" or collection_path.parent.name == "live":
-        return None
-    return config.getoption("framework") not in frameworks_of(collection_path.parent) or None
+    framework = config.getoption("framework")
+    left_out = [
+        item
+        for item in items
+        if item.path.name == "claims.py"
+        and item.path.parent.name != "live"
+        and framework not in frameworks_of(item.path.parent)
+    ]
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @dataclass
