@@ -84,8 +84,8 @@ class Project:
     def without(self, lessons: list[str]) -> Iterator[None]:
         """As if the project did not have these lessons: nothing of theirs is run again."""
         chapter = self.root / "lessons" / "chapter.toml"
-        text, aside = chapter.read_text(encoding="utf-8"), self.root.parent / "aside"
-        aside.mkdir()
+        text, aside = chapter.read_text(encoding="utf-8"), self.root / "build" / "aside"
+        aside.mkdir(parents=True)
         for name in lessons:
             (self.root / "lessons" / name).rename(aside / name)
         listed = "".join(

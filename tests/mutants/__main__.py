@@ -96,7 +96,8 @@ def report(said: dict[Fault, Said]) -> str:
     ]
     for fault, each in said.items():
         cells, tests = (_shown(each.get(check), check) for check in ("nbval", "tests"))
-        lines.append(f"| {fault.framework} | {fault.place} | {fault.name} | {cells} | {tests} |")
+        where = f"{fault.place} {fault.lesson}".strip()
+        lines.append(f"| {fault.framework} | {where} | {fault.name} | {cells} | {tests} |")
     lines += [
         "",
         "(The shim's tests in Python stop at the first that fails; DJL's lesson has none.)",
