@@ -64,8 +64,9 @@ def test_an_edition_that_lacks_a_file_is_left_out_and_named_in_one_line(root: Pa
 
 
 def test_a_folder_that_is_not_listed_is_an_error_unless_it_is_no_lesson(root: Path):
-    write(root, "_live", [], [])
-    write(root, ".hidden", [], [])
+    write(root, "_live", ["en"], ["jax.py"])
+    write(root, ".hidden", ["en"], ["jax.py"])
+    (root / "lessons" / "gone" / "__pycache__").mkdir(parents=True)
     assert len(lessons(root)) == 2
     write(root, "newt", ["en"], ["jax.py"])
     assert fault(root) == "lessons/newt: a lesson that is not listed in chapter.toml"

@@ -89,11 +89,9 @@ def lessons(root: Path = ROOT) -> list[Path]:
         raise LessonError(f"cannot be read: {error}", chapter) from None
     if not (isinstance(listed, list) and all(isinstance(name, str) for name in listed)):
         raise LessonError('need lessons = ["FOLDER", ...]', chapter)
-    folders = {
-        path.name: path
-        for path in chapter.parent.iterdir()
-        if path.is_dir() and not path.name.startswith((".", "_"))
-    }
+    # A folder without a file is what Python leaves behind of a lesson that is gone.
+    files = [file for file in chapter.parent.glob("[!._]*/*") if file.is_file()]
+    folders = {file.parent.name: file.parent for file in files}
     lines = text.splitlines()
     for place, name in enumerate(listed):
         line = next((n for n, words in enumerate(lines, 1) if f'"{name}"' in words), None)
