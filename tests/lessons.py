@@ -32,7 +32,8 @@ from tools.numbers import NUMBER
 
 
 def claims_of(lesson: Path) -> ModuleType:
-    return import_module(f"lessons.{lesson.name}.claims")
+    name = f"lessons.{lesson.name}.claims"
+    return import_module(name)  # imports: what a test reads that asks for it
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:

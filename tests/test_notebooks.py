@@ -16,7 +16,7 @@ from tools.programs import read_code
 from tools.prose import original
 from tools.weave import weave
 
-READS = "text of lessons/**/*", "notebooks/**/*.ipynb"
+READS = "text of lessons/**/*", "lessons/*/claims.py", "notebooks/**/*.ipynb"
 
 EDITIONS = list(editions())
 
