@@ -75,6 +75,7 @@ READS = {
 }
 OF_FILES = "code", "site"  # checks whose parts are files of tests
 # What tools leave behind.
+COMPILED = {".mo", ".pyc"}
 LEFT_BEHIND = {"__pycache__", ".ipynb_checkpoints", "build", "target"}
 
 
@@ -146,7 +147,10 @@ def _found(pattern: str, framework: str) -> Iterator[Found]:
         place = file.relative_to(ROOT)
         hidden = any(part.startswith(".") and part != ".github" for part in place.parts)
         if file.is_file() and not (
-            hidden or ignored & {*place.parts} or is_anothers(place, framework)
+            hidden
+            or file.suffix in COMPILED
+            or ignored & {*place.parts}
+            or is_anothers(place, framework)
         ):
             yield Found(file, VIEWS[view] if view else None)
 
