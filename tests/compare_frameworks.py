@@ -85,14 +85,14 @@ def ask(framework: str, dtype: str) -> Arrays:
         return dict(np.load(answers))
 
 
-def differences(framework: str, dtype: str, reference_answers: Arrays) -> Differences:
-    answers = ask(framework, dtype)
+def differences(answers: Arrays, dtype: str, reference_answers: Arrays) -> Differences:
+    """The largest of each quantity."""
     assert answers.keys() == reference_answers.keys()
     largest = dict.fromkeys(QUANTITIES, 0.0)
     for name, want in reference_answers.items():
         got = answers[name]
-        assert (got.shape, got.dtype) == (want.shape, dtype), f"{framework}: {name}"
-        assert np.isfinite(got).all(), f"{framework}: {name}"
+        assert (got.shape, got.dtype) == (want.shape, dtype), name
+        assert np.isfinite(got).all(), name
         quantity = name.partition("_")[0]
         largest[quantity] = max(largest[quantity], float(np.abs(got - want).max()))
     return largest
@@ -104,7 +104,7 @@ def table() -> str:
     head = [f"{title}, {dtype}" for dtype in TOLERANCE for title in QUANTITIES.values()]
     rows = [["", *head], [":--", *["--:"] * len(head)]]
     for name, framework in FRAMEWORKS.items():
-        found = [differences(name, dtype, answers) for dtype in TOLERANCE]
+        found = [differences(ask(name, dtype), dtype, answers) for dtype in TOLERANCE]
         rows.append([framework.title, *(f"{x:.0e}" for largest in found for x in largest.values())])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 

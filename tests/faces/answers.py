@@ -1,7 +1,7 @@
 """What one framework computes: ``python -m tests.faces.answers FRAMEWORK IN.npz OUT.npz``.
 
 A process of its own for each framework: some cannot live in one. The arrays' names are those in
-tests/test_frameworks_agree.py; the Java edition has a program of the same kind.
+tests/compare_frameworks.py; the Java edition has a program of the same kind.
 """
 
 import sys

@@ -33,8 +33,7 @@ def test_a_face_imports_its_framework_alone_and_matplotlib_when_first_used(
     name = face.d2l.__name__
     own = {package.module for package in FACES[pytestconfig.getoption("framework")].packages}
     others = {package.module for each in FACES.values() for package in each.packages} - own
-    imported, used = modules_after(f"import {name} as d2l", "d2l.plt")
-    (framework,) = modules_after(bare(name))
+    framework, imported, used = modules_after(bare(name), f"import {name} as d2l", "d2l.plt")
     assert own <= imported
     # TensorFlow imports JAX where it is installed.
     assert imported & others == framework & others

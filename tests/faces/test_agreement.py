@@ -1,0 +1,21 @@
+"""The one draw behind the README's table, answered by this face."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.compare_frameworks import differences, draw, expected
+from tests.faces.answers import main
+from tests.faces.cases import TOLERANCE
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCE.items())
+def test_the_face_agrees_with_the_reference(
+    pytestconfig: pytest.Config, tmp_path: Path, dtype: str, tolerance: float
+) -> None:
+    given, answers = str(tmp_path / "given.npz"), str(tmp_path / "answers.npz")
+    np.savez(given, **draw(dtype))
+    main(pytestconfig.getoption("framework"), given, answers)
+    largest = differences(dict(np.load(answers)), dtype, expected())
+    assert max(largest.values()) <= tolerance, largest
