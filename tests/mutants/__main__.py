@@ -100,7 +100,7 @@ def report(said: dict[Fault, Said]) -> str:
         lines.append(f"| {fault.framework} | {where} | {fault.name} | {cells} | {tests} |")
     lines += [
         "",
-        "(The shim's tests in Python stop at the first that fails; DJL's lesson has none.)",
+        "(nbval and the shim's tests in Python stop at the first that fails; DJL's lesson has none.)",
         "",
         "| Framework | Faults | Noticed | by nbval | by tests | Not noticed |",
         "| :-- | --: | --: | --: | --: | --: |",

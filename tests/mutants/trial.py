@@ -50,7 +50,7 @@ class Outcome:
 def checks(fault: Fault) -> Iterator[tuple[str, Check]]:
     """Those that should notice: nbval, notebook by notebook, and tests where there are any."""
     for notebook in fault.notebooks():
-        yield "nbval", Check((*PYTEST, "--nbval", notebook), notebook)
+        yield "nbval", Check((*PYTEST, "-x", "--nbval", notebook), notebook)
     framework = fault.framework
     match fault.place, framework:
         case "stored", _:
