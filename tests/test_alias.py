@@ -42,26 +42,33 @@ def upstream(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "from d2l import torch as d2l",
-        "import d2l.torch as d2l",
-        "import d2l.torch; d2l = d2l.torch",
-    ],
-)
-def test_d2l_is_ours_however_it_is_imported(upstream: Path, statement: str):
+STATEMENTS = [
+    "from d2l import torch as d2l",
+    "import d2l.torch as d2l",
+    "import d2l.torch; d2l = d2l.torch",
+]
+
+
+@pytest.mark.parametrize("beside_upstream", [False, True])
+def test_d2l_is_ours_however_it_is_imported(upstream: Path, beside_upstream: bool):
+    # PyTorch is imported once, the face each time.
     code = f"""
+import sys
 import d2l_compat.alias
-{statement}
-import d2l_compat.torch
-assert d2l is d2l_compat.torch
-assert d2l.__spec__.name == d2l.__name__ == "d2l_compat.torch", d2l.__spec__
-from d2l.torch import MultiHeadAttention
-assert MultiHeadAttention is d2l_compat.torch.MultiHeadAttention
+for statement in {STATEMENTS!r}:
+    d2l_compat.alias.install()
+    exec(statement)
+    import d2l_compat.torch
+    assert d2l is d2l_compat.torch, statement
+    assert d2l.__spec__.name == d2l.__name__ == "d2l_compat.torch", d2l.__spec__
+    from d2l.torch import MultiHeadAttention
+    assert MultiHeadAttention is d2l_compat.torch.MultiHeadAttention
+    d2l_compat.alias.remove()
+    for name in [name for name in sys.modules if name.startswith("d2l_compat.torch")]:
+        del sys.modules[name]
+    del d2l_compat.torch
 """
-    run(code)
-    run(code, upstream)
+    run(code, *([upstream] if beside_upstream else []))
 
 
 def test_what_was_there_comes_back(upstream: Path):
