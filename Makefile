@@ -47,6 +47,13 @@ CHECK  = $(BIN)/python -m tools.changed $(if $(CHANGED),--only)
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
 # Each check's report, for machines; a checkout that is read-only does without.
 WRITABLE = $(shell test -w . && echo yes)
+# JAX compiles each operation for each shape, which takes most of its time. What has been compiled
+# once, in whatever process, the checks find again by its content; pages are made without.
+ifneq ($(WRITABLE),)
+test-faces test-notebooks mutants: export JAX_COMPILATION_CACHE_DIR = $(CURDIR)/build/jax
+test-faces test-notebooks mutants: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
+test-faces test-notebooks mutants: export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
+endif
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
 test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
