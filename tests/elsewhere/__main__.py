@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,10 +38,11 @@ def main() -> int:
         print(WHY_NOT)
         return 0
     to_do = not_ready()
+    places = COLAB, BINDER, PLAIN
     try:
-        for place in (COLAB, BINDER, PLAIN):
-            if place.name in to_do:
-                make(place)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(make, (place for place in places if place.name in to_do)))
+        for place in places:
             version = _call(place.python, "-V").strip()
             print(f"{place.folder}: {version} (wanted: {' or '.join(place.pythons)})")
         if WHEELS.name in to_do:

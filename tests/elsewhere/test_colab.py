@@ -50,10 +50,11 @@ def test_a_notebook_runs_on_colab_and_its_first_cell_adds_what_is_missing_alone(
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
-@pytest.mark.parametrize("framework", ["jax"])
+@pytest.mark.parametrize("framework", ["mxnet"])
 def test_a_notebook_runs_on_kaggle_too(
     framework: str, repository: Path, record_property: Record
 ) -> None:
+    """Which is Colab without the package google.colab: the page that is through first will do."""
     with service_like(COLAB, repository, **INLINE) as service:
         check(service, framework, record_property)
 
