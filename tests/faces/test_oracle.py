@@ -6,6 +6,7 @@ stands in ``NOT_COMPARED`` with the reason; how many there were is told at the e
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any
 from unittest import mock
@@ -52,12 +53,13 @@ COMPARED: dict[str, Compare] = {}
 
 
 def compares(*names: str) -> Callable[[Any], Any]:
-    """The function below compares these names; it is told which where it asks."""
+    """The function below compares these names: each alone where it asks which, else all at once."""
 
     def register(function: Any) -> Any:
+        takes_name = function.__code__.co_argcount == 2
+        once = cache(function)
         for name in names:
-            takes_name = function.__code__.co_argcount == 2
-            COMPARED[name] = _with(function, name) if takes_name else function
+            COMPARED[name] = _with(function, name) if takes_name else once
         return function
 
     return register
