@@ -6,81 +6,26 @@ helpers in ``devices``, array functions and ``get_key`` in ``tensors``; plots ar
 every framework.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
 
 require("jax")
 
-from d2l_compat import common
 from d2l_compat.common import *
-from d2l_compat.jax import tensors
-from d2l_compat.jax.additive import AdditiveAttention
-from d2l_compat.jax.attention import (
-    DotProductAttention,
-    MultiHeadAttention,
-    PositionalEncoding,
-    masked_softmax,
-    transpose_output,
-    transpose_qkv,
-)
-from d2l_compat.jax.data import FashionMNIST, MTFraEng
-from d2l_compat.jax.devices import cpu, gpu, num_gpus, try_all_gpus, try_gpu
-from d2l_compat.jax.seq2seq import (
-    GRU,
-    AttentionDecoder,
-    Decoder,
-    Encoder,
-    EncoderDecoder,
-    Seq2Seq,
-    Seq2SeqEncoder,
-    sequence_mask,
-)
+from d2l_compat.jax.additive import *
+from d2l_compat.jax.attention import *
+from d2l_compat.jax.data import *
+from d2l_compat.jax.devices import *
+from d2l_compat.jax.seq2seq import *
 from d2l_compat.jax.tensors import *
-from d2l_compat.jax.training import Classifier, DataModule, Module, Trainer
-from d2l_compat.jax.transformer import (
-    AddNorm,
-    EncoderBlock,
-    PositionWiseFFN,
-    TransformerEncoder,
-    TransformerEncoderBlock,
-)
+from d2l_compat.jax.training import *
+from d2l_compat.jax.transformer import *
 
-__all__ = [
-    "GRU",
-    "AddNorm",
-    "AdditiveAttention",
-    "AttentionDecoder",
-    "Classifier",
-    "DataModule",
-    "Decoder",
-    "DotProductAttention",
-    "Encoder",
-    "EncoderBlock",
-    "EncoderDecoder",
-    "FashionMNIST",
-    "MTFraEng",
-    "Module",
-    "MultiHeadAttention",
-    "PositionWiseFFN",
-    "PositionalEncoding",
-    "Seq2Seq",
-    "Seq2SeqEncoder",
-    "Trainer",
-    "TransformerEncoder",
-    "TransformerEncoderBlock",
-    "cpu",
-    "gpu",
-    "masked_softmax",
-    "num_gpus",
-    "sequence_mask",
-    "transpose_output",
-    "transpose_qkv",
-    "try_all_gpus",
-    "try_gpu",
-]
-__all__ += common.__all__ + tensors.__all__
+if not TYPE_CHECKING:  # a type checker sees what is imported with a star, and computes no list
+    __all__ = list(exports.names(__name__))
 
 
 def __getattr__(name: str) -> Any:
-    return common.attribute(__name__, name)
+    return exports.attribute(__name__, name)

@@ -11,6 +11,8 @@ from d2l_compat.jax._forms import Formed
 from d2l_compat.jax._inputs import Array, check_inputs, check_projection, check_training
 from d2l_compat.jax.attention import masked_softmax
 
+__all__ = ["AdditiveAttention"]
+
 
 class AdditiveAttention(Formed):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).

@@ -32,6 +32,15 @@ from d2l_compat.jax._inputs import (
     is_floating,
 )
 
+__all__ = [
+    "DotProductAttention",
+    "MultiHeadAttention",
+    "PositionalEncoding",
+    "masked_softmax",
+    "transpose_output",
+    "transpose_qkv",
+]
+
 
 def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
     """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.

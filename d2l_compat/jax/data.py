@@ -12,6 +12,8 @@ from d2l_compat.common import show_images
 from d2l_compat.jax._loader import Batch, Loader
 from d2l_compat.jax.training import DataModule
 
+__all__ = ["FashionMNIST", "MTFraEng"]
+
 
 class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.

@@ -13,6 +13,17 @@ from d2l_compat._shared.training import undefined
 from d2l_compat.jax._inputs import Array, as_jax, check_lengths, check_training
 from d2l_compat.jax.training import Classifier
 
+__all__ = [
+    "GRU",
+    "AttentionDecoder",
+    "Decoder",
+    "Encoder",
+    "EncoderDecoder",
+    "Seq2Seq",
+    "Seq2SeqEncoder",
+    "sequence_mask",
+]
+
 if TYPE_CHECKING:  # nn.Module knows this one alone
     from flax.linen.module import module_field as field
 else:

@@ -9,6 +9,16 @@ import numpy as np
 
 from d2l_compat._shared import checks
 
+# fmt: off
+__all__ = [
+    "abs", "arange", "argmax", "astype", "check_shape", "concat", "cos", "cosh", "exp",
+    "expand_dims", "eye", "float32", "get_key", "int32", "int64", "linspace", "log", "matmul",
+    "meshgrid", "numpy", "ones", "ones_like", "reduce_mean", "reduce_sum", "repeat", "reshape",
+    "sigmoid", "sin", "sinh", "stack", "swapaxes", "tanh", "tensor", "to", "transpose", "zeros",
+    "zeros_like",
+]
+# fmt: on
+
 arange = jnp.arange
 eye = jnp.eye
 linspace = jnp.linspace
@@ -71,44 +81,3 @@ def check_shape(x: jax.Array, shape: tuple[int, ...]) -> None:
     if not isinstance(x, np.ndarray):
         checks.instance("x", x, jax.Array, "a tensor")
     checks.same_shape(x.shape, shape)
-
-
-__all__ = [
-    "abs",
-    "arange",
-    "argmax",
-    "astype",
-    "check_shape",
-    "concat",
-    "cos",
-    "cosh",
-    "exp",
-    "expand_dims",
-    "eye",
-    "float32",
-    "get_key",
-    "int32",
-    "int64",
-    "linspace",
-    "log",
-    "matmul",
-    "meshgrid",
-    "numpy",
-    "ones",
-    "ones_like",
-    "reduce_mean",
-    "reduce_sum",
-    "repeat",
-    "reshape",
-    "sigmoid",
-    "sin",
-    "sinh",
-    "stack",
-    "swapaxes",
-    "tanh",
-    "tensor",
-    "to",
-    "transpose",
-    "zeros",
-    "zeros_like",
-]

@@ -19,6 +19,8 @@ from d2l_compat.jax import devices
 from d2l_compat.jax._loader import Loader
 from d2l_compat.jax.tensors import get_key
 
+__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+
 
 class Module(nn.Module, shared.Model):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``.

@@ -16,6 +16,14 @@ from d2l_compat.jax._inputs import Array, as_jax, check_training
 from d2l_compat.jax.attention import MultiHeadAttention, PositionalEncoding
 from d2l_compat.jax.seq2seq import Encoder
 
+__all__ = [
+    "AddNorm",
+    "EncoderBlock",
+    "PositionWiseFFN",
+    "TransformerEncoder",
+    "TransformerEncoderBlock",
+]
+
 
 class PositionWiseFFN(Formed):
     """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.

@@ -8,9 +8,10 @@ On NumPy 2 MXNet can be imported once this has been, and not before. All of it w
 NumPy arrays, ``mxnet.np.ndarray``, so importing it turns them on: ``npx.set_np()``.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from d2l_compat._mxnet_numpy import removed_names
+from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
 
 with removed_names():
@@ -18,82 +19,21 @@ with removed_names():
 
 from mxnet import npx
 
-from d2l_compat import common
 from d2l_compat.common import *
-from d2l_compat.mxnet import tensors
-from d2l_compat.mxnet.additive import AdditiveAttention
-from d2l_compat.mxnet.attention import (
-    DotProductAttention,
-    MultiHeadAttention,
-    PositionalEncoding,
-    masked_softmax,
-    transpose_output,
-    transpose_qkv,
-)
-from d2l_compat.mxnet.data import FashionMNIST, MTFraEng, load_data_nmt
-from d2l_compat.mxnet.devices import cpu, gpu, num_gpus, try_all_gpus, try_gpu
-from d2l_compat.mxnet.seq2seq import (
-    GRU,
-    AttentionDecoder,
-    Decoder,
-    Encoder,
-    EncoderDecoder,
-    Seq2Seq,
-    Seq2SeqEncoder,
-    predict_seq2seq,
-    sequence_mask,
-    train_seq2seq,
-)
+from d2l_compat.mxnet.additive import *
+from d2l_compat.mxnet.attention import *
+from d2l_compat.mxnet.data import *
+from d2l_compat.mxnet.devices import *
+from d2l_compat.mxnet.seq2seq import *
 from d2l_compat.mxnet.tensors import *
-from d2l_compat.mxnet.training import Classifier, DataModule, Module, Trainer
-from d2l_compat.mxnet.transformer import (
-    AddNorm,
-    EncoderBlock,
-    PositionWiseFFN,
-    TransformerEncoder,
-    TransformerEncoderBlock,
-)
+from d2l_compat.mxnet.training import *
+from d2l_compat.mxnet.transformer import *
 
 npx.set_np()
 
-__all__ = [
-    "GRU",
-    "AddNorm",
-    "AdditiveAttention",
-    "AttentionDecoder",
-    "Classifier",
-    "DataModule",
-    "Decoder",
-    "DotProductAttention",
-    "Encoder",
-    "EncoderBlock",
-    "EncoderDecoder",
-    "FashionMNIST",
-    "MTFraEng",
-    "Module",
-    "MultiHeadAttention",
-    "PositionWiseFFN",
-    "PositionalEncoding",
-    "Seq2Seq",
-    "Seq2SeqEncoder",
-    "Trainer",
-    "TransformerEncoder",
-    "TransformerEncoderBlock",
-    "cpu",
-    "gpu",
-    "load_data_nmt",
-    "masked_softmax",
-    "num_gpus",
-    "predict_seq2seq",
-    "sequence_mask",
-    "train_seq2seq",
-    "transpose_output",
-    "transpose_qkv",
-    "try_all_gpus",
-    "try_gpu",
-]
-__all__ += common.__all__ + tensors.__all__
+if not TYPE_CHECKING:  # a type checker sees what is imported with a star, and computes no list
+    __all__ = list(exports.names(__name__))
 
 
 def __getattr__(name: str) -> Any:
-    return common.attribute(__name__, name)
+    return exports.attribute(__name__, name)

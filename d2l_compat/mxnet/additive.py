@@ -15,6 +15,8 @@ from d2l_compat.mxnet.attention import (
     masked_softmax,
 )
 
+__all__ = ["AdditiveAttention"]
+
 
 class AdditiveAttention(nn.Block):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).

@@ -23,6 +23,15 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import checks, encoding, signatures
 
+__all__ = [
+    "DotProductAttention",
+    "MultiHeadAttention",
+    "PositionalEncoding",
+    "masked_softmax",
+    "transpose_output",
+    "transpose_qkv",
+]
+
 
 def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.ndarray:
     """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.

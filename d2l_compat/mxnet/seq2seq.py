@@ -11,6 +11,19 @@ from d2l_compat._shared import seq2seq as shared
 from d2l_compat.mxnet.attention import Dropout, whole_numbers
 from d2l_compat.mxnet.training import Classifier, Module, clip_gradients, cross_entropy
 
+__all__ = [
+    "GRU",
+    "AttentionDecoder",
+    "Decoder",
+    "Encoder",
+    "EncoderDecoder",
+    "Seq2Seq",
+    "Seq2SeqEncoder",
+    "predict_seq2seq",
+    "sequence_mask",
+    "train_seq2seq",
+]
+
 
 class Encoder(shared.Encoder, nn.Block):
     """The base class of encoders: define ``forward``."""

@@ -6,6 +6,16 @@ from mxnet import Context, np, npx
 
 from d2l_compat._shared import checks
 
+# fmt: off
+__all__ = [
+    "abs", "arange", "argmax", "astype", "batch_matmul", "check_shape", "concat", "cos", "cosh",
+    "exp", "expand_dims", "eye", "float32", "int32", "int64", "linspace", "log", "matmul",
+    "meshgrid", "normal", "numpy", "ones", "ones_like", "rand", "randn", "reduce_mean",
+    "reduce_sum", "repeat", "reshape", "sigmoid", "sin", "sinh", "size", "stack", "swapaxes",
+    "tanh", "tensor", "to", "transpose", "zeros", "zeros_like",
+]
+# fmt: on
+
 arange = np.arange
 eye = np.eye
 linspace = np.linspace
@@ -79,48 +89,3 @@ def check_shape(x: np.ndarray, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
     checks.instance("x", x, np.ndarray, "a tensor")
     checks.same_shape(x.shape, shape)
-
-
-__all__ = [
-    "abs",
-    "arange",
-    "argmax",
-    "astype",
-    "batch_matmul",
-    "check_shape",
-    "concat",
-    "cos",
-    "cosh",
-    "exp",
-    "expand_dims",
-    "eye",
-    "float32",
-    "int32",
-    "int64",
-    "linspace",
-    "log",
-    "matmul",
-    "meshgrid",
-    "normal",
-    "numpy",
-    "ones",
-    "ones_like",
-    "rand",
-    "randn",
-    "reduce_mean",
-    "reduce_sum",
-    "repeat",
-    "reshape",
-    "sigmoid",
-    "sin",
-    "sinh",
-    "size",
-    "stack",
-    "swapaxes",
-    "tanh",
-    "tensor",
-    "to",
-    "transpose",
-    "zeros",
-    "zeros_like",
-]

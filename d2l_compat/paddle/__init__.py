@@ -7,8 +7,9 @@ helpers in ``devices``, tensor functions in ``tensors``; plots are the same for 
 
 import os
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
 
 # Paddle's C++ core logs a warning meant for its own developers whenever it traces a program.
@@ -18,82 +19,19 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "No ccache found")  # a tool for building extensions
     require("paddle")
 
-from d2l_compat import common
 from d2l_compat.common import *
-from d2l_compat.paddle import tensors
-from d2l_compat.paddle.additive import AdditiveAttention
-from d2l_compat.paddle.attention import (
-    DotProductAttention,
-    MultiHeadAttention,
-    PositionalEncoding,
-    masked_softmax,
-    transpose_output,
-    transpose_qkv,
-)
-from d2l_compat.paddle.data import FashionMNIST, MTFraEng, load_data_nmt
-from d2l_compat.paddle.devices import cpu, gpu, num_gpus, try_all_gpus, try_gpu
-from d2l_compat.paddle.seq2seq import (
-    GRU,
-    AttentionDecoder,
-    Decoder,
-    Encoder,
-    EncoderDecoder,
-    Seq2Seq,
-    Seq2SeqEncoder,
-    init_seq2seq,
-    predict_seq2seq,
-    sequence_mask,
-    train_seq2seq,
-)
+from d2l_compat.paddle.additive import *
+from d2l_compat.paddle.attention import *
+from d2l_compat.paddle.data import *
+from d2l_compat.paddle.devices import *
+from d2l_compat.paddle.seq2seq import *
 from d2l_compat.paddle.tensors import *
-from d2l_compat.paddle.training import Classifier, DataModule, Module, Trainer
-from d2l_compat.paddle.transformer import (
-    AddNorm,
-    EncoderBlock,
-    PositionWiseFFN,
-    TransformerEncoder,
-    TransformerEncoderBlock,
-)
+from d2l_compat.paddle.training import *
+from d2l_compat.paddle.transformer import *
 
-__all__ = [
-    "GRU",
-    "AddNorm",
-    "AdditiveAttention",
-    "AttentionDecoder",
-    "Classifier",
-    "DataModule",
-    "Decoder",
-    "DotProductAttention",
-    "Encoder",
-    "EncoderBlock",
-    "EncoderDecoder",
-    "FashionMNIST",
-    "MTFraEng",
-    "Module",
-    "MultiHeadAttention",
-    "PositionWiseFFN",
-    "PositionalEncoding",
-    "Seq2Seq",
-    "Seq2SeqEncoder",
-    "Trainer",
-    "TransformerEncoder",
-    "TransformerEncoderBlock",
-    "cpu",
-    "gpu",
-    "init_seq2seq",
-    "load_data_nmt",
-    "masked_softmax",
-    "num_gpus",
-    "predict_seq2seq",
-    "sequence_mask",
-    "train_seq2seq",
-    "transpose_output",
-    "transpose_qkv",
-    "try_all_gpus",
-    "try_gpu",
-]
-__all__ += common.__all__ + tensors.__all__
+if not TYPE_CHECKING:  # a type checker sees what is imported with a star, and computes no list
+    __all__ = list(exports.names(__name__))
 
 
 def __getattr__(name: str) -> Any:
-    return common.attribute(__name__, name)
+    return exports.attribute(__name__, name)

@@ -16,6 +16,8 @@ from d2l_compat.paddle.attention import (
     zero_without_keys,
 )
 
+__all__ = ["AdditiveAttention"]
+
 
 class AdditiveAttention(nn.Layer):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).

@@ -19,6 +19,15 @@ from paddle import Tensor, nn
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.paddle import blocks
 
+__all__ = [
+    "DotProductAttention",
+    "MultiHeadAttention",
+    "PositionalEncoding",
+    "masked_softmax",
+    "transpose_output",
+    "transpose_qkv",
+]
+
 # A tensor, or in a program what stands for one.
 TENSOR: Any = (Tensor, paddle.pir.Value)  # type: ignore[attr-defined]
 

@@ -4,6 +4,8 @@ import paddle
 
 from d2l_compat._shared import checks
 
+__all__ = ["cpu", "gpu", "num_gpus", "try_all_gpus", "try_gpu"]
+
 
 def cpu() -> str:
     """The CPU."""

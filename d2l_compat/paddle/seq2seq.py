@@ -13,6 +13,20 @@ from d2l_compat._shared import seq2seq as shared
 from d2l_compat.paddle.attention import TENSOR, check_tensor, sizes
 from d2l_compat.paddle.training import Classifier, Module, clip_gradients, empty_buffers_aside
 
+__all__ = [
+    "GRU",
+    "AttentionDecoder",
+    "Decoder",
+    "Encoder",
+    "EncoderDecoder",
+    "Seq2Seq",
+    "Seq2SeqEncoder",
+    "init_seq2seq",
+    "predict_seq2seq",
+    "sequence_mask",
+    "train_seq2seq",
+]
+
 
 class Encoder(shared.Encoder, nn.Layer):
     """The base class of encoders: define ``forward``."""

@@ -14,6 +14,8 @@ from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.paddle import devices
 
+__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+
 
 class Module(nn.Layer, shared.Steps):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""

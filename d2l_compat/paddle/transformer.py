@@ -21,6 +21,14 @@ from d2l_compat.paddle.attention import (
 )
 from d2l_compat.paddle.seq2seq import Encoder
 
+__all__ = [
+    "AddNorm",
+    "EncoderBlock",
+    "PositionWiseFFN",
+    "TransformerEncoder",
+    "TransformerEncoderBlock",
+]
+
 
 class PositionWiseFFN(nn.Layer):
     """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.

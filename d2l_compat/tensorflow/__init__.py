@@ -8,8 +8,9 @@ TensorFlow's log is turned off, unless TF_CPP_MIN_LOG_LEVEL says otherwise: with
 instance, why it does not find a GPU.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
 from d2l_compat.tensorflow._start import check_backend, choose_backend, quietly
 
@@ -21,80 +22,19 @@ import keras
 
 check_backend(keras.config.backend())  # it may have been imported before
 
-from d2l_compat import common
 from d2l_compat.common import *
-from d2l_compat.tensorflow import tensors
-from d2l_compat.tensorflow.additive import AdditiveAttention
-from d2l_compat.tensorflow.attention import (
-    DotProductAttention,
-    MultiHeadAttention,
-    PositionalEncoding,
-    masked_softmax,
-    transpose_output,
-    transpose_qkv,
-)
-from d2l_compat.tensorflow.data import FashionMNIST, MTFraEng, load_data_nmt
-from d2l_compat.tensorflow.devices import cpu, gpu, num_gpus, try_all_gpus, try_gpu
-from d2l_compat.tensorflow.seq2seq import (
-    GRU,
-    AttentionDecoder,
-    Decoder,
-    Encoder,
-    EncoderDecoder,
-    Seq2Seq,
-    Seq2SeqEncoder,
-    predict_seq2seq,
-    sequence_mask,
-    train_seq2seq,
-)
+from d2l_compat.tensorflow.additive import *
+from d2l_compat.tensorflow.attention import *
+from d2l_compat.tensorflow.data import *
+from d2l_compat.tensorflow.devices import *
+from d2l_compat.tensorflow.seq2seq import *
 from d2l_compat.tensorflow.tensors import *
-from d2l_compat.tensorflow.training import Classifier, DataModule, Module, Trainer
-from d2l_compat.tensorflow.transformer import (
-    AddNorm,
-    EncoderBlock,
-    PositionWiseFFN,
-    TransformerEncoder,
-    TransformerEncoderBlock,
-)
+from d2l_compat.tensorflow.training import *
+from d2l_compat.tensorflow.transformer import *
 
-__all__ = [
-    "GRU",
-    "AddNorm",
-    "AdditiveAttention",
-    "AttentionDecoder",
-    "Classifier",
-    "DataModule",
-    "Decoder",
-    "DotProductAttention",
-    "Encoder",
-    "EncoderBlock",
-    "EncoderDecoder",
-    "FashionMNIST",
-    "MTFraEng",
-    "Module",
-    "MultiHeadAttention",
-    "PositionWiseFFN",
-    "PositionalEncoding",
-    "Seq2Seq",
-    "Seq2SeqEncoder",
-    "Trainer",
-    "TransformerEncoder",
-    "TransformerEncoderBlock",
-    "cpu",
-    "gpu",
-    "load_data_nmt",
-    "masked_softmax",
-    "num_gpus",
-    "predict_seq2seq",
-    "sequence_mask",
-    "train_seq2seq",
-    "transpose_output",
-    "transpose_qkv",
-    "try_all_gpus",
-    "try_gpu",
-]
-__all__ += common.__all__ + tensors.__all__
+if not TYPE_CHECKING:  # a type checker sees what is imported with a star, and computes no list
+    __all__ = list(exports.names(__name__))
 
 
 def __getattr__(name: str) -> Any:
-    return common.attribute(__name__, name)
+    return exports.attribute(__name__, name)

@@ -20,6 +20,8 @@ from d2l_compat.tensorflow.attention import (
     weights_of_last_call,
 )
 
+__all__ = ["AdditiveAttention"]
+
 
 @register
 class AdditiveAttention(keras.layers.Layer):

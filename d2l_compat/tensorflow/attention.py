@@ -26,6 +26,15 @@ from d2l_compat.tensorflow import blocks
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow.tensors import ARRAYS
 
+__all__ = [
+    "DotProductAttention",
+    "MultiHeadAttention",
+    "PositionalEncoding",
+    "masked_softmax",
+    "transpose_output",
+    "transpose_qkv",
+]
+
 Array: TypeAlias = Tensor | NDArray[Any]
 LAYER_INPUTS: Any = (*ARRAYS, keras.KerasTensor)  # with which a model is put together
 

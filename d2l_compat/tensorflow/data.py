@@ -9,6 +9,8 @@ from d2l_compat._shared.data import images, translation
 from d2l_compat.common import Vocab, show_images
 from d2l_compat.tensorflow.training import DataModule, batches
 
+__all__ = ["FashionMNIST", "MTFraEng", "load_data_nmt"]
+
 
 class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.

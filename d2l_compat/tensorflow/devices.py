@@ -7,6 +7,8 @@ import tensorflow as tf
 
 from d2l_compat._shared import checks
 
+__all__ = ["cpu", "gpu", "num_gpus", "try_all_gpus", "try_gpu"]
+
 
 def cpu() -> AbstractContextManager[Any]:
     """The CPU."""

@@ -20,6 +20,19 @@ from d2l_compat.tensorflow.training import (
     clip_gradients,
 )
 
+__all__ = [
+    "GRU",
+    "AttentionDecoder",
+    "Decoder",
+    "Encoder",
+    "EncoderDecoder",
+    "Seq2Seq",
+    "Seq2SeqEncoder",
+    "predict_seq2seq",
+    "sequence_mask",
+    "train_seq2seq",
+]
+
 
 class Encoder(keras.layers.Layer):
     """The base class of encoders: define ``call``."""

@@ -8,6 +8,16 @@ from tensorflow import Tensor
 
 from d2l_compat._shared import checks
 
+# fmt: off
+__all__ = [
+    "abs", "arange", "argmax", "astype", "batch_matmul", "check_shape", "concat", "cos", "cosh",
+    "exp", "expand_dims", "eye", "float32", "int32", "int64", "linspace", "log", "matmul",
+    "meshgrid", "normal", "numpy", "ones", "ones_like", "rand", "reduce_mean", "reduce_sum",
+    "repeat", "reshape", "sigmoid", "sin", "sinh", "size", "stack", "tanh", "tensor", "transpose",
+    "zeros", "zeros_like",
+]
+# fmt: on
+
 ARRAYS: Any = (Tensor, tf.Variable, np.ndarray)
 
 arange = tf.range
@@ -64,45 +74,3 @@ def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
     checks.instance("x", x, ARRAYS, "a tensor")
     checks.same_shape(x.shape, shape)
-
-
-__all__ = [
-    "abs",
-    "arange",
-    "argmax",
-    "astype",
-    "batch_matmul",
-    "check_shape",
-    "concat",
-    "cos",
-    "cosh",
-    "exp",
-    "expand_dims",
-    "eye",
-    "float32",
-    "int32",
-    "int64",
-    "linspace",
-    "log",
-    "matmul",
-    "meshgrid",
-    "normal",
-    "numpy",
-    "ones",
-    "ones_like",
-    "rand",
-    "reduce_mean",
-    "reduce_sum",
-    "repeat",
-    "reshape",
-    "sigmoid",
-    "sin",
-    "sinh",
-    "size",
-    "stack",
-    "tanh",
-    "tensor",
-    "transpose",
-    "zeros",
-    "zeros_like",
-]

@@ -12,6 +12,8 @@ from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.tensorflow import devices
 
+__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+
 
 class Module(shared.Steps, keras.Model):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``.

@@ -25,6 +25,14 @@ from d2l_compat.tensorflow.attention import (
 )
 from d2l_compat.tensorflow.seq2seq import Encoder
 
+__all__ = [
+    "AddNorm",
+    "EncoderBlock",
+    "PositionWiseFFN",
+    "TransformerEncoder",
+    "TransformerEncoderBlock",
+]
+
 
 @register
 class PositionWiseFFN(keras.layers.Layer):

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from d2l_compat._shared import checks, signatures
 from d2l_compat.torch.attention import check_inputs, check_projection, linear, masked_softmax
 
+__all__ = ["AdditiveAttention"]
+
 
 class AdditiveAttention(nn.Module):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).

@@ -20,6 +20,15 @@ from torch.nn import functional as F
 
 from d2l_compat._shared import checks, encoding, signatures
 
+__all__ = [
+    "DotProductAttention",
+    "MultiHeadAttention",
+    "PositionalEncoding",
+    "masked_softmax",
+    "transpose_output",
+    "transpose_qkv",
+]
+
 
 def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.

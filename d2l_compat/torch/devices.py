@@ -4,6 +4,8 @@ import torch
 
 from d2l_compat._shared import checks
 
+__all__ = ["cpu", "gpu", "num_gpus", "try_all_gpus", "try_gpu"]
+
 
 def cpu() -> torch.device:
     """The CPU."""

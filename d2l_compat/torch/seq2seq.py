@@ -12,6 +12,20 @@ from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat.torch.training import Classifier, Module, clip_gradients
 
+__all__ = [
+    "GRU",
+    "AttentionDecoder",
+    "Decoder",
+    "Encoder",
+    "EncoderDecoder",
+    "Seq2Seq",
+    "Seq2SeqEncoder",
+    "init_seq2seq",
+    "predict_seq2seq",
+    "sequence_mask",
+    "train_seq2seq",
+]
+
 
 class Encoder(shared.Encoder, nn.Module):
     """The base class of encoders: define ``forward``."""

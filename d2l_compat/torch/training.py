@@ -11,6 +11,8 @@ from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.torch import devices
 
+__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+
 
 class Module(nn.Module, shared.Steps):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""

@@ -13,6 +13,14 @@ from d2l_compat._shared import checks, signatures
 from d2l_compat.torch.attention import MultiHeadAttention, PositionalEncoding, linear
 from d2l_compat.torch.seq2seq import Encoder
 
+__all__ = [
+    "AddNorm",
+    "EncoderBlock",
+    "PositionWiseFFN",
+    "TransformerEncoder",
+    "TransformerEncoderBlock",
+]
+
 
 class PositionWiseFFN(nn.Module):
     """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.

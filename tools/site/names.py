@@ -36,26 +36,26 @@ def table() -> str:
 
 
 def names(folder: Path) -> dict[str, str]:
-    """Of a face each public name, and the module that has it."""
-    tree = _parse(folder / "__init__.py")
-    found = {
-        alias.name: node.module.rpartition(".")[2]
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
+    """Of a face each public name, and the room that has it: those that are imported with a star."""
+    rooms = [
+        node.module.removeprefix(f"{PACKAGE.name}.").split(".")
+        for node in _parse(folder / "__init__.py").body
+        if isinstance(node, ast.ImportFrom) and node.module and node.names[0].name == "*"
+    ]
+    return {
+        name: path[-1]
+        for path in rooms
+        for name in _all(PACKAGE.joinpath(*path).with_suffix(".py"))
     }
-    public = {name: found[name] for name in _all(tree)}
-    public |= dict.fromkeys(_all(_parse(folder / "tensors.py")), "tensors")
-    return public | dict.fromkeys(_all(_parse(PACKAGE / "common.py")), "common")
 
 
 def _parse(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-def _all(tree: ast.Module) -> list[str]:
-    """The list that ``__all__`` is first set to."""
-    for node in tree.body:
+def _all(file: Path) -> list[str]:
+    """The list that ``__all__`` is set to."""
+    for node in _parse(file).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return ast.literal_eval(node.value)
     return []

@@ -4,10 +4,25 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+from d2l_compat.frameworks import FACES
+from tools.site.names import PACKAGE, names
+
+# Of each face what is its own: not what all share, nor a framework's functions under D2L's names.
+OWN = {
+    f"d2l_compat.{framework.face}": {
+        name
+        for name, room in names(PACKAGE / framework.face).items()
+        if room not in ("common", "tensors")
+    }
+    for framework in FACES.values()
+}
+
 
 def _skip(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object) -> bool:
-    """A face's names are documented where users have them, in the face, not in its modules."""
-    return skip or (what in ("module", "package") and name.count(".") > 1)
+    """A face's names are documented where users have them, in the face, not in its rooms."""
+    face, _, short = name.rpartition(".")
+    is_room = what in ("module", "package") and name.count(".") > 1
+    return skip or is_room or short not in OWN.get(face, {short})
 
 
 def setup(app: Sphinx) -> None:
