@@ -1,81 +1,129 @@
-"""Some layers have had several signatures; this tells which one a call uses, and checks it."""
+"""Some layers have had several signatures: this tells which one a call uses, and checks its arguments.
 
-from dataclasses import dataclass
-from inspect import Parameter, Signature
-from typing import Any
+The signatures are those that ``__init__`` declares: its overloads, or its own where it has one alone.
+They are read once, when the class is made. What is keyword-only is the framework's, and goes on as it is.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Any, TypeVar, get_overloads
 
 from d2l_compat._shared import checks
 
-# The forms of each; where only the second names a size, the first takes it from the first input.
-ADDITIVE = ("num_hiddens, dropout", "key_size, query_size, num_hiddens, dropout")
-FFN = ("ffn_num_hiddens, ffn_num_outputs", "ffn_num_input, ffn_num_hiddens, ffn_num_outputs")
-_SIZES = "key_size, query_size, value_size, num_hiddens, norm_shape"
-_BLOCK = "ffn_num_hiddens, num_heads, dropout, use_bias=False"
-_BLOCKS = "ffn_num_hiddens, num_heads, num_blks, dropout, use_bias=False"
-ENCODER_BLOCK = (f"num_hiddens, {_BLOCK}", f"{_SIZES}, ffn_num_input, {_BLOCK}")
-ENCODER = (
-    f"vocab_size, num_hiddens, {_BLOCKS}",
-    f"vocab_size, {_SIZES}, ffn_num_input, {_BLOCKS}",
-)
-# TensorFlow's have no ffn_num_input, and say bias.
-_KERAS_BLOCK, _KERAS_BLOCKS = (form.replace("use_bias", "bias") for form in (_BLOCK, _BLOCKS))
-KERAS_ENCODER_BLOCK = (f"num_hiddens, {_KERAS_BLOCK}", f"{_SIZES}, {_KERAS_BLOCK}")
-KERAS_ENCODER = (
-    f"vocab_size, num_hiddens, {_KERAS_BLOCKS}",
-    f"vocab_size, {_SIZES}, {_KERAS_BLOCKS}",
-)
+Init = TypeVar("Init", bound=Callable[..., None])
 
 
-def read(what: str, forms: tuple[str, ...], args: Any, kwargs: Any) -> dict[str, Any]:
-    """The arguments by name, read by the first of several signatures that they fit.
-
-    A form is written as in Python, ``"num_hiddens, dropout, bias=False"``. Raises TypeError
-    where none fits; ValueError or TypeError for a value of another range or kind.
-    """
-    signature = _choose([_parse(form) for form in forms], len(args), kwargs)
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        need = " or ".join(f"({form})" for form in forms)
-        raise TypeError(f"{what}: {error}; need {need}") from None
-    bound.apply_defaults()
-    return {name: _checked(name, value) for name, value in bound.arguments.items()}
+def _size(name: str, value: Any) -> int:
+    return checks.integer(name, value, 1)
 
 
-def _choose(signatures: list[Signature], args: int, kwargs: dict[str, Any]) -> Signature:
-    known = {name for signature in signatures for name in signature.parameters}
-    asked_for = kwargs.keys() & known  # a name in none of them is an error in any
-    for signature in signatures:
-        names = signature.parameters.keys()
-        if args + len(kwargs) <= len(names) and asked_for <= names:
-            return signature
-    return signatures[-1]
-
-
-def _parse(form: str) -> Signature:
-    parameters = []
-    for part in form.split(", "):
-        name, _, default = part.partition("=")
-        value = {"": Parameter.empty, "False": False, "0": 0}[default]
-        parameters.append(Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=value))
-    return Signature(parameters)
-
-
-def _checked(name: str, value: Any) -> Any:
-    if name == "dropout":
-        checks.dropout(value)
-    elif name.endswith("bias"):
-        checks.instance(name, value, bool, "True or False")
-    elif name != "norm_shape":  # the framework's own, checked by its layer
-        return checks.integer(name, value, 1)
+def _dropout(name: str, value: Any) -> Any:
+    checks.dropout(value)
     return value
 
 
-def of_attention(block: dict[str, Any], bias: str = "bias") -> dict[str, Any]:
+def _flag(name: str, value: Any) -> bool:
+    checks.instance(name, value, bool, "True or False")
+    return value
+
+
+def _left_to_the_layer(name: str, value: Any) -> Any:
+    return value
+
+
+# Of every argument, what checks it and gives it back.
+CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "bias": _flag,
+    "dropout": _dropout,
+    "ffn_num_hiddens": _size,
+    "ffn_num_input": _size,
+    "ffn_num_outputs": _size,
+    "key_size": _size,
+    "norm_shape": _left_to_the_layer,
+    "num_blks": _size,
+    "num_heads": _size,
+    "num_hiddens": _size,
+    "query_size": _size,
+    "use_bias": _flag,
+    "value_size": _size,
+    "vocab_size": _size,
+}
+
+
+class Signatures:
+    """Those that an ``__init__`` declares."""
+
+    def __init__(self, declared: list[Signature]) -> None:
+        """Raises TypeError for an argument that nothing checks."""
+        kinds = [list(form.parameters.values()) for form in declared]
+        self.forms = [
+            Signature([p for p in form if p.kind is Parameter.POSITIONAL_OR_KEYWORD])
+            for form in kinds
+        ]
+        self.names = {name for form in self.forms for name in form.parameters}
+        self.of_framework = {
+            p.name for form in kinds for p in form if p.kind is Parameter.KEYWORD_ONLY
+        }
+        if unchecked := self.names - CHECKS.keys():
+            need = "one for it in signatures.CHECKS"
+            raise TypeError(checks.fault(min(unchecked), "no check", need))
+
+    def read(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name, read by the first signature that they fit.
+
+        Raises TypeError where none fits; ValueError or TypeError for a value of another range or
+        kind.
+        """
+        passed_on = {name: kwargs[name] for name in kwargs if name in self.of_framework}
+        named = {name: kwargs[name] for name in kwargs if name not in passed_on}
+        try:
+            bound = self._choose(len(args), named).bind(*args, **named)
+        except TypeError as error:
+            need = " or ".join(map(_shown, self.forms))
+            raise TypeError(f"{what}: {error}; need {need}") from None
+        bound.apply_defaults()
+        given = {name: CHECKS[name](name, value) for name, value in bound.arguments.items()}
+        return given | passed_on
+
+    def _choose(self, num_args: int, named: dict[str, Any]) -> Signature:
+        asked_for = named.keys() & self.names  # a name in none of them is an error in any
+        for form in self.forms:
+            names = form.parameters.keys()
+            if num_args + len(named) <= len(names) and asked_for <= names:
+                return form
+        return self.forms[-1]
+
+
+def declared(init: Callable[..., None]) -> list[Signature]:
+    """The signatures of an ``__init__``, without ``self``."""
+    found = [signature(form) for form in get_overloads(init) or [init]]
+    return [form.replace(parameters=list(form.parameters.values())[1:]) for form in found]
+
+
+def overloaded(init: Callable[..., None]) -> Callable[..., None]:
+    """Decorates an ``__init__`` that has overloads: it gets its arguments by name, and checked."""
+    signatures = Signatures(declared(init))
+    what = init.__qualname__.split(".")[-2]
+
+    @wraps(init)
+    def read_and_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, **signatures.read(what, args, kwargs))
+
+    del read_and_init.__wrapped__  # or it would be shown to take its arguments by name alone
+    return read_and_init
+
+
+def checked(init: Init) -> Init:
+    """The same, of an ``__init__`` with one signature."""
+    return wraps(init)(overloaded(init))  # type: ignore[return-value]
+
+
+def of_attention(block: dict[str, Any]) -> dict[str, Any]:
     """Of an encoder block's arguments those of its ``MultiHeadAttention``."""
-    names = (*_SIZES.split(", ")[:4], "num_heads", "dropout")
-    use_bias = block["use_bias" if "use_bias" in block else "bias"]
-    return {name: block[name] for name in names if name in block} | {bias: use_bias}
+    names = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads", "dropout")
+    bias = block["use_bias" if "use_bias" in block else "bias"]
+    return {name: block[name] for name in names if name in block} | {"bias": bias}
 
 
 def of_ffn(block: dict[str, Any]) -> dict[str, Any]:
@@ -84,25 +132,7 @@ def of_ffn(block: dict[str, Any]) -> dict[str, Any]:
     return given | {"ffn_num_outputs": block["num_hiddens"]}
 
 
-@dataclass(frozen=True)
-class MultiHeadArguments:
-    num_hiddens: int
-    num_heads: int
-    dropout: float
-    bias: bool
-    # None: taken from the first input.
-    key_size: int | None = None
-    query_size: int | None = None
-    value_size: int | None = None
-
-
-def multi_head(
-    args: tuple[Any, ...], kwargs: dict[str, Any], bias: str = "bias"
-) -> MultiHeadArguments:
-    """Read either historic signature; ``bias`` is the framework's name for that argument."""
-    short = f"num_hiddens, num_heads, dropout, {bias}=False"
-    forms = (short, f"key_size, query_size, value_size, {short}")
-    given = read("MultiHeadAttention", forms, args, kwargs)
-    given["bias"] = given.pop(bias)
-    checks.heads(given["num_hiddens"], given["num_heads"])
-    return MultiHeadArguments(**given)
+def _shown(form: Signature) -> str:
+    """As in Python, without types."""
+    plain = [p.replace(annotation=Parameter.empty) for p in form.parameters.values()]
+    return str(Signature(plain))

@@ -6,15 +6,14 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from d2l_compat._shared import signatures
-from d2l_compat.jax._forms import Formed
+from d2l_compat.jax._checked import CheckedModule
 from d2l_compat.jax._inputs import Array, check_inputs, check_projection, check_training
 from d2l_compat.jax.attention import masked_softmax
 
 __all__ = ["AdditiveAttention"]
 
 
-class AdditiveAttention(Formed):
+class AdditiveAttention(CheckedModule):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
@@ -26,8 +25,6 @@ class AdditiveAttention(Formed):
     # None: taken from the first input.
     key_size: int | None = None
     query_size: int | None = None
-
-    _forms = signatures.ADDITIVE
 
     @overload
     def __init__(

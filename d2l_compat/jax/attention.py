@@ -21,7 +21,7 @@ import jax.numpy as jnp
 
 from d2l_compat._shared import checks, encoding
 from d2l_compat.jax import blocks
-from d2l_compat.jax._forms import Formed
+from d2l_compat.jax._checked import CheckedModule
 from d2l_compat.jax._inputs import (
     Array,
     as_jax,
@@ -109,10 +109,7 @@ class DotProductAttention(nn.Module):
         return used @ values, weights
 
 
-_SHORT = "num_hiddens, num_heads, dropout, bias=False"
-
-
-class MultiHeadAttention(Formed):
+class MultiHeadAttention(CheckedModule):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
@@ -132,8 +129,6 @@ class MultiHeadAttention(Formed):
     key_size: int | None = None
     query_size: int | None = None
     value_size: int | None = None
-
-    _forms = (_SHORT, f"key_size, query_size, value_size, {_SHORT}")
 
     @overload
     def __init__(

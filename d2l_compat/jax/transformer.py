@@ -10,8 +10,8 @@ import math
 import flax.linen as nn
 import jax
 
-from d2l_compat._shared import checks, signatures
-from d2l_compat.jax._forms import Formed
+from d2l_compat._shared import checks
+from d2l_compat.jax._checked import CheckedModule
 from d2l_compat.jax._inputs import Array, as_jax, check_training
 from d2l_compat.jax.attention import MultiHeadAttention, PositionalEncoding
 from d2l_compat.jax.seq2seq import Encoder
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class PositionWiseFFN(Formed):
+class PositionWiseFFN(CheckedModule):
     """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
     The size of x is taken from the first input. Raises ValueError or TypeError for sizes that are
@@ -34,8 +34,6 @@ class PositionWiseFFN(Formed):
 
     ffn_num_hiddens: int
     ffn_num_outputs: int
-
-    _forms = signatures.FFN[:1]
 
     def setup(self) -> None:
         self.dense1 = nn.Dense(self.ffn_num_hiddens)
@@ -68,7 +66,7 @@ class AddNorm(nn.Module):
         return nn.LayerNorm()(X + nn.Dropout(self.dropout)(Y, deterministic=not training))
 
 
-class TransformerEncoderBlock(Formed):
+class TransformerEncoderBlock(CheckedModule):
     """Self-attention and a position-wise network, each with :class:`AddNorm`; section 3.1.
 
     Raises ValueError or TypeError as :class:`MultiHeadAttention` does.
@@ -79,8 +77,6 @@ class TransformerEncoderBlock(Formed):
     num_heads: int
     dropout: float
     use_bias: bool = False
-
-    _forms = signatures.ENCODER_BLOCK[:1]
 
     def __post_init__(self) -> None:
         checks.heads(self.num_hiddens, self.num_heads)
@@ -109,7 +105,7 @@ class TransformerEncoderBlock(Formed):
 EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
 
 
-class TransformerEncoder(Formed, Encoder):
+class TransformerEncoder(CheckedModule, Encoder):
     """Embedding, positional encoding, and ``num_blks`` encoder blocks.
 
     Raises ValueError or TypeError as :class:`MultiHeadAttention` does.
@@ -122,8 +118,6 @@ class TransformerEncoder(Formed, Encoder):
     num_blks: int
     dropout: float
     use_bias: bool = False
-
-    _forms = signatures.ENCODER[:1]
 
     def __post_init__(self) -> None:
         checks.heads(self.num_hiddens, self.num_heads)

@@ -1,6 +1,6 @@
 """Additive attention, for queries and keys of different sizes: Bahdanau et al. (2015)."""
 
-from typing import Any, overload
+from typing import overload
 
 from mxnet import np, npx
 from mxnet.gluon import nn
@@ -31,19 +31,24 @@ class AdditiveAttention(nn.Block):
     def __init__(
         self, key_size: int, query_size: int, num_hiddens: int, dropout: float
     ) -> None: ...
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.overloaded
+    def __init__(
+        self,
+        *,
+        num_hiddens: int,
+        dropout: float,
+        key_size: int | None = None,
+        query_size: int | None = None,
+    ) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError or TypeError for arguments of another range or kind.
         """
-        given = signatures.read("AdditiveAttention", signatures.ADDITIVE, args, kwargs)
         super().__init__()
-
-        num_hiddens = given["num_hiddens"]
-        self.W_q = dense(given.get("query_size"), num_hiddens, bias=False)
-        self.W_k = dense(given.get("key_size"), num_hiddens, bias=False)
+        self.W_q = dense(query_size, num_hiddens, bias=False)
+        self.W_k = dense(key_size, num_hiddens, bias=False)
         self.w_v = dense(num_hiddens, 1, bias=False)
-        self.dropout = Dropout(given["dropout"])
+        self.dropout = Dropout(dropout)
         self._weights: np.ndarray | None = None
 
     def __call__(

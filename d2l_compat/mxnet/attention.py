@@ -141,20 +141,31 @@ class MultiHeadAttention(nn.Block):
         dropout: float,
         use_bias: bool = False,
     ) -> None: ...
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.overloaded
+    def __init__(
+        self,
+        *,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        use_bias: bool,
+        key_size: int | None = None,
+        query_size: int | None = None,
+        value_size: int | None = None,
+    ) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
         TypeError for arguments of another range or kind.
         """
-        given = signatures.multi_head(args, kwargs, bias="use_bias")
+        checks.heads(num_hiddens, num_heads)
         super().__init__()
-        self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
-        self.attention = DotProductAttention(given.dropout)
-        self.W_q = dense(given.query_size, given.num_hiddens, given.bias)
-        self.W_k = dense(given.key_size, given.num_hiddens, given.bias)
-        self.W_v = dense(given.value_size, given.num_hiddens, given.bias)
-        self.W_o = dense(given.num_hiddens, given.num_hiddens, given.bias)
+        self.num_hiddens, self.num_heads = num_hiddens, num_heads
+        self.attention = DotProductAttention(dropout)
+        self.W_q = dense(query_size, num_hiddens, use_bias)
+        self.W_k = dense(key_size, num_hiddens, use_bias)
+        self.W_v = dense(value_size, num_hiddens, use_bias)
+        self.W_o = dense(num_hiddens, num_hiddens, use_bias)
 
     def __call__(
         self,

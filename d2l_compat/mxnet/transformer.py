@@ -29,13 +29,12 @@ class PositionWiseFFN(nn.Block):
     ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)``; the first input tells the size of x.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.checked
+    def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int) -> None:
         """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
-        # Of the forms that there are, D2L has the first alone in MXNet; so below.
-        given = signatures.read("PositionWiseFFN", signatures.FFN[:1], args, kwargs)
         super().__init__()
-        self.dense1 = nn.Dense(given["ffn_num_hiddens"], activation="relu", flatten=False)
-        self.dense2 = nn.Dense(given["ffn_num_outputs"], flatten=False)
+        self.dense1 = nn.Dense(ffn_num_hiddens, activation="relu", flatten=False)
+        self.dense2 = nn.Dense(ffn_num_outputs, flatten=False)
 
     def forward(self, X: np.ndarray) -> np.ndarray:
         """Shape (..., inputs) to (..., ffn_num_outputs)."""
@@ -70,15 +69,21 @@ class TransformerEncoderBlock(nn.Block):
     which was ``EncoderBlock`` once.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.checked
+    def __init__(
+        self,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        use_bias: bool = False,
+    ) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        what = "TransformerEncoderBlock"
-        given = signatures.read(what, signatures.ENCODER_BLOCK[:1], args, kwargs)
         super().__init__()
-        self.attention = MultiHeadAttention(**signatures.of_attention(given, "use_bias"))
-        self.addnorm1 = AddNorm(given["dropout"])
-        self.ffn = PositionWiseFFN(**signatures.of_ffn(given))
-        self.addnorm2 = AddNorm(given["dropout"])
+        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias)
+        self.addnorm1 = AddNorm(dropout)
+        self.ffn = PositionWiseFFN(ffn_num_hiddens, num_hiddens)
+        self.addnorm2 = AddNorm(dropout)
 
     def __call__(self, X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.ndarray:
         return super().__call__(X, valid_lens)
@@ -99,17 +104,28 @@ class TransformerEncoder(Encoder):
     use_bias=False)``.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.checked
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_blks: int,
+        dropout: float,
+        use_bias: bool = False,
+    ) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        given = signatures.read("TransformerEncoder", signatures.ENCODER[:1], args, kwargs)
         super().__init__()
-        vocab_size, num_blks = given.pop("vocab_size"), given.pop("num_blks")
-        self.num_hiddens = given["num_hiddens"]
-        self.embedding = nn.Embedding(vocab_size, self.num_hiddens)
-        self.pos_encoding = PositionalEncoding(self.num_hiddens, given["dropout"])
+        self.num_hiddens = num_hiddens
+        self.embedding = nn.Embedding(vocab_size, num_hiddens)
+        self.pos_encoding = PositionalEncoding(num_hiddens, dropout)
         self.blks = nn.Sequential()
         for _ in range(num_blks):
-            self.blks.add(TransformerEncoderBlock(**given))
+            block = TransformerEncoderBlock(
+                num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias
+            )
+            self.blks.add(block)
         self.initialize()
 
     def __call__(self, X: np.ndarray, valid_lens: np.ndarray | None = None, *args: Any) -> Any:

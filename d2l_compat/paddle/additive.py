@@ -34,18 +34,24 @@ class AdditiveAttention(nn.Layer):
     def __init__(
         self, key_size: int, query_size: int, num_hiddens: int, dropout: float
     ) -> None: ...
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.overloaded
+    def __init__(
+        self,
+        *,
+        num_hiddens: int,
+        dropout: float,
+        key_size: int | None = None,
+        query_size: int | None = None,
+    ) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError or TypeError for arguments of another range or kind.
         """
-        given = signatures.read("AdditiveAttention", signatures.ADDITIVE, args, kwargs)
         super().__init__()
-        num_hiddens = given["num_hiddens"]
-        self.W_q = linear(given.get("query_size"), num_hiddens, bias=False)
-        self.W_k = linear(given.get("key_size"), num_hiddens, bias=False)
+        self.W_q = linear(query_size, num_hiddens, bias=False)
+        self.W_k = linear(key_size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias_attr=False)
-        self.dropout = nn.Dropout(float(given["dropout"]))
+        self.dropout = nn.Dropout(float(dropout))
         # In a tuple, since a layer takes a tensor that is set on it for a buffer.
         self._weights: tuple[Tensor, ...] = ()
 

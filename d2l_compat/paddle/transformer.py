@@ -41,13 +41,15 @@ class PositionWiseFFN(nn.Layer):
     def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
     @overload
     def __init__(self, ffn_num_input: int, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.overloaded
+    def __init__(
+        self, *, ffn_num_hiddens: int, ffn_num_outputs: int, ffn_num_input: int | None = None
+    ) -> None:
         """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
-        given = signatures.read("PositionWiseFFN", signatures.FFN, args, kwargs)
         super().__init__()
-        self.dense1 = linear(given.get("ffn_num_input"), given["ffn_num_hiddens"])
+        self.dense1 = linear(ffn_num_input, ffn_num_hiddens)
         self.relu = nn.ReLU()
-        self.dense2 = linear(given["ffn_num_hiddens"], given["ffn_num_outputs"])
+        self.dense2 = linear(ffn_num_hiddens, ffn_num_outputs)
 
     def forward(self, X: Tensor) -> Tensor:
         """Shape (..., inputs) to (..., ffn_num_outputs)."""
@@ -82,10 +84,32 @@ class TransformerEncoderBlock(nn.Layer):
     use_bias=False), as ``EncoderBlock`` once was.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @overload
+    def __init__(
+        self,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        use_bias: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        key_size: int,
+        query_size: int,
+        value_size: int,
+        num_hiddens: int,
+        norm_shape: int | list[int],
+        ffn_num_input: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        use_bias: bool = False,
+    ) -> None: ...
+    @signatures.overloaded
+    def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        what = "TransformerEncoderBlock"
-        given = signatures.read(what, signatures.ENCODER_BLOCK, args, kwargs)
         super().__init__()
         num_hiddens, dropout = given["num_hiddens"], given["dropout"]
         norm_shape = given.get("norm_shape", num_hiddens)
@@ -112,16 +136,42 @@ class TransformerEncoder(Encoder):
     num_blks, dropout, use_bias=False).
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_blks: int,
+        dropout: float,
+        use_bias: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        key_size: int,
+        query_size: int,
+        value_size: int,
+        num_hiddens: int,
+        norm_shape: int | list[int],
+        ffn_num_input: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_blks: int,
+        dropout: float,
+        use_bias: bool = False,
+    ) -> None: ...
+    @signatures.overloaded
+    def __init__(self, *, vocab_size: int, num_blks: int, **block: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        given = signatures.read("TransformerEncoder", signatures.ENCODER, args, kwargs)
         super().__init__()
-        vocab_size, num_blks = given.pop("vocab_size"), given.pop("num_blks")
-        self.num_hiddens = given["num_hiddens"]
+        self.num_hiddens = block["num_hiddens"]
         self.embedding = nn.Embedding(vocab_size, self.num_hiddens)
-        self.pos_encoding = PositionalEncoding(self.num_hiddens, given["dropout"])
+        self.pos_encoding = PositionalEncoding(self.num_hiddens, block["dropout"])
         # Their names are their numbers, as in D2L, so that weights saved there load here.
-        self.blks = nn.Sequential(*(TransformerEncoderBlock(**given) for _ in range(num_blks)))
+        self.blks = nn.Sequential(*(TransformerEncoderBlock(**block) for _ in range(num_blks)))
 
     def forward(self, X: Tensor, valid_lens: Tensor | None = None, *args: Any) -> Tensor:
         """Tokens, integers of shape (batch, steps), to (batch, steps, num_hiddens).

@@ -34,19 +34,34 @@ class AdditiveAttention(keras.layers.Layer):
     """
 
     @overload
-    def __init__(self, num_hiddens: int, dropout: float, **kwargs: Any) -> None: ...
+    def __init__(
+        self,
+        num_hiddens: int,
+        dropout: float,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
+    ) -> None: ...
     @overload
     def __init__(
-        self, key_size: int, query_size: int, num_hiddens: int, dropout: float, **kwargs: Any
+        self,
+        key_size: int,
+        query_size: int,
+        num_hiddens: int,
+        dropout: float,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
     ) -> None: ...
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.overloaded
+    def __init__(self, **given: Any) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError or TypeError for arguments of another range or kind.
         """
-        layer = layer_arguments(kwargs)
-        given = signatures.read("AdditiveAttention", signatures.ADDITIVE, args, kwargs)
-        super().__init__(**layer)
+        super().__init__(**layer_arguments(given))
 
         def projection(outputs: int, name: str) -> keras.layers.Dense:
             return keras.layers.Dense(outputs, use_bias=False, dtype=self.dtype_policy, name=name)

@@ -160,7 +160,15 @@ class MultiHeadAttention(keras.layers.Layer):
 
     @overload
     def __init__(
-        self, num_hiddens: int, num_heads: int, dropout: float, bias: bool = False, **kwargs: Any
+        self,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool = False,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
     ) -> None: ...
     @overload
     def __init__(
@@ -172,23 +180,27 @@ class MultiHeadAttention(keras.layers.Layer):
         num_heads: int,
         dropout: float,
         bias: bool = False,
-        **kwargs: Any,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
     ) -> None: ...
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.overloaded
+    def __init__(self, **given: Any) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
         TypeError for arguments of another range or kind.
         """
-        layer = layer_arguments(kwargs)
-        given = signatures.multi_head(args, kwargs)
-        super().__init__(**layer)
-        self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
-        self.attention = DotProductAttention(given.dropout, name="attention")
+        num_hiddens, num_heads = given["num_hiddens"], given["num_heads"]
+        checks.heads(num_hiddens, num_heads)
+        super().__init__(**layer_arguments(given))
+        self.num_hiddens, self.num_heads = num_hiddens, num_heads
+        self.attention = DotProductAttention(given["dropout"], name="attention")
 
         def projection(name: str) -> keras.layers.Dense:
             return keras.layers.Dense(
-                given.num_hiddens, use_bias=given.bias, dtype=self.dtype_policy, name=name
+                num_hiddens, use_bias=given["bias"], dtype=self.dtype_policy, name=name
             )
 
         self.W_q = projection("W_q")
@@ -196,8 +208,8 @@ class MultiHeadAttention(keras.layers.Layer):
         self.W_v = projection("W_v")
         self.W_o = projection("W_o")
         self._given = given
-        if given.query_size is not None:
-            told = (given.query_size, given.key_size, given.value_size)
+        if "query_size" in given:
+            told = (given["query_size"], given["key_size"], given["value_size"])
             self.build(*((None, None, size) for size in told))
 
     def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any) -> None:
@@ -272,8 +284,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return transpose_output(X, self.num_heads)
 
     def get_config(self) -> dict[str, Any]:
-        given = {name: value for name, value in vars(self._given).items() if value is not None}
-        return {**super().get_config(), **given}
+        return {**super().get_config(), **self._given}
 
 
 def transpose_qkv(X: Array, num_heads: int) -> Tensor:
@@ -369,9 +380,9 @@ class PositionalEncoding(keras.layers.Layer):
         }
 
 
-def layer_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Those that any Keras layer takes, out of ``kwargs``."""
-    return {name: kwargs.pop(name) for name in kwargs.keys() & {"name", "dtype", "trainable"}}
+def layer_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Those that any Keras layer takes, taken out of ``given``."""
+    return {name: given.pop(name) for name in given.keys() & {"name", "dtype", "trainable"}}
 
 
 def weights_of_last_call(weights: Tensor | None) -> Tensor:

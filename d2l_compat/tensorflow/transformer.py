@@ -44,16 +44,30 @@ class PositionWiseFFN(keras.layers.Layer):
     """
 
     @overload
-    def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int, **kwargs: Any) -> None: ...
+    def __init__(
+        self,
+        ffn_num_hiddens: int,
+        ffn_num_outputs: int,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
+    ) -> None: ...
     @overload
     def __init__(
-        self, ffn_num_input: int, ffn_num_hiddens: int, ffn_num_outputs: int, **kwargs: Any
+        self,
+        ffn_num_input: int,
+        ffn_num_hiddens: int,
+        ffn_num_outputs: int,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
     ) -> None: ...
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.overloaded
+    def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
-        layer = layer_arguments(kwargs)
-        given = signatures.read("PositionWiseFFN", signatures.FFN, args, kwargs)
-        super().__init__(**layer)
+        super().__init__(**layer_arguments(given))
         policy = self.dtype_policy
         self.dense1 = keras.layers.Dense(given["ffn_num_hiddens"], dtype=policy, name="dense1")
         self.relu = keras.layers.ReLU(dtype=policy)
@@ -133,14 +147,42 @@ class TransformerEncoderBlock(keras.layers.Layer):
     position are normalized. Any layer's ``name``, ``dtype`` and ``trainable`` may be given too.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @overload
+    def __init__(
+        self,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool = False,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        key_size: int,
+        query_size: int,
+        value_size: int,
+        num_hiddens: int,
+        norm_shape: int | list[int],
+        ffn_num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool = False,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
+    ) -> None: ...
+    @signatures.overloaded
+    def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        layer = layer_arguments(kwargs)
-        what = "TransformerEncoderBlock"
-        given = signatures.read(what, signatures.KERAS_ENCODER_BLOCK, args, kwargs)
         # Here, since Keras shortens what it says of a layer within a layer.
         checks.heads(given["num_hiddens"], given["num_heads"])
-        super().__init__(**layer)
+        super().__init__(**layer_arguments(given))
         norm_shape, dropout = given.get("norm_shape", -1), given["dropout"]
         parts = {"dtype": self.dtype_policy}
         self.attention = MultiHeadAttention(
@@ -195,12 +237,45 @@ class TransformerEncoder(Encoder):
     layer's ``name``, ``dtype`` and ``trainable`` may be given too.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_blks: int,
+        dropout: float,
+        bias: bool = False,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        key_size: int,
+        query_size: int,
+        value_size: int,
+        num_hiddens: int,
+        norm_shape: int | list[int],
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_blks: int,
+        dropout: float,
+        bias: bool = False,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
+    ) -> None: ...
+    @signatures.overloaded
+    def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        layer = layer_arguments(kwargs)
-        given = signatures.read("TransformerEncoder", signatures.KERAS_ENCODER, args, kwargs)
         checks.heads(given["num_hiddens"], given["num_heads"])
-        super().__init__(**layer)
+        super().__init__(**layer_arguments(given))
         policy = self.dtype_policy
         self.num_hiddens = given["num_hiddens"]
         self.embedding = keras.layers.Embedding(

@@ -150,20 +150,31 @@ class MultiHeadAttention(nn.Module):
         dropout: float,
         bias: bool = False,
     ) -> None: ...
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @signatures.overloaded
+    def __init__(
+        self,
+        *,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool,
+        key_size: int | None = None,
+        query_size: int | None = None,
+        value_size: int | None = None,
+    ) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
         TypeError for arguments of another range or kind.
         """
-        given = signatures.multi_head(args, kwargs)
+        checks.heads(num_hiddens, num_heads)
         super().__init__()
-        self.num_hiddens, self.num_heads = given.num_hiddens, given.num_heads
-        self.attention = DotProductAttention(given.dropout)
-        self.W_q = linear(given.query_size, given.num_hiddens, given.bias)
-        self.W_k = linear(given.key_size, given.num_hiddens, given.bias)
-        self.W_v = linear(given.value_size, given.num_hiddens, given.bias)
-        self.W_o = linear(given.num_hiddens, given.num_hiddens, given.bias)
+        self.num_hiddens, self.num_heads = num_hiddens, num_heads
+        self.attention = DotProductAttention(dropout)
+        self.W_q = linear(query_size, num_hiddens, bias)
+        self.W_k = linear(key_size, num_hiddens, bias)
+        self.W_v = linear(value_size, num_hiddens, bias)
+        self.W_o = linear(num_hiddens, num_hiddens, bias)
 
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
