@@ -11,7 +11,7 @@ from tempfile import NamedTemporaryFile
 from d2l_compat.frameworks import FACES, SETUPTOOLS, Package
 
 # What the shim itself needs, whatever the framework; as in pyproject.toml.
-ITSELF = (Package("numpy", "numpy", "1.26.4"), Package("matplotlib", "matplotlib", "3.9"))
+OWN_DEPENDENCIES = (Package("numpy", "numpy", "1.26.4"), Package("matplotlib", "matplotlib", "3.9"))
 
 # A version as pip reads it, and as most are spelt: a service's system has others, too.
 VERSION = re.compile(
@@ -29,7 +29,7 @@ def install(framework: str) -> None:
     """
     if framework not in FACES:
         raise ValueError(f"framework {framework!r}: need one of {', '.join(FACES)}")
-    needed = (*ITSELF, *FACES[framework].besides, *FACES[framework].packages)
+    needed = (*OWN_DEPENDENCIES, *FACES[framework].besides, *FACES[framework].packages)
     for package in needed:
         if find_spec(package.module) is None:
             _install(package)
@@ -68,7 +68,9 @@ def _missing(distribution: str) -> Iterator[str]:
 def _pip(*wanted: str) -> str:
     """Install, and leave all that is there as it is; what pip says where it cannot, or nothing."""
     with NamedTemporaryFile("w", suffix=".txt") as constraints:
-        constraints.write("".join(f"{name}=={version}\n" for name, version in _there_is().items()))
+        constraints.write(
+            "".join(f"{name}=={version}\n" for name, version in _installed_versions().items())
+        )
         constraints.flush()
         options = ("--quiet", "--constraint", constraints.name)
         run = subprocess.run(
@@ -80,7 +82,7 @@ def _pip(*wanted: str) -> str:
     return (run.stderr.strip() or f"pip ended with {run.returncode}") if run.returncode else ""
 
 
-def _there_is() -> dict[str, str]:
+def _installed_versions() -> dict[str, str]:
     """The version of each distribution: of the first, where two have a name, as in an import."""
     found: dict[str, str] = {}
     for each in metadata.distributions():

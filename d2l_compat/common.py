@@ -1,9 +1,10 @@
 """What every face has, whatever its framework: plots, text, data, and helpers of training code."""
 
 from d2l_compat._shared.boards import Animator, ProgressBoard
-from d2l_compat._shared.classes import Accumulator, HyperParameters, Timer, add_to_class
 from d2l_compat._shared.data.hub import DATA_HUB, DATA_URL, download, download_extract, extract
 from d2l_compat._shared.data.text import Vocab, bleu
+from d2l_compat._shared.measuring import Accumulator, Timer
+from d2l_compat._shared.oo_design import HyperParameters, add_to_class
 from d2l_compat._shared.plot import (
     annotate,
     plot,

@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
 
 
 @dataclass
-class Ran:
+class ExecutedCell:
     """What one cell left behind."""
 
     value: Any  # of its last expression
@@ -80,7 +80,7 @@ class Ran:
 
 
 @pytest.fixture(scope="module")
-def cells(request: pytest.FixtureRequest) -> dict[str, Ran]:
+def cells(request: pytest.FixtureRequest) -> dict[str, ExecutedCell]:
     """What each cell of the lesson left behind, in the framework asked for."""
     # Here: this plugin is in every process that runs tests.
     import matplotlib.pyplot as plt
@@ -103,7 +103,7 @@ def cells(request: pytest.FixtureRequest) -> dict[str, Ran]:
             else:
                 exec(cell.source, names)
         figures = [plt.figure(number) for number in plt.get_fignums()]
-        ran[cell.name] = Ran(value, printed.getvalue(), figures, dict(names))
+        ran[cell.name] = ExecutedCell(value, printed.getvalue(), figures, dict(names))
         plt.close("all")
     return ran
 

@@ -58,7 +58,7 @@ class Service:
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     """With all that any framework needs."""
     packages = [package for framework in FACES.values() for package in framework.packages]
-    modules = {package.module for package in (*packages, *_install.ITSELF, SETUPTOOLS)}
+    modules = {package.module for package in (*packages, *_install.OWN_DEPENDENCIES, SETUPTOOLS)}
     service = Service(modules)
     monkeypatch.setattr(_install, "find_spec", service.find_spec)
     monkeypatch.setattr(_install, "import_module", lambda name: None)
@@ -166,7 +166,9 @@ def test_a_framework_that_there_is_no_face_for_is_refused(service: Service) -> N
 
 def test_bounds_are_those_of_the_project() -> None:
     declared = {str(Requirement(line)) for line in PYPROJECT["project"]["dependencies"]}
-    assert {f"{each.distribution}>={each.minimum}" for each in _install.ITSELF} == declared
+    assert {
+        f"{each.distribution}>={each.minimum}" for each in _install.OWN_DEPENDENCIES
+    } == declared
     needed = f"{SETUPTOOLS.distribution}>={SETUPTOOLS.minimum}"
     for framework, lines in EXTRAS.items():
         besides = FRAMEWORKS[framework].besides

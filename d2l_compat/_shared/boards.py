@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from d2l_compat._shared import plot
 from d2l_compat._shared.checks import integer
-from d2l_compat._shared.classes import HyperParameters, as_float
+from d2l_compat._shared.measuring import as_float
+from d2l_compat._shared.oo_design import HyperParameters
 
 
 class Animator:

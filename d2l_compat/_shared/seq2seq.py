@@ -5,9 +5,9 @@ from typing import Any
 
 from d2l_compat._shared import checks
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.classes import Accumulator, Timer
 from d2l_compat._shared.data.text import Vocab
 from d2l_compat._shared.data.translation import BOS, EOS, PAD, fit_length
+from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.training import undefined
 
 
@@ -42,7 +42,7 @@ class Decoder:
         raise undefined(self, "forward")
 
 
-class Attending:
+class AttentionDecoder:
     """What a decoder that attends has besides."""
 
     @property
@@ -116,7 +116,7 @@ def decode(
 
 __all__ = [
     "BOS",
-    "Attending",
+    "AttentionDecoder",
     "Decoder",
     "Encoder",
     "EncoderDecoder",

@@ -28,7 +28,7 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-def _left_to_the_layer(name: str, value: Any) -> Any:
+def _unchecked(name: str, value: Any) -> Any:
     return value
 
 
@@ -40,7 +40,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "ffn_num_input": _size,
     "ffn_num_outputs": _size,
     "key_size": _size,
-    "norm_shape": _left_to_the_layer,
+    "norm_shape": _unchecked,
     "num_blks": _size,
     "num_heads": _size,
     "num_hiddens": _size,

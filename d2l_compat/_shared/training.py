@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat._shared.checks import fault, integer
-from d2l_compat._shared.classes import HyperParameters
+from d2l_compat._shared.oo_design import HyperParameters
 
 
 class Batches(Sized, Iterable[Any], Protocol):

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from d2l_compat._shared import checks, encoding
-from d2l_compat.jax import blocks
+from d2l_compat.jax import _blockwise
 from d2l_compat.jax._checked import CheckedModule
 from d2l_compat.jax._inputs import (
     Array,
@@ -63,7 +63,7 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
         return jax.nn.softmax(X, axis=-1)
     check_valid_lens(valid_lens, *X.shape)
     lens = jnp.asarray(valid_lens)
-    return blocks.softmax(X, lens if lens.ndim == 2 else lens[:, None])
+    return _blockwise.softmax(X, lens if lens.ndim == 2 else lens[:, None])
 
 
 class DotProductAttention(nn.Module):
@@ -102,9 +102,9 @@ class DotProductAttention(nn.Module):
         weights = masked_softmax(scores, valid_lens)
         is_dropping = training and self.dropout > 0
         is_traced = isinstance(queries, jax.core.Tracer)
-        if is_traced and not is_dropping and queries.shape[1] >= blocks.FROM:
+        if is_traced and not is_dropping and queries.shape[1] >= _blockwise.MIN_QUERIES:
             # Compiled, the weights are left out where nobody asks for them.
-            return blocks.attend(queries, keys, values, valid_lens), weights
+            return _blockwise.attend(queries, keys, values, valid_lens), weights
         used = nn.Dropout(self.dropout)(weights, deterministic=not training)
         return used @ values, weights
 

@@ -6,8 +6,8 @@ from mxnet import np, npx
 from mxnet.gluon import nn
 
 from d2l_compat._shared import checks, signatures
+from d2l_compat.mxnet._dropout import Dropout
 from d2l_compat.mxnet.attention import (
-    Dropout,
     check_inputs,
     check_projection,
     dense,

@@ -17,11 +17,12 @@ import math
 from typing import Any, overload
 
 import numpy as onp
-from mxnet import autograd, np, npx
+from mxnet import np, npx
 from mxnet.gluon import nn
 from numpy.typing import NDArray
 
 from d2l_compat._shared import checks, encoding, signatures
+from d2l_compat.mxnet._dropout import Dropout
 
 __all__ = [
     "DotProductAttention",
@@ -296,15 +297,6 @@ class PositionalEncoding(nn.Block):
         checks.positions(offset, X.shape[1], self.max_len)
         P = self.P[:, offset : offset + X.shape[1]]
         return self.dropout(X + P.as_in_ctx(X.ctx).astype(X.dtype))
-
-
-class Dropout(nn.Dropout):
-    """Gluon's, and zeros where everything is dropped: its own are NaN then."""
-
-    def forward(self, X: np.ndarray) -> np.ndarray:
-        if self._rate < 1:
-            return super().forward(X)
-        return X * 0 if autograd.is_training() else X
 
 
 def dense(inputs: int | None, outputs: int, bias: bool = True) -> nn.Dense:

@@ -8,7 +8,8 @@ from mxnet.gluon import nn, rnn
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
-from d2l_compat.mxnet.attention import Dropout, whole_numbers
+from d2l_compat.mxnet._dropout import Dropout
+from d2l_compat.mxnet.attention import whole_numbers
 from d2l_compat.mxnet.training import Classifier, Module, clip_gradients, cross_entropy
 
 __all__ = [
@@ -33,7 +34,7 @@ class Decoder(shared.Decoder, nn.Block):
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
 
-class AttentionDecoder(shared.Attending, Decoder):
+class AttentionDecoder(shared.AttentionDecoder, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
 

@@ -11,7 +11,8 @@ from mxnet import np
 from mxnet.gluon import nn
 
 from d2l_compat._shared import checks, signatures
-from d2l_compat.mxnet.attention import Dropout, MultiHeadAttention, PositionalEncoding
+from d2l_compat.mxnet._dropout import Dropout
+from d2l_compat.mxnet.attention import MultiHeadAttention, PositionalEncoding
 from d2l_compat.mxnet.seq2seq import Encoder
 
 __all__ = [

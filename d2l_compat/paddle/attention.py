@@ -17,7 +17,7 @@ import paddle
 from paddle import Tensor, nn
 
 from d2l_compat._shared import checks, encoding, signatures
-from d2l_compat.paddle import blocks
+from d2l_compat.paddle import _blockwise
 
 __all__ = [
     "DotProductAttention",
@@ -49,7 +49,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     _check_one("X", X, ("batch", "queries", "keys"))
     if valid_lens is not None:
         check_valid_lens(valid_lens, *sizes(X))
-    return blocks.softmax(X, valid_lens)
+    return _blockwise.softmax(X, valid_lens)
 
 
 class DotProductAttention(nn.Layer):
@@ -83,12 +83,12 @@ class DotProductAttention(nn.Layer):
         _check_last_dimension("keys", keys, queries.shape[2])
         is_eager = paddle.in_dynamic_mode()  # a program has no weights to show
         is_dropping = self.training and self.dropout.p > 0
-        if is_eager and not is_dropping and queries.shape[1] >= blocks.FROM:
+        if is_eager and not is_dropping and queries.shape[1] >= _blockwise.MIN_QUERIES:
             if valid_lens is not None:
                 batch, num_queries, _ = sizes(queries)
                 check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
             self._last = queries, keys, valid_lens
-            pooled = blocks.attend(queries, keys, values, valid_lens)
+            pooled = _blockwise.attend(queries, keys, values, valid_lens)
         else:
             weights = _weights(queries, keys, valid_lens)
             pooled = paddle.bmm(self.dropout(weights), values)

@@ -36,7 +36,7 @@ class Decoder(shared.Decoder, nn.Layer):
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
 
-class AttentionDecoder(shared.Attending, Decoder):
+class AttentionDecoder(shared.AttentionDecoder, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tensorflow import Tensor
 
 from d2l_compat._shared import checks, encoding, signatures
-from d2l_compat.tensorflow import blocks
+from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow.tensors import ARRAYS
 
@@ -62,7 +62,7 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
     if valid_lens is not None:
         check_valid_lens(valid_lens, *sizes(X))
         valid_lens = tf.convert_to_tensor(valid_lens)
-    return blocks.softmax(X, valid_lens)
+    return _blockwise.softmax(X, valid_lens)
 
 
 @register
@@ -114,11 +114,11 @@ class DotProductAttention(keras.layers.Layer):
         training: bool | None = None,
     ) -> Tensor:
         is_dropping = training and self.dropout.rate > 0
-        if not is_dropping and (queries.shape[1] or 0) >= blocks.FROM:
+        if not is_dropping and (queries.shape[1] or 0) >= _blockwise.MIN_QUERIES:
             if valid_lens is not None:
                 valid_lens = tf.convert_to_tensor(valid_lens)
             self._last = queries, keys, valid_lens
-            return blocks.attend(queries, keys, values, valid_lens)
+            return _blockwise.attend(queries, keys, values, valid_lens)
         self._last = _weights(queries, keys, valid_lens)
         return tf.matmul(self.dropout(self._last, training=training), values)
 

@@ -68,7 +68,7 @@ class Decoder(keras.layers.Layer):
         raise undefined(self, "call")
 
 
-class AttentionDecoder(shared.Attending, Decoder):
+class AttentionDecoder(shared.AttentionDecoder, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
 

@@ -35,7 +35,7 @@ class Decoder(shared.Decoder, nn.Module):
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
 
-class AttentionDecoder(shared.Attending, Decoder):
+class AttentionDecoder(shared.AttentionDecoder, Decoder):
     """The base class of decoders that attend: define ``attention_weights`` as well."""
 
 

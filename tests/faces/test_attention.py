@@ -296,11 +296,11 @@ def short_is_long(face: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
 
     JAX takes some examples at a time: here one.
     """
-    name = f"{face.d2l.__name__}.blocks"
+    name = f"{face.d2l.__name__}._blockwise"
     if find_spec(name):
-        monkeypatch.setattr(f"{name}.FROM", 4)
+        monkeypatch.setattr(f"{name}.MIN_QUERIES", 4)
         monkeypatch.setattr(f"{name}.BLOCK", 3)
-        if name == "d2l_compat.jax.blocks":
+        if name == "d2l_compat.jax._blockwise":
             monkeypatch.setattr(f"{name}.EXAMPLES", 1)
 
 

@@ -353,7 +353,7 @@ def test_bad_calls_say_what_was_given_and_what_is_needed(
 
 
 TO_BE_DEFINED: dict[str, Callable[[ModuleType, Any], Any]] = {
-    "Encoder": lambda face, Mine: face.Built(Mine())(X),
+    "Encoder": lambda face, Mine: face.AnyLayer(Mine())(X),
     "Decoder": lambda face, Mine: Mine().init_state(X),
     "AttentionDecoder": lambda face, Mine: Mine().attention_weights,
 }

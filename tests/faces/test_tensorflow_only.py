@@ -16,7 +16,7 @@ import pytest
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
-from d2l_compat.tensorflow import blocks
+from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._start import quietly
 from d2l_compat.tensorflow.training import Update
 from tests.faces.test_training import make_fashion
@@ -573,7 +573,7 @@ def test_a_log_is_let_out_by_a_failing_import_or_at_the_readers_wish(
 def test_the_tape_keeps_no_weights_of_long_input(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, layer = tf.constant(X), d2l.DotProductAttention(0.0)
     layer(inputs, inputs, inputs, LENGTHS)  # an old Keras tries it with symbols first
-    original = blocks.softmax
+    original = _blockwise.softmax
     formed: list[weakref.ref[tf.Tensor]] = []
 
     def softmax(*args: Any) -> tf.Tensor:
@@ -581,9 +581,9 @@ def test_the_tape_keeps_no_weights_of_long_input(monkeypatch: pytest.MonkeyPatch
         formed.append(weakref.ref(weights))
         return weights
 
-    monkeypatch.setattr(blocks, "softmax", softmax)
-    monkeypatch.setattr(blocks, "FROM", 3)
-    monkeypatch.setattr(blocks, "BLOCK", 2)
+    monkeypatch.setattr(_blockwise, "softmax", softmax)
+    monkeypatch.setattr(_blockwise, "MIN_QUERIES", 3)
+    monkeypatch.setattr(_blockwise, "BLOCK", 2)
     with tf.GradientTape() as tape:
         tape.watch(inputs)
         pooled = layer(inputs, inputs, inputs, LENGTHS)

@@ -58,13 +58,13 @@ TABLE = {
     "tensorflow": [
         (
             "a mask of -1",
-            "tensorflow/blocks.py",
+            "tensorflow/_blockwise.py",
             "tf.where(valid, scores, scores.dtype.min)",
             "tf.where(valid, scores, -1.0)",
         ),
         (
             "weight left to sequences of length 0",
-            "tensorflow/blocks.py",
+            "tensorflow/_blockwise.py",
             "tf.where(valid, weights, tf.zeros((), scores.dtype))",
             "weights",
         ),
@@ -88,7 +88,7 @@ TABLE = {
         ),
         (
             "long input: no mean taken off the slopes",
-            "tensorflow/blocks.py",
+            "tensorflow/_blockwise.py",
             "share * (of_share - mean)",
             "share * of_share",
         ),
@@ -97,13 +97,13 @@ TABLE = {
     "jax": [
         (
             "mask one key too short",
-            "jax/blocks.py",
+            "jax/_blockwise.py",
             "jnp.arange(scores.shape[-1]) < per_query",
             "jnp.arange(1, scores.shape[-1] + 1) < per_query",
         ),
         (
             "softmax over the queries",
-            "jax/blocks.py",
+            "jax/_blockwise.py",
             "jax.nn.softmax(finite, axis=-1)",
             "jax.nn.softmax(finite, axis=-2)",
         ),
@@ -122,7 +122,7 @@ TABLE = {
         ("a base of 1000", "_shared/encoding.py", "10000.0 **", "1000.0 **"),
         (
             "long input: scores divided by d",
-            "jax/blocks.py",
+            "jax/_blockwise.py",
             "queries / math.sqrt(queries.shape[-1])",
             "queries / queries.shape[-1]",
         ),
@@ -160,7 +160,7 @@ TABLE = {
         ),
         (
             "dropout in evaluation too",
-            "mxnet/attention.py",
+            "mxnet/_dropout.py",
             "            return super().forward(X)\n",
             "            with autograd.train_mode():\n                return super().forward(X)\n",
         ),
@@ -180,7 +180,7 @@ TABLE = {
     "paddle": [
         (
             "mask turned round",
-            "paddle/blocks.py",
+            "paddle/_blockwise.py",
             "paddle.arange(scores.shape[2]) < per_query",
             "paddle.arange(scores.shape[2]) >= per_query",
         ),

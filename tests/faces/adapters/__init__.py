@@ -15,7 +15,7 @@ Every module here has the same names:
     the face's own, behind :class:`Layer`; ``weights`` has W_q, W_k, W_v, W_o of shape (inputs,
     outputs) and perhaps b_q, b_k, b_v, b_o
 ``build(name, *args)``, ``call(name, *args)``
-    a layer of the face behind :class:`Built`, and what a function of the face gives
+    a layer of the face behind :class:`AnyLayer`, and what a function of the face gives
 ``FORMS``, ``NORM_EPSILON``
     arguments for layers of 8 dimensions, 2 heads, 16 hidden units, 7 words, 2 blocks and no
     dropout, in the short and the long form (where there is but one, the same twice); and what
@@ -57,7 +57,7 @@ class Layer(Protocol):
         """Of sum(direction * output), with respect to the inputs of floating-point numbers."""
 
 
-class Built(Layer, Protocol):
+class AnyLayer(Layer, Protocol):
     """Any layer. Several outputs come as a list, and as such come the weights of several blocks."""
 
     def randomize(self, *inputs: Any) -> None:

@@ -77,7 +77,7 @@ class Layer:
             return [np.asarray(gradient) for gradient in pull_back(tensor(direction))]
 
 
-class Built(Layer):
+class AnyLayer(Layer):
     """Weights are kept apart from the outputs, whether they are returned or sown."""
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
@@ -151,8 +151,8 @@ class Encoding(Layer):
             return np.asarray(self.layer.P)
 
 
-def build(name: str, *args: Any, **kwargs: Any) -> Built:
-    return Built(getattr(d2l, name)(*args, **kwargs))
+def build(name: str, *args: Any, **kwargs: Any) -> AnyLayer:
+    return AnyLayer(getattr(d2l, name)(*args, **kwargs))
 
 
 def call(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -219,7 +219,7 @@ def fit_classifier(
     model.apply_init = lambda dummy_input, key: variables
     trainer = d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip)
     trainer.fit(model, Rows())
-    before, after = Built(model, variables), Built(model, {"params": trainer.state.params})
+    before, after = AnyLayer(model, variables), AnyLayer(model, {"params": trainer.state.params})
     return before.parameters("net"), after.parameters("net"), model.board.data
 
 

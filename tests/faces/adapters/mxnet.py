@@ -58,7 +58,7 @@ class Layer:
         return [x.grad.asnumpy() for x in floats]
 
 
-class Built(Layer):
+class AnyLayer(Layer):
     @property
     def attention_weights(self) -> Any:
         return plain(self.layer.attention_weights)
@@ -109,8 +109,8 @@ class Built(Layer):
         ]
 
 
-def build(name: str, *args: Any, **kwargs: Any) -> Built:
-    return Built(getattr(d2l, name)(*args, **kwargs))
+def build(name: str, *args: Any, **kwargs: Any) -> AnyLayer:
+    return AnyLayer(getattr(d2l, name)(*args, **kwargs))
 
 
 def call(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -175,7 +175,7 @@ def fit_classifier(
     if start:
         model.net.weight.set_data(tensor(start["weight"].T))
         model.net.bias.set_data(tensor(start["bias"]))
-    built = Built(model)
+    built = AnyLayer(model)
     before = built.parameters("net")
     d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
     return before, built.parameters("net"), model.board.data

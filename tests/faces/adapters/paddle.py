@@ -61,7 +61,7 @@ class Layer:
         return [gradient.numpy() for gradient in gradients]
 
 
-class Built(Layer):
+class AnyLayer(Layer):
     @property
     def attention_weights(self) -> Any:
         return plain(self.layer.attention_weights)
@@ -109,8 +109,8 @@ class Built(Layer):
         ]
 
 
-def build(name: str, *args: Any, **kwargs: Any) -> Built:
-    return Built(getattr(d2l, name)(*args, **kwargs))
+def build(name: str, *args: Any, **kwargs: Any) -> AnyLayer:
+    return AnyLayer(getattr(d2l, name)(*args, **kwargs))
 
 
 def call(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -175,7 +175,7 @@ def fit_classifier(
     model = Linear(lr)
     if start:
         model.net.set_state_dict({name: tensor(array) for name, array in start.items()})
-    built = Built(model)
+    built = AnyLayer(model)
     before = {name: array.copy() for name, array in built.parameters("net").items()}
     d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
     return before, built.parameters("net"), model.board.data

@@ -52,7 +52,7 @@ class Layer:
         return [x.grad.numpy() for x in floats]
 
 
-class Built(Layer):
+class AnyLayer(Layer):
     @property
     def attention_weights(self) -> Any:
         return plain(self.layer.attention_weights)
@@ -95,8 +95,8 @@ class Built(Layer):
         ]
 
 
-def build(name: str, *args: Any, **kwargs: Any) -> Built:
-    return Built(getattr(d2l, name)(*args, **kwargs))
+def build(name: str, *args: Any, **kwargs: Any) -> AnyLayer:
+    return AnyLayer(getattr(d2l, name)(*args, **kwargs))
 
 
 def call(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -158,7 +158,7 @@ def fit_classifier(
         model.net.load_state_dict(
             {"weight": tensor(start["weight"].T), "bias": tensor(start["bias"])}
         )
-    built = Built(model)
+    built = AnyLayer(model)
     before = {name: array.copy() for name, array in built.parameters("net").items()}
     d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
     return before, built.parameters("net"), model.board.data

@@ -57,7 +57,7 @@ class Layer:
             tf.debugging.disable_check_numerics()
 
 
-class Built(Layer):
+class AnyLayer(Layer):
     @property
     def attention_weights(self) -> Any:
         return plain(self.layer.attention_weights)
@@ -98,8 +98,8 @@ class Built(Layer):
         return gates
 
 
-def build(name: str, *args: Any, **kwargs: Any) -> Built:
-    return Built(getattr(d2l, name)(*args, **kwargs))
+def build(name: str, *args: Any, **kwargs: Any) -> AnyLayer:
+    return AnyLayer(getattr(d2l, name)(*args, **kwargs))
 
 
 def call(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -161,7 +161,7 @@ def fit_classifier(
     model = Linear(lr)
     if start:
         model.net.set_weights([start["weight"], start["bias"]])
-    built = Built(model)
+    built = AnyLayer(model)
     before = {name: array.copy() for name, array in built.parameters("net").items()}
     d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
     return before, built.parameters("net"), model.board.data

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tests.faces.adapters.pytorch import Built, plain, tensor
+from tests.faces.adapters.pytorch import AnyLayer, plain, tensor
 
 FORMS = {
     "AddNorm": (8, 0.0),
@@ -38,8 +38,8 @@ def upstream() -> Any:
     return d2l
 
 
-def twin(ours: Built, theirs: nn.Module, *inputs: Any) -> Built:
-    built = Built(theirs)
+def twin(ours: AnyLayer, theirs: nn.Module, *inputs: Any) -> AnyLayer:
+    built = AnyLayer(theirs)
     built(*inputs)  # which gives it sizes
     theirs.load_state_dict(ours.layer.state_dict())
     return built

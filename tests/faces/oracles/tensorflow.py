@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.faces.adapters.tensorflow import Built, plain, tensor
+from tests.faces.adapters.tensorflow import AnyLayer, plain, tensor
 
 _SIZES = (8, 8, 8, 8, [2])
 FORMS = {
@@ -34,7 +34,7 @@ TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
 NOT_COMPARED: dict[str, str] = {}
 
 
-class With:
+class ModuleWith:
     """A module, some of whose names mean something else."""
 
     def __init__(self, module: Any, **names: Any) -> None:
@@ -60,9 +60,9 @@ class RNN(keras.layers.RNN):
 def upstream() -> Any:
     from d2l import tensorflow as d2l
 
-    if not isinstance(d2l.tf, With):
-        layers = With(keras.layers, RNN=RNN)
-        d2l.tf = With(tf, keras=With(tf.keras, layers=layers))
+    if not isinstance(d2l.tf, ModuleWith):
+        layers = ModuleWith(keras.layers, RNN=RNN)
+        d2l.tf = ModuleWith(tf, keras=ModuleWith(tf.keras, layers=layers))
         initialize = d2l.Module.__init__
 
         def without_loss(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -75,8 +75,8 @@ def upstream() -> Any:
     return d2l
 
 
-def twin(ours: Built, theirs: keras.layers.Layer, *inputs: Any) -> Built:
-    built = Built(theirs)
+def twin(ours: AnyLayer, theirs: keras.layers.Layer, *inputs: Any) -> AnyLayer:
+    built = AnyLayer(theirs)
     with warnings.catch_warnings(action="ignore"):  # Keras 3 wants **kwargs by name
         built(*inputs)  # which gives it weights
     _copy(ours.layer, theirs)

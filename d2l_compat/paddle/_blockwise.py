@@ -16,7 +16,7 @@ from paddle.autograd import PyLayer
 from paddle.nn import functional as F
 
 BLOCK = 512  # queries
-FROM = 512  # queries on, below which the matrix is cheap
+MIN_QUERIES = 512  # with fewer the matrix is cheap
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:

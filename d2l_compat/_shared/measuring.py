@@ -1,8 +1,6 @@
-"""Small helpers of D2L's training code: classes in several cells, arguments kept, time, sums."""
+"""What a reader's training loop measures with: a timer, and sums."""
 
-import inspect
 import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,43 +11,6 @@ from d2l_compat._shared.checks import fault, integer
 def as_float(x: Any) -> float:
     """A number that may be a framework's; its gradient is left behind."""
     return float(x.detach() if hasattr(x, "detach") else x)
-
-
-def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
-    """Decorator: the function below becomes a method of ``Class``, under its own name.
-
-    Objects that exist already have it too. Raises TypeError where ``Class`` is no class.
-    """
-    if not isinstance(Class, type):
-        raise TypeError(fault("Class", type(Class).__name__, "a class"))
-
-    def wrapper(method: Callable[..., Any]) -> None:
-        setattr(Class, method.__name__, method)
-
-    return wrapper
-
-
-class HyperParameters:
-    """Mixin: ``save_hyperparameters`` makes attributes of the arguments of ``__init__``."""
-
-    def save_hyperparameters(self, ignore: Sequence[str] = ()) -> None:
-        """Keep the caller's arguments, but for ``self``, those in ``ignore`` and private names.
-
-        They become attributes, and stand together in ``self.hparams``.
-        """
-        frame = inspect.currentframe()
-        assert frame is not None
-        assert frame.f_back is not None
-        caller = inspect.getargvalues(frame.f_back)
-        names = [*caller.args, *filter(None, (caller.varargs, caller.keywords))]
-        skipped = {"self", *ignore}
-        self.hparams = {
-            name: caller.locals[name]
-            for name in names
-            if name not in skipped and not name.startswith("_")
-        }
-        for name, value in self.hparams.items():
-            setattr(self, name, value)
 
 
 class Timer:

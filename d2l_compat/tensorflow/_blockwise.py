@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 BLOCK = 256  # queries
-FROM = 2048  # queries on, below which the matrix is cheap
+MIN_QUERIES = 2048  # with fewer the matrix is cheap
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:

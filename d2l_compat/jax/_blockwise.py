@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from numpy.typing import NDArray
 
-FROM = 512  # queries on, below which the matrix is cheap
+MIN_QUERIES = 512  # with fewer the matrix is cheap
 # Taken at a time; of the sizes tried on a CPU, about the fastest.
 BLOCK = 256  # queries
 EXAMPLES = 4  # of the batch, which to multi-head attention are heads
