@@ -26,5 +26,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def face(request: pytest.FixtureRequest) -> ModuleType:
     """The adapter of the framework asked for."""
-    name = f"tests.faces.adapters.{request.config.getoption('framework')}"
+    name = f"tests.faces.{request.config.getoption('framework')}.adapter"
     return import_module(name)  # imports: of tests/faces, which alone ask for it

@@ -9,7 +9,7 @@ from tools.site.names import PACKAGE, names, table
 
 READS = "d2l_compat/**/*.py", "tests/faces/**/*.txt"
 PINNED = {
-    name: Path(__file__).parent.joinpath("faces", "exports", f"{name}.txt").read_text().split()
+    name: Path(__file__).parent.joinpath("faces", name, "exports.txt").read_text().split()
     for name in FACES
 }
 

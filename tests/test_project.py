@@ -55,7 +55,7 @@ def test_lock_holds_all_that_is_needed_with_hashes_and_without_addresses(lock):
         assert all(requirement.specifier.contains(version) for version in versions), requirement
 
 
-# In tests/faces/oracles/jax.py a few lines stand in for it.
+# In tests/faces/jax/oracle.py a few lines stand in for it.
 LENT = {"jax": {"tensorflow", "tensorflow_datasets"}}
 
 

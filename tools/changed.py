@@ -38,7 +38,7 @@ BINDER = "environment.yml", "apt.txt", "postBuild", "requirements/*.lock"
 # program counts with all that it imports.
 READS = {
     "types": ("tools/**/*.py", "d2l_compat/**/*.py"),
-    "faces": ("conftest.py", "tests/conftest.py", "tests/faces/**/*.py", *CLAIMS, JAVA),
+    "faces": ("conftest.py", "tests/conftest.py", "tests/faces/**/*", *CLAIMS, JAVA),
     "notebooks": ("conftest.py", "code of notebooks/*/*/*.ipynb", "tests/sanitize.cfg", JAVA),
     # The site as it is built.
     "pages": (

@@ -11,7 +11,7 @@ import pytest
 @pytest.fixture(scope="module")
 def oracle(request: pytest.FixtureRequest) -> ModuleType:
     """What is to be known of upstream's face for the framework asked for."""
-    name = f"tests.faces.oracles.{request.config.getoption('framework')}"
+    name = f"tests.faces.{request.config.getoption('framework')}.oracle"
     if find_spec(name) is None:
         pytest.skip("upstream's d2l has no face for this framework")
     return import_module(name)

@@ -1,6 +1,6 @@
-"""The names that a face gives to its readers: those pinned beside this, and no others.
+"""The names that a face gives to its readers: those pinned in its exports.txt, and no others.
 
-A change that adds or loses a name shows it in these lists, one a line.
+A change that adds or loses a name shows it there, one a line.
 """
 
 from pathlib import Path
@@ -11,8 +11,8 @@ import pytest
 
 @pytest.fixture(scope="module")
 def pinned(pytestconfig: pytest.Config) -> list[str]:
-    framework = pytestconfig.getoption("framework")
-    return Path(__file__).with_name("exports").joinpath(f"{framework}.txt").read_text().split()
+    folder = Path(__file__).with_name(pytestconfig.getoption("framework"))
+    return folder.joinpath("exports.txt").read_text().split()
 
 
 def test_the_face_has_the_names_that_are_pinned_each_once(

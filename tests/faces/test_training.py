@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.faces.cases import assert_close
-from tests.faces.translators import Translations
+from tests.faces.translator import Translations
 
 SUBJECTS = {"i": "je", "you": "tu", "we": "nous"}
 VERBS = {"see": "voir", "want": "vouloir"}

@@ -1,4 +1,4 @@
-"""Drives d2l_compat.mxnet; tests/faces/adapters/__init__.py says what each name is for."""
+"""Drives d2l_compat.mxnet; tests/faces/adapter.py says what each name is for."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from mxnet import autograd, init
 from mxnet.gluon import nn
 
 from tests import reference
-from tests.faces.translators.mxnet import with_functions, with_trainer
+from tests.faces.mxnet.translator import with_functions, with_trainer
 
 FUSED = False
 CASTS = False

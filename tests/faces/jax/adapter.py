@@ -1,4 +1,4 @@
-"""Drives d2l_compat.jax; tests/faces/adapters/__init__.py says what each name is for."""
+"""Drives d2l_compat.jax; tests/faces/adapter.py says what each name is for."""
 
 from itertools import count
 from typing import Any
@@ -13,7 +13,7 @@ from d2l_compat import jax as d2l
 from d2l_compat._shared import checks
 from d2l_compat.jax._state import TrainState
 from tests import reference
-from tests.faces.translators.jax import with_functions, with_trainer
+from tests.faces.jax.translator import with_functions, with_trainer
 
 FUSED = False
 CASTS = "float64"  # with weights of float32: Flax takes the wider

@@ -1,6 +1,6 @@
 """How the shared tests drive each face: NumPy goes in and comes out.
 
-Every module here has the same names:
+Every framework's ``adapter`` has the same names:
 
 ``d2l``
     the face
@@ -28,7 +28,7 @@ Every module here has the same names:
 ``sequence_loss(Y_hat, Y, tgt_pad)``
     what ``Seq2Seq.loss`` makes of logits and labels: the mean, and a loss each
 ``with_trainer``, ``with_functions``
-    those of tests/faces/translators
+    those of its ``translator``
 ``parameter_shapes(layer)``
     of a multi-head layer, under the names in ``weights``
 ``lesson_projections(names)``

@@ -28,8 +28,8 @@ from d2l_compat.jax import (
     transformer,
 )
 from tests import reference
-from tests.faces.adapters.jax import double
 from tests.faces.cases import LENGTHS, every_kind_of_lengths, make_case
+from tests.faces.jax.adapter import double
 
 KEY = jax.random.key(0)
 SHORT = d2l.MultiHeadAttention(6, 3, 0.5)

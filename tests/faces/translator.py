@@ -1,6 +1,6 @@
 """A Transformer with a decoder, written on each face as a reader of D2L writes it, and trained.
 
-Every module here has the same two functions, which return one :class:`Translations`:
+Every framework's ``translator`` has the same two functions, which return one :class:`Translations`:
 
 ``with_trainer(data, pairs, epochs)``
     as in D2L 1.0: ``Seq2Seq``, trained on ``data`` (an ``MTFraEng``) by a ``Trainer``; ``pairs`` are what

@@ -16,7 +16,7 @@ import pytest
 
 from d2l_compat import jax as d2l
 from tests import reference
-from tests.faces.adapters.jax import AnyLayer
+from tests.faces.jax.adapter import AnyLayer
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(7, 4)).astype("float32")

@@ -1,6 +1,6 @@
-"""How test_oracle.py drives upstream's d2l beside the face, one module a framework.
+"""How test_oracle.py drives upstream's d2l beside the face.
 
-There is none for PaddlePaddle: upstream has no such face. Every other has the same names:
+A framework's ``oracle`` has these names. PaddlePaddle has none: upstream has no such face.
 
 ``upstream()``
     the module; ImportError where it cannot be imported

@@ -1,17 +1,19 @@
-"""Drives d2l_compat.torch; tests/faces/adapters/__init__.py says what each name is for."""
+"""Drives d2l_compat.paddle; tests/faces/adapter.py says what each name is for."""
 
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
-from d2l_compat import torch as d2l
+from d2l_compat import paddle as d2l  # isort: split
+
+import paddle
+from paddle import nn
+
 from tests import reference
-from tests.faces.translators.pytorch import with_functions, with_trainer
+from tests.faces.paddle.translator import with_functions, with_trainer
 
-FUSED = True
+FUSED = False
 CASTS = False
 ACCEPTS_NUMPY = False
 __all__ = ["with_functions", "with_trainer"]
@@ -25,31 +27,38 @@ FORMS = {
 }
 
 
-def tensor(x: NDArray[Any]) -> torch.Tensor:
-    return torch.from_numpy(np.array(x))
+def tensor(x: NDArray[Any]) -> paddle.Tensor:
+    return paddle.to_tensor(np.array(x))
 
 
 class Layer:
-    def __init__(self, layer: nn.Module) -> None:
+    def __init__(self, layer: nn.Layer) -> None:
         self.layer = layer
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> NDArray[Any]:
-        return self.layer.train(training)(*map(_given, inputs), **kwargs).detach().numpy()
+        self.layer.train() if training else self.layer.eval()
+        return self.layer(*map(_given, inputs), **kwargs).numpy()
 
     @property
     def attention_weights(self) -> NDArray[Any]:
-        return self.layer.attention_weights.detach().numpy()
+        return self.layer.attention_weights.numpy()
 
     @property
     def P(self) -> NDArray[Any]:
         return self.layer.P.numpy()
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
+        self.layer.eval()
         tensors = [_given(x) for x in inputs]
-        floats = [x.requires_grad_() for x in tensors if x is not None and x.is_floating_point()]
-        with torch.autograd.set_detect_anomaly(True):  # NaN on the way is an error as well
-            (self.layer.eval()(*tensors) * tensor(direction)).sum().backward()
-        return [x.grad.numpy() for x in floats]
+        floats = [x for x in tensors if x is not None and x.is_floating_point()]
+        for x in floats:
+            x.stop_gradient = False
+        paddle.set_flags({"FLAGS_check_nan_inf": True})  # NaN on the way is an error as well
+        try:
+            gradients = paddle.grad((self.layer(*tensors) * tensor(direction)).sum(), floats)
+        finally:
+            paddle.set_flags({"FLAGS_check_nan_inf": False})
+        return [gradient.numpy() for gradient in gradients]
 
 
 class AnyLayer(Layer):
@@ -58,13 +67,14 @@ class AnyLayer(Layer):
         return plain(self.layer.attention_weights)
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        return plain(self.layer.train(training)(*map(_given, inputs), **kwargs))
+        self.layer.train() if training else self.layer.eval()
+        return plain(self.layer(*map(_given, inputs), **kwargs))
 
     def randomize(self, *inputs: Any) -> None:
         self(*inputs)
-        torch.manual_seed(0)
+        paddle.seed(0)
         for parameter in self.layer.parameters():
-            nn.init.normal_(parameter, std=0.5)
+            parameter.set_value(paddle.randn(parameter.shape) * 0.5)
 
     def _part(self, path: str) -> Any:
         part: Any = self.layer
@@ -80,18 +90,22 @@ class AnyLayer(Layer):
         if isinstance(layer, nn.LayerNorm):
             return {"gamma": weight, "beta": plain(layer.bias)}
         bias = {} if layer.bias is None else {"bias": plain(layer.bias)}
-        return {"weight": weight.T, **bias}
+        return {"weight": weight, **bias}
 
     def gates(self, path: str) -> list[reference.Gates]:
         layer = self._part(path)
 
-        def linears(weight: torch.Tensor, bias: torch.Tensor) -> dict[str, reference.Linear]:
-            parts = zip(("reset", "update", "new"), weight.chunk(3), bias.chunk(3), strict=True)
-            return {name: reference.Linear(plain(w).T, plain(b)) for name, w, b in parts}
+        def linears(kind: str, number: int) -> dict[str, reference.Linear]:
+            weight, bias = (
+                np.split(plain(getattr(layer, f"{what}_{kind}_l{number}")), 3)
+                for what in ("weight", "bias")
+            )
+            parts = zip(("reset", "update", "new"), weight, bias, strict=True)
+            return {name: reference.Linear(w.T, b) for name, w, b in parts}
 
         return [
-            reference.Gates(linears(w_i, b_i), linears(w_h, b_h))
-            for w_i, w_h, b_i, b_h in layer.all_weights
+            reference.Gates(linears("ih", number), linears("hh", number))
+            for number in range(layer.num_layers)
         ]
 
 
@@ -117,17 +131,22 @@ def multi_head(
     dtype: str = "float64",
     **kwargs: Any,
 ) -> Layer:
-    layer = d2l.MultiHeadAttention(*args, **kwargs).to(getattr(torch, dtype))
-    names = {"W": "weight", "b": "bias"}
-    layer.load_state_dict(
-        {f"W_{name[2]}.{names[name[0]]}": tensor(x.T) for name, x in (weights or {}).items()},
-        strict=weights is not None,
-    )
+    layer = d2l.MultiHeadAttention(*args, **kwargs).to(dtype=dtype)
+    if weights is not None:
+        # The short signature takes its sizes from the first call, and then weights fit.
+        sizes = [weights[name].shape[0] for name in ("W_q", "W_k", "W_v")]
+        layer(*(paddle.zeros([1, 1, size], dtype) for size in sizes))
+        names = {"W": "weight", "b": "bias"}
+        missing, unexpected = layer.set_state_dict(
+            {f"W_{name[2]}.{names[name[0]]}": tensor(x) for name, x in weights.items()}
+        )
+        assert not missing
+        assert not unexpected
     return Layer(layer)
 
 
 def encoding(*args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
-    return Layer(d2l.PositionalEncoding(*args, **kwargs).to(getattr(torch, dtype)))
+    return Layer(d2l.PositionalEncoding(*args, **kwargs).to(dtype=dtype))
 
 
 def fit_classifier(
@@ -142,7 +161,7 @@ def fit_classifier(
     class Rows(d2l.DataModule):
         def __init__(self) -> None:
             super().__init__()
-            self.arrays, self.batch_size = (tensor(X), tensor(Y.astype("int64"))), len(X)
+            self.arrays, self.batch_size = (tensor(X), tensor(Y)), len(X)
 
         def get_dataloader(self, train: bool) -> Any:
             return self.get_tensorloader(self.arrays, train)
@@ -155,9 +174,7 @@ def fit_classifier(
 
     model = Linear(lr)
     if start:
-        model.net.load_state_dict(
-            {"weight": tensor(start["weight"].T), "bias": tensor(start["bias"])}
-        )
+        model.net.set_state_dict({name: tensor(array) for name, array in start.items()})
     built = AnyLayer(model)
     before = {name: array.copy() for name, array in built.parameters("net").items()}
     d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
@@ -175,17 +192,17 @@ def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     shapes = {}
     for name, parameter in layer.layer.named_parameters():
         projection, kind = name.split(".")
-        shapes[f"{names[kind]}_{projection[2]}"] = tuple(parameter.shape)[::-1]
+        shapes[f"{names[kind]}_{projection[2]}"] = tuple(parameter.shape)
     return shapes
 
 
 def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
     attention = names["attention"]
-    return {f"W_{i}": getattr(attention, f"W_{i}").weight.detach().numpy().T for i in "qkvo"}
+    return {f"W_{i}": getattr(attention, f"W_{i}").weight.numpy() for i in "qkvo"}
 
 
-def lesson_encoding(layer: nn.Module, X: NDArray[Any], offset: int) -> NDArray[Any]:
-    return layer(tensor(X), offset=offset).detach().numpy()
+def lesson_encoding(layer: Any, X: NDArray[Any], offset: int) -> NDArray[Any]:
+    return layer(tensor(X), offset=offset).numpy()
 
 
 def _given(x: Any) -> Any:
@@ -195,4 +212,4 @@ def _given(x: Any) -> Any:
 def plain(x: Any) -> Any:
     if isinstance(x, (tuple, list)):
         return [plain(part) for part in x]
-    return x.detach().numpy() if isinstance(x, torch.Tensor) else x
+    return x.numpy() if isinstance(x, paddle.Tensor) else x

@@ -1,37 +1,40 @@
-"""The Transformer on PyTorch's face; tests/faces/translators/__init__.py says what is asked for."""
+"""The Transformer on MXNet's face; tests/faces/translator.py says what is asked for."""
 
 import math
 from collections.abc import Callable
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+import numpy as onp
 
-from d2l_compat import torch as d2l
-from tests.faces.translators import Pairs, Translations, sentence
+# First: it makes MXNet importable.
+from d2l_compat import mxnet as d2l  # isort: skip
+from mxnet import autograd, init, np, npx
+from mxnet.gluon import nn
+
+from tests.faces.translator import Pairs, Translations, sentence
 
 WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 2
 
 
-class DecoderBlock(nn.Module):
+class DecoderBlock(nn.Block):
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
         self.attention1 = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-        self.addnorm1 = d2l.AddNorm(WIDTH, 0.0)
+        self.addnorm1 = d2l.AddNorm(0.0)
         self.attention2 = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-        self.addnorm2 = d2l.AddNorm(WIDTH, 0.0)
+        self.addnorm2 = d2l.AddNorm(0.0)
         self.ffn = d2l.PositionWiseFFN(HIDDEN, WIDTH)
-        self.addnorm3 = d2l.AddNorm(WIDTH, 0.0)
+        self.addnorm3 = d2l.AddNorm(0.0)
 
-    def forward(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def forward(self, X: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
         encoded, lens, seen = state
         before = seen[self.number]
-        keys = X if before is None else torch.cat((before, X), dim=1)
+        keys = X if before is None else np.concatenate((before, X), axis=1)
         seen[self.number] = keys
         own_lens = None
-        if self.training:  # all words at once: each looks at those up to itself
-            own_lens = torch.arange(1, X.shape[1] + 1, device=X.device).repeat(len(X), 1)
+        if autograd.is_training():  # all words at once: each looks at those up to itself
+            own_lens = np.tile(np.arange(1, X.shape[1] + 1, ctx=X.ctx), (len(X), 1))
         Y = self.addnorm1(X, self.attention1(X, keys, keys, own_lens))
         Z = self.addnorm2(Y, self.attention2(Y, encoded, encoded, lens))
         return self.addnorm3(Z, self.ffn(Z)), state
@@ -42,13 +45,16 @@ class Decoder(d2l.AttentionDecoder):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, WIDTH)
         self.pos_encoding = d2l.PositionalEncoding(WIDTH, 0.0)
-        self.blks = nn.Sequential(*(DecoderBlock(number) for number in range(BLOCKS)))
-        self.dense = nn.Linear(WIDTH, vocab_size)
+        self.blks = nn.Sequential()
+        for number in range(BLOCKS):
+            self.blks.add(DecoderBlock(number))
+        self.dense = nn.Dense(vocab_size, flatten=False)
+        self.initialize(init.Xavier())
 
-    def init_state(self, enc_all_outputs: Tensor, *args: Any) -> Any:
+    def init_state(self, enc_all_outputs: np.ndarray, *args: Any) -> Any:
         return enc_all_outputs, args[0], [None] * BLOCKS
 
-    def forward(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def forward(self, X: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
         seen = state[2][0]
         offset = 0 if seen is None else seen.shape[1]
         X = self.pos_encoding(self.embedding(X) * math.sqrt(WIDTH), offset=offset)
@@ -57,12 +63,12 @@ class Decoder(d2l.AttentionDecoder):
         return self.dense(X), state
 
     @property
-    def attention_weights(self) -> list[Tensor]:
+    def attention_weights(self) -> list[np.ndarray]:
         return [block.attention2.attention.attention_weights for block in self.blks]
 
 
 def with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
-    torch.manual_seed(0)
+    seed()
     encoder = d2l.TransformerEncoder(len(data.src_vocab), WIDTH, HIDDEN, HEADS, BLOCKS, 0.0)
     decoder = Decoder(len(data.tgt_vocab))
     model = d2l.Seq2Seq(encoder, decoder, tgt_pad=data.tgt_vocab["<pad>"], lr=0.005)
@@ -70,8 +76,8 @@ def with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
     batch = data.build(*pairs)
     tokens, weights = model.predict_step(batch, d2l.cpu(), data.num_steps, True)
     return Translations(
-        [sentence(data.tgt_vocab.to_tokens(row)) for row in tokens],
-        [[block[:HEADS].numpy() for block in step] for step in weights],
+        [sentence(data.tgt_vocab.to_tokens(row)) for row in tokens.asnumpy()],
+        [[block[:HEADS].asnumpy() for block in step] for step in weights],
         [loss for _, loss in model.board.data["train_loss"]],
     )
 
@@ -79,15 +85,20 @@ def with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
 def with_functions(
     load: Callable[[], Any], pairs: Pairs, num_steps: int, epochs: int
 ) -> Translations | None:
-    torch.manual_seed(0)
+    seed()
     batches, src_vocab, tgt_vocab = load()
-    sizes = (WIDTH, WIDTH, WIDTH, WIDTH, [WIDTH], WIDTH, HIDDEN, HEADS, BLOCKS)
-    encoder = d2l.TransformerEncoder(len(src_vocab), *sizes, 0.0)
+    encoder = d2l.TransformerEncoder(len(src_vocab), WIDTH, HIDDEN, HEADS, BLOCKS, 0.0)
     net = d2l.EncoderDecoder(encoder, Decoder(len(tgt_vocab)))
     d2l.train_seq2seq(net, batches, 0.005, epochs, tgt_vocab, d2l.cpu())
     said = [
         d2l.predict_seq2seq(net, source, src_vocab, tgt_vocab, num_steps, d2l.cpu(), True)
         for source in pairs[0]
     ]
-    weights = [[block.numpy() for block in step] for step in said[0][1]]
+    weights = [[block.asnumpy() for block in step] for step in said[0][1]]
     return Translations([text for text, _ in said], weights, [])
+
+
+def seed() -> None:
+    """Of the weights, and of the order of rows, which Gluon's loader asks NumPy for."""
+    npx.random.seed(0)
+    onp.random.seed(0)

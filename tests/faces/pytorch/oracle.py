@@ -1,11 +1,11 @@
-"""PyTorch's face beside ``d2l.torch``; tests/faces/oracles/__init__.py says what each name is for."""
+"""PyTorch's face beside ``d2l.torch``; tests/faces/oracle.py says what each name is for."""
 
 from typing import Any
 
 import torch
 from torch import nn
 
-from tests.faces.adapters.pytorch import AnyLayer, plain, tensor
+from tests.faces.pytorch.adapter import AnyLayer, plain, tensor
 
 FORMS = {
     "AddNorm": (8, 0.0),

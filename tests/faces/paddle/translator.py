@@ -1,4 +1,4 @@
-"""The Transformer on Paddle's face; tests/faces/translators/__init__.py says what is asked for."""
+"""The Transformer on Paddle's face; tests/faces/translator.py says what is asked for."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from d2l_compat import paddle as d2l  # isort: split
 import paddle
 from paddle import Tensor, nn
 
-from tests.faces.translators import Pairs, Translations, sentence
+from tests.faces.translator import Pairs, Translations, sentence
 
 WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 2
 

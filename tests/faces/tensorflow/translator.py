@@ -1,4 +1,4 @@
-"""The Transformer on TensorFlow's face; tests/faces/translators/__init__.py says what is asked."""
+"""The Transformer on TensorFlow's face; tests/faces/translator.py says what is asked."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat import tensorflow as d2l
-from tests.faces.translators import Pairs, Translations, sentence
+from tests.faces.translator import Pairs, Translations, sentence
 
 WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 2
 

@@ -1,9 +1,9 @@
-"""MXNet's face beside ``d2l.mxnet``; tests/faces/oracles/__init__.py says what each name is for."""
+"""MXNet's face beside ``d2l.mxnet``; tests/faces/oracle.py says what each name is for."""
 
 from typing import Any
 
 # First: it makes MXNet importable.
-from tests.faces.adapters.mxnet import AnyLayer, plain, tensor  # isort: skip
+from tests.faces.mxnet.adapter import AnyLayer, plain, tensor  # isort: skip
 from mxnet import cpu, init, np, npx
 from mxnet.gluon import nn
 

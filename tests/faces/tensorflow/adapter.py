@@ -1,43 +1,40 @@
-"""Drives d2l_compat.paddle; tests/faces/adapters/__init__.py says what each name is for."""
+"""Drives d2l_compat.tensorflow; tests/faces/adapter.py says what each name is for."""
 
 from typing import Any
 
+import keras
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
-from d2l_compat import paddle as d2l  # isort: split
-
-import paddle
-from paddle import nn
-
+from d2l_compat import tensorflow as d2l
 from tests import reference
-from tests.faces.translators.paddle import with_functions, with_trainer
+from tests.faces.tensorflow.translator import with_functions, with_trainer
 
 FUSED = False
-CASTS = False
-ACCEPTS_NUMPY = False
+CASTS = "float32"
+ACCEPTS_NUMPY = True
 __all__ = ["with_functions", "with_trainer"]
-NORM_EPSILON = 1e-5
-_SIZES = (8, 8, 8, 8, [8], 8)
+NORM_EPSILON = 1e-3
+_SIZES = (8, 8, 8, 8, [2])
 FORMS = {
-    "AddNorm": (8, 0.0),
+    "AddNorm": ([2], 0.0),
     "PositionWiseFFN": {"short": (16, 8), "long": (8, 16, 8)},
     "TransformerEncoderBlock": {"short": (8, 16, 2, 0.0), "long": (*_SIZES, 16, 2, 0.0)},
     "TransformerEncoder": {"short": (7, 8, 16, 2, 2, 0.0), "long": (7, *_SIZES, 16, 2, 2, 0.0)},
 }
 
 
-def tensor(x: NDArray[Any]) -> paddle.Tensor:
-    return paddle.to_tensor(np.array(x))
+def tensor(x: NDArray[Any]) -> tf.Tensor:
+    return tf.constant(x)
 
 
 class Layer:
-    def __init__(self, layer: nn.Layer) -> None:
+    def __init__(self, layer: keras.layers.Layer) -> None:
         self.layer = layer
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> NDArray[Any]:
-        self.layer.train() if training else self.layer.eval()
-        return self.layer(*map(_given, inputs), **kwargs).numpy()
+        return self.layer(*map(_given, inputs), training=training, **kwargs).numpy()
 
     @property
     def attention_weights(self) -> NDArray[Any]:
@@ -45,20 +42,19 @@ class Layer:
 
     @property
     def P(self) -> NDArray[Any]:
-        return self.layer.P.numpy()
+        return self.layer.P
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        self.layer.eval()
         tensors = [_given(x) for x in inputs]
-        floats = [x for x in tensors if x is not None and x.is_floating_point()]
-        for x in floats:
-            x.stop_gradient = False
-        paddle.set_flags({"FLAGS_check_nan_inf": True})  # NaN on the way is an error as well
+        floats = [x for x in tensors if x is not None and x.dtype.is_floating]
+        tf.debugging.enable_check_numerics()  # NaN on the way is an error as well
         try:
-            gradients = paddle.grad((self.layer(*tensors) * tensor(direction)).sum(), floats)
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(floats)
+                output = self.layer(*tensors)
+            return [g.numpy() for g in tape.gradient(output, floats, tensor(direction))]
         finally:
-            paddle.set_flags({"FLAGS_check_nan_inf": False})
-        return [gradient.numpy() for gradient in gradients]
+            tf.debugging.disable_check_numerics()
 
 
 class AnyLayer(Layer):
@@ -67,14 +63,13 @@ class AnyLayer(Layer):
         return plain(self.layer.attention_weights)
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        self.layer.train() if training else self.layer.eval()
-        return plain(self.layer(*map(_given, inputs), **kwargs))
+        return plain(self.layer(*map(_given, inputs), training=training, **kwargs))
 
     def randomize(self, *inputs: Any) -> None:
         self(*inputs)
-        paddle.seed(0)
-        for parameter in self.layer.parameters():
-            parameter.set_value(paddle.randn(parameter.shape) * 0.5)
+        rng = np.random.default_rng(0)
+        for variable in self.layer.trainable_variables:
+            variable.assign(rng.normal(scale=0.5, size=variable.shape))
 
     def _part(self, path: str) -> Any:
         part: Any = self.layer
@@ -84,29 +79,23 @@ class AnyLayer(Layer):
 
     def parameters(self, path: str) -> dict[str, NDArray[Any]]:
         layer = self._part(path)
-        weight = plain(layer.weight)
-        if isinstance(layer, nn.Embedding):
-            return {"table": weight}
-        if isinstance(layer, nn.LayerNorm):
-            return {"gamma": weight, "beta": plain(layer.bias)}
-        bias = {} if layer.bias is None else {"bias": plain(layer.bias)}
-        return {"weight": weight, **bias}
+        names = {"kernel": "weight", "embeddings": "table"}
+        return {names.get(v.name, v.name): v.numpy() for v in layer.trainable_variables}
 
     def gates(self, path: str) -> list[reference.Gates]:
-        layer = self._part(path)
+        def linears(kernel: NDArray[Any], bias: NDArray[Any]) -> dict[str, reference.Linear]:
+            parts = zip(np.split(kernel, 3, axis=1), np.split(bias, 3), strict=True)
+            names = ("update", "reset", "new")
+            return {name: reference.Linear(*part) for name, part in zip(names, parts, strict=True)}
 
-        def linears(kind: str, number: int) -> dict[str, reference.Linear]:
-            weight, bias = (
-                np.split(plain(getattr(layer, f"{what}_{kind}_l{number}")), 3)
-                for what in ("weight", "bias")
+        gates = []
+        for cell in self._part(path).cell.cells:
+            biases = cell.bias.numpy()
+            of_input = linears(cell.kernel.numpy(), biases[0])
+            gates.append(
+                reference.Gates(of_input, linears(cell.recurrent_kernel.numpy(), biases[1]))
             )
-            parts = zip(("reset", "update", "new"), weight, bias, strict=True)
-            return {name: reference.Linear(w.T, b) for name, w, b in parts}
-
-        return [
-            reference.Gates(linears("ih", number), linears("hh", number))
-            for number in range(layer.num_layers)
-        ]
+        return gates
 
 
 def build(name: str, *args: Any, **kwargs: Any) -> AnyLayer:
@@ -131,22 +120,18 @@ def multi_head(
     dtype: str = "float64",
     **kwargs: Any,
 ) -> Layer:
-    layer = d2l.MultiHeadAttention(*args, **kwargs).to(dtype=dtype)
+    layer = d2l.MultiHeadAttention(*args, dtype=dtype, **kwargs)
     if weights is not None:
-        # The short signature takes its sizes from the first call, and then weights fit.
-        sizes = [weights[name].shape[0] for name in ("W_q", "W_k", "W_v")]
-        layer(*(paddle.zeros([1, 1, size], dtype) for size in sizes))
-        names = {"W": "weight", "b": "bias"}
-        missing, unexpected = layer.set_state_dict(
-            {f"W_{name[2]}.{names[name[0]]}": tensor(x) for name, x in weights.items()}
-        )
-        assert not missing
-        assert not unexpected
+        if not layer.built:
+            layer.build(*((None, None, len(weights[f"W_{role}"])) for role in "qkv"))
+        for role in "qkvo":
+            arrays = [weights[name] for name in (f"W_{role}", f"b_{role}") if name in weights]
+            getattr(layer, f"W_{role}").set_weights(arrays)
     return Layer(layer)
 
 
 def encoding(*args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
-    return Layer(d2l.PositionalEncoding(*args, **kwargs).to(dtype=dtype))
+    return Layer(d2l.PositionalEncoding(*args, dtype=dtype, **kwargs))
 
 
 def fit_classifier(
@@ -170,11 +155,12 @@ def fit_classifier(
         def __init__(self, lr: float) -> None:
             super().__init__()
             self.save_hyperparameters()
-            self.net = nn.Linear(X.shape[1], 3)
+            self.net = keras.layers.Dense(3)
+            self.net.build((None, X.shape[1]))
 
     model = Linear(lr)
     if start:
-        model.net.set_state_dict({name: tensor(array) for name, array in start.items()})
+        model.net.set_weights([start["weight"], start["bias"]])
     built = AnyLayer(model)
     before = {name: array.copy() for name, array in built.parameters("net").items()}
     d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
@@ -182,27 +168,27 @@ def fit_classifier(
 
 
 def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[NDArray[Any]]:
-    model = d2l.Seq2Seq(nn.Identity(), nn.Identity(), tgt_pad, 0.1)
+    model = d2l.Seq2Seq(keras.layers.Dense(1), keras.layers.Dense(1), tgt_pad, 0.1)
     given = tensor(Y_hat), tensor(Y)
     return [plain(model.loss(*given)), plain(model.loss(*given, averaged=False))]
 
 
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
-    names = {"weight": "W", "bias": "b"}
-    shapes = {}
-    for name, parameter in layer.layer.named_parameters():
-        projection, kind = name.split(".")
-        shapes[f"{names[kind]}_{projection[2]}"] = tuple(parameter.shape)
-    return shapes
+    names = {"kernel": "W", "bias": "b"}
+    return {
+        f"{names[weight.name]}_{role}": tuple(weight.shape)
+        for role in "qkvo"
+        for weight in getattr(layer.layer, f"W_{role}").weights
+    }
 
 
 def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
     attention = names["attention"]
-    return {f"W_{i}": getattr(attention, f"W_{i}").weight.numpy() for i in "qkvo"}
+    return {f"W_{role}": getattr(attention, f"W_{role}").kernel.numpy() for role in "qkvo"}
 
 
-def lesson_encoding(layer: Any, X: NDArray[Any], offset: int) -> NDArray[Any]:
-    return layer(tensor(X), offset=offset).numpy()
+def lesson_encoding(layer: keras.layers.Layer, X: NDArray[Any], offset: int) -> NDArray[Any]:
+    return layer(X, offset=offset).numpy()
 
 
 def _given(x: Any) -> Any:
@@ -212,4 +198,6 @@ def _given(x: Any) -> Any:
 def plain(x: Any) -> Any:
     if isinstance(x, (tuple, list)):
         return [plain(part) for part in x]
-    return x.numpy() if isinstance(x, paddle.Tensor) else x
+    if hasattr(x, "_device_name"):  # a device, which equals no other
+        return x._device_name
+    return x.numpy() if isinstance(x, (tf.Tensor, tf.Variable)) else x

@@ -1,4 +1,4 @@
-"""JAX's face beside ``d2l.jax``; tests/faces/oracles/__init__.py says what each name is for.
+"""JAX's face beside ``d2l.jax``; tests/faces/oracle.py says what each name is for.
 
 Upstream's code is of 2023. What JAX, Flax and Python have lost since is lent to it here, and it
 runs as it stands.
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.faces.adapters.jax import AnyLayer, double, plain, tensor
+from tests.faces.jax.adapter import AnyLayer, double, plain, tensor
 
 FORMS: dict[str, tuple[Any, ...]] = {
     "AddNorm": (0.0,),

@@ -1,4 +1,4 @@
-"""The Transformer on JAX's face; tests/faces/translators/__init__.py says what is asked for."""
+"""The Transformer on JAX's face; tests/faces/translator.py says what is asked for."""
 
 import math
 import random
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from d2l_compat import jax as d2l
-from tests.faces.translators import Pairs, Translations, sentence
+from tests.faces.translator import Pairs, Translations, sentence
 
 WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 2
 

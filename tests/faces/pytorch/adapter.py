@@ -1,60 +1,55 @@
-"""Drives d2l_compat.tensorflow; tests/faces/adapters/__init__.py says what each name is for."""
+"""Drives d2l_compat.torch; tests/faces/adapter.py says what each name is for."""
 
 from typing import Any
 
-import keras
 import numpy as np
-import tensorflow as tf
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from d2l_compat import tensorflow as d2l
+from d2l_compat import torch as d2l
 from tests import reference
-from tests.faces.translators.tensorflow import with_functions, with_trainer
+from tests.faces.pytorch.translator import with_functions, with_trainer
 
-FUSED = False
-CASTS = "float32"
-ACCEPTS_NUMPY = True
+FUSED = True
+CASTS = False
+ACCEPTS_NUMPY = False
 __all__ = ["with_functions", "with_trainer"]
-NORM_EPSILON = 1e-3
-_SIZES = (8, 8, 8, 8, [2])
+NORM_EPSILON = 1e-5
+_SIZES = (8, 8, 8, 8, [8], 8)
 FORMS = {
-    "AddNorm": ([2], 0.0),
+    "AddNorm": (8, 0.0),
     "PositionWiseFFN": {"short": (16, 8), "long": (8, 16, 8)},
     "TransformerEncoderBlock": {"short": (8, 16, 2, 0.0), "long": (*_SIZES, 16, 2, 0.0)},
     "TransformerEncoder": {"short": (7, 8, 16, 2, 2, 0.0), "long": (7, *_SIZES, 16, 2, 2, 0.0)},
 }
 
 
-def tensor(x: NDArray[Any]) -> tf.Tensor:
-    return tf.constant(x)
+def tensor(x: NDArray[Any]) -> torch.Tensor:
+    return torch.from_numpy(np.array(x))
 
 
 class Layer:
-    def __init__(self, layer: keras.layers.Layer) -> None:
+    def __init__(self, layer: nn.Module) -> None:
         self.layer = layer
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> NDArray[Any]:
-        return self.layer(*map(_given, inputs), training=training, **kwargs).numpy()
+        return self.layer.train(training)(*map(_given, inputs), **kwargs).detach().numpy()
 
     @property
     def attention_weights(self) -> NDArray[Any]:
-        return self.layer.attention_weights.numpy()
+        return self.layer.attention_weights.detach().numpy()
 
     @property
     def P(self) -> NDArray[Any]:
-        return self.layer.P
+        return self.layer.P.numpy()
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
         tensors = [_given(x) for x in inputs]
-        floats = [x for x in tensors if x is not None and x.dtype.is_floating]
-        tf.debugging.enable_check_numerics()  # NaN on the way is an error as well
-        try:
-            with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(floats)
-                output = self.layer(*tensors)
-            return [g.numpy() for g in tape.gradient(output, floats, tensor(direction))]
-        finally:
-            tf.debugging.disable_check_numerics()
+        floats = [x.requires_grad_() for x in tensors if x is not None and x.is_floating_point()]
+        with torch.autograd.set_detect_anomaly(True):  # NaN on the way is an error as well
+            (self.layer.eval()(*tensors) * tensor(direction)).sum().backward()
+        return [x.grad.numpy() for x in floats]
 
 
 class AnyLayer(Layer):
@@ -63,13 +58,13 @@ class AnyLayer(Layer):
         return plain(self.layer.attention_weights)
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        return plain(self.layer(*map(_given, inputs), training=training, **kwargs))
+        return plain(self.layer.train(training)(*map(_given, inputs), **kwargs))
 
     def randomize(self, *inputs: Any) -> None:
         self(*inputs)
-        rng = np.random.default_rng(0)
-        for variable in self.layer.trainable_variables:
-            variable.assign(rng.normal(scale=0.5, size=variable.shape))
+        torch.manual_seed(0)
+        for parameter in self.layer.parameters():
+            nn.init.normal_(parameter, std=0.5)
 
     def _part(self, path: str) -> Any:
         part: Any = self.layer
@@ -79,23 +74,25 @@ class AnyLayer(Layer):
 
     def parameters(self, path: str) -> dict[str, NDArray[Any]]:
         layer = self._part(path)
-        names = {"kernel": "weight", "embeddings": "table"}
-        return {names.get(v.name, v.name): v.numpy() for v in layer.trainable_variables}
+        weight = plain(layer.weight)
+        if isinstance(layer, nn.Embedding):
+            return {"table": weight}
+        if isinstance(layer, nn.LayerNorm):
+            return {"gamma": weight, "beta": plain(layer.bias)}
+        bias = {} if layer.bias is None else {"bias": plain(layer.bias)}
+        return {"weight": weight.T, **bias}
 
     def gates(self, path: str) -> list[reference.Gates]:
-        def linears(kernel: NDArray[Any], bias: NDArray[Any]) -> dict[str, reference.Linear]:
-            parts = zip(np.split(kernel, 3, axis=1), np.split(bias, 3), strict=True)
-            names = ("update", "reset", "new")
-            return {name: reference.Linear(*part) for name, part in zip(names, parts, strict=True)}
+        layer = self._part(path)
 
-        gates = []
-        for cell in self._part(path).cell.cells:
-            biases = cell.bias.numpy()
-            of_input = linears(cell.kernel.numpy(), biases[0])
-            gates.append(
-                reference.Gates(of_input, linears(cell.recurrent_kernel.numpy(), biases[1]))
-            )
-        return gates
+        def linears(weight: torch.Tensor, bias: torch.Tensor) -> dict[str, reference.Linear]:
+            parts = zip(("reset", "update", "new"), weight.chunk(3), bias.chunk(3), strict=True)
+            return {name: reference.Linear(plain(w).T, plain(b)) for name, w, b in parts}
+
+        return [
+            reference.Gates(linears(w_i, b_i), linears(w_h, b_h))
+            for w_i, w_h, b_i, b_h in layer.all_weights
+        ]
 
 
 def build(name: str, *args: Any, **kwargs: Any) -> AnyLayer:
@@ -120,18 +117,17 @@ def multi_head(
     dtype: str = "float64",
     **kwargs: Any,
 ) -> Layer:
-    layer = d2l.MultiHeadAttention(*args, dtype=dtype, **kwargs)
-    if weights is not None:
-        if not layer.built:
-            layer.build(*((None, None, len(weights[f"W_{role}"])) for role in "qkv"))
-        for role in "qkvo":
-            arrays = [weights[name] for name in (f"W_{role}", f"b_{role}") if name in weights]
-            getattr(layer, f"W_{role}").set_weights(arrays)
+    layer = d2l.MultiHeadAttention(*args, **kwargs).to(getattr(torch, dtype))
+    names = {"W": "weight", "b": "bias"}
+    layer.load_state_dict(
+        {f"W_{name[2]}.{names[name[0]]}": tensor(x.T) for name, x in (weights or {}).items()},
+        strict=weights is not None,
+    )
     return Layer(layer)
 
 
 def encoding(*args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
-    return Layer(d2l.PositionalEncoding(*args, dtype=dtype, **kwargs))
+    return Layer(d2l.PositionalEncoding(*args, **kwargs).to(getattr(torch, dtype)))
 
 
 def fit_classifier(
@@ -146,7 +142,7 @@ def fit_classifier(
     class Rows(d2l.DataModule):
         def __init__(self) -> None:
             super().__init__()
-            self.arrays, self.batch_size = (tensor(X), tensor(Y)), len(X)
+            self.arrays, self.batch_size = (tensor(X), tensor(Y.astype("int64"))), len(X)
 
         def get_dataloader(self, train: bool) -> Any:
             return self.get_tensorloader(self.arrays, train)
@@ -155,12 +151,13 @@ def fit_classifier(
         def __init__(self, lr: float) -> None:
             super().__init__()
             self.save_hyperparameters()
-            self.net = keras.layers.Dense(3)
-            self.net.build((None, X.shape[1]))
+            self.net = nn.Linear(X.shape[1], 3)
 
     model = Linear(lr)
     if start:
-        model.net.set_weights([start["weight"], start["bias"]])
+        model.net.load_state_dict(
+            {"weight": tensor(start["weight"].T), "bias": tensor(start["bias"])}
+        )
     built = AnyLayer(model)
     before = {name: array.copy() for name, array in built.parameters("net").items()}
     d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
@@ -168,27 +165,27 @@ def fit_classifier(
 
 
 def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[NDArray[Any]]:
-    model = d2l.Seq2Seq(keras.layers.Dense(1), keras.layers.Dense(1), tgt_pad, 0.1)
+    model = d2l.Seq2Seq(nn.Identity(), nn.Identity(), tgt_pad, 0.1)
     given = tensor(Y_hat), tensor(Y)
     return [plain(model.loss(*given)), plain(model.loss(*given, averaged=False))]
 
 
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
-    names = {"kernel": "W", "bias": "b"}
-    return {
-        f"{names[weight.name]}_{role}": tuple(weight.shape)
-        for role in "qkvo"
-        for weight in getattr(layer.layer, f"W_{role}").weights
-    }
+    names = {"weight": "W", "bias": "b"}
+    shapes = {}
+    for name, parameter in layer.layer.named_parameters():
+        projection, kind = name.split(".")
+        shapes[f"{names[kind]}_{projection[2]}"] = tuple(parameter.shape)[::-1]
+    return shapes
 
 
 def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
     attention = names["attention"]
-    return {f"W_{role}": getattr(attention, f"W_{role}").kernel.numpy() for role in "qkvo"}
+    return {f"W_{i}": getattr(attention, f"W_{i}").weight.detach().numpy().T for i in "qkvo"}
 
 
-def lesson_encoding(layer: keras.layers.Layer, X: NDArray[Any], offset: int) -> NDArray[Any]:
-    return layer(X, offset=offset).numpy()
+def lesson_encoding(layer: nn.Module, X: NDArray[Any], offset: int) -> NDArray[Any]:
+    return layer(tensor(X), offset=offset).detach().numpy()
 
 
 def _given(x: Any) -> Any:
@@ -198,6 +195,4 @@ def _given(x: Any) -> Any:
 def plain(x: Any) -> Any:
     if isinstance(x, (tuple, list)):
         return [plain(part) for part in x]
-    if hasattr(x, "_device_name"):  # a device, which equals no other
-        return x._device_name
-    return x.numpy() if isinstance(x, (tf.Tensor, tf.Variable)) else x
+    return x.detach().numpy() if isinstance(x, torch.Tensor) else x

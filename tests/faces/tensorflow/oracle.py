@@ -1,4 +1,4 @@
-"""TensorFlow's face beside ``d2l.tensorflow``; tests/faces/oracles/__init__.py says what is what.
+"""TensorFlow's face beside ``d2l.tensorflow``; tests/faces/oracle.py says what is what.
 
 Upstream was written for Keras 2. Where Keras 3 has less, what it lacks is put in its place.
 """
@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.faces.adapters.tensorflow import AnyLayer, plain, tensor
+from tests.faces.tensorflow.adapter import AnyLayer, plain, tensor
 
 _SIZES = (8, 8, 8, 8, [2])
 FORMS = {
