@@ -6,8 +6,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from d2l_compat.jax._arrays import Array, arrays, as_jax, check_training
 from d2l_compat.jax._checked import CheckedModule
-from d2l_compat.jax._inputs import Array, check_inputs, check_projection, check_training
 from d2l_compat.jax.attention import masked_softmax
 
 __all__ = ["AdditiveAttention"]
@@ -71,9 +71,10 @@ class AdditiveAttention(CheckedModule):
         needs a key named "dropout". Raises ValueError or TypeError for input that does not fit.
         """
         check_training(training)
-        queries, keys, values = check_inputs(queries, keys, values)
-        check_projection("queries", queries, self.W_q, self.query_size)
-        check_projection("keys", keys, self.W_k, self.key_size)
+        queries, keys, values = map(as_jax, (queries, keys, values))
+        arrays.check_attention(queries, keys, values)
+        arrays.check_projection("queries", queries, self.W_q, self.query_size)
+        arrays.check_projection("keys", keys, self.W_k, self.key_size)
         features = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
         scores = self.w_v(jnp.tanh(features)).squeeze(-1)
         weights = masked_softmax(scores, valid_lens)

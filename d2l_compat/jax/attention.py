@@ -21,16 +21,8 @@ import jax.numpy as jnp
 
 from d2l_compat._shared import checks, encoding
 from d2l_compat.jax import _blockwise
+from d2l_compat.jax._arrays import Array, arrays, as_jax, check_training
 from d2l_compat.jax._checked import CheckedModule
-from d2l_compat.jax._inputs import (
-    Array,
-    as_jax,
-    check_inputs,
-    check_projection,
-    check_training,
-    check_valid_lens,
-    is_floating,
-)
 
 __all__ = [
     "DotProductAttention",
@@ -56,12 +48,10 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
-    X = as_jax("X", X)
-    checks.rank("X", X.shape, ("batch", "queries", "keys"))
-    checks.floating("X", [str(X.dtype)], is_floating(X))
+    X = as_jax(X)
+    arrays.check_scores(X, valid_lens)
     if valid_lens is None:
         return jax.nn.softmax(X, axis=-1)
-    check_valid_lens(valid_lens, *X.shape)
     lens = jnp.asarray(valid_lens)
     return _blockwise.softmax(X, lens if lens.ndim == 2 else lens[:, None])
 
@@ -96,8 +86,8 @@ class DotProductAttention(nn.Module):
         Raises ValueError or TypeError for input that does not fit.
         """
         check_training(training)
-        queries, keys, values = check_inputs(queries, keys, values)
-        checks.last_dimension("keys", keys.shape, queries.shape[-1])
+        queries, keys, values = map(as_jax, (queries, keys, values))
+        arrays.check_dot_product(queries, keys, values)
         scores = queries @ keys.swapaxes(1, 2) / math.sqrt(queries.shape[-1])
         weights = masked_softmax(scores, valid_lens)
         is_dropping = training and self.dropout > 0
@@ -190,17 +180,14 @@ class MultiHeadAttention(CheckedModule):
         "dropout". Raises ValueError or TypeError for input that does not fit.
         """
         check_training(training)
-        queries, keys, values = check_inputs(queries, keys, values)
-        for what, inputs, projection, size in (
-            ("queries", queries, self.W_q, self.query_size),
-            ("keys", keys, self.W_k, self.key_size),
-            ("values", values, self.W_v, self.value_size),
-        ):
-            check_projection(what, inputs, projection, size)
-        batch, num_queries, _ = queries.shape
+        queries, keys, values = map(as_jax, (queries, keys, values))
+        arrays.check_attention(queries, keys, values)
+        arrays.check_projection("queries", queries, self.W_q, self.query_size)
+        arrays.check_projection("keys", keys, self.W_k, self.key_size)
+        arrays.check_projection("values", values, self.W_v, self.value_size)
+        # Checked before the heads multiply them, so that a message speaks of what was given.
+        arrays.check_valid_lens(valid_lens, queries, keys)
         if valid_lens is not None:
-            # Checked before the heads multiply it, so that a message speaks of what was given.
-            check_valid_lens(valid_lens, batch, num_queries, keys.shape[1])
             valid_lens = jnp.repeat(valid_lens, self.num_heads, axis=0)
         pooled, weights = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -210,7 +197,7 @@ class MultiHeadAttention(CheckedModule):
             training,
         )
         output = self.W_o(self.transpose_output(pooled))
-        return output, weights.reshape(batch, self.num_heads, *weights.shape[1:])
+        return output, weights.reshape(len(queries), self.num_heads, *weights.shape[1:])
 
     def transpose_qkv(self, X: jax.Array) -> jax.Array:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
@@ -226,8 +213,8 @@ def transpose_qkv(X: Array, num_heads: int) -> jax.Array:
 
     Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
     """
-    X = as_jax("X", X)
-    num_heads = checks.heads_apart(X.shape, num_heads)
+    X = as_jax(X)
+    num_heads = arrays.check_heads_apart(X, num_heads)
     batch, steps, num_hiddens = X.shape
     size = num_hiddens // num_heads
     X = X.reshape(batch, steps, num_heads, size).swapaxes(1, 2)
@@ -239,8 +226,8 @@ def transpose_output(X: Array, num_heads: int) -> jax.Array:
 
     Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
     """
-    X = as_jax("X", X)
-    num_heads = checks.heads_together(X.shape, num_heads)
+    X = as_jax(X)
+    num_heads = arrays.check_heads_together(X, num_heads)
     batch, steps, size = X.shape[0] // num_heads, *X.shape[1:]
     X = X.reshape(batch, num_heads, steps, size).swapaxes(1, 2)
     return X.reshape(batch, steps, num_heads * size)
@@ -290,10 +277,8 @@ class PositionalEncoding(nn.Module):
         positions that do not exist are then NaN.
         """
         check_training(training)
-        X = as_jax("X", X)
-        checks.rank("X", X.shape, ("batch", "steps", "features"))
-        checks.last_dimension("X", X.shape, self.num_hiddens)
-        checks.floating("X", [str(X.dtype)], is_floating(X))
+        X = as_jax(X)
+        arrays.check_encoding(X, self.num_hiddens)
         P = jnp.asarray(_sinusoids(self.max_len, self.num_hiddens)[None], X.dtype)
         self.sow("intermediates", "P", P)
         total = X + _rows(P, offset, X.shape[1])

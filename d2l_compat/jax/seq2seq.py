@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat._shared.training import undefined
-from d2l_compat.jax._inputs import Array, as_jax, check_lengths, check_training
+from d2l_compat.jax._arrays import Array, arrays, as_jax, check_training
 from d2l_compat.jax.training import Classifier
 
 __all__ = [
@@ -160,7 +160,8 @@ class GRU(nn.Module):
         "dropout".
         """
         check_training(training)
-        outputs, states = as_jax("X", X), []
+        arrays.check_instance("X", X)
+        outputs, states = as_jax(X), []
         for number in range(self.num_layers):
             if number:
                 outputs = nn.Dropout(self.dropout)(outputs, deterministic=not training)
@@ -199,8 +200,8 @@ class Seq2SeqEncoder(Encoder):
 
         ``training`` needs a key named "dropout".
         """
-        X = as_jax("X", X)
-        checks.rank("X", X.shape, ("batch", "steps"))
+        X = as_jax(X)
+        arrays.check_tokens(X)
         return self.rnn(self.embedding(X.T.astype(jnp.int32)), training=training)
 
 
@@ -243,9 +244,8 @@ def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> jax.Array:
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for another shape or dtype.
     """
-    X = as_jax("X", X)
-    dtype, is_integer = check_lengths("valid_len", valid_len)
-    checks.sequence_mask(X.shape, valid_len.shape, dtype, is_integer)
+    X = as_jax(X)
+    arrays.check_sequence_mask(X, valid_len)
     is_past = jnp.arange(X.shape[1]) >= valid_len[:, None]
     is_past = is_past.reshape(*is_past.shape, *[1] * (X.ndim - 2))
     return jnp.where(is_past, jnp.asarray(value, X.dtype), X)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from d2l_compat._shared import checks
+from d2l_compat.jax._arrays import arrays
 
 # fmt: off
 __all__ = [
@@ -78,6 +78,4 @@ def transpose(x: jax.Array) -> jax.Array:
 
 def check_shape(x: jax.Array, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no array."""
-    if not isinstance(x, np.ndarray):
-        checks.instance("x", x, jax.Array, "a tensor")
-    checks.same_shape(x.shape, shape)
+    arrays.check_shape(x, shape)

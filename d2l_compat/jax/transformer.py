@@ -11,8 +11,8 @@ import flax.linen as nn
 import jax
 
 from d2l_compat._shared import checks
+from d2l_compat.jax._arrays import Array, arrays, as_jax, check_training
 from d2l_compat.jax._checked import CheckedModule
-from d2l_compat.jax._inputs import Array, as_jax, check_training
 from d2l_compat.jax.attention import MultiHeadAttention, PositionalEncoding
 from d2l_compat.jax.seq2seq import Encoder
 
@@ -41,7 +41,8 @@ class PositionWiseFFN(CheckedModule):
 
     def __call__(self, X: Array) -> jax.Array:
         """Shape (..., inputs) to (..., ffn_num_outputs)."""
-        return self.dense2(nn.relu(self.dense1(as_jax("X", X))))
+        arrays.check_instance("X", X)
+        return self.dense2(nn.relu(self.dense1(as_jax(X))))
 
 
 class AddNorm(nn.Module):
@@ -61,8 +62,8 @@ class AddNorm(nn.Module):
     def __call__(self, X: Array, Y: Array, training: bool = False) -> jax.Array:
         """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
         check_training(training)
-        X, Y = as_jax("X", X), as_jax("Y", Y)
-        checks.residual(X.shape, Y.shape)
+        X, Y = as_jax(X), as_jax(Y)
+        arrays.check_residual(X, Y)
         return nn.LayerNorm()(X + nn.Dropout(self.dropout)(Y, deterministic=not training))
 
 
@@ -143,8 +144,8 @@ class TransformerEncoder(CheckedModule, Encoder):
         (batch * heads, steps, steps).
         """
         check_training(training)
-        X = as_jax("X", X)
-        checks.rank("X", X.shape, ("batch", "steps"))
+        X = as_jax(X)
+        arrays.check_tokens(X)
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens), training)
         weights = []
         for block in self.blks:

@@ -6,14 +6,9 @@ from mxnet import np, npx
 from mxnet.gluon import nn
 
 from d2l_compat._shared import checks, signatures
+from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
-from d2l_compat.mxnet.attention import (
-    check_inputs,
-    check_projection,
-    dense,
-    lengths,
-    masked_softmax,
-)
+from d2l_compat.mxnet.attention import dense, masked_softmax
 
 __all__ = ["AdditiveAttention"]
 
@@ -75,12 +70,11 @@ class AdditiveAttention(nn.Block):
         num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
         input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        check_projection("queries", queries, self.W_q)
-        check_projection("keys", keys, self.W_k)
-        if valid_lens is not None:
-            # Before the projections take their sizes from input that is refused.
-            lengths(valid_lens, queries.shape[0], queries.shape[1], keys.shape[1])
+        arrays.check_attention(queries, keys, values)
+        arrays.check_projection("queries", queries, self.W_q)
+        arrays.check_projection("keys", keys, self.W_k)
+        # Before the projections take their sizes from input that is refused.
+        arrays.check_valid_lens(valid_lens, queries, keys)
         features = np.expand_dims(self.W_q(queries), 2) + np.expand_dims(self.W_k(keys), 1)
         scores = self.w_v(np.tanh(features)).squeeze(-1)
         self._weights = masked_softmax(scores, valid_lens)

@@ -19,9 +19,9 @@ from typing import Any, overload
 import numpy as onp
 from mxnet import np, npx
 from mxnet.gluon import nn
-from numpy.typing import NDArray
 
 from d2l_compat._shared import checks, encoding, signatures
+from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
 
 __all__ = [
@@ -49,12 +49,9 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
-    checks.instance("X", X, np.ndarray, "a tensor")
-    checks.rank("X", X.shape, ("batch", "queries", "keys"))
-    checks.floating("X", [_dtype(X).name], _dtype(X).kind == "f")
-    if valid_lens is None:
+    lens = arrays.check_scores(X, valid_lens)
+    if lens is None:
         return npx.softmax(X, axis=-1)
-    lens = lengths(valid_lens, *X.shape)
     if not X.size:  # MXNet's own would end the process
         return X
     # A length a row, in an integer dtype that MXNet's own knows.
@@ -99,8 +96,7 @@ class DotProductAttention(nn.Block):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        checks.last_dimension("keys", keys.shape, queries.shape[-1])
+        arrays.check_dot_product(queries, keys, values)
         scaled = queries / math.sqrt(queries.shape[-1])  # fewer numbers than the scores
         self._weights = masked_softmax(npx.batch_dot(scaled, keys, transpose_b=True), valid_lens)
         return npx.batch_dot(self.dropout(self._weights), values)
@@ -190,14 +186,14 @@ class MultiHeadAttention(nn.Block):
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
         queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        check_projection("queries", queries, self.W_q)
-        check_projection("keys", keys, self.W_k)
-        check_projection("values", values, self.W_v)
+        arrays.check_attention(queries, keys, values)
+        arrays.check_projection("queries", queries, self.W_q)
+        arrays.check_projection("keys", keys, self.W_k)
+        arrays.check_projection("values", values, self.W_v)
+        # Checked before the heads multiply them, so that a message speaks of what was given, and
+        # before the projections take their sizes from input that is refused.
+        arrays.check_valid_lens(valid_lens, queries, keys)
         if valid_lens is not None:
-            # Checked before the heads multiply it, so that a message speaks of what was given,
-            # and before the projections take their sizes from input that is refused.
-            lengths(valid_lens, queries.shape[0], queries.shape[1], keys.shape[1])
             valid_lens = valid_lens.repeat(self.num_heads, axis=0)
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -231,8 +227,7 @@ def transpose_qkv(X: np.ndarray, num_heads: int) -> np.ndarray:
 
     Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
     """
-    checks.instance("X", X, np.ndarray, "a tensor")
-    num_heads = checks.heads_apart(X.shape, num_heads)
+    num_heads = arrays.check_heads_apart(X, num_heads)
     batch, steps, num_hiddens = X.shape
     size = num_hiddens // num_heads
     X = X.reshape(batch, steps, num_heads, size).transpose(0, 2, 1, 3)
@@ -244,8 +239,7 @@ def transpose_output(X: np.ndarray, num_heads: int) -> np.ndarray:
 
     Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
     """
-    checks.instance("X", X, np.ndarray, "a tensor")
-    num_heads = checks.heads_together(X.shape, num_heads)
+    num_heads = arrays.check_heads_together(X, num_heads)
     heads, steps, size = X.shape
     batch = heads // num_heads
     X = X.reshape(batch, num_heads, steps, size).transpose(0, 2, 1, 3)
@@ -290,11 +284,8 @@ class PositionalEncoding(nn.Block):
         Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
         from 0 on or leads past ``max_len``.
         """
-        checks.instance("X", X, np.ndarray, "a tensor")
-        checks.rank("X", X.shape, ("batch", "steps", "features"))
-        checks.last_dimension("X", X.shape, self.num_hiddens)
-        checks.floating("X", [_dtype(X).name], _dtype(X).kind == "f")
-        checks.positions(offset, X.shape[1], self.max_len)
+        arrays.check_encoding(X, self.num_hiddens)
+        arrays.check_positions(offset, X, self.max_len)
         P = self.P[:, offset : offset + X.shape[1]]
         return self.dropout(X + P.as_in_ctx(X.ctx).astype(X.dtype))
 
@@ -302,43 +293,3 @@ class PositionalEncoding(nn.Block):
 def dense(inputs: int | None, outputs: int, bias: bool = True) -> nn.Dense:
     """A projection of the last axis; of ``inputs`` that are None, the first call tells the size."""
     return nn.Dense(outputs, use_bias=bias, flatten=False, in_units=inputs or 0)
-
-
-def check_projection(what: str, inputs: np.ndarray, projection: nn.Dense) -> None:
-    """Inputs fit the weights they will meet."""
-    size = projection.weight.shape[1]
-    if size > 0:  # -1: not known before the first call
-        checks.last_dimension(what, inputs.shape, size)
-    checks.same_dtype(what, _dtype(inputs).name, _dtype(projection.weight).name)
-
-
-def check_inputs(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> None:
-    for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
-        checks.instance(what, inputs, np.ndarray, "a tensor")
-    checks.attention_inputs(queries.shape, keys.shape, values.shape)
-    dtypes = [_dtype(inputs).name for inputs in (queries, keys, values)]
-    checks.floating("queries, keys and values", dtypes, _dtype(queries).kind == "f")
-
-
-def lengths(
-    valid_lens: np.ndarray, batch: int, num_queries: int, num_keys: int
-) -> NDArray[onp.int64]:
-    """``valid_lens``, checked, as integers."""
-    lens, is_integer = whole_numbers("valid_lens", valid_lens)
-    checks.valid_lens(lens.shape, lens.dtype.name, is_integer, batch, num_queries)
-    if lens.size:
-        checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
-    return lens.astype(onp.int64)
-
-
-def whole_numbers(what: str, lens: np.ndarray) -> tuple[NDArray[Any], bool]:
-    """``lens`` in NumPy, and whether they are whole numbers, in whatever dtype."""
-    checks.instance(what, lens, np.ndarray, "an integer tensor")
-    array = lens.asnumpy()
-    if array.dtype.kind == "f":
-        return array, bool(onp.isfinite(array).all() and (array % 1 == 0).all())
-    return array, array.dtype.kind in "iu"
-
-
-def _dtype(x: np.ndarray) -> onp.dtype[Any]:
-    return onp.dtype(x.dtype)

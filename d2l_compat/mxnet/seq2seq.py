@@ -8,8 +8,8 @@ from mxnet.gluon import nn, rnn
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
+from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
-from d2l_compat.mxnet.attention import whole_numbers
 from d2l_compat.mxnet.training import Classifier, Module, clip_gradients, cross_entropy
 
 __all__ = [
@@ -162,8 +162,7 @@ class Seq2SeqEncoder(Encoder):
 
     def forward(self, X: np.ndarray, *args: Any) -> tuple[np.ndarray, np.ndarray]:
         """Tokens (batch, steps) to (steps, batch, hiddens), and the state, as of :class:`GRU`."""
-        checks.instance("X", X, np.ndarray, "a tensor")
-        checks.rank("X", X.shape, ("batch", "steps"))
+        arrays.check_tokens(X)
         return self.rnn(self.embedding(X.T))
 
 
@@ -199,9 +198,7 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
     numbers of an integer or floating-point dtype. Raises ValueError or TypeError for another
     shape or dtype.
     """
-    checks.instance("X", X, np.ndarray, "a tensor")
-    lens, is_integer = whole_numbers("valid_len", valid_len)
-    checks.sequence_mask(X.shape, lens.shape, lens.dtype.name, is_integer)
+    lens = arrays.check_sequence_mask(X, valid_len)
     valid = onp.arange(X.shape[1]) < lens[:, None]
     valid = valid.reshape(*valid.shape, *[1] * (X.ndim - 2))
     if not X.size:  # MXNet's own would end the process

@@ -4,7 +4,7 @@ from typing import Any
 
 from mxnet import Context, np, npx
 
-from d2l_compat._shared import checks
+from d2l_compat.mxnet._arrays import arrays
 
 # fmt: off
 __all__ = [
@@ -87,5 +87,4 @@ def transpose(x: np.ndarray) -> np.ndarray:
 
 def check_shape(x: np.ndarray, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
-    checks.instance("x", x, np.ndarray, "a tensor")
-    checks.same_shape(x.shape, shape)
+    arrays.check_shape(x, shape)

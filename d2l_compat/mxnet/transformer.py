@@ -11,6 +11,7 @@ from mxnet import np
 from mxnet.gluon import nn
 
 from d2l_compat._shared import checks, signatures
+from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
 from d2l_compat.mxnet.attention import MultiHeadAttention, PositionalEncoding
 from d2l_compat.mxnet.seq2seq import Encoder
@@ -57,9 +58,7 @@ class AddNorm(nn.Block):
 
     def forward(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
-        checks.instance("X", X, np.ndarray, "a tensor")
-        checks.instance("Y", Y, np.ndarray, "a tensor")
-        checks.residual(X.shape, Y.shape)
+        arrays.check_residual(X, Y)
         return self.ln(X + self.dropout(Y))
 
 
@@ -139,8 +138,7 @@ class TransformerEncoder(Encoder):
 
         The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
         """
-        checks.instance("X", X, np.ndarray, "a tensor")
-        checks.rank("X", X.shape, ("batch", "steps"))
+        arrays.check_tokens(X)
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)

@@ -6,15 +6,8 @@ import paddle
 from paddle import Tensor, nn
 
 from d2l_compat._shared import checks, signatures
-from d2l_compat.paddle.attention import (
-    check_inputs,
-    check_projection,
-    check_valid_lens,
-    linear,
-    masked_softmax,
-    sizes,
-    zero_without_keys,
-)
+from d2l_compat.paddle._arrays import arrays
+from d2l_compat.paddle.attention import linear, masked_softmax, zero_without_keys
 
 __all__ = ["AdditiveAttention"]
 
@@ -66,13 +59,11 @@ class AdditiveAttention(nn.Layer):
         num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
         input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        check_projection("queries", queries, self.W_q.weight)
-        check_projection("keys", keys, self.W_k.weight)
-        if valid_lens is not None:
-            # Before the projections take their sizes from input that is refused.
-            batch, num_queries, _ = sizes(queries)
-            check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
+        arrays.check_attention(queries, keys, values)
+        arrays.check_projection("queries", queries, self.W_q)
+        arrays.check_projection("keys", keys, self.W_k)
+        # Before the projections take their sizes from input that is refused.
+        arrays.check_valid_lens(valid_lens, queries, keys)
         features = self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1)
         scores = self.w_v(paddle.tanh(features)).squeeze(-1)
         weights = masked_softmax(scores, valid_lens)

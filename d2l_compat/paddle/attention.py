@@ -18,6 +18,7 @@ from paddle import Tensor, nn
 
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.paddle import _blockwise
+from d2l_compat.paddle._arrays import arrays
 
 __all__ = [
     "DotProductAttention",
@@ -27,9 +28,6 @@ __all__ = [
     "transpose_output",
     "transpose_qkv",
 ]
-
-# A tensor, or in a program what stands for one.
-TENSOR: Any = (Tensor, paddle.pir.Value)  # type: ignore[attr-defined]
 
 
 def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
@@ -46,9 +44,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
-    _check_one("X", X, ("batch", "queries", "keys"))
-    if valid_lens is not None:
-        check_valid_lens(valid_lens, *sizes(X))
+    arrays.check_scores(X, valid_lens)
     return _blockwise.softmax(X, valid_lens)
 
 
@@ -79,14 +75,11 @@ class DotProductAttention(nn.Layer):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        _check_last_dimension("keys", keys, queries.shape[2])
+        arrays.check_dot_product(queries, keys, values)
         is_eager = paddle.in_dynamic_mode()  # a program has no weights to show
         is_dropping = self.training and self.dropout.p > 0
         if is_eager and not is_dropping and queries.shape[1] >= _blockwise.MIN_QUERIES:
-            if valid_lens is not None:
-                batch, num_queries, _ = sizes(queries)
-                check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
+            arrays.check_valid_lens(valid_lens, queries, keys)
             self._last = queries, keys, valid_lens
             pooled = _blockwise.attend(queries, keys, values, valid_lens)
         else:
@@ -183,15 +176,14 @@ class MultiHeadAttention(nn.Layer):
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
         queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        check_projection("queries", queries, self.W_q.weight)
-        check_projection("keys", keys, self.W_k.weight)
-        check_projection("values", values, self.W_v.weight)
+        arrays.check_attention(queries, keys, values)
+        arrays.check_projection("queries", queries, self.W_q)
+        arrays.check_projection("keys", keys, self.W_k)
+        arrays.check_projection("values", values, self.W_v)
+        # Checked before the heads multiply them, so that a message speaks of what was given, and
+        # before the projections take their sizes from input that is refused.
+        arrays.check_valid_lens(valid_lens, queries, keys)
         if valid_lens is not None:
-            # Checked before the heads multiply it, so that a message speaks of what was given,
-            # and before the projections take their sizes from input that is refused.
-            batch, num_queries, _ = sizes(queries)
-            check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
             valid_lens = valid_lens.astype("int64").repeat_interleave(self.num_heads, axis=0)
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -240,14 +232,14 @@ def transpose_output(X: Tensor, num_heads: int) -> Tensor:
 
 
 def _heads_apart(X: Tensor, num_heads: int) -> Tensor:
-    num_heads = _check_apart(X, num_heads)
+    num_heads = arrays.check_heads_apart(X, num_heads)
     size = X.shape[2] // num_heads
     by_head = X.reshape([X.shape[0], X.shape[1], num_heads, size])
     return by_head.transpose([0, 2, 1, 3]).flatten(0, 1)
 
 
 def _heads_together(X: Tensor, num_heads: int) -> Tensor:
-    num_heads = _check_together(X, num_heads)
+    num_heads = arrays.check_heads_together(X, num_heads)
     batch = X.shape[0] // num_heads
     by_head = X.reshape([batch, num_heads, X.shape[1], X.shape[2]])
     return by_head.transpose([0, 2, 1, 3]).flatten(2)
@@ -284,8 +276,8 @@ class PositionalEncoding(nn.Layer):
         Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
         from 0 on or leads past ``max_len``.
         """
-        _check_one("X", X, ("batch", "steps", "features"), self.num_hiddens)
-        _check_positions(offset, X, self.max_len)
+        arrays.check_encoding(X, self.num_hiddens)
+        arrays.check_positions(offset, X, self.max_len)
         return self.dropout(X + self.P[:, offset : offset + X.shape[1]].astype(X.dtype))
 
     def _table(self) -> Tensor:
@@ -332,80 +324,3 @@ class _LazyLinear(nn.Linear):
             drawn = self.create_parameter([x.shape[-1], columns], dtype=self.weight.dtype)
             self.weight.data = drawn.to(self.weight.place)
         return super().forward(x)
-
-
-# The checks are made while a program is traced too, but are no part of it.
-
-
-@paddle.jit.not_to_static
-def sizes(X: Tensor) -> tuple[Any, ...]:
-    return tuple(checks.Unknown("-1") if size == -1 else size for size in X.shape)
-
-
-@paddle.jit.not_to_static
-def check_tensor(what: str, X: Tensor, axes: tuple[str, ...]) -> None:
-    checks.instance(what, X, TENSOR, "a tensor")
-    checks.rank(what, X.shape, axes)
-
-
-@paddle.jit.not_to_static
-def _check_one(what: str, X: Tensor, axes: tuple[str, ...], size: int | None = None) -> None:
-    check_tensor(what, X, axes)
-    if size is not None:
-        checks.last_dimension(what, sizes(X), size)
-    checks.floating(what, [_name(X.dtype)], X.is_floating_point())
-
-
-@paddle.jit.not_to_static
-def check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
-    for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
-        checks.instance(what, inputs, TENSOR, "a tensor")
-    checks.attention_inputs(sizes(queries), sizes(keys), sizes(values))
-    dtypes = [_name(inputs.dtype) for inputs in (queries, keys, values)]
-    checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
-
-
-@paddle.jit.not_to_static
-def _check_last_dimension(what: str, inputs: Tensor, size: int) -> None:
-    checks.last_dimension(what, sizes(inputs), size)
-
-
-@paddle.jit.not_to_static
-def check_projection(what: str, inputs: Tensor, weight: Tensor) -> None:
-    """Inputs fit the weights they will meet."""
-    if weight.shape[0]:  # 0: not known before the first call
-        _check_last_dimension(what, inputs, weight.shape[0])
-    if not paddle.is_autocast_enabled():
-        checks.same_dtype(what, _name(inputs.dtype), _name(weight.dtype))
-
-
-@paddle.jit.not_to_static
-def _check_apart(X: Tensor, num_heads: int) -> int:
-    checks.instance("X", X, TENSOR, "a tensor")
-    return checks.heads_apart(sizes(X), num_heads)
-
-
-@paddle.jit.not_to_static
-def _check_together(X: Tensor, num_heads: int) -> int:
-    checks.instance("X", X, TENSOR, "a tensor")
-    return checks.heads_together(sizes(X), num_heads)
-
-
-@paddle.jit.not_to_static
-def check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int, num_keys: int) -> None:
-    checks.instance("valid_lens", valid_lens, TENSOR, "an integer tensor")
-    dtype, is_integer = _name(valid_lens.dtype), paddle.is_integer(valid_lens)
-    checks.valid_lens(sizes(valid_lens), dtype, is_integer, batch, num_queries)
-    if paddle.in_dynamic_mode() and valid_lens.size:
-        lens = valid_lens.numpy()
-        checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)
-
-
-@paddle.jit.not_to_static
-def _check_positions(offset: int, X: Tensor, max_len: int) -> None:
-    checks.positions(offset, max(X.shape[1], 0), max_len)
-
-
-def _name(dtype: Any) -> str:
-    """As in every framework: float32 rather than paddle.float32."""
-    return str(dtype).removeprefix("paddle.")

@@ -10,7 +10,7 @@ from paddle.nn import functional as F
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
-from d2l_compat.paddle.attention import TENSOR, check_tensor, sizes
+from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.training import Classifier, Module, clip_gradients, empty_buffers_aside
 
 __all__ = [
@@ -122,7 +122,7 @@ class Seq2SeqEncoder(Encoder):
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
         """Tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
-        check_tensor("X", X, ("batch", "steps"))
+        arrays.check_tokens(X)
         return self.rnn(self.embedding(X.t()))
 
 
@@ -177,19 +177,11 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for another shape or dtype.
     """
-    _check_mask(X, valid_len)
+    arrays.check_sequence_mask(X, valid_len)
     is_past = paddle.arange(X.shape[1]) >= valid_len.astype("int64").unsqueeze(1)
     for _ in range(X.ndim - 2):
         is_past = is_past.unsqueeze(-1)
     return X.masked_fill(is_past, value)
-
-
-@paddle.jit.not_to_static
-def _check_mask(X: Tensor, valid_len: Tensor) -> None:
-    checks.instance("X", X, TENSOR, "a tensor")
-    checks.instance("valid_len", valid_len, TENSOR, "an integer tensor")
-    name = str(valid_len.dtype).removeprefix("paddle.")
-    checks.sequence_mask(sizes(X), sizes(valid_len), name, paddle.is_integer(valid_len))
 
 
 def train_seq2seq(

@@ -5,7 +5,7 @@ from typing import Any
 import paddle
 from paddle import Tensor
 
-from d2l_compat._shared import checks
+from d2l_compat.paddle._arrays import arrays
 
 # fmt: off
 __all__ = [
@@ -78,5 +78,4 @@ def to(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
-    checks.instance("x", x, Tensor, "a tensor")
-    checks.same_shape(x.shape, shape)
+    arrays.check_shape(x, shape)

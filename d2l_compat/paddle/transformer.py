@@ -7,18 +7,11 @@ at each position, and around both a residual connection and layer normalization.
 import math
 from typing import Any, overload
 
-import paddle
 from paddle import Tensor, nn
 
 from d2l_compat._shared import checks, signatures
-from d2l_compat.paddle.attention import (
-    TENSOR,
-    MultiHeadAttention,
-    PositionalEncoding,
-    check_tensor,
-    linear,
-    sizes,
-)
+from d2l_compat.paddle._arrays import arrays
+from d2l_compat.paddle.attention import MultiHeadAttention, PositionalEncoding, linear
 from d2l_compat.paddle.seq2seq import Encoder
 
 __all__ = [
@@ -71,7 +64,7 @@ class AddNorm(nn.Layer):
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
         """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
-        _check_residual(X, Y)
+        arrays.check_residual(X, Y)
         return self.ln(X + self.dropout(Y))
 
 
@@ -178,7 +171,7 @@ class TransformerEncoder(Encoder):
 
         The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
         """
-        check_tensor("X", X, ("batch", "steps"))
+        arrays.check_tokens(X)
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)
@@ -193,10 +186,3 @@ class TransformerEncoder(Encoder):
         """
         blocks: Any = self.blks
         return [block.attention.attention.attention_weights for block in blocks]
-
-
-@paddle.jit.not_to_static
-def _check_residual(X: Tensor, Y: Tensor) -> None:
-    checks.instance("X", X, TENSOR, "a tensor")
-    checks.instance("Y", Y, TENSOR, "a tensor")
-    checks.residual(sizes(X), sizes(Y))

@@ -7,16 +7,12 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import signatures
+from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow.attention import (
-    Array,
-    check_inputs,
-    check_projection,
-    check_valid_lens,
     layer_arguments,
     masked_softmax,
     register,
-    sizes,
     weights_of_last_call,
 )
 
@@ -97,13 +93,10 @@ class AdditiveAttention(keras.layers.Layer):
         num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
         input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        if self.built:
-            check_projection("queries", queries, self.W_q)
-            check_projection("keys", keys, self.W_k)
-        if valid_lens is not None:
-            batch, num_queries, _ = sizes(queries)
-            check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
+        layer_inputs.check_attention(queries, keys, values)
+        layer_inputs.check_projection("queries", queries, self.W_q)
+        layer_inputs.check_projection("keys", keys, self.W_k)
+        layer_inputs.check_valid_lens(valid_lens, queries, keys)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 
     def call(

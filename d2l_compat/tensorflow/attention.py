@@ -13,7 +13,7 @@ which on a GPU means waiting for them.
 """
 
 import math
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import keras
 import numpy as np
@@ -23,8 +23,8 @@ from tensorflow import Tensor
 
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.tensorflow import _blockwise
+from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
-from d2l_compat.tensorflow.tensors import ARRAYS
 
 __all__ = [
     "DotProductAttention",
@@ -34,9 +34,6 @@ __all__ = [
     "transpose_output",
     "transpose_qkv",
 ]
-
-Array: TypeAlias = Tensor | NDArray[Any]
-LAYER_INPUTS: Any = (*ARRAYS, keras.KerasTensor)  # with which a model is put together
 
 register = keras.saving.register_keras_serializable(package="d2l_compat")
 
@@ -55,14 +52,9 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
-    checks.instance("X", X, ARRAYS, "a tensor")
-    X = tf.convert_to_tensor(X)
-    checks.rank("X", X.shape, ("batch", "queries", "keys"))
-    checks.floating("X", [X.dtype.name], X.dtype.is_floating)
-    if valid_lens is not None:
-        check_valid_lens(valid_lens, *sizes(X))
-        valid_lens = tf.convert_to_tensor(valid_lens)
-    return _blockwise.softmax(X, valid_lens)
+    arrays.check_scores(X, valid_lens)
+    lens = None if valid_lens is None else tf.convert_to_tensor(valid_lens)
+    return _blockwise.softmax(tf.convert_to_tensor(X), lens)
 
 
 @register
@@ -98,11 +90,8 @@ class DotProductAttention(keras.layers.Layer):
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         # Here rather than in `call`, for which Keras casts the inputs and rewords errors.
-        check_inputs(queries, keys, values)
-        checks.last_dimension("keys", sizes(keys), sizes(queries)[-1])
-        if valid_lens is not None:
-            batch, num_queries, _ = sizes(queries)
-            check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
+        layer_inputs.check_dot_product(queries, keys, values)
+        layer_inputs.check_valid_lens(valid_lens, queries, keys)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 
     def call(
@@ -234,17 +223,11 @@ class MultiHeadAttention(keras.layers.Layer):
         :func:`masked_softmax`. Returns (batch, queries, num_hiddens). Raises ValueError or
         TypeError for input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        if self.built:
-            for what, inputs, projection in (
-                ("queries", queries, self.W_q),
-                ("keys", keys, self.W_k),
-                ("values", values, self.W_v),
-            ):
-                check_projection(what, inputs, projection)
-        if valid_lens is not None:
-            batch, num_queries, _ = sizes(queries)
-            check_valid_lens(valid_lens, batch, num_queries, sizes(keys)[1])
+        layer_inputs.check_attention(queries, keys, values)
+        layer_inputs.check_projection("queries", queries, self.W_q)
+        layer_inputs.check_projection("keys", keys, self.W_k)
+        layer_inputs.check_projection("values", values, self.W_v)
+        layer_inputs.check_valid_lens(valid_lens, queries, keys)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 
     def call(
@@ -292,8 +275,7 @@ def transpose_qkv(X: Array, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
     """
-    checks.instance("X", X, ARRAYS, "a tensor")
-    num_heads = checks.heads_apart(sizes(X), num_heads)
+    num_heads = arrays.check_heads_apart(X, num_heads)
     batch, steps, num_hiddens = keras.ops.shape(X)
     size = num_hiddens // num_heads
     X = tf.transpose(tf.reshape(X, (batch, steps, num_heads, size)), (0, 2, 1, 3))
@@ -305,8 +287,7 @@ def transpose_output(X: Array, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
     """
-    checks.instance("X", X, ARRAYS, "a tensor")
-    num_heads = checks.heads_together(sizes(X), num_heads)
+    num_heads = arrays.check_heads_together(X, num_heads)
     X = tf.transpose(_split_batch(X, num_heads), (0, 2, 1, 3))
     batch, steps, _, size = keras.ops.shape(X)
     return tf.reshape(X, (batch, steps, num_heads * size))
@@ -357,12 +338,9 @@ class PositionalEncoding(keras.layers.Layer):
         goes token by token start where it left off. Raises ValueError or TypeError where ``X``
         does not fit, or ``offset`` is not an integer from 0 on or leads past ``max_len``.
         """
-        checks.instance("X", X, LAYER_INPUTS, "a tensor")
-        checks.rank("X", X.shape, ("batch", "steps", "features"))
-        checks.last_dimension("X", sizes(X), self.num_hiddens)
-        _check_floating("X", X)
+        layer_inputs.check_encoding(X, self.num_hiddens)
         if not tf.is_symbolic_tensor(offset):
-            checks.positions(offset, X.shape[1] or 0, self.max_len)
+            layer_inputs.check_positions(offset, X, self.max_len)
             offset = int(offset)
         return super().__call__(X, offset=offset, **kwargs)
 
@@ -396,38 +374,3 @@ def weights_of_last_call(weights: Tensor | None) -> Tensor:
             "read them there, or call the layer outside of a graph"
         )
     return weights
-
-
-def sizes(array: Array) -> tuple[Any, ...]:
-    """The shape; of a graph, sizes may be unknown."""
-    return tuple(checks.Unknown("None") if size is None else size for size in array.shape)
-
-
-def check_inputs(queries: Array, keys: Array, values: Array) -> None:
-    inputs = {"queries": queries, "keys": keys, "values": values}
-    for what, array in inputs.items():
-        checks.instance(what, array, LAYER_INPUTS, "a tensor")
-    checks.attention_inputs(*map(sizes, inputs.values()))
-    _check_floating("queries, keys and values", *inputs.values())
-
-
-def check_projection(what: str, inputs: Array, projection: keras.layers.Dense) -> None:
-    """Inputs fit the weights they will meet, which are there already."""
-    checks.last_dimension(what, sizes(inputs), projection.kernel.shape[0])
-
-
-def _check_floating(what: str, *arrays: Array) -> None:
-    dtypes = [tf.as_dtype(array.dtype) for array in arrays]
-    checks.floating(what, [dtype.name for dtype in dtypes], dtypes[0].is_floating)
-
-
-def check_valid_lens(valid_lens: Array, batch: int, num_queries: int, num_keys: int) -> None:
-    checks.instance("valid_lens", valid_lens, LAYER_INPUTS, "an integer tensor")
-    dtype = tf.as_dtype(valid_lens.dtype)
-    checks.valid_lens(sizes(valid_lens), dtype.name, dtype.is_integer, batch, num_queries)
-    # While a graph is traced there are no values, and perhaps no number of keys.
-    is_symbolic = isinstance(valid_lens, keras.KerasTensor) or tf.is_symbolic_tensor(valid_lens)
-    if isinstance(num_keys, int) and not is_symbolic:
-        lens = np.asarray(valid_lens)
-        if lens.size:
-            checks.valid_lens_range(int(lens.min()), int(lens.max()), num_keys)

@@ -10,8 +10,8 @@ from tensorflow import Tensor
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat._shared.training import undefined
-from d2l_compat.tensorflow.attention import LAYER_INPUTS, Array, register, sizes
-from d2l_compat.tensorflow.tensors import ARRAYS
+from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
+from d2l_compat.tensorflow.attention import register
 from d2l_compat.tensorflow.training import (
     Classifier,
     Module,
@@ -188,8 +188,7 @@ class Seq2SeqEncoder(Encoder):
 
         ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
         """
-        checks.instance("X", X, LAYER_INPUTS, "a tensor")
-        checks.rank("X", X.shape, ("batch", "steps"))
+        layer_inputs.check_tokens(X)
         return super().__call__(X, *args, **kwargs)
 
     def call(
@@ -236,10 +235,7 @@ def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> Tensor:
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for another shape or dtype.
     """
-    checks.instance("X", X, ARRAYS, "a tensor")
-    checks.instance("valid_len", valid_len, ARRAYS, "an integer tensor")
-    dtype = tf.as_dtype(valid_len.dtype)
-    checks.sequence_mask(sizes(X), sizes(valid_len), dtype.name, dtype.is_integer)
+    arrays.check_sequence_mask(X, valid_len)
     steps = tf.shape(X, tf.int64)[1]
     is_valid = tf.sequence_mask(tf.cast(valid_len, tf.int64), steps)
     for _ in X.shape[2:]:

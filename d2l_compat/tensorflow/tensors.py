@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 from tensorflow import Tensor
 
-from d2l_compat._shared import checks
+from d2l_compat.tensorflow._arrays import arrays
 
 # fmt: off
 __all__ = [
@@ -17,8 +16,6 @@ __all__ = [
     "zeros", "zeros_like",
 ]
 # fmt: on
-
-ARRAYS: Any = (Tensor, tf.Variable, np.ndarray)
 
 arange = tf.range
 eye = tf.eye
@@ -72,5 +69,4 @@ def size(x: Tensor) -> int:
 
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
-    checks.instance("x", x, ARRAYS, "a tensor")
-    checks.same_shape(x.shape, shape)
+    arrays.check_shape(x, shape)

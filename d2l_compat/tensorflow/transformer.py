@@ -11,17 +11,13 @@ import keras
 from tensorflow import Tensor
 
 from d2l_compat._shared import checks, signatures
+from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow.attention import (
-    LAYER_INPUTS,
-    Array,
     MultiHeadAttention,
     PositionalEncoding,
-    check_inputs,
-    check_valid_lens,
     layer_arguments,
     register,
-    sizes,
 )
 from d2l_compat.tensorflow.seq2seq import Encoder
 
@@ -116,9 +112,7 @@ class AddNorm(keras.layers.Layer):
 
         Raises ValueError for two shapes, and where they have not all the axes to normalize.
         """
-        checks.instance("X", X, LAYER_INPUTS, "a tensor")
-        checks.instance("Y", Y, LAYER_INPUTS, "a tensor")
-        checks.residual(sizes(X), sizes(Y))
+        layer_inputs.check_residual(X, Y)
         _check_axes(self.norm_shape, len(X.shape))
         return super().__call__(X, Y, **kwargs)
 
@@ -206,11 +200,9 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
         ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
         """
-        check_inputs(X, X, X)
-        checks.last_dimension("X", sizes(X), self._given["num_hiddens"])
-        if valid_lens is not None:
-            batch, steps, _ = sizes(X)
-            check_valid_lens(valid_lens, batch, steps, steps)
+        layer_inputs.check_attention(X, X, X)
+        layer_inputs.check_last_dimension("X", X, self._given["num_hiddens"])
+        layer_inputs.check_valid_lens(valid_lens, X, X)
         return super().__call__(X, valid_lens=valid_lens, **kwargs)
 
     def call(
@@ -304,13 +296,9 @@ class TransformerEncoder(Encoder):
         embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it. Raises
         ValueError or TypeError for input that does not fit.
         """
-        checks.instance("X", X, LAYER_INPUTS, "a tensor")
-        checks.rank("X", X.shape, ("batch", "steps"))
-        batch, steps = sizes(X)
-        if isinstance(steps, int):
-            checks.positions(0, steps, self.pos_encoding.max_len)
-        if valid_lens is not None:
-            check_valid_lens(valid_lens, batch, steps, steps)
+        layer_inputs.check_tokens(X)
+        layer_inputs.check_positions(0, X, self.pos_encoding.max_len)
+        layer_inputs.check_valid_lens(valid_lens, X, X)
         return super().__call__(X, valid_lens, *args, **kwargs)
 
     def call(

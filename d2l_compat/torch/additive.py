@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from d2l_compat._shared import checks, signatures
-from d2l_compat.torch.attention import check_inputs, check_projection, linear, masked_softmax
+from d2l_compat.torch._arrays import arrays
+from d2l_compat.torch.attention import linear, masked_softmax
 
 __all__ = ["AdditiveAttention"]
 
@@ -55,9 +56,9 @@ class AdditiveAttention(nn.Module):
         num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
         input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        check_projection("queries", queries, self.W_q)
-        check_projection("keys", keys, self.W_k)
+        arrays.check_attention(queries, keys, values)
+        arrays.check_projection("queries", queries, self.W_q)
+        arrays.check_projection("keys", keys, self.W_k)
         features = self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1)
         scores = self.w_v(torch.tanh(features)).squeeze(-1)
         self._weights = masked_softmax(scores, valid_lens)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from d2l_compat._shared import checks, encoding, signatures
+from d2l_compat.torch._arrays import arrays
 
 __all__ = [
     "DotProductAttention",
@@ -44,13 +45,10 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
 
     Raises ValueError or TypeError for another rank, shape, dtype or range.
     """
-    checks.instance("X", X, Tensor, "a tensor")
-    checks.rank("X", X.shape, ("batch", "queries", "keys"))
-    checks.floating("X", [_name(X.dtype)], X.is_floating_point())
+    arrays.check_scores(X, valid_lens)
     if valid_lens is None:
         return F.softmax(X, dim=-1)
-    batch, num_queries, num_keys = X.shape
-    valid = _valid_keys(valid_lens, batch, num_queries, num_keys, X.device)
+    valid = _valid_keys(valid_lens, X.shape[2], X.device)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
     scores = X.masked_fill(~valid, torch.finfo(X.dtype).min)
     return F.softmax(scores, dim=-1).masked_fill(~valid, 0)
@@ -85,12 +83,11 @@ class DotProductAttention(nn.Module):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
         (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        checks.last_dimension("keys", keys.shape, queries.shape[-1])
+        arrays.check_dot_product(queries, keys, values)
+        arrays.check_valid_lens(valid_lens, queries, keys)
         mask = empty = None
         if valid_lens is not None:
-            batch, num_queries, _ = queries.shape
-            valid = _valid_keys(valid_lens, batch, num_queries, keys.shape[1], queries.device)
+            valid = _valid_keys(valid_lens, keys.shape[1], queries.device)
             # Kernels differ in what they make of a row without a valid key. Such a row sees
             # every key, and what it pooled is then replaced by zero.
             empty = ~valid.any(dim=-1, keepdim=True)
@@ -185,19 +182,16 @@ class MultiHeadAttention(nn.Module):
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
         queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
         """
-        check_inputs(queries, keys, values)
-        is_first_call = False
-        for what, inputs, projection in (
-            ("queries", queries, self.W_q),
-            ("keys", keys, self.W_k),
-            ("values", values, self.W_v),
-        ):
-            is_first_call |= not check_projection(what, inputs, projection)
+        arrays.check_attention(queries, keys, values)
+        has_sizes = [
+            arrays.check_projection("queries", queries, self.W_q),
+            arrays.check_projection("keys", keys, self.W_k),
+            arrays.check_projection("values", values, self.W_v),
+        ]
+        # Checked before the heads multiply them, so that a message speaks of what was given; by
+        # value where the projections would take their sizes from input that is then refused.
+        arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
         if valid_lens is not None:
-            # Checked before the heads multiply it, so that a message speaks of what was given.
-            _check_valid_lens(valid_lens, queries.shape[0], queries.shape[1])
-            if is_first_call:  # the projections must not take their sizes from refused input
-                _check_range(valid_lens, keys.shape[1])
             valid_lens = valid_lens.repeat_interleave(self.num_heads, dim=0)
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -231,8 +225,7 @@ def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
     """
-    checks.instance("X", X, Tensor, "a tensor")
-    num_heads = checks.heads_apart(X.shape, num_heads)
+    num_heads = arrays.check_heads_apart(X, num_heads)
     size = X.shape[2] // num_heads
     return X.unflatten(2, (num_heads, size)).transpose(1, 2).flatten(0, 1)
 
@@ -242,8 +235,7 @@ def transpose_output(X: Tensor, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
     """
-    checks.instance("X", X, Tensor, "a tensor")
-    num_heads = checks.heads_together(X.shape, num_heads)
+    num_heads = arrays.check_heads_together(X, num_heads)
     batch = X.shape[0] // num_heads
     return X.unflatten(0, (batch, num_heads)).transpose(1, 2).flatten(2)
 
@@ -278,11 +270,8 @@ class PositionalEncoding(nn.Module):
         Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
         from 0 on or leads past ``max_len``.
         """
-        checks.instance("X", X, Tensor, "a tensor")
-        checks.rank("X", X.shape, ("batch", "steps", "features"))
-        checks.last_dimension("X", X.shape, self.num_hiddens)
-        checks.floating("X", [_name(X.dtype)], X.is_floating_point())
-        checks.positions(offset, X.shape[1], self.max_len)
+        arrays.check_encoding(X, self.num_hiddens)
+        arrays.check_positions(offset, X, self.max_len)
         return self.dropout(X + self.P[:, offset : offset + X.shape[1]].to(X.dtype))
 
     def _table(self, like: Tensor) -> Tensor:
@@ -300,12 +289,8 @@ class PositionalEncoding(nn.Module):
         return self
 
 
-def _valid_keys(
-    valid_lens: Tensor, batch: int, num_queries: int, num_keys: int, device: torch.device
-) -> Tensor:
+def _valid_keys(valid_lens: Tensor, num_keys: int, device: torch.device) -> Tensor:
     """True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
-    _check_valid_lens(valid_lens, batch, num_queries)
-    _check_range(valid_lens, num_keys)
     lens = valid_lens.to(device, torch.int64)  # the one dtype that compares with all others
     per_query = lens if lens.ndim == 2 else lens[:, None]
     return torch.arange(num_keys, device=device) < per_query[:, :, None]
@@ -316,41 +301,3 @@ def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:
     if inputs is None:
         return nn.LazyLinear(outputs, bias=bias)
     return nn.Linear(inputs, outputs, bias=bias)
-
-
-def check_projection(what: str, inputs: Tensor, projection: nn.Linear) -> bool:
-    """Inputs fit the weights they will meet; False where there are none before the first call."""
-    weight = projection.weight
-    if isinstance(weight, nn.UninitializedParameter):
-        return False
-    checks.last_dimension(what, inputs.shape, weight.shape[1])
-    if inputs.is_meta or not torch.is_autocast_enabled(inputs.device.type):
-        checks.same_dtype(what, _name(inputs.dtype), _name(weight.dtype))
-    return True
-
-
-def check_inputs(queries: Tensor, keys: Tensor, values: Tensor) -> None:
-    for what, inputs in (("queries", queries), ("keys", keys), ("values", values)):
-        checks.instance(what, inputs, Tensor, "a tensor")
-    checks.attention_inputs(queries.shape, keys.shape, values.shape)
-    dtypes = [_name(inputs.dtype) for inputs in (queries, keys, values)]
-    checks.floating("queries, keys and values", dtypes, queries.is_floating_point())
-
-
-def _check_valid_lens(valid_lens: Tensor, batch: int, num_queries: int) -> None:
-    checks.instance("valid_lens", valid_lens, Tensor, "an integer tensor")
-    dtype = valid_lens.dtype
-    is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
-    checks.valid_lens(valid_lens.shape, _name(dtype), is_integer, batch, num_queries)
-
-
-def _check_range(valid_lens: Tensor, num_keys: int) -> None:
-    # Reading values would stop a compiler's trace, and there are none on the meta device.
-    if valid_lens.numel() and not torch.compiler.is_compiling() and not valid_lens.is_meta:
-        smallest, largest = torch.aminmax(valid_lens.long())
-        checks.valid_lens_range(int(smallest), int(largest), num_keys)
-
-
-def _name(dtype: torch.dtype) -> str:
-    """As in every framework: float32 rather than torch.float32."""
-    return str(dtype).removeprefix("torch.")

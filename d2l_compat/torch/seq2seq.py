@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
+from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch.training import Classifier, Module, clip_gradients
 
 __all__ = [
@@ -119,8 +120,7 @@ class Seq2SeqEncoder(Encoder):
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
         """Tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
-        checks.instance("X", X, Tensor, "a tensor")
-        checks.rank("X", X.shape, ("batch", "steps"))
+        arrays.check_tokens(X)
         return self.rnn(self.embedding(X.t().long()))
 
 
@@ -168,12 +168,7 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for another shape or dtype.
     """
-    checks.instance("X", X, Tensor, "a tensor")
-    checks.instance("valid_len", valid_len, Tensor, "an integer tensor")
-    dtype = valid_len.dtype
-    is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
-    name = str(dtype).removeprefix("torch.")
-    checks.sequence_mask(X.shape, valid_len.shape, name, is_integer)
+    arrays.check_sequence_mask(X, valid_len)
     steps = torch.arange(X.shape[1], device=X.device)
     is_past = steps >= valid_len.to(X.device, torch.int64)[:, None]
     return X.masked_fill(is_past.reshape(*is_past.shape, *[1] * (X.ndim - 2)), value)

@@ -10,6 +10,7 @@ from typing import Any, overload
 from torch import Tensor, nn
 
 from d2l_compat._shared import checks, signatures
+from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch.attention import MultiHeadAttention, PositionalEncoding, linear
 from d2l_compat.torch.seq2seq import Encoder
 
@@ -63,9 +64,7 @@ class AddNorm(nn.Module):
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
         """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
-        checks.instance("X", X, Tensor, "a tensor")
-        checks.instance("Y", Y, Tensor, "a tensor")
-        checks.residual(X.shape, Y.shape)
+        arrays.check_residual(X, Y)
         return self.ln(X + self.dropout(Y))
 
 
@@ -173,8 +172,7 @@ class TransformerEncoder(Encoder):
 
         The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
         """
-        checks.instance("X", X, Tensor, "a tensor")
-        checks.rank("X", X.shape, ("batch", "steps"))
+        arrays.check_tokens(X)
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)

@@ -1,0 +1,45 @@
+"""How JAX's arrays answer what is asked to check them. NumPy's are taken wherever JAX's are."""
+
+from typing import Any, TypeAlias
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from d2l_compat._shared import checks
+from d2l_compat._shared.checks import Arrays
+
+Array: TypeAlias = jax.Array | NDArray[Any]
+
+
+class _Arrays(Arrays):
+    types = (jax.Array, np.ndarray)
+
+    def dtype(self, x: Array) -> str:
+        return str(x.dtype)
+
+    def range(self, x: Array) -> tuple[int, int] | None:
+        if not x.size or isinstance(x, jax.core.Tracer):
+            return None
+        values = np.asarray(x)  # JAX's own min would be traced under jit
+        return int(values.min()), int(values.max())
+
+    def takes(self, projection: nn.Dense, inputs: Array) -> tuple[int | None, str | None]:
+        if not projection.has_variable("params", "kernel"):
+            return None, None
+        return projection.get_variable("params", "kernel").shape[0], None
+
+
+arrays = _Arrays()
+
+
+def as_jax(value: Array) -> jax.Array:
+    """NumPy's array as JAX's; anything else as it is, for the checks."""
+    return jnp.asarray(value) if isinstance(value, np.ndarray) else value
+
+
+def check_training(training: bool) -> None:
+    # Other faces' layers take something else in its place, which would pass for True.
+    checks.instance("training", training, bool, "True or False")

@@ -1,0 +1,36 @@
+"""How Paddle's tensors answer what is asked to check them."""
+
+from typing import Any
+
+import paddle
+from paddle import Tensor, nn
+
+from d2l_compat._shared import checks
+
+# The checks are made while a program is traced too, but are no part of it.
+paddle.jit.ignore_module([checks])
+
+
+class _Tensors(checks.Arrays):
+    # A tensor, or in a program what stands for one.
+    types = (Tensor, paddle.pir.Value)  # type: ignore[attr-defined]
+
+    def shape(self, x: Tensor) -> list[Any]:
+        return [checks.Unknown("-1") if size == -1 else size for size in x.shape]
+
+    def dtype(self, x: Tensor) -> str:
+        return str(x.dtype).removeprefix("paddle.")
+
+    def range(self, x: Tensor) -> tuple[int, int] | None:
+        if not paddle.in_dynamic_mode() or not x.size:
+            return None
+        values = x.numpy()
+        return int(values.min()), int(values.max())
+
+    def takes(self, projection: nn.Linear, inputs: Tensor) -> tuple[int | None, str | None]:
+        weight = projection.weight
+        size = weight.shape[0] or None  # 0: not known before the first call
+        return size, None if paddle.is_autocast_enabled() else self.dtype(weight)
+
+
+arrays = _Tensors()

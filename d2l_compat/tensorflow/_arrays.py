@@ -1,0 +1,38 @@
+"""How TensorFlow's tensors answer what is asked to check them. NumPy's arrays are taken as well."""
+
+from typing import Any, TypeAlias
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+from tensorflow import Tensor
+
+from d2l_compat._shared.checks import Arrays, Unknown
+
+Array: TypeAlias = Tensor | NDArray[Any]
+
+
+class _Arrays(Arrays):
+    def __init__(self, *types: type) -> None:
+        self.types = types
+
+    def shape(self, x: Array) -> tuple[Any, ...]:
+        return tuple(Unknown("None") if size is None else size for size in x.shape)
+
+    def dtype(self, x: Array) -> str:
+        return tf.as_dtype(x.dtype).name
+
+    def range(self, x: Array) -> tuple[int, int] | None:
+        if isinstance(x, keras.KerasTensor) or tf.is_symbolic_tensor(x):
+            return None  # of a graph that is traced
+        values = np.asarray(x)
+        return (int(values.min()), int(values.max())) if values.size else None
+
+    def takes(self, projection: keras.layers.Dense, inputs: Array) -> tuple[int | None, None]:
+        return projection.kernel.shape[0] if projection.built else None, None
+
+
+arrays = _Arrays(Tensor, tf.Variable, np.ndarray)
+# Layers take as well what models are put together with.
+layer_inputs = _Arrays(*arrays.types, keras.KerasTensor)
