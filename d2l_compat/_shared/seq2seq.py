@@ -1,9 +1,10 @@
 """What training and translating with an encoder and a decoder share in all frameworks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from d2l_compat._shared import checks
+from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
 from d2l_compat._shared.data.text import Vocab
 from d2l_compat._shared.data.translation import BOS, EOS, PAD, fit_length
@@ -70,19 +71,15 @@ class Progress:
         self.num_epochs = checks.integer("num_epochs", num_epochs, 1)
         self.animator = Animator(xlabel="epoch", ylabel="loss", xlim=[10, self.num_epochs])
 
-    def epochs(self) -> Iterator[int]:
+    def train(self, data_iter: Any, step: Callable[[Any], tuple[Any, Any]], device: object) -> None:
+        """Go through the batches, epoch after epoch: a ``step`` gives the loss and the tokens."""
         for epoch in range(1, self.num_epochs + 1):
-            self.timer = Timer()
-            self.sums = Accumulator(2)  # the loss, and the tokens
-            yield epoch
+            timer, sums = Timer(), Accumulator(2)
+            for batch in data_iter:
+                sums.add(*step(batch))
             if epoch % 10 == 0:
-                self.animator.add(epoch, (self.sums[0] / self.sums[1],))
-
-    def add(self, loss: Any, num_tokens: Any) -> None:
-        self.sums.add(loss, num_tokens)
-
-    def report(self, device: object) -> None:
-        loss, speed = self.sums[0] / self.sums[1], self.sums[1] / self.timer.stop()
+                self.animator.add(epoch, (sums[0] / sums[1],))
+        loss, speed = sums[0] / sums[1], sums[1] / timer.stop()
         print(f"loss {loss:.3f}, {speed:.1f} tokens/sec on {device}")
 
 
@@ -95,27 +92,44 @@ def source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]
 
 
 def decode(
-    step: Callable[[int, Any], tuple[int, Any]],
+    decoder: Any,
     state: Any,
-    net: Any,
-    vocab: Vocab,
+    tokens: Any,
+    likeliest: Callable[[Any], Any],
     num_steps: int,
     save_attention_weights: bool,
-) -> tuple[str, list[Any]]:
-    """Token after token, until the end of the sentence or ``num_steps`` of them."""
-    token, tokens, weights = vocab[BOS], [], []
+    end: int | None = None,
+    **options: Any,
+) -> tuple[list[Any], list[Any]]:
+    """What follows ``tokens``, the ``likeliest`` each time; also the attention weights of each step.
+
+    Of one sentence until ``end``, but ``num_steps`` at most; ``options`` are the decoder's.
+    """
+    said, weights = [], []
     for _ in range(num_steps):
-        token, state = step(token, state)
+        Y, state = decoder(tokens, state, **options)
+        tokens = likeliest(Y)
         if save_attention_weights:
-            weights.append(net.decoder.attention_weights)
-        if token == vocab[EOS]:
+            weights.append(decoder.attention_weights)
+        if end is not None and number(tokens) == end:
             break
-        tokens.append(token)
-    return " ".join(vocab.to_tokens(tokens)), weights
+        said.append(tokens)
+    return said, weights
+
+
+def number(token: Any) -> int:
+    """The one number that is in ``token``."""
+    return int(to_numpy("token", token).item())
+
+
+def sentence(tokens: list[Any], vocab: Vocab) -> str:
+    """What :func:`decode` said of one sentence, in words."""
+    return " ".join(vocab.to_tokens([number(token) for token in tokens]))
 
 
 __all__ = [
     "BOS",
+    "EOS",
     "AttentionDecoder",
     "Decoder",
     "Encoder",
@@ -124,5 +138,6 @@ __all__ = [
     "decode",
     "output",
     "recurrent",
+    "sentence",
     "source",
 ]

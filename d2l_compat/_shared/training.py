@@ -172,6 +172,26 @@ class Trainer(HyperParameters):
         """``batch`` where the model is."""
         return batch
 
+    def _set_training(self, is_training: bool) -> None:
+        """Tell the model whether it is trained or validated now."""
+
     def fit_epoch(self) -> None:
         """Train on every batch once, and then validate."""
-        raise undefined(self, "fit_epoch")
+        self._set_training(True)
+        for batch in self.train_dataloader:
+            self._step(self.prepare_batch(batch))
+            self.train_batch_idx += 1
+        if self.val_dataloader is None:
+            return
+        self._set_training(False)
+        for batch in self.val_dataloader:
+            self._validate(self.prepare_batch(batch))
+            self.val_batch_idx += 1
+
+    def _step(self, batch: Any) -> None:
+        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        raise undefined(self, "_step")
+
+    def _validate(self, batch: Any) -> None:
+        """The model's ``validation_step``."""
+        self.model.validation_step(batch)

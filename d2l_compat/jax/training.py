@@ -190,24 +190,27 @@ class Trainer(shared.Trainer):
 
     def fit_epoch(self) -> None:
         """Train on every batch once, and then validate."""
-        self._set_training(True)
-        for batch in self.train_dataloader:
-            state = self.state
-            value, gradients = self.model.training_step(
-                state.params, self.prepare_batch(batch), state
-            )
-            if self.gradient_clip_val > 0:
-                gradients = self.clip_gradients(self.gradient_clip_val, gradients)
-            # Of a model that has statistics the value is the loss and what changed.
-            statistics = value[1]["batch_stats"] if state.batch_stats else {}
-            self.state = state.updated(gradients, statistics)
-            self.train_batch_idx += 1
-        self._set_training(False)
-        if self.val_dataloader is None:
-            return
-        for batch in self.val_dataloader:
-            self.model.validation_step(self.state.params, self.prepare_batch(batch), self.state)
-            self.val_batch_idx += 1
+        super().fit_epoch()
+        self._set_training(False)  # where nothing is validated, too
+
+    def _set_training(self, is_training: bool) -> None:
+        """``training`` of the model and of the state."""
+        self.model.training = is_training
+        self.state = self.state.replace(training=is_training)
+
+    def _step(self, batch: Any) -> None:
+        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        state = self.state
+        value, gradients = self.model.training_step(state.params, batch, state)
+        if self.gradient_clip_val > 0:
+            gradients = self.clip_gradients(self.gradient_clip_val, gradients)
+        # Of a model that has statistics the value is the loss and what changed.
+        statistics = value[1]["batch_stats"] if state.batch_stats else {}
+        self.state = state.updated(gradients, statistics)
+
+    def _validate(self, batch: Any) -> None:
+        """The model's ``validation_step``."""
+        self.model.validation_step(self.state.params, batch, self.state)
 
     def clip_gradients(self, grad_clip_val: float, grads: Any) -> Any:
         """The gradients, shortened so that all together have at most the norm ``grad_clip_val``."""
@@ -217,7 +220,3 @@ class Trainer(shared.Trainer):
 
     def _placed(self, arrays: Any) -> Any:
         return jax.device_put(arrays, self.gpus[0]) if self.gpus else arrays
-
-    def _set_training(self, training: bool) -> None:
-        self.model.training = training
-        self.state = self.state.replace(training=training)

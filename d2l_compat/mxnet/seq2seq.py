@@ -63,15 +63,16 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         """
         num_steps = checks.integer("num_steps", num_steps, 1)
         source, target, lengths, _ = [tensor.as_in_ctx(device) for tensor in batch]
-        outputs, weights = [target[:, :1]], []
         with autograd.pause():
             state = self.decoder.init_state(self.encoder(source, lengths), lengths)
-            for _ in range(num_steps):
-                Y, state = self.decoder(outputs[-1], state)
-                outputs.append(Y.argmax(axis=2))
-                if save_attention_weights:
-                    weights.append(self.decoder.attention_weights)
-        return np.concatenate(outputs[1:], axis=1), weights
+            tokens, weights = shared.decode(
+                self.decoder, state, target[:, :1], _likeliest, num_steps, save_attention_weights
+            )
+        return np.concatenate(tokens, axis=1), weights
+
+
+def _likeliest(Y: np.ndarray) -> np.ndarray:
+    return Y.argmax(axis=2)
 
 
 class GRU(Module):
@@ -219,21 +220,22 @@ def train_seq2seq(
     progress = shared.Progress(num_epochs)
     net.initialize(init.Xavier(), force_reinit=True, ctx=device)
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": lr})
-    for _ in progress.epochs():
-        for batch in data_iter:
-            X, X_lens, Y, Y_lens = [tensor.as_in_ctx(device) for tensor in batch]
-            first = np.full_like(Y[:, :1], tgt_vocab[shared.BOS])
-            teacher = np.concatenate((first, Y[:, :-1]), axis=1)
-            with autograd.record():
-                Y_hat = shared.output(net(X, teacher, X_lens))
-                # Each example's mean over all steps, of those within its length.
-                loss = sequence_mask(cross_entropy(Y_hat, Y), Y_lens).mean(axis=1).sum()
-            loss.backward()
-            clip_gradients(net, 1)
-            num_tokens = int(Y_lens.sum())
-            trainer.step(num_tokens)
-            progress.add(loss, num_tokens)
-    progress.report(device)
+
+    def step(batch: Any) -> tuple[np.ndarray, int]:
+        X, X_lens, Y, Y_lens = [tensor.as_in_ctx(device) for tensor in batch]
+        first = np.full_like(Y[:, :1], tgt_vocab[shared.BOS])
+        teacher = np.concatenate((first, Y[:, :-1]), axis=1)
+        with autograd.record():
+            Y_hat = shared.output(net(X, teacher, X_lens))
+            # Each example's mean over all steps, of those within its length.
+            loss = sequence_mask(cross_entropy(Y_hat, Y), Y_lens).mean(axis=1).sum()
+        loss.backward()
+        clip_gradients(net, 1)
+        num_tokens = int(Y_lens.sum())
+        trainer.step(num_tokens)
+        return loss, num_tokens
+
+    progress.train(data_iter, step, device)
 
 
 def predict_seq2seq(
@@ -249,17 +251,16 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
-    tokens, length = shared.source(src_sentence, src_vocab, num_steps)
+    source, length = shared.source(src_sentence, src_vocab, num_steps)
 
     def numbers(values: Any) -> np.ndarray:
         return np.array(values, dtype="int32", ctx=device)
 
     with autograd.pause():
         lens = numbers([length])
-        state = net.decoder.init_state(net.encoder(numbers([tokens]), lens), lens)
-
-        def step(token: int, state: Any) -> tuple[int, Any]:
-            Y, state = net.decoder(numbers([[token]]), state)
-            return int(Y.argmax(axis=2)), state
-
-        return shared.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
+        state = net.decoder.init_state(net.encoder(numbers([source]), lens), lens)
+        first, end = numbers([[tgt_vocab[shared.BOS]]]), tgt_vocab[shared.EOS]
+        tokens, weights = shared.decode(
+            net.decoder, state, first, _likeliest, num_steps, save_attention_weights, end
+        )
+    return shared.sentence(tokens, tgt_vocab), weights

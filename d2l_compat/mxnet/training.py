@@ -113,21 +113,14 @@ class Trainer(shared.Trainer):
         """``batch`` on the model's device."""
         return [tensor.as_in_ctx(self.gpus[0]) for tensor in batch] if self.gpus else batch
 
-    def fit_epoch(self) -> None:
-        """Train on every batch once, and then validate."""
-        for batch in self.train_dataloader:
-            with autograd.record():
-                loss = self.model.training_step(self.prepare_batch(batch))
-            loss.backward()
-            if self.gradient_clip_val > 0:
-                self.clip_gradients(self.gradient_clip_val, self.model)
-            self.optim.step(1)  # the loss is a mean already
-            self.train_batch_idx += 1
-        if self.val_dataloader is None:
-            return
-        for batch in self.val_dataloader:
-            self.model.validation_step(self.prepare_batch(batch))
-            self.val_batch_idx += 1
+    def _step(self, batch: Any) -> None:
+        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        with autograd.record():
+            loss = self.model.training_step(batch)
+        loss.backward()
+        if self.gradient_clip_val > 0:
+            self.clip_gradients(self.gradient_clip_val, self.model)
+        self.optim.step(1)  # the loss is a mean already
 
     def clip_gradients(self, grad_clip_val: float, model: nn.Block) -> None:
         """Shorten the gradients so that all together have at most the norm ``grad_clip_val``."""

@@ -65,15 +65,16 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         """
         num_steps = checks.integer("num_steps", num_steps, 1)
         source, target, lengths, _ = [tensor.to(device) for tensor in batch]
-        outputs, weights = [target[:, :1]], []
         with evaluating(self):
             state = self.decoder.init_state(self.encoder(source, lengths), lengths)
-            for _ in range(num_steps):
-                Y, state = self.decoder(outputs[-1], state)
-                outputs.append(Y.argmax(axis=2))
-                if save_attention_weights:
-                    weights.append(self.decoder.attention_weights)
-        return paddle.concat(outputs[1:], axis=1), weights
+            tokens, weights = shared.decode(
+                self.decoder, state, target[:, :1], _likeliest, num_steps, save_attention_weights
+            )
+        return paddle.concat(tokens, axis=1), weights
+
+
+def _likeliest(Y: Tensor) -> Tensor:
+    return Y.argmax(axis=2)
 
 
 class GRU(Module):
@@ -197,18 +198,19 @@ def train_seq2seq(
         net.to(device)
     net.train()
     optimizer = paddle.optimizer.Adam(lr, parameters=net.parameters())
-    for _ in progress.epochs():
-        for batch in data_iter:
-            X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
-            first = paddle.full_like(Y[:, :1], tgt_vocab[shared.BOS])
-            Y_hat = shared.output(net(X, paddle.concat([first, Y[:, :-1]], axis=1), X_lens))
-            optimizer.clear_grad()
-            loss = _masked_loss(Y_hat, Y, Y_lens).sum()
-            loss.backward()
-            clip_gradients(net, 1)
-            optimizer.step()
-            progress.add(loss, Y_lens.sum())
-    progress.report(device)
+
+    def step(batch: Any) -> tuple[Tensor, Tensor]:
+        X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
+        first = paddle.full_like(Y[:, :1], tgt_vocab[shared.BOS])
+        Y_hat = shared.output(net(X, paddle.concat([first, Y[:, :-1]], axis=1), X_lens))
+        optimizer.clear_grad()
+        loss = _masked_loss(Y_hat, Y, Y_lens).sum()
+        loss.backward()
+        clip_gradients(net, 1)
+        optimizer.step()
+        return loss, Y_lens.sum()
+
+    progress.train(data_iter, step, device)
 
 
 def predict_seq2seq(
@@ -224,17 +226,17 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
-    tokens, length = shared.source(src_sentence, src_vocab, num_steps)
+    source, length = shared.source(src_sentence, src_vocab, num_steps)
     lens = paddle.to_tensor([length], place=device)
+    first = paddle.to_tensor([[tgt_vocab[shared.BOS]]], place=device)
+    end = tgt_vocab[shared.EOS]
     with evaluating(net):
-        encoded = net.encoder(paddle.to_tensor([tokens], place=device), lens)
+        encoded = net.encoder(paddle.to_tensor([source], place=device), lens)
         state = net.decoder.init_state(encoded, lens)
-
-        def step(token: int, state: Any) -> tuple[int, Any]:
-            Y, state = net.decoder(paddle.to_tensor([[token]], place=device), state)
-            return int(Y.argmax(axis=2).item()), state
-
-        return shared.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
+        tokens, weights = shared.decode(
+            net.decoder, state, first, _likeliest, num_steps, save_attention_weights, end
+        )
+    return shared.sentence(tokens, tgt_vocab), weights
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:

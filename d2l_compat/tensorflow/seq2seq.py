@@ -97,16 +97,19 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         """
         num_steps = checks.integer("num_steps", num_steps, 1)
         source, target, lengths, _ = batch
-        outputs, weights = [target[:, :1]], []
         with device:
             encoded = self.encoder(source, lengths, training=False)
             state = self.decoder.init_state(encoded, lengths)
-            for _ in range(num_steps):
-                Y, state = self.decoder(outputs[-1], state, training=False)
-                outputs.append(tf.argmax(Y, axis=2, output_type=target.dtype))
-                if save_attention_weights:
-                    weights.append(self.decoder.attention_weights)
-            return tf.concat(outputs[1:], axis=1), weights
+            tokens, weights = shared.decode(
+                self.decoder,
+                state,
+                target[:, :1],
+                lambda Y: tf.argmax(Y, axis=2, output_type=target.dtype),
+                num_steps,
+                save_attention_weights,
+                training=False,
+            )
+            return tf.concat(tokens, axis=1), weights
 
 
 @register
@@ -258,19 +261,21 @@ def train_seq2seq(
     """
     progress = shared.Progress(num_epochs)
     optimizer, update = keras.optimizers.Adam(lr), Update()
+
+    def step(batch: Any) -> tuple[Tensor, Tensor]:
+        X, X_lens, Y, Y_lens = batch
+        first = tf.fill((len(Y), 1), tf.cast(tgt_vocab[shared.BOS], Y.dtype))
+        with tf.GradientTape() as tape:
+            dec_X = tf.concat([first, Y[:, :-1]], axis=1)
+            Y_hat = shared.output(net(X, dec_X, X_lens, training=True))
+            loss = tf.reduce_sum(_masked_loss(Y_hat, Y, Y_lens))
+        variables = net.trainable_variables
+        gradients = clip_gradients(tape.gradient(loss, variables), 1)
+        update(optimizer, gradients, variables)
+        return loss, tf.reduce_sum(Y_lens)
+
     with device:
-        for _ in progress.epochs():
-            for X, X_lens, Y, Y_lens in data_iter:
-                first = tf.fill((len(Y), 1), tf.cast(tgt_vocab[shared.BOS], Y.dtype))
-                with tf.GradientTape() as tape:
-                    dec_X = tf.concat([first, Y[:, :-1]], axis=1)
-                    Y_hat = shared.output(net(X, dec_X, X_lens, training=True))
-                    loss = tf.reduce_sum(_masked_loss(Y_hat, Y, Y_lens))
-                variables = net.trainable_variables
-                gradients = clip_gradients(tape.gradient(loss, variables), 1)
-                update(optimizer, gradients, variables)
-                progress.add(loss, tf.reduce_sum(Y_lens))
-    progress.report(getattr(device, "_device_name", device))
+        progress.train(data_iter, step, getattr(device, "_device_name", device))
 
 
 def predict_seq2seq(
@@ -285,16 +290,20 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
-    tokens, length = shared.source(src_sentence, src_vocab, num_steps)
+    source, length = shared.source(src_sentence, src_vocab, num_steps)
     lens = tf.constant([length])
-    encoded = net.encoder(tf.constant([tokens]), lens, training=False)
-    state = net.decoder.init_state(encoded, lens)
-
-    def step(token: int, state: Any) -> tuple[int, Any]:
-        Y, state = net.decoder(tf.constant([[token]]), state, training=False)
-        return int(tf.argmax(Y, axis=2)[0, 0]), state
-
-    return shared.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
+    encoded = net.encoder(tf.constant([source]), lens, training=False)
+    tokens, weights = shared.decode(
+        net.decoder,
+        net.decoder.init_state(encoded, lens),
+        tf.constant([[tgt_vocab[shared.BOS]]]),
+        lambda Y: tf.argmax(Y, axis=2, output_type=tf.int32),
+        num_steps,
+        save_attention_weights,
+        end=tgt_vocab[shared.EOS],
+        training=False,
+    )
+    return shared.sentence(tokens, tgt_vocab), weights
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:

@@ -134,24 +134,19 @@ class Trainer(shared.Trainer):
     def update(self) -> "Update":
         return Update()
 
-    def fit_epoch(self) -> None:
-        """Train on every batch once, and then validate."""
-        self.model.training = True
-        for batch in self.train_dataloader:
-            with tf.GradientTape() as tape:
-                loss = self.model.training_step(self.prepare_batch(batch))
-            variables = self.model.trainable_variables
-            gradients = tape.gradient(loss, variables)
-            if self.gradient_clip_val > 0:
-                gradients = self.clip_gradients(self.gradient_clip_val, gradients)
-            self.update(self.optim, gradients, variables)
-            self.train_batch_idx += 1
-        if self.val_dataloader is None:
-            return
-        self.model.training = False
-        for batch in self.val_dataloader:
-            self.model.validation_step(self.prepare_batch(batch))
-            self.val_batch_idx += 1
+    def _set_training(self, is_training: bool) -> None:
+        """``training`` of the model."""
+        self.model.training = is_training
+
+    def _step(self, batch: Any) -> None:
+        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        with tf.GradientTape() as tape:
+            loss = self.model.training_step(batch)
+        variables = self.model.trainable_variables
+        gradients = tape.gradient(loss, variables)
+        if self.gradient_clip_val > 0:
+            gradients = self.clip_gradients(self.gradient_clip_val, gradients)
+        self.update(self.optim, gradients, variables)
 
     def clip_gradients(self, grad_clip_val: float, grads: Sequence[Any]) -> list[Any]:
         """The gradients, shortened to have all together at most the norm ``grad_clip_val``."""

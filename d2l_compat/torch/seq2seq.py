@@ -65,15 +65,16 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         """
         num_steps = checks.integer("num_steps", num_steps, 1)
         source, target, lengths, _ = [tensor.to(device) for tensor in batch]
-        outputs, weights = [target[:, :1]], []
         with evaluating(self):
             state = self.decoder.init_state(self.encoder(source, lengths), lengths)
-            for _ in range(num_steps):
-                Y, state = self.decoder(outputs[-1], state)
-                outputs.append(Y.argmax(dim=2))
-                if save_attention_weights:
-                    weights.append(self.decoder.attention_weights)
-        return torch.cat(outputs[1:], dim=1), weights
+            tokens, weights = shared.decode(
+                self.decoder, state, target[:, :1], _likeliest, num_steps, save_attention_weights
+            )
+        return torch.cat(tokens, dim=1), weights
+
+
+def _likeliest(Y: Tensor) -> Tensor:
+    return Y.argmax(dim=2)
 
 
 class GRU(Module):
@@ -187,18 +188,19 @@ def train_seq2seq(
     net.to(device)
     net.train()
     optimizer = torch.optim.Adam(net.parameters(), lr=lr)
-    for _ in progress.epochs():
-        for batch in data_iter:
-            X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
-            first = torch.full_like(Y[:, :1], tgt_vocab[shared.BOS])
-            Y_hat = shared.output(net(X, torch.cat([first, Y[:, :-1]], dim=1), X_lens))
-            optimizer.zero_grad()
-            loss = _masked_loss(Y_hat, Y, Y_lens).sum()
-            loss.backward()
-            clip_gradients(net, 1)
-            optimizer.step()
-            progress.add(loss, Y_lens.sum())
-    progress.report(device)
+
+    def step(batch: Any) -> tuple[Tensor, Tensor]:
+        X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
+        first = torch.full_like(Y[:, :1], tgt_vocab[shared.BOS])
+        Y_hat = shared.output(net(X, torch.cat([first, Y[:, :-1]], dim=1), X_lens))
+        optimizer.zero_grad()
+        loss = _masked_loss(Y_hat, Y, Y_lens).sum()
+        loss.backward()
+        clip_gradients(net, 1)
+        optimizer.step()
+        return loss, Y_lens.sum()
+
+    progress.train(data_iter, step, device)
 
 
 def predict_seq2seq(
@@ -214,17 +216,17 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
-    tokens, length = shared.source(src_sentence, src_vocab, num_steps)
+    source, length = shared.source(src_sentence, src_vocab, num_steps)
     lens = torch.tensor([length], device=device)
+    first = torch.tensor([[tgt_vocab[shared.BOS]]], device=device)
+    end = tgt_vocab[shared.EOS]
     with evaluating(net):
-        encoded = net.encoder(torch.tensor([tokens], device=device), lens)
+        encoded = net.encoder(torch.tensor([source], device=device), lens)
         state = net.decoder.init_state(encoded, lens)
-
-        def step(token: int, state: Any) -> tuple[int, Any]:
-            Y, state = net.decoder(torch.tensor([[token]], device=device), state)
-            return int(Y.argmax(dim=2)), state
-
-        return shared.decode(step, state, net, tgt_vocab, num_steps, save_attention_weights)
+        tokens, weights = shared.decode(
+            net.decoder, state, first, _likeliest, num_steps, save_attention_weights, end
+        )
+    return shared.sentence(tokens, tgt_vocab), weights
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:

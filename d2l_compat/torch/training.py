@@ -90,24 +90,23 @@ class Trainer(shared.Trainer):
         """``batch`` on the model's device."""
         return [tensor.to(self.gpus[0]) for tensor in batch] if self.gpus else batch
 
-    def fit_epoch(self) -> None:
-        """Train on every batch once, and then validate."""
-        self.model.train()
-        for batch in self.train_dataloader:
-            loss = self.model.training_step(self.prepare_batch(batch))
-            self.optim.zero_grad()
-            loss.backward()
-            if self.gradient_clip_val > 0:
-                self.clip_gradients(self.gradient_clip_val, self.model)
-            self.optim.step()
-            self.train_batch_idx += 1
-        if self.val_dataloader is None:
-            return
-        self.model.eval()
-        for batch in self.val_dataloader:
-            with torch.no_grad():
-                self.model.validation_step(self.prepare_batch(batch))
-            self.val_batch_idx += 1
+    def _set_training(self, is_training: bool) -> None:
+        """``train`` or ``eval`` of the model."""
+        self.model.train() if is_training else self.model.eval()
+
+    def _step(self, batch: Any) -> None:
+        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        loss = self.model.training_step(batch)
+        self.optim.zero_grad()
+        loss.backward()
+        if self.gradient_clip_val > 0:
+            self.clip_gradients(self.gradient_clip_val, self.model)
+        self.optim.step()
+
+    def _validate(self, batch: Any) -> None:
+        """The model's ``validation_step``, without gradients."""
+        with torch.no_grad():
+            self.model.validation_step(batch)
 
     def clip_gradients(self, grad_clip_val: float, model: nn.Module) -> None:
         """Shorten the gradients so that all together have at most the norm ``grad_clip_val``."""
