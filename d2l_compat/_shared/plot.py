@@ -160,19 +160,10 @@ def show_heatmaps(
     TypeError for what is not numeric.
     """
     grid = to_numpy("matrices", matrices)
-    if grid.ndim != 4:
-        need = "4 dimensions (grid rows, grid columns, matrix rows, matrix columns)"
-        raise ValueError(fault("matrices", f"shape {grid.shape}", need))
-    finite = grid[np.isfinite(grid)]
-    if not finite.size:
-        got = f"shape {grid.shape} without a finite number"
-        raise ValueError(fault("matrices", got, "at least one number"))
+    low, high = _color_scale(grid)
     if titles and len(titles) != grid.shape[1]:
         got = f"{len(titles)} for {grid.shape[1]} columns of heat maps"
         raise ValueError(fault("titles", got, "one for each column"))
-    low, high = float(finite.min()), float(finite.max())
-    if low < 0 < high:
-        low, high = -max(-low, high), max(-low, high)
 
     use_svg_display()
     rows, columns = grid.shape[:2]
@@ -194,6 +185,19 @@ def show_heatmaps(
             if titles:
                 axes[i, j].set_title(titles[j])
     figure.colorbar(image, ax=axes, shrink=0.6)
+
+
+def _color_scale(grid: NDArray[Any]) -> tuple[float, float]:
+    """The ends of the one scale of all matrices, symmetric where there are both signs."""
+    if grid.ndim != 4:
+        need = "4 dimensions (grid rows, grid columns, matrix rows, matrix columns)"
+        raise ValueError(fault("matrices", f"shape {grid.shape}", need))
+    finite = grid[np.isfinite(grid)]
+    if not finite.size:
+        got = f"shape {grid.shape} without a finite number"
+        raise ValueError(fault("matrices", got, "at least one number"))
+    low, high = float(finite.min()), float(finite.max())
+    return (-max(-low, high), max(-low, high)) if low < 0 < high else (low, high)
 
 
 def show_images(

@@ -19,38 +19,53 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -
 
     ``lens`` is (batch,) or (batch, queries). A query of length 0 pools zero.
     """
-    scale = 1 / math.sqrt(queries.shape[-1])
-    blocks = [slice(i, i + BLOCK) for i in range(0, queries.shape[1], BLOCK)]
-
-    def weights(queries: Tensor, keys: Tensor, block: slice) -> Tensor:
-        scores = tf.matmul(queries[:, block] * scale, keys, transpose_b=True)
-        if lens is not None and lens.shape.rank == 2:
-            return softmax(scores, lens[:, block])
-        return softmax(scores, lens)
 
     def pool(
         queries: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Callable[[Tensor], list[Tensor]]]:
         # Or the tape keeps the weights of every block, though it has no use for them.
         q, k, v = (tf.stop_gradient(inputs) for inputs in (queries, keys, values))
-        pooled = tf.concat([tf.matmul(weights(q, k, block), v) for block in blocks], axis=1)
+        blocks = [tf.matmul(_weights(q, k, lens, block), v) for block in _blocks(q)]
 
         def gradients(upstream: Tensor) -> list[Tensor]:
-            of_queries, of_keys, of_values = [], tf.zeros_like(keys), tf.zeros_like(values)
-            for block in blocks:
-                share, slope = weights(queries, keys, block), upstream[:, block]
-                of_values += tf.matmul(share, slope, transpose_a=True)
-                of_share = tf.matmul(slope, values, transpose_b=True)
-                # The softmax's own: of a score, its share of how far it stands out.
-                mean = tf.reduce_sum(share * of_share, axis=-1, keepdims=True)
-                of_scores = share * (of_share - mean)
-                of_queries.append(tf.matmul(of_scores, keys))
-                of_keys += tf.matmul(of_scores, queries[:, block], transpose_a=True)
-            return [tf.concat(of_queries, axis=1) * scale, of_keys * scale, of_values]
+            return _gradients(queries, keys, values, lens, upstream)
 
-        return pooled, gradients
+        return tf.concat(blocks, axis=1), gradients
 
     return tf.custom_gradient(pool)(queries, keys, values)
+
+
+def _gradients(
+    queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None, upstream: Tensor
+) -> list[Tensor]:
+    """Of queries, keys and values, from those of what was pooled."""
+    of_queries, of_keys, of_values = [], tf.zeros_like(keys), tf.zeros_like(values)
+    for block in _blocks(queries):
+        share, slope = _weights(queries, keys, lens, block), upstream[:, block]
+        of_values += tf.matmul(share, slope, transpose_a=True)
+        of_share = tf.matmul(slope, values, transpose_b=True)
+        # The softmax's own: of a score, its share of how far it stands out.
+        mean = tf.reduce_sum(share * of_share, axis=-1, keepdims=True)
+        of_scores = share * (of_share - mean)
+        of_queries.append(tf.matmul(of_scores, keys))
+        of_keys += tf.matmul(of_scores, queries[:, block], transpose_a=True)
+    scale = _scale(queries)
+    return [tf.concat(of_queries, axis=1) * scale, of_keys * scale, of_values]
+
+
+def _blocks(queries: Tensor) -> list[slice]:
+    return [slice(i, i + BLOCK) for i in range(0, queries.shape[1], BLOCK)]
+
+
+def _scale(queries: Tensor) -> float:
+    return 1 / math.sqrt(queries.shape[-1])
+
+
+def _weights(queries: Tensor, keys: Tensor, lens: Tensor | None, block: slice) -> Tensor:
+    scores = tf.matmul(queries[:, block] * _scale(queries), keys, transpose_b=True)
+    if lens is not None and lens.shape.rank == 2:
+        return softmax(scores, lens[:, block])
+    return softmax(scores, lens)
 
 
 def softmax(scores: Tensor, lens: Tensor | None) -> Tensor:
