@@ -12,6 +12,7 @@ from tests.browser import Open
 from tests.site.conftest import EDITIONS, LESSON, PAGES, stored_figures
 from tools.lessons import LANGUAGES
 from tools.prose import read_passages
+from tools.site.figures import light
 from tools.site.slides import deck_path
 from tools.weave import IMAGE
 
@@ -73,7 +74,7 @@ def test_a_lesson_weighs_less_than_a_megabyte(site: Path, path: str):
     loaded = set(re.findall(r'(?:src|href)="([^":#?]+\.(?:svg|css|js|png))[?"]', html))
     parts = {name: ((site / path).parent / name).stat().st_size for name in loaded}
     svgs = [name for name in parts if name.startswith("_images/")]
-    assert len(svgs) == len({*figures(path)})
+    assert len(svgs) == len({*map(light, figures(path))})
     assert len(html.encode()) + sum(parts.values()) < LIMIT, parts
 
 
