@@ -36,7 +36,7 @@ JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 .PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim report agreement lint format lab kernel site env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has changed (the default); ALWAYS=1: all
-	@$(BIN)/python -m tools.readme
+	@$(BIN)/python -m tools.project.readme
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT) $(if $(ALWAYS),--always)
 
 # All of them, whatever becomes of one; the exit code tells. On a GPU: what runs there.
@@ -71,7 +71,7 @@ test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lessons' claim
 
 test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and compare what it shows
 	@on="$(FRAMEWORKS)"; \
-	if test $(DEVICE) = gpu; then on=$$($(BIN)/python -m tools.devices $$on) || exit 1; echo "On a GPU: $$on"; fi; \
+	if test $(DEVICE) = gpu; then on=$$($(BIN)/python -m tools.run.devices $$on) || exit 1; echo "On a GPU: $$on"; fi; \
 	$(CHECK) notebooks $$on -- $(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --device $(DEVICE) \
 	  $(call report,notebooks) $(LANGUAGES:%=notebooks/%/{})
 
@@ -116,7 +116,7 @@ bench-shim: $(READY)  ## importing the shim, and its attention, beside upstream'
 	@$(BIN)/python -m tools.bench.attention $(FACES)
 
 report: $(READY)  ## merge the reports of several machines in REPORTS, a folder, and sum them up
-	@$(BIN)/python -m tools.summary $(REPORTS)
+	@$(BIN)/python -m tools.project.summary $(REPORTS)
 
 agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and put the table into the README
 	@test "$(sort $(FRAMEWORKS))" = "$(ALL)" || { echo "The table needs every framework: $(ALL)" >&2; exit 1; }
@@ -158,11 +158,11 @@ $(READY): $(LOCKS) pyproject.toml
 
 # DJL's classes and kernel. Without them the DJL notebooks fail, and they alone.
 MVN = mvn -q -B -f d2l_compat/java/pom.xml
-.venv/.java: $(READY) d2l_compat/java/pom.xml $(shell find d2l_compat/java/src) tools/java.py
+.venv/.java: $(READY) d2l_compat/java/pom.xml $(shell find d2l_compat/java/src) tools/run/java.py
 	@echo "Building the classes for DJL (once; it takes some hundred megabytes from Maven's repository) ..."
 	@test -n "$(JDK)" || echo "DJL needs a JDK, 17 or newer, and Maven (javac and mvn)." >&2
 	@rm -rf $@ d2l_compat/java/target/lib
-	@$(MVN) -DskipTests package && $(BIN)/python -m tools.java && touch $@ || echo "DJL: not built" >&2
+	@$(MVN) -DskipTests package && $(BIN)/python -m tools.run.java && touch $@ || echo "DJL: not built" >&2
 
 # All frameworks are resolved together first, so that any of their locks can be installed together.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --group site --group bootstrap \

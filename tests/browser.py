@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tools.lessons import ROOT
+from tools.weave.lessons import ROOT
 
 if TYPE_CHECKING:  # most tests need no browser
     from playwright.sync_api import Browser, Page

@@ -15,8 +15,8 @@ import numpy as np
 from d2l_compat.frameworks import FRAMEWORKS
 from tests import reference
 from tests.faces.cases import TOLERANCE, make_weights, reference_multi_head
-from tools.java import SPEC, TARGET
-from tools.lessons import ROOT
+from tools.run.java import SPEC, TARGET
+from tools.weave.lessons import ROOT
 
 README = ROOT / "README.md"
 # One column of the table for each, the three gradients in one.

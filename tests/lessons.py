@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tools.lessons import Edition, frameworks_of
-from tools.numbers import NUMBER
+from tools.compare.numbers import NUMBER
+from tools.weave.lessons import Edition, frameworks_of
 
 
 def claims_of(lesson: Path) -> ModuleType:
@@ -85,8 +85,8 @@ def cells(request: pytest.FixtureRequest) -> dict[str, ExecutedCell]:
     # Here: this plugin is in every process that runs tests.
     import matplotlib.pyplot as plt
 
-    from tools.programs import read_code
-    from tools.prose import ORIGINAL
+    from tools.weave.programs import read_code
+    from tools.weave.prose import ORIGINAL
 
     # As in a notebook, where what cells define is that of the module __main__.
     names: dict[str, Any] = {"__name__": "__main__"}

@@ -13,8 +13,8 @@ from matplotlib import pyplot as plt
 from PIL import Image
 
 from d2l_compat._shared.plot import as_html, plot, show_heatmaps
-from tools.agreement import difference
-from tools.figures import FIGURE
+from tools.compare.agreement import difference
+from tools.compare.figures import FIGURE
 
 READS = ()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import changed
-from tools.views import markup
+from tools.changed import __main__ as changed
+from tools.changed.views import markup
 
 READS = ()
 
@@ -25,7 +25,7 @@ NOTEBOOK = {
 SHARED = "from d2l_compat._shared import plot\n"
 FILES = {
     "pyproject.toml": "",
-    "conftest.py": "import tools.regression\n",
+    "conftest.py": "import tools.run.regression\n",
     "d2l_compat/__init__.py": "",
     "d2l_compat/_shared/__init__.py": "",
     "d2l_compat/_shared/plot.py": "",
@@ -39,9 +39,9 @@ FILES = {
     "requirements/djl.lock": "",
     "tests/conftest.py": "",
     "tests/sanitize.cfg": "",
-    "tests/test_all.py": "import tools.weave\n",
+    "tests/test_all.py": "import tools.weave.notebooks\n",
     "tests/test_own.py": (
-        "import tools.weave\n"
+        "import tools.weave.notebooks\n"
         "READS = 'Makefile', 'tests/start.py', 'text of lessons/tiny/code.pytorch.py'\n"
     ),
     "tests/start.py": "import tools.started\n",
@@ -51,9 +51,9 @@ FILES = {
     "tests/faces/jax/test_own.py": "",
     "tests/faces/jax/exports.txt": "",
     "tests/elsewhere/colab.txt": "",
-    "tools/regression.py": "",
+    "tools/run/regression.py": "",
     "tools/started.py": "",
-    "tools/weave.py": "",
+    "tools/weave/notebooks.py": "",
     "tools/site/words.mo": "",
     "Makefile": "",
     "README.md": "",
@@ -127,9 +127,9 @@ def concerned(root: Path, check: str, file: str, text: str = "changed = 1") -> s
     [
         ("pyproject.toml", "pytorch jax djl"),
         ("conftest.py", "pytorch jax djl"),
-        ("tools/regression.py", "pytorch jax djl"),
+        ("tools/run/regression.py", "pytorch jax djl"),
         ("tests/sanitize.cfg", "pytorch jax djl"),
-        ("tools/weave.py", None),
+        ("tools/weave/notebooks.py", None),
         ("d2l_compat/_shared/plot.py", "jax"),  # there is no notebook of PyTorch's
         ("d2l_compat/jax/__init__.py", "jax"),
         ("d2l_compat/torch/__init__.py", None),
@@ -158,7 +158,7 @@ def test_a_change_concerns_those_notebooks_that_depend_on_it(root, file, framewo
         ("tests/faces/jax/exports.txt", "jax"),
         ("tests/faces/test_layers.py", "pytorch jax djl"),
         ("lessons/tiny/text.en.md", None),
-        ("tools/weave.py", None),
+        ("tools/weave/notebooks.py", None),
     ],
 )
 def test_a_change_concerns_those_faces_that_depend_on_it(root, file, frameworks):
@@ -199,7 +199,7 @@ def test_an_output_of_a_notebook_concerns_its_execution(root):
         ("README.md", "tests/test_all.py"),
         ("notebooks/en/jax/tiny.ipynb", "tests/test_all.py"),
         ("d2l_compat/jax/__init__.py", "tests/test_all.py"),
-        ("tools/weave.py", "tests/test_all.py tests/test_own.py"),
+        ("tools/weave/notebooks.py", "tests/test_all.py tests/test_own.py"),
         ("conftest.py", "tests/test_all.py tests/test_own.py"),
         ("tests/conftest.py", "tests/test_all.py tests/test_own.py"),
         ("tests/test_own.py", "tests/test_all.py tests/test_own.py"),
@@ -228,7 +228,7 @@ def test_what_a_file_of_tests_says_and_cannot_be_read_is_everything(root, reads)
         ("d2l_compat/java/src/main/Plots.java", "djl"),
         ("notebooks/en/jax/tiny.ipynb", "jax"),
         ("requirements/djl.lock", "djl"),
-        ("tools/regression.py", "pytorch jax djl"),
+        ("tools/run/regression.py", "pytorch jax djl"),
         ("README.md", "pytorch jax djl"),  # it goes into the wheel
         ("environment.yml", "pytorch jax djl"),
         ("tests/elsewhere/colab.txt", "pytorch jax djl"),
@@ -250,7 +250,7 @@ def test_what_a_service_gets_concerns_the_tests_elsewhere(root, file, frameworks
         ("README.md", True),
         ("tools/site/words.mo", False),
         ("tests/conftest.py", False),
-        ("tools/regression.py", False),
+        ("tools/run/regression.py", False),
     ],
 )
 def test_what_is_shown_concerns_the_site(root, file, is_concerned):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import list_lessons
-from tools import java
-from tools.java import SPEC
-from tools.lessons import ROOT
+from tools.run import java
+from tools.run.java import SPEC
+from tools.weave.lessons import ROOT
 
 READS = "tools/__main__.py", "d2l_compat/java/**/*"
 

@@ -5,9 +5,9 @@ import subprocess
 import nbformat
 import pytest
 
-from tools.launch import BINDER, COLAB, INSTALL, OWNER_AND_NAME, install_cell, services
-from tools.lessons import ROOT, Edition, editions
-from tools.readme import README, with_links
+from tools.project.readme import README, with_links
+from tools.weave.launch import BINDER, COLAB, INSTALL, OWNER_AND_NAME, install_cell, services
+from tools.weave.lessons import ROOT, Edition, editions
 
 EDITIONS = list(editions())
 

@@ -7,10 +7,10 @@ import pytest
 
 from tests.conftest import list_lessons
 from tools.__main__ import main
-from tools.launch import COLAB
-from tools.lessons import ROOT, LessonError, editions, left_out, lessons
-from tools.prose import original, title
-from tools.readme import MARKERS, with_links
+from tools.project.readme import MARKERS, with_links
+from tools.weave.launch import COLAB
+from tools.weave.lessons import ROOT, LessonError, editions, left_out, lessons
+from tools.weave.prose import original, title
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tools import devices, summary
-from tools.lessons import ROOT, editions
-from tools.page_kernel import TO_GPU
+from tools.project import summary
+from tools.run import devices
+from tools.run.page_kernel import TO_GPU
+from tools.weave.lessons import ROOT, editions
 
 READS = (
     ".github/**/*",

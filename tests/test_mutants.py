@@ -10,7 +10,7 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants.__main__ import FAULTS, Said, is_noticed, report
 from tests.mutants.fault import DoesNotFitError, Fault
 from tests.mutants.trial import Outcome
-from tools.lessons import ROOT, editions, lessons
+from tools.weave.lessons import ROOT, editions, lessons
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ import pytest
 from nbformat import NotebookNode
 
 from tests.lessons import claims_of
-from tools.agreement import difference
-from tools.figures import FIGURE
-from tools.lessons import ROOT, Edition, editions, frameworks_of
-from tools.numbers import NUMBER
-from tools.programs import read_code
-from tools.prose import original
-from tools.weave import weave
+from tools.compare.agreement import difference
+from tools.compare.figures import FIGURE
+from tools.compare.numbers import NUMBER
+from tools.weave.lessons import ROOT, Edition, editions, frameworks_of
+from tools.weave.notebooks import weave
+from tools.weave.programs import read_code
+from tools.weave.prose import original
 
 READS = "text of lessons/**/*", "lessons/*/claims.py", "notebooks/**/*.ipynb"
 

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.lessons import ROOT
+from tools.weave.lessons import ROOT
 
 READS = "Makefile", "requirements/*.lock"
 

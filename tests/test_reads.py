@@ -1,12 +1,12 @@
-"""What files of tests say that they read (tools/changed.py) is there."""
+"""What files of tests say that they read (tools/changed) is there."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from tools.lessons import ROOT
-from tools.views import VIEWS
+from tools.changed.views import VIEWS
+from tools.weave.lessons import ROOT
 
 SAYING = [
     file for file in ROOT.glob("tests/**/test_*.py") if "\nREADS = " in file.read_text("utf-8")

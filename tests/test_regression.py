@@ -24,8 +24,8 @@ from PIL import Image
 
 from tests.conftest import list_lessons
 from tools.__main__ import main
-from tools.figures import FIGURE
-from tools.lessons import ROOT
+from tools.compare.figures import FIGURE
+from tools.weave.lessons import ROOT
 
 READS = "conftest.py", "tests/sanitize.cfg", "d2l_compat/_shared/plot.py"
 

@@ -21,13 +21,13 @@ import psutil
 import pytest
 
 from tests.conftest import PATIENCE, list_lessons, still_running
-from tools import records
 from tools.__main__ import main
-from tools.kernels import neutral_environment
-from tools.lessons import ROOT, Edition, Page
-from tools.programs import LANGUAGES
-from tools.records import Record
-from tools.sharing import Identity
+from tools.run import records
+from tools.run.kernels import neutral_environment
+from tools.run.records import Record
+from tools.run.sharing import Identity
+from tools.weave.lessons import ROOT, Edition, Page
+from tools.weave.programs import LANGUAGES
 
 READS = ("tools/__main__.py",)
 

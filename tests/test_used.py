@@ -1,11 +1,11 @@
-"""tools/imports.py: which of the project's files a program uses, found without running it."""
+"""tools/changed/imports.py: which of the project's files a program uses, found without running it."""
 
 from pathlib import Path
 
 import pytest
 
-from tools.imports import is_anothers, used, used_by_code
-from tools.lessons import ROOT
+from tools.changed.imports import is_anothers, used, used_by_code
+from tools.weave.lessons import ROOT
 
 READS = ()
 

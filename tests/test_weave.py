@@ -12,8 +12,8 @@ from nbformat import NotebookNode
 
 from tests.conftest import list_lessons
 from tools.__main__ import main
-from tools.lessons import Edition, LessonError, editions
-from tools.weave import weave
+from tools.weave.lessons import Edition, LessonError, editions
+from tools.weave.notebooks import weave
 
 READS = ()
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tools.lessons import ROOT, LessonError, Page, display, editions, left_out, pages
-from tools.runner import Result, make
+from tools.run.runner import Result, make
+from tools.weave.lessons import ROOT, LessonError, Page, display, editions, left_out, pages
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -28,11 +28,11 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from d2l_compat.frameworks import FACES
-from tools.agreement import difference
-from tools.kernels import Workplace
-from tools.launch import INSTALL, REPOSITORY
-from tools.lessons import ROOT, editions
-from tools.numbers import tolerance
+from tools.compare.agreement import difference
+from tools.compare.numbers import tolerance
+from tools.run.kernels import Workplace
+from tools.weave.launch import INSTALL, REPOSITORY
+from tools.weave.lessons import ROOT, editions
 
 HERE = Path(__file__).parent
 VENV = Path(sys.prefix)

@@ -30,7 +30,7 @@ from tests.elsewhere.places import (
     package_name,
     requirements,
 )
-from tools.lessons import ROOT
+from tools.weave.lessons import ROOT
 
 MEMORY = 2_000_000_000  # bytes that Binder gives to a reader
 FOR_A_KERNEL = 1_500_000_000  # the server needs the rest

@@ -32,8 +32,8 @@ from tests.elsewhere.places import (
     in_place_of_the_forge,
     notebooks_of,
 )
-from tools.java import KERNEL, SPEC
-from tools.launch import REPOSITORY
+from tools.run.java import KERNEL, SPEC
+from tools.weave.launch import REPOSITORY
 
 INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 SHIM = "d2l-compat"

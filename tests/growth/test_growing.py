@@ -7,7 +7,7 @@ import pytest
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.growth.toys import Project, Toy, toys
-from tools.lessons import ROOT, lessons
+from tools.weave.lessons import ROOT, lessons
 
 # Of the project's own tests, those that hold each lesson, each edition or each fault.
 OF_EACH = (
@@ -39,7 +39,7 @@ def project(chapter: tuple[Toy, Toy]) -> Project:
         copy.add(toy)
     with copy.without([folder.name for folder in lessons()]):
         copy.said = copy.run("tools", "--jobs", "2")
-    copy.run("tools.readme")
+    copy.run("tools.project.readme")
     return copy
 
 

@@ -7,7 +7,7 @@ import pytest
 from d2l_compat.frameworks import FACES
 from tests.elsewhere.places import CAN_IMITATE, LACKING, WHY_NOT
 from tests.growth.toys import Project, Toy
-from tools.lessons import ROOT, lessons
+from tools.weave.lessons import ROOT, lessons
 
 
 @pytest.fixture

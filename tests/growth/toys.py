@@ -12,7 +12,7 @@ from pathlib import Path
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.elsewhere.places import copy_project
-from tools.lessons import LANGUAGES
+from tools.weave.lessons import LANGUAGES
 
 TEMPLATES = Path(__file__).parent / "toy"
 IMPORTS = {"tensorflow": "import tensorflow as tf"}  # for its choice of the device

@@ -11,7 +11,7 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants import faults_in_lessons, faults_in_the_shim
 from tests.mutants.fault import Fault
 from tests.mutants.trial import Outcome, Workshop, checks
-from tools.lessons import ROOT
+from tools.weave.lessons import ROOT
 
 FAULTS: list[Fault] = sorted(
     [*faults_in_lessons.FAULTS, *faults_in_the_shim.FAULTS],

@@ -9,7 +9,7 @@ import nbformat
 from nbformat import NotebookNode, v4
 
 from tests.mutants.fault import Change, DoesNotFitError
-from tools.figures import FIGURE
+from tools.compare.figures import FIGURE
 
 
 def cell(notebook: NotebookNode, name: str) -> NotebookNode:

@@ -7,8 +7,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from tools.lessons import ROOT, Edition, editions
-from tools.weave import weave
+from tools.weave.lessons import ROOT, Edition, editions
+from tools.weave.notebooks import weave
 
 Change = Callable[[NotebookNode, Path], None]  # of a notebook in a project's folder
 

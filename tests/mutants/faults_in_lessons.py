@@ -5,8 +5,8 @@ from importlib import import_module
 from pathlib import Path
 
 from tests.mutants.fault import Fault
-from tools.lessons import ROOT, Edition, lessons
-from tools.prose import ORIGINAL
+from tools.weave.lessons import ROOT, Edition, lessons
+from tools.weave.prose import ORIGINAL
 
 
 def faults_in(lesson: Path) -> Iterator[Fault]:

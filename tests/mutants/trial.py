@@ -19,8 +19,8 @@ import psutil
 
 from d2l_compat.frameworks import FACES
 from tests.mutants.fault import DoesNotFitError, Fault
-from tools.java import KERNEL, SPEC, TARGET
-from tools.lessons import ROOT, frameworks_of, lessons
+from tools.run.java import KERNEL, SPEC, TARGET
+from tools.weave.lessons import ROOT, frameworks_of, lessons
 
 LIMIT = 900  # seconds for one check
 JAVA = Path("d2l_compat", "java")

@@ -4,8 +4,8 @@ import base64
 
 import nbformat
 
-from tools.figures import FIGURE
-from tools.lessons import Edition, editions
+from tools.compare.figures import FIGURE
+from tools.weave.lessons import Edition, editions
 
 EDITIONS = list(editions())
 # The lessons' pages and decks, which all have to do; what is said of each by name is tried on LESSON.

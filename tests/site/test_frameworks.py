@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.browser import Open
 from tests.site.conftest import LESSON
-from tools.lessons import LANGUAGES
+from tools.weave.lessons import LANGUAGES
 
 READS = "build/site/**/*.html", "build/site/**/_static/**/*"
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.browser import Open
 from tests.site.conftest import EDITIONS, LESSON, PAGES
-from tools.prose import read_passages
+from tools.weave.prose import read_passages
 
 READS = "markup of build/site/**/*.html", "build/site/**/_static/**/*"
 

@@ -9,12 +9,12 @@ import pytest
 
 from tests.conftest import list_lessons
 from tests.site.conftest import EDITIONS, stored_figures
-from tools.lessons import LessonError, editions
 from tools.site.figures import light
 from tools.site.mathematics import mathml
 from tools.site.pages import page
 from tools.site.search import SearchTraditionalChinese
 from tools.site.slides import deck
+from tools.weave.lessons import LessonError, editions
 
 ENGLISH = [edition for edition in EDITIONS if edition.language == "en"]
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,11 +10,11 @@ from playwright.sync_api import expect
 from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.browser import Open
 from tests.site.conftest import EDITIONS, LESSON, PAGES, stored_figures
-from tools.lessons import LANGUAGES
-from tools.prose import read_passages
 from tools.site.figures import light
 from tools.site.slides import deck_path
-from tools.weave import IMAGE
+from tools.weave.lessons import LANGUAGES
+from tools.weave.notebooks import IMAGE
+from tools.weave.prose import read_passages
 
 READS = "build/site/**/*.html", "build/site/**/*.js", "build/site/**/_static/**/*"
 

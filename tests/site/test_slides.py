@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 
 from tests.browser import Open
 from tests.site.conftest import EDITIONS, LESSON
-from tools.lessons import Edition
 from tools.site.slides import deck_path
+from tools.weave.lessons import Edition
 
 READS = "build/site/**/*.html", "build/site/**/_static/**/*"
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
-from tools.kernels import neutral_environment
-from tools.lessons import ROOT, Edition, editions
+from tools.run.kernels import neutral_environment
+from tools.weave.lessons import ROOT, Edition, editions
 
 
 @dataclass
@@ -111,7 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
         with TemporaryDirectory() as folder:
             root = copied(chosen, number, Path(folder))
             here = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", folder]
-            ours = partial(nbval, [root], *here, "-p", "tools.regression", *jobs)
+            ours = partial(nbval, [root], *here, "-p", "tools.run.regression", *jobs)
             timed(f"(c) on {number} copies of the lesson", ours)
     too_slow = c.seconds > 0.5 * a.seconds or c.seconds > 1.25 * d.seconds
     return 1 if c.failed or d.failed or too_slow else 0

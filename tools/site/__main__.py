@@ -9,12 +9,12 @@ import nbformat
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-from tools.launch import BRANCH, REPOSITORY
-from tools.lessons import ROOT, Edition, LessonError, display, editions
 from tools.site import live, names
 from tools.site.pages import page
 from tools.site.slides import index, write_slides
 from tools.site.words import WORDS
+from tools.weave.launch import BRANCH, REPOSITORY
+from tools.weave.lessons import ROOT, Edition, LessonError, display, editions
 
 HERE = Path(__file__).parent
 SOURCES = ROOT / "build" / "site-sources"

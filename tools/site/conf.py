@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tools.launch import REPOSITORY
-from tools.lessons import ROOT
 from tools.site import live
+from tools.weave.launch import REPOSITORY
+from tools.weave.lessons import ROOT
 
 project = "d2l_compat"
 author = "The authors of d2l_compat"

@@ -7,9 +7,9 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.lessons import LANGUAGES, ROOT, frameworks_of, lessons
-from tools.prose import title
 from tools.site.words import WORDS
+from tools.weave.lessons import LANGUAGES, ROOT, frameworks_of, lessons
+from tools.weave.prose import title
 
 IMAGE = re.compile(r'<img (?P<rest>[^>]*?src="(?P<file>[^"]+)")')
 SIZE = re.compile(

@@ -11,7 +11,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from tools.lessons import ROOT, lessons
+from tools.weave.lessons import ROOT, lessons
 
 SHARED = ROOT / "lessons" / "_live"
 STATIC = ROOT / "build" / "site-sources" / "static"  # what the site serves, figures and all

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 from d2l_compat.frameworks import FACES
-from tools.lessons import ROOT
+from tools.weave.lessons import ROOT
 
 PACKAGE = ROOT / "d2l_compat"
 

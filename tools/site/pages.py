@@ -16,15 +16,15 @@ import nbformat
 from nbformat import NotebookNode, v4
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.figures import FIGURE
-from tools.launch import SOURCE, services
-from tools.lessons import Edition, LessonError
-from tools.programs import LANGUAGES
-from tools.prose import Passage, joined, original, read_passages
+from tools.compare.figures import FIGURE
 from tools.site.figures import light
 from tools.site.slides import deck_path
 from tools.site.words import WORDS
-from tools.weave import IMAGE
+from tools.weave.launch import SOURCE, services
+from tools.weave.lessons import Edition, LessonError
+from tools.weave.notebooks import IMAGE
+from tools.weave.programs import LANGUAGES
+from tools.weave.prose import Passage, joined, original, read_passages
 
 
 def page(editions: list[Edition]) -> NotebookNode:

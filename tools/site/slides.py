@@ -1,6 +1,6 @@
 """A deck of slides for each framework and language, by nbconvert and reveal.js.
 
-A slide is what a text marks as one (tools/prose.py); what the text says from there to the next
+A slide is what a text marks as one (tools/weave/prose.py); what the text says from there to the next
 slide is the speaker's notes. Code and outputs are those of the executed notebook.
 """
 
@@ -17,10 +17,10 @@ from nbformat import NotebookNode, v4
 from traitlets.config import Config
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.lessons import Edition, LessonError
-from tools.prose import Passage, read_passages, title
 from tools.site.mathematics import mathml
-from tools.weave import embed_images
+from tools.weave.lessons import Edition, LessonError
+from tools.weave.notebooks import embed_images
+from tools.weave.prose import Passage, read_passages, title
 
 HERE = Path(__file__).parent
 # It is the package on PyPI that carries reveal.js.

@@ -15,8 +15,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import Open
 from tests.reference import positional_encoding
-from tools.figures import FIGURE
-from tools.lessons import ROOT
+from tools.compare.figures import FIGURE
+from tools.weave.lessons import ROOT
 
 READS = (
     "markup of build/site/**/*.html",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import Open
-from tools.lessons import languages_of
+from tools.weave.lessons import languages_of
 
 LESSON = Path(__file__).parent.parent
 

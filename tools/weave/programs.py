@@ -11,9 +11,9 @@ from pathlib import Path
 
 import jupytext
 
-from tools.lessons import LANGUAGES as READERS
-from tools.lessons import LessonError, choose, languages_of
-from tools.prose import NAME, ORIGINAL, read
+from tools.weave.lessons import LANGUAGES as READERS
+from tools.weave.lessons import LessonError, choose, languages_of
+from tools.weave.prose import NAME, ORIGINAL, read
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ decided by content, never by time stamps. A part is a framework or a file of tes
 of the command stands for a part; such an argument is given once for each. ``{all}`` are all, with
 blanks between them.
 
-What a part depends on is found in what its programs import (tools/imports.py). What they read besides, or
+What a part depends on is found in what its programs import (tools/changed/imports.py). What they read besides, or
 start as a program of its own, is named beside the check: here, or in a file of tests as ``READS``. Without
 ``READS`` a file of tests depends on everything. ``text of`` programs is what they are without what they
 import, ``code of`` notebooks all but their prose, ``markup of`` the site's pages all but the words of their
@@ -22,10 +22,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from tools.content import digest, installed
-from tools.imports import is_anothers, used, used_by_code
-from tools.lessons import ROOT
-from tools.views import VIEWS, code, program
+from tools.changed.content import digest, installed
+from tools.changed.imports import is_anothers, used, used_by_code
+from tools.changed.views import VIEWS, code, program
+from tools.weave.lessons import ROOT
 
 PASSED = Path(sys.prefix, ".passed")
 

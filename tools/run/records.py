@@ -16,11 +16,11 @@ from pathlib import Path
 from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from nbformat import NotebookNode, from_dict
 
-from tools import execute
-from tools.content import digest, installed
-from tools.imports import used, used_by_code
-from tools.lessons import ROOT, Page
-from tools.sharing import Identity
+from tools.changed.content import digest, installed
+from tools.changed.imports import used, used_by_code
+from tools.run import execute
+from tools.run.sharing import Identity
+from tools.weave.lessons import ROOT, Page
 
 # What a page in Java imports is built from these sources.
 JAVA = ROOT / "d2l_compat" / "java"

@@ -1,6 +1,6 @@
 """What notebooks share that differ in their language alone: a page, and most of its cells.
 
-A shared cell is executed once. The runner (tools/runner.py) and nbval (tools/page_kernel.py) both ask
+A shared cell is executed once. The runner (tools/run/runner.py) and nbval (tools/run/page_kernel.py) both ask
 here which cells those are.
 """
 

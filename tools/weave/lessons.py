@@ -11,7 +11,7 @@ from pathlib import Path
 
 from d2l_compat.frameworks import FRAMEWORKS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 LANGUAGES = {"en": "English", "zh-TW": "繁體中文"}
 

@@ -1,14 +1,14 @@
 """Whether two executions show the same: one rule for the runner and for nbval.
 
 Numbers that are not integers may differ in their last digit, as between two processors
-(tools/numbers.py); figures may differ by what no eye sees (tools/figures.py); everything else
+(tools/compare/numbers.py); figures may differ by what no eye sees (tools/compare/figures.py); everything else
 is exact.
 """
 
 from typing import Any
 
-from tools.figures import FIGURE, figure_difference
-from tools.numbers import DEFAULT, Tolerance, text_difference
+from tools.compare.figures import FIGURE, figure_difference
+from tools.compare.numbers import DEFAULT, Tolerance, text_difference
 
 
 def difference(stored: Any, fresh: Any, tolerance: Tolerance = DEFAULT) -> str | None:

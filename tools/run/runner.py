@@ -15,15 +15,15 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from tools import agreement
-from tools.execute import ExecutionError, execute
-from tools.kernels import neutral_environment
-from tools.lessons import Edition, LessonError, Page
-from tools.numbers import tolerance
-from tools.programs import read_code
-from tools.records import Record, Shown, write_whole
-from tools.sharing import Identity
-from tools.weave import weave
+from tools.compare import agreement
+from tools.compare.numbers import tolerance
+from tools.run.execute import ExecutionError, execute
+from tools.run.kernels import neutral_environment
+from tools.run.records import Record, Shown, write_whole
+from tools.run.sharing import Identity
+from tools.weave.lessons import Edition, LessonError, Page
+from tools.weave.notebooks import weave
+from tools.weave.programs import read_code
 
 # IPython's and the kernels' way to say where in a cell it happened.
 LINE_IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")

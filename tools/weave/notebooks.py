@@ -1,7 +1,7 @@
-"""Text + code -> notebook: prose (tools/prose.py) and the cells it asks for (tools/programs.py).
+"""Text + code -> notebook: prose (tools/weave/prose.py) and the cells it asks for (tools/weave/programs.py).
 
 An image that stands beside the text goes into the notebook, so that the notebook is whole wherever
-it is opened. The first code cell is ours: it installs what is missing (tools/launch.py).
+it is opened. The first code cell is ours: it installs what is missing (tools/weave/launch.py).
 """
 
 import re
@@ -11,10 +11,10 @@ from pathlib import Path
 
 from nbformat import NotebookNode, v4
 
-from tools.launch import INSTALL, install_cell
-from tools.lessons import Edition, LessonError
-from tools.programs import LANGUAGES, read_code
-from tools.prose import Passage, check_same_order, read_passages, read_text
+from tools.weave.launch import INSTALL, install_cell
+from tools.weave.lessons import Edition, LessonError
+from tools.weave.programs import LANGUAGES, read_code
+from tools.weave.prose import Passage, check_same_order, read_passages, read_text
 
 # An image, or a code fence, in which nothing is one.
 IMAGE = re.compile(

@@ -1,8 +1,8 @@
 """What nbval is taught (conftest.py): a pytest plugin on top of its own.
 
-* Outputs are compared as tools/agreement.py says; a figure that differs is kept as a picture.
-* Notebooks that differ in their language alone share a kernel (tools/page_kernel.py), and a worker
-  of xdist (tools/schedule.py).
+* Outputs are compared as tools/compare/agreement.py says; a figure that differs is kept as a picture.
+* Notebooks that differ in their language alone share a kernel (tools/run/page_kernel.py), and a worker
+  of xdist (tools/run/schedule.py).
 """
 
 from collections import Counter
@@ -18,13 +18,13 @@ from jupyter_client.kernelspec import NoSuchKernel
 from nbformat import ValidationError
 from nbval.plugin import IPyNbCell, IPyNbFile
 
-from tools.agreement import difference
-from tools.figures import FIGURE, picture
-from tools.kernels import neutral_environment
-from tools.numbers import Tolerance, tolerance
-from tools.page_kernel import GPU_ENVIRONMENT, KernelDiedError, PageKernel
-from tools.schedule import Stopwatch
-from tools.sharing import page_of
+from tools.compare.agreement import difference
+from tools.compare.figures import FIGURE, picture
+from tools.compare.numbers import Tolerance, tolerance
+from tools.run.kernels import neutral_environment
+from tools.run.page_kernel import GPU_ENVIRONMENT, KernelDiedError, PageKernel
+from tools.run.schedule import Stopwatch
+from tools.run.sharing import page_of
 
 PICTURES = Path("build", "figures")  # where those that differ are kept
 

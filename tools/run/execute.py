@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode, v4
 
-from tools.kernels import Workplace
+from tools.run.kernels import Workplace
 
 MOST_PRINTED = 5_000_000  # characters, of all cells together
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.lessons import ROOT
+from tools.weave.lessons import ROOT
 
 SHIM = "d2l_compat"
 UPSTREAM = "d2l"  # which means the shim, where d2l_compat.alias is imported

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.lessons import ROOT, Edition
+from tools.weave.lessons import ROOT, Edition
 
 REPOSITORY: str = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
     "urls"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tools.sharing import page_of
+from tools.run.sharing import page_of
 
 
 class PageByPage(LoadScopeScheduling):

@@ -14,8 +14,8 @@ from jupyter_client.manager import KernelManager
 from nbval.kernel import NbvalKernelspecManager, RunningKernel
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.kernels import Workplace
-from tools.sharing import Identity
+from tools.run.kernels import Workplace
+from tools.run.sharing import Identity
 
 # What chooses the device in a lesson's code, and its counterpart.
 TO_GPU = dict(framework.to_gpu for framework in FRAMEWORKS.values())

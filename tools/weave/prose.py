@@ -17,7 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.lessons import Edition, LessonError, choose, frameworks_of, languages_of
+from tools.weave.lessons import Edition, LessonError, choose, frameworks_of, languages_of
 
 ASK = re.compile(r"<<\s*(.*?)\s*>>")
 # What is not the id of a cell of prose; nbformat takes no id of more than 64 characters.

@@ -1,13 +1,13 @@
-"""``python -m tools.readme``: puts the links to all notebooks, and the buttons that run them, into README."""
+"""``python -m tools.project.readme``: puts the links to all notebooks, and the buttons that run them, into README."""
 
 import sys
 from html import escape
 from itertools import groupby
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.launch import BINDER, COLAB, path, services
-from tools.lessons import LANGUAGES, ROOT, Edition, LessonError, editions
-from tools.prose import original, title
+from tools.weave.launch import BINDER, COLAB, path, services
+from tools.weave.lessons import LANGUAGES, ROOT, Edition, LessonError, editions
+from tools.weave.prose import original, title
 
 README = ROOT / "README.md"
 MARKERS = "<!-- make: launch -->\n", "<!-- end of make: launch -->\n"

@@ -1,6 +1,6 @@
 """Tells Jupyter's Java kernel of this environment where the d2l classes for DJL are.
 
-``python -m tools.java``, after ``mvn package`` in d2l_compat/java, rewrites the kernel's
+``python -m tools.run.java``, after ``mvn package`` in d2l_compat/java, rewrites the kernel's
 kernel.json. DJL's native library is unpacked beside the classes, not in the user's home.
 """
 
@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from tools.lessons import ROOT
+from tools.weave.lessons import ROOT
 
 TARGET = ROOT / "d2l_compat" / "java" / "target"
 KERNEL = Path(sys.prefix, "share", "jupyter", "kernels", "java")

@@ -1,4 +1,4 @@
-"""``python -m tools.devices FRAMEWORK ...``: those of them that see a GPU; the others are named.
+"""``python -m tools.run.devices FRAMEWORK ...``: those of them that see a GPU; the others are named.
 
 Each in a process of its own: some cannot live in one. DJL comes with a build for the CPU.
 """

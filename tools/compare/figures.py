@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from tools.numbers import NUMBER, Tolerance, text_difference
+from tools.compare.numbers import NUMBER, Tolerance, text_difference
 
 FIGURE = re.compile(r'<img src="data:image/svg\+xml;base64,([^"]*)" alt="([^"]*)">')
 PICTURE = "data:image/png;base64,"

@@ -1,4 +1,4 @@
-"""``python -m tools.summary FOLDER``: one report of many machines' reports, as Markdown.
+"""``python -m tools.project.summary FOLDER``: one report of many machines' reports, as Markdown.
 
 FOLDER holds a folder for each machine, named ``report-NAME``, with the JUnit files of its checks
 somewhere in it. They are merged into build/merged.xml. The exit code is 1 where a test failed or a
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from junitparser import JUnitXml, TestCase
 
-from tools.lessons import ROOT
+from tools.weave.lessons import ROOT
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,1 @@
+"""When two executions show the same: numbers, words and figures."""

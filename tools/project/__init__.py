@@ -1,0 +1,1 @@
+"""Keeps README in step with the lessons, and sums up reports."""

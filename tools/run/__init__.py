@@ -1,0 +1,1 @@
+"""Executes pages: for `make`, and for nbval."""
