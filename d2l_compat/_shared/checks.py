@@ -175,9 +175,9 @@ class Arrays(ABC):
         size = size or needed
         if size is not None:
             self.check_last_dimension(what, inputs, size)
-        if dtype is not None and dtype != (got := self.dtype(inputs)):
+        if dtype is not None and dtype != self.dtype(inputs):
             need = f"{dtype}, as the layer's weights are; convert one of the two"
-            raise TypeError(fault(what, f"dtype {got}", need))
+            raise TypeError(fault(what, f"dtype {self.dtype(inputs)}", need))
         return size is not None
 
     def check_valid_lens(
