@@ -61,8 +61,9 @@ class Project:
         return self.root / "build" / "executed" / framework / "tiny.json"
 
     def files(self) -> set[Path]:
-        """All, but for the chapter's own."""
-        return {path for path in self.root.glob("*/*/**/*") if not path.is_dir()}
+        """All but the chapter's own."""
+        found = {path for path in self.root.rglob("*") if not path.is_dir()}
+        return found - {self.root / "lessons" / "chapter.toml"}
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "tools", "--root", str(self.root), *arguments]

@@ -1,15 +1,16 @@
 """``python -m tools.site``: builds the web site from the lessons, the notebooks and docs/."""
 
+import multiprocessing
 import shutil
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from itertools import groupby
 from pathlib import Path
 
 import nbformat
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from tools.site import live, names
+from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import page
 from tools.site.slides import index, write_slides
 from tools.site.words import WORDS
@@ -17,8 +18,6 @@ from tools.weave.launch import BRANCH, REPOSITORY
 from tools.weave.lessons import ROOT, Edition, LessonError, display, editions
 
 HERE = Path(__file__).parent
-SOURCES = ROOT / "build" / "site-sources"
-SITE = ROOT / "build" / "site"
 TABLE = "<!-- make agreement -->", "<!-- end of make agreement -->"  # in README.md
 
 
@@ -34,7 +33,10 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     shutil.copy(HERE / "index.html", SITE)
-    status = max(map(_build, WORDS))
+    # A process each: Sphinx keeps its settings in global variables. Not forked, as some libraries' threads
+    # would not survive it.
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as languages:
+        status = max(languages.map(build, WORDS))
     shutil.rmtree(SITE / "jupyter_execute", ignore_errors=True)  # the pages have their own copies
     if status == 0:
         print(f"The web site is built: open {display(SITE / 'index.html')}")
@@ -67,24 +69,6 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
         for place, content in filled.items():
             text = text.replace(place, content)
         document.write_text(text, encoding="utf-8")
-
-
-def _build(language: str) -> int:
-    """Sphinx's exit code; a warning is an error."""
-    with patch_docutils(HERE), docutils_namespace():
-        app = Sphinx(
-            srcdir=SOURCES / language,
-            confdir=HERE,
-            outdir=SITE / language,
-            doctreedir=ROOT / "build" / "doctrees" / language,
-            buildername="html",
-            confoverrides={"language": language.replace("-", "_")},
-            warningiserror=True,
-            freshenv=True,  # what was warned of once would not be again
-            status=None,  # its warnings are enough
-        )
-        app.build()
-        return int(app.statuscode)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ def collect() -> None:
     shutil.copytree(SHARED, STATIC / "live")
     for lesson in lessons():
         if (lesson / "live").exists():
-            shutil.copytree(lesson / "live", STATIC / "live" / lesson.name)
+            not_claims = shutil.ignore_patterns("*.py", "__pycache__")
+            shutil.copytree(lesson / "live", STATIC / "live" / lesson.name, ignore=not_claims)
 
 
 def _load(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any) -> None:

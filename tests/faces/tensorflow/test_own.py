@@ -538,8 +538,22 @@ def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_starting_says_nothing() -> None:
-    done = run("from d2l_compat import tensorflow as d2l; d2l.num_gpus(); d2l.ones(1)")
+STARTED_AND_TRACED = """
+from d2l_compat import tensorflow as d2l
+import tensorflow as tf
+
+d2l.num_gpus()
+X, lens = d2l.ones((2, 4, 8)), tf.constant([3, 2])
+for layer in (d2l.MultiHeadAttention(8, 2, 0.5), d2l.AdditiveAttention(8, 0.5)):
+    tf.function(layer)(X, X, X, lens)
+tf.function(d2l.PositionalEncoding(8, 0.5))(X)
+tf.function(d2l.TransformerEncoderBlock(8, 16, 2, 0.5))(X, lens)
+"""
+
+
+def test_neither_starting_nor_tracing_a_layer_says_anything() -> None:
+    """AutoGraph reads the layers and their checks, and complains of Python that it does not know."""
+    done = run(STARTED_AND_TRACED)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

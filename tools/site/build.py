@@ -1,0 +1,30 @@
+"""Sphinx, run on the sources of one language."""
+
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from tools.weave.lessons import ROOT
+
+HERE = Path(__file__).parent
+SOURCES = ROOT / "build" / "site-sources"
+SITE = ROOT / "build" / "site"
+
+
+def build(language: str) -> int:
+    """Sphinx's exit code; a warning is an error."""
+    with patch_docutils(HERE), docutils_namespace():
+        app = Sphinx(
+            srcdir=SOURCES / language,
+            confdir=HERE,
+            outdir=SITE / language,
+            doctreedir=ROOT / "build" / "doctrees" / language,
+            buildername="html",
+            confoverrides={"language": language.replace("-", "_")},
+            warningiserror=True,
+            freshenv=True,  # what was warned of once would not be again
+            status=None,  # its warnings are enough
+        )
+        app.build()
+        return int(app.statuscode)
