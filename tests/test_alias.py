@@ -110,8 +110,8 @@ try:
 except ImportError as error:
     print(error)
 """
-    there_are = "torch, tensorflow, jax, mxnet, paddle"
-    assert f"d2l.caffe: d2l_compat stands in for d2l, and has {there_are}" in run(code, upstream)
+    faces = "torch, tensorflow, jax, mxnet, paddle"
+    assert f"d2l.caffe: d2l_compat stands in for d2l, and has {faces}" in run(code, upstream)
 
 
 def test_nothing_else_is_found_otherwise():

@@ -37,8 +37,8 @@ def outputs(notebook: NotebookNode) -> list[NotebookNode]:
 
 def test_every_notebook_belongs_to_an_edition():
     # Not Jupyter's own copies, which are in a hidden folder.
-    there_are = set((ROOT / "notebooks").glob("[!.]*/[!.]*/[!.]*.ipynb"))
-    assert there_are == {edition.notebook for edition in EDITIONS}
+    found = set((ROOT / "notebooks").glob("[!.]*/[!.]*/[!.]*.ipynb"))
+    assert found == {edition.notebook for edition in EDITIONS}
 
 
 def test_notebook_is_what_the_lesson_weaves(edition, notebook):

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
-from d2l_compat import common
 from d2l_compat._shared.plot import pyplot
+
+COMMON = "d2l_compat.common"
 
 
 def names(face: str) -> Iterator[str]:
     """The names of ``common`` and of a face's rooms: those of its modules that have an ``__all__``."""
     for module, room in list(sys.modules.items()):
-        if room is common or module.startswith(f"{face}."):
+        if module == COMMON or module.startswith(f"{face}."):
             yield from getattr(room, "__all__", ())
 
 

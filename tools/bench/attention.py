@@ -90,16 +90,16 @@ def is_behind(ratios: dict[str, list[float]]) -> bool:
 def take_turns(framework: str, n: int) -> dict[str, Took]:
     """By name, the medians of the rounds; one that there is not, or that found no room, is left out."""
     rounds: dict[str, list[Took]] = {name: [] for name in NAMES}
-    there_are = list(NAMES)
+    remaining = list(NAMES)
     for turn in range(ROUNDS):
-        for name in there_are[:: -1 if turn % 2 else 1]:  # a copy
+        for name in remaining[:: -1 if turn % 2 else 1]:  # a copy
             took = in_a_process(framework, name, n)
             if took is None:
-                there_are.remove(name)
+                remaining.remove(name)
             else:
                 rounds[name].append(took)
     return {
-        name: Took(*map(statistics.median, zip(*rounds[name], strict=True))) for name in there_are
+        name: Took(*map(statistics.median, zip(*rounds[name], strict=True))) for name in remaining
     }
 
 

@@ -18,6 +18,7 @@ from traitlets.config import Config
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.site.mathematics import mathml
+from tools.site.words import WORDS
 from tools.weave.lessons import Edition, LessonError
 from tools.weave.notebooks import embed_images
 from tools.weave.prose import Passage, read_passages, title
@@ -37,12 +38,17 @@ def deck_path(edition: Edition) -> str:
 def index(editions: list[Edition]) -> str:
     """A list of the lessons in one language, with a link to each one's decks. Markdown."""
     lines = []
-    for lesson, of_lesson in groupby(editions, key=lambda edition: edition.folder):
+    for lesson, group in groupby(editions, key=lambda edition: edition.folder):
+        of_lesson = list(group)
+        words = WORDS[of_lesson[0].language]
         decks = [
             f'<a href="../{deck_path(edition)}">{FRAMEWORKS[edition.framework].title}</a>'
             for edition in of_lesson
         ]
-        lines.append(f"* {{doc}}`{lesson.name}`: {', '.join(decks)}")
+        frameworks = words.between.join(decks)
+        lines.append(
+            f"* {words.decks.format(lesson=f'{{doc}}`{lesson.name}`', frameworks=frameworks)}"
+        )
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ class Words:
     run: str
     source: str
     slides: str
+    decks: str  # in the list of all slides
 
     def joined(self, parts: list[str]) -> str:
         """The parts as a sentence lists them."""
@@ -30,6 +31,7 @@ WORDS = {
         run="Run it in {framework}:",
         source="Notebook",
         slides="Slides",
+        decks="{lesson}: {frameworks}",
     ),
     "zh-TW": Words(
         languages="語言",
@@ -40,5 +42,6 @@ WORDS = {
         run="用 {framework} 執行：",
         source="筆記本",
         slides="投影片",
+        decks="{lesson}：{frameworks}",
     ),
 }

@@ -142,9 +142,9 @@ def _block(kind: str, words: list[str], file: Path, line: int) -> Block:
         return Block(kind, line, frameworks=tuple(asked))
     if kind == "live":
         name = " ".join(words)
-        there_are = sorted(path.stem for path in file.parent.glob("live/*.js"))
-        if name not in there_are:
-            fault = f"no live figure {name!r}; there are: {', '.join(there_are)}"
+        figures = sorted(path.stem for path in file.parent.glob("live/*.js"))
+        if name not in figures:
+            fault = f"no live figure {name!r}; there are: {', '.join(figures)}"
             raise LessonError(fault, file, line)
         return Block(kind, line, name=name)
     if words:
