@@ -11,10 +11,10 @@ import pytest
 @pytest.fixture(scope="module")
 def oracle(request: pytest.FixtureRequest) -> ModuleType:
     """What is to be known of upstream's face for the framework asked for."""
-    name = f"tests.faces.{request.config.getoption('framework')}.oracle"
-    if find_spec(name) is None:
+    framework = request.config.getoption("framework")
+    if find_spec(f"tests.faces.{framework}.oracle") is None:
         pytest.skip("upstream's d2l has no face for this framework")
-    return import_module(name)
+    return import_module(f"tests.faces.{framework}.oracle")
 
 
 @pytest.fixture(scope="module")
