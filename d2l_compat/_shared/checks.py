@@ -17,7 +17,7 @@ def fault(what: str, got: object, need: str) -> str:
     return f"{what}: got {got}; need {need}"
 
 
-def instance(what: str, value: object, kind: type, need: str) -> None:
+def instance(what: str, value: object, kind: type | tuple[type, ...], need: str) -> None:
     if not isinstance(value, kind):
         raise TypeError(fault(what, type(value).__name__, need))
 
@@ -114,8 +114,7 @@ class Arrays(ABC):
         return x
 
     def check_instance(self, what: str, x: Any, need: str = "a tensor") -> None:
-        if not isinstance(x, self.types):
-            raise TypeError(fault(what, type(x).__name__, need))
+        instance(what, x, self.types, need)
 
     def check_rank(self, what: str, x: Any, axes: tuple[str, ...]) -> None:
         """``x`` is an array, and has one dimension for each name in ``axes``."""

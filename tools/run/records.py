@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -62,6 +63,7 @@ class Record:
             write_whole(self._file, json.dumps(kept))
 
 
+@cache
 def _kernel(name: str) -> str:
     """What starts it, and the program that this is on this machine."""
     try:
