@@ -44,30 +44,40 @@ test: left-out  ## check everything; CHANGED=1: only what has changed; DEVICE=gp
 	@$(MAKE) --no-print-directory --keep-going $(if $(filter gpu,$(DEVICE)),,lint test-code test-faces test-site test-elsewhere test-growth) test-notebooks
 
 CHECK  = $(BIN)/python -m tools.changed $(if $(CHANGED),--only)
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
+RANDOM = $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(RANDOM)
 # Each check's report, for machines; a checkout that is read-only does without.
 WRITABLE = $(shell test -w . && echo yes)
 # JAX compiles each operation for each shape, which takes most of its time. What has been compiled
 # once, in whatever process, the checks find again by its content; pages are made without.
 ifneq ($(WRITABLE),)
-test-faces test-notebooks mutants: export JAX_COMPILATION_CACHE_DIR = $(CURDIR)/build/jax
-test-faces test-notebooks mutants: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
-test-faces test-notebooks mutants: export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
+COMPILING = test-faces $(FACES:%=test-face-%) test-notebooks test-elsewhere mutants
+$(COMPILING): export JAX_COMPILATION_CACHE_DIR = $(CURDIR)/build/jax
+$(COMPILING): export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
+$(COMPILING): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
 endif
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
 test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
 	@$(CHECK) code $(wildcard tests/test_*.py) -- $(PYTEST) $(call report,code) {} --frameworks "$(FRAMEWORKS)"
 
-# One framework a process, and all of them whatever becomes of one. Each process has one thread:
-# there are as many as cores.
+# One framework a process, and two at a time: where one compiles on a single core, the other goes on.
+# A process has one thread; there are as many as cores.
+BY_TWOS = --jobs $(if $(filter 1,$(JOBS)),1,2) $(if $(findstring output-sync,$(.FEATURES)),--output-sync=target)
+WORKERS = $(shell n=$(JOBS); echo $$((n < 4 ? 0 : n / 2)))
+
+.PHONY: $(FRAMEWORKS:%=test-face-%)
 test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lessons' claims, framework by framework
-	@failed=; for face in $(FACES); do \
-	  echo "$$face:"; \
-	  $(CHECK) faces $$face -- env OMP_NUM_THREADS=1 $(PYTEST) -q $(call report,faces-$$face) tests/faces lessons/*/claims.py --framework $$face || failed="$$failed $$face"; \
-	done; \
-	$(if $(JAVA),echo "djl:"; $(CHECK) faces djl -- $(MVN) test || failed="$$failed djl";) \
-	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) $(FRAMEWORKS:%=test-face-%)
+
+$(FACES:%=test-face-%): test-face-%: $(READY)
+	@echo "$*:"
+	@$(CHECK) faces $* -- env OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) $(RANDOM) -q $(call report,faces-$*) \
+	  tests/faces lessons/*/claims.py --framework $*
+
+test-face-djl: $(JAVA)
+	@echo "djl:"
+	@$(CHECK) faces djl -- $(MVN) test
 
 test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and compare what it shows
 	@on="$(FRAMEWORKS)"; \
@@ -80,7 +90,7 @@ test-site: $(READY)  ## the web site and the slides, in a real browser
 	@$(CHECK) site $(wildcard tests/site/test_*.py lessons/*/live/claims.py) -- $(PYTEST) $(call report,site) {}
 
 test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these
-	@$(CHECK) elsewhere $(FRAMEWORKS) -- $(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "{all}"
+	@$(CHECK) elsewhere $(FRAMEWORKS) -- $(PYTEST) --dist loadgroup $(call report,elsewhere) tests/elsewhere --frameworks "{all}"
 
 test-growth: .venv/.elsewhere $(JAVA)  ## toy lessons, added to copies of the project, go through all of this
 	@$(CHECK) growth -- $(PYTEST) $(call report,growth) tests/growth --frameworks "$(FRAMEWORKS)"
