@@ -51,7 +51,7 @@ WRITABLE = $(shell test -w . && echo yes)
 # JAX compiles each operation for each shape, which takes most of its time. What has been compiled
 # once, in whatever process, the checks find again by its content; pages are made without.
 ifneq ($(WRITABLE),)
-COMPILING = test-faces $(FACES:%=test-face-%) test-notebooks test-elsewhere mutants
+COMPILING = test-faces $(FACES:%=test-face-%) test-notebooks mutants
 $(COMPILING): export JAX_COMPILATION_CACHE_DIR = $(CURDIR)/build/jax
 $(COMPILING): export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
 $(COMPILING): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
@@ -90,7 +90,7 @@ test-site: $(READY)  ## the web site and the slides, in a real browser
 	@$(CHECK) site $(wildcard tests/site/test_*.py lessons/*/live/claims.py) -- $(PYTEST) $(call report,site) {}
 
 test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these
-	@$(CHECK) elsewhere $(FRAMEWORKS) -- $(PYTEST) --dist loadgroup $(call report,elsewhere) tests/elsewhere --frameworks "{all}"
+	@$(CHECK) elsewhere $(FRAMEWORKS) -- $(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "{all}"
 
 test-growth: .venv/.elsewhere $(JAVA)  ## toy lessons, added to copies of the project, go through all of this
 	@$(CHECK) growth -- $(PYTEST) $(call report,growth) tests/growth --frameworks "$(FRAMEWORKS)"

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from d2l_compat.frameworks import FACES
 from tests.elsewhere.places import (
     BINDER,
     CAN_IMITATE,
@@ -26,6 +27,19 @@ from tests.elsewhere.places import (
 )
 
 UV = str(VENV / "bin" / "uv")
+
+
+# What Python compiles at the first import, a copy has already; and not the rest, which is the most.
+IMPORTED = [
+    "ipykernel.kernelapp",
+    "matplotlib.pyplot",
+    *(package.module for face in FACES.values() for package in face.packages),
+]
+IMPORT = """\
+import importlib.util, sys
+if importlib.util.find_spec(sys.argv[1].partition(".")[0]):
+    importlib.import_module(sys.argv[1])
+"""
 
 
 class NotMadeError(Exception):
@@ -66,11 +80,13 @@ def make(place: Place) -> None:
         constraints.write_text("\n".join(place.constraints), encoding="utf-8")
         for number, part in enumerate(place.parts):
             wanted.write_text("\n".join(part), encoding="utf-8")
-            install = ["pip", "install", "--quiet", "--compile-bytecode", "--python", place.python]
+            install = ["pip", "install", "--quiet", "--python", place.python]
             _call(UV, *install, *place.options, "-r", wanted, "-c", constraints)
             if number == 0:
                 said = _call(UV, "pip", "freeze", "--python", place.python)
                 place.after_first_part.write_text(said, encoding="utf-8")
+    for module in IMPORTED:
+        _call(place.python, "-c", IMPORT, module)
     place.stamp.write_text(place.made_of, encoding="utf-8")
 
 

@@ -37,7 +37,6 @@ from tools.weave.lessons import ROOT, editions
 HERE = Path(__file__).parent
 VENV = Path(sys.prefix)
 COPIES = ROOT / "build" / "elsewhere"  # in the same file system: a copy is made of links
-COMPILED = "JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_"  # set by the Makefile
 LIMIT = 600  # seconds for a cell: a guard against hanging, not a measure
 
 # What the services run on. Elsewhere their packages cannot be installed.
@@ -203,7 +202,7 @@ class Copy:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Nothing is inherited but the way to the system's programs, and what JAX has compiled before."""
+        """Nothing is inherited but the way to the system's programs."""
         ours = str(VENV / "bin")
         paths = [path for path in os.environ["PATH"].split(os.pathsep) if path != ours]
         return {
@@ -215,7 +214,6 @@ class Copy:
             "PIP_NO_INDEX": "1",
             "PIP_FIND_LINKS": WHEELS.as_uri(),
             "OMP_NUM_THREADS": "1",  # as many tests run beside it as there are cores
-            **{key: value for key, value in os.environ.items() if key.startswith(COMPILED)},
         }
 
     def run(self, *command: str | Path) -> str:

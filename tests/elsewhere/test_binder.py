@@ -32,9 +32,6 @@ from tests.elsewhere.places import (
 )
 from tools.weave.lessons import ROOT
 
-# Built once, by one worker.
-pytestmark = pytest.mark.xdist_group("binder")
-
 MEMORY = 2_000_000_000  # bytes that Binder gives to a reader
 FOR_A_KERNEL = 1_500_000_000  # the server needs the rest
 Record = Callable[[str, object], None]

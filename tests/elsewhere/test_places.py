@@ -1,6 +1,7 @@
 """The imitations themselves: they are made whole or not at all, and a copy is nothing but a copy."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -35,7 +36,8 @@ def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(places, "VENV", tmp_path)
     monkeypatch.setattr(places, "find_python", lambda version: None)
     program = tmp_path / "uv"
-    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\nmkdir -p {ANY.folder}\n')
+    python = f"mkdir -p {ANY.folder}/bin\nln -sf {shutil.which('true')} {ANY.python}\n"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n{python}')
     program.chmod(0o755)
     monkeypatch.setattr(preparation, "UV", str(program))
     return program
