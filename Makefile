@@ -44,8 +44,7 @@ test: left-out  ## check everything; CHANGED=1: only what has changed; DEVICE=gp
 	@$(MAKE) --no-print-directory --keep-going $(if $(filter gpu,$(DEVICE)),,lint test-code test-faces test-site test-elsewhere test-growth) test-notebooks
 
 CHECK  = $(BIN)/python -m tools.changed $(if $(CHANGED),--only)
-RANDOM = $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(RANDOM)
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
 # Each check's report, for machines; a checkout that is read-only does without.
 WRITABLE = $(shell test -w . && echo yes)
 # JAX compiles each operation for each shape, which takes most of its time. What has been compiled
@@ -72,7 +71,7 @@ test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lessons' claim
 
 $(FACES:%=test-face-%): test-face-%: $(READY)
 	@echo "$*:"
-	@$(CHECK) faces $* -- env OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) $(RANDOM) -q $(call report,faces-$*) \
+	@$(CHECK) faces $* -- env OMP_NUM_THREADS=1 $(PYTEST) -n $(WORKERS) -q $(call report,faces-$*) \
 	  tests/faces lessons/*/claims.py --framework $*
 
 test-face-djl: $(JAVA)

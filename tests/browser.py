@@ -13,7 +13,7 @@ import pytest
 from tools.weave.lessons import ROOT
 
 if TYPE_CHECKING:  # most tests need no browser
-    from playwright.sync_api import Browser, Page, Request
+    from playwright.sync_api import Browser, Page
 
 SITE = ROOT / "build" / "site"
 # For a headless browser, which has nothing to look up or to update.
@@ -62,18 +62,13 @@ def open_page(browser: "Browser", site: Path) -> Iterator[Open]:
         page = context.new_page()
         page.on("console", lambda said: said.type in ("error", "warning") and note(said.text))
         page.on("pageerror", lambda error: note(str(error)))
-        page.on(
-            "requestfailed", lambda asked: was_wanted(asked) and note(f"not loaded: {asked.url}")
-        )
+        page.on("requestfailed", lambda request: note(f"not loaded: {request.url}"))
         page.on("request", lambda request: leaves(request.url) and note(f"asked: {request.url}"))
         page.goto(f"file://{site}/{path}")
         return page
 
     def note(what: str) -> None:
         complaints.append(what)
-
-    def was_wanted(request: "Request") -> bool:
-        return request.failure != "net::ERR_ABORTED"  # a page that was left wants nothing more
 
     def leaves(url: str) -> bool:
         return not url.startswith(("file:", "data:", "blob:", "about:"))

@@ -27,8 +27,6 @@ from tests.elsewhere.places import (
 )
 
 UV = str(VENV / "bin" / "uv")
-
-
 # What Python compiles at the first import, a copy has already; and not the rest, which is the most.
 IMPORTED = [
     "ipykernel.kernelapp",

@@ -5,6 +5,7 @@ That all notebooks of a framework begin with one cell is in tests/test_launch.py
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -46,7 +47,7 @@ def test_a_notebook_runs_on_colab_and_its_first_cell_adds_what_is_missing_alone(
     framework: str, repository: Path, record_property: Record
 ) -> None:
     with colab(repository) as service:
-        check(service, framework, [*map(read, notebooks_of(framework))], record_property)
+        check(service, notebooks_of(framework), framework, record_property)
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
@@ -56,12 +57,8 @@ def test_a_notebook_begins_on_kaggle_too(
 ) -> None:
     """Which is Colab without the package google.colab: what follows the first cell is the same."""
     with service_like(COLAB, repository, **INLINE) as service:
-        check(
-            service,
-            framework,
-            [until_its_first_figure(notebooks_of(framework)[0])],
-            record_property,
-        )
+        first = notebooks_of(framework)[:1]
+        check(service, first, framework, record_property, until_its_first_figure)
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
@@ -70,7 +67,7 @@ def test_a_notebook_runs_in_plain_jupyter_where_everything_is_missing(
     framework: str, repository: Path, record_property: Record
 ) -> None:
     with service_like(PLAIN, repository) as service:
-        check(service, framework, [read(notebooks_of(framework)[0])], record_property)
+        check(service, notebooks_of(framework)[:1], framework, record_property)
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
@@ -189,16 +186,24 @@ def until_its_first_figure(path: Path) -> NotebookNode:
     return notebook
 
 
-def check(service: Service, framework: str, notebooks: list[NotebookNode], record: Record) -> None:
+def check(
+    service: Service,
+    notebooks: list[Path],
+    framework: str,
+    record: Record,
+    read: Callable[[Path], NotebookNode] = read,
+) -> None:
     """A notebook, as its reader has it: it runs, nothing that was there is another after it, and
     its first cell has nothing to do or to say the next time. So the other lessons' run beside it."""
-    first, *others = notebooks
+    path, *others = notebooks
+    stored = read(path)
+    shutil.copy(path, service.folder)
     before = service.copy.distributions()
     assert SHIM not in before
     record("Python", service.copy.run(service.copy.python, "-V").split()[1])
 
-    done = service.execute(first)
-    assert differences(first, done.notebook) == []
+    done = service.execute(stored)
+    assert differences(stored, done.notebook) == []
     words = "".join(output.get("text", "") for output in done.first_outputs)
     assert {output.output_type for output in done.first_outputs} <= {"stream"}, words
     assert "error" not in words.lower()
@@ -213,11 +218,12 @@ def check(service: Service, framework: str, notebooks: list[NotebookNode], recor
     assert new <= allowed(service.copy, framework)
     record("installed", " ".join(f"{name} {after[name].split()[0]}" for name in sorted(new)))
 
-    again = service.execute(first_cell_of(notebooks_of(framework)[0]))
+    again = service.execute(first_cell_of(path))
     assert again.first_outputs == []
     for other in others:
-        done = service.execute(other)
-        assert differences(other, done.notebook) == []
+        stored = read(other)
+        done = service.execute(stored)
+        assert differences(stored, done.notebook) == [], other
         assert done.first_outputs == []
     assert service.copy.distributions() == after
 

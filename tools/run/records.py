@@ -36,7 +36,7 @@ class Record:
         folder = edition.folder.parent.parent / "build" / "executed" / edition.framework
         self._file = folder / f"{edition.folder.name}.json"
         cells = list(cells)
-        files = used([Path(execute.__file__)], root=ROOT)
+        files = {*_executing()}
         if edition.code.suffix == ".java":
             sources = (JAVA / "src" / "main").rglob("*")
             files |= {JAVA / "pom.xml", *(source for source in sources if source.is_file())}
@@ -61,6 +61,12 @@ class Record:
         kept = {"state": self._state, "shown": [*shown.items()]}
         with suppress(OSError):  # a checkout that is read-only does without
             write_whole(self._file, json.dumps(kept))
+
+
+@cache
+def _executing() -> frozenset[Path]:
+    """What executes every page."""
+    return frozenset(used([Path(execute.__file__)], root=ROOT))
 
 
 @cache
