@@ -286,7 +286,7 @@ def another_shim(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def another_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "used", lambda *_, **__: {ROOT / "conftest.py"})
+    monkeypatch.setattr(records, "_executing", lambda: {ROOT / "conftest.py"})
 
 
 @pytest.mark.parametrize("other", [another_version, another_kernel, another_shim, another_runner])
