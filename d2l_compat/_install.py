@@ -1,5 +1,6 @@
 """Installs what a framework's face needs, where a notebook service lacks it."""
 
+import os
 import re
 import subprocess
 import sys
@@ -25,13 +26,19 @@ def install(framework: str) -> None:
     What is installed already keeps its version, whatever it is: the import says if one is too old.
 
     Raises ValueError for a framework that there is no face for, RuntimeError with pip's own words
-    where it cannot install.
+    where it cannot install, or where it must not: in our own environment, which the locks make, and
+    in what executes notebooks from there, D2L_COMPAT_INSTALL is never.
     """
     if framework not in FACES:
         raise ValueError(f"framework {framework!r}: need one of {', '.join(FACES)}")
     needed = (*OWN_DEPENDENCIES, *FACES[framework].besides, *FACES[framework].packages)
     for package in needed:
         if find_spec(package.module) is None:
+            if os.environ.get("D2L_COMPAT_INSTALL") == "never":
+                raise RuntimeError(
+                    f"{package.distribution} is not installed, and D2L_COMPAT_INSTALL=never: "
+                    f"run `make env FRAMEWORKS={framework}` in the project's folder"
+                )
             _install(package)
             invalidate_caches()
             if package is SETUPTOOLS:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from d2l_compat import common as d2l
+from d2l_compat._shared.data.translation import preprocess
 
 READS = ()
 
@@ -31,6 +32,7 @@ def test_vocabulary_is_in_alphabetical_order():
     assert vocab.to_tokens(0) == "!"
     assert vocab.to_tokens(np.array(1)) == "."
     assert vocab.to_tokens([5]) == ["hi"]
+    assert vocab.to_tokens(range(2)) == vocab.to_tokens(np.float32([0, 1])) == ["!", "."]
     assert vocab.to_tokens(np.array([4, 5])) == ["go", "hi"]
     assert vocab.token_freqs[0] in (("go", 2), (".", 2))
 
@@ -47,6 +49,24 @@ def test_rare_tokens_are_left_out():
         ("a b", "a b c d", 2, math.exp(-1)),  # too short
         # 3 of 4 tokens are there, 1 of 3 pairs.
         ("a b x c", "a b c", 2, 0.75**0.5 * (1 / 3) ** 0.25),
+        # 4 of 5 tokens, 2 of 4 pairs, 1 of 3 triples.
+        (
+            "a b c x d",
+            "a b c d e",
+            3,
+            (4 / 5) ** (1 / 2) * (2 / 4) ** (1 / 4) * (1 / 3) ** (1 / 8),
+        ),
+        # And 1 of 2 quadruples, the label being longer.
+        (
+            "a b c d x",
+            "a b c d e f",
+            4,
+            math.exp(1 - 6 / 5)
+            * (4 / 5) ** (1 / 2)
+            * (3 / 4) ** (1 / 4)
+            * (2 / 3) ** (1 / 8)
+            * (1 / 2) ** (1 / 16),
+        ),
         ("a a a", "a b c", 1, (1 / 3) ** 0.5),  # only as often as in the label
         ("x", "a", 1, 0),
         ("", "a", 2, 0),
@@ -55,6 +75,12 @@ def test_rare_tokens_are_left_out():
 )
 def test_bleu_is_the_formulas(pred: str, label: str, k: int, score: float):
     assert d2l.bleu(pred, label, k) == pytest.approx(score)
+
+
+def test_signs_stand_apart_and_blanks_are_of_one_kind():
+    said = "Well, go on!\tD'accord\u202f! O\u00f9\xa0? Va. 3.5? No,no"
+    expected = "well , go on !\td'accord ! o\u00f9 ? va . 3 .5 ? no ,no"
+    assert preprocess(said) == expected
 
 
 # Training helpers
@@ -187,9 +213,29 @@ def test_an_annotation_has_an_arrow():
         (lambda: d2l.Vocab(min_freq=-1), ValueError, "min_freq: got -1; need an integer of at"),
         (lambda: d2l.Vocab().to_tokens(1), IndexError, "indices: got 1; need numbers from 0 to 0"),
         (lambda: d2l.Vocab().to_tokens([-1]), IndexError, "indices: got -1; need numbers"),
+        (lambda: d2l.Vocab().to_tokens(1.9), ValueError, "indices: got 1.9; need numbers from 0"),
+        (lambda: d2l.Vocab().to_tokens([True]), TypeError, "indices: got True; need numbers"),
+        (lambda: d2l.Vocab().to_tokens("1"), TypeError, "indices: got str of dtype <U1; need"),
+        (lambda: d2l.Vocab(["a", 1]), TypeError, "tokens: got a token of type int; need tokens"),
+        (lambda: d2l.Vocab([], 0, [b"a"]), TypeError, "reserved_tokens: got a token of type bytes"),
+        (lambda: d2l.Vocab(3), TypeError, "tokens: got int; need a list of tokens"),
+        (lambda: d2l.bleu(1, "a", 1), TypeError, "pred_seq: got int; need a sentence, a string"),
+        (lambda: d2l.bleu("a", None, 1), TypeError, "label_seq: got NoneType; need a sentence"),
         (lambda: d2l.bleu("a", "a", 0), ValueError, "k: got 0; need an integer of at least 1"),
         (lambda: d2l.Accumulator(0), ValueError, "n: got 0; need an integer of at least 1"),
         (lambda: d2l.Accumulator(2).add(1), ValueError, "args: got 1 numbers; need 2, one a sum"),
+        (lambda: d2l.Accumulator(2**40), ValueError, "n: got 1099511627776; need an integer of at"),
+        (
+            lambda: d2l.Accumulator(1).add([1, 2]),
+            ValueError,
+            "args: got shape (2,); need one number",
+        ),
+        (
+            lambda: d2l.Accumulator(1).add("1"),
+            TypeError,
+            "args: got str of dtype <U1; need an array",
+        ),
+        (lambda: d2l.add_to_class(int)(3), TypeError, "method: got int; need a function"),
         (
             lambda: d2l.ProgressBoard().draw(0, 0, "a", every_n=0),
             ValueError,

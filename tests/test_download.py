@@ -1,19 +1,29 @@
 """Data from a server of our own, which breaks off, lies and misbehaves; and from a folder."""
 
+import errno
+import gzip
 import hashlib
 import io
 import os
+import re
+import resource
+import socket
+import stat
+import struct
 import tarfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from d2l_compat import common as d2l
+from d2l_compat._shared.data import archives, fetching
 
 READS = ()
 
@@ -30,6 +40,8 @@ class Server:
     break_after: list[int] = field(default_factory=list)  # bytes, of one answer after the other
     knows_ranges: bool = True
     asked: list[str | None] = field(default_factory=list)  # the Range of each request
+    misbehave: Callable[[BaseHTTPRequestHandler], None] | None = None  # in place of an answer
+    over: threading.Event = field(default_factory=threading.Event)  # the test is
 
 
 @pytest.fixture
@@ -40,6 +52,10 @@ def server() -> Iterator[Server]:
         def do_GET(self) -> None:
             wanted = self.headers["Range"]
             state.asked.append(wanted)
+            if state.misbehave:
+                with suppress(OSError):  # who asked has gone
+                    state.misbehave(self)
+                return
             if self.path != "/data.bin":
                 self.send_error(404)
                 return
@@ -59,10 +75,11 @@ def server() -> Iterator[Server]:
             pass
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     state.url = f"http://127.0.0.1:{http.server_port}/data.bin"
     yield state
+    state.over.set()
     http.shutdown()
     http.server_close()
     thread.join()
@@ -170,11 +187,359 @@ def test_names_stand_for_addresses(server: Server, tmp_path: Path, monkeypatch: 
 
 
 def test_addresses_are_made_secure():
-    from d2l_compat._shared.data.hub import _secure
-
     assert d2l.DATA_URL.startswith("https://")
-    assert _secure("http://example.org/a?b=c") == "https://example.org/a?b=c"
-    assert _secure("http://localhost:80/a") == "http://localhost:80/a"
+    assert fetching.secure("http://example.org/a?b=c") == "https://example.org/a?b=c"
+    assert fetching.secure("http://localhost:80/a") == "http://localhost:80/a"
+
+
+# What is no address, no check sum, no place for a file
+
+
+@pytest.mark.parametrize("check_sum", [SHA1.upper(), hashlib.md5(CONTENT).hexdigest().upper()])
+def test_a_check_sum_may_be_in_capitals(server: Server, tmp_path: Path, check_sum: str):
+    for _ in range(2):
+        d2l.download(server.url, tmp_path, check_sum)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "check_sum", ["", SHA1[:-1], SHA1 + "0", f" {SHA1[1:]}", "g" * 40, "\u0663" * 40, 40, b"0" * 40]
+)
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_what_is_no_check_sum_is_refused_before_anything_is_asked(
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    check_sum: str,
+    in_folder: bool,
+):
+    if in_folder:
+        monkeypatch.setenv("D2L_DATA", str(tmp_path))
+    monkeypatch.setitem(d2l.DATA_HUB, "mine", (server.url, check_sum))
+    kind = ValueError if isinstance(check_sum, str) else TypeError
+    for name, given in ((server.url, check_sum), ("mine", None)):
+        with pytest.raises(kind, match=r"sha1_hash: got .*; need 32, 40 or 64 hexadecimal digits"):
+            d2l.download(name, tmp_path / "new", given)
+    assert not server.asked
+    assert only(tmp_path)
+
+
+@pytest.mark.parametrize("end", ["", "/..", "?name=data.bin"])
+def test_an_address_without_a_name_is_refused(server: Server, tmp_path: Path, end: str):
+    with pytest.raises(ValueError, match=r"url: got .*; need an address that ends in the name"):
+        d2l.download(server.url.replace("/data.bin", end), tmp_path / "new")
+    assert not server.asked
+    assert only(tmp_path)
+
+
+def test_an_address_that_nothing_can_be_made_of_is_no_connection(tmp_path: Path):
+    for url in ("http://127.0.0.1:99999/a", "http://127.0.0.1:one/a", "http://127.0.0.1/a b"):
+        with pytest.raises(ConnectionError, match=r"download: got .*; need a connection"):
+            d2l.download(url, tmp_path)
+    assert only(tmp_path)
+
+
+# Limits
+
+
+def full(handler: BaseHTTPRequestHandler, length: int | None = None) -> None:
+    """All of it, and where ``length`` is None no word on how much that is."""
+    handler.send_response(200)
+    if length is not None:
+        handler.send_header("Content-Length", str(length))
+    handler.end_headers()
+    handler.wfile.write(CONTENT)
+
+
+def test_a_server_that_says_nothing_is_given_up(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def wait(handler: BaseHTTPRequestHandler) -> None:
+        server.over.wait(10)  # of which all is waited only by who has no limit
+        full(handler)
+
+    server.misbehave = wait
+    monkeypatch.setattr(fetching, "_SECONDS", 0.05)
+    with pytest.raises(ConnectionError, match=r"timed out.*; need a connection"):
+        d2l.download(server.url, tmp_path, SHA1)
+    assert only(tmp_path)
+
+
+def test_a_server_that_falls_silent_is_given_up(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def wait(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(CONTENT[:-1])
+        server.over.wait(10)
+        handler.wfile.write(CONTENT[-1:])
+
+    server.misbehave = wait
+    monkeypatch.setattr(fetching, "_SECONDS", 0.05)
+    with pytest.raises(ConnectionError, match=r"timed out.*; need a connection"):
+        d2l.download(server.url, tmp_path, SHA1)
+    assert only(tmp_path, "data.bin.part")
+
+
+def trickle(*texts: bytes, seconds: float, monkeypatch: pytest.MonkeyPatch):
+    """Sends byte by byte; after each it is ``seconds`` later."""
+    sent = 0
+    monkeypatch.setattr(fetching, "monotonic", lambda: sent * seconds)
+
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        nonlocal sent
+        for byte in b"".join(texts):
+            handler.wfile.write(bytes([byte]))
+            sent += 1
+
+    return send
+
+
+HEAD = b"HTTP/1.0 200 OK\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (HEAD, b"\r\n", CONTENT[:2000]),
+        (HEAD, b"X: y\r\n" * 90, b"\r\n", CONTENT[:2000]),
+        (CHUNKED, b"0" * 2000, b"7d0\r\n", CONTENT[:2000], b"\r\n0\r\n\r\n"),
+    ],
+    ids=["bytes", "headers", "sizes"],
+)
+def test_a_server_that_trickles_is_given_up(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: tuple[bytes, ...]
+):
+    server.misbehave = trickle(*texts, seconds=1, monkeypatch=monkeypatch)
+    with pytest.raises(ConnectionError, match=r"too slow: \d+ bytes in \d+ seconds.* D2L_DATA"):
+        d2l.download(server.url, tmp_path)
+    assert len(server.asked) == 1
+    assert "data.bin" not in os.listdir(tmp_path)
+
+
+def test_a_slow_line_is_waited_for_through_a_night_and_no_longer(monkeypatch: pytest.MonkeyPatch):
+    seconds = iter(range(20_001))
+    monkeypatch.setattr(fetching, "monotonic", lambda: next(seconds))
+    clock = fetching._Clock()
+    for _ in range(20_000):
+        clock.tick(25_000)  # bytes: 500 MB in all
+    seconds = iter([30_000])
+    with pytest.raises(fetching._GivenUp, match="too slow"):
+        clock.tick(10**9)
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("left", [b"", CONTENT[:1000]], ids=["anew", "begun"])
+def test_a_file_without_end_is_refused(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool, left: bytes
+):
+    if left:
+        (tmp_path / "data.bin.part").write_bytes(left)
+    (tmp_path / "data.bin").write_bytes(b"mine")
+    server.misbehave = lambda handler: full(handler, len(CONTENT) if told else None)
+    monkeypatch.setattr(fetching, "_LARGEST", len(CONTENT) - 1)
+    with pytest.raises(ValueError, match=rf"need a file of at most {len(CONTENT) - 1} bytes"):
+        d2l.download(server.url, tmp_path, SHA1)
+    assert (tmp_path / "data.bin").read_bytes() == b"mine"
+    assert only(tmp_path, "data.bin")
+    monkeypatch.setattr(fetching, "_LARGEST", len(CONTENT))
+    d2l.download(server.url, tmp_path, SHA1)
+
+
+def test_the_limits_leave_room_for_large_data_sets():
+    assert fetching._LARGEST > 2 * 10**9
+    assert archives._limit(2 * 10**9) > 10 * 10**9
+
+
+# What goes wrong on the way
+
+
+@pytest.mark.parametrize("place", ["file:///etc/hosts", "ftp://127.0.0.1/data.bin", "data:,x"])
+def test_no_answer_leads_to_another_kind_of_address(server: Server, tmp_path: Path, place: str):
+    def lead(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(302)
+        handler.send_header("Location", place)
+        handler.end_headers()
+
+    server.misbehave = lead
+    with pytest.raises(ConnectionError, match="need a connection"):
+        d2l.download(server.url, tmp_path)
+    assert only(tmp_path)
+
+
+def test_no_answer_leads_to_one_without_https(server: Server, tmp_path: Path):
+    def lead(handler: BaseHTTPRequestHandler) -> None:
+        if handler.path == "/there":
+            full(handler)
+            return
+        handler.send_response(302)
+        handler.send_header("Location", f"{place}/there")
+        handler.end_headers()
+
+    server.misbehave = lead
+    place = server.url.removesuffix("/data.bin")
+    d2l.download(server.url, tmp_path, SHA1)  # on this machine
+    place = place.replace("127.0.0.1", "0.0.0.0")  # the same, which not everybody knows
+    with pytest.raises(ConnectionError, match=r"leads to .*, which is not https"):
+        d2l.download(server.url, tmp_path / "else", SHA1)
+    assert only(tmp_path / "else")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"SSH-2.0\r\n",
+        b"HTTP/1.1 one\r\n\r\n",
+        HEAD + b"X: y\r\n" * 200 + b"\r\n",
+        HEAD + b"X: " + b"y" * 70_000,
+        HEAD + b"Content-Length: 2000000\r\n\r\n" + CONTENT,
+        CHUNKED + b"one\r\n",
+        CHUNKED + b"ffff\r\nabc",
+        b"HTTP/1.0 302 Found\r\nLocation: http://[\r\n\r\n",
+        b"HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:99999/\r\n\r\n",
+    ],
+)
+@pytest.mark.parametrize("reset", [False, True])
+def test_an_answer_that_makes_no_sense_is_no_connection(
+    server: Server, tmp_path: Path, answer: bytes, reset: bool
+):
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(answer)
+        if reset:
+            at_once = struct.pack("ii", 1, 0)
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+            handler.connection.close()
+
+    server.misbehave = send
+    (tmp_path / "data.bin").write_bytes(b"mine")
+    with pytest.raises(ConnectionError, match=r"download: got .+; need a connection"):
+        d2l.download(server.url, tmp_path, SHA1)
+    assert (tmp_path / "data.bin").read_bytes() == b"mine"
+
+
+# The disk
+
+
+@pytest.mark.parametrize("kind", [Path.symlink_to, Path.hardlink_to])
+@pytest.mark.parametrize("check_sum", [None, SHA1])
+def test_what_a_link_leads_to_is_not_written(
+    server: Server,
+    tmp_path: Path,
+    kind: Callable[[Path, Path], None],
+    check_sum: str | None,
+):
+    theirs = tmp_path / "theirs"
+    for content in (b"theirs", CONTENT[:1000]):
+        theirs.write_bytes(content)
+        kind(tmp_path / "data.bin.part", theirs)
+        d2l.download(server.url, tmp_path, check_sum)
+        assert theirs.read_bytes() == content
+        assert (tmp_path / "data.bin").read_bytes() == CONTENT
+        assert not (tmp_path / "data.bin").is_symlink()
+        (tmp_path / "data.bin").unlink()
+        assert only(tmp_path, "theirs")
+
+
+def test_a_link_to_nowhere_and_a_pipe_are_not_written(server: Server, tmp_path: Path):
+    part = tmp_path / "data.bin.part"
+    part.symlink_to(tmp_path / "nowhere")
+    d2l.download(server.url, tmp_path)
+    os.mkfifo(part)
+    d2l.download(server.url, tmp_path)
+    assert only(tmp_path, "data.bin")
+
+
+@pytest.mark.parametrize("check_sum", [None, SHA1])
+@pytest.mark.parametrize("name", ["data.bin", "data.bin.part"])
+def test_a_folder_in_the_place_of_the_file_stays(
+    server: Server, tmp_path: Path, name: str, check_sum: str | None
+):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "mine").touch()
+    with pytest.raises(OSError, match=rf"^folder: got .*{name} \(.*\); need a folder to write in"):
+        d2l.download(server.url, tmp_path, check_sum)
+    assert only(tmp_path / name, "mine")
+    assert only(tmp_path, name)
+    assert not server.asked
+
+
+def test_a_place_that_cannot_be_is_told(server: Server, tmp_path: Path):
+    (tmp_path / "file").touch()
+    url = server.url.replace("data.bin", "x" * 300)
+    for address, folder in ((server.url, tmp_path / "file" / "new"), (url, tmp_path)):
+        with pytest.raises(OSError, match=r"^folder: got .* \(.*\); need a folder to write in"):
+            d2l.download(address, folder)
+    assert not server.asked
+    assert only(tmp_path, "file")
+
+
+@pytest.fixture
+def small_disk() -> Iterator[None]:
+    """One that takes no file of more than 100,000 bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("small_disk")
+@pytest.mark.parametrize(("length", "need"), [(len(CONTENT), "1024000 bytes"), (None, "it")])
+def test_a_full_disk_is_told_with_place_and_size(
+    server: Server, tmp_path: Path, length: int | None, need: str
+):
+    (tmp_path / "data.bin").write_bytes(b"mine")
+    server.misbehave = lambda handler: full(handler, length)
+    told = rf"^folder: got {tmp_path} \(File too large\); need a folder .* room for {need}$"
+    with pytest.raises(OSError, match=told):
+        d2l.download(server.url, tmp_path, SHA1)
+    assert len(server.asked) == 1
+    assert (tmp_path / "data.bin").read_bytes() == b"mine"
+
+
+def test_any_refusal_of_the_disk_keeps_its_type_and_says_why(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    open_file = Path.open
+    for number in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ECONNRESET):
+        refusal = OSError(number, os.strerror(number))
+
+        def refuse(path: Path, mode: str = "r", refusal: OSError = refusal) -> io.IOBase:
+            if path.suffix == ".part" and mode != "rb":
+                raise refusal
+            return open_file(path, mode)
+
+        monkeypatch.setattr(Path, "open", refuse)
+        told = rf"got {tmp_path} \({re.escape(os.strerror(number))}\); need .* {len(CONTENT)} bytes"
+        with pytest.raises(OSError, match=told) as caught:
+            d2l.download(server.url, tmp_path, SHA1)
+        assert caught.type is type(refusal)
+        assert only(tmp_path)
+    assert len(server.asked) == 5
+
+
+@pytest.mark.parametrize(
+    ("url", "check_sum", "error", "words"),
+    [
+        (3, None, TypeError, "url: got int; need an https address, or a name"),
+        ("https://example.org/", None, ValueError, "url: got 'https://example.org/'; need an"),
+        ("https://example.org/a", "abc", ValueError, "sha1_hash: got 'abc'; need 32, 40 or 64 hex"),
+        (
+            "https://example.org/a",
+            40,
+            TypeError,
+            "sha1_hash: got int; need 32, 40 or 64 hexadecimal",
+        ),
+    ],
+)
+def test_what_cannot_be_fetched_is_refused_before_anyone_is_asked(
+    tmp_path: Path, url: Any, check_sum: Any, error: type[Exception], words: str
+):
+    with pytest.raises(error) as caught:
+        d2l.download(url, tmp_path, check_sum)
+    assert str(caught.value).startswith(words)
 
 
 # D2L_DATA
@@ -204,22 +569,36 @@ def test_a_folder_takes_the_place_of_the_network(
 # Archives
 
 
-def archive(folder: Path, kind: str, members: dict[str, bytes]) -> Path:
+KINDS = ["zip", "tar", "tar.gz"]
+
+
+def archive(
+    folder: Path,
+    kind: str,
+    members: dict[str, bytes],
+    change: Callable[[tarfile.TarInfo], None] = lambda member: None,
+    *others: tuple[bytes, str],  # of a tar: type, and what it leads to
+) -> Path:
     path = folder / f"pack.{kind}"
     if kind == "zip":
-        with zipfile.ZipFile(path, "w") as file:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
             for name, content in members.items():
                 file.writestr(name, content)
-    else:
-        with tarfile.open(path, "w:gz" if kind == "tar.gz" else "w") as file:
-            for name, content in members.items():
-                info = tarfile.TarInfo(name)
-                info.size = len(content)
-                file.addfile(info, io.BytesIO(content))
+        return path
+    with tarfile.open(path, "w:gz" if kind == "tar.gz" else "w") as file:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            change(info)
+            file.addfile(info, io.BytesIO(content))
+        for number, (type, linkname) in enumerate(others):
+            info = tarfile.TarInfo(f"other{number}")
+            info.type, info.linkname = type, linkname
+            file.addfile(info)
     return path
 
 
-@pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_archives_are_unpacked_beside_themselves_or_elsewhere(tmp_path: Path, kind: str):
     path = archive(tmp_path, kind, {"a/one.txt": b"1", "a/b/two.txt": b"2"})
     d2l.extract(path)
@@ -229,16 +608,240 @@ def test_archives_are_unpacked_beside_themselves_or_elsewhere(tmp_path: Path, ki
     assert only(tmp_path, "a", "else", path.name)
 
 
-@pytest.mark.parametrize("kind", ["zip", "tar"])
-@pytest.mark.parametrize("name", ["../out.txt", "a/../../out.txt"])
-def test_nothing_is_unpacked_outside_the_folder(tmp_path: Path, kind: str, name: str):
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    path = archive(inner, kind, {"good.txt": b"good", name: b"out"})
-    with pytest.raises(ValueError, match="whose members stay in their folder"):
+@pytest.fixture
+def inner(tmp_path: Path) -> Path:
+    path = tmp_path / "inner"
+    path.mkdir()
+    return path
+
+
+REFUSED = r"^filename: got .*pack\.[a-z.]+ \(.+\); need a whole \.zip, .* stay in their folder$"
+OUTSIDE = [
+    "../out.txt",
+    "a/../../out.txt",
+    "a/../b.txt",
+    "/tmp/out.txt",
+    "..\\out",
+    "C:\\out",
+    "C:out",
+]
+
+
+def refusal(path: Path) -> str | None:
+    try:
         d2l.extract(path)
-    assert only(tmp_path, "inner")
-    assert only(inner, path.name)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def refuses(path: Path, folder: Path | None = None) -> None:
+    """In the house's words, and nothing is there that was not there before."""
+    before = sorted(path.parent.parent.rglob("*"))
+    for place in (folder, path.parent / "new" / "folder"):
+        with pytest.raises(ValueError, match=REFUSED):
+            d2l.extract(path, place)
+    assert sorted(path.parent.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", [*OUTSIDE, "n" * 300, "file/below"])
+def test_nothing_is_unpacked_outside_the_folder(inner: Path, kind: str, name: str):
+    refuses(archive(inner, kind, {"good.txt": b"good", "file": b"", name: b"out"}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "to"),
+    [
+        (tarfile.SYMTYPE, "good.txt"),
+        (tarfile.SYMTYPE, "../out"),
+        (tarfile.SYMTYPE, "/etc"),
+        (tarfile.LNKTYPE, "good.txt"),
+        (tarfile.LNKTYPE, "../out"),
+        (tarfile.FIFOTYPE, ""),
+        (tarfile.CHRTYPE, ""),
+        (tarfile.BLKTYPE, ""),
+        (b"Z", ""),
+    ],
+)
+def test_only_files_and_folders_are_unpacked(tmp_path: Path, inner: Path, kind: bytes, to: str):
+    (tmp_path / "out").touch()
+    path = archive(inner, "tar", {"good.txt": b"good"}, lambda member: None, (kind, to))
+    refuses(path)
+
+
+def test_the_rights_an_archive_asks_for_are_not_given(tmp_path: Path):
+    def mark(member: tarfile.TarInfo) -> None:
+        member.mode = {"none": 0o000, "all": 0o7777}[member.name]
+        member.uid = member.gid = 12345
+
+    d2l.extract(archive(tmp_path, "tar", {"none": b"", "all": b""}, mark))
+    for name, mode in (("none", 0o600), ("all", 0o755)):
+        found = (tmp_path / name).stat()
+        assert stat.S_IMODE(found.st_mode) == mode
+        assert (found.st_uid, found.st_gid) == (os.geteuid(), tmp_path.stat().st_gid)
+
+
+def test_an_archive_with_any_byte_changed_gives_all_or_nothing(tmp_path: Path):
+    members = {"a/one.txt": b"one " * 10, "a/two.txt": os.urandom(30)}
+    for kind in ("zip", "tar.gz"):
+        whole = archive(tmp_path, kind, members).read_bytes()
+        for place in range(len(whole)):
+            home = tmp_path / kind / str(place)
+            home.mkdir(parents=True)
+            path = home / f"pack.{kind}"
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+            told = refusal(path)  # not of a date, a right, a comment
+            assert told is None or re.match(REFUSED, told)
+            found = [file.read_bytes() for file in sorted(home.rglob("*.txt"))]
+            assert only(home, path.name) if told else found == list(members.values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_archive_cut_off_anywhere_is_refused(inner: Path, kind: str):
+    path = archive(inner, kind, {"a/one.txt": b"1" * 600, "a/two.txt": os.urandom(600)})
+    whole = path.read_bytes()
+    end = 2 * 1536 if kind == "tar" else len(whole)  # after which come zeros
+    for size in (*range(0, end, 37), *range(0, end, 512), end - 1):
+        path.write_bytes(whole[:size])
+        refuses(path)
+
+
+def test_a_tar_with_a_broken_header_is_not_taken_for_a_shorter_one(inner: Path):
+    path = archive(inner, "tar", {"one.txt": b"1", "two.txt": b"2", "three.txt": b"3"})
+    whole = bytearray(path.read_bytes())
+    whole[1024] ^= 0xFF
+    path.write_bytes(whole)
+    refuses(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(6, 1), (8, 99), (8, 1), (8, 12), (8, 14)],
+    ids=["encrypted", "unknown", "shrunk", "no bzip2", "no lzma"],
+)
+def test_a_zip_that_python_cannot_read_is_refused(inner: Path, place: int, value: int):
+    path = archive(inner, "zip", {"good.txt": b"good" * 100})
+    whole = bytearray(path.read_bytes())
+    whole[place] = whole[whole.index(b"PK\1\2") + place + 2] = value
+    path.write_bytes(whole)
+    refuses(path)
+
+
+def test_a_gz_that_is_no_tar_is_refused(inner: Path):
+    path = inner / "pack.gz"
+    for content in (b"", b"text", gzip.compress(b""), gzip.compress(b"text" * 1000)):
+        path.write_bytes(content)
+        refuses(path)
+
+
+# What grows beyond measure
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
+@pytest.mark.parametrize("count", [1, 300])
+def test_a_small_archive_that_would_fill_the_disk_is_refused(
+    tmp_path: Path, inner: Path, monkeypatch: pytest.MonkeyPatch, kind: str, count: int
+):
+    size = 2_000_000 if count == 1 else 0  # empty files take room as well
+    path = archive(inner, kind, {f"{n}": bytes(size) for n in range(count)})
+    d2l.extract(path, tmp_path / "small")
+    assert len(list((tmp_path / "small").iterdir())) == count
+    monkeypatch.setattr(archives, "_SMALL", 1_000_000)
+    monkeypatch.setattr(archives, "_TIMES", 15)
+    refuses(path)
+    monkeypatch.setattr(archives, "_TIMES", 10**6)
+    d2l.extract(path, tmp_path / "times")
+    monkeypatch.setattr(archives, "_LARGEST", 1_000_000)
+    refuses(path)
+
+
+def test_a_bomb_is_noticed_by_the_limits_there_are(inner: Path):
+    path = archive(inner, "zip", {"zeros": bytes(10**8)})
+    refuses(path)
+
+
+def test_a_header_that_would_fill_the_memory_is_refused(
+    inner: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(archives, "_SMALL", 1_000_000)
+    note = {"comment": "0" * 2_000_000}
+    path = archive(inner, "tar.gz", {"a": b""}, lambda member: member.pax_headers.update(note))
+    refuses(path)
+
+
+def test_a_file_of_holes_counts_with_all_of_its_size(inner: Path):
+    holes = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a"}
+    note = {**holes, "GNU.sparse.realsize": str(10**15)}
+    content = b"1\n0\n1\n".ljust(512, b"\0") + b"x"
+    refuses(archive(inner, "tar", {"a": content}, lambda member: member.pax_headers.update(note)))
+
+
+# What lies where an archive is unpacked
+
+
+def test_what_lies_there_is_replaced_and_all_else_stays(tmp_path: Path):
+    (tmp_path / "a").mkdir()
+    for name in ("a/one.txt", "a/mine.txt"):
+        (tmp_path / name).write_bytes(b"mine")
+    (tmp_path / "two.txt").symlink_to("a/mine.txt")
+    path = archive(tmp_path, "tar", {"a/one.txt": b"1", "a/b/c.txt": b"3", "two.txt": b"2"})
+    d2l.extract(path)
+    found = {file.name: file.read_bytes() for file in tmp_path.rglob("*.txt")}
+    assert found == {"one.txt": b"1", "mine.txt": b"mine", "c.txt": b"3", "two.txt": b"2"}
+    assert only(tmp_path, "a", path.name, "two.txt")
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("theirs", ["z/x.txt", "z"])
+def test_where_one_member_has_no_place_all_is_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theirs: str, links: bool
+):
+    if not links:  # a disk without hard links
+        monkeypatch.setattr(os, "link", refuse_links)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "one.txt").write_bytes(b"mine")
+    (tmp_path / "two.txt").symlink_to("nowhere")
+    if theirs == "z":
+        (tmp_path / "z").mkdir()
+    else:
+        (tmp_path / "z").write_bytes(b"mine")
+    members = {"a/b/c.txt": b"3", "a/one.txt": b"1", "b/d.txt": b"4", "two.txt": b"2", theirs: b""}
+    path = archive(tmp_path, "tar", members)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OSError, match=r"^folder: got .*/z \(File exists\); need a folder to write"):
+        d2l.extract(path)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "a" / "one.txt").read_bytes() == b"mine"
+    assert (tmp_path / "two.txt").readlink() == Path("nowhere")
+
+
+def refuse_links(*args: object, **options: object) -> None:
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+@pytest.mark.usefixtures("small_disk")
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_archive_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, kind: str):
+    (tmp_path / "b.txt").write_bytes(b"mine")
+    path = archive(tmp_path, "zip", {"a.txt": b"1", "b.txt": b"2", "c.txt": bytes(200_000)})
+    told = rf"^folder: got {tmp_path} \(File too large\); need .* with room for 208192 bytes$"
+    with pytest.raises(OSError, match=told):
+        d2l.extract(path)
+    assert only(tmp_path, "b.txt", path.name)
+    assert (tmp_path / "b.txt").read_bytes() == b"mine"
+
+
+def test_an_archive_that_cannot_be_read_is_told_so(tmp_path: Path):
+    (tmp_path / "folder.zip").mkdir()
+    (tmp_path / "file").touch()
+    path = archive(tmp_path, "zip", {"a.txt": b"1"})
+    for name, kind in (("none.zip", FileNotFoundError), ("folder.zip", IsADirectoryError)):
+        with pytest.raises(kind, match=rf"^filename: got .*{name} \(.*\); need a file that can be"):
+            d2l.extract(tmp_path / name, tmp_path / "new")
+    with pytest.raises(NotADirectoryError, match=r"^folder: got .* \(.*\); need a folder to write"):
+        d2l.extract(path, tmp_path / "file" / "new")
+    assert only(tmp_path, "file", "folder.zip", path.name)
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from d2l_compat._shared import plot
-from d2l_compat._shared.checks import integer
+from d2l_compat._shared.checks import instance, integer
 from d2l_compat._shared.measuring import as_float
 from d2l_compat._shared.oo_design import HyperParameters
 
@@ -52,8 +52,8 @@ class Animator:
             self.Y.append([])
         for curve, (a, b) in enumerate(zip(xs, ys, strict=True)):
             if a is not None and b is not None:
-                self.X[curve].append(as_float(a))
-                self.Y[curve].append(as_float(b))
+                self.X[curve].append(as_float("x", a))
+                self.Y[curve].append(as_float("y", b))
         axes = self.axes[0]
         axes.cla()
         plot.draw_curves(axes, self.X, self.Y, self.fmts)
@@ -93,12 +93,14 @@ class ProgressBoard(HyperParameters):
     def draw(self, x: Any, y: Any, label: str, every_n: int = 1) -> None:
         """Add the point (x, y) to a curve; of every ``every_n`` points the mean is drawn.
 
-        Raises TypeError or ValueError where ``every_n`` is not an integer of at least 1.
+        Raises TypeError or ValueError where ``every_n`` is not an integer of at least 1, the label no
+        string, or x or y no number.
         """
         every_n = integer("every_n", every_n, 1)
+        instance("label", label, str, "a curve's name, a string")
         points = self.raw.setdefault(label, [])
         curve = self.data.setdefault(label, [])
-        points.append(Point(as_float(x), as_float(y)))
+        points.append(Point(as_float("x", x), as_float("y", y)))
         if len(points) < every_n:
             return
         xs, ys = zip(*points, strict=True)

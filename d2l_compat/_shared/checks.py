@@ -4,16 +4,20 @@ Every message has one form: ``what: got this; need that``. No framework is known
 in its ``_arrays.py`` how its arrays answer, and the checks of arrays are then the same for all.
 """
 
+import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from numbers import Real
+from collections.abc import Iterable, Sequence
+from numbers import Number, Real
 from typing import Any
 
+import numpy as np
+
+GREATEST_SIZE = 2**31 - 1  # what all frameworks can count
 NOT_CALLED = "attention_weights: there are none yet; call the layer first"
 
 
-def fault(what: str, got: object, need: str) -> str:
+def fault(what: str, got: object, need: object) -> str:
     return f"{what}: got {got}; need {need}"
 
 
@@ -22,26 +26,78 @@ def instance(what: str, value: object, kind: type | tuple[type, ...], need: str)
         raise TypeError(fault(what, type(value).__name__, need))
 
 
-def integer(what: str, value: object, minimum: int) -> int:
-    """``value`` as an int of at least ``minimum``; TypeError or ValueError otherwise."""
-    need = f"an integer of at least {minimum}"
-    if isinstance(value, bool):
-        raise TypeError(fault(what, repr(value), need))
+def shown(value: object) -> str:
+    """A number or a string as it is written; of anything else its type."""
+    is_short = value is None or isinstance(value, (Number, str))
+    return repr(value) if is_short else type(value).__name__
+
+
+def integer(
+    what: str, value: object, minimum: int | None = None, maximum: int | None = None
+) -> int:
+    """``value`` as an int from ``minimum`` to ``maximum``; TypeError or ValueError otherwise."""
+    need = "an integer" if minimum is None else f"an integer of at least {minimum}"
+    if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")):
+        raise TypeError(fault(what, shown(value), need))
     try:
         number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(fault(what, repr(value), need)) from None
-    if number < minimum:
+    except (TypeError, ValueError, AttributeError, AssertionError):  # as arrays differ
+        raise TypeError(fault(what, shown(value), need)) from None
+    if minimum is not None and number < minimum:
         raise ValueError(fault(what, number, need))
+    if maximum is not None and number > maximum:
+        raise ValueError(fault(what, number, f"an integer of at most {maximum}"))
     return number
+
+
+def size(what: str, value: object) -> int:
+    """``value`` as an int from 1 to as many as a framework can count."""
+    return integer(what, value, 1, GREATEST_SIZE)
+
+
+def real(what: str, value: object, need: str) -> Any:
+    """``value``, which is a number; ``need`` says which are right."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(fault(what, shown(value), need))
+    return value
+
+
+def integers(what: str, values: object, minimum: int | None = None) -> int | list[int]:
+    """An integer of at least ``minimum``, or a list of them: at least one."""
+    if not isinstance(values, (list, tuple)):
+        return integer(what, values, minimum)
+    if not values:
+        raise ValueError(fault(what, "an empty list", "at least one integer"))
+    return [integer(what, value, minimum) for value in values]
 
 
 def dropout(value: float) -> None:
     need = "a probability, from 0 to 1"
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(fault("dropout", repr(value), need))
-    if not 0 <= value <= 1:
+    if not 0 <= real("dropout", value, need) <= 1:
         raise ValueError(fault("dropout", value, need))
+
+
+def held(what: str, value: object, dtype: str) -> None:
+    """``value`` is a number that does not become another one in an array of ``dtype``."""
+    need = f"a number that {dtype} holds"
+    if dtype == "bool" and isinstance(value, bool):
+        return
+    number = real(what, value, need)
+    if dtype.startswith(("int", "uint")):
+        ends = np.iinfo(dtype)
+        fits = number % 1 == 0 and ends.min <= number <= ends.max
+    elif dtype == "bool":
+        fits = number in (0, 1)
+    else:  # NumPy has no bfloat16, whose ends are those of float32
+        largest = np.finfo(dtype if dtype in ("float16", "float64") else "float32").max
+        fits = not math.isfinite(number) or abs(number) <= largest
+    if not fits:
+        raise ValueError(fault(what, number, need))
+
+
+def gpu(i: int) -> int:
+    """The number of a GPU; PyTorch counts them with 7 bits."""
+    return integer("gpu", i, 0, 127)
 
 
 def heads(num_hiddens: int, num_heads: int) -> None:
@@ -58,7 +114,7 @@ def heads(num_hiddens: int, num_heads: int) -> None:
 def encoding_arguments(num_hiddens: int, dropout_rate: float, max_len: int) -> tuple[int, int]:
     """``num_hiddens`` and ``max_len`` as ints of at least 1."""
     dropout(dropout_rate)
-    return integer("num_hiddens", num_hiddens, 1), integer("max_len", max_len, 1)
+    return size("num_hiddens", num_hiddens), size("max_len", max_len)
 
 
 def positions(offset: int, num_steps: int, max_len: int) -> None:
@@ -98,18 +154,21 @@ class Arrays(ABC):
         """The dtype's name, as in NumPy: ``float32``."""
 
     @abstractmethod
-    def range(self, x: Any) -> tuple[int, int] | None:
+    def range(self, x: Any) -> tuple[float, float] | None:
         """The smallest and the largest number; None where there is none, or none to read yet."""
 
     @abstractmethod
     def takes(self, projection: Any, inputs: Any) -> tuple[int | None, str | None]:
-        """The last dimension and the dtype that a linear layer needs of ``inputs``; None for any."""
+        """The last dimension and the dtype that a linear layer needs of ``inputs``; None for any.
+
+        Where dtypes must agree, a layer that normalizes tells its own here as well.
+        """
 
     def shape(self, x: Any) -> Sequence[Any]:
         """The sizes, :class:`Unknown` for one that is not known while a graph is traced."""
         return x.shape
 
-    def lengths(self, x: Any) -> Any:
+    def counts(self, x: Any) -> Any:
         """``x``, whose dtype and range are asked next, in the form in which it tells them."""
         return x
 
@@ -174,15 +233,18 @@ class Arrays(ABC):
         size = size or needed
         if size is not None:
             self.check_last_dimension(what, inputs, size)
+        self._check_weights(what, inputs, dtype)
+        return size is not None
+
+    def _check_weights(self, what: str, inputs: Any, dtype: str | None) -> None:
         if dtype is not None and dtype != self.dtype(inputs):
             need = f"{dtype}, as the layer's weights are; convert one of the two"
             raise TypeError(fault(what, f"dtype {self.dtype(inputs)}", need))
-        return size is not None
 
     def check_valid_lens(
         self, valid_lens: Any, queries: Any, keys: Any, in_range: bool = True
     ) -> Any:
-        """A length for each example, or for each query; returns ``lengths`` of them.
+        """A length for each example, or for each query; returns ``counts`` of them.
 
         That they are ``in_range`` is read from their values, which on a GPU means waiting for them.
         """
@@ -192,7 +254,7 @@ class Arrays(ABC):
         return self._check_lens(valid_lens, of_queries[0], of_queries[1], num_keys, in_range)
 
     def check_scores(self, X: Any, valid_lens: Any) -> Any:
-        """What is given to ``masked_softmax``; returns ``lengths`` of ``valid_lens``."""
+        """What is given to ``masked_softmax``; returns ``counts`` of ``valid_lens``."""
         self.check_rank("X", X, ("batch", "queries", "keys"))
         self.check_floating("X", X)
         return None if valid_lens is None else self._check_lens(valid_lens, *self.shape(X))
@@ -201,21 +263,64 @@ class Arrays(ABC):
         self, valid_lens: Any, batch: int, num_queries: int, num_keys: Any, in_range: bool = True
     ) -> Any:
         self.check_instance("valid_lens", valid_lens, "an integer tensor")
-        lens = self.lengths(valid_lens)
+        lens = self.counts(valid_lens)
         self.check_integer("valid_lens", lens)
         shape = tuple(self.shape(lens))
         if shape not in ((batch,), (batch, num_queries)):
             need = f"({batch},), a length per example, or ({batch}, {num_queries}), one per query"
             raise ValueError(fault("valid_lens", f"shape {shape}", f"shape {need}"))
-        known = self.range(lens) if in_range and not isinstance(num_keys, Unknown) else None
-        if known is not None and (known[0] < 0 or known[1] > num_keys):
-            got = known[0] if known[0] < 0 else known[1]
-            need = f"lengths from 0 to {num_keys}, the number of keys"
-            raise ValueError(fault("valid_lens", f"a length of {got}", need))
+        if in_range and not isinstance(num_keys, Unknown):
+            self._check_range("valid_lens", "length", lens, num_keys, "the number of keys")
         return lens
 
-    def check_tokens(self, X: Any) -> None:
+    def check_tokens(self, X: Any, vocab_size: int) -> None:
+        """Numbers of tokens, each below ``vocab_size``.
+
+        D2L's pages have them in floating point as well: whole ones.
+        """
         self.check_rank("X", X, ("batch", "steps"))
+        tokens = self.counts(X)
+        dtype = self.dtype(tokens)
+        if "float" not in dtype:
+            self.check_integer("X", tokens)
+        elif self.range(tokens % 1) not in (None, (0, 0)):
+            raise ValueError(
+                fault("X", f"dtype {dtype} with fractions", "whole numbers, of tokens")
+            )
+        self._check_range("X", "token", tokens, vocab_size - 1, f"of a vocabulary of {vocab_size}")
+
+    def _check_range(self, what: str, each: str, x: Any, largest: int, why: str) -> None:
+        """Nothing is below 0 or above ``largest``, where values are known by now."""
+        known = self.range(x)
+        if known is not None and (known[0] < 0 or known[1] > largest):
+            got = f"a {each} of {known[0] if known[0] < 0 else known[1]}"
+            raise ValueError(fault(what, got, f"{each}s from 0 to {largest}, {why}"))
+
+    def check_features(self, X: Any, projection: Any, size: int | None = None) -> None:
+        """What is projected, of whatever rank; as in ``check_projection``."""
+        self.check_instance("X", X)
+        _last("X", self.shape(X), "feature")
+        self.check_floating("X", X)
+        self.check_projection("X", X, projection, size)
+
+    def check_labels(self, Y_hat: Any, Y: Any) -> None:
+        """Logits (..., classes), and a label for each row of them."""
+        self.check_instance("Y_hat", Y_hat)
+        self.check_instance("Y", Y, "an integer tensor")
+        of_Y_hat, of_Y = tuple(self.shape(Y_hat)), tuple(self.shape(Y))
+        _last("Y_hat", of_Y_hat, "class")
+        self.check_floating("Y_hat", Y_hat)
+        labels = self.counts(Y)
+        self.check_integer("Y", labels)
+        is_known = not any(isinstance(size, Unknown) for size in of_Y_hat + of_Y)
+        if is_known and math.prod(of_Y_hat[:-1]) != math.prod(of_Y):
+            need = f"as many labels as there are rows in Y_hat, of shape {of_Y_hat}"
+            raise ValueError(fault("Y", f"shape {of_Y}", need))
+        if 0 in of_Y:
+            raise ValueError(fault("Y", f"shape {of_Y}", "at least one label"))
+        if not isinstance(of_Y_hat[-1], Unknown):
+            classes = of_Y_hat[-1]
+            self._check_range("Y", "label", labels, classes - 1, f"of {classes} classes")
 
     def check_encoding(self, X: Any, num_hiddens: int) -> None:
         """What positions are to be added to."""
@@ -228,24 +333,39 @@ class Arrays(ABC):
         num_steps = self.shape(X)[1]
         positions(offset, 0 if isinstance(num_steps, Unknown) else num_steps, max_len)
 
-    def check_residual(self, X: Any, Y: Any) -> None:
-        """Two of one shape."""
+    def check_residual(
+        self, X: Any, Y: Any, sizes: Sequence[int] = (), norm: Any | None = None
+    ) -> None:
+        """Two of one shape; ``norm`` normalizes their sum over the last dimensions, of these sizes."""
         self.check_instance("X", X)
         self.check_instance("Y", Y)
         of_X, of_Y = tuple(self.shape(X)), tuple(self.shape(Y))
         if of_X != of_Y:
             raise ValueError(fault("X and Y", f"shapes {of_X} and {of_Y}", "two equal ones"))
+        _last("X", of_X, "feature")
+        if sizes and of_X[-len(sizes) :] != tuple(sizes):
+            need = f"last dimensions of {tuple(sizes)}"
+            raise ValueError(fault("X", f"shape {of_X}", need))
+        for what, x in (("X", X), ("Y", Y)):
+            self.check_floating(what, x)
+            self._check_weights(what, x, None if norm is None else self.takes(norm, x)[1])
 
     def check_heads_apart(self, X: Any, num_heads: int) -> int:
         """Features that are to be shared out among ``num_heads``, given back as an int."""
         self.check_rank("X", X, ("batch", "steps", "num_hiddens"))
+        self._check_numbers("X", X)
         num_heads = integer("num_heads", num_heads, 1)
         heads(self.shape(X)[2], num_heads)
         return num_heads
 
+    def _check_numbers(self, what: str, x: Any) -> None:
+        if self.dtype(x) == "bool":
+            raise TypeError(fault(what, "dtype bool", "a dtype of numbers"))
+
     def check_heads_together(self, X: Any, num_heads: int) -> int:
         """A batch in which every example stands once for each of ``num_heads``."""
         self.check_rank("X", X, ("batch * heads", "steps", "num_hiddens / heads"))
+        self._check_numbers("X", X)
         num_heads = integer("num_heads", num_heads, 1)
         shape = self.shape(X)
         if shape[0] % num_heads:
@@ -253,11 +373,14 @@ class Arrays(ABC):
             raise ValueError(fault("X", got, "a batch that is a multiple of num_heads"))
         return num_heads
 
-    def check_sequence_mask(self, X: Any, valid_len: Any) -> Any:
-        """Lengths, one for each example of ``X``, which has steps; returns ``lengths`` of them."""
+    def check_sequence_mask(self, X: Any, valid_len: Any, value: Any) -> Any:
+        """Lengths, one for each example of ``X``, which has steps; returns ``counts`` of them.
+
+        ``value`` is a number that ``X`` can hold.
+        """
         self.check_instance("X", X)
         self.check_instance("valid_len", valid_len, "an integer tensor")
-        lens = self.lengths(valid_len)
+        lens = self.counts(valid_len)
         of_X, of_lens = self.shape(X), self.shape(lens)
         if len(of_X) < 2:
             need = "at least 2 dimensions (batch, steps)"
@@ -266,16 +389,44 @@ class Arrays(ABC):
         if tuple(of_lens) != (of_X[0],):
             need = f"shape ({of_X[0]},), a length per example"
             raise ValueError(fault("valid_len", f"shape {tuple(of_lens)}", need))
+        held("value", value, self.dtype(X))
         return lens
+
+    def check_sequence(self, what: str, X: Any, size: int | None, dtype: str | None = None) -> None:
+        """What a recurrent layer reads step by step: ``size`` features each, or any number."""
+        self.check_rank(what, X, ("steps", "batch", "features"))
+        shape = self.shape(X)
+        if 0 in tuple(shape):
+            need = "at least one step, example and feature"
+            raise ValueError(fault(what, f"shape {tuple(shape)}", need))
+        self.check_floating(what, X)
+        self._check_weights(what, X, dtype)
+        if size is not None:
+            self.check_last_dimension(what, X, size)
+
+    def check_state(self, what: str, H: Any, *shape: int) -> None:
+        """A recurrent layer's state, of this ``shape``."""
+        self.check_instance(what, H)
+        self.check_floating(what, H)
+        if tuple(self.shape(H)) != shape:
+            raise ValueError(fault(what, f"shape {tuple(self.shape(H))}", f"shape {shape}"))
 
     def check_shape(self, x: Any, shape: tuple[int, ...]) -> None:
         """``x`` has exactly this ``shape``."""
         self.check_instance("x", x)
-        if tuple(x.shape) != tuple(shape):
-            raise ValueError(fault("shape", tuple(x.shape), f"{tuple(shape)}"))
+        instance("shape", shape, Iterable, "a tuple of sizes")
+        needed = tuple(integer("shape", size, 0) for size in shape)
+        if tuple(x.shape) != needed:
+            raise ValueError(fault("shape", tuple(x.shape), needed))
 
 
 def _rank(what: str, shape: Sequence[Any], axes: tuple[str, ...]) -> None:
     if len(shape) != len(axes):
         need = f"{len(axes)} dimensions ({', '.join(axes)})"
+        raise ValueError(fault(what, f"shape {tuple(shape)}", need))
+
+
+def _last(what: str, shape: Sequence[Any], each: str) -> None:
+    if not len(shape) or shape[-1] == 0:
+        need = f"at least one {each}, in the last dimension"
         raise ValueError(fault(what, f"shape {tuple(shape)}", need))

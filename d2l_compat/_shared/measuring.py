@@ -5,12 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from d2l_compat._shared.checks import fault, integer
+from d2l_compat._shared.arrays import to_numpy
+from d2l_compat._shared.checks import fault, size
 
 
-def as_float(x: Any) -> float:
+def as_float(what: str, x: Any) -> float:
     """A number that may be a framework's; its gradient is left behind."""
-    return float(x.detach() if hasattr(x, "detach") else x)
+    number = to_numpy(what, x)
+    if number.size != 1:
+        raise ValueError(fault(what, f"shape {number.shape}", "one number"))
+    return float(number.item())
 
 
 class Timer:
@@ -47,13 +51,13 @@ class Accumulator:
 
     def __init__(self, n: int) -> None:
         """Raises TypeError or ValueError where ``n`` is not an integer of at least 1."""
-        self.data = [0.0] * integer("n", n, 1)
+        self.data = [0.0] * size("n", n)
 
     def add(self, *args: Any) -> None:
         """Add one number to each sum. Raises ValueError for more numbers or fewer."""
         if len(args) != len(self.data):
             raise ValueError(fault("args", f"{len(args)} numbers", f"{len(self.data)}, one a sum"))
-        self.data = [a + as_float(b) for a, b in zip(self.data, args, strict=True)]
+        self.data = [a + as_float("args", b) for a, b in zip(self.data, args, strict=True)]
 
     def reset(self) -> None:
         """All sums are 0 again."""

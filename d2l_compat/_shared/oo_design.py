@@ -16,6 +16,8 @@ def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
         raise TypeError(fault("Class", type(Class).__name__, "a class"))
 
     def wrapper(method: Callable[..., Any]) -> None:
+        if not hasattr(method, "__name__"):
+            raise TypeError(fault("method", type(method).__name__, "a function"))
         setattr(Class, method.__name__, method)
 
     return wrapper

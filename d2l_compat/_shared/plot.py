@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault
+from d2l_compat._shared.checks import fault, size
 
 # Told apart by colour-blind readers too; a line style goes with each, for print in grey.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499")
@@ -213,6 +213,7 @@ def show_images(
     height and width of one, in inches. Raises ValueError for more images than places, or titles
     that do not fit, TypeError for what is not numeric.
     """
+    num_rows, num_cols = size("num_rows", num_rows), size("num_cols", num_cols)
     images = [to_numpy("imgs", image) for image in imgs]
     if len(images) > num_rows * num_cols:
         need = f"at most {num_rows} x {num_cols}"

@@ -1,6 +1,6 @@
 """What training and translating with an encoder and a decoder share in all frameworks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from d2l_compat._shared import checks
@@ -11,11 +11,14 @@ from d2l_compat._shared.data.translation import BOS, EOS, PAD, fit_length
 from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.training import undefined
 
+VOCAB = "a vocabulary, as Vocab is"
+BATCHES = "batches of 4 tensors: sources, their lengths, targets, their lengths"
+
 
 def recurrent(dropout: float, **sizes: int) -> list[int]:
     """The sizes of a recurrent layer as ints of at least 1; ``dropout`` is from 0 to 1."""
     checks.dropout(dropout)
-    return [checks.integer(what, size, 1) for what, size in sizes.items()]
+    return [checks.size(what, size) for what, size in sizes.items()]
 
 
 def output(result: Any) -> Any:
@@ -67,26 +70,61 @@ class EncoderDecoder:
 class Progress:
     """The loss per token, drawn every ten epochs, and how fast it went."""
 
-    def __init__(self, num_epochs: int) -> None:
+    def __init__(self, num_epochs: int, net: Any, layer: type, tgt_vocab: Any) -> None:
+        """Raises ValueError or TypeError where ``net`` is no ``layer``, or the others do not fit."""
         self.num_epochs = checks.integer("num_epochs", num_epochs, 1)
+        checks.instance("net", net, layer, "a model, which is a layer")
+        _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
         self.animator = Animator(xlabel="epoch", ylabel="loss", xlim=[10, self.num_epochs])
 
-    def train(self, data_iter: Any, step: Callable[[Any], tuple[Any, Any]], device: object) -> None:
+    def train(
+        self,
+        data_iter: Any,
+        step: Callable[[Any], tuple[Any, Any]],
+        device: object,
+        arrays: checks.Arrays,
+    ) -> None:
         """Go through the batches, epoch after epoch: a ``step`` gives the loss and the tokens."""
+        checks.instance("data_iter", data_iter, Iterable, BATCHES)
         for epoch in range(1, self.num_epochs + 1):
             timer, sums = Timer(), Accumulator(2)
             for batch in data_iter:
+                _check_batch(batch, arrays)
                 sums.add(*step(batch))
+            if not sums[1]:
+                raise ValueError(checks.fault("data_iter", "not one token", BATCHES))
             if epoch % 10 == 0:
                 self.animator.add(epoch, (sums[0] / sums[1],))
         loss, speed = sums[0] / sums[1], sums[1] / timer.stop()
         print(f"loss {loss:.3f}, {speed:.1f} tokens/sec on {device}")
 
 
+def _check_has(what: str, value: object, need: str, *names: str) -> None:
+    """``value`` may be a reader's own, but has attributes of these ``names``."""
+    if isinstance(value, type) or not all(hasattr(value, name) for name in names):
+        raise TypeError(checks.fault(what, checks.shown(value), need))
+
+
+def _check_batch(batch: Any, arrays: checks.Arrays) -> None:
+    if not isinstance(batch, (list, tuple)) or len(batch) != 4:
+        raise TypeError(checks.fault("data_iter", f"a batch {checks.shown(batch)}", BATCHES))
+    for tensor in batch:
+        arrays.check_instance("data_iter", tensor, BATCHES)
+
+
+def check_translation(
+    net: Any, sentence: object, src_vocab: Any, tgt_vocab: Any, num_steps: int
+) -> None:
+    """The arguments of ``predict_seq2seq``, but for the device."""
+    checks.size("num_steps", num_steps)
+    checks.instance("src_sentence", sentence, str, "a sentence, a string")
+    _check_has("src_vocab", src_vocab, VOCAB, "to_tokens")
+    _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
+    _check_has("net", net, "a model with an encoder and a decoder", "encoder", "decoder")
+
+
 def source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]:
     """A sentence as ``num_steps`` numbers, and how many of these are no padding."""
-    num_steps = checks.integer("num_steps", num_steps, 1)
-    checks.instance("src_sentence", sentence, str, "a sentence, a string")
     tokens = [*vocab[sentence.lower().split(" ")], vocab[EOS]]
     return fit_length(tokens, num_steps, vocab[PAD]), min(len(tokens), num_steps)
 
@@ -135,6 +173,7 @@ __all__ = [
     "Encoder",
     "EncoderDecoder",
     "Progress",
+    "check_translation",
     "decode",
     "output",
     "recurrent",

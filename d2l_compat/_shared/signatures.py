@@ -15,7 +15,7 @@ Init = TypeVar("Init", bound=Callable[..., None])
 
 
 def _size(name: str, value: Any) -> int:
-    return checks.integer(name, value, 1)
+    return checks.size(name, value)
 
 
 def _dropout(name: str, value: Any) -> Any:

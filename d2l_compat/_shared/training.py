@@ -5,12 +5,11 @@ A ``Module`` (here :class:`Model`, for a face's own base class) knows its loss a
 """
 
 from collections.abc import Iterable, Sized
-from numbers import Real
 from types import ModuleType
 from typing import Any, Protocol
 
 from d2l_compat._shared.boards import ProgressBoard
-from d2l_compat._shared.checks import fault, integer
+from d2l_compat._shared.checks import fault, integer, real
 from d2l_compat._shared.oo_design import HyperParameters
 
 
@@ -130,9 +129,7 @@ class Trainer(HyperParameters):
         integer("max_epochs", max_epochs, 1)
         integer("num_gpus", num_gpus, 0)
         need = "a number from 0 on"
-        if isinstance(gradient_clip_val, bool) or not isinstance(gradient_clip_val, Real):
-            raise TypeError(fault("gradient_clip_val", repr(gradient_clip_val), need))
-        if not gradient_clip_val >= 0:
+        if not real("gradient_clip_val", gradient_clip_val, need) >= 0:
             raise ValueError(fault("gradient_clip_val", gradient_clip_val, need))
         self.save_hyperparameters()
         available = min(num_gpus, self.devices.num_gpus())

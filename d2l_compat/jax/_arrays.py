@@ -20,11 +20,11 @@ class _Arrays(Arrays):
     def dtype(self, x: Array) -> str:
         return str(x.dtype)
 
-    def range(self, x: Array) -> tuple[int, int] | None:
+    def range(self, x: Array) -> tuple[float, float] | None:
         if not x.size or isinstance(x, jax.core.Tracer):
             return None
         values = np.asarray(x)  # JAX's own min would be traced under jit
-        return int(values.min()), int(values.max())
+        return values.min(), values.max()
 
     def takes(self, projection: nn.Dense, inputs: Array) -> tuple[int | None, str | None]:
         if not projection.has_variable("params", "kernel"):

@@ -30,7 +30,7 @@ class Loader:
     ) -> None:
         """Raises TypeError or ValueError for a ``batch_size`` below 1."""
         self.take, self.num_rows, self.shuffle = take, num_rows, shuffle
-        self.batch_size = checks.integer("batch_size", batch_size, 1)
+        self.batch_size = checks.size("batch_size", batch_size)
 
     def __len__(self) -> int:
         return math.ceil(self.num_rows / self.batch_size)

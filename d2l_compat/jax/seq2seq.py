@@ -99,7 +99,7 @@ class EncoderDecoder(Classifier):
 
         Raises NotImplementedError where the decoder sows no weights and they are asked for.
         """
-        num_steps = checks.integer("num_steps", num_steps, 1)
+        num_steps = checks.size("num_steps", num_steps)
         source, target, lengths, _ = batch
         run = partial(_run, save=save_attention_weights)
         encoded, of_encoder = run(self.encoder, params["encoder"], source, lengths)
@@ -160,13 +160,16 @@ class GRU(nn.Module):
         "dropout".
         """
         check_training(training)
-        arrays.check_instance("X", X)
         outputs, states = as_jax(X), []
+        arrays.check_sequence("X", outputs, None)
+        if state is not None:
+            state = as_jax(state)
+            arrays.check_state("state", state, self.num_layers, X.shape[1], self.num_hiddens)
         for number in range(self.num_layers):
             if number:
                 outputs = nn.Dropout(self.dropout)(outputs, deterministic=not training)
             layer = nn.RNN(nn.GRUCell(self.num_hiddens), time_major=True, return_carry=True)
-            before = None if state is None else jnp.asarray(state[number])
+            before = None if state is None else state[number]
             last, outputs = layer(outputs, initial_carry=before)
             states.append(last)
         return outputs, jnp.stack(states)
@@ -201,7 +204,7 @@ class Seq2SeqEncoder(Encoder):
         ``training`` needs a key named "dropout".
         """
         X = as_jax(X)
-        arrays.check_tokens(X)
+        arrays.check_tokens(X, self.vocab_size)
         return self.rnn(self.embedding(X.T.astype(jnp.int32)), training=training)
 
 
@@ -245,7 +248,7 @@ def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> jax.Array:
     ValueError or TypeError for another shape or dtype.
     """
     X = as_jax(X)
-    arrays.check_sequence_mask(X, valid_len)
+    arrays.check_sequence_mask(X, valid_len, value)
     is_past = jnp.arange(X.shape[1]) >= valid_len[:, None]
     is_past = is_past.reshape(*is_past.shape, *[1] * (X.ndim - 2))
     return jnp.where(is_past, jnp.asarray(value, X.dtype), X)

@@ -16,6 +16,7 @@ import numpy as np
 from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.jax import devices
+from d2l_compat.jax._arrays import arrays
 from d2l_compat.jax._loader import Loader
 from d2l_compat.jax.tensors import get_key
 
@@ -97,6 +98,7 @@ class Classifier(Module):
     ) -> jax.Array:
         """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
         Y_hat = state.apply_fn({"params": params, "batch_stats": state.batch_stats}, *X)
+        arrays.check_labels(Y_hat, Y)
         hits = Y_hat.reshape(-1, Y_hat.shape[-1]).argmax(axis=1) == Y.reshape(-1)
         return hits.mean() if averaged else hits.astype(jnp.float32)
 
@@ -114,6 +116,7 @@ class Classifier(Module):
             mutable=["batch_stats"],
             rngs={"dropout": state.dropout_rng},
         )
+        arrays.check_labels(Y_hat, Y)
         labels = Y.reshape(-1, 1).astype(jnp.int32)
         logs = jax.nn.log_softmax(Y_hat.reshape(-1, Y_hat.shape[-1]))
         losses = -jnp.take_along_axis(logs, labels, axis=1).squeeze(1)

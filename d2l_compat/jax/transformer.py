@@ -6,9 +6,11 @@ something in ``training`` needs a key named "dropout" for it.
 """
 
 import math
+from typing import Any
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 
 from d2l_compat._shared import checks
 from d2l_compat.jax._arrays import Array, arrays, as_jax, check_training
@@ -41,8 +43,9 @@ class PositionWiseFFN(CheckedModule):
 
     def __call__(self, X: Array) -> jax.Array:
         """Shape (..., inputs) to (..., ffn_num_outputs)."""
-        arrays.check_instance("X", X)
-        return self.dense2(nn.relu(self.dense1(as_jax(X))))
+        X = as_jax(X)
+        arrays.check_features(X, self.dense1)
+        return self.dense2(nn.relu(self.dense1(X)))
 
 
 class AddNorm(nn.Module):
@@ -63,7 +66,8 @@ class AddNorm(nn.Module):
         """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
         check_training(training)
         X, Y = as_jax(X), as_jax(Y)
-        arrays.check_residual(X, Y)
+        drawn: Any = self.get_variable("params", "LayerNorm_0")
+        arrays.check_residual(X, Y, () if drawn is None else drawn["scale"].shape)
         return nn.LayerNorm()(X + nn.Dropout(self.dropout)(Y, deterministic=not training))
 
 
@@ -145,8 +149,10 @@ class TransformerEncoder(CheckedModule, Encoder):
         """
         check_training(training)
         X = as_jax(X)
-        arrays.check_tokens(X)
-        X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens), training)
+        arrays.check_tokens(X, self.vocab_size)
+        X = self.pos_encoding(
+            self.embedding(X.astype(jnp.int32)) * math.sqrt(self.num_hiddens), training
+        )
         weights = []
         for block in self.blks:
             X, of_heads = block(X, valid_lens, training)

@@ -16,18 +16,21 @@ class _Arrays(Arrays):
     def dtype(self, x: Any) -> str:
         return onp.dtype(x.dtype).name
 
-    def lengths(self, x: np.ndarray) -> NDArray[Any]:
+    def counts(self, x: np.ndarray) -> NDArray[Any]:
         """In NumPy; whole numbers as integers, in whatever dtype they come."""
-        lens = x.asnumpy()
-        is_whole = lens.dtype.kind == "f" and onp.isfinite(lens).all() and (lens % 1 == 0).all()
-        return lens.astype(onp.int64) if is_whole else lens
+        numbers = x.asnumpy()
+        is_finite = numbers.dtype.kind == "f" and onp.isfinite(numbers).all()
+        is_whole = is_finite and (numbers % 1 == 0).all()
+        return numbers.astype(onp.int64) if is_whole else numbers
 
-    def range(self, x: NDArray[Any]) -> tuple[int, int] | None:
-        return (int(x.min()), int(x.max())) if x.size else None
+    def range(self, x: NDArray[Any]) -> tuple[float, float] | None:
+        return (x.min(), x.max()) if x.size else None
 
     def takes(self, projection: nn.Dense, inputs: np.ndarray) -> tuple[int | None, str | None]:
-        size = projection.weight.shape[1]
-        return size if size > 0 else None, self.dtype(projection.weight)  # -1: not known yet
+        is_norm = isinstance(projection, nn.LayerNorm)
+        weight = projection.gamma if is_norm else projection.weight
+        size = weight.shape[-1]
+        return size if size > 0 else None, self.dtype(weight)  # -1: not known yet
 
 
 arrays = _Arrays()

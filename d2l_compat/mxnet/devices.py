@@ -14,7 +14,7 @@ def cpu() -> Context:
 
 def gpu(i: int = 0) -> Context:
     """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
-    checks.integer("gpu", i, 0)
+    i = checks.gpu(i)
     return npx.gpu(i)
 
 

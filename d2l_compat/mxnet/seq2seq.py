@@ -61,7 +61,7 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
         are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
         """
-        num_steps = checks.integer("num_steps", num_steps, 1)
+        num_steps = checks.size("num_steps", num_steps)
         source, target, lengths, _ = [tensor.as_in_ctx(device) for tensor in batch]
         with autograd.pause():
             state = self.decoder.init_state(self.encoder(source, lengths), lengths)
@@ -100,6 +100,11 @@ class GRU(Module):
 
         ``H``, the state before, and that after are of shape (layers, batch, hiddens).
         """
+        dtype = arrays.dtype(self.rnn.l0_i2h_weight)
+        arrays.check_sequence("inputs", inputs, self.rnn._input_size or None, dtype)
+        if H is not None:
+            rnn = self.rnn
+            arrays.check_state("H", H, rnn._num_layers, inputs.shape[1], rnn._hidden_size)
         if H is None:  # Gluon's layer gives its state only to those who give it one
             batch, dtype = inputs.shape[1], inputs.dtype
             [H] = self.rnn.begin_state(batch, ctx=inputs.ctx, dtype=dtype)
@@ -163,7 +168,7 @@ class Seq2SeqEncoder(Encoder):
 
     def forward(self, X: np.ndarray, *args: Any) -> tuple[np.ndarray, np.ndarray]:
         """Tokens (batch, steps) to (steps, batch, hiddens), and the state, as of :class:`GRU`."""
-        arrays.check_tokens(X)
+        arrays.check_tokens(X, self.embedding.weight.shape[0])
         return self.rnn(self.embedding(X.T))
 
 
@@ -199,7 +204,7 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
     numbers of an integer or floating-point dtype. Raises ValueError or TypeError for another
     shape or dtype.
     """
-    lens = arrays.check_sequence_mask(X, valid_len)
+    lens = arrays.check_sequence_mask(X, valid_len, value)
     valid = onp.arange(X.shape[1]) < lens[:, None]
     valid = valid.reshape(*valid.shape, *[1] * (X.ndim - 2))
     if not X.size:  # MXNet's own would end the process
@@ -217,7 +222,7 @@ def train_seq2seq(
     ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
-    progress = shared.Progress(num_epochs)
+    progress = shared.Progress(num_epochs, net, nn.Block, tgt_vocab)
     net.initialize(init.Xavier(), force_reinit=True, ctx=device)
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": lr})
 
@@ -235,7 +240,7 @@ def train_seq2seq(
         trainer.step(num_tokens)
         return loss, num_tokens
 
-    progress.train(data_iter, step, device)
+    progress.train(data_iter, step, device, arrays)
 
 
 def predict_seq2seq(
@@ -251,6 +256,7 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
+    shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, length = shared.source(src_sentence, src_vocab, num_steps)
 
     def numbers(values: Any) -> np.ndarray:

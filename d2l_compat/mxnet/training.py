@@ -10,6 +10,7 @@ from mxnet.gluon import nn
 from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.mxnet import devices
+from d2l_compat.mxnet._arrays import arrays
 
 __all__ = ["Classifier", "DataModule", "Module", "Trainer"]
 
@@ -69,12 +70,14 @@ class Classifier(shared.ClassifierSteps, Module):
 
     def accuracy(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
         """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        arrays.check_labels(Y_hat, Y)
         guesses = Y_hat.reshape(-1, Y_hat.shape[-1]).argmax(axis=1)
         hits = (guesses == Y.reshape(-1).astype(guesses.dtype)).astype("float32")
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
         """Cross-entropy of logits (..., classes) and labels (...), the mean or one each."""
+        arrays.check_labels(Y_hat, Y)
         losses = cross_entropy(Y_hat, Y).reshape(-1)
         return losses.mean() if averaged else losses
 

@@ -40,6 +40,7 @@ class PositionWiseFFN(nn.Block):
 
     def forward(self, X: np.ndarray) -> np.ndarray:
         """Shape (..., inputs) to (..., ffn_num_outputs)."""
+        arrays.check_features(X, self.dense1)
         return self.dense2(self.dense1(X))
 
 
@@ -58,7 +59,8 @@ class AddNorm(nn.Block):
 
     def forward(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
-        arrays.check_residual(X, Y)
+        size = arrays.takes(self.ln, X)[0]
+        arrays.check_residual(X, Y, () if size is None else (size,), self.ln)
         return self.ln(X + self.dropout(Y))
 
 
@@ -138,7 +140,7 @@ class TransformerEncoder(Encoder):
 
         The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
         """
-        arrays.check_tokens(X)
+        arrays.check_tokens(X, self.embedding.weight.shape[0])
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)

@@ -21,11 +21,11 @@ class _Tensors(checks.Arrays):
     def dtype(self, x: Tensor) -> str:
         return str(x.dtype).removeprefix("paddle.")
 
-    def range(self, x: Tensor) -> tuple[int, int] | None:
+    def range(self, x: Tensor) -> tuple[float, float] | None:
         if not paddle.in_dynamic_mode() or not x.size:
             return None
         values = x.numpy()
-        return int(values.min()), int(values.max())
+        return values.min(), values.max()
 
     def takes(self, projection: nn.Linear, inputs: Tensor) -> tuple[int | None, str | None]:
         weight = projection.weight

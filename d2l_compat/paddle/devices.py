@@ -14,7 +14,7 @@ def cpu() -> str:
 
 def gpu(i: int = 0) -> str:
     """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
-    return f"gpu:{checks.integer('gpu', i, 0)}"
+    return f"gpu:{checks.gpu(i)}"
 
 
 def num_gpus() -> int:

@@ -13,6 +13,7 @@ from paddle.nn import functional as F
 from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.paddle import devices
+from d2l_compat.paddle._arrays import arrays
 
 __all__ = ["Classifier", "DataModule", "Module", "Trainer"]
 
@@ -77,11 +78,13 @@ class Classifier(shared.ClassifierSteps, Module):
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        arrays.check_labels(Y_hat, Y)
         hits = (_rows(Y_hat).argmax(axis=1) == Y.flatten().astype("int64")).astype("float32")
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """Cross-entropy of logits (..., classes) and labels (...), the mean or one each."""
+        arrays.check_labels(Y_hat, Y)
         losses = F.cross_entropy(_rows(Y_hat), Y.flatten().astype("int64"), reduction="none")
         return losses.mean() if averaged else losses
 

@@ -23,11 +23,11 @@ class _Arrays(Arrays):
     def dtype(self, x: Array) -> str:
         return tf.as_dtype(x.dtype).name
 
-    def range(self, x: Array) -> tuple[int, int] | None:
+    def range(self, x: Array) -> tuple[float, float] | None:
         if isinstance(x, keras.KerasTensor) or tf.is_symbolic_tensor(x):
             return None  # of a graph that is traced
         values = np.asarray(x)
-        return (int(values.min()), int(values.max())) if values.size else None
+        return (values.min(), values.max()) if values.size else None
 
     def takes(self, projection: keras.layers.Dense, inputs: Array) -> tuple[int | None, None]:
         return projection.kernel.shape[0] if projection.built else None, None

@@ -95,7 +95,7 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
         are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
         """
-        num_steps = checks.integer("num_steps", num_steps, 1)
+        num_steps = checks.size("num_steps", num_steps)
         source, target, lengths, _ = batch
         with device:
             encoded = self.encoder(source, lengths, training=False)
@@ -140,6 +140,21 @@ class GRU(Module):
         steps, batch, features = inputs_shape
         self.rnn.build((batch, steps, features))
         self.built = True
+
+    def __call__(self, inputs: Array, H: Any = None, **kwargs: Any) -> Any:
+        cell = self.rnn.cell.cells[0]
+        layer_inputs.check_sequence("inputs", inputs, cell.kernel.shape[0] if cell.built else None)
+        if H is None:
+            return super().__call__(inputs, **kwargs)
+        num_layers, num_hiddens = self.hparams["num_layers"], self.hparams["num_hiddens"]
+        if hasattr(H, "shape"):  # stacked
+            H = tf.unstack(H)
+        if not isinstance(H, (list, tuple)) or len(H) != num_layers:
+            need = f"a list of {num_layers} tensors, one for each layer"
+            raise TypeError(checks.fault("H", checks.shown(H), need))
+        for of_layer in H:
+            layer_inputs.check_state("H", of_layer, layer_inputs.shape(inputs)[1], num_hiddens)
+        return super().__call__(inputs, H, **kwargs)
 
     def forward(self, inputs: Tensor, H: Any = None) -> tuple[Tensor, list[Tensor]]:
         """(steps, batch, inputs) to (steps, batch, hiddens), and the state.
@@ -191,7 +206,7 @@ class Seq2SeqEncoder(Encoder):
 
         ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
         """
-        layer_inputs.check_tokens(X)
+        layer_inputs.check_tokens(X, self.embedding.input_dim)
         return super().__call__(X, *args, **kwargs)
 
     def call(
@@ -238,7 +253,7 @@ def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> Tensor:
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for another shape or dtype.
     """
-    arrays.check_sequence_mask(X, valid_len)
+    arrays.check_sequence_mask(X, valid_len, value)
     steps = tf.shape(X, tf.int64)[1]
     is_valid = tf.sequence_mask(tf.cast(valid_len, tf.int64), steps)
     for _ in X.shape[2:]:
@@ -259,7 +274,7 @@ def train_seq2seq(
     ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
-    progress = shared.Progress(num_epochs)
+    progress = shared.Progress(num_epochs, net, keras.layers.Layer, tgt_vocab)
     optimizer, update = keras.optimizers.Adam(lr), Update()
 
     def step(batch: Any) -> tuple[Tensor, Tensor]:
@@ -275,7 +290,7 @@ def train_seq2seq(
         return loss, tf.reduce_sum(Y_lens)
 
     with device:
-        progress.train(data_iter, step, getattr(device, "_device_name", device))
+        progress.train(data_iter, step, getattr(device, "_device_name", device), arrays)
 
 
 def predict_seq2seq(
@@ -290,6 +305,7 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
+    shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, length = shared.source(src_sentence, src_vocab, num_steps)
     lens = tf.constant([length])
     encoded = net.encoder(tf.constant([source]), lens, training=False)

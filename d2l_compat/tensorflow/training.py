@@ -11,6 +11,7 @@ from tensorflow import Tensor
 from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.tensorflow import devices
+from d2l_compat.tensorflow._arrays import arrays
 
 __all__ = ["Classifier", "DataModule", "Module", "Trainer"]
 
@@ -78,7 +79,7 @@ class Classifier(shared.ClassifierSteps, Module):
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
         logits, labels = _rows(Y_hat, Y)
-        hits = tf.cast(tf.argmax(logits, axis=1) == tf.cast(labels, tf.int64), tf.float32)
+        hits = tf.cast(tf.argmax(logits, axis=1) == labels, tf.float32)
         return tf.reduce_mean(hits) if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
@@ -97,7 +98,8 @@ class Classifier(shared.ClassifierSteps, Module):
 
 def _rows(Y_hat: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
     """Logits (rows, classes) and labels (rows,)."""
-    return tf.reshape(Y_hat, (-1, Y_hat.shape[-1])), tf.reshape(Y, (-1,))
+    arrays.check_labels(Y_hat, Y)
+    return tf.reshape(Y_hat, (-1, Y_hat.shape[-1])), tf.cast(tf.reshape(Y, (-1,)), tf.int64)
 
 
 class DataModule(shared.DataModule):

@@ -77,8 +77,15 @@ class PositionWiseFFN(keras.layers.Layer):
         self.dense2.build((*X_shape[:-1], self._given["ffn_num_hiddens"]))
         self.built = True
 
+    def __call__(self, X: Array, **kwargs: Any) -> Tensor:
+        """Shape (..., inputs) to (..., ffn_num_outputs).
+
+        Raises ValueError or TypeError for input that does not fit.
+        """
+        layer_inputs.check_features(X, self.dense1)
+        return super().__call__(X, **kwargs)
+
     def call(self, X: Tensor) -> Tensor:
-        """Shape (..., inputs) to (..., ffn_num_outputs)."""
         return self.dense2(self.relu(self.dense1(X)))
 
     def get_config(self) -> dict[str, Any]:
@@ -98,7 +105,7 @@ class AddNorm(keras.layers.Layer):
         """
         checks.dropout(dropout)
         super().__init__(**kwargs)
-        axes = norm_shape if isinstance(norm_shape, int) else list(norm_shape)
+        axes = checks.integers("norm_shape", norm_shape)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.ln = keras.layers.LayerNormalization(axes, dtype=self.dtype_policy, name="ln")
         self.norm_shape = axes
@@ -296,7 +303,7 @@ class TransformerEncoder(Encoder):
         embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it. Raises
         ValueError or TypeError for input that does not fit.
         """
-        layer_inputs.check_tokens(X)
+        layer_inputs.check_tokens(X, self.embedding.input_dim)
         layer_inputs.check_positions(0, X, self.pos_encoding.max_len)
         layer_inputs.check_valid_lens(valid_lens, X, X)
         return super().__call__(X, valid_lens, *args, **kwargs)

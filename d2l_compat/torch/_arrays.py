@@ -12,19 +12,23 @@ class _Tensors(Arrays):
     def dtype(self, x: Tensor) -> str:
         return str(x.dtype).removeprefix("torch.")
 
-    def range(self, x: Tensor) -> tuple[int, int] | None:
+    def range(self, x: Tensor) -> tuple[float, float] | None:
         # Reading values would stop a compiler's trace, and there are none on the meta device.
         if not x.numel() or torch.compiler.is_compiling() or x.is_meta:
             return None
-        smallest, largest = torch.aminmax(x.long())
-        return int(smallest), int(largest)
+        smallest, largest = torch.aminmax(x if x.is_floating_point() else x.long())
+        return smallest.item(), largest.item()
 
     def takes(self, projection: nn.Linear, inputs: Tensor) -> tuple[int | None, str | None]:
         weight = projection.weight
-        if isinstance(weight, nn.UninitializedParameter):
-            return None, None
+        size = None if isinstance(weight, nn.UninitializedParameter) else weight.shape[-1]
         is_cast = not inputs.is_meta and torch.is_autocast_enabled(inputs.device.type)
-        return weight.shape[1], None if is_cast else self.dtype(weight)
+        return size, None if is_cast else self.dtype(weight)
+
+    def check_labels(self, Y_hat: Tensor, Y: Tensor) -> None:
+        """A label of -100 is one that does not count, as in ``cross_entropy``."""
+        known = Y.masked_fill(Y == -100, 0) if isinstance(Y, Tensor) else Y
+        super().check_labels(Y_hat, known)
 
 
 arrays = _Tensors()

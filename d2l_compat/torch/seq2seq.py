@@ -63,7 +63,7 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
         are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
         """
-        num_steps = checks.integer("num_steps", num_steps, 1)
+        num_steps = checks.size("num_steps", num_steps)
         source, target, lengths, _ = [tensor.to(device) for tensor in batch]
         with evaluating(self):
             state = self.decoder.init_state(self.encoder(source, lengths), lengths)
@@ -96,6 +96,10 @@ class GRU(Module):
 
     def forward(self, inputs: Tensor, H: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """(steps, batch, inputs) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
+        arrays.check_sequence("inputs", inputs, self.rnn.input_size)
+        if H is not None:
+            rnn = self.rnn
+            arrays.check_state("H", H, rnn.num_layers, inputs.shape[1], rnn.hidden_size)
         return self.rnn(inputs, H)
 
 
@@ -121,7 +125,7 @@ class Seq2SeqEncoder(Encoder):
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
         """Tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
-        arrays.check_tokens(X)
+        arrays.check_tokens(X, self.embedding.weight.shape[0])
         return self.rnn(self.embedding(X.t().long()))
 
 
@@ -169,7 +173,7 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for another shape or dtype.
     """
-    arrays.check_sequence_mask(X, valid_len)
+    arrays.check_sequence_mask(X, valid_len, value)
     steps = torch.arange(X.shape[1], device=X.device)
     is_past = steps >= valid_len.to(X.device, torch.int64)[:, None]
     return X.masked_fill(is_past.reshape(*is_past.shape, *[1] * (X.ndim - 2)), value)
@@ -183,7 +187,7 @@ def train_seq2seq(
     ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
-    progress = shared.Progress(num_epochs)
+    progress = shared.Progress(num_epochs, net, nn.Module, tgt_vocab)
     net.apply(init_seq2seq)
     net.to(device)
     net.train()
@@ -200,7 +204,7 @@ def train_seq2seq(
         optimizer.step()
         return loss, Y_lens.sum()
 
-    progress.train(data_iter, step, device)
+    progress.train(data_iter, step, device, arrays)
 
 
 def predict_seq2seq(
@@ -216,6 +220,7 @@ def predict_seq2seq(
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
+    shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, length = shared.source(src_sentence, src_vocab, num_steps)
     lens = torch.tensor([length], device=device)
     first = torch.tensor([[tgt_vocab[shared.BOS]]], device=device)
@@ -237,11 +242,12 @@ def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Within it a model is in evaluation, without gradients; afterwards as it was before."""
-    was_training = model.training
+    """Within it a model is in evaluation, without gradients; afterwards each layer is as it was."""
+    modes = [(layer, layer.training) for layer in model.modules()]
     model.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        model.train(was_training)
+        for layer, was_training in modes:
+            layer.training = was_training

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.torch import devices
+from d2l_compat.torch._arrays import arrays
 
 __all__ = ["Classifier", "DataModule", "Module", "Trainer"]
 
@@ -48,11 +49,13 @@ class Classifier(shared.ClassifierSteps, Module):
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        arrays.check_labels(Y_hat, Y)
         hits = (Y_hat.flatten(0, -2).argmax(dim=1) == Y.flatten()).float()
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """Cross-entropy of logits (..., classes) and labels (...), the mean or one each."""
+        arrays.check_labels(Y_hat, Y)
         reduction = "mean" if averaged else "none"
         return F.cross_entropy(Y_hat.flatten(0, -2), Y.flatten().long(), reduction=reduction)
 

@@ -46,6 +46,7 @@ class PositionWiseFFN(nn.Module):
 
     def forward(self, X: Tensor) -> Tensor:
         """Shape (..., inputs) to (..., ffn_num_outputs)."""
+        arrays.check_features(X, self.dense1)
         return self.dense2(self.relu(self.dense1(X)))
 
 
@@ -60,11 +61,11 @@ class AddNorm(nn.Module):
         checks.dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.ln = nn.LayerNorm(norm_shape)
+        self.ln = nn.LayerNorm(checks.integers("norm_shape", norm_shape, 1))
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
         """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
-        arrays.check_residual(X, Y)
+        arrays.check_residual(X, Y, self.ln.normalized_shape, self.ln)
         return self.ln(X + self.dropout(Y))
 
 
@@ -172,8 +173,8 @@ class TransformerEncoder(Encoder):
 
         The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
         """
-        arrays.check_tokens(X)
-        X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))
+        arrays.check_tokens(X, self.embedding.weight.shape[0])
+        X = self.pos_encoding(self.embedding(X.long()) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)
         return X

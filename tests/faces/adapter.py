@@ -25,6 +25,8 @@ Every framework's ``adapter`` has the same names:
 ``fit_classifier(X, Y, lr, epochs, clip, d2l, start)``
     a linear ``Classifier`` of 3 classes, trained on all rows as one batch: its parameters before
     and after (weight, bias), and what its board has drawn; of another ``d2l``, or from a start
+``classifier(name)``
+    a ``Classifier``'s ``loss`` or ``accuracy``, to be called with logits and labels as they are
 ``sequence_loss(Y_hat, Y, tgt_pad)``
     what ``Seq2Seq.loss`` makes of logits and labels: the mean, and a loss each
 ``with_trainer``, ``with_functions``
@@ -35,6 +37,9 @@ Every framework's ``adapter`` has the same names:
     the weights of ``attention`` among the lesson's variables
 ``lesson_encoding(layer, X, offset)``
     what a layer of the lesson's own class ``PositionalEncoding`` makes of ``X``
+``lesson_sequences(sequences, count)``, ``lesson_learned_table(names)``
+    tokens and labels that the lesson's function draws; and its table of learned positions, before and
+    after another step of training
 """
 
 from typing import Any, Protocol

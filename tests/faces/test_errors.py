@@ -333,6 +333,9 @@ DEVICES = [
         "at least 0",
         id="try_gpu negative",
     ),
+    pytest.param(
+        lambda face: face.d2l.gpu(300), ValueError, "gpu: got 300", "at most 127", id="gpu 300"
+    ),
 ]
 
 # Every function that takes valid_lens, here with 2 examples of 3 queries and 3 keys.

@@ -39,11 +39,45 @@ def asked(name: str, *args: Any, **kwargs: Any) -> Call:
     return lambda face: getattr(face.d2l, name)(*args, **kwargs)
 
 
+def judged(which: str, Y_hat: Any, Y: Any) -> Call:
+    """A classifier's loss or accuracy."""
+    return lambda face: face.classifier(which)(face.tensor(Y_hat), face.tensor(Y))
+
+
 SIZES: dict[str, Callable[[ModuleType], tuple[Any, ...]]] = {
     "AddNorm": lambda face: face.FORMS["AddNorm"],
     "AdditiveAttention": lambda face: (8, 0.0),
+    "PositionWiseFFN": lambda face: face.FORMS["PositionWiseFFN"]["short"],
     "Seq2SeqEncoder": lambda face: (7, 6, 4, 2),
     "TransformerEncoder": lambda face: face.FORMS["TransformerEncoder"]["short"],
+}
+
+# Of a vocabulary of 7.
+NO_TOKENS = {
+    name: [
+        *(
+            (
+                built(name, np.array([[0, token]], "int32"), *valid_lens),
+                ValueError,
+                f"X: got a token of {token}",
+                "tokens from 0 to 6, of a vocabulary of 7",
+            )
+            for token in (7, 400, -1, -5)
+        ),
+        (
+            built(name, np.array([[0, 1.5]], "float32"), *valid_lens),
+            ValueError,
+            "X: got dtype float32 with fractions",
+            "whole numbers",
+        ),
+        (
+            built(name, np.array([[True, False]]), *valid_lens),
+            TypeError,
+            "X: got dtype bool",
+            "an integer dtype",
+        ),
+    ]
+    for name, valid_lens in {"Seq2SeqEncoder": [], "TransformerEncoder": [None]}.items()
 }
 
 # The call, the error, what was given, what is needed.
@@ -94,6 +128,32 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
             RuntimeError,
             "attention_weights: there are none yet",
             "call the layer first",
+        ),
+    ],
+    "Classifier": [
+        (
+            judged("loss", X[0], np.array([0, 1, 0.5], "float32")),
+            TypeError,
+            "Y: got dtype float32",
+            "an integer dtype",
+        ),
+        (
+            judged("accuracy", X[0], np.array([0, 1], "int32")),
+            ValueError,
+            "Y: got shape (2,)",
+            "as many labels as there are rows in Y_hat, of shape (3, 8)",
+        ),
+        (
+            judged("accuracy", X[0, :, :0], np.zeros(3, "int32")),
+            ValueError,
+            "Y_hat: got shape (3, 0)",
+            "at least one class",
+        ),
+        (
+            judged("loss", TOKENS, TOKENS[:, 0]),
+            TypeError,
+            "Y_hat: got dtype int32",
+            "one floating-point dtype",
         ),
     ],
     "EncoderDecoder": [
@@ -147,6 +207,20 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
             "PositionWiseFFN: missing a required argument: 'ffn_num_outputs'",
             "need (ffn_num_hiddens, ffn_num_outputs)",
         ),
+        (made("PositionWiseFFN", 2**40, 8), ValueError, "got 1099511627776", "of at most"),
+        (
+            built("PositionWiseFFN", X[..., :0]),
+            ValueError,
+            "X: got shape (2, 3, 0)",
+            "at least one feature",
+        ),
+        (
+            built("PositionWiseFFN", X > 0),
+            TypeError,
+            "X: got dtype bool",
+            "one floating-point dtype",
+        ),
+        (built("PositionWiseFFN", [1.0]), TypeError, "X: got list", "a tensor"),
     ],
     "Seq2SeqEncoder": [
         (made("Seq2SeqEncoder", 0, 6, 4, 2), ValueError, "vocab_size: got 0", "at least 1"),
@@ -158,6 +232,7 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
             "X: got shape (2, 3, 8)",
             "2 dimensions (batch, steps)",
         ),
+        *NO_TOKENS["Seq2SeqEncoder"],
     ],
     "Trainer": [
         (asked("Trainer", 0), ValueError, "max_epochs: got 0", "at least 1"),
@@ -188,6 +263,7 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
         ),
     ],
     "TransformerEncoder": [
+        *NO_TOKENS["TransformerEncoder"],
         (
             made("TransformerEncoder", 7, 8, 16, 3, 2, 0.0),
             ValueError,
@@ -264,8 +340,29 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
             "valid_len: got dtype bool",
             "an integer dtype",
         ),
+        *(
+            (
+                called("sequence_mask", X.astype(dtype), TOKENS[0, :2], value),
+                ValueError,
+                f"value: got {value}",
+                f"a number that {dtype} holds",
+            )
+            for dtype, value in [("int32", 0.5), ("int32", 2**31), ("uint8", -1), ("float32", 1e39)]
+        ),
+        (
+            called("sequence_mask", X, TOKENS[0, :2], "0"),
+            TypeError,
+            "value: got '0'",
+            "a number that float32 holds",
+        ),
     ],
     "train_seq2seq": [
+        (
+            lambda face: face.d2l.train_seq2seq(object(), [], 0.1, 1, vocabulary(), face.d2l.cpu()),
+            TypeError,
+            "net: got object",
+            "a layer",
+        ),
         (
             lambda face: face.d2l.train_seq2seq(object(), [], 0.1, 0, vocabulary(), face.d2l.cpu()),
             ValueError,
@@ -301,7 +398,6 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
 # Others say the same of themselves, or their bad calls are in other tables.
 ELSEWHERE = {
     "AttentionDecoder": "test_what_is_to_be_defined",
-    "Classifier": "it is a Module",
     "Decoder": "test_what_is_to_be_defined",
     "DotProductAttention": "test_errors",
     "Encoder": "test_what_is_to_be_defined",
@@ -352,6 +448,15 @@ def test_bad_calls_say_what_was_given_and_what_is_needed(
     assert need in str(caught.value)
 
 
+@pytest.mark.parametrize("name", NO_TOKENS)
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int8", "uint8"])
+def test_tokens_are_whole_numbers_of_any_dtype(face: ModuleType, name: str, dtype: str) -> None:
+    layer = face.build(name, *SIZES[name](face))
+    np.testing.assert_array_equal(
+        *(np.asarray(layer(TOKENS.astype(kind), None), object)[0] for kind in ("int32", dtype))
+    )
+
+
 TO_BE_DEFINED: dict[str, Callable[[ModuleType, Any], Any]] = {
     "Encoder": lambda face, Mine: face.AnyLayer(Mine())(X),
     "Decoder": lambda face, Mine: Mine().init_state(X),
@@ -375,3 +480,12 @@ def test_no_public_name_is_forgotten(face: ModuleType) -> None:
         *face.d2l.tensors.__all__,
     }  # tests/test_common.py, and the framework's own
     assert {*face.d2l.__all__} - shared <= CASES.keys() | ELSEWHERE.keys()
+
+
+def test_a_label_of_no_class_is_refused_where_values_are_known(face: ModuleType) -> None:
+    call = judged("loss", X[0], np.array([0, 1, 8], "int32"))
+    if face.d2l.__name__.endswith("jax"):  # it compiles its loss, which has no values
+        assert np.isnan(face.plain(call(face))[0])
+        return
+    with pytest.raises(ValueError, match="Y: got a label of 8; need labels from 0 to 7, of 8 clas"):
+        call(face)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, integer
+from d2l_compat._shared import checks
 from d2l_compat._shared.data.hub import download
 
 _ADDRESS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
@@ -64,17 +64,19 @@ class FashionMNIST:
         """The names of labels, which are numbers from 0 to 9."""
         numbers = [int(i) for i in indices]
         if wrong := [i for i in numbers if not 0 <= i < len(LABELS)]:
-            raise ValueError(fault("indices", wrong[0], f"labels from 0 to {len(LABELS) - 1}"))
+            raise ValueError(
+                checks.fault("indices", wrong[0], f"labels from 0 to {len(LABELS) - 1}")
+            )
         return [LABELS[i] for i in numbers]
 
 
 def check_sizes(batch_size: int, resize: Any) -> None:
     """Raise TypeError or ValueError where these are no sizes of at least 1."""
-    integer("batch_size", batch_size, 1)
+    checks.size("batch_size", batch_size)
     if not (isinstance(resize, (tuple, list)) and len(resize) == 2):
-        raise TypeError(fault("resize", repr(resize), "(height, width), in pixels"))
+        raise TypeError(checks.fault("resize", repr(resize), "(height, width), in pixels"))
     for size in resize:
-        integer("resize", size, 1)
+        checks.size("resize", size)
 
 
 def _read(name: str, root: str | Path) -> NDArray[np.uint8]:

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
-from d2l_compat._shared.checks import fault, integer
+from d2l_compat._shared.arrays import to_numpy
+from d2l_compat._shared.checks import fault, instance, integer
 
 UNKNOWN = "<unk>"
 
@@ -26,13 +27,11 @@ class Vocab:
         """``tokens`` is a list of them, or of lists of them; those in ``reserved_tokens`` are in,
         whether they occur or not. Raises TypeError or ValueError where ``min_freq`` is not an
         integer from 0 on, TypeError for a string in place of a list."""
-        for what, given in (("tokens", tokens), ("reserved_tokens", reserved_tokens)):
-            if isinstance(given, str):
-                raise TypeError(fault(what, "a string", "a list of tokens"))
         min_freq = integer("min_freq", min_freq, 0)
-        self.token_freqs = Counter(_flat(tokens or ())).most_common()
+        reserved = _count("reserved_tokens", reserved_tokens)
+        self.token_freqs = _count("tokens", tokens).most_common()
         often = [token for token, count in self.token_freqs if count >= min_freq]
-        self.idx_to_token = sorted({UNKNOWN, *(reserved_tokens or ()), *often})
+        self.idx_to_token = sorted({UNKNOWN, *reserved, *often})
         self.token_to_idx = {token: idx for idx, token in enumerate(self.idx_to_token)}
 
     def __len__(self) -> int:
@@ -45,19 +44,29 @@ class Vocab:
     def __getitem__(self, tokens: Any) -> Any:
         if isinstance(tokens, (list, tuple)):
             return [self[token] for token in tokens]
+        instance("tokens", tokens, str, "a token, a string, or a list of them")
         return self.token_to_idx.get(tokens, self.unk)
 
     def to_tokens(self, indices: Any) -> Any:
         """The token of a number, or the list of tokens of numbers, which may be an array.
 
-        Raises IndexError for a number that is no token's.
+        Raises IndexError for a number that is no token's, ValueError for one that is not whole, and
+        TypeError for what is no number.
         """
-        if hasattr(indices, "__len__") and getattr(indices, "ndim", 1):
+        is_list = isinstance(indices, Sequence) and not isinstance(indices, (str, bytes))
+        if is_list or getattr(indices, "ndim", 0):
             return [self.to_tokens(index) for index in indices]
-        index = int(indices)
-        if not 0 <= index < len(self):
-            raise IndexError(fault("indices", index, f"numbers from 0 to {len(self) - 1}"))
-        return self.idx_to_token[index]
+        number, need = (
+            to_numpy("indices", indices),
+            f"numbers from 0 to {len(self) - 1}, whole ones",
+        )
+        if number.dtype.kind == "b":
+            raise TypeError(fault("indices", number, need))
+        if number % 1 != 0:
+            raise ValueError(fault("indices", number, need))
+        if not 0 <= number < len(self):
+            raise IndexError(fault("indices", number, need))
+        return self.idx_to_token[int(number)]
 
     @property
     def unk(self) -> int:
@@ -65,7 +74,21 @@ class Vocab:
         return self.token_to_idx[UNKNOWN]
 
 
-def _flat(tokens: Iterable[Any]) -> Iterable[str]:
+def _count(what: str, tokens: Any) -> Counter[str]:
+    """How often each token stands in a list, or in lists of a list; None is an empty one."""
+    if isinstance(tokens, str):
+        raise TypeError(fault(what, "a string", "a list of tokens"))
+    instance(what, () if tokens is None else tokens, Iterable, "a list of tokens")
+    flat = list(_flat(() if tokens is None else tokens))
+    for kind in {*map(type, flat)}:
+        if not issubclass(kind, str):
+            raise TypeError(
+                fault(what, f"a token of type {kind.__name__}", "tokens that are strings")
+            )
+    return Counter(flat)
+
+
+def _flat(tokens: Iterable[Any]) -> Iterable[Any]:
     for token in tokens:
         if isinstance(token, (list, tuple)):
             yield from token
@@ -81,9 +104,12 @@ def bleu(pred_seq: str, label_seq: str, k: int) -> float:
     often as it is there. Tokens stand between blanks. ``k`` is at most the length of the shorter sentence;
     longer n-grams there are none of, and they are left out. An empty prediction has 0.
 
-    Raises TypeError or ValueError where ``k`` is not an integer of at least 1.
+    Raises TypeError where the sentences are no strings, TypeError or ValueError where ``k`` is not an
+    integer of at least 1.
     """
     k = integer("k", k, 1)
+    instance("pred_seq", pred_seq, str, "a sentence, a string")
+    instance("label_seq", label_seq, str, "a sentence, a string")
     pred, label = pred_seq.split(" "), label_seq.split(" ")
     if not pred_seq:
         return 0.0

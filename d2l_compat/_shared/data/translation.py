@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, integer
+from d2l_compat._shared import checks
 from d2l_compat._shared.data.hub import download
 from d2l_compat._shared.data.text import Vocab
 from d2l_compat._shared.training import DataModule, undefined
@@ -57,7 +57,7 @@ def fit_length(line: list[Any], num_steps: int, padding: Any) -> list[Any]:
 def check_sizes(*sizes: int) -> None:
     """``batch_size``, ``num_steps`` and, perhaps, how many pairs: integers of at least 1."""
     for what, size in zip(("batch_size", "num_steps", "num_train", "num_val"), sizes, strict=False):
-        integer(what, size, 1)
+        checks.size(what, size)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def pairs(batch_size: int, num_steps: int, num_examples: int | None) -> Pairs:
     """The corpus as D2L 0.17 prepares it: rare words, those that occur once, are ``<unk>``."""
     check_sizes(batch_size, num_steps)
     if num_examples is not None:
-        integer("num_examples", num_examples, 1)
+        checks.size("num_examples", num_examples)
     arrays, vocabs = [], []
     for lines in tokenize(preprocess(read()), num_examples):
         vocab = Vocab(lines, min_freq=2, reserved_tokens=[PAD, BOS, EOS])
@@ -136,9 +136,15 @@ class MTFraEng(DataModule):
 
     def _text(self, src_sentences: list[str], tgt_sentences: list[str]) -> str:
         """Pairs in the corpus's form."""
+        for what, given in (("src_sentences", src_sentences), ("tgt_sentences", tgt_sentences)):
+            checks.instance(what, given, (list, tuple), "a list of sentences")
+            for sentence in given:
+                checks.instance(what, sentence, str, "a list of sentences, strings")
         if len(src_sentences) != len(tgt_sentences):
             got = f"{len(src_sentences)} and {len(tgt_sentences)}"
-            raise ValueError(fault("sentences", got, "as many in one language as in the other"))
+            raise ValueError(
+                checks.fault("sentences", got, "as many in one language as in the other")
+            )
         return "\n".join(map("\t".join, zip(src_sentences, tgt_sentences, strict=True)))
 
     def _numbers(

@@ -7,6 +7,7 @@ import flax.linen as nn
 import jax
 import jax.experimental
 import numpy as np
+import optax  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from d2l_compat import jax as d2l
@@ -225,15 +226,23 @@ def fit_classifier(
 
 def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[NDArray[Any]]:
     model = d2l.Seq2Seq(nn.Dense(1), nn.Dense(1), tgt_pad, 0.1, training=False)
-    state = TrainState.create(
+    given = {}, (tensor(Y_hat),), tensor(Y), _hands_on()
+    return [plain(model.loss(*given)[0]), plain(model.loss(*given, False)[0])]
+
+
+def classifier(name: str) -> Any:
+    return lambda Y_hat, Y: getattr(d2l.Classifier(), name)({}, (Y_hat,), Y, _hands_on())
+
+
+def _hands_on() -> TrainState:
+    """Of a model that gives its first input as its logits."""
+    return TrainState.create(
         apply_fn=lambda variables, *X, **rest: (X[0], {}) if "mutable" in rest else X[0],
         params={},
-        tx=model.configure_optimizers(),
+        tx=optax.identity(),
         batch_stats={},
         dropout_rng=jax.random.key(0),
     )
-    given = {}, (tensor(Y_hat),), tensor(Y), state
-    return [plain(model.loss(*given)[0]), plain(model.loss(*given, False)[0])]
 
 
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
@@ -252,6 +261,15 @@ def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 def lesson_encoding(layer: nn.Module, X: NDArray[Any], offset: int) -> NDArray[Any]:
     return np.asarray(layer.apply({}, X, offset=offset))
+
+
+def lesson_sequences(sequences: Any, count: int) -> list[NDArray[Any]]:
+    return plain(sequences(jax.random.key(0), count))
+
+
+def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
+    trained = [names["train"](names["model"], steps=steps) for steps in (1, 2)]
+    return [np.asarray(each["params"]["encoding"]["P"]["embedding"]) for each in trained]
 
 
 def _given(x: Any) -> Any:

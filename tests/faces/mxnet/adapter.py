@@ -187,6 +187,10 @@ def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[ND
     return [plain(model.loss(*given)), plain(model.loss(*given, averaged=False))]
 
 
+def classifier(name: str) -> Any:
+    return getattr(d2l.Classifier(), name)
+
+
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     projections = {role: getattr(layer.layer, f"W_{role}") for role in "qkvo"}
     shapes = {f"W_{role}": W.weight.shape[::-1] for role, W in projections.items()}
@@ -201,6 +205,20 @@ def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 def lesson_encoding(layer: nn.Block, X: NDArray[Any], offset: int) -> NDArray[Any]:
     return layer(tensor(X), offset).asnumpy()
+
+
+def lesson_sequences(sequences: Any, count: int) -> list[NDArray[Any]]:
+    return plain(sequences(count))
+
+
+def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
+    tables = [names["encoding"].P.weight.data().asnumpy()]
+    tokens, labels = names["sequences"](128)
+    with autograd.record():
+        loss = names["cross_entropy"](names["model"](tokens), labels)
+    loss.backward()
+    names["trainer"].step(128)
+    return [*tables, names["encoding"].P.weight.data().asnumpy()]
 
 
 def _given(x: Any) -> Any:

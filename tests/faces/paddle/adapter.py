@@ -187,6 +187,10 @@ def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[ND
     return [plain(model.loss(*given)), plain(model.loss(*given, averaged=False))]
 
 
+def classifier(name: str) -> Any:
+    return getattr(d2l.Classifier(), name)
+
+
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     names = {"weight": "W", "bias": "b"}
     shapes = {}
@@ -203,6 +207,19 @@ def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 def lesson_encoding(layer: Any, X: NDArray[Any], offset: int) -> NDArray[Any]:
     return layer(tensor(X), offset=offset).numpy()
+
+
+def lesson_sequences(sequences: Any, count: int) -> list[NDArray[Any]]:
+    return plain(sequences(count))
+
+
+def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
+    tables = [names["encoding"].P.weight.numpy()]
+    tokens, labels = names["sequences"](128)
+    logits = names["model"](tokens)
+    nn.functional.binary_cross_entropy_with_logits(logits, labels).backward()
+    names["optimizer"].step()
+    return [*tables, names["encoding"].P.weight.numpy()]
 
 
 def _given(x: Any) -> Any:

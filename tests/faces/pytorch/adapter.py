@@ -170,6 +170,10 @@ def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[ND
     return [plain(model.loss(*given)), plain(model.loss(*given, averaged=False))]
 
 
+def classifier(name: str) -> Any:
+    return getattr(d2l.Classifier(), name)
+
+
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     names = {"weight": "W", "bias": "b"}
     shapes = {}
@@ -186,6 +190,20 @@ def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 def lesson_encoding(layer: nn.Module, X: NDArray[Any], offset: int) -> NDArray[Any]:
     return layer(tensor(X), offset=offset).detach().numpy()
+
+
+def lesson_sequences(sequences: Any, count: int) -> list[NDArray[Any]]:
+    return plain(sequences(count))
+
+
+def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
+    tables = [names["encoding"].P.weight.detach().numpy().copy()]
+    tokens, labels = names["sequences"](128)
+    loss = nn.functional.binary_cross_entropy_with_logits(names["model"](tokens), labels)
+    names["optimizer"].zero_grad()
+    loss.backward()
+    names["optimizer"].step()
+    return [*tables, names["encoding"].P.weight.detach().numpy()]
 
 
 def _given(x: Any) -> Any:

@@ -173,6 +173,10 @@ def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[ND
     return [plain(model.loss(*given)), plain(model.loss(*given, averaged=False))]
 
 
+def classifier(name: str) -> Any:
+    return getattr(d2l.Classifier(), name)
+
+
 def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     names = {"kernel": "W", "bias": "b"}
     return {
@@ -189,6 +193,16 @@ def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 def lesson_encoding(layer: keras.layers.Layer, X: NDArray[Any], offset: int) -> NDArray[Any]:
     return layer(X, offset=offset).numpy()
+
+
+def lesson_sequences(sequences: Any, count: int) -> list[NDArray[Any]]:
+    return plain(sequences(count))
+
+
+def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
+    tables = [names["encoding"].P.embeddings.numpy()]
+    names["model"].fit(*names["sequences"](128), batch_size=128, verbose=0)
+    return [*tables, names["encoding"].P.embeddings.numpy()]
 
 
 def _given(x: Any) -> Any:

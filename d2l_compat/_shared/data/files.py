@@ -1,0 +1,72 @@
+"""Files on the disk: their check sums, a folder for one process at a time, and words for what fails."""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from d2l_compat._shared.checks import fault, instance
+
+_ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256"}  # by length in hexadecimal digits
+_DIGITS = frozenset("0123456789abcdef")
+
+
+def read_check_sum(what: str, check_sum: str | None) -> str | None:
+    """The check sum in small letters; TypeError or ValueError where it is none of those we know."""
+    if check_sum is None:
+        return None
+    need = "32, 40 or 64 hexadecimal digits (MD5, SHA-1 or SHA-256), or None"
+    instance(what, check_sum, str, need)
+    digits = check_sum.lower()
+    if len(digits) not in _ALGORITHMS or not _DIGITS.issuperset(digits):
+        raise ValueError(fault(what, repr(check_sum), need))
+    return digits
+
+
+def has(path: Path, check_sum: str) -> bool:
+    return _digest(path, check_sum) == check_sum
+
+
+def check(path: Path, check_sum: str | None) -> None:
+    """Raise ValueError where the file is another one; ``None`` fits any."""
+    if check_sum is None:
+        return
+    got = _digest(path, check_sum)
+    if got != check_sum:
+        name = path.name.removesuffix(".part")
+        raise ValueError(fault(name, f"check sum {got}", f"{check_sum}; it is another file"))
+
+
+def _digest(path: Path, like: str) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, _ALGORITHMS[len(like)]).hexdigest()
+
+
+def room(size: int | None = None) -> str:
+    """What is needed of a folder where ``size`` bytes are to go, or nobody knows how many."""
+    return f"a folder to write in, with room for {'it' if size is None else f'{size} bytes'}"
+
+
+@contextmanager
+def told(what: str, place: Path, need: str) -> Iterator[None]:
+    """The system's refusals in the house's words, and of their own types: ``place``, why, ``need``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # it has its words
+            raise
+        got = f"{error.filename2 or error.filename or place} ({error.strerror})"
+        raise type(error)(fault(what, got, need)) from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One process at a time; the next one finds the file."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
