@@ -24,10 +24,15 @@ SHUFFLE    ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN   := .venv/bin
-LOCKS  = $(FRAMEWORKS:%=requirements/%.lock)
-# Carries the choice of frameworks in its name, so that another choice installs anew.
+# What is installed stays: a choice of less runs on it, and what is new comes beside it.
+HELD  := $(sort $(filter $(ALL),$(subst -, ,$(notdir $(wildcard .venv/.ready-*))) $(shell cat .venv/.held 2>/dev/null)))
+HOLDS  = $(sort $(HELD) $(FRAMEWORKS))
+NEW    = $(filter-out $(HELD),$(HOLDS))
+LOCKS  = $(HOLDS:%=requirements/%.lock)
+# Carries the frameworks in its name, and lists all that was installed.
 EMPTY :=
-READY  = .venv/.ready-$(subst $(EMPTY) ,-,$(strip $(FRAMEWORKS)))
+READY  = .venv/.ready-$(subst $(EMPTY) ,-,$(HOLDS))
+INCOMPLETE = $(shell test -s $(READY) && cd .venv && xargs ls -d < $(notdir $(READY)) >/dev/null 2>&1 || echo incomplete)
 CHOICE = $(addprefix --framework ,$(FRAMEWORKS)) $(addprefix --language ,$(LANGUAGES))
 FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
@@ -81,7 +86,7 @@ test-face-djl: $(JAVA)
 test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and compare what it shows
 	@on="$(FRAMEWORKS)"; \
 	if test $(DEVICE) = gpu; then on=$$($(BIN)/python -m tools.run.devices $$on) || exit 1; echo "On a GPU: $$on"; fi; \
-	$(CHECK) notebooks $$on -- $(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --device $(DEVICE) \
+	$(CHECK) notebooks $$on -- $(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --nbval-kernel-startup-timeout $(TIMEOUT) --device $(DEVICE) \
 	  $(call report,notebooks) $(LANGUAGES:%=notebooks/%/{})
 
 test-site: $(READY)  ## the web site and the slides, in a real browser
@@ -139,6 +144,7 @@ format: $(READY)  ## put the code in the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+lab: export D2L_COMPAT_INSTALL = never
 lab: $(READY) $(JAVA)  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=notebooks
 
@@ -151,19 +157,21 @@ site: $(READY)  ## build the web site, with slides, into build/site: open build/
 env: $(READY) $(JAVA)  ## only install the environment, in .venv
 	@$(if $(JAVA),test -e $(JAVA))
 
-# uv comes first, from the lock, and then installs everything else with hashes checked.
-$(READY): $(LOCKS) pyproject.toml
+# uv comes first, from the lock, and then installs everything else with hashes checked. Until all is
+# there, there is no stamp.
+.PHONY: incomplete
+$(READY): $(LOCKS) pyproject.toml $(INCOMPLETE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1)." \
 	  "Name another one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@echo "Installing $(FRAMEWORKS) into .venv (once; some gigabytes) ..."
+	@echo "$(if $(NEW),Installing $(NEW) into .venv$(if $(HELD),$(EMPTY) beside $(HELD)) (once; some gigabytes),Bringing .venv to what the locks of $(HELD) say) ..."
 	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
+	@echo "$(HELD)" > .venv/.held && rm -f .venv/.ready-*
 	@cat $(LOCKS) | sed -n '/^uv==/,/[^\\]$$/p' | awk '/^uv==/ && seen++ { exit } { print }' > .venv/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $(LOCKS)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
-	@rm -f .venv/.ready-*
-	@touch $@
+	@cd .venv && ls -d lib/python*/site-packages/*.dist-info > .listed && mv .listed $(notdir $@)
 
 # DJL's classes and kernel. Without them the DJL notebooks fail, and they alone.
 MVN = mvn -q -B -f d2l_compat/java/pom.xml
@@ -194,4 +202,4 @@ left-out:
 	@$(if $(X86_LINUX)$(filter-out file,$(origin FRAMEWORKS)),,echo "MXNet is left out: it has been built for Linux on x86-64 only.")
 
 help:  ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*##/\1 :/p' Makefile | awk -F ' : ' '{ printf "make %-16s %s\n", $$1, $$2 }'
+	@LC_ALL=C sed -n 's/^\([a-z-]*\):.*##/\1 :/p' Makefile | awk -F ' : ' '{ printf "make %-16s %s\n", $$1, $$2 }'

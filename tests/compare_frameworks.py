@@ -23,6 +23,10 @@ README = ROOT / "README.md"
 QUANTITIES = {"output": "output", "weights": "weights", "gradient": "gradients", "P": "$P$"}
 MARKERS = "<!-- make agreement -->\n", "<!-- end of make agreement -->\n"
 
+# How many times larger or smaller than in the table a difference may be: it is rounding, which
+# another processor does in another order.
+FACTOR = 4
+
 Arrays = dict[str, np.ndarray]
 Differences = dict[str, float]  # by quantity
 
@@ -114,6 +118,24 @@ def in_readme() -> tuple[str, str, str]:
     before, start, rest = README.read_text(encoding="utf-8").partition(MARKERS[0])
     shown, end, after = rest.partition(MARKERS[1])
     return before + start, shown, end + after
+
+
+def shown(framework: str) -> dict[str, list[float]]:
+    """What the table in README has for a framework, by dtype, in the order of QUANTITIES."""
+    rows = [line.strip("| ").split(" | ") for line in in_readme()[1].splitlines()]
+    (row,) = (row[1:] for row in rows if row[0] == FRAMEWORKS[framework].title)
+    size = len(QUANTITIES)
+    return {dtype: [*map(float, row[i * size :][:size])] for i, dtype in enumerate(TOLERANCE)}
+
+
+def assert_as_shown(framework: str, dtype: str, largest: Differences) -> None:
+    """README's table is of today's code."""
+    for quantity, said in zip(largest, shown(framework)[dtype], strict=True):
+        found = largest[quantity]
+        assert max(said, found) <= FACTOR * min(said, found), (
+            f"README has {said:.0e} for {quantity}, {dtype}, in {FRAMEWORKS[framework].title}, "
+            f"and it is {found:.0e}: run `make agreement`"
+        )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -64,7 +65,11 @@ def still_running(processes: Iterable[psutil.Process], seconds: float) -> list[p
 
 @pytest.fixture
 def control_c() -> Iterator[Callable[..., str]]:
-    """Interrupts a command in its midst, and gives what it printed; its children must end."""
+    """Interrupts a command in its midst, and gives what it printed; its children must end before it.
+
+    No time is limited, which a slow machine would exceed. What the command runs sleeps, not for ever: a
+    command that does not hear, or never comes to it, ends as another than was expected.
+    """
     before = signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # heard in the background, too
@@ -75,18 +80,18 @@ def control_c() -> Iterator[Callable[..., str]]:
         send: Callable[[], object],
         *,
         at_least: int,
-        seconds: float,
     ) -> str:
-        """Once all ``marks`` exist and ``at_least`` so many children run, which get ``seconds``."""
-        until = time.monotonic() + PATIENCE
-        while not all(mark.exists() for mark in marks) and time.monotonic() < until:
-            time.sleep(0.1)
-        children = psutil.Process(run.pid).children(recursive=True)
-        assert len(children) >= at_least
-        send()
+        """Once all ``marks`` exist and ``at_least`` so many children run."""
+        children: list[psutil.Process] = []
         try:
-            said, _ = run.communicate(timeout=PATIENCE)
-            assert not still_running(children, seconds)
+            while not all(mark.exists() for mark in marks):
+                assert run.poll() is None, run.communicate()[0]
+                time.sleep(0.1)
+            children = psutil.Process(run.pid).children(recursive=True)
+            assert len(children) >= at_least
+            send()
+            said, _ = run.communicate()
+            assert not still_running(children, seconds=0)
         finally:
             for process in (run, *children):
                 with suppress(psutil.NoSuchProcess):
@@ -98,12 +103,20 @@ def control_c() -> Iterator[Callable[..., str]]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many names were compared with upstream's d2l, and which were not, and why."""
+    """How many names were compared with upstream's d2l, and which were not, and why.
+
+    And how the calls ended whose arguments were drawn.
+    """
     said: dict[str, set[str]] = {}
+    drawn = Counter[str]()
     for report in terminalreporter.getreports("passed"):
         for what, value in report.user_properties:
             if what.endswith("compared with upstream"):
                 said.setdefault(what, set()).add(str(value))
+            elif what.startswith("drawn calls"):
+                drawn[what] += int(str(value))
+    for what, count in sorted(drawn.items()):
+        terminalreporter.line(f"{count} {what}")
     for what, names in sorted(said.items()):
         terminalreporter.line(f"{len(names)} names {what}")
         if what.startswith("not"):

@@ -12,6 +12,17 @@ has what tests/test_notebooks.py holds all the lesson's notebooks to:
     those whose code is another for another language's readers
 ``every_notebook_shows(cells, framework)``
     asserts what the text says of these outputs, Java's too; ``cells`` has each one's texts
+
+What the numbers and equations of the text are held to stands in LESSON/numbers.py:
+
+``HELD``
+    words of the original text, with the cell they are about and what they say of it
+``DEFINED``
+    words that no cell could contradict
+``EXERCISES``
+    words that name an exercise, with a cell of its solution
+``IN_OTHER_WORDS``
+    words of any text in which its numbers and formulas are not those of the others
 """
 
 import ast
@@ -21,7 +32,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -55,10 +66,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
 class ExecutedCell:
     """What one cell left behind."""
 
+    source: str
     value: Any  # of its last expression
     printed: str
     figures: list[Any]
     names: dict[str, Any]
+
+    def again(self, **names: Any) -> str:
+        """What it prints once more, where some names mean something else."""
+        with redirect_stdout(io.StringIO()) as printed:
+            exec(self.source, {**self.names, **names})
+        return printed.getvalue()
+
+    def passed_through(self) -> list[Any]:
+        """What its loop goes through: the first on the outermost level."""
+        loops = [part for part in ast.parse(self.source).body if isinstance(part, ast.For)]
+        iterable = ast.Expression(loops[0].iter)
+        return list(eval(compile(iterable, "<loop>", "eval"), dict(self.names)))
+
+    @property
+    def rows(self) -> list[list[float]]:
+        """The numbers of each line that it printed; lines without one are left out."""
+        return [*filter(None, map(numbers, self.printed.splitlines()))]
+
+    @property
+    def constants(self) -> list[Any]:
+        """The numbers and texts in its code."""
+        found = ast.walk(ast.parse(self.source))
+        return [node.value for node in found if isinstance(node, ast.Constant)]
 
     @property
     def panels(self) -> list[Any]:
@@ -103,9 +138,24 @@ def cells(request: pytest.FixtureRequest) -> dict[str, ExecutedCell]:
             else:
                 exec(cell.source, names)
         figures = [plt.figure(number) for number in plt.get_fignums()]
-        ran[cell.name] = ExecutedCell(value, printed.getvalue(), figures, dict(names))
+        ran[cell.name] = ExecutedCell(cell.source, value, printed.getvalue(), figures, dict(names))
         plt.close("all")
     return ran
+
+
+@pytest.fixture
+def untrue(request: pytest.FixtureRequest, cells: dict[str, ExecutedCell]) -> list[str]:
+    """The words of the text that are not as the cells have it, and how these have it."""
+    from tests.prose import numbers_of, sources_of
+
+    said = []
+    for words, (name, hold) in sources_of(request.path.parent).HELD.items():
+        its = SimpleNamespace(**cells[name].names, shown=cells[name])
+        found = np.ravel(hold(its))
+        want = [True] if found.dtype == bool else numbers_of(words)
+        if found.tolist() != want:
+            said.append(f"{' '.join(words.split())!r}, where {name} has {found.tolist()}")
+    return said
 
 
 # What is printed and drawn, read

@@ -47,6 +47,14 @@ def both_ways(stored: Any, fresh: Any) -> bool:
         # A sign takes the place of a blank.
         ("[[ 0.00  1.50]\n [ 2.00  3.25]]", "[[-0.00  1.50]\n [ 2.00  3.25]]"),
         ("[ 1e-07  2.00]", "[-1e-07  2.00]"),
+        # So does a digit.
+        ("[0.99999994 1.        ]", "[1. 1.]"),
+        ("a  9.9999\nb  1.0", "a 10.0000\nb  1.0"),
+        # Just within what is allowed.
+        ("0.0", "1e-06"),
+        ("1.0000000", "1.0000100"),
+        ("12.34", "12.35"),
+        ("0.51", "0.52"),
     ],
 )
 def test_these_agree(stored, fresh):
@@ -84,6 +92,20 @@ def test_these_agree(stored, fresh):
         ("a", "A"),
         ("", "0.0"),
         ("one line", "one line\nand another"),
+        # Just beyond it.
+        ("0.0", "1.1e-06"),
+        ("1.0000000", "1.0000101"),
+        ("12.34", "12.36"),
+        ("0.48", "0.49"),
+        # Lines and columns.
+        ("a  1.50\nb  2.50", "a  1.50 b  2.50"),
+        ("a  1.50\nb  2.50", "a  1.50\n\nb  2.50"),
+        ("a  1.50\nb  2.50", "a  1.50\nb 2.50"),
+        ("a  1.50\nb  2.50", "a  1.50\n b  2.50"),
+        ("a  1.50\nb  2.50", "a  1.50\nb\t2.50"),
+        ("a  1.50\nb  2.50", "a  1.50\nb  2.50\n"),
+        ("a 10.0000\nb  1.0", "a  9.9999 b  1.0"),
+        ("some  words", "some words"),
     ],
 )
 def test_these_differ(stored, fresh):
@@ -178,6 +200,14 @@ def drawn(change: Callable[[Any], object]) -> str:
     return shown()
 
 
+def beside(bottom: float) -> str:
+    """Two axes, the second so high above the figure's lower edge."""
+    figure = plt.figure(figsize=(4, 3))
+    for place in ((0.1, 0.1, 0.3, 0.8), (0.6, bottom, 0.3, 0.4)):
+        figure.add_axes(place).plot([0, 1])
+    return shown()
+
+
 FIGURES = {"curves": curves, "heat map": heatmap}
 OTHERS: dict[str, tuple[Callable[[], str], Callable[[], str]]] = {
     "sin and cos swapped": (curves, lambda: curves(SWAPPED)),
@@ -202,6 +232,7 @@ OTHERS: dict[str, tuple[Callable[[], str], Callable[[], str]]] = {
         lambda: drawn(lambda axes: axes.invert_yaxis()),
     ),
     "a title": (lambda: drawn(lambda axes: None), lambda: drawn(lambda axes: axes.set_title("P"))),
+    "axes in another place": (lambda: beside(0.1), lambda: beside(0.2)),
     "matrix: sin and cos swapped": (heatmap, lambda: heatmap(SWAPPED)),
     "matrix: one row further": (heatmap, lambda: heatmap(np.roll(P, 1, axis=0))),
     "matrix: flipped": (heatmap, lambda: heatmap(P[::-1])),
@@ -231,15 +262,64 @@ def test_another_figure_differs(stored, fresh):
     assert both_ways(stored(), fresh())
 
 
+def in_html(svg: bytes) -> str:
+    return f'<img src="data:image/svg+xml;base64,{b64encode(svg).decode()}" alt="">'
+
+
+def raised(by: float) -> str:
+    """The first curve, by so many points."""
+
+    def raise_it(axes: Any) -> None:
+        points = axes.get_window_extent().height * 72 / axes.figure.dpi
+        curve = axes.lines[0]
+        curve.set_ydata(curve.get_ydata() + by * np.ptp(axes.get_ylim()) / points)
+
+    return drawn(raise_it)
+
+
+def lowered(by: float) -> str:
+    """A label, by so many points."""
+
+    def lower(axes: Any) -> None:
+        axes.xaxis.labelpad += by
+
+    return drawn(lower)
+
+
+def in_grey(by: float, around: bytes = b"<svg>%s</svg>") -> str:
+    """Two cells, one brighter by so many levels."""
+    png = BytesIO()
+    Image.fromarray(np.array([[100, 100 + round(by)]], np.uint8)).save(png, "png")
+    picture = b'<image href="data:image/png;base64,%s"/>' % b64encode(png.getvalue())
+    return in_html(around % picture)
+
+
+def as_a_bar(by: float) -> str:
+    """As matplotlib draws it, on pixels, where heat maps are stretched from a pixel a cell."""
+    return in_grey(by, b'<svg><g id="axes_1"><path d="M 0 0 L 9 9"/>%s</g></svg>')
+
+
+LIMITS: dict[str, tuple[Callable[[float], str], float]] = {
+    "a curve, in points": (raised, 0.05),
+    "a label, in points": (lowered, 2),
+    "a cell, in levels": (in_grey, 4),
+    "a colour bar, in levels": (as_a_bar, 12),
+}
+
+
+@pytest.mark.parametrize(("draw", "limit"), LIMITS.values(), ids=LIMITS)
+def test_a_figure_may_be_off_by_so_much_and_no_more(
+    draw: Callable[[float], str], limit: float
+) -> None:
+    for by, is_off in ((0.9, False), (-0.9, False), (1.5, True), (-1.5, True)):
+        assert both_ways(draw(0), draw(by * limit)) == is_off, by
+
+
 def test_another_text_alternative_differs():
     figure = curves()
     assert both_ways(figure, figure.replace('alt=""', 'alt="Line plot."'))
     numbers = [figure.replace('alt=""', f'alt="highest {value}"') for value in ("0.99", "0.98")]
     assert not both_ways(*numbers)
-
-
-def in_html(svg: bytes) -> str:
-    return f'<img src="data:image/svg+xml;base64,{b64encode(svg).decode()}" alt="">'
 
 
 def with_picture(png: bytes) -> str:

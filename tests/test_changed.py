@@ -165,6 +165,11 @@ def test_a_change_concerns_those_faces_that_depend_on_it(root, file, frameworks)
     assert concerned(root, "faces", file) == frameworks
 
 
+def test_of_the_readme_its_tables_concern_the_faces(root):
+    assert concerned(root, "faces", "README.md", "A sentence.\n") is None
+    assert concerned(root, "faces", "README.md", "| PyTorch | 2e-06 |\n") == "pytorch jax djl"
+
+
 def test_shared_code_that_moves_concerns_those_that_use_it_wherever_it_is(root):
     assert concerned(root, "faces", "d2l_compat/_shared/moved.py") is None
     (root / "d2l_compat/_shared/plot.py").write_text("from d2l_compat._shared import moved\n")

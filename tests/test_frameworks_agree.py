@@ -6,7 +6,14 @@ Those with a Python face are asked in tests/faces/test_agreement.py, where the f
 import pytest
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
-from tests.compare_frameworks import QUANTITIES, ask, differences, expected, in_readme
+from tests.compare_frameworks import (
+    QUANTITIES,
+    ask,
+    assert_as_shown,
+    differences,
+    expected,
+    in_readme,
+)
 from tests.faces.cases import TOLERANCE
 
 READS = "d2l_compat/**/*", "tests/faces/answers.py", "README.md"
@@ -21,6 +28,7 @@ def test_every_framework_without_a_python_face_agrees_with_the_reference(
         pytest.skip(f"{framework} is not installed")
     largest = differences(ask(framework, dtype), dtype, expected())
     assert max(largest.values()) <= tolerance, largest
+    assert_as_shown(framework, dtype, largest)
 
 
 def test_the_readme_shows_every_framework_within_the_tolerances() -> None:

@@ -60,6 +60,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     packages = [package for framework in FACES.values() for package in framework.packages]
     modules = {package.module for package in (*packages, *_install.OWN_DEPENDENCIES, SETUPTOOLS)}
     service = Service(modules)
+    monkeypatch.delenv("D2L_COMPAT_INSTALL", raising=False)
     monkeypatch.setattr(_install, "find_spec", service.find_spec)
     monkeypatch.setattr(_install, "import_module", lambda name: None)
     monkeypatch.setattr(metadata, "distributions", service.distributions)
@@ -156,6 +157,21 @@ def test_pips_own_words_are_told_with_the_command_to_try(
     assert said.startswith("paddlepaddle could not be installed")
     assert FACES["paddle"].packages[0].install in said
     assert said.endswith("No route")
+
+
+def test_where_nothing_may_be_installed_what_is_missing_is_told_with_the_command(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("D2L_COMPAT_INSTALL", "never")
+    service.modules.remove("paddle")
+    with pytest.raises(RuntimeError) as raised:
+        d2l_compat.install("paddle")
+    assert str(raised.value) == (
+        "paddlepaddle is not installed, and D2L_COMPAT_INSTALL=never: "
+        "run `make env FRAMEWORKS=paddle` in the project's folder"
+    )
+    d2l_compat.install("jax")  # of which nothing is missing
+    assert service.asked == []
 
 
 def test_a_framework_that_there_is_no_face_for_is_refused(service: Service) -> None:

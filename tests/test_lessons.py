@@ -87,6 +87,28 @@ def test_a_fault_in_the_chapter_file_is_named(root: Path, chapter: str, said: st
     assert fault(root).startswith(f"lessons/chapter.toml:{said}")
 
 
+def test_the_chapter_file_may_begin_with_a_byte_order_mark(root: Path):
+    chapter = root / "lessons" / "chapter.toml"
+    chapter.write_bytes(b"\xef\xbb\xbf" + chapter.read_bytes())
+    assert len(lessons(root)) == 2
+
+
+@pytest.mark.parametrize("name", ["two words", "\u9b5a", "a.b", "a%20b", "(a)", "-a"], ids=ascii)
+def test_a_name_that_no_link_can_hold_is_refused(root: Path, name: str):
+    named = f"named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
+    write(root, "fox", [name], ["jax.py"])
+    list_lessons(root, "zebra", "ant", "fox")
+    if "." not in name:  # which ends these two
+        assert fault(root) == f"lessons: a language {named}"
+        (root / "lessons" / "fox" / f"text.{name}.md").rename(root / "lessons/fox/text.en.md")
+        (root / "lessons" / "fox" / f"code.{name}.py").touch()
+        assert fault(root) == f"lessons: a framework {named}"
+    shutil.rmtree(root / "lessons" / "fox")
+    write(root, name, ["en"], ["jax.py"])
+    list_lessons(root, "zebra", "ant", name)
+    assert fault(root) == f"lessons: a lesson {named}"
+
+
 def test_a_missing_chapter_file_is_named(root: Path):
     (root / "lessons" / "chapter.toml").unlink()
     assert fault(root) == "lessons/chapter.toml: cannot be read: No such file or directory"
@@ -134,8 +156,9 @@ def test_one_lesson_alone_has_a_bare_table(root: Path):
 
 
 @pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.name)
-def test_a_lesson_brings_its_claims_and_its_faults(lesson: Path):
+def test_a_lesson_brings_its_claims_its_numbers_and_its_faults(lesson: Path):
     assert (lesson / "claims.py").exists()
+    assert (lesson / "numbers.py").exists()
     assert (lesson / "faults.py").exists()
 
 

@@ -1,6 +1,8 @@
 """The files around the code, held together: bounds and locks, targets and help."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -84,6 +86,21 @@ def test_dependencies_of_the_shim_have_lower_bounds_only():
 def test_make_help_lists_every_target():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
-    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
-    listed = re.findall(r"^make (\S+)", shown.stdout, re.MULTILINE)
-    assert listed == phony
+    assert listed_by_help() == phony
+
+
+def listed_by_help(**environment: str) -> list[str]:
+    environment = os.environ | environment
+    shown = subprocess.run(
+        ["make", "help"], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    return re.findall(r"^make (\S+)", shown.stdout, re.MULTILINE)
+
+
+@pytest.mark.skipif(not shutil.which("localedef"), reason="no localedef to make a locale with")
+def test_make_help_lists_them_where_i_is_no_letter_between_a_and_z(tmp_path):
+    """As in Turkish, which has another order of letters."""
+    made = ["localedef", "-i", "tr_TR", "-f", "UTF-8", str(tmp_path / "tr_TR.UTF-8")]
+    if subprocess.run(made, capture_output=True, check=False).returncode:
+        pytest.skip("the system cannot make a Turkish locale")
+    assert listed_by_help(LOCPATH=str(tmp_path), LC_ALL="tr_TR.UTF-8") == listed_by_help()

@@ -19,6 +19,7 @@ from typing import Any
 import nbformat
 import psutil
 import pytest
+from nbclient import NotebookClient
 
 from tests.conftest import PATIENCE, list_lessons, still_running
 from tools.__main__ import main
@@ -422,16 +423,72 @@ def test_the_users_own_settings_do_not_reach_the_notebook(run, project, tmp_path
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("MATPLOTLIBRC", str(tmp_path / "matplotlibrc"))
     monkeypatch.setenv("MPLBACKEND", "template")
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
     before = dict(os.environ)
     project.write(
-        "<<one>>\n",
+        "<<one>>\n\n<<two>>\n",
         a="# %% one\nimport matplotlib as mpl\n"
-        "'own' in globals(), mpl.rcParams['lines.linewidth'], 'inline' in mpl.get_backend()\n",
+        "'own' in globals(), mpl.rcParams['lines.linewidth'], 'inline' in mpl.get_backend()\n\n"
+        "# %% two\nhash('words')\n",
     )
     assert run(project)[0] == 0
-    (cell,) = nbformat.read(project.notebook(), as_version=4).cells
-    assert cell.outputs[0].data["text/plain"] == "(False, 1.5, True)"
+    one, two = (cell.outputs[0].data["text/plain"] for cell in cells(project.notebook()))
+    assert one == "(False, 1.5, True)"
+    assert int(two) == hash_of("words", seed="0") != hash_of("words", seed="7")
     assert os.environ == before
+
+
+def cells(notebook: Path) -> list[nbformat.NotebookNode]:
+    return nbformat.read(notebook, as_version=4).cells
+
+
+def hash_of(words: str, seed: str) -> int:
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    command = [sys.executable, "-c", f"print(hash({words!r}))"]
+    return int(subprocess.check_output(command, env=environment))
+
+
+@pytest.mark.parametrize("name", ["MPLBACKEND", "TMPDIR"])
+def test_what_stands_in_a_users_shell_does_no_harm(project, tmp_path, name):
+    long = tmp_path / ("long" * 40)  # no socket has such a path
+    long.mkdir()
+    value = {"MPLBACKEND": "no-such-backend", "TMPDIR": str(long)}[name]
+    project.write("<<one>>\n", a="# %% one\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n")
+    done = subprocess.run(
+        project.command(),
+        cwd=ROOT,
+        env={**os.environ, name: value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert not [*long.iterdir()]
+
+
+def test_pip_installs_nothing_in_a_notebook_that_no_hash_stands_for(tmp_path):
+    """As the first cell's ``%pip`` would, where the shim is missing."""
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(tmp_path / "there")]
+    with neutral_environment():
+        done = subprocess.run(
+            [*pip, f"git+file://{tmp_path}"], capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert "hash" in done.stderr
+    assert not (tmp_path / "there").exists()
+
+
+def test_no_tool_is_harmed_by_a_backend_that_there_is_not():
+    tools = sorted(path for path in ROOT.glob("tools/**/*.py") if path.name != "__main__.py")
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in tools]
+    drawing = [
+        name
+        for name in names
+        if "matplotlib" in (ROOT / f"{name.replace('.', '/')}.py").read_text()
+    ]
+    environment = {**os.environ, "MPLBACKEND": "no-such-backend"}
+    program = f"import {', '.join(drawing)}, matplotlib"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, check=True)
 
 
 def test_the_environment_is_restored_after_a_fault():
@@ -471,7 +528,26 @@ def f():
 x = 1
 f()
 """
+LACKS = """\
+# %% one
+from d2l_compat import _install
+
+_install.find_spec = lambda module: None
+_install._install = print
+_install.install("jax")
+
+# %% two
+2
+"""
 FAULTS = {
+    "lacks what it needs": {
+        "code": LACKS,
+        "line": 6,
+        "words": [
+            "RuntimeError: numpy is not installed, and D2L_COMPAT_INSTALL=never: run",
+            "run `make env FRAMEWORKS=jax` in the project's folder",
+        ],
+    },
     "raises": {
         "code": "# %% one\n1\n\n# %% two\nx = 1\n\n1 / 0\nx\n",
         "line": 7,
@@ -533,14 +609,21 @@ def test_a_fault_is_named_and_the_old_notebook_stays(run, project, fault):
 
 def test_the_limit_is_the_one_asked_for(run, project, monkeypatch):
     limits, timeout = [], asyncio.timeout
+    waits, start = [], NotebookClient.async_start_new_kernel_client
 
     def noted(delay: float | None) -> asyncio.Timeout:
         limits.append(delay)
         return timeout(delay)
 
+    async def noted_start(client: NotebookClient) -> object:
+        waits.append(client.startup_timeout)
+        return await start(client)
+
     monkeypatch.setattr(asyncio, "timeout", noted)
+    monkeypatch.setattr(NotebookClient, "async_start_new_kernel_client", noted_start)
     assert run(project, "--timeout", "77")[0] == 0
     assert 77 in limits
+    assert waits == [77]  # a slow machine's kernel has no other limit
 
 
 def no_such_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -651,7 +734,9 @@ def test_no_jobs_at_all_cannot_be_asked_for(project):
 
 
 def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, control_c):
-    waits = "# %% one\nfrom pathlib import Path\nPath('{}').touch()\nimport time; time.sleep(100)\n"
+    waits = (
+        "# %% one\nfrom pathlib import Path\nPath('{}').touch()\nimport time; time.sleep(1000)\n"
+    )
     frameworks = ("a", "b")
     marks = [project.root / f"started-{framework}" for framework in frameworks]
     project.write(
@@ -661,15 +746,13 @@ def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, contro
         project.store(framework=framework)
     before = project.files() | set(marks)
     runner = subprocess.Popen(
-        project.command("--jobs", "2"),
+        project.command("--jobs", "2", "--timeout", "1000"),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    said = control_c(
-        runner, marks, lambda: runner.send_signal(signal.SIGINT), at_least=2, seconds=1
-    )
+    said = control_c(runner, marks, lambda: runner.send_signal(signal.SIGINT), at_least=2)
     assert runner.returncode == 130
     assert "Traceback" not in said
     assert project.files() == before

@@ -129,6 +129,18 @@ def test_an_image_is_embedded_with_its_alternative(woven, folder):
     assert prose == f"Before\n{image}\n\nafter"
 
 
+@pytest.mark.parametrize("blanks", [" ", "\t", "  \t ", "\u3000"], ids=ascii)
+def test_blanks_after_a_wish_are_none_of_it(woven, blanks):
+    text = f"# Title\n\n<<one>>{blanks}\n:::{{slide}}\n# Slide\n<<one output>>{blanks}\n:::\n"
+    assert sources(woven(text)) == ["# Title", "1"]
+
+
+def test_a_byte_order_mark_is_none_of_a_file(woven):
+    mark = "\ufeff"
+    assert sources(woven(mark + TEXT, mark + CODE)) == ["# Title", "1"]
+    assert woven(mark + "<<one>>\n", mark + "# About.\n" + CODE) == woven("<<one>>\n")
+
+
 def test_an_image_in_a_code_fence_is_left_alone(woven):
     prose = "```markdown\n![x](x.svg)\n```"
     assert sources(woven(f"{prose}\n<<one>>\n")) == [prose, "1"]

@@ -3,6 +3,7 @@
 nbval compares a notebook with what was stored, and so cannot know that what was stored is right.
 """
 
+import re
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,10 @@ def every_notebook_shows(cells: dict[str, list[str]], framework: str) -> None:
     assert attention[4] > 0.1
 
 
+def test_the_numbers_and_equations_of_the_text_are_those_of_the_cells(untrue):
+    assert untrue == []
+
+
 def test_dividing_by_the_root_keeps_the_spread_of_scores(cells):
     rows = table(cells["scaling"].printed.replace(":", "").replace(",", ""))
     assert [int(row[2]) for row in rows] == [4, 64, 1024]
@@ -139,6 +144,8 @@ def rnns_matrices(names: dict[str, Any]) -> list[np.ndarray]:
 def test_the_rnns_matrices_are_orthogonal(cells):
     for W in rnns_matrices(cells["three-layers"].names):
         np.testing.assert_allclose(W @ W.T, np.eye(16), atol=1e-5)
+    W_xh, W_hh = rnns_matrices(cells["three-layers"].names)
+    assert np.abs(W_xh - W_hh).max() > 0.1
 
 
 def test_the_rnn_computes_the_formula(cells):
@@ -162,6 +169,24 @@ def test_influence_is_a_band_a_triangle_and_everything(cells):
     printed = cells["influence"].printed.splitlines()
     counts = [int(line.split(": ")[1].split()[0]) for line in printed]
     assert counts == [connected.sum() for connected in expected]
+
+
+def test_maps_of_influence_are_those_of_finite_differences(face, cells):
+    names = cells["influence"].names
+    X = to_numpy("X", names["X"])
+    _, n, d = X.shape
+    step = 0.01
+    moves = step * np.eye(n * d, dtype="float32").reshape(-1, n, d)
+    panels = cells["influence-heatmaps"].panels
+    for panel, layer in zip(panels, names["layers"].values(), strict=True):
+        up, down = (
+            to_numpy("Y", layer(face.tensor(X + moved))) for moved in (moves, -moves)
+        )
+        slopes = (up - down).reshape(n, d, n, d) / (2 * step)
+        strengths = np.linalg.norm(slopes, axis=(1, 3)).T
+        np.testing.assert_allclose(
+            panel.get_array(), strengths / strengths.max(), atol=0.01
+        )
 
 
 def test_two_convolutions_join_the_first_and_fifth_token_in_the_third_unit(cells):
@@ -307,6 +332,62 @@ def test_only_a_model_with_positions_learns_the_order(cells):
     assert right["none:"] == "50.0%"
     assert float(right["fixed:"].rstrip("%")) > 99
     assert float(right["learned:"].rstrip("%")) > 99
+
+
+def test_each_seed_is_used_once(cells):
+    """JAX draws the same numbers from the same key."""
+    code = "".join(cell.source for cell in cells.values())
+    seeds = re.findall(r"random\.key\((\d+)\)", code)
+    assert len(set(seeds)) == len(seeds)
+
+
+def test_sequences_are_drawn_evenly(face, cells):
+    """No number depends on another: what stands at a place says nothing of the 0's and the 1's."""
+    tokens, labels = face.lesson_sequences(
+        cells["solution-learned-data"].names["sequences"], 4000
+    )
+    assert labels.mean() == pytest.approx(0.5, abs=0.03)
+    others = tokens[tokens > 1]
+    shares = np.bincount(others)[2:] / len(others)
+    np.testing.assert_allclose(shares, 1 / 8, atol=0.01)
+    for token in (0, 1):
+        np.testing.assert_allclose((tokens == token).mean(axis=0), 1 / 8, atol=0.02)
+    for place in range(8):
+        there = tokens[tokens[:, place] > 1, place]
+        assert there.mean() == pytest.approx(5.5, abs=0.15)
+
+
+def test_the_encodings_compared_are_none_the_fixed_and_a_learned_one(face, cells):
+    cell = cells["solution-learned-training"]
+    encodings = dict(cell.passed_through())
+    assert list(encodings) == ["none", "fixed", "learned"]
+    zeros = np.zeros((1, 8, 32), "float32")
+    shown = face.lesson_encoding(encodings["fixed"], zeros, 0)[0]
+    expected = reference.positional_encoding(8, 32)
+    np.testing.assert_allclose(shown, expected, atol=1e-6)
+    before, after = face.lesson_learned_table(cell.names)
+    assert before.shape == after.shape == (8, 32)
+    assert (before != after).any(axis=1).all(), "each position is trained"
+
+
+def test_the_models_learn_from_new_sequences_and_not_from_the_tests(cells):
+    """Told the contrary from the second drawing on, they are wrong on nearly all of the first."""
+    cell = cells["solution-learned-training"]
+    drawings = 0
+
+    def sequences(*arguments):
+        nonlocal drawings
+        drawings += 1
+        *keys, count = arguments  # JAX's come first
+        drawn, labels = cell.names["sequences"](*keys, min(count, 120 * 128))
+        return drawn, labels if drawings == 1 else 1 - labels
+
+    printed = cell.again(
+        sequences=sequences, range=lambda steps: range(min(steps, 120))
+    )
+    shares = [float(row[1].rstrip("%")) for row in table(printed)]
+    assert shares[0] == 50
+    assert max(shares[1:]) < 20
 
 
 def test_causal_attention_is_a_full_lower_triangle(cells):

@@ -9,6 +9,7 @@ from tests.mutants.changes import (
     missing,
     output_of,
     printed,
+    printed_as,
     source,
     the_other_way_round,
     to_stderr,
@@ -41,6 +42,52 @@ IN_CODE = {
             "self.P(torch.arange(X.shape[1], device=X.device))",
             "self.P.weight[0]",
         ),
+        (
+            "a table of positions that is not trained",
+            "self.P = nn.Embedding(max_len, num_hiddens)",
+            "self.P = nn.Embedding(max_len, num_hiddens).requires_grad_(False)",
+        ),
+        (
+            "a learned encoding for the fixed one",
+            '("fixed", d2l.PositionalEncoding(32, 0))',
+            '("fixed", LearnedPositionalEncoding(32, 8))',
+        ),
+        (
+            "trained on the test set",
+            "tokens, labels = sequences(128)",
+            "tokens, labels = test_tokens, test_labels",
+        ),
+        (
+            "maps divided by their sums",
+            "m / m.max() for m in maps",
+            "m / m.sum() for m in maps",
+        ),
+        (
+            "the spread of keys for that of scores",
+            "spread {scores.std():5.2f}",
+            "spread {keys.std():5.2f}",
+        ),
+        (
+            "an order that moves nothing",
+            "order = [3, 0, 5, 1, 4, 2]",
+            "order = [0, 1, 2, 3, 4, 5]",
+        ),
+        (
+            "additions counted as well",
+            "counter.get_total_flops() // 2",
+            "counter.get_total_flops()",
+        ),
+        (
+            "dot products of the wrong neighbours",
+            "products[i, i - distances]",
+            "products[i, i - distances - 1]",
+        ),
+        (
+            "gaps that do not grow",
+            "step = growth**depth",
+            "step = growth ** (depth // 2)",
+        ),
+        ("earlier tokens forgotten", "kept = d2l.concat([kept, x], dim=1)", "kept = x"),
     ],
     "tensorflow": [
         (
@@ -69,6 +116,47 @@ IN_CODE = {
             "self.dropout(X + self.P[:, offset:end], training=training)",
             "X + self.P[:, offset:end]",
         ),
+        (
+            "a table of positions that is not trained",
+            "self.P = table(max_len, num_hiddens)",
+            "self.P = table(max_len, num_hiddens)\n        self.P.trainable = False",
+        ),
+        (
+            "a learned encoding for the fixed one",
+            '("fixed", d2l.PositionalEncoding(32, 0))',
+            '("fixed", LearnedPositionalEncoding(32, 8))',
+        ),
+        (
+            "trained on the test set",
+            "model.fit(*sequences(300 * 128), batch_size=128, verbose=0)",
+            "model.fit(test_tokens, test_labels, batch_size=128, epochs=38, verbose=0)",
+        ),
+        (
+            "maps divided by their sums",
+            "m / tf.reduce_max(m) for m in maps",
+            "m / tf.reduce_sum(m) for m in maps",
+        ),
+        ("a kernel's inputs not counted", "math.prod(b[:-1])", "math.prod(b[:-2])"),
+        (
+            "every operation counted as a product",
+            "before + (operation.type in PRODUCTS)",
+            "before + 1",
+        ),
+        (
+            "the first token for the mean",
+            "d2l.reduce_mean(X, axis=1, keepdims=True)",
+            "X[:, :1]",
+        ),
+        (
+            "the past for the future",
+            "tf.linalg.band_part(causal, 0, -1)",
+            "tf.linalg.band_part(causal, -1, 0)",
+        ),
+        (
+            "only zeros exchanged",
+            "tf.where(tokens < 2, 1 - tokens, tokens)",
+            "tf.where(tokens < 1, 1 - tokens, tokens)",
+        ),
     ],
     "jax": [
         (
@@ -93,6 +181,48 @@ IN_CODE = {
             "(places[:, 0] < places[:, 1])",
             "(places[:, 0] > places[:, 1])",
         ),
+        (
+            "a table of positions that is not trained",
+            "return X + self.P(jnp.arange(X.shape[1]))",
+            "return X + jax.lax.stop_gradient(self.P(jnp.arange(X.shape[1])))",
+        ),
+        (
+            "a learned encoding for the fixed one",
+            '("fixed", d2l.PositionalEncoding(32, 0))',
+            '("fixed", LearnedPositionalEncoding(32, 8))',
+        ),
+        ("trained on the test set", "*sequences(key, 128)", "test_tokens, test_labels"),
+        (
+            "maps divided by their sums",
+            "m / m.max() for m in maps",
+            "m / m.sum() for m in maps",
+        ),
+        (
+            "one key for tokens and places",
+            "for_tokens, for_places = jax.random.split(key)",
+            "for_tokens = for_places = key",
+        ),
+        ("one key for two cells", "jax.random.key(3)", "jax.random.key(2)"),
+        (
+            "one key for both matrices",
+            "jax.random.split(jax.random.key(6))",
+            "[jax.random.key(6)] * 2",
+        ),
+        (
+            "one block eight times",
+            "block.init(key, start, start, start)",
+            "block.init(keys[0], start, start, start)",
+        ),
+        (
+            "the newest token not attended to",
+            "so_far = d2l.tensor([i + 1])",
+            "so_far = d2l.tensor([i])",
+        ),
+        (
+            "one scale for all widths",
+            "scaled = scores / math.sqrt(width)",
+            "scaled = scores / math.sqrt(64)",
+        ),
     ],
     "mxnet": [
         (
@@ -112,6 +242,43 @@ IN_CODE = {
             "a table in single precision",
             'position = np.arange(max_len, dtype="float64")',
             'column, position = column.astype("float32"), np.arange(max_len, dtype="float32")',
+        ),
+        (
+            "a table of positions that is not trained",
+            "self.P = nn.Embedding(max_len, num_hiddens)",
+            'self.P = nn.Embedding(max_len, num_hiddens)\n        self.P.weight.grad_req = "null"',
+        ),
+        (
+            "a learned encoding for the fixed one",
+            '("fixed", d2l.PositionalEncoding(32, 0))',
+            '("fixed", LearnedPositionalEncoding(32, 8))',
+        ),
+        (
+            "trained on the test set",
+            "tokens, labels = sequences(batch_size)",
+            "tokens, labels = test_tokens, test_labels",
+        ),
+        (
+            "maps divided by their sums",
+            "m / m.max() for m in maps",
+            "m / m.sum() for m in maps",
+        ),
+        ("batches counted instead of terms", "left[-1:] if", "left[:1] if"),
+        (
+            "every operation counted as a product",
+            'before + (node["op"] in PRODUCTS)',
+            "before + 1",
+        ),
+        ("one matrix twice in the RNN", "W_xh(x) + W_hh(H)", "W_xh(x) + W_xh(H)"),
+        (
+            "the RNN's output shrunk, not its matrix",
+            "rnn(X, lambda H: 0.8 * W_hh(H))",
+            "0.8 * rnn(X)",
+        ),
+        (
+            "weights of another sequence",
+            "weights[i, :, :, valid_len:]",
+            "weights[0, :, :, valid_len:]",
         ),
     ],
     "paddle": [
@@ -138,6 +305,43 @@ IN_CODE = {
             "offset < 0 or end > max_len",
             "end > max_len",
         ),
+        (
+            "a table of positions that is not trained",
+            "self.P = nn.Embedding(max_len, num_hiddens)",
+            "self.P = nn.Embedding(max_len, num_hiddens)\n        self.P.weight.stop_gradient = True",
+        ),
+        (
+            "a learned encoding for the fixed one",
+            '("fixed", d2l.PositionalEncoding(32, 0))',
+            '("fixed", LearnedPositionalEncoding(32, 8))',
+        ),
+        (
+            "trained on the test set",
+            "tokens, labels = sequences(128)",
+            "tokens, labels = test_tokens, test_labels",
+        ),
+        (
+            "maps divided by their sums",
+            "m / m.max() for m in maps",
+            "m / m.sum() for m in maps",
+        ),
+        ("a norm over the wrong axes", "sum(axis=[1, 3])", "sum(axis=[0, 2])"),
+        ("outputs counted as terms", "math.prod(right[1:])", "math.prod(right)"),
+        (
+            "a mean over the features",
+            "X.mean(axis=1, keepdim=True)",
+            "X.mean(axis=2, keepdim=True)",
+        ),
+        (
+            "a plot turned round",
+            "products[i][i - distances]",
+            "products[i][i + distances + 1]",
+        ),
+        (
+            "every token at the first position",
+            "offset=i)\n    kept",
+            "offset=0)\n    kept",
+        ),
     ],
     "djl": [
         (
@@ -162,6 +366,43 @@ IN_CODE = {
             'return Dropout.dropout(X.add(P.get(":, {}:{}", offset, end)), dropout, training);',
             'return new NDList(X.add(P.get(":, {}:{}", offset, end)));',
         ),
+        (
+            "a table of positions that is not trained",
+            "store.getValue(P, X.getDevice(), training)",
+            "store.getValue(P, X.getDevice(), training).stopGradient()",
+        ),
+        (
+            "a learned encoding for the fixed one",
+            'train("fixed", new d2l.PositionalEncoding(32, 0))',
+            'train("fixed", new LearnedPositionalEncoding(32, 8))',
+        ),
+        (
+            "trained on the test set",
+            "var batch = sequences(scratch, 128, 8);",
+            "var batch = test;",
+        ),
+        ("maps divided by their sums", "map.div(map.max())", "map.div(map.sum())"),
+        (
+            "by hand, scores divided by the root of the whole width",
+            "Math.sqrt(numHiddens / numHeads)",
+            "Math.sqrt(numHiddens)",
+        ),
+        (
+            "rows that are not at right angles",
+            "row = row.sub(before.mul(before.dot(row)));",
+            "row = row.sub(before);",
+        ),
+        (
+            "a chain's own product left out",
+            "p -> 1 + longest(p.needs())",
+            "p -> longest(p.needs())",
+        ),
+        ("gaps that grow by addition", "gap *= growth", "gap += growth"),
+        (
+            "places counted from one",
+            '{}:{}", i, i + 1), manager.create(i)',
+            '{}:{}", i, i + 1), manager.create(i + 1)',
+        ),
     ],
 }
 
@@ -177,16 +418,44 @@ IN_NOTEBOOKS = {
             "code edited and not run",
             source("solution-fading", "0.8 * W_hh", "0.9 * W_hh"),
         ),
+        (
+            "a red rectangle over a figure",
+            drawing(
+                "encoding-heatmap",
+                "</svg>",
+                '<rect width="600" height="600" fill="red"/></svg>',
+            ),
+        ),
+        (
+            "axes that are not displayed",
+            drawing("column-plot", 'id="axes_1"', 'id="axes_1" display="none"'),
+        ),
+        ("a table in one line", printed_as("solution-dilated", "\n(?=.)", " ")),
     ],
     "en/tensorflow": [
         ("an exception for an output", an_exception("weights-check")),
         ("the figure of another cell", output_of("column-plot", "solution-fading")),
         ("a cell missing", missing("encoding-heatmap")),
+        (
+            "a figure zoomed into its corner",
+            drawing(
+                "dot-products", r'viewBox="0 0 [\d.]+ [\d.]+"', 'viewBox="0 0 50 50"'
+            ),
+        ),
+        ("columns out of line", printed_as("multiply-adds", " +", " ")),
     ],
     "en/jax": [
         ("PyTorch's notebook in its place", whole_notebook_of("en/pytorch")),
         ("an output cleared", cleared("multiply-adds")),
         ("a figure before the words", the_other_way_round("dot-products")),
+        (
+            "curves moved together",
+            drawing(
+                "solution-fading",
+                'id="axes_1"',
+                'id="axes_1" transform="translate(0 20)"',
+            ),
+        ),
     ],
     "zh-TW/jax": [
         ("an integer changed", printed("influence", "28 of 100", "27 of 100"))
@@ -198,10 +467,30 @@ IN_NOTEBOOKS = {
         ),
         ("printed as if it were a complaint", to_stderr("rotation")),
         ("two cells in the other order", earlier("column-plot", than="scale-and-sum")),
+        (
+            "a script in a figure",
+            drawing("column-plot", "</svg>", "<script>alert(1)</script></svg>"),
+        ),
+        (
+            "letters of a label exchanged",
+            drawing(
+                "column-plot",
+                r'(<use xlink:href="#)(DejaVuSans-\w+)("/>\s+<use xlink:href="#)(DejaVuSans-\w+)',
+                r"\1\4\3\2",
+            ),
+        ),
     ],
     "en/paddle": [
         ("a cell twice", twice("solution-dilated")),
         ("the notebook in the other language", whole_notebook_of("zh-TW/paddle")),
+        (
+            "a style for all of a figure",
+            drawing(
+                "solution-stacking",
+                r"\*\{stroke-linejoin: round",
+                "*{opacity: 0.2; stroke-linejoin: round",
+            ),
+        ),
     ],
     "zh-TW/paddle": [("a line lost", printed("rotation", "delta -5:", "delta 5:"))],
     "en/djl": [
@@ -213,5 +502,15 @@ IN_NOTEBOOKS = {
         ),
         ("one result of an earlier run", printed("scale-and-sum", "22.67", "22.76")),
         ("one name in a legend changed", drawing("column-plot", ">Col 9<", ">Col 8<")),
+        (
+            "a curve that is not drawn",
+            drawing("dot-products", 'stroke="#0072B2"', 'stroke="none"'),
+        ),
+        (
+            "a heat map's cells smoothed",
+            drawing(
+                "encoding-heatmap", "crisp-edges;image-rendering:pixelated", "auto"
+            ),
+        ),
     ],
 }

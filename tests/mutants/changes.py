@@ -33,12 +33,30 @@ def replaced(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
+def stream(notebook: NotebookNode, name: str) -> NotebookNode:
+    """What a cell prints."""
+    found = [output for output in cell(notebook, name).outputs if "text" in output]
+    if len(found) != 1:
+        raise DoesNotFitError(f"cell {name!r} has not one stream")
+    return found[0]
+
+
 def printed(name: str, old: str, new: str) -> Change:
     def change(notebook: NotebookNode, _: Path) -> None:
-        streams = [output for output in cell(notebook, name).outputs if "text" in output]
-        if len(streams) != 1:
-            raise DoesNotFitError(f"cell {name!r} has not one stream")
-        streams[0].text = replaced(streams[0].text, old, new)
+        output = stream(notebook, name)
+        output.text = replaced(output.text, old, new)
+
+    return change
+
+
+def printed_as(name: str, pattern: str, new: str) -> Change:
+    """Wherever the pattern is found."""
+
+    def change(notebook: NotebookNode, _: Path) -> None:
+        output = stream(notebook, name)
+        output.text, count = re.subn(pattern, new, output.text)
+        if not count:
+            raise DoesNotFitError(f"{pattern!r} is not in what {name!r} prints")
 
     return change
 

@@ -54,6 +54,24 @@ TABLE = {
             "losses = losses * counts",
             "counts = torch.ones_like(losses)",
         ),
+        (
+            "BLEU that stops at pairs",
+            "_shared/data/text.py",
+            "range(1, min(k, len(pred)) + 1)",
+            "range(1, min(k, len(pred), 2) + 1)",
+        ),
+        (
+            "in training after every prediction",
+            "torch/seq2seq.py",
+            "layer.training = was_training",
+            "layer.training = True",
+        ),
+        (
+            "gradients of sequences not clipped",
+            "torch/seq2seq.py",
+            "        clip_gradients(net, 1)\n",
+            "",
+        ),
     ],
     "tensorflow": [
         (
@@ -93,6 +111,18 @@ TABLE = {
             "share * of_share",
         ),
         ("offset ignored", "tensorflow/attention.py", "(0, offset, 0)", "(0, 0, 0)"),
+        (
+            "height and width exchanged",
+            "_shared/data/images.py",
+            "resize((width, height)",
+            "resize((height, width)",
+        ),
+        (
+            "gradients of sequences not clipped",
+            "tensorflow/seq2seq.py",
+            "clip_gradients(tape.gradient(loss, variables), 1)",
+            "tape.gradient(loss, variables)",
+        ),
     ],
     "jax": [
         (
@@ -131,6 +161,18 @@ TABLE = {
             "jax/attention.py",
             "P[:, offset : offset + steps]",
             "P[:, offset + 1 : offset + steps + 1]",
+        ),
+        (
+            "no blank before a question mark",
+            "_shared/data/translation.py",
+            'if sign in ",.!?"',
+            'if sign in ",.!"',
+        ),
+        (
+            "archives that may set what they like",
+            "_shared/data/archives.py",
+            'archive.extractall(folder, filter="data")',
+            'archive.extractall(folder, filter="tar")',
         ),
     ],
     "mxnet": [
@@ -176,6 +218,18 @@ TABLE = {
             "axes.legend(legend)",
             "axes.legend(legend[::-1])",
         ),
+        (
+            "gradients of sequences not clipped",
+            "mxnet/seq2seq.py",
+            "        clip_gradients(net, 1)\n",
+            "",
+        ),
+        (
+            "downloads that wait for ever",
+            "_shared/data/fetching.py",
+            "partial(build_opener(_Handler(clock)).open, timeout=_SECONDS)",
+            "partial(build_opener(_Handler(clock)).open)",
+        ),
     ],
     "paddle": [
         (
@@ -214,6 +268,18 @@ TABLE = {
             "_shared/encoding.py",
             "np.arange(max_len)[:, None]",
             "np.arange(1, max_len + 1)[:, None]",
+        ),
+        (
+            "in training after every prediction",
+            "paddle/seq2seq.py",
+            "layer.training = was_training",
+            "layer.training = True",
+        ),
+        (
+            "gradients of sequences not clipped",
+            "paddle/seq2seq.py",
+            "        clip_gradients(net, 1)\n",
+            "",
         ),
     ],
     "djl": [

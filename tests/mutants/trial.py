@@ -23,6 +23,8 @@ from tools.run.java import KERNEL, SPEC, TARGET
 from tools.weave.lessons import ROOT, frameworks_of, lessons
 
 LIMIT = 900  # seconds for one check
+# Of what the faces share, these test what no face does for itself.
+OF_ALL_FACES = "tests/test_common.py", "tests/test_download.py", "tests/test_plot.py"
 JAVA = Path("d2l_compat", "java")
 MAVEN = ("mvn", "--offline", "--quiet", "--batch-mode", "-f", str(JAVA / "pom.xml"))
 REPORTS = "report*.xml", str(JAVA / "target" / "surefire-reports" / "*.xml")
@@ -37,6 +39,7 @@ class StoppedError(Exception):
 class Check:
     command: tuple[str, ...]
     notebook: str = ""  # nbval's
+    sooner: tuple[str, ...] = field(default=(), compare=False)  # of its tests, those to begin with
 
 
 @dataclass
@@ -47,24 +50,38 @@ class Outcome:
     void: str = ""
 
 
-def checks(fault: Fault) -> Iterator[tuple[str, Check]]:
-    """Those that should notice: nbval, notebook by notebook, and tests where there are any."""
-    for notebook in fault.notebooks():
-        yield "nbval", Check((*PYTEST, "-x", "--nbval", notebook), notebook)
+def checks(fault: Fault) -> list[tuple[str, Check]]:
+    """Those that should notice: nbval, notebook by notebook, and tests where there are any. What a notebook
+    stores is nbval's matter in the first place, what code computes that of the tests."""
+    found = [
+        ("nbval", Check((*PYTEST, "-x", "--nbval", notebook), notebook))
+        for notebook in fault.notebooks()
+    ]
     framework = fault.framework
     match fault.place, framework:
         case "stored", _:
             which = f"{framework}/{fault.lesson}"
-            yield "tests", Check((*PYTEST, "tests/test_notebooks.py", "-k", which))
+            found.append(("tests", Check((*PYTEST, "tests/test_notebooks.py", "-k", which))))
         case "shim", "djl":
-            yield "tests", Check((*MAVEN, "test"))
+            found.insert(0, ("tests", Check((*MAVEN, "test"))))
         case "shim", _:
-            in_it = [each for each in lessons() if framework in frameworks_of(each)]
-            files = ["tests/faces", *(f"lessons/{each.name}/claims.py" for each in in_it)]
-            yield "tests", Check((*PYTEST, "-x", *files, "--framework", framework))
+            files = (*tests_of_a_face(fault), "--framework", framework)
+            room = f"tests/faces/test_{Path(fault.file).stem.strip('_')}.py"
+            sooner = (room,) if (ROOT / room).exists() else ()
+            found.insert(0, ("tests", Check((*PYTEST, "-x", *files), sooner=sooner)))
         case "lesson", name if name in FACES:
             file = f"lessons/{fault.lesson}/claims.py"
-            yield "tests", Check((*PYTEST, file, "--framework", framework))
+            found.insert(0, ("tests", Check((*PYTEST, "-x", file, "--framework", framework))))
+    return found
+
+
+def tests_of_a_face(fault: Fault) -> list[str]:
+    of_lessons = [
+        f"lessons/{each.name}/claims.py"
+        for each in lessons()
+        if fault.framework in frameworks_of(each)
+    ]
+    return ["tests/faces", *of_lessons, *(OF_ALL_FACES if "_shared" in fault.file else ())]
 
 
 class Workshop:
@@ -104,8 +121,8 @@ class Workshop:
         for child in psutil.Process().children():
             end(child)
 
-    def try_fault(self, fault: Fault) -> dict[str, Outcome]:
-        """What each check says of the fault. Raises StoppedError."""
+    def try_fault(self, fault: Fault, by_all: bool = False) -> dict[str, Outcome]:
+        """What the checks say of the fault, up to the first that notices it, or all. Raises StoppedError."""
         with self._copy() as project:
             try:
                 fault.put_into(project)
@@ -116,7 +133,8 @@ class Workshop:
                 return {"nbval": Outcome(void=f"it does not compile: {words}")}
             said: dict[str, Outcome] = {}
             for column, check in checks(fault):
-                if said.get(column, Outcome()) == Outcome():  # no other notebook has noticed it
+                noticed = [name for name, outcome in said.items() if outcome.noticed]
+                if not noticed or (by_all and column not in noticed):
                     said[column] = self._run(check, project)
             return said
 
@@ -152,7 +170,8 @@ class Workshop:
         for old in written():
             old.unlink()
         try:
-            status, said = self._call(check.command, project)
+            begin, *rest = check.command[: len(PYTEST)], *check.command[len(PYTEST) :]
+            status, said = self._call((*begin, *check.sooner, *rest), project)
         except subprocess.TimeoutExpired:
             return Outcome(void=f"over the limit of {LIMIT} s")
         reports = sorted(written())

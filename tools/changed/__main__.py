@@ -9,7 +9,7 @@ What a part depends on is found in what its programs import (tools/changed/impor
 start as a program of its own, is named beside the check: here, or in a file of tests as ``READS``. Without
 ``READS`` a file of tests depends on everything. ``text of`` programs is what they are without what they
 import, ``code of`` notebooks all but their prose, ``markup of`` the site's pages all but the words of their
-paragraphs.
+paragraphs, ``tables of`` a text its tables alone.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tools.weave.lessons import ROOT
 PASSED = Path(sys.prefix, ".passed")
 
 EVERYTHING = "*", "[!.]*/**/*", ".github/**/*"
-CLAIMS = "lessons/*/code.*.py", "lessons/*/claims.py"
+CLAIMS = "lessons/*/code.*.py", "lessons/*/claims.py", "lessons/*/numbers.py"
 JAVA = "d2l_compat/java/**/*"
 WHEEL = "README.md", "LICENSE", "d2l_compat/**/*"
 BINDER = "environment.yml", "apt.txt", "postBuild", "requirements/*.lock"
@@ -38,7 +38,14 @@ BINDER = "environment.yml", "apt.txt", "postBuild", "requirements/*.lock"
 # program counts with all that it imports.
 READS = {
     "types": ("tools/**/*.py", "d2l_compat/**/*.py"),
-    "faces": ("conftest.py", "tests/conftest.py", "tests/faces/**/*", *CLAIMS, JAVA),
+    "faces": (
+        "conftest.py",
+        "tests/conftest.py",
+        "tests/faces/**/*",
+        *CLAIMS,
+        JAVA,
+        "tables of README.md",
+    ),
     "notebooks": ("conftest.py", "code of notebooks/*/*/*.ipynb", "tests/sanitize.cfg", JAVA),
     # The site as it is built.
     "pages": (

@@ -60,4 +60,10 @@ class _Markup(HTMLParser):
             self.kept.append(data)
 
 
-VIEWS = {"code": code, "markup": markup, "text": Path.read_bytes}
+def tables(text: Path) -> bytes:
+    """The tables of a text in Markdown."""
+    lines = text.read_bytes().splitlines(keepends=True)
+    return b"".join(line for line in lines if line.startswith(b"|"))
+
+
+VIEWS = {"code": code, "markup": markup, "tables": tables, "text": Path.read_bytes}

@@ -61,10 +61,16 @@ def text_difference(
 def _texts_agree(old: str, new: str, tolerance: Tolerance, within: float | None) -> bool:
     if old == new:
         return True
-    # A sign takes the place of a blank in aligned columns.
-    words = [[" ".join(part.split()) for part in NUMBER.split(text)] for text in (old, new)]
-    numbers = zip(NUMBER.findall(old), NUMBER.findall(new), strict=False)
-    return words[0] == words[1] and all(_agree(*pair, tolerance, within) for pair in numbers)
+    old_words, new_words = NUMBER.split(old), NUMBER.split(new)
+    pairs = list(zip(NUMBER.findall(old), NUMBER.findall(new), strict=False))
+    # Blanks make columns. A number that is wider, by a sign or a digit, moves them.
+    if any(len(was) != len(now) for was, now in pairs):
+        old_words, new_words = map(_without_columns, (old_words, new_words))
+    return old_words == new_words and all(_agree(*pair, tolerance, within) for pair in pairs)
+
+
+def _without_columns(words: list[str]) -> list[str]:
+    return [re.sub(" +", " ", part).strip(" ") for part in words]
 
 
 def _agree(old: str, new: str, tolerance: Tolerance, within: float | None) -> bool:

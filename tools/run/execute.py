@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from math import ceil
 from typing import Any
 
 from jupyter_client.kernelspec import NoSuchKernel
@@ -77,6 +78,7 @@ async def execute(
         v4.new_notebook(metadata={"kernelspec": kernelspec}, cells=cells),
         km=manager,
         timeout=None,
+        startup_timeout=ceil(limit),  # or it would end before the limit, on a slow machine
         record_timing=False,
         coalesce_streams=True,
         on_cell_start=start,

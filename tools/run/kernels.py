@@ -7,9 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from zmq import IPC_PATH_MAX_LEN
+
+PREFIX = "kernel-"  # of the folders that kernels work in
 NEUTRAL = {
     "MATPLOTLIBRC": os.devnull,
     "PYTHONHASHSEED": "0",
+    # What is missing is a fault to be told (d2l_compat/_install.py), and nothing comes past the locks.
+    "D2L_COMPAT_INSTALL": "never",
+    "PIP_REQUIRE_HASHES": "1",
     # Sums in one order each time. The lessons' tensors are small: more threads would only wait
     # for each other, and for those of the notebook beside.
     "OMP_NUM_THREADS": "1",
@@ -23,18 +29,18 @@ def neutral_environment(more: Mapping[str, str] = MappingProxyType({})) -> Itera
 
     ``more`` is set besides.
     """
-    # Builds matplotlib's cache of fonts where there is none, which a kernel would report on.
-    import matplotlib.font_manager  # noqa: F401
-
     before = dict(os.environ)
-    with tempfile.TemporaryDirectory(prefix="ipython-") as empty:
-        os.environ.pop("MPLBACKEND", None)
-        os.environ.update({**NEUTRAL, **more}, IPYTHONDIR=empty)
-        try:
+    os.environ.pop("MPLBACKEND", None)
+    try:
+        # Builds matplotlib's cache of fonts where there is none, which a kernel would report on.
+        import matplotlib.font_manager  # noqa: F401
+
+        with tempfile.TemporaryDirectory(prefix="ipython-") as empty:
+            os.environ.update({**NEUTRAL, **more}, IPYTHONDIR=empty)
             yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 class Workplace:
@@ -42,7 +48,7 @@ class Workplace:
     lesson's files. ``settings`` are the kernel manager's."""
 
     def __init__(self, kernel_name: str) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="kernel-")
+        self._folder = tempfile.TemporaryDirectory(prefix=PREFIX, dir=_place())
         self.folder = self._folder.name
         self.cleanup = self._folder.cleanup
         self.settings = {"kernel_name": kernel_name}
@@ -50,3 +56,11 @@ class Workplace:
         # port. Java's kernel knows ports only.
         if kernel_name != "java":
             self.settings |= {"transport": "ipc", "ip": str(Path(self.folder, "kernel"))}
+
+
+def _place() -> str:
+    """The user's place for temporary files or, where a kernel's files would have too long a path
+    there for a socket, the system's."""
+    place = tempfile.gettempdir()
+    is_short = len(os.fsencode(f"{place}/{PREFIX}12345678/kernel-1")) <= IPC_PATH_MAX_LEN
+    return place if is_short else "/tmp"

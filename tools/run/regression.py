@@ -19,8 +19,9 @@ from nbformat import ValidationError
 from nbval.plugin import IPyNbCell, IPyNbFile
 
 from tools.compare.agreement import difference
-from tools.compare.figures import FIGURE, picture
+from tools.compare.figures import FIGURE
 from tools.compare.numbers import Tolerance, tolerance
+from tools.compare.pictures import picture
 from tools.run.kernels import neutral_environment
 from tools.run.page_kernel import GPU_ENVIRONMENT, KernelDiedError, PageKernel
 from tools.run.schedule import Stopwatch

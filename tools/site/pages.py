@@ -87,13 +87,17 @@ def _executed(edition: Edition) -> dict[str, NotebookNode]:
 
 
 def _with_drawings(prose: str, lesson: str) -> str:
-    """Drawings are in a folder of the lesson's name, beside its page: another's may be called the same."""
-    return IMAGE.sub(
-        lambda image: (
-            image[0] if image["fence"] else f"![{image['alt']}]({lesson}/{image['file']})"
-        ),
-        prose,
-    )
+    """Drawings are in a folder of the lesson's name, beside its page: another's may be called the same.
+
+    What they show is told in one line: where a line ends, MyST would join two words.
+    """
+
+    def draw(image: re.Match[str]) -> str:
+        if image["fence"]:
+            return image[0]
+        return f"![{' '.join(image['alt'].split())}]({lesson}/{image['file']})"
+
+    return IMAGE.sub(draw, prose)
 
 
 def _anchors(first: Path) -> Iterator[str]:

@@ -4,6 +4,7 @@
 its code file do.
 """
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from d2l_compat.frameworks import FRAMEWORKS
 ROOT = Path(__file__).parents[2]
 
 LANGUAGES = {"en": "English", "zh-TW": "繁體中文"}
+
+# What stands in paths and links as it is.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 class LessonError(Exception):
@@ -81,7 +85,7 @@ def lessons(root: Path = ROOT) -> list[Path]:
     """
     chapter = root / "lessons" / "chapter.toml"
     try:
-        text = chapter.read_text(encoding="utf-8")
+        text = chapter.read_text(encoding="utf-8-sig")
         listed = tomllib.loads(text).get("lessons")
     except OSError as error:
         raise LessonError(f"cannot be read: {error.strerror}", chapter) from None
@@ -112,7 +116,7 @@ def editions(
     """Every edition there is, or those in the languages and frameworks asked for.
 
     Lessons come in the chapter's order, languages and frameworks in that of their tables. Raises
-    LessonError for a language or framework that no lesson has.
+    LessonError for a language or framework that no lesson has, and for a name that no link can hold.
     """
     yield from (edition for edition in _asked_for(languages, frameworks, root) if edition.exists)
 
@@ -144,6 +148,12 @@ def _asked_for(
     if not (written and programmed):
         fault = "no lesson here: need LESSON/text.LANGUAGE.md and LESSON/code.FRAMEWORK.py"
         raise LessonError(fault, root / "lessons")
+    named = ("lesson", [folder.name for folder in folders]), ("language", written)
+    for what, names in (*named, ("framework", programmed)):
+        for name in names:
+            if not NAME.fullmatch(name):
+                fault = f"a {what} named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
+                raise LessonError(fault, root / "lessons")
     languages = choose("language", languages, written, root / "lessons")
     frameworks = choose("framework", frameworks, programmed, root / "lessons")
     for folder in folders:

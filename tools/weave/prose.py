@@ -118,7 +118,7 @@ def read_passages(file: Path) -> Iterator[Passage]:
             fence, fence_line = mark[1], number
         elif line.startswith("$$") and not (len(line.strip()) > 2 and line.rstrip().endswith("$$")):
             fence, fence_line = "$$", number
-        elif asked := ASK.fullmatch(line):
+        elif asked := ASK.fullmatch(line.rstrip()):
             yield passage
             yield _ask(asked[1], block, file, number)
             passage = Passage(number + 1, block=block)
@@ -213,9 +213,9 @@ def _unless_empty(passage: Passage) -> Iterator[Passage]:
 
 
 def read(file: Path) -> str:
-    """Raises LessonError."""
+    """Without a byte order mark, which some editors begin a file with. Raises LessonError."""
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise LessonError(f"cannot be read: {error.strerror}", file) from None
     except UnicodeDecodeError as error:

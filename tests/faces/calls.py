@@ -1,0 +1,195 @@
+"""Of each public name the calls that work: what is called, and with what."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from inspect import signature
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Own:
+    """A value that is the framework's own, or knows it: made for each call."""
+
+    make: Callable[[ModuleType], Any]
+    array: Any = None  # of a tensor
+
+
+def tensor(array: Any, dtype: str) -> Own:
+    array = np.asarray(array, dtype)
+    return Own(lambda face: face.tensor(array), array)
+
+
+def instance(name: str, *args: Any) -> Own:
+    return Own(lambda face: getattr(face.d2l, name)(*(value(face, x) for x in args)))
+
+
+def value(face: ModuleType, x: Any) -> Any:
+    return x.make(face) if isinstance(x, Own) else x
+
+
+# What is called, made for the framework whose face that is, and good arguments for it.
+Call = tuple[Callable[[ModuleType], Callable[..., Any]], Callable[[ModuleType], tuple[Any, ...]]]
+
+X = tensor(np.linspace(-1, 1, 48).reshape(2, 3, 8), "float32")
+TOKENS, LENS = tensor([[1, 2, 3], [4, 5, 6]], "int32"), tensor([1, 3], "int32")
+LOGITS, LABELS = tensor(np.eye(2, 3), "float32"), tensor([0, 2], "int32")
+VOCAB = instance("Vocab", ["a"], 0, ["<pad>", "<bos>", "<eos>"])
+ENCODER, DECODER = instance("Seq2SeqEncoder", 7, 6, 4, 2), instance("Decoder")
+NET = instance("EncoderDecoder", ENCODER, DECODER)
+INPUTS: dict[str, tuple[Any, ...]] = {
+    "AddNorm": (X, X),
+    "AdditiveAttention": (X, X, X, LENS),
+    "DotProductAttention": (X, X, X, LENS),
+    "GRU": (X,),
+    "MultiHeadAttention": (X, X, X, LENS),
+    "PositionWiseFFN": (X,),
+    "PositionalEncoding": (X,),
+    "Seq2SeqEncoder": (TOKENS,),
+    "TransformerEncoder": (TOKENS, LENS),
+    "TransformerEncoderBlock": (X, LENS),
+}
+SIZES: dict[str, tuple[Any, ...]] = {
+    "AdditiveAttention": (8, 0.0),
+    "DotProductAttention": (0.0,),
+    "MultiHeadAttention": (8, 2, 0.0),
+    "PositionalEncoding": (8, 0.0, 10),
+    "Seq2SeqEncoder": (7, 6, 4, 2, 0.0),
+}
+
+
+def sizes(face: ModuleType, name: str, form: str = "short") -> tuple[Any, ...]:
+    if name == "GRU":
+        told = "num_inputs" in signature(face.d2l.GRU).parameters
+        return (8, 6, 2, 0.0) if told else (6, 2, 0.0)
+    found = SIZES.get(name) or face.FORMS[name]
+    return found if isinstance(found, tuple) else found[form]
+
+
+def itself(name: str, *args: Any) -> Call:
+    return lambda face: getattr(face.d2l, name), lambda face: args
+
+
+def method(name: str, which: str, made_of: tuple[Any, ...], *args: Any) -> Call:
+    return lambda face: getattr(instance(name, *made_of).make(face), which), lambda face: args
+
+
+def on_the_cpu(name: str, *args: Any) -> Call:
+    def get(face: ModuleType) -> Callable[..., Any]:
+        function = getattr(face.d2l, name)
+        device = {"device": face.d2l.cpu()} if "device" in signature(function).parameters else {}
+        return lambda *args: function(*args, **device)
+
+    return get, lambda face: args
+
+
+def made(name: str, form: str) -> Call:
+    return lambda face: getattr(face.d2l, name), lambda face: sizes(face, name, form)
+
+
+def first(name: str) -> Call:
+    """A layer that takes its sizes from what it is given."""
+
+    def get(face: ModuleType) -> Callable[..., Any]:
+        built = face.build(name, *sizes(face, name))
+        if hasattr(built.layer, "initialize"):  # Gluon's must be
+            built.layer.initialize()
+        return built
+
+    return get, lambda face: INPUTS[name]
+
+
+def used(name: str) -> Call:
+    """One that has its sizes."""
+
+    @cache
+    def get(face: ModuleType) -> Callable[..., Any]:
+        built = face.build(name, *sizes(face, name))
+        built.randomize(*(x.array for x in INPUTS[name]))
+        # Flax's knows its variables only where it is bound to them.
+        return built.layer.bind(built.variables) if hasattr(built, "variables") else built.layer
+
+    return get, lambda face: INPUTS[name]
+
+
+CALLS: dict[str, Call] = {
+    **{name: made(name, "short") for name in INPUTS},
+    **{
+        f"{name}, long form": made(name, "long")
+        for name in ("PositionWiseFFN", "TransformerEncoder", "TransformerEncoderBlock")
+    },
+    **{
+        f"{name}, first call": first(name)
+        for name in ("AdditiveAttention", "MultiHeadAttention", "PositionWiseFFN")
+    },
+    **{f"{name}, call": used(name) for name in INPUTS},
+    "Accumulator": itself("Accumulator", 2),
+    "Accumulator.add": method("Accumulator", "add", (2,), 1, 2.0),
+    "Animator.add": method("Animator", "add", (), 1, 2.0),
+    "Classifier.accuracy": (
+        lambda face: face.classifier("accuracy"),
+        lambda face: (LOGITS, LABELS),
+    ),
+    "Classifier.loss": (lambda face: face.classifier("loss"), lambda face: (LOGITS, LABELS)),
+    "EncoderDecoder": itself("EncoderDecoder", ENCODER, DECODER),
+    "FashionMNIST": itself("FashionMNIST", 4, (28, 28)),
+    "MTFraEng": itself("MTFraEng", 4, 9, 2, 2),
+    "MTFraEng.build": method("MTFraEng", "build", (4,), ["go ."], ["va !"]),
+    "ProgressBoard.draw": method("ProgressBoard", "draw", (), 1, 2.0, "loss", 1),
+    "Seq2Seq": itself("Seq2Seq", ENCODER, DECODER, 1, 0.01),
+    "Trainer": itself("Trainer", 2, 0, 1.0),
+    "Trainer.fit": method("Trainer", "fit", (1,), instance("Module"), instance("DataModule")),
+    "Vocab": itself("Vocab", [["a", "b"], ["a"]], 0, ["<pad>"]),
+    "Vocab.[]": method("Vocab", "__getitem__", (["a"],), ["a", "b"]),
+    "Vocab.to_tokens": method("Vocab", "to_tokens", (["a"],), [0, 1]),
+    "add_to_class": itself("add_to_class", Own(lambda face: type("A", (), {}))),
+    "add_to_class, its decorator": (
+        lambda face: face.d2l.add_to_class(type("A", (), {})),
+        lambda face: (len,),
+    ),
+    "bleu": itself("bleu", "a b", "a b c", 2),
+    "check_shape": itself("check_shape", X, (2, 3, 8)),
+    "download": itself("download", "fra-eng", "data", None),
+    "download_extract": itself("download_extract", "fra-eng", "data"),
+    "extract": itself("extract", "fra-eng.zip", "data"),
+    "gpu": itself("gpu", 0),
+    "init_seq2seq": itself("init_seq2seq", ENCODER),
+    "load_data_nmt": itself("load_data_nmt", 4, 9, 2),
+    "masked_softmax": itself("masked_softmax", X, LENS),
+    "plot": itself("plot", [0, 1], [[1, 2], [3, 4]]),
+    "predict_seq2seq": on_the_cpu("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
+    "sequence_mask": itself("sequence_mask", X, LENS, 0.5),
+    "show_heatmaps": itself("show_heatmaps", np.ones((1, 2, 3, 3)), "x", "y"),
+    "show_images": (  # of a large grid it would draw all places
+        lambda face: lambda imgs: face.d2l.show_images(imgs, 1, 2),
+        lambda face: (np.ones((2, 4, 4)),),
+    ),
+    "train_seq2seq": on_the_cpu("train_seq2seq", NET, [], 0.1, 1, VOCAB),
+    "transpose_output": itself("transpose_output", tensor(np.ones((4, 3, 4)), "float32"), 2),
+    "transpose_qkv": itself("transpose_qkv", X, 2),
+    "try_gpu": itself("try_gpu", 0),
+}
+
+# Of these nothing is called; nor of the framework's own functions, under D2L's names.
+LEFT_OUT = {
+    "AttentionDecoder": "to be defined",
+    "DATA_HUB": "no function",
+    "DATA_URL": "no function",
+    "DataModule": "keeps what it is given",
+    "Decoder": "to be defined",
+    "Encoder": "to be defined",
+    "EncoderBlock": "it is TransformerEncoderBlock",
+    "HyperParameters": "keeps what it is given",
+    "Module": "keeps what it is given",
+    "Timer": "nothing can be given",
+    "annotate": "its arguments are matplotlib's",
+    "cpu": "nothing can be given",
+    "num_gpus": "nothing can be given",
+    "set_axes": "its arguments are matplotlib's",
+    "set_figsize": "its arguments are matplotlib's",
+    "try_all_gpus": "nothing can be given",
+    "use_svg_display": "nothing can be given",
+}

@@ -1,0 +1,159 @@
+"""Whatever is given to a public name, the call works, or a ValueError or TypeError says why not.
+
+In calls that work up to two arguments are replaced by what hypothesis draws, the same each time,
+out of good and bad values. No call may end otherwise, and none may work on what has no meaning.
+"""
+
+import hashlib
+import re
+import traceback
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from d2l_compat._shared.data import images
+from tests.faces.calls import CALLS, LEFT_OUT, Own, tensor, value
+
+# fmt: off
+PLAIN = st.sampled_from([
+    None, True, False, -1, 0, 1, 2, 3, 20, 2**40, 2**63, -(2**64), 0.0, 0.5, 1.0, 1.9, -0.5,
+    float("nan"), float("inf"), 1e300, 1j, "", "1", "a b", b"1", [], [1], [[1], [2, 3]], ["a"],
+    (), (1, 2), {}, {"a": 1}, object(), int, len, range(3), np.float32(0.5), np.int64(2),
+    np.array(2), np.array([]), np.array(["a"]), np.ones((2, 3, 8)),
+])
+# fmt: on
+SHAPES = [(), (0,), (2,), (2, 3), (2, 3, 8), (2, 3, 0), (0, 3, 8), (2, 0, 8), (2, 3, 5), (4, 3, 8)]
+DTYPES = ["float32", "float64", "int32", "int64", "int8", "uint8", "bool"]
+NUMBERS = [0, 1, 2, 7, 100, -1, -3, 0.5]
+
+# Told in the docs, and no surprise to who knows lists, dictionaries and files.
+OTHERS: dict[str, tuple[type[Exception], ...]] = {
+    "Classifier.accuracy": (OverflowError,),  # jax.jit's, of integers past 64 bits
+    "Classifier.loss": (OverflowError,),
+    "Trainer.fit": (NotImplementedError,),  # what is the reader's to define
+    "Vocab.to_tokens": (IndexError,),
+    "download": (KeyError, FileNotFoundError),
+    "download_extract": (KeyError, FileNotFoundError),
+    "extract": (FileNotFoundError,),
+    "predict_seq2seq": (NotImplementedError,),
+}
+
+
+@st.composite
+def values(draw: st.DrawFn, good: Any) -> Any:
+    """In the place of a good value anything, and of a tensor one that is nearly the same."""
+    dtype, number = draw(st.sampled_from(DTYPES)), draw(st.sampled_from(NUMBERS))
+    array = np.full(draw(st.sampled_from(SHAPES)), number)
+    if isinstance(good, Own) and good.array is not None and draw(st.booleans()):
+        dtype = draw(st.sampled_from([dtype, str(good.array.dtype)]))
+        array = good.array.astype(np.float64)
+        array.flat[-1] = number
+    return draw(PLAIN | st.just(tensor(array.astype(dtype), dtype)))
+
+
+def is_whole(x: Any, largest: float = np.inf) -> bool:
+    numbers = np.asarray(x)
+    fits = (numbers % 1 == 0) & (numbers >= 0) & (numbers <= largest)
+    return not numbers.size or (numbers.dtype.kind in "iuf" and bool(fits.all()))
+
+
+# What arguments have to be, in NumPy, where a call works that once worked on others too.
+MEANT: dict[str, Callable[..., bool]] = {
+    "PositionWiseFFN, call": lambda X: np.shape(X)[-1] == 8,
+    "PositionWiseFFN, first call": lambda X: (
+        np.shape(X)[-1] > 0 and np.asarray(X).dtype.kind == "f"
+    ),
+    "Seq2SeqEncoder, call": lambda X: is_whole(X, 6),
+    "TransformerEncoder, call": lambda X, valid_lens: is_whole(X, 6),
+    "Vocab.to_tokens": lambda indices: is_whole(indices, 1),
+    "sequence_mask": lambda X, lens, value: np.allclose(
+        np.asarray(value).astype(np.asarray(X).dtype), value, equal_nan=True
+    ),
+}
+
+
+def is_finite(x: Any) -> bool:
+    if isinstance(x, (list, tuple)):
+        return all(map(is_finite, x))
+    is_real = isinstance(x, float) or getattr(getattr(x, "dtype", None), "kind", "") == "f"
+    return not is_real or bool(np.isfinite(x).all())
+
+
+def whose_words(error: Exception) -> str:
+    """The project's have one form: what, what was given, what is needed."""
+    assert str(error).strip()
+    if re.fullmatch(r"(?s)[\"']?[\w ,.]+: .+; need .+", str(error)):
+        return "the project's words"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    is_ours = "d2l_compat" in last.filename and str(last.line).startswith("raise")
+    assert not is_ours, f"{error!r} does not say what is needed"
+    return "others' words"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_world(face: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Small data sets instead of those on the network, and a folder to write in."""
+    folder = tmp_path_factory.mktemp("bad-input")
+    with zipfile.ZipFile(folder / "fra-eng.zip", "w") as archive:
+        archive.writestr("fra-eng/fra.txt", "Go .\tVa !\n" * 6)
+    check_sum = hashlib.sha1((folder / "fra-eng.zip").read_bytes()).hexdigest()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("D2L_DATA", str(folder))
+        patch.setitem(face.d2l.DATA_HUB, "fra-eng", (f"{face.d2l.DATA_URL}fra-eng.zip", check_sum))
+        shapes = {"images": (6, 28, 28), "labels": (6,)}
+        patch.setattr(
+            images, "_read", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")
+        )
+        yield
+    plt.close("all")
+
+
+def test_no_public_name_is_forgotten(face: ModuleType) -> None:
+    own = {*face.d2l.tensors.__all__} - {"check_shape"}  # the framework's, in its own words
+    called = {re.split(r"[.,]", name)[0] for name in CALLS}
+    assert {*face.d2l.__all__} - own <= called | LEFT_OUT.keys()
+    assert not called & (own | LEFT_OUT.keys())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_works_or_says_why_not(
+    face: ModuleType, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    if re.split(r"[.,]", name)[0] not in face.d2l.__all__:
+        return
+    get, good = CALLS[name][0], CALLS[name][1](face)
+    ends = Counter[str]()
+
+    # What is drawn is small already. Of PyTorch's examples not all: they would take half a minute.
+    @settings(max_examples=min(25, settings().max_examples), phases=[Phase.generate])
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        which = data.draw(st.sets(st.integers(0, len(good) - 1), max_size=2))
+        drawn = [data.draw(values(x)) if i in which else x for i, x in enumerate(good)]
+        call, args = get(face), [value(face, x) for x in drawn]
+        try:
+            result = call(*args)
+        except (ValueError, TypeError, *OTHERS.get(name, ())) as error:
+            ends[f"refused in {whose_words(error)}"] += 1
+        else:
+            ends["worked"] += 1
+            plain = [x.array if isinstance(x, Own) and x.array is not None else x for x in drawn]
+            assert name not in MEANT or MEANT[name](*plain)
+            # What JAX compiles has no values: of a label that is no class it makes NaN.
+            is_sound = is_finite(face.plain(result)) or name == "Classifier.loss"
+            assert is_sound or not is_finite(plain)
+        plt.close("all")
+
+    check()
+    for how, times in ends.items():
+        record_property(f"drawn calls {how}", times)

@@ -1,0 +1,248 @@
+"""Figures that were tampered with: whatever is changed in one is noticed, or cannot be seen.
+
+Each element of a drawing, and each of its attributes, is changed in turn, in ways that the
+comparison knows nothing of. Where it says that nothing differs, the pixels have to say so too.
+"""
+
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from d2l_compat._shared.plot import as_html, plot, show_heatmaps
+from tools.compare.drawing import Drawing
+from tools.compare.figures import FIGURE, drawing_difference
+from tools.compare.numbers import DEFAULT, NUMBER
+from tools.compare.pictures import render
+
+READS = ()
+
+SVG = "{http://www.w3.org/2000/svg}"
+ElementTree.register_namespace("", SVG.strip("{}"))
+ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
+
+# As the Java classes draw.
+JAVAS = b"""\
+<svg xmlns="http://www.w3.org/2000/svg" width="60pt" height="40pt" viewBox="0 0 60 40">
+<rect width="100%" height="100%" fill="#ffffff"/>
+<g font-family="DejaVu Sans, sans-serif" font-size="10">
+<path d="M10.5 30L10.5 5" stroke="#b0b0b0" stroke-opacity="0.4" stroke-width="0.8"/>
+<path d="M10.5 30L20.25 25L50 5" stroke="#0072b2" fill="none" stroke-width="1.5"/>
+<rect x="10.5" y="5" width="39.5" height="25" fill="none" stroke="#000000" stroke-width="0.8"/>
+<text x="10.5" y="38" text-anchor="middle">0</text>
+<text x="5" y="20" text-anchor="middle" transform="rotate(-90 5 20)">y</text>
+<image x="40" y="10" width="8" height="8" preserveAspectRatio="none" href="data:image/png;base64,\
+iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFElEQVR4nGP4z8DAAMT/gTQQ/2cAAB/oBPzP2ysgAAAAAElFTkSuQmCC"/>
+</g>
+</svg>"""
+
+
+def drawn() -> bytes:
+    """What is shown, without the words beside it."""
+    svg = b64decode(FIGURE.fullmatch(as_html(plt.gcf()))[1])
+    plt.close("all")
+    return svg
+
+
+def curves() -> bytes:
+    plot([0, 1, 2], [[0, 1, 4], [1, 2, 3]], xlabel="x", legend=["a", "b"], figsize=(2, 2))
+    return drawn()
+
+
+def heat_maps() -> bytes:
+    matrices = np.linspace(-1, 1, 12).reshape(1, 2, 2, 3)
+    show_heatmaps(matrices, "Keys", "Queries", titles=["a", "b"], figsize=(3, 2))
+    return drawn()
+
+
+DRAWINGS: dict[str, Callable[[], bytes]] = {
+    "curves": curves,
+    "heat maps": heat_maps,
+    "Java's": lambda: JAVAS,
+}
+
+Tampering = Callable[[Element, Element, int], object]  # with a parent's n-th child
+
+
+def lost(parent: Element, child: Element, _: int) -> None:
+    parent.remove(child)
+
+
+def twice(parent: Element, child: Element, place: int) -> None:
+    parent.insert(place, deepcopy(child))
+
+
+def covered(parent: Element, _: Element, place: int) -> None:
+    size = {"width": "600", "height": "600", "fill": "red"}
+    parent.insert(place + 1, Element(f"{SVG}rect", size))
+
+
+def with_script(parent: Element, _: Element, place: int) -> None:
+    script = Element(f"{SVG}script")
+    script.text = "alert(1)"
+    parent.insert(place, script)
+
+
+def restyled(parent: Element, _: Element, place: int) -> None:
+    style = Element(f"{SVG}style")
+    style.text = "* {display: none}"
+    parent.insert(place, style)
+
+
+def wrapped(parent: Element, child: Element, place: int) -> None:
+    group = Element(f"{SVG}g", {"transform": "translate(50 50)"})
+    group.append(child)
+    parent[place] = group
+
+
+def moving(_: Element, child: Element, __: int) -> None:
+    if isinstance(child.tag, str):  # no comment
+        child.append(Element(f"{SVG}animate", {"attributeName": "d", "to": "M 0 0", "dur": "1s"}))
+
+
+def last(parent: Element, child: Element, _: int) -> None:
+    parent.remove(child)
+    parent.append(child)
+
+
+def in_words(parent: Element, child: Element, _: int) -> None:
+    child.text = (child.text or "") + "!"
+
+
+def behind(parent: Element, child: Element, _: int) -> None:
+    child.tail = (child.tail or "") + "!"
+
+
+def given(name: str, value: str) -> Tampering:
+    def give(_: Element, child: Element, place: int) -> None:
+        if isinstance(child.tag, str):
+            child.set(name, value)
+
+    return give
+
+
+TAMPERINGS: dict[str, Tampering] = {
+    "lost": lost,
+    "twice": twice,
+    "covered": covered,
+    "with a script": with_script,
+    "with a style": restyled,
+    "wrapped": wrapped,
+    "last": last,
+    "moving": moving,
+    "other words": in_words,
+    "words behind": behind,
+    "not displayed": given("display", "none"),
+    "hidden": given("visibility", "hidden"),
+    "see-through": given("opacity", "0.1"),
+    "moved": given("transform", "translate(50 50)"),
+    "filtered": given("filter", "blur(9px)"),
+    "cut": given("clip-path", "inset(9px)"),
+    "styled": given("style", "fill: red; stroke: red"),
+    "another": given("href", "#patch_2"),
+}
+NOT_IN_A_PICTURE = "with a script", "moving"
+
+
+def parsed(svg: bytes) -> Element:
+    builder = ElementTree.TreeBuilder(insert_comments=True)
+    return ElementTree.fromstring(svg, ElementTree.XMLParser(target=builder))
+
+
+def one_of_each_sort(root: Element) -> list[Element]:
+    """There are many ticks and letters, all of a kind: by its attributes, within the same."""
+    sorts: dict[tuple[object, ...], Element] = {}
+
+    def sort(element: Element, outer: tuple[object, ...]) -> None:
+        name = element.get("id", "").rstrip("0123456789")
+        own = (*outer, element.tag, *sorted(element.attrib), name if name.endswith("_") else "")
+        sorts.setdefault(own, element)
+        for child in element:
+            sort(child, own)
+
+    sort(root, ())
+    return list(sorts.values())
+
+
+def tampered(svg: bytes, tamper: Tampering) -> Iterator[tuple[str, Element]]:
+    """A copy for each element but the root, with that one changed."""
+    root = parsed(svg)
+    chosen = one_of_each_sort(root)
+    for number, parent in enumerate(root.iter()):
+        for place, child in enumerate(parent):
+            if child not in chosen:
+                continue
+            copy = deepcopy(root)
+            its_parent = list(copy.iter())[number]
+            tamper(its_parent, its_parent[place], place)
+            yield f"{child.tag} {child.attrib}", copy
+
+
+def with_attributes_changed(svg: bytes) -> Iterator[tuple[str, Element]]:
+    """A copy for each attribute, and each way to change it."""
+    root = parsed(svg)
+    chosen = one_of_each_sort(root)
+    for number, element in enumerate(root.iter()):
+        if element not in chosen:
+            continue
+        for key, value in element.attrib.items():
+            further = NUMBER.sub(lambda found: str(float(found[0]) + 50), value)
+            last_further = re.sub(
+                rf"({NUMBER.pattern})(\D*)$",
+                lambda found: f"{float(found[1]) + 50}{found[2]}",
+                value,
+            )
+            for new in {None, further, last_further, value + " none"} - {value}:
+                copy = deepcopy(root)
+                changed = list(copy.iter())[number]
+                if new is None:
+                    del changed.attrib[key]
+                else:
+                    changed.set(key, new)
+                yield f"{element.tag} {key}: {new}", copy
+
+
+def unseen(svg: bytes, changed: Iterator[tuple[str, Element]], by_pixels: bool = True) -> list[str]:
+    """Of the changed copies those that pass for the same, and look otherwise."""
+    stored = ElementTree.tostring(parsed(svg))
+    look, found = render(stored), []
+    for title, root in changed:
+        fresh = ElementTree.tostring(root)
+        if fresh == stored:
+            continue
+        try:
+            fault = drawing_difference(
+                *(Drawing(each, DEFAULT.points) for each in (stored, fresh)), DEFAULT
+            )
+        except (ValueError, LookupError, OSError):  # damaged
+            continue
+        if fault is None and not (by_pixels and np.array_equal(look, render(fresh))):
+            found.append(title)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def own_settings() -> Iterator[None]:
+    with mpl.rc_context():
+        yield
+
+
+@pytest.mark.parametrize("tampering", TAMPERINGS)
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+def test_whatever_is_tampered_with_is_noticed(draw, tampering):
+    svg = draw()
+    by_pixels = tampering not in NOT_IN_A_PICTURE
+    assert unseen(svg, tampered(svg, TAMPERINGS[tampering]), by_pixels) == []
+
+
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+def test_every_attribute_counts(draw):
+    svg = draw()
+    assert unseen(svg, with_attributes_changed(svg)) == []
