@@ -45,6 +45,7 @@ locale_dirs = [str(Path(__file__).parent / "locale")]
 html_theme_options = {"source_repository": f"{REPOSITORY}/"}
 html_show_sourcelink = False
 html_show_copyright = False
+html_show_sphinx = False  # in words that cannot be translated
 html_copy_source = False
 html_show_search_summary = False  # it would fetch pages, which a browser forbids from file://
 copybutton_selector = "div:not(.output) > div.highlight pre"

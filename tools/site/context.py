@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.locale import get_translation
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.site.words import WORDS
@@ -15,6 +16,9 @@ IMAGE = re.compile(r'<img (?P<rest>[^>]*?src="(?P<file>[^"]+)")')
 SIZE = re.compile(
     r'<svg[^>]*?\bwidth="(?P<w>[\d.]+)(?P<unit>pt|px)?"[^>]*?\bheight="(?P<h>[\d.]+)(?:pt|px)?"'
 )
+# What Furo labels without asking for a translation.
+LABEL = re.compile(r'(?<= aria-label=")[^"]+|(?<=<title>)[^<]+')
+translated = get_translation("sphinx")
 # Of 100 kilobytes, a page would use one, which is in site.css.
 UNUSED = ("sphinx-design", "mystnb")
 
@@ -30,6 +34,7 @@ def _context(
         (name, tag, f"{root}../{tag}/{_counterpart(app, pagename, tag)}.html")
         for tag, name in LANGUAGES.items()
     ]
+    context["with_labels"] = _with_labels
     context["description"] = _description(pagename, here)
     context["body"] = IMAGE.sub(lambda image: _with_size(app, image), context.get("body", ""))
     context["css_files"] = [
@@ -45,6 +50,10 @@ def _description(pagename: str, language: str) -> str:
     frameworks = frameworks_of(*([folder] if is_a_lesson else lessons()))
     names = words.joined([FRAMEWORKS[name].title for name in frameworks])
     return words.description.format(title=about, frameworks=names)
+
+
+def _with_labels(html: str) -> str:
+    return LABEL.sub(lambda label: str(translated(label[0])), html)
 
 
 def _with_size(app: Sphinx, image: re.Match[str]) -> str:

@@ -4,6 +4,7 @@ A slide is what a text marks as one (tools/weave/prose.py); what the text says f
 slide is the speaker's notes. Code and outputs are those of the executed notebook.
 """
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -53,16 +54,12 @@ def index(editions: list[Edition]) -> str:
 
 
 def write_slides(editions: list[Edition], site: Path) -> None:
-    """All decks, and beside them, once, reveal.js. Raises LessonError."""
-    folder = site / "slides"
-    for part in ("dist", "plugin/notes"):
-        shutil.copytree(REVEAL / part, folder / "reveal" / part, ignore=_unused)
-    shutil.copy(HERE / "deck" / "deck.css", folder / "reveal")
-    shutil.copy(HERE / "static" / "favicon.svg", folder / "reveal")
-    shutil.copytree(HERE / "static" / "fonts", folder / "reveal" / "fonts")
+    """All decks, and beside them, once in each language, reveal.js. Raises LessonError."""
+    for language in {edition.language for edition in editions}:
+        _write_reveal(site / "slides" / language / "reveal", language)
     exporter = SlidesExporter(
         Config(
-            SlidesExporter={"reveal_url_prefix": "../../reveal", "exclude_anchor_links": True},
+            SlidesExporter={"reveal_url_prefix": "../reveal", "exclude_anchor_links": True},
             TemplateExporter={"extra_template_basedirs": [str(HERE)]},
         ),
         template_name="deck",
@@ -72,6 +69,24 @@ def write_slides(editions: list[Edition], site: Path) -> None:
         path = site / deck_path(edition)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(html, encoding="utf-8")
+
+
+def _write_reveal(folder: Path, language: str) -> None:
+    for part in ("dist", "plugin/notes"):
+        shutil.copytree(REVEAL / part, folder / part, ignore=_unused)
+    shutil.copy(HERE / "deck" / "deck.css", folder)
+    shutil.copy(HERE / "static" / "favicon.svg", folder)
+    shutil.copytree(HERE / "static" / "fonts", folder / "fonts")
+    words = HERE / "deck" / "words" / f"{language}.json"
+    said = json.loads(words.read_text(encoding="utf-8")) if words.exists() else {}
+    for script in folder.rglob("*.js") if said else ():
+        script.write_text(in_words(script.read_text(encoding="utf-8"), said), encoding="utf-8")
+
+
+def in_words(script: str, said: dict[str, str]) -> str:
+    """The script, saying the second of each pair for the first: reveal.js has no translations."""
+    whole = "|".join(map(re.escape, said))
+    return re.sub(rf"""(?<=["'>])({whole})(?=\\?["'<])""", lambda words: said[words[0]], script)
 
 
 def _unused(folder: str, names: list[str]) -> list[str]:

@@ -1,5 +1,5 @@
 /* The choice of a framework, and the switch between languages: both keep the reader's place.
-   And what is wider than its place can be scrolled by keys. */
+   What is wider than its place can be scrolled by keys. The buttons that copy code speak the page's language. */
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -68,4 +68,12 @@
   }
   window.addEventListener("load", reachWide);
   window.addEventListener("resize", reachWide);
+
+  // sphinx-copybutton has no Traditional Chinese, and makes its buttons once the page is there.
+  for (const [name, words] of Object.entries(messages[locale])) {
+    const translated = Documentation.gettext(words);
+    messages[locale][name] = translated;
+    iconCopy = iconCopy.replace(`<title>${words}</title>`, `<title>${translated}</title>`);
+    iconCheck = iconCheck.replace(`<title>${words}</title>`, `<title>${translated}</title>`);
+  }
 })();
