@@ -1,5 +1,6 @@
 """The chapter: which lessons there are, in what order, and in which editions."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -139,7 +140,8 @@ def test_readme_has_a_table_for_each_lesson_under_its_title(root: Path):
     for table, languages, frameworks in ((zebra, 2, ORDER), (ant, 1, ["jax"])):
         rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
         assert len(rows) == len(frameworks)
-        assert all(row.count("[notebook]") == languages == row.count(" | ") for row in rows)
+        said = [re.findall(r"\[(Notebook|筆記本)\]", row) for row in rows]
+        assert said == [["Notebook", "筆記本"][-languages:]] * len(rows)
     assert made.count(f"[{COLAB.name}]") == 2 * 2 + 1  # DJL has none
     assert with_links(made, list(editions(root=root))) == made
 

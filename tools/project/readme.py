@@ -5,6 +5,7 @@ from html import escape
 from itertools import groupby
 
 from d2l_compat.frameworks import FRAMEWORKS
+from tools.site.words import WORDS
 from tools.weave.launch import BINDER, COLAB, path, services
 from tools.weave.lessons import LANGUAGES, ROOT, Edition, LessonError, editions
 from tools.weave.prose import original, title
@@ -50,7 +51,7 @@ def _table(of_lesson: list[Edition]) -> str:
 
 
 def _links(edition: Edition) -> str:
-    links = [f"[notebook]({path(edition)})"]
+    links = [f"[{WORDS[edition.language].source}]({path(edition)})"]
     for service in services(edition.framework):
         if badge := BADGES.get(service):
             links.append(f"[![{service.name}]({badge})]({service.link(edition)})")
