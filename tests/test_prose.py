@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 from tests.compare_frameworks import in_readme
-from tests.prose import Piece, numbers_of, pattern, pieces, pieces_of, sources_of
+from tests.prose import (
+    Piece,
+    code,
+    commands,
+    links,
+    numbers_of,
+    pattern,
+    pieces,
+    pieces_of,
+    section,
+    sources_of,
+)
 from tools.weave.lessons import ROOT, display, languages_of, lessons
 from tools.weave.prose import ORIGINAL, original, read_passages
 
@@ -21,6 +32,7 @@ READS = (
     "lessons/*/numbers.py",
     "lessons/*/claims.py",
     "docs/*/*.md",
+    "CONTRIBUTING.md",
     "README.md",
 )
 
@@ -165,7 +177,28 @@ def longer_numbers(text: list[Piece]) -> Counter[str]:
     return Counter(number for piece in text for number in piece.numbers if len(number) > 1)
 
 
-# README's tables
+# README, and its two sections that are told again in Chinese
+
+START = ROOT / "docs" / "zh-TW" / "start.md"
+TOLD_AGAIN = {"Two commands": "兩個指令", "Open it elsewhere": "打開筆記本"}
+
+
+@pytest.mark.parametrize(("there", "here"), TOLD_AGAIN.items())
+def test_the_chinese_page_has_readmes_numbers_commands_and_names(there: str, here: str):
+    theirs = section((ROOT / "README.md").read_text(encoding="utf-8"), there)
+    ours = section(START.read_text(encoding="utf-8"), here)
+    assert commands(ours) == commands(theirs)
+    assert longer_numbers([*pieces(ours)]) == longer_numbers([*pieces(theirs)])
+    named = {name for _, name in code(theirs)}
+    assert named <= {name for _, name in code(ours)}
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
+def test_a_chinese_reader_is_met_at_the_top_and_led_to_the_chinese_page(file: str):
+    _, first, *_ = (ROOT / file).read_text(encoding="utf-8").split("\n\n")
+    assert re.search("[\u4e00-\u9fff]{8}", first)
+    assert str(START.relative_to(ROOT)) in [link for _, link in links(first)]
+    assert {"make", "make test"} <= {name for _, name in code(first)}
 
 
 def test_every_table_that_is_made_is_held_to_what_it_is_made_of():

@@ -77,7 +77,9 @@ def test_the_readme_leads_to_every_notebook_under_its_lessons_title(
     titles = re.findall("<summary>(.*)</summary>", readme)
     assert titles[len(lessons()) :] == [f"{chapter[0].title} 中文", chapter[1].title]
     for toy, table in zip(chapter, readme.split("<summary>")[-2:], strict=True):
-        assert re.findall(r"\[(?:Notebook|筆記本)\]\((.*?)\)", table.partition("</details>")[0]) == [
+        assert re.findall(
+            r"\[(?:Notebook|筆記本)\]\((.*?)\)", table.partition("</details>")[0]
+        ) == [
             f"notebooks/{language}/{framework}/{toy.name}.ipynb"
             for framework in toy.frameworks
             for language in toy.languages
