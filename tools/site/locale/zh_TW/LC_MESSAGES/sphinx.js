@@ -11,7 +11,7 @@ Documentation.addTranslations({
     "Hide Search Matches": "不再標示搜尋的字詞",
     "Preparing search...": "準備搜尋……",
     "Search Results": "搜尋結果",
-    "Search finished, found one page matching the search query.": ["搜尋完畢，找到 ${resultCount} 頁。"],
+    "Search finished, found one page matching the search query.": ["搜尋完畢，共 ${resultCount} 筆。"],
     "Searching": "搜尋中",
     "Your search did not match any documents. Please make sure that all words are spelled correctly and that you've selected enough categories.":
       "找不到相符的頁面。請檢查字詞有沒有打錯，或換個說法再試一次。",
