@@ -115,6 +115,15 @@ def commands(text: str) -> list[str]:
     return [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
 
 
+def spoken(text: str) -> Iterator[str]:
+    """Its paragraphs, items and cells; what is code, or a formula, is one letter."""
+    letter = {"code_inline": "x", "math_inline": "x"}
+    for token in MARKDOWN.parse(text):
+        if token.type == "inline":
+            parts = [each for each in token.children or [] if each.type != "html_inline"]
+            yield "".join(letter.get(each.type, each.content) for each in parts)
+
+
 def _words(title: Token) -> str:
     return "".join(each.content for each in title.children or [])
 

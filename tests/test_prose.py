@@ -23,6 +23,7 @@ from tests.prose import (
     pieces_of,
     section,
     sources_of,
+    spoken,
 )
 from tools.weave.lessons import ROOT, display, languages_of, lessons
 from tools.weave.prose import ORIGINAL, original, read_passages
@@ -175,6 +176,17 @@ def test_the_web_sites_other_pages_have_the_same_numbers_in_every_language(page:
 
 def longer_numbers(text: list[Piece]) -> Counter[str]:
     return Counter(number for piece in text for number in piece.numbers if len(number) > 1)
+
+
+CHINESE = r"[\u3400-\u9fff]"
+HALF_WIDTH = re.compile(rf"{CHINESE} ?[,;:!?()]|[,;:!?()] ?{CHINESE}")
+CRAMPED = re.compile(rf"{CHINESE}[A-Za-z\d]|[A-Za-z\d]{CHINESE}")
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/zh-TW/*.md")), ids=lambda page: page.stem)
+def test_chinese_has_its_own_punctuation_and_room_for_latin_words(page: Path):
+    for said in spoken(page.read_text(encoding="utf-8")):
+        assert HALF_WIDTH.findall(said) + CRAMPED.findall(said) == [], said
 
 
 # README, and its two sections that are told again in Chinese
