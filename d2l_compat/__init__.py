@@ -1,6 +1,6 @@
 """Dive into Deep Learning's ``d2l`` package, on today's frameworks.
 
-``from d2l_compat import torch as d2l`` gives what ``from d2l import torch as d2l`` gave. Where the code is
+``from d2l_compat import torch as d2l`` gives what ``from d2l import torch as d2l`` gave. If the code is
 to stay as it is, ``import d2l_compat.alias`` (in Jupyter, ``%load_ext d2l_compat``) makes ``d2l`` mean this
 package. Importing ``d2l_compat`` itself imports no framework and no matplotlib.
 """

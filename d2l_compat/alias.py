@@ -57,7 +57,7 @@ _alias = _Alias()
 
 
 def install() -> None:
-    """Let ``d2l`` mean this package; again is as good as once."""
+    """Let ``d2l`` mean this package; a second call changes nothing."""
     if _alias not in sys.meta_path:
         _alias.before = _taken_out()
         sys.meta_path.insert(0, _alias)

@@ -18,18 +18,18 @@ def as_float(what: str, x: Any) -> float:
 
 
 class Timer:
-    """Keeps times, in seconds; it runs from when it is made."""
+    """Measures times, in seconds; it starts when it is made."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
         self.start()
 
     def start(self) -> None:
-        """Begin a time."""
+        """Start timing."""
         self.tik = time.perf_counter()
 
     def stop(self) -> float:
-        """End it, keep it, and return it."""
+        """Stop timing; keep the time, and return it."""
         self.times.append(time.perf_counter() - self.tik)
         return self.times[-1]
 

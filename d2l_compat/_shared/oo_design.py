@@ -10,7 +10,7 @@ from d2l_compat._shared.checks import fault
 def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
     """Decorator: the function below becomes a method of ``Class``, under its own name.
 
-    Objects that exist already have it too. Raises TypeError where ``Class`` is no class.
+    Objects that exist already have it too. Raises TypeError if ``Class`` is not a class.
     """
     if not isinstance(Class, type):
         raise TypeError(fault("Class", type(Class).__name__, "a class"))

@@ -136,7 +136,7 @@ class Trainer(HyperParameters):
         self.gpus = [self.devices.gpu(i) for i in range(available)]
 
     def fit(self, model: Any, data: Any) -> None:
-        """Train ``model`` on ``data``. Raises TypeError where these are no Module and DataModule."""
+        """Train ``model`` on ``data``. Raises TypeError if these are not a Module and a DataModule."""
         self.prepare_data(data)
         self.prepare_model(model)
         self.optim = model.configure_optimizers()

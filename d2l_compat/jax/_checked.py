@@ -19,7 +19,7 @@ class CheckedModule(nn.Module):
     _signatures: ClassVar[Signatures] = Signatures([])
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Raises TypeError or ValueError for other arguments, or of another range or kind."""
+        """Raises TypeError or ValueError for arguments of a wrong name, range or kind."""
         # Flax's own fields, parent and name, belong to no signature. And it makes copies from all
         # fields by keyword, so that a size may come as None.
         others = {

@@ -17,7 +17,7 @@ class AdditiveAttention(CheckedModule):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
-    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is told them.
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
     """
 
     num_hiddens: int
@@ -44,7 +44,7 @@ class AdditiveAttention(CheckedModule):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
-        Raises ValueError or TypeError for arguments of another range or kind.
+        Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__(*args, **kwargs)
 

@@ -46,7 +46,7 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
     Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
     sum to 1, or to 0 where the length is 0.
 
-    Raises ValueError or TypeError for another rank, shape, dtype or range.
+    Raises ValueError or TypeError for a wrong rank, shape, dtype or range.
     """
     X = as_jax(X)
     arrays.check_scores(X, valid_lens)
@@ -60,7 +60,7 @@ class DotProductAttention(nn.Module):
     """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
 
     ``dropout``, from 0 to 1, is the share of weights dropped in training. Raises ValueError or
-    TypeError for another one.
+    TypeError for any other value.
     """
 
     dropout: float
@@ -105,7 +105,7 @@ class MultiHeadAttention(CheckedModule):
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
     queries, keys and values from its first input;
     ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    bias=False)`` is told them. ``num_hiddens`` is shared out among the heads: each works in
+    bias=False)`` is given them. ``num_hiddens`` is shared out among the heads: each works in
     num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
     ``W_o`` mixes the heads' results. As Flax draws them, parameters are float32; the output has
     the wider dtype of these and the input.
@@ -149,7 +149,7 @@ class MultiHeadAttention(CheckedModule):
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of another range or kind.
+        TypeError for arguments of a wrong range or kind.
         """
         super().__init__(*args, **kwargs)
 
@@ -211,7 +211,7 @@ class MultiHeadAttention(CheckedModule):
 def transpose_qkv(X: Array, num_heads: int) -> jax.Array:
     """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
+    Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
     """
     X = as_jax(X)
     num_heads = arrays.check_heads_apart(X, num_heads)
@@ -224,7 +224,7 @@ def transpose_qkv(X: Array, num_heads: int) -> jax.Array:
 def transpose_output(X: Array, num_heads: int) -> jax.Array:
     """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
     """
     X = as_jax(X)
     num_heads = arrays.check_heads_together(X, num_heads)

@@ -1,4 +1,4 @@
-"""Encoders and decoders, and how they learn to translate and then do: Sutskever et al. (2014)."""
+"""Encoders and decoders, how they learn to translate, and how they do it: Sutskever et al. (2014)."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,7 @@ class EncoderDecoder(Classifier):
     """An encoder, and a decoder that starts from what it gives.
 
     Both are called with ``training=``, as the model was made or as its trainer sets it. Raises
-    TypeError where one of the two is no layer.
+    TypeError if one of the two is not a layer.
     """
 
     encoder: nn.Module
@@ -137,7 +137,7 @@ class GRU(nn.Module):
     """Gated recurrent units in layers: Cho et al. (2014).
 
     ``dropout``, from 0 to 1, is the share dropped between layers in training. Raises ValueError
-    or TypeError for arguments of another range or kind.
+    or TypeError for arguments of a wrong range or kind.
     """
 
     num_hiddens: int
@@ -178,7 +178,7 @@ class GRU(nn.Module):
 class Seq2SeqEncoder(Encoder):
     """A GRU that reads a sentence: its outputs at all steps, and its state at the end.
 
-    Raises ValueError or TypeError for arguments of another range or kind.
+    Raises ValueError or TypeError for arguments of a wrong range or kind.
     """
 
     vocab_size: int
@@ -245,7 +245,7 @@ def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> jax.Array:
     """``X`` with ``value`` in each example's steps past its length; ``X`` itself is not changed.
 
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
-    ValueError or TypeError for another shape or dtype.
+    ValueError or TypeError for a wrong shape or dtype.
     """
     X = as_jax(X)
     arrays.check_sequence_mask(X, valid_len, value)

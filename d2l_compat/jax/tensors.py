@@ -77,5 +77,5 @@ def transpose(x: jax.Array) -> jax.Array:
 
 
 def check_shape(x: jax.Array, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no array."""
+    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is not an array."""
     arrays.check_shape(x, shape)

@@ -167,7 +167,7 @@ class Trainer(shared.Trainer):
         """Train ``model`` on ``data``, from parameters drawn by ``key``, or by ``get_key()``.
 
         A model that has an attribute ``training`` finds it True in training, False in validation.
-        Raises TypeError where these are no Module and DataModule.
+        Raises TypeError if these are not a Module and a DataModule.
         """
         from d2l_compat.jax._state import TrainState
 

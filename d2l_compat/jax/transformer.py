@@ -51,7 +51,7 @@ class PositionWiseFFN(CheckedModule):
 class AddNorm(nn.Module):
     """LayerNorm(x + dropout(y)): residual connection, then layer normalization; section 5.4.
 
-    Normalized is the last dimension. Raises ValueError or TypeError for a ``dropout`` that is not
+    The last dimension is normalized. Raises ValueError or TypeError for a ``dropout`` that is not
     from 0 to 1.
     """
 
@@ -63,7 +63,7 @@ class AddNorm(nn.Module):
 
     @nn.compact
     def __call__(self, X: Array, Y: Array, training: bool = False) -> jax.Array:
-        """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
+        """Two tensors of one shape, which the result has too. Raises ValueError for two shapes."""
         check_training(training)
         X, Y = as_jax(X), as_jax(Y)
         drawn: Any = self.get_variable("params", "LayerNorm_0")

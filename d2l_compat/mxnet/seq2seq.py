@@ -1,4 +1,4 @@
-"""Encoders and decoders, and how they learn to translate and then do: Sutskever et al. (2014)."""
+"""Encoders and decoders, how they learn to translate, and how they do it: Sutskever et al. (2014)."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from what it gives."""
 
     def __init__(self, encoder: nn.Block, decoder: nn.Block) -> None:
-        """Raises TypeError where one of the two is no layer."""
+        """Raises TypeError if one of the two is not a layer."""
         super().__init__()
         checks.instance("encoder", encoder, nn.Block, "a layer")
         checks.instance("decoder", decoder, nn.Block, "a layer")
@@ -81,7 +81,7 @@ class GRU(Module):
     def __init__(self, num_hiddens: int, num_layers: int, dropout: float = 0) -> None:
         """``dropout``, from 0 to 1, is the share dropped between layers in training.
 
-        Raises ValueError or TypeError for arguments of another range or kind.
+        Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__()
         num_hiddens, num_layers = shared.recurrent(
@@ -159,7 +159,7 @@ class Seq2SeqEncoder(Encoder):
         num_layers: int,
         dropout: float = 0,
     ) -> None:
-        """Raises ValueError or TypeError for arguments of another range or kind."""
+        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
         sizes = shared.recurrent(dropout, vocab_size=vocab_size, embed_size=embed_size)
         self.embedding = nn.Embedding(*sizes)
@@ -252,7 +252,7 @@ def predict_seq2seq(
     device: Context,
     save_attention_weights: bool = False,
 ) -> tuple[str, list[Any]]:
-    """Translate a sentence, its words apart by blanks; also the attention weights of each step.
+    """Translate a sentence, its words separated by blanks; also the attention weights of each step.
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """

@@ -58,7 +58,7 @@ class AddNorm(nn.Block):
         self.ln = nn.LayerNorm()
 
     def forward(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
+        """Two tensors of one shape, which the result has too. Raises ValueError for two shapes."""
         size = arrays.takes(self.ln, X)[0]
         arrays.check_residual(X, Y, () if size is None else (size,), self.ln)
         return self.ln(X + self.dropout(Y))

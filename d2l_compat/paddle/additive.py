@@ -16,7 +16,7 @@ class AdditiveAttention(nn.Layer):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
-    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is told them.
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
 
     It has no second derivatives, since Paddle's softmax has none.
     """
@@ -38,7 +38,7 @@ class AdditiveAttention(nn.Layer):
     ) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
-        Raises ValueError or TypeError for arguments of another range or kind.
+        Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__()
         self.W_q = linear(query_size, num_hiddens, bias=False)

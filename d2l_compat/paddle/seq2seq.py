@@ -1,4 +1,4 @@
-"""Encoders and decoders, and how they learn to translate and then do: Sutskever et al. (2014)."""
+"""Encoders and decoders, how they learn to translate, and how they do it: Sutskever et al. (2014)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +44,7 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from what it gives."""
 
     def __init__(self, encoder: nn.Layer, decoder: nn.Layer) -> None:
-        """Raises TypeError where one of the two is no layer."""
+        """Raises TypeError if one of the two is not a layer."""
         super().__init__()
         checks.instance("encoder", encoder, nn.Layer, "a layer")
         checks.instance("decoder", decoder, nn.Layer, "a layer")
@@ -85,7 +85,7 @@ class GRU(Module):
     ) -> None:
         """``dropout``, from 0 to 1, is the share dropped between layers in training.
 
-        Raises ValueError or TypeError for arguments of another range or kind.
+        Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__()
         num_inputs, num_hiddens, num_layers = shared.recurrent(
@@ -116,7 +116,7 @@ class Seq2SeqEncoder(Encoder):
         num_layers: int,
         dropout: float = 0,
     ) -> None:
-        """Raises ValueError or TypeError for arguments of another range or kind."""
+        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
         vocab_size, embed_size = shared.recurrent(
             dropout, vocab_size=vocab_size, embed_size=embed_size
@@ -180,7 +180,7 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
     """``X`` with ``value`` in each example's steps past its length; ``X`` itself is not changed.
 
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
-    ValueError or TypeError for another shape or dtype.
+    ValueError or TypeError for a wrong shape or dtype.
     """
     arrays.check_sequence_mask(X, valid_len, value)
     is_past = paddle.arange(X.shape[1]) >= valid_len.astype("int64").unsqueeze(1)
@@ -226,7 +226,7 @@ def predict_seq2seq(
     device: str,
     save_attention_weights: bool = False,
 ) -> tuple[str, list[Any]]:
-    """Translate a sentence, its words apart by blanks; also the attention weights of each step.
+    """Translate a sentence, its words separated by blanks; also the attention weights of each step.
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """

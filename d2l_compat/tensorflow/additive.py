@@ -24,7 +24,7 @@ class AdditiveAttention(keras.layers.Layer):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
-    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is told them. As with
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them. As with
     every Keras layer, ``name``, ``dtype`` and ``trainable`` may be given too, and inputs are cast
     to the layer's dtype.
     """
@@ -55,7 +55,7 @@ class AdditiveAttention(keras.layers.Layer):
     def __init__(self, **given: Any) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
-        Raises ValueError or TypeError for arguments of another range or kind.
+        Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__(**layer_arguments(given))
 

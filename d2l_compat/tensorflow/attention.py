@@ -50,7 +50,7 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
     Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
     sum to 1, or to 0 where the length is 0.
 
-    Raises ValueError or TypeError for another rank, shape, dtype or range.
+    Raises ValueError or TypeError for a wrong rank, shape, dtype or range.
     """
     arrays.check_scores(X, valid_lens)
     lens = None if valid_lens is None else tf.convert_to_tensor(valid_lens)
@@ -67,7 +67,7 @@ class DotProductAttention(keras.layers.Layer):
     def __init__(self, dropout: float, **kwargs: Any) -> None:
         """``dropout``: the share of weights dropped in training, from 0 to 1.
 
-        ``kwargs`` are any layer's. Raises ValueError or TypeError for another ``dropout``.
+        ``kwargs`` are any layer's. Raises ValueError or TypeError for any other ``dropout``.
         """
         checks.dropout(dropout)
         super().__init__(autocast=False, **kwargs)
@@ -141,7 +141,7 @@ class MultiHeadAttention(keras.layers.Layer):
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
     queries, keys and values from its first input;
     ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    bias=False)`` is told them. ``num_hiddens`` is shared out among the heads: each works in
+    bias=False)`` is given them. ``num_hiddens`` is shared out among the heads: each works in
     num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
     ``W_o`` mixes the heads' results. As with every Keras layer, ``name``, ``dtype`` and
     ``trainable`` may be given too, and inputs are cast to the layer's dtype.
@@ -179,7 +179,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of another range or kind.
+        TypeError for arguments of a wrong range or kind.
         """
         num_hiddens, num_heads = given["num_hiddens"], given["num_heads"]
         checks.heads(num_hiddens, num_heads)
@@ -273,7 +273,7 @@ class MultiHeadAttention(keras.layers.Layer):
 def transpose_qkv(X: Array, num_heads: int) -> Tensor:
     """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
+    Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
     """
     num_heads = arrays.check_heads_apart(X, num_heads)
     batch, steps, num_hiddens = keras.ops.shape(X)
@@ -285,7 +285,7 @@ def transpose_qkv(X: Array, num_heads: int) -> Tensor:
 def transpose_output(X: Array, num_heads: int) -> Tensor:
     """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
     """
     num_heads = arrays.check_heads_together(X, num_heads)
     X = tf.transpose(_split_batch(X, num_heads), (0, 2, 1, 3))

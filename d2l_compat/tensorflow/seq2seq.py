@@ -1,4 +1,4 @@
-"""Encoders and decoders, and how they learn to translate and then do: Sutskever et al. (2014)."""
+"""Encoders and decoders, how they learn to translate, and how they do it: Sutskever et al. (2014)."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -76,7 +76,7 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from what it gives."""
 
     def __init__(self, encoder: keras.layers.Layer, decoder: keras.layers.Layer) -> None:
-        """Raises TypeError where one of the two is no layer."""
+        """Raises TypeError if one of the two is not a layer."""
         super().__init__()
         checks.instance("encoder", encoder, keras.layers.Layer, "a layer")
         checks.instance("decoder", decoder, keras.layers.Layer, "a layer")
@@ -121,7 +121,7 @@ class GRU(Module):
     ) -> None:
         """``dropout``, from 0 to 1, is the share of each layer's inputs dropped in training.
 
-        ``kwargs`` are any Keras model's. Raises ValueError or TypeError for arguments of another
+        ``kwargs`` are any Keras model's. Raises ValueError or TypeError for arguments of a wrong
         range or kind.
         """
         super().__init__(**kwargs)
@@ -186,7 +186,7 @@ class Seq2SeqEncoder(Encoder):
         dropout: float = 0,
         **kwargs: Any,
     ) -> None:
-        """``kwargs`` are any layer's. Raises ValueError or TypeError for arguments of another
+        """``kwargs`` are any layer's. Raises ValueError or TypeError for arguments of a wrong
         range or kind."""
         super().__init__(**kwargs)
         vocab_size, embed_size = shared.recurrent(
@@ -251,7 +251,7 @@ def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> Tensor:
     """``X`` with ``value`` in each example's steps past its length.
 
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
-    ValueError or TypeError for another shape or dtype.
+    ValueError or TypeError for a wrong shape or dtype.
     """
     arrays.check_sequence_mask(X, valid_len, value)
     steps = tf.shape(X, tf.int64)[1]
@@ -301,7 +301,7 @@ def predict_seq2seq(
     num_steps: int,
     save_attention_weights: bool = False,
 ) -> tuple[str, list[Any]]:
-    """Translate a sentence, its words apart by blanks; also the attention weights of each step.
+    """Translate a sentence, its words separated by blanks; also the attention weights of each step.
 
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """

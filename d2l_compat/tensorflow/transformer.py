@@ -35,7 +35,7 @@ class PositionWiseFFN(keras.layers.Layer):
     """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
     ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
-    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is told it. Any
+    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is given it. Any
     layer's ``name``, ``dtype`` and ``trainable`` may be given too.
     """
 
@@ -115,7 +115,7 @@ class AddNorm(keras.layers.Layer):
         self.built = True
 
     def __call__(self, X: Array, Y: Array, **kwargs: Any) -> Tensor:
-        """Two tensors of one shape, and the result has it; ``training=True`` drops of ``Y``.
+        """Two tensors of one shape, which the result has too; ``training=True`` drops parts of ``Y``.
 
         Raises ValueError for two shapes, and where they have not all the axes to normalize.
         """

@@ -43,7 +43,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
     sum to 1, or to 0 where the length is 0.
 
-    Raises ValueError or TypeError for another rank, shape, dtype or range.
+    Raises ValueError or TypeError for a wrong rank, shape, dtype or range.
     """
     arrays.check_scores(X, valid_lens)
     if valid_lens is None:
@@ -67,7 +67,7 @@ class DotProductAttention(nn.Module):
     def __init__(self, dropout: float) -> None:
         """``dropout``: the share of weights dropped in training, from 0 to 1.
 
-        Raises ValueError or TypeError for another one.
+        Raises ValueError or TypeError for any other value.
         """
         checks.dropout(dropout)
         super().__init__()
@@ -127,7 +127,7 @@ class MultiHeadAttention(nn.Module):
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
     queries, keys and values from its first input;
     ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    bias=False)`` is told them. ``num_hiddens`` is shared out among the heads: each works in
+    bias=False)`` is given them. ``num_hiddens`` is shared out among the heads: each works in
     num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
     ``W_o`` mixes the heads' results.
     """
@@ -162,7 +162,7 @@ class MultiHeadAttention(nn.Module):
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of another range or kind.
+        TypeError for arguments of a wrong range or kind.
         """
         checks.heads(num_hiddens, num_heads)
         super().__init__()
@@ -223,7 +223,7 @@ class MultiHeadAttention(nn.Module):
 def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
     """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for another rank, or where the heads' shares are not equal.
+    Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
     """
     num_heads = arrays.check_heads_apart(X, num_heads)
     size = X.shape[2] // num_heads
@@ -233,7 +233,7 @@ def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
 def transpose_output(X: Tensor, num_heads: int) -> Tensor:
     """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for another rank, or where the batch is no multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
     """
     num_heads = arrays.check_heads_together(X, num_heads)
     batch = X.shape[0] // num_heads

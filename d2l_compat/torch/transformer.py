@@ -27,7 +27,7 @@ class PositionWiseFFN(nn.Module):
     """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
     ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
-    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is told it.
+    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is given it.
     """
 
     @overload
@@ -64,7 +64,7 @@ class AddNorm(nn.Module):
         self.ln = nn.LayerNorm(checks.integers("norm_shape", norm_shape, 1))
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
-        """Two tensors of one shape, and the result has it. Raises ValueError for two shapes."""
+        """Two tensors of one shape, which the result has too. Raises ValueError for two shapes."""
         arrays.check_residual(X, Y, self.ln.normalized_shape, self.ln)
         return self.ln(X + self.dropout(Y))
 

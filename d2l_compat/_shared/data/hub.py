@@ -26,7 +26,7 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
     ``https``. Without a check sum, the file is fetched each time. Where the environment variable ``D2L_DATA`` names a
     folder, the file is read from there, checked, and nothing is fetched or written.
 
-    Raises KeyError for a name that ``DATA_HUB`` has not, FileNotFoundError where ``D2L_DATA`` has no such
+    Raises KeyError for a name that ``DATA_HUB`` does not have, FileNotFoundError where ``D2L_DATA`` has no such
     file, ConnectionError where it cannot be fetched, ValueError where it is not the file expected or too
     large, OSError where the disk does not take it, and ValueError or TypeError for an address or a check sum of
     another form.

@@ -101,10 +101,10 @@ def bleu(pred_seq: str, label_seq: str, k: int) -> float:
 
     Papineni et al. (2002), as D2L weighs it: exp(min(0, 1 - len_label / len_pred)) times the product over n
     of p_n^(1 / 2^n), where p_n is the share of predicted n-grams that are in the label, each as
-    often as it is there. Tokens stand between blanks. ``k`` is at most the length of the shorter sentence;
-    longer n-grams there are none of, and they are left out. An empty prediction has 0.
+    often as it is there. Tokens are separated by blanks. ``k`` is at most the length of the shorter sentence;
+    there are no longer n-grams, and none count. An empty prediction scores 0.
 
-    Raises TypeError where the sentences are no strings, TypeError or ValueError where ``k`` is not an
+    Raises TypeError if the sentences are not strings, TypeError or ValueError where ``k`` is not an
     integer of at least 1.
     """
     k = integer("k", k, 1)
