@@ -223,7 +223,11 @@ def test_an_annotation_has_an_arrow():
         (lambda: d2l.bleu("a", None, 1), TypeError, "label_seq: got NoneType; need a sentence"),
         (lambda: d2l.bleu("a", "a", 0), ValueError, "k: got 0; need an integer of at least 1"),
         (lambda: d2l.Accumulator(0), ValueError, "n: got 0; need an integer of at least 1"),
-        (lambda: d2l.Accumulator(2).add(1), ValueError, "args: got 1 numbers; need 2, one a sum"),
+        (
+            lambda: d2l.Accumulator(2).add(1),
+            ValueError,
+            "args: got 1 numbers; need 2, one for each sum",
+        ),
         (lambda: d2l.Accumulator(2**40), ValueError, "n: got 1099511627776; need an integer of at"),
         (
             lambda: d2l.Accumulator(1).add([1, 2]),

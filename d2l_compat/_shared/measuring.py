@@ -56,7 +56,9 @@ class Accumulator:
     def add(self, *args: Any) -> None:
         """Add one number to each sum. Raises ValueError for more numbers or fewer."""
         if len(args) != len(self.data):
-            raise ValueError(fault("args", f"{len(args)} numbers", f"{len(self.data)}, one a sum"))
+            raise ValueError(
+                fault("args", f"{len(args)} numbers", f"{len(self.data)}, one for each sum")
+            )
         self.data = [a + as_float("args", b) for a, b in zip(self.data, args, strict=True)]
 
     def reset(self) -> None:

@@ -25,7 +25,7 @@ WORDS = {
     "en": Words(
         languages="Language",
         chapter="Attention",
-        description="{title}, told afresh from Dive into Deep Learning, and run in {frameworks}.",
+        description="{title}, retold from Dive into Deep Learning and run in {frameworks}.",
         between=", ",
         before_last=" and ",
         run="Run it in {framework}:",
@@ -36,7 +36,7 @@ WORDS = {
     "zh-TW": Words(
         languages="語言",
         chapter="注意力",
-        description="{title}：《動手學深度學習》的一課重新講過，並以 {frameworks} 實際執行。",
+        description="{title}：重新講過《動手學深度學習》的一課，並以 {frameworks} 實際執行。",
         between="、",
         before_last=" 與 ",
         run="用 {framework} 執行：",
