@@ -38,7 +38,7 @@ FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim report agreement lint format lab kernel site env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim report agreement font lint format lab kernel site env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has changed (the default); ALWAYS=1: all
 	@$(BIN)/python -m tools.project.readme
@@ -116,7 +116,7 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  || failed="$$failed $$face"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
 
-mutants: $(READY) $(JAVA)  ## seed faults, one at a time, and see each one noticed (about an hour)
+mutants: $(READY) $(JAVA)  ## seed faults, one at a time, and see each one noticed (50 minutes)
 	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(FRAMEWORKS:%=--framework %)
 
 bench:  ## how long things take, beside others in the same run
@@ -135,6 +135,9 @@ report: $(READY)  ## merge the reports of several machines in REPORTS, a folder,
 agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and put the table into the README
 	@test "$(sort $(FRAMEWORKS))" = "$(ALL)" || { echo "The table needs every framework: $(ALL)" >&2; exit 1; }
 	$(BIN)/python -m tests.compare_frameworks
+
+font: $(READY)  ## make the font of the figures' Chinese words anew, from Noto Sans CJK, which has to be installed
+	@$(BIN)/python -m tools.project.font
 
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check

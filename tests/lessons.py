@@ -8,10 +8,8 @@ has what tests/test_notebooks.py holds all the lesson's notebooks to:
     the cells that show the same in every framework, to the last digit
 ``IN_ANOTHER_FORM``
     those that a framework shows in its own way
-``IN_WORDS``
-    those whose code is another for another language's readers
 ``every_notebook_shows(cells, framework)``
-    asserts what the text says of these outputs, Java's too; ``cells`` has each one's texts
+    asserts what the original text says of these outputs, Java's too; ``cells`` has each one's texts
 
 What the numbers and equations of the text are held to stands in LESSON/numbers.py:
 

@@ -16,7 +16,9 @@ from matplotlib import font_manager
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from d2l_compat._shared.plot import COLORS, as_html, describe, plot, set_figsize, show_heatmaps
+from d2l_compat._shared.description import describe
+from d2l_compat._shared.fonts import FAMILY, others
+from d2l_compat._shared.plot import COLORS, as_html, plot, set_figsize, show_heatmaps
 
 READS = ()
 
@@ -319,16 +321,38 @@ def test_chinese_labels_get_a_font_that_has_them(
     monkeypatch: pytest.MonkeyPatch, installed: list[str], font: list[str]
 ) -> None:
     monkeypatch.setattr(font_manager.fontManager, "get_font_names", lambda: installed)
+    others.cache_clear()
     # Whichever font it is drawn with here: only the choice is looked at.
     monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
     plot(X, Y, xlabel="位置", ylabel="value", legend=["餘弦 cos", "sin"])
     as_html(plt.gcf())
     axes = plt.gca()
     chinese, latin = axes.get_legend().get_texts()
-    assert axes.xaxis.label.get_fontfamily() == ["sans-serif", *font]
-    assert chinese.get_fontfamily() == ["sans-serif", *font]
+    assert axes.xaxis.label.get_fontfamily() == ["sans-serif", FAMILY, *font]
+    assert chinese.get_fontfamily() == ["sans-serif", FAMILY, *font]
     assert axes.yaxis.label.get_fontfamily() == ["sans-serif"]
     assert latin.get_fontfamily() == ["sans-serif"]
+    others.cache_clear()
+
+
+def test_figures_are_described_in_the_language_of_their_labels() -> None:
+    plot(X, Y, xlabel="橫列", legend=["甲", "b"])
+    assert describe(plt.gcf()) == (
+        "折線圖，縱軸是值，橫軸是橫列。"
+        "甲：3 個點，從 (1, 1.00) 到 (3, 9.00)，值從 1.00 到 9.00。"
+        "b：3 個點，從 (1, 2.00) 到 (3, -2.00)，值從 -2.00 到 2.00。"
+    )
+    plt.close("all")
+    plot([[], []], legend=["甲"])
+    assert describe(plt.gcf()) == "折線圖，縱軸是值，橫軸是編號。甲：沒有點。曲線：沒有點。"
+    plt.close("all")
+    show_heatmaps(np.array([[[[0, 2]], [[np.nan, np.nan]]]]), "", "", titles=["頭 1", "b"])
+    assert describe(plt.gcf()) == (
+        "「頭 1」：熱圖，縱軸 1 格，是未命名的軸；橫軸 2 格，是未命名的軸；值從 0.00 到 2.00，零有 1 個（共 2 個）；"
+        "顏色 Reds，從 0.00 到 2.00。"
+        "「b」：熱圖，縱軸 1 格，是未命名的軸；橫軸 2 格，是未命名的軸；沒有值，零有 0 個（共 0 個）；"
+        "顏色 Reds，從 0.00 到 2.00。"
+    )
 
 
 # Bad calls

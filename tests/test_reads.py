@@ -52,8 +52,10 @@ OTHER_TESTS = "tests/test_*.py", "tests/site/*", "tests/growth/*"
 TOOLS = "tools/__main__.py", "tools/bench/*", "tools/changed/*", "tools/project/*"
 NOT_EXECUTING = (
     *TOOLS,
-    *(f"tools/run/{name}.py" for name in ("devices", "execute", "records", "runner")),
+    "tools/compare/languages.py",
+    *(f"tools/run/{name}.py" for name in ("devices", "execute", "languages", "records", "runner")),
 )
+NOT_IMPORTED = "d2l_compat/py.typed", "d2l_compat/_shared/fonts/OFL.txt"
 NOT_READ = {
     "types": (
         *(
@@ -66,7 +68,7 @@ NOT_READ = {
             "conftest.py",
             "tests/*",
         ),
-        *("docs/*", "lessons/*", "notebooks/*", "d2l_compat/java/*", "d2l_compat/py.typed"),
+        *("docs/*", "lessons/*", "notebooks/*", "d2l_compat/java/*", *NOT_IMPORTED),
     ),
     "faces": (
         *(*NOWHERE, *OF_BINDER, *OTHER_TESTS, *NOT_EXECUTING, "LICENSE", "docs/*"),
@@ -74,7 +76,7 @@ NOT_READ = {
         *("lessons/*/faults.py", "lessons/*.java", "notebooks/*", "tools/site/*"),
         *("tests/elsewhere/*", "tests/mutants/*", "tests/sanitize.cfg"),
         *("tools/weave/launch.py", "tools/weave/notebooks.py"),
-        *("d2l_compat/java/*", "d2l_compat/kernel.py", "d2l_compat/py.typed"),
+        *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
     "notebooks": (
         *(*NOWHERE, *OF_BINDER, *OTHER_TESTS, *NOT_EXECUTING, "README.md", "LICENSE", "docs/*"),
@@ -82,12 +84,12 @@ NOT_READ = {
         *("tests/elsewhere/*", "tests/faces/*", "tests/mutants/*", "tests/compare_frameworks.py"),
         *("tests/conftest.py", "tests/reference.py"),
         *("tools/weave/launch.py", "tools/weave/notebooks.py"),
-        *("d2l_compat/java/*", "d2l_compat/kernel.py", "d2l_compat/py.typed"),
+        *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
     "pages": (
         *(*NOWHERE, *OF_BINDER, *OTHER_TESTS, *TOOLS, "LICENSE", "conftest.py", "tools/run/*"),
-        *("tools/compare/agreement.py", "tools/compare/pictures.py"),
-        *("d2l_compat/java/*", "d2l_compat/py.typed"),
+        *("tools/compare/agreement.py", "tools/compare/pictures.py", "tools/compare/languages.py"),
+        *("d2l_compat/java/*", *NOT_IMPORTED),
         *("tests/elsewhere/*", "tests/faces/*/*", "tests/faces/test_*.py", "tests/sanitize.cfg"),
         *(f"tests/faces/{name}.py" for name in ("adapter", "answers", "calls", "conftest")),
         *(f"tests/faces/{name}.py" for name in ("oracle", "translator")),

@@ -363,21 +363,17 @@ n = 1
 open("LOG", "a").write("1")
 
 # %% two
-n = n + 1
-open("LOG", "a").write("2")
+open("LOG", "a").write("2" * n)
 print("number", n)
 
-# %% two language="zh-TW"
-open("LOG", "a").write("3")
-print("數字", n)
-
-# %% two language="zz"
-open("LOG", "a").write("3")
-print("數字", n)
-
 # %% three
+n = n + 1  # a comment
 n
 """
+WORDS = {
+    "zh-TW": '[words]\n"number" = "數字"\n"a comment" = "註解"',
+    "zz": '[words]\n"number" = "數字"\n"a comment" = "。"',
+}
 
 
 def change_text(name: str, old: str, new: str) -> Change:
@@ -400,7 +396,7 @@ def swapped(notebook: NotebookNode) -> None:
 IN_ONE_LANGUAGE: dict[str, tuple[Change, list[int]]] = {
     "unchanged": (lambda notebook: None, []),
     "a shared cell's output": (stored("three", "2", "3"), [2]),
-    "its own cell's output": (change_text("two", "2", "3"), [1]),
+    "its own cell's output": (change_text("two", "1", "3"), [1]),
     "the English cell": (change_text("two", "數字", "number"), [1]),
     "a shared cell's code": (source("three", "n + 1"), [2]),
     "reordered": (swapped, [0, 1]),
@@ -419,6 +415,9 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list
     for language in ("en", "zh-TW", "zz"):
         (lesson / f"text.{language}.md").write_text("<<one>>\n\n<<two>>\n\n<<three>>\n")
     frameworks = dict(zip("abcdefgh", IN_ONE_LANGUAGE, strict=False))
+    for language, table in WORDS.items():
+        table = f"strings = {[f'{log}-{framework}' for framework in frameworks]}\n{table}"
+        (lesson / f"words.{language}.toml").write_text(table, encoding="utf-8")
     for framework in frameworks:
         (lesson / f"code.{framework}.py").write_text(SHARED.replace("LOG", f"{log}-{framework}"))
     assert main(["--root", str(root)]) == 0
@@ -445,5 +444,6 @@ def test_a_fault_in_one_language_is_noticed_in_this_language(translated, title):
     assert translated[0][title] == IN_ONE_LANGUAGE[title][1]
 
 
-def test_a_cell_that_languages_share_is_executed_once(translated):
-    assert translated[1] == ["123", "123"]
+def test_a_cell_with_words_is_executed_in_each_at_its_place_and_all_others_once(translated):
+    """The words of two of the three languages are the same. At the page's end n were 2."""
+    assert translated[1] == ["122", "122"]

@@ -26,7 +26,7 @@ from tools.__main__ import main
 from tools.run import records
 from tools.run.kernels import neutral_environment
 from tools.run.records import Record
-from tools.run.sharing import Identity
+from tools.run.sharing import Identity, Turn
 from tools.weave.lessons import ROOT, Edition, Page
 from tools.weave.programs import LANGUAGES
 
@@ -309,11 +309,12 @@ def test_java_depends_on_the_sources_of_its_classes(run, tmp_path, monkeypatch):
     (edition,) = (Edition(project.lesson, "en", "djl"),)
     project.lesson.mkdir(parents=True)
     (project.lesson / "code.djl.java").touch()
-    page, cells = Page((edition,)), [Identity(0, "one", "int x = 1;")]
-    Record(page, cells, "java").write({cells[0]: []})
-    assert Record(page, cells, "java").read() == {cells[0]: []}
+    page, cell = Page((edition,)), Identity(0, "one", "int x = 1;")
+    turns = [Turn(cell, 0, "int x = 1;")]
+    Record(page, turns, "java").write({cell: []})
+    assert Record(page, turns, "java").read() == {cell: []}
     source.write_text("changed")
-    assert Record(page, cells, "java").read() is None
+    assert Record(page, turns, "java").read() is None
 
 
 @pytest.mark.parametrize("record", [b"", b"{", b"[]", b"{}", b"\xff", b'{"state": 1}'])
@@ -338,50 +339,114 @@ def test_in_a_project_that_takes_no_record_all_is_executed_each_time(run, projec
 # In several languages
 
 
-COUNTS = """\
+LOGS = """\
 # %% one
-n = 1
+n, runs = 1, []
 
 # %% two
-n = n + 1
+runs.append("word")  # a comment
 print("number", n)
 
-# %% two language="zh-TW"
-n = n + 10
-print("數字", n)
+# %% say
+def say():
+    return "hello"
+
+
+# %% hear
+print(say(), "world")
 
 # %% three
-n
+runs += [1]  # a comment
+n + len(runs)
 """
+WORDS = """\
+[words]
+"word" = "詞"
+"a comment" = "註解"
+"number" = "數字"
+"hello" = "你好"
+"world" = "世界"
+"""
+NAMES = "one", "two", "say", "hear", "three"
 
 
 @pytest.fixture
 def translated(project: Project) -> Project:
-    text = "# Title\n\n<<one>>\n\n<<two>>\n\n<<three>>\n"
-    project.write(text, a=COUNTS)
-    (project.lesson / "text.zh-TW.md").write_text(text.replace("Title", "標題"))
+    text = "# Title\n\n" + "\n\n".join(f"<<{name}>>" for name in NAMES)
+    project.write(text, a=LOGS)
+    (project.lesson / "text.zh-TW.md").write_text(text.replace("Title", "標題"), encoding="utf-8")
+    (project.lesson / "words.zh-TW.toml").write_text(WORDS, encoding="utf-8")
     return project
 
 
-def outputs(notebook: Path) -> list[Any]:
-    return [cell.get("outputs") for cell in nbformat.read(notebook, as_version=4).cells]
+def outputs(notebook: Path) -> dict[str, Any]:
+    cells = nbformat.read(notebook, as_version=4).cells
+    return {cell.id: cell.outputs for cell in cells if cell.cell_type == "code"}
 
 
-def test_languages_share_an_execution_and_each_has_its_own_cells(run, translated):
+def test_languages_share_an_execution_and_each_has_its_own_words(run, translated):
     code, said = run(translated)
-    assert code == 0
+    assert code == 0, said
     assert said.count("a/tiny: started") == 1
     english = outputs(translated.notebook())
     chinese = outputs(translated.notebook(language="zh-TW"))
-    assert english[2][0].text == "number 2\n"
-    assert chinese[2][0].text == "數字 12\n"
-    # Executed twice, it were 2 in the one and 11 in the other.
-    assert english[3] == chinese[3]
-    assert english[3][0].data["text/plain"] == "12"
-    assert english[3][0].execution_count == 3
+    assert english["two"][0].text == "number 1\n"
+    assert chinese["two"][0].text == "數字 1\n"
+    # Each has its own definitions, whichever language's were there last.
+    assert english["hear"][0].text == "hello world\n"
+    assert chinese["hear"][0].text == "你好 世界\n"
+    # A cell with words is executed twice, one that differs in its comments once.
+    assert english["three"] == chinese["three"]
+    assert english["three"][0].data["text/plain"] == "4"
+    assert english["three"][0].execution_count == 5
+
+
+def test_a_comment_in_other_words_is_woven_and_nothing_is_executed(run, translated):
+    run(translated)
+    words = WORDS.replace("註解", "新的註解")
+    (translated.lesson / "words.zh-TW.toml").write_text(words, encoding="utf-8")
+    code, said = run(translated)
+    assert (code, outcomes(said), "started" in said) == (0, ["unchanged", "woven"], False)
+    assert "新的註解" in translated.notebook(language="zh-TW").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        pytest.param(
+            'print("number", n)',
+            'n += 1\nprint("number", n)',
+            ":5: in en/a/tiny, cell 'two': in zh-TW it shows something else than in en: "
+            "'3' instead of '2'; a cell with words is executed in each language, and has to show "
+            "the same each time. Draw and train in a cell without words, and print in the next",
+            id="another number",
+        ),
+        pytest.param(
+            "runs += [1]",
+            "runs += [1]\nprint(runs[0])",
+            ":17: in en/a/tiny, cell 'three': in zh-TW it shows 'word', of another language; "
+            "write the words that a cell shows into this cell",
+            id="words of an earlier cell",
+        ),
+        pytest.param(
+            "runs += [1]",
+            "runs += [1]\nprint(say())",
+            ":17: in en/a/tiny, cell 'three': in en it shows '你好', of another language; "
+            "write the words that a cell shows into this cell",
+            id="words of a function",
+        ),
+    ],
+)
+def test_a_cell_that_is_not_the_same_in_every_language_is_refused(run, translated, old, new, fault):
+    translated.write((translated.lesson / "text.en.md").read_text(), a=LOGS.replace(old, new))
+    code, said = run(translated)
+    assert code == 1
+    assert fault in " ".join(said.split()), said
+    assert not translated.notebook().exists()
 
 
 def test_what_is_stored_in_one_language_is_stored_in_all(run, translated):
+    (translated.lesson / "words.zh-TW.toml").unlink()
     translated.write(TEXT, a=CODE)
     (translated.lesson / "text.zh-TW.md").write_text(TEXT)
     run(translated)
@@ -395,13 +460,12 @@ def test_what_is_stored_in_one_language_is_stored_in_all(run, translated):
 
 
 def test_a_fault_in_one_language_is_named_once_and_no_notebook_changes(run, translated):
-    translated.write(
-        (translated.lesson / "text.en.md").read_text(), a=COUNTS.replace("+ 10", "/ 0")
-    )
+    fails = LOGS.replace('number", n', 'number", 1 / (len(runs) < 2)')
+    translated.write((translated.lesson / "text.en.md").read_text(), a=fails)
     translated.store()
     code, said = run(translated)
     assert code == 1
-    assert said.count("code.a.py:9: in zh-TW/a/tiny, cell 'two': ") == 1
+    assert said.count("code.a.py:6: in zh-TW/a/tiny, cell 'two': ") == 1
     assert said.count("failed") == 2
     assert translated.notebook().read_bytes() == OLD
     assert not translated.notebook(language="zh-TW").exists()

@@ -117,6 +117,18 @@ def test_a_comment_says_what_a_computed_name_is(root):
     assert used_by_code(code, root=root) == set()
 
 
+def test_what_a_package_names_that_lies_in_it_counts_with_it(root):
+    letters, other = (
+        root / "d2l_compat" / "shared" / name for name in ("letters.otf", "other.otf")
+    )
+    letters.touch()
+    other.touch()
+    (letters.parent / "__init__.py").write_text('Path(__file__).parent / "letters.otf"')
+    assert other not in used_by_code("from d2l_compat.shared import plot", root=root)
+    assert letters in used_by_code("from d2l_compat.shared import plot", root=root)
+    assert letters not in used_by_code("from d2l_compat import alone", root=root)
+
+
 def test_plugins_of_pytest_are_imported(root):
     files = used([root / "conftest.py"], root=root)
     assert files == {

@@ -327,7 +327,8 @@ def test_a_project_without_lessons_is_an_error(tmp_path, capsys):
 
 # Several languages
 
-TWICE = '# %% one\n"hello"\n\n# %% one language="de"\n"hallo"\n\n# %% two\n2\n'
+HELLO = '# %% one\n"hello"\n\n# %% two\n2\n'
+WORDS = '[words]\n"hello" = "hallo"\n'
 ENGLISH = "# Title\n\n<<one>>\n\n## Part\n\n<<two>>\n"
 
 
@@ -335,15 +336,16 @@ ENGLISH = "# Title\n\n<<one>>\n\n## Part\n\n<<two>>\n"
 def german(woven: Weave, folder: Path) -> Callable[..., NotebookNode]:
     """Weaves a text that stands beside an English one."""
 
-    def weave_german(text: str, code: str = TWICE, english: str = ENGLISH) -> NotebookNode:
+    def weave_german(text: str, code: str = HELLO, english: str = ENGLISH) -> NotebookNode:
         (folder / "text.de.md").write_text(text, encoding="utf-8")
+        (folder / "words.de.toml").write_text(WORDS, encoding="utf-8")
         woven(english, code)
         return weave(Edition(folder, "de", "a"))
 
     return weave_german
 
 
-def test_a_cell_for_one_languages_readers_takes_the_others_place_there_alone(german, folder):
+def test_cells_are_in_the_words_of_their_readers(german, folder):
     notebook = german("# Titel\n\n<<one>>\n\n## Teil\n\n<<two>>\n")
     assert sources(notebook) == ["# Titel", '"hallo"', "## Teil", "2"]
     assert [cell.id for cell in notebook.cells] == ["text-01", "one", "text-02", "two"]
@@ -413,29 +415,18 @@ def test_blocks_are_compared_and_what_stands_in_them_too(german, here, there, wo
 
 
 @pytest.mark.parametrize(
-    ("code", "line", "words"),
+    ("code", "words"),
     [
-        pytest.param(
-            '# %% one\n1\n# %% one language="fr"\n1\n# %% two\n2\n',
-            3,
-            "no language 'fr'; there are: en, zh-TW, de",
-            id="no text in that language",
+        (
+            HELLO.replace("hello", "hello world"),
+            "code.a.py:2: no words for 'world' in words.de.toml",
         ),
-        pytest.param(
-            '# %% one language="de"\n1\n# %% one\n1\n# %% two\n2\n',
-            1,
-            "cell 'one' in de: need one for all other readers above it",
-            id="before the others'",
-        ),
-        pytest.param(
-            '# %% one\n1\n# %% one language="de"\n1\n# %% one language="de"\n1\n# %% two\n2\n',
-            5,
-            "cell 'one' is defined twice, before on line 3",
-            id="twice",
-        ),
+        (HELLO.replace("hello", "7"), "words.de.toml:2: no code file needs 'hello'"),
+        (HELLO + "# %% one\n1\n", "code.a.py:6: cell 'one' is defined twice, before on line 1"),
     ],
+    ids=["an English word", "an entry too many", "a cell twice"],
 )
-def test_a_fault_in_a_cell_of_one_language_is_named(german, code, line, words):
+def test_a_fault_of_the_words_is_named(german, code, words):
     with pytest.raises(LessonError) as caught:
         german("# T\n\n<<one>>\n\n## T\n\n<<two>>\n", code)
-    assert str(caught.value) == f"code.a.py:{line}: {words}"
+    assert str(caught.value) == words

@@ -5,12 +5,10 @@ matplotlib is imported when a plot is first asked for. In Jupyter a figure is sh
 and with a text alternative, which is made from what the figure holds.
 """
 
-import re
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
 from io import BytesIO
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -18,21 +16,12 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import fault, size
+from d2l_compat._shared.description import describe
+from d2l_compat._shared.fonts import write_chinese
 
 # Told apart by colour-blind readers too; a line style goes with each, for print in grey.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499")
 STYLES = ("-", "--", "-.", ":")
-# For Chinese labels, which matplotlib's own font lacks: the first of these that is installed.
-CHINESE_FONTS = (
-    "Noto Sans CJK TC",
-    "Noto Sans TC",
-    "PingFang TC",
-    "Heiti TC",
-    "Microsoft JhengHei",
-    "Noto Sans CJK JP",  # what Linux calls the file with all of Noto's CJK fonts
-    "WenQuanYi Zen Hei",
-)
-CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 
 def pyplot() -> Any:
@@ -129,6 +118,7 @@ def plot(
     axes.cla()
     draw_curves(axes, xs, ys, fmts)
     set_axes(axes, xlabel, ylabel, xlim, ylim, xscale, yscale, legend)
+    write_chinese(axes.figure)
 
 
 def draw_curves(
@@ -185,6 +175,7 @@ def show_heatmaps(
             if titles:
                 axes[i, j].set_title(titles[j])
     figure.colorbar(image, ax=axes, shrink=0.6)
+    write_chinese(figure)
 
 
 def _color_scale(grid: NDArray[Any]) -> tuple[float, float]:
@@ -229,30 +220,13 @@ def show_images(
             axis.imshow(images[place])
             if titles:
                 axis.set_title(titles[place])
+    write_chinese(axes[0].figure)
     return axes
 
 
 def annotate(text: str, xy: tuple[float, float], xytext: tuple[float, float]) -> None:
     """Write ``text`` at ``xytext`` into the current axes, with an arrow from it to ``xy``."""
     pyplot().gca().annotate(text, xy=xy, xytext=xytext, arrowprops={"arrowstyle": "->"})
-
-
-def describe(figure: Any) -> str:
-    """A figure in words: the kind, labels and extent of everything drawn in it."""
-    parts = []
-    for axes in figure.axes:
-        title = f'"{axes.get_title()}": ' if axes.get_title() else ""
-        for image in axes.get_images():
-            parts.append(title + _describe_image(image, axes))
-        legend = axes.get_legend()
-        names = [text.get_text() for text in legend.get_texts()] if legend else []
-        lines = axes.get_lines()
-        if lines:
-            x, y = _label(axes, "x"), _label(axes, "y")
-            parts.append(f"{title}Line plot of {y or 'values'} against {x or 'index'}.")
-        for line, name in zip_longest(lines, names[: len(lines)]):
-            parts.append(_describe_line(line, name or "Curve"))
-    return " ".join(parts) or "Empty figure."
 
 
 def _curves(what: str, data: Any) -> list[NDArray[Any]]:
@@ -280,7 +254,7 @@ def as_html(figure: Any) -> str:
 
     import matplotlib
 
-    _find_chinese_font(figure)
+    write_chinese(figure)
     svg = BytesIO()
     # A fixed salt and no date: the same figure is the same bytes each time.
     with matplotlib.rc_context({"svg.hashsalt": "d2l_compat", "svg.fonttype": "path"}):
@@ -289,51 +263,3 @@ def as_html(figure: Any) -> str:
         )
     data = b64encode(svg.getvalue()).decode()
     return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(describe(figure))}">'
-
-
-def _find_chinese_font(figure: Any) -> None:
-    """Give texts with Chinese characters a font that has them, where one is installed."""
-    from matplotlib.text import Text
-
-    texts = [text for text in figure.findobj(Text) if CHINESE.search(text.get_text())]
-    if texts:
-        from matplotlib.font_manager import fontManager
-
-        installed = set(fontManager.get_font_names())
-        font = next(filter(installed.__contains__, CHINESE_FONTS), None)
-        for text in texts:
-            text.set_fontfamily([*text.get_fontfamily(), *([font] if font else [])])
-
-
-def _describe_image(image: Any, axes: Any) -> str:
-    values = np.ma.masked_invalid(image.get_array()).compressed()
-    rows, columns = image.get_array().shape[:2]
-    x, y = _label(axes, "x"), _label(axes, "y")
-    low, high = image.get_clim()
-    zeros = np.count_nonzero(values == 0)
-    return (
-        f"Heat map, {rows} rows ({y or 'unnamed'}) by {columns} columns ({x or 'unnamed'}), "
-        f"values {_extent(values)}, {zeros} of {values.size} zero; "
-        f"colours {image.get_cmap().name} from {low:.2f} to {high:.2f}."
-    )
-
-
-def _describe_line(line: Any, name: str) -> str:
-    x, y = (np.asarray(values, float) for values in line.get_data(orig=False))
-    if not len(x):
-        return f"{name}: no points."
-    return (
-        f"{name}: {len(x)} points from ({x[0]:.4g}, {y[0]:.2f}) to ({x[-1]:.4g}, {y[-1]:.2f}), "
-        f"values {_extent(y[np.isfinite(y)])}."
-    )
-
-
-def _extent(values: NDArray[Any]) -> str:
-    return f"from {values.min():.2f} to {values.max():.2f}" if values.size else "none"
-
-
-def _label(axes: Any, which: str) -> str:
-    """An axis's label; a panel that shares the axis has it from a neighbour."""
-    group = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
-    labels = [getattr(each, f"get_{which}label")() for each in (axes, *group)]
-    return next(filter(None, labels), "")

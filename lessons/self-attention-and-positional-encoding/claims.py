@@ -34,8 +34,6 @@ DETERMINED = [
 ]
 # Java shows a map in its own way; PyTorch's attention is fused, and takes a step less.
 IN_ANOTHER_FORM = ["three-layers", "sequential-operations"]
-# Words are counted in.
-IN_WORDS = ["binary"]
 
 
 def every_notebook_shows(cells: dict[str, list[str]], framework: str) -> None:

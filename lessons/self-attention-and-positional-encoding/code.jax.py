@@ -69,7 +69,7 @@ print("shape of the weights:", weights.shape)
 for i, valid_len in enumerate(valid_lens.tolist()):
     valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
     sums, zeros = valid.sum(axis=-1), (masked == 0).sum()
-    print(f"sequence {i + 1}, {valid_len} valid keys")
+    print(f"sequence {i + 1} has {valid_len} valid keys")
     print(f"  sums of weights: {sums.min():.5f} to {sums.max():.5f}")
     print(f"  masked weights exactly 0: {zeros} of {masked.size}")
 
@@ -138,7 +138,7 @@ def self_attention(X):
     return small_attention.apply(small_variables, X, X, X)[0]
 
 
-layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
+layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
 {name: layer(X).shape for name, layer in layers.items()}
 
 
@@ -158,7 +158,7 @@ d2l.show_heatmaps(
     d2l.stack([m / m.max() for m in maps])[None],
     xlabel="Input j",
     ylabel="Output i",
-    titles=list(layers),
+    titles=["CNN", "RNN", "Self-attention"],
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -235,7 +235,7 @@ def multiply_adds(layer, n):
 formulas = {
     "CNN": lambda n: k * n * d**2,
     "RNN": lambda n: 2 * n * d**2,
-    "Self-attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
+    "self_attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
 }
 print_row("n", [*layers, "as predicted"])
 for length in (8, 16, 32, 64, 128):
@@ -332,10 +332,6 @@ d2l.plot(
 # %% binary
 for i in range(8):
     print(f"{i} in binary is {i:>03b}")
-
-# %% binary language="zh-TW"
-for i in range(8):
-    print(f"{i} 的二進位是 {i:>03b}")
 
 # %% encoding-heatmap
 d2l.show_heatmaps(
@@ -493,7 +489,7 @@ for name, encoding in (
 ):
     model = Reader(encoding)
     correct = (model.apply(train(model), test_tokens) > 0) == (test_labels > 0)
-    print(f"{name:>8}: {correct.mean():.1%} of the test sequences right")
+    print(f"{name:>8}: {correct.mean():.1%}")
 
 # %% solution-causal
 causal_lens = jnp.arange(1, n + 1)[None]  # (batch, queries)

@@ -19,6 +19,7 @@ initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
 
 
 # %% scaling
+npx.random.seed(0)
 for width in (4, 64, 1024):
     queries, keys = d2l.randn(2, 2000, width)
     scores = (queries * keys).sum(axis=-1)
@@ -37,6 +38,7 @@ attention(X, X, X, valid_lens).shape
 
 
 # %% by-hand
+npx.random.seed(0)
 X = d2l.randn(2, 4, num_hiddens).as_in_ctx(device)
 Y = attention(X, X, X, valid_lens)
 
@@ -63,7 +65,7 @@ print("shape of the weights:", weights.shape)
 for i, valid_len in enumerate(valid_lens.tolist()):
     valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
     sums, zeros = valid.sum(axis=-1), (masked == 0).sum().item()
-    print(f"sequence {i + 1}, {valid_len} valid keys")
+    print(f"sequence {i + 1} has {valid_len} valid keys")
     print(f"  sums of weights: {sums.min().item():.5f} to {sums.max().item():.5f}")
     print(f"  masked weights exactly 0: {zeros} of {masked.size}")
 
@@ -125,7 +127,7 @@ def self_attention(X):
     return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
+layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
 X = d2l.randn(1, n, d).as_in_ctx(device)
 {name: layer(X).shape for name, layer in layers.items()}
 
@@ -152,7 +154,7 @@ d2l.show_heatmaps(
     d2l.stack([m / m.max() for m in maps])[None],
     xlabel="Input j",
     ylabel="Output i",
-    titles=list(layers),
+    titles=["CNN", "RNN", "Self-attention"],
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -228,7 +230,7 @@ def multiply_adds(layer, n):
 formulas = {
     "CNN": lambda n: k * n * d**2,
     "RNN": lambda n: 2 * n * d**2,
-    "Self-attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
+    "self_attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
 }
 print_row("n", [*layers, "as predicted"])
 for length in (8, 16, 32, 64, 128):
@@ -261,6 +263,7 @@ class PositionalEncoding(nn.Block):
 
 
 # %% encoding-checks
+npx.random.seed(0)
 encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
 zeros = d2l.zeros((1, 10, 7))
 one_by_one = [encoding(zeros[:, :1], i) for i in range(10)]
@@ -290,6 +293,7 @@ for offset in (-1, 1):
 
 
 # %% scale-and-sum
+npx.random.seed(0)
 d_model = 512
 embedding = nn.Embedding(1000, d_model)
 embedding.initialize(init.Normal(d_model**-0.5))
@@ -325,10 +329,6 @@ d2l.plot(
 # %% binary
 for i in range(8):
     print(f"{i} in binary is {i:>03b}")
-
-# %% binary language="zh-TW"
-for i in range(8):
-    print(f"{i} 的二進位是 {i:>03b}")
 
 # %% encoding-heatmap
 d2l.show_heatmaps(
@@ -382,6 +382,7 @@ def diversity(X):
     return (np.linalg.norm(differences) / np.linalg.norm(X)).item()
 
 
+npx.random.seed(0)
 depth = 8
 blocks = [d2l.MultiHeadAttention(64, 4, 0) for _ in range(depth)]
 for block in blocks:
@@ -474,9 +475,10 @@ for name, encoding in (
         trainer.step(batch_size)
     correct = (model(test_tokens) > 0) == (test_labels > 0)
     share = correct.astype("float32").mean().item()
-    print(f"{name:>8}: {share:.1%} of the test sequences right")
+    print(f"{name:>8}: {share:.1%}")
 
 # %% solution-causal
+npx.random.seed(0)
 causal_lens = np.arange(1, n + 1, ctx=device)[None]  # (batch, queries)
 X = d2l.randn(1, n, d).as_in_ctx(device)
 
@@ -498,6 +500,9 @@ d2l.show_heatmaps(
 
 
 # %% solution-fading
+npx.random.seed(0)
+
+
 def fading_rnn(X):
     return rnn(X, lambda H: 0.8 * W_hh(H))
 
@@ -543,6 +548,7 @@ for length in (5, 14, 41, 122):
 
 
 # %% solution-decoding
+npx.random.seed(0)
 encoding = PositionalEncoding(d, 0)
 tokens = d2l.randn(1, n, d).as_in_ctx(device)
 whole = encoding(tokens)

@@ -20,6 +20,7 @@ nn.initializer.set_global_initializer(initializer)
 
 
 # %% scaling
+paddle.seed(0)
 for width in (4, 64, 1024):
     queries, keys = paddle.randn([2, 2000, width])
     scores = (queries * keys).sum(axis=-1)
@@ -39,6 +40,7 @@ tuple(attention(X, X, X, valid_lens).shape)
 
 
 # %% by-hand
+paddle.seed(0)
 X = d2l.randn((2, 4, num_hiddens))
 Y = attention(X, X, X, valid_lens)
 
@@ -65,7 +67,7 @@ print("shape of the weights:", tuple(weights.shape))
 for i, valid_len in enumerate(valid_lens.tolist()):
     valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
     sums, zeros = valid.sum(axis=-1), (masked == 0).sum().item()
-    print(f"sequence {i + 1}, {valid_len} valid keys")
+    print(f"sequence {i + 1} has {valid_len} valid keys")
     print(f"  sums of weights: {sums.min().item():.5f} to {sums.max().item():.5f}")
     print(f"  masked weights exactly 0: {zeros} of {masked.size}")
 
@@ -128,7 +130,7 @@ def self_attention(X):
     return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
+layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
 X = d2l.randn((1, n, d))
 {name: tuple(layer(X).shape) for name, layer in layers.items()}
 
@@ -153,7 +155,7 @@ d2l.show_heatmaps(
     d2l.stack([m / m.max() for m in maps]).unsqueeze(0),
     xlabel="Input j",
     ylabel="Output i",
-    titles=list(layers),
+    titles=["CNN", "RNN", "Self-attention"],
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -222,7 +224,7 @@ def multiply_adds(layer, n):
 formulas = {
     "CNN": lambda n: k * n * d**2,
     "RNN": lambda n: 2 * n * d**2,
-    "Self-attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
+    "self_attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
 }
 print_row("n", [*layers, "as predicted"])
 for length in (8, 16, 32, 64, 128):
@@ -255,6 +257,7 @@ class PositionalEncoding(nn.Layer):
 
 
 # %% encoding-checks
+paddle.seed(0)
 encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
 zeros = d2l.zeros((1, 10, 7))
 one_by_one = [encoding(zeros[:, :1], offset=i) for i in range(10)]
@@ -280,6 +283,7 @@ for offset in (-1, 1):
 
 
 # %% scale-and-sum
+paddle.seed(0)
 d_model = 512
 normal = nn.initializer.Normal(std=d_model**-0.5)
 embedding = nn.Embedding(1000, d_model, weight_attr=normal)
@@ -314,10 +318,6 @@ d2l.plot(
 # %% binary
 for i in range(8):
     print(f"{i} in binary is {i:>03b}")
-
-# %% binary language="zh-TW"
-for i in range(8):
-    print(f"{i} 的二進位是 {i:>03b}")
 
 # %% encoding-heatmap
 d2l.show_heatmaps(
@@ -369,6 +369,7 @@ def diversity(X):
     return ((X - X.mean(axis=1, keepdim=True)).norm() / X.norm()).item()
 
 
+paddle.seed(0)
 depth = 8
 blocks = [d2l.MultiHeadAttention(64, 4, 0) for _ in range(depth)]
 start = d2l.PositionalEncoding(64, 0)(d2l.randn((1, 16, 64)))
@@ -458,9 +459,10 @@ for name, encoding in (
     with paddle.no_grad():
         correct = (model(test_tokens) > 0) == (test_labels > 0)
     share = correct.astype("float32").mean().item()
-    print(f"{name:>8}: {share:.1%} of the test sequences right")
+    print(f"{name:>8}: {share:.1%}")
 
 # %% solution-causal
+paddle.seed(0)
 causal_lens = d2l.arange(1, n + 1).unsqueeze(0)  # (batch, queries)
 X = d2l.randn((1, n, d))
 causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
@@ -474,6 +476,7 @@ d2l.show_heatmaps(
 )
 
 # %% solution-fading
+paddle.seed(0)
 n_far = 24
 X = d2l.randn((1, n_far, d))
 fading = [influence(f, X)[:, 0] for f in (lambda X: rnn(X, 0.8 * W_hh), self_attention)]
@@ -507,6 +510,7 @@ for length in (5, 14, 41, 122):
 
 
 # %% solution-decoding
+paddle.seed(0)
 encoding = PositionalEncoding(d, 0)
 tokens = d2l.randn((1, n, d))
 whole = encoding(tokens)

@@ -17,6 +17,7 @@ device = d2l.cpu()  # all tensors here are small; d2l.try_gpu() takes a GPU
 
 
 # %% scaling
+torch.manual_seed(0)
 for width in (4, 64, 1024):
     queries, keys = torch.randn(2, 2000, width)
     scores = (queries * keys).sum(dim=-1)
@@ -36,6 +37,7 @@ tuple(attention(X, X, X, valid_lens).shape)
 
 
 # %% by-hand
+torch.manual_seed(0)
 X = d2l.randn(2, 4, num_hiddens).to(device)
 Y = attention(X, X, X, valid_lens)
 
@@ -62,7 +64,7 @@ print("shape of the weights:", tuple(weights.shape))
 for i, valid_len in enumerate(valid_lens.tolist()):
     valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
     sums, zeros = valid.sum(dim=-1), (masked == 0).sum().item()
-    print(f"sequence {i + 1}, {valid_len} valid keys")
+    print(f"sequence {i + 1} has {valid_len} valid keys")
     print(f"  sums of weights: {sums.min().item():.5f} to {sums.max().item():.5f}")
     print(f"  masked weights exactly 0: {zeros} of {masked.numel()}")
 
@@ -120,7 +122,7 @@ def self_attention(X):
     return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
+layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
 X = d2l.randn(1, n, d).to(device)
 {name: tuple(layer(X).shape) for name, layer in layers.items()}
 
@@ -141,7 +143,7 @@ d2l.show_heatmaps(
     d2l.stack([m / m.max() for m in maps])[None],
     xlabel="Input j",
     ylabel="Output i",
-    titles=list(layers),
+    titles=["CNN", "RNN", "Self-attention"],
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -202,7 +204,7 @@ def multiply_adds(layer, n):
 formulas = {
     "CNN": lambda n: k * n * d**2,
     "RNN": lambda n: 2 * n * d**2,
-    "Self-attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
+    "self_attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
 }
 print_row("n", [*layers, "as predicted"])
 for length in (8, 16, 32, 64, 128):
@@ -261,6 +263,7 @@ for offset in (-1, 1):
 
 
 # %% scale-and-sum
+torch.manual_seed(0)
 d_model = 512
 embedding = nn.Embedding(1000, d_model)
 nn.init.normal_(embedding.weight, std=d_model**-0.5)
@@ -295,10 +298,6 @@ d2l.plot(
 # %% binary
 for i in range(8):
     print(f"{i} in binary is {i:>03b}")
-
-# %% binary language="zh-TW"
-for i in range(8):
-    print(f"{i} 的二進位是 {i:>03b}")
 
 # %% encoding-heatmap
 d2l.show_heatmaps(
@@ -350,6 +349,7 @@ def diversity(X):
     return ((X - X.mean(dim=1, keepdim=True)).norm() / X.norm()).item()
 
 
+torch.manual_seed(0)
 depth = 8
 blocks = [d2l.MultiHeadAttention(64, 4, 0).to(device).eval() for _ in range(depth)]
 start = d2l.PositionalEncoding(64, 0).to(device)(d2l.randn(1, 16, 64).to(device))
@@ -439,9 +439,10 @@ for name, encoding in (
         optimizer.step()
     with torch.no_grad():
         correct = (model(test_tokens) > 0) == (test_labels > 0)
-    print(f"{name:>8}: {correct.float().mean().item():.1%} of the test sequences right")
+    print(f"{name:>8}: {correct.float().mean().item():.1%}")
 
 # %% solution-causal
+torch.manual_seed(0)
 causal_lens = torch.arange(1, n + 1, device=device)[None]  # (batch, queries)
 X = d2l.randn(1, n, d).to(device)
 causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
@@ -455,6 +456,7 @@ d2l.show_heatmaps(
 )
 
 # %% solution-fading
+torch.manual_seed(0)
 n_far = 24
 X = d2l.randn(1, n_far, d).to(device)
 fading = [influence(f, X)[:, 0] for f in (lambda X: rnn(X, 0.8 * W_hh), self_attention)]
@@ -488,6 +490,7 @@ for length in (5, 14, 41, 122):
 
 
 # %% solution-decoding
+torch.manual_seed(0)
 encoding = PositionalEncoding(d, 0).to(device)
 tokens = d2l.randn(1, n, d).to(device)
 whole = encoding(tokens)

@@ -17,13 +17,14 @@ tf.config.set_visible_devices([], "GPU")
 
 
 # %% scaling
+keras.utils.set_random_seed(0)
 for width in (4, 64, 1024):
     queries, keys = d2l.normal((2, 2000, width))
     scores = d2l.reduce_sum(queries * keys, axis=-1)
     scaled = scores / math.sqrt(width)
     print(
-        f"d = {width:>4}: spread {tf.math.reduce_std(scores):5.2f}, "
-        f"over sqrt(d) {tf.math.reduce_std(scaled):.2f}"
+        f"d = {width:>4}: spread {tf.math.reduce_std(scores):5.2f}"
+        f", over sqrt(d) {tf.math.reduce_std(scaled):.2f}"
     )
 
 # %% shape-check
@@ -36,6 +37,7 @@ tuple(attention(X, X, X, valid_lens, training=False).shape)
 
 
 # %% by-hand
+keras.utils.set_random_seed(0)
 X = d2l.normal((2, 4, num_hiddens))
 Y = attention(X, X, X, valid_lens)
 
@@ -63,7 +65,7 @@ for i, valid_len in enumerate(d2l.numpy(valid_lens)):
     valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
     sums = d2l.numpy(d2l.reduce_sum(valid, axis=-1))
     zeros = d2l.size(masked) - tf.math.count_nonzero(masked)
-    print(f"sequence {i + 1}, {valid_len} valid keys")
+    print(f"sequence {i + 1} has {valid_len} valid keys")
     print(f"  sums of weights: {sums.min():.5f} to {sums.max():.5f}")
     print(f"  masked weights exactly 0: {zeros} of {d2l.size(masked)}")
 
@@ -128,7 +130,7 @@ def self_attention(X):
     return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
+layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
 X = d2l.normal((1, n, d))
 {name: tuple(layer(X).shape) for name, layer in layers.items()}
 
@@ -154,7 +156,7 @@ d2l.show_heatmaps(
     d2l.stack([m / tf.reduce_max(m) for m in maps])[tf.newaxis],
     xlabel="Input j",
     ylabel="Output i",
-    titles=list(layers),
+    titles=["CNN", "RNN", "Self-attention"],
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -224,7 +226,7 @@ def multiply_adds(layer, n):
 formulas = {
     "CNN": lambda n: k * n * d**2,
     "RNN": lambda n: 2 * n * d**2,
-    "Self-attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
+    "self_attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
 }
 print_row("n", [*layers, "as predicted"])
 for length in (8, 16, 32, 64, 128):
@@ -256,6 +258,7 @@ class PositionalEncoding(keras.layers.Layer):
 
 
 # %% encoding-checks
+keras.utils.set_random_seed(0)
 encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
 zeros = d2l.zeros((1, 10, 7))
 one_by_one = [encoding(zeros[:, :1], offset=i) for i in range(10)]
@@ -282,6 +285,7 @@ for offset in (-1, 1):
 
 
 # %% scale-and-sum
+keras.utils.set_random_seed(0)
 d_model = 512
 narrow = keras.initializers.RandomNormal(stddev=d_model**-0.5)
 embedding = keras.layers.Embedding(1000, d_model, embeddings_initializer=narrow)
@@ -317,10 +321,6 @@ d2l.plot(
 # %% binary
 for i in range(8):
     print(f"{i} in binary is {i:>03b}")
-
-# %% binary language="zh-TW"
-for i in range(8):
-    print(f"{i} 的二進位是 {i:>03b}")
 
 # %% encoding-heatmap
 d2l.show_heatmaps(
@@ -372,6 +372,7 @@ def diversity(X):
     return tf.norm(X - d2l.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
 
 
+keras.utils.set_random_seed(0)
 depth = 8
 sizes = (64, 64, 64)  # of keys, queries and values
 blocks = [halved(d2l.MultiHeadAttention(*sizes, 64, 4, 0)) for _ in range(depth)]
@@ -466,9 +467,10 @@ for name, encoding in (
     model.fit(*sequences(300 * 128), batch_size=128, verbose=0)  # 300 steps
     correct = (model(test_tokens) > 0) == (test_labels > 0)
     share = d2l.reduce_mean(d2l.astype(correct, tf.float32))
-    print(f"{name:>8}: {share:.1%} of the test sequences right")
+    print(f"{name:>8}: {share:.1%}")
 
 # %% solution-causal
+keras.utils.set_random_seed(0)
 causal_lens = d2l.arange(1, n + 1)[tf.newaxis]  # (batch, queries)
 X = d2l.normal((1, n, d))
 causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
@@ -483,6 +485,7 @@ d2l.show_heatmaps(
 )
 
 # %% solution-fading
+keras.utils.set_random_seed(0)
 n_far = 24
 X = d2l.normal((1, n_far, d))
 fading = [influence(f, X)[:, 0] for f in (lambda X: rnn(X, 0.8 * W_hh), self_attention)]
@@ -515,6 +518,7 @@ for length in (5, 14, 41, 122):
 
 
 # %% solution-decoding
+keras.utils.set_random_seed(0)
 encoding = PositionalEncoding(d, 0)
 tokens = d2l.normal((1, n, d))
 whole = encoding(tokens)

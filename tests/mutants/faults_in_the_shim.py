@@ -113,9 +113,9 @@ TABLE = {
         ("offset ignored", "tensorflow/attention.py", "(0, offset, 0)", "(0, 0, 0)"),
         (
             "height and width exchanged",
-            "_shared/data/images.py",
-            "resize((width, height)",
-            "resize((height, width)",
+            "tensorflow/data.py",
+            "resize_with_pad(X, *self.resize)",
+            "resize_with_pad(X, *self.resize[::-1])",
         ),
         (
             "gradients of sequences not clipped",

@@ -29,7 +29,8 @@ ANYTHING = "*"
 
 
 def used(files: Iterable[Path], framework: str = "", root: Path = ROOT) -> set[Path]:
-    """These files of the project, and those that they import; for the programs of a framework."""
+    """These files of the project, those that they import, and what packages name that lies in them; for
+    the programs of a framework."""
     modules = _modules(root)
     names = {file: name for name, file in modules.items()}
     to_do, found = list(files), set[Path]()
@@ -44,6 +45,7 @@ def used(files: Iterable[Path], framework: str = "", root: Path = ROOT) -> set[P
             source = file.read_text(encoding="utf-8")
         except (OSError, ValueError):
             source = "?"  # no Python
+        found |= _data(file, source)
         for imported in (name, *_imported(source, package)):
             to_do.extend(_files(imported, modules, framework))
     return found
@@ -116,6 +118,12 @@ def _imported(source: str, package: str) -> frozenset[str]:
             case ast.Assign(targets=[ast.Name(id="pytest_plugins")]):
                 found.update(ast.literal_eval(node.value))
     return frozenset(found)
+
+
+def _data(module: Path, source: str) -> set[Path]:
+    """What a package has beside its modules, and names: a font, say."""
+    beside = module.parent.glob("[!.]*") if module.name == "__init__.py" else ()
+    return {file for file in beside if file.suffix != ".py" and f'"{file.name}"' in source}
 
 
 def _name_of(function: ast.expr) -> str:

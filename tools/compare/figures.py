@@ -70,7 +70,7 @@ def _piece_difference(old: Piece, new: Piece, tolerance: Tolerance) -> str | Non
         return f"{new.name} is {max(off):.2f} points off"
     if not old.cells and not new.cells:
         return None
-    return (_bar_difference if old.is_bar else _cell_difference)(old.cells, new.cells, tolerance)
+    return (_bar_difference if old.is_bar else cell_difference)(old.cells, new.cells, tolerance)
 
 
 def _are_joined(old: Piece, new: Piece) -> bool:
@@ -81,7 +81,7 @@ def _are_joined(old: Piece, new: Piece) -> bool:
     return 0 < joined <= pairs and 2 * joined <= apart <= 3 * joined
 
 
-def _cell_difference(stored: str, fresh: str, tolerance: Tolerance) -> str | None:
+def cell_difference(stored: str, fresh: str, tolerance: Tolerance) -> str | None:
     """Of two heat maps, a pixel a cell."""
     old, new = _cells(stored), _cells(fresh)
     if old.shape != new.shape:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from d2l_compat._shared.fonts import FONT
+
 DPI = 144
 
 Array = NDArray[Any]
@@ -25,7 +27,7 @@ def render(svg: bytes) -> Array:
         background="white",
         # The same letters on every machine.
         skip_system_fonts=True,
-        font_dirs=[str(Path(matplotlib.get_data_path(), "fonts", "ttf"))],
+        font_dirs=[str(Path(matplotlib.get_data_path(), "fonts", "ttf")), str(FONT.parent)],
     )
     return np.asarray(Image.open(BytesIO(png)).convert("RGB"), np.int16)
 

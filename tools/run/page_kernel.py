@@ -1,7 +1,8 @@
 """The kernel that nbval gets of us: one for a page, in all its languages.
 
 It starts as the runner's do, without the user's settings and in an empty folder. A cell that the page's
-notebooks share is executed once; what it showed is played again to the next notebook.
+notebooks share is executed once; what it showed is played again to the next notebook. One that they do not
+share is executed for all of them at its place, and what it showed is kept until its notebook asks.
 """
 
 import time
@@ -15,7 +16,7 @@ from nbval.kernel import NbvalKernelspecManager, RunningKernel
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.run.kernels import Workplace
-from tools.run.sharing import Identity
+from tools.run.sharing import Cell, Identity, Turn, identity, turns
 
 # What chooses the device in a lesson's code, and its counterpart.
 TO_GPU = dict(framework.to_gpu for framework in FRAMEWORKS.values())
@@ -44,7 +45,8 @@ class KernelDiedError(Exception):
 
 
 class PageKernel(RunningKernel):
-    on_gpu = False  # the configuration's choice
+    on_gpu = False  # the configuration's choices
+    cell_timeout: float | None = None
 
     def __init__(self, kernel_name: str, cwd: str, startup_timeout: float) -> None:
         self.workplace = Workplace(kernel_name)
@@ -59,6 +61,8 @@ class PageKernel(RunningKernel):
         self.replayed: deque[dict[str, Any]] = deque()  # messages that are still to come
         self.names: dict[int, str] = {}  # of the first notebook's cells, by their places
         self.place = 0, ""  # of the cell that comes next, and its name
+        self.suffix = ".java" if kernel_name == "java" else ".py"
+        self.to_come: deque[Turn] = deque()
         try:
             self.kc.wait_for_ready(timeout=startup_timeout)
             self._ensure_iopub_up()
@@ -76,18 +80,48 @@ class PageKernel(RunningKernel):
         first = self.names.setdefault(number, name)
         return first if first != name else None
 
+    def prepare(self, notebooks: list[list[Cell]]) -> None:
+        """For a page: the cells of its notebooks."""
+        self.to_come.extend(turns(notebooks, self.suffix))
+
     def execute_cell_input(self, cell_input: str, allow_stdin: bool | None = None) -> str:
-        identity = Identity(*self.place, cell_input)
+        number, name = self.place
+        asked = identity(number, Cell(name, cell_input), self.suffix)
         self.replayed.clear()
-        if known := self.executed.get(identity):
+        self._catch_up_with(asked)
+        if known := self.executed.get(asked):
             self.replayed.extend(known.messages)
             return known.request
-        code = cell_input
+        self.executed[asked] = self._start(cell_input, allow_stdin)
+        return self.executed[asked].request
+
+    def _start(self, code: str, allow_stdin: bool | None = False) -> Execution:
         for on_cpu, on_gpu in TO_GPU.items() if self.on_gpu else ():
             code = code.replace(on_cpu, on_gpu)
         self.running = Execution(super().execute_cell_input(code, allow_stdin))
-        self.executed[identity] = self.running
-        return self.running.request
+        return self.running
+
+    def _catch_up_with(self, asked: Identity) -> None:
+        """Execute what comes before this cell: in the other notebooks, and definitions."""
+        if asked not in (turn.identity for turn in self.to_come if not turn.is_definition):
+            return
+        while (turn := self.to_come.popleft()).is_definition or turn.identity != asked:
+            if turn.is_definition or turn.identity not in self.executed:
+                self._finish(turn)
+
+    def _finish(self, turn: Turn) -> None:
+        """What fails here is told when its notebook's turn comes."""
+        running = self._start(turn.source)
+        try:
+            self.await_reply(running.request, self.cell_timeout)
+            self.await_idle(running.request, self.cell_timeout)
+        except Empty:
+            self.interrupt()
+        except KernelDiedError:
+            pass
+        else:
+            if not turn.is_definition:
+                self.executed[turn.identity] = running
 
     def await_reply(self, msg_id: str, timeout: float | None = None) -> None:
         until = time.monotonic() + (timeout or float("inf"))

@@ -8,7 +8,6 @@ what the cells showed, so that a notebook that was edited or lost is made from i
 import json
 import os
 import shutil
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -20,7 +19,7 @@ from nbformat import NotebookNode, from_dict
 from tools.changed.content import digest, installed
 from tools.changed.imports import used, used_by_code
 from tools.run import execute
-from tools.run.sharing import Identity
+from tools.run.sharing import Identity, Turn
 from tools.weave.lessons import ROOT, Page
 
 # What a page in Java imports is built from these sources.
@@ -30,18 +29,18 @@ Shown = dict[Identity, list[NotebookNode]]
 
 
 class Record:
-    def __init__(self, page: Page, cells: Iterable[Identity], kernel_name: str) -> None:
-        """Of the page with these cells, as they are now."""
+    def __init__(self, page: Page, turns: list[Turn], kernel_name: str) -> None:
+        """Of the page that is executed so, as all is now."""
         edition = page.editions[0]
         folder = edition.folder.parent.parent / "build" / "executed" / edition.framework
         self._file = folder / f"{edition.folder.name}.json"
-        cells = list(cells)
+        cells = [turn.identity for turn in turns]
         files = {*_executing()}
         if edition.code.suffix == ".java":
             sources = (JAVA / "src" / "main").rglob("*")
             files |= {JAVA / "pom.xml", *(source for source in sources if source.is_file())}
         else:
-            code = "\n".join(cell.source for cell in cells)
+            code = "\n".join(turn.source for turn in turns)
             files |= used_by_code(code, edition.framework)
         words = [*installed(), _kernel(kernel_name), *map(str, chain.from_iterable(cells))]
         self._state = digest(words, files, ROOT)

@@ -25,6 +25,7 @@ from tools.compare.pictures import picture
 from tools.run.kernels import neutral_environment
 from tools.run.page_kernel import GPU_ENVIRONMENT, KernelDiedError, PageKernel
 from tools.run.schedule import Stopwatch
+from tools.run.sharing import Cell as SharedCell
 from tools.run.sharing import page_of
 
 PICTURES = Path("build", "figures")  # where those that differ are kept
@@ -64,6 +65,15 @@ class Notebook(IPyNbFile):
         except (NoSuchKernel, RuntimeError, OSError) as error:
             pytest.fail(f"no kernel came up: {error}", pytrace=False)
         kernels[page_of(self.path)] = self.kernel
+        self.kernel.prepare(self.cells_of_page())
+
+    def cells_of_page(self) -> list[list[SharedCell]]:
+        """Of this notebook, and of those in other languages that are checked after it."""
+        notebooks: dict[Path, list[SharedCell]] = {}
+        for item in self.session.items:
+            if isinstance(item, Cell) and page_of(item.path) == page_of(self.path):
+                notebooks.setdefault(item.path, []).append(item.shared)
+        return list(notebooks.values())
 
     def teardown(self) -> None:
         to_come = self.config.stash[TO_COME]
@@ -74,8 +84,12 @@ class Notebook(IPyNbFile):
 
 
 class Cell(IPyNbCell):
+    @property
+    def shared(self) -> SharedCell:
+        return SharedCell(self.cell.get("id", self.name), self.cell.source)
+
     def runtest(self) -> None:
-        name = self.cell.get("id", self.name)
+        name = self.shared.name
         if expected := self.parent.kernel.expect(self.cell_num, name):
             self.raise_cell_error(
                 f"{name!r} stands where the notebook in another language has {expected!r}"
@@ -149,6 +163,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[KERNELS] = {}
     PageKernel.on_gpu = config.option.device == "gpu"
+    PageKernel.cell_timeout = config.option.nbval_cell_timeout
     # xdist's workers have inherited it.
     if config.option.nbval and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Stopwatch(config))

@@ -19,11 +19,13 @@ from tools.compare import agreement
 from tools.compare.numbers import tolerance
 from tools.run.execute import ExecutionError, execute
 from tools.run.kernels import neutral_environment
+from tools.run.languages import fault_of
 from tools.run.records import Record, Shown, write_whole
-from tools.run.sharing import Identity
+from tools.run.sharing import Cell, Turn, identity, turns
 from tools.weave.lessons import Edition, LessonError, Page
 from tools.weave.notebooks import weave
 from tools.weave.programs import read_code
+from tools.weave.words import read_words
 
 # IPython's and the kernels' way to say where in a cell it happened.
 LINE_IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
@@ -63,14 +65,17 @@ class Draft:
     def kernelspec(self) -> NotebookNode:
         return next(iter(self.woven.values())).metadata.kernelspec
 
-    def cells(self) -> dict[Identity, Edition]:
-        """All that are to be executed, in order, and where each is met first."""
-        found: dict[Identity, Edition] = {}
-        # The weave holds all languages to the same cells in the same order.
-        for in_all_languages in zip(*map(identities, self.woven.values()), strict=True):
-            for edition, cell in zip(self.woven, in_all_languages, strict=True):
-                found.setdefault(cell, edition)
-        return found
+    @property
+    def suffix(self) -> str:
+        return self.page.editions[0].code.suffix
+
+    def turns(self) -> list[Turn]:
+        """All that is to be executed, in order."""
+        return list(turns([*map(cells, self.woven.values())], self.suffix))
+
+    def edition(self, turn: Turn) -> Edition:
+        """Where it is met first."""
+        return list(self.woven)[turn.notebook]
 
 
 async def make(
@@ -91,7 +96,7 @@ async def make(
     for draft in drafts:
         with fault_into(*draft.results_of_woven):
             if draft.woven:
-                record = Record(draft.page, draft.cells(), draft.kernelspec.name)
+                record = Record(draft.page, draft.turns(), draft.kernelspec.name)
                 shown = None if always else record.read()
                 if shown is None:
                     to_execute.append((draft, record))
@@ -111,24 +116,42 @@ async def make(
 async def _execute(draft: Draft, record: Record, limit: float, progress: Progress) -> None:
     """Execute all distinct cells of a page, in a fresh kernel, and write what they show."""
     start = time.monotonic()
-    asked = draft.cells()
+    asked = draft.turns()
     with fault_into(*draft.results_of_woven):
         try:
             outputs = await execute(
-                [cell.source for cell in asked],
+                [turn.source for turn in asked],
                 draft.kernelspec,
                 limit,
                 lambda turn: progress(draft.page, turn, len(asked)),
             )
         except ExecutionError as error:
-            cell, edition = list(asked.items())[error.turn]
-            raise _located(edition, cell.name, error.turn + 1, str(error)) from None
+            turn = asked[error.turn]
+            name, edition = turn.identity.name, draft.edition(turn)
+            raise _located(edition, name, error.turn + 1, str(error)) from None
         progress(draft.page, len(asked), len(asked))
-        shown = dict(zip(asked, outputs, strict=True))
+        shown = {
+            turn.identity: output
+            for turn, output in zip(asked, outputs, strict=True)
+            if not turn.is_definition
+        }
+        _check_languages(draft, shown)
         record.write(shown)
         _write(draft, shown, "written")
     for result in draft.results_of_woven:
         result.seconds = time.monotonic() - start
+
+
+def _check_languages(draft: Draft, shown: Shown) -> None:
+    """Raises LessonError where a cell is not the same in every language, each in its own words."""
+    woven = {edition.language: cells(notebook) for edition, notebook in draft.woven.items()}
+    first, suffix = draft.page.editions[0], draft.suffix
+    tables = [read_words(first.folder, language) for language in woven]
+    for number, here in enumerate(zip(*woven.values(), strict=True)):
+        pairs = zip(woven, here, strict=True)
+        outputs = {language: shown[identity(number, cell, suffix)] for language, cell in pairs}
+        if fault := fault_of(outputs, tables):
+            raise _located(first, here[0].name, 0, fault)
 
 
 def _write(draft: Draft, shown: Shown, outcome: str) -> None:
@@ -156,11 +179,9 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def identities(notebook: NotebookNode) -> list[Identity]:
-    """Of its code cells, in order."""
-    return [
-        Identity(number, cell.id, cell.source) for number, cell in enumerate(code_cells(notebook))
-    ]
+def cells(notebook: NotebookNode) -> list[Cell]:
+    """Its cells of code, in order."""
+    return [Cell(cell.id, cell.source) for cell in code_cells(notebook)]
 
 
 def _distribute(shown: Shown, woven: dict[Edition, NotebookNode]) -> None:
@@ -172,17 +193,18 @@ def _distribute(shown: Shown, woven: dict[Edition, NotebookNode]) -> None:
     settled: Shown = {}
     for edition, notebook in woven.items():
         stored = _stored_outputs(edition.notebook)
-        for identity, cell in zip(identities(notebook), code_cells(notebook), strict=True):
-            count = identity.number + 1
-            if identity not in settled:
-                outputs = shown[identity]
+        for number, cell in enumerate(code_cells(notebook)):
+            its = identity(number, Cell(cell.id, cell.source), edition.code.suffix)
+            count = number + 1
+            if its not in settled:
+                outputs = shown[its]
                 for output in outputs:
                     if "execution_count" in output:
                         output.execution_count = count
                 allowed = tolerance(cell.metadata.get("tags", []))
                 agrees = agreement.difference(stored.get(cell.id), outputs, allowed) is None
-                settled[identity] = stored[cell.id] if agrees else outputs
-            cell.outputs, cell.execution_count = settled[identity], count
+                settled[its] = stored[cell.id] if agrees else outputs
+            cell.outputs, cell.execution_count = settled[its], count
 
 
 def _stored_outputs(path: Path) -> dict[str, list[NotebookNode]]:

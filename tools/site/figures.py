@@ -10,9 +10,14 @@ from xml.etree.ElementTree import Element
 
 from matplotlib.font_manager import findfont, get_font
 
+from d2l_compat._shared.description import CHINESE
+from d2l_compat._shared.fonts import FONT, OTHERS
+
 SVG = "{http://www.w3.org/2000/svg}"
 HREF = "{http://www.w3.org/1999/xlink}href"
 FAMILY = "DejaVu Sans, Verdana, sans-serif"
+# What writes Chinese as it is written in Taiwan, where it is installed.
+CHINESE_FAMILY = FAMILY.replace("sans-serif", ", ".join([*OTHERS[:5], "sans-serif"]))
 # Of a group of outlines: where it stands, perhaps turned, and a hundredth of its size.
 PLACE = re.compile(r"(translate\([^)]*\)(?: rotate\([^)]*\))?) scale\(([\d.]+) -[\d.]+\)")
 NUMBER = re.compile(r"-?\d+\.\d{3,}")
@@ -37,7 +42,8 @@ def light(svg: str) -> str:
     lost = ElementTree.SubElement(root, f"{SVG}defs")
     lost.extend([shapes[name] for name in sorted(used & shapes.keys() - defined)])
     _strip(root, used)
-    root.set("font-family", FAMILY)
+    said = ElementTree.tostring(root, "unicode")
+    root.set("font-family", CHINESE_FAMILY if CHINESE.search(said) else FAMILY)
     return ElementTree.tostring(root, "unicode")
 
 
@@ -69,9 +75,13 @@ def _text(words: str, place: re.Match[str], style: str | None) -> Element:
 
 
 def _length(words: str, size: float) -> float:
-    font = get_font(findfont("DejaVu Sans"))
+    return sum(_advance(letter, size) for letter in words)
+
+
+def _advance(letter: str, size: float) -> float:
+    font = get_font(FONT if CHINESE.match(letter) else findfont("DejaVu Sans"))
     font.set_size(size, 72)
-    return sum(font.load_char(ord(letter)).linearHoriAdvance for letter in words) / 65536
+    return float(font.load_char(ord(letter)).linearHoriAdvance) / 65536
 
 
 def _strip(element: Element, used: set[str]) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.weave.lessons import ROOT, Edition
+from tools.weave.prose import ORIGINAL
 
 REPOSITORY: str = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
     "urls"
@@ -19,8 +20,9 @@ BRANCH = "main"
 
 INSTALL = "install"  # the name of a notebook's first code cell
 
+# In the words of its reader.
 PYTHON = f"""\
-# On Colab, Kaggle and the like this installs what is missing, and changes nothing else.
+# {{says.installs}}
 from importlib.util import find_spec
 
 if not find_spec("d2l_compat"):
@@ -31,15 +33,49 @@ d2l_compat.install("{{framework}}")"""
 
 # Colab starts every notebook with Python, so the cell has to be a program in both languages.
 JAVA = f"""\
-"\\u0022/*"  # A comment in Java, down to the last line; a program in Python, with which Colab starts.
+"\\u0022/*"  # {{says.two_programs}}
 raise SystemExit(
-    "This notebook needs Java, and a kernel for it, which Colab has not.\\n"
-    "Open it on Binder: https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}\\n"
-    "or on a machine of your own, with a JDK and Maven:\\n"
+    "{{says.needs_java}}\\n"
+    "{{says.on_binder}}https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}\\n"
+    "{{says.at_home}}\\n"
     "    git clone {REPOSITORY} d2l && make -C d2l FRAMEWORKS=djl lab"
 )
-# */; try {{ Class.forName("d2l.Heatmaps"); }} catch (ClassNotFoundException missing) {{ \
-System.out.println("The lesson's own classes are missing: run `make` in the project's folder."); }}"""
+# */; try {{{{ Class.forName("d2l.Heatmaps"); }}}} catch (ClassNotFoundException missing) {{{{ \
+System.out.println("{{says.no_classes}}"); }}}}"""
+
+
+@dataclass(frozen=True)
+class Says:
+    """What the first cell says."""
+
+    installs: str
+    two_programs: str
+    needs_java: str
+    on_binder: str
+    at_home: str
+    no_classes: str
+
+
+SAYS = {
+    "en": Says(
+        installs="On Colab, Kaggle and the like this installs what is missing, and changes nothing else.",
+        two_programs=(
+            "A comment in Java, down to the last line; a program in Python, with which Colab starts."
+        ),
+        needs_java="This notebook needs Java, and a kernel for it, which Colab has not.",
+        on_binder="Open it on Binder: ",
+        at_home="or on a machine of your own, with a JDK and Maven:",
+        no_classes="The lesson's own classes are missing: run `make` in the project's folder.",
+    ),
+    "zh-TW": Says(
+        installs="在 Colab、Kaggle 之類的地方，這裡會安裝缺少的套件，其他一概不動。",
+        two_programs="在 Java 裡，到最後一行為止都是註解；在 Python 裡則是程式：Colab 總以 Python 開場。",
+        needs_java="這份筆記本需要 Java 和它的核心，Colab 沒有。",
+        on_binder="請到 Binder 上開啟：",
+        at_home="或在自己的電腦上開啟，要先裝好 JDK 與 Maven：",
+        no_classes="找不到這一課自己的類別：請在專案的資料夾裡執行 `make`。",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -87,5 +123,6 @@ def install_cell(edition: Edition) -> str:
     """The code a notebook begins with; none for a framework that the table does not have."""
     if edition.framework not in FRAMEWORKS:
         return ""
-    is_python = FRAMEWORKS[edition.framework].is_python
-    return PYTHON.format(framework=edition.framework) if is_python else JAVA
+    code = PYTHON if FRAMEWORKS[edition.framework].is_python else JAVA
+    says = SAYS.get(edition.language, SAYS[ORIGINAL])
+    return code.format(framework=edition.framework, says=says)

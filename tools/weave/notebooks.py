@@ -6,15 +6,17 @@ it is opened. The first code cell is ours: it installs what is missing (tools/we
 
 import re
 from base64 import b64encode
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
 from nbformat import NotebookNode, v4
 
 from tools.weave.launch import INSTALL, install_cell
-from tools.weave.lessons import Edition, LessonError
+from tools.weave.lessons import Edition, LessonError, frameworks_of
 from tools.weave.programs import LANGUAGES, read_code
 from tools.weave.prose import Passage, check_same_order, read_passages, read_text
+from tools.weave.words import check_used, read_words
 
 # An image, or a code fence, in which nothing is one.
 IMAGE = re.compile(
@@ -26,6 +28,7 @@ IMAGE = re.compile(
 def weave(edition: Edition) -> NotebookNode:
     """The notebook of an edition, not executed yet. Raises LessonError."""
     check_same_order(edition)
+    check_words(edition)
     cells = read_code(edition.code, edition.language)
     language = LANGUAGES[edition.code.suffix]
     notebook = v4.new_notebook(
@@ -73,6 +76,13 @@ def weave(edition: Edition) -> NotebookNode:
             fault = f"unused cell {name!r}: {edition.text.name} does not ask for it"
             raise LessonError(fault, cell.file, cell.marker)
     return notebook
+
+
+def check_words(edition: Edition) -> None:
+    """Raises LessonError where the words of the edition's language have an entry that no code needs."""
+    folder = edition.folder
+    words = read_words(folder, edition.language)
+    check_used(words, [replace(edition, framework=name).code for name in frameworks_of(folder)])
 
 
 def embed_images(passage: Passage, text: Path) -> str:

@@ -1,19 +1,19 @@
 """A lesson's code files: programs in jupytext's percent format, their cells named: ``# %% name``.
 
-A cell that prints words may follow once more for another language's readers:
-``# %% name language="zh-TW"``.
+They are in English; other languages' readers get them in words of their own (tools/weave/words.py).
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
 import jupytext
 
-from tools.weave.lessons import LANGUAGES as READERS
-from tools.weave.lessons import LessonError, choose, languages_of
+from tools.weave.lessons import LessonError
 from tools.weave.prose import NAME, ORIGINAL, read
+from tools.weave.words import read_words
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,20 @@ def read_code(file: Path, reader: str = ORIGINAL) -> dict[str, Cell]:
 
     Raises LessonError.
     """
+    cells = _cells(file, read(file))
+    if reader != ORIGINAL:
+        given = [(cell.source, cell.line) for cell in cells]
+        told = read_words(file.parent, reader).put_into(given, file)
+        cells = [replace(c, source=source) for c, source in zip(cells, told, strict=True)]
+    return {cell.name: cell for cell in cells}
+
+
+@lru_cache(100)  # each language asks for the same, and jupytext takes its time
+def _cells(file: Path, program: str) -> list[Cell]:
     if file.suffix not in LANGUAGES:
         raise LessonError(f"unknown language; there are: {', '.join(LANGUAGES)}", file)
     language = LANGUAGES[file.suffix]
-    lines = read(file).splitlines(keepends=True)
+    lines = program.splitlines(keepends=True)
     marker = f"{language.comment} %%"
     starts = [i for i, line in enumerate(lines) if re.match(rf"{language.comment}\s*%%", line)]
     for i in starts:
@@ -71,7 +81,6 @@ def read_code(file: Path, reader: str = ORIGINAL) -> dict[str, Cell]:
                 f"code before the first cell: need {marker} NAME above it", file, i + 1
             )
     cells: dict[str, Cell] = {}
-    given: dict[tuple[str, str], int] = {}  # name and language, and where
     for start, end in pairwise([*starts, len(lines)]):
         # One by one: jupytext's own opinion of what begins a cell differs within strings.
         cell = jupytext.reads("".join(lines[start:end]), fmt=language.jupytext).cells[0]
@@ -79,21 +88,10 @@ def read_code(file: Path, reader: str = ORIGINAL) -> dict[str, Cell]:
         if cell.cell_type != "code" or not NAME.fullmatch(name):
             fault = f"a cell named {name!r}: need {marker} NAME, of a-z, 0-9 and -"
             raise LessonError(fault, file, start + 1)
-        written_for = cell.metadata.get("language", "")
-        if (name, written_for) in given:
-            fault = f"cell {name!r} is defined twice, before on line {given[name, written_for]}"
+        if name in cells:
+            fault = f"cell {name!r} is defined twice, before on line {cells[name].marker}"
             raise LessonError(fault, file, start + 1)
-        given[name, written_for] = start + 1
-        if written_for:
-            # Also those that the lesson has no text in yet.
-            known = list(dict.fromkeys([*READERS, *languages_of(file.parent)]))
-            choose("language", [written_for], known, file, start + 1)
-            if name not in cells:
-                fault = f"cell {name!r} in {written_for}: need one for all other readers above it"
-                raise LessonError(fault, file, start + 1)
-            if written_for != reader:
-                continue
         source = cell.source.lstrip("\n")
         first = start + 2 + len(cell.source) - len(source)
         cells[name] = Cell(name, source, file, first, start + 1, cell.metadata.get("tags", []))
-    return cells
+    return list(cells.values())

@@ -4,7 +4,6 @@ from tests.lessons import numbers
 
 DETERMINED = ["sum", "curve"]
 IN_ANOTHER_FORM: list[str] = []
-IN_WORDS = ["words"]
 
 
 def every_notebook_shows(cells: dict[str, list[str]], framework: str) -> None:

@@ -18,6 +18,3 @@ Plots.curves(manager.arange(3f), manager.create(new float[][] {{0, 1, 4}}))
 
 // %% words
 System.out.println("three");
-
-// %% words language="zh-TW"
-System.out.println("三");

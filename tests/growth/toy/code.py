@@ -12,6 +12,3 @@ d2l.plot([0, 1, 2], [[0, 1, 4]], xlabel="x", legend=["@TITLE@"])
 
 # %% words
 print("three")
-
-# %% words language="zh-TW"
-print("三")

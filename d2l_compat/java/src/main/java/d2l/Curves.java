@@ -1,8 +1,10 @@
 package d2l;
 
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** A plot of curves. */
 public final class Curves extends Figure<Curves> {
@@ -67,29 +69,30 @@ public final class Curves extends Figure<Curves> {
 
     @Override
     public String describe() {
-        String axes = "Line plot of %s against %s.";
-        StringBuilder words = new StringBuilder();
-        words.append(axes.formatted(orElse(ylabel, "values"), orElse(xlabel, "index")));
-        for (int i = 0; i < curves.size(); i++) {
-            words.append(' ').append(i < names.size() ? names.get(i) : "Curve").append(": ");
-            words.append(describe(curves.get(i)));
-        }
-        return words.toString();
+        var labels = Stream.concat(Stream.of(xlabel, ylabel), names.stream());
+        var say = Description.inTheLanguageOf(labels);
+        var plot = say.linePlot().formatted(orElse(ylabel, say.values()), orElse(xlabel, say.index()));
+        var lines =
+                IntStream.range(0, curves.size())
+                        .mapToObj(i -> describe(i < names.size() ? names.get(i) : say.curve(), i, say));
+        return Stream.concat(Stream.of(plot), lines).collect(Collectors.joining(say.between()));
     }
 
-    private static String describe(Curve curve) {
+    private String describe(String name, int i, Description say) {
+        Curve curve = curves.get(i);
         int last = curve.x.length - 1;
         if (last < 0) {
-            return "no points.";
+            return say.noPoints().formatted(name);
         }
-        return "%s points from (%s, %s) to (%s, %s), values %s."
+        return say.line()
                 .formatted(
+                        name,
                         last + 1,
                         Numbers.general(curve.x[0], 4),
                         Numbers.fixed(curve.y[0], 2),
                         Numbers.general(curve.x[last], 4),
                         Numbers.fixed(curve.y[last], 2),
-                        extent(DoubleStream.of(curve.y).filter(Double::isFinite).toArray()));
+                        say.extent(DoubleStream.of(curve.y).filter(Double::isFinite).toArray()));
     }
 
     /** An axis: the numbers from low to high lie from {@code start} to {@code end}. */

@@ -68,20 +68,6 @@ public abstract sealed class Figure<F extends Figure<F>> permits Curves, Heatmap
         screen.accept(html(), describe());
     }
 
-    /** "from 0.00 to 1.00", of the finite ones. */
-    static String extent(double[] values) {
-        if (values.length == 0) {
-            return "none";
-        }
-        double low = values[0];
-        double high = values[0];
-        for (double value : values) {
-            low = Math.min(low, value);
-            high = Math.max(high, value);
-        }
-        return "from %s to %s".formatted(Numbers.fixed(low, 2), Numbers.fixed(high, 2));
-    }
-
     static String orElse(String label, String otherwise) {
         return label.isEmpty() ? otherwise : label;
     }

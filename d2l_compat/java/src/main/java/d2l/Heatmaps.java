@@ -3,6 +3,7 @@ package d2l;
 import ai.djl.ndarray.types.Shape;
 
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -69,28 +70,32 @@ public final class Heatmaps extends Figure<Heatmaps> {
 
     @Override
     public String describe() {
+        var labels = Stream.concat(Stream.of(xlabel, ylabel), titles.stream());
+        var say = Description.inTheLanguageOf(labels);
         return Stream.of(grid)
-                .flatMap(row -> IntStream.range(0, row.length).mapToObj(j -> describe(row[j], j)))
-                .reduce((one, other) -> one + " " + other)
-                .orElseThrow();
+                .flatMap(
+                        row ->
+                                IntStream.range(0, row.length)
+                                        .mapToObj(j -> describe(row[j], j, say)))
+                .collect(Collectors.joining(say.between()));
     }
 
-    private String describe(double[][] matrix, int column) {
+    private String describe(double[][] matrix, int column, Description say) {
         double[] values = numbers(matrix).filter(Double::isFinite).toArray();
-        return ("%sHeat map, %s rows (%s) by %s columns (%s), values %s, %s of %s zero; "
-                        + "colours %s from %s to %s.")
-                .formatted(
-                        titles.isEmpty() ? "" : "\"%s\": ".formatted(titles.get(column)),
-                        matrix.length,
-                        orElse(ylabel, "unnamed"),
-                        matrix[0].length,
-                        orElse(xlabel, "unnamed"),
-                        extent(values),
-                        DoubleStream.of(values).filter(value -> value == 0).count(),
-                        values.length,
-                        colorMap,
-                        Numbers.fixed(low, 2),
-                        Numbers.fixed(high, 2));
+        String title = titles.isEmpty() ? "" : say.title().formatted(titles.get(column));
+        return title
+                + say.heatMap()
+                        .formatted(
+                                matrix.length,
+                                orElse(ylabel, say.unnamed()),
+                                matrix[0].length,
+                                orElse(xlabel, say.unnamed()),
+                                say.extent(values),
+                                DoubleStream.of(values).filter(value -> value == 0).count(),
+                                values.length,
+                                colorMap,
+                                Numbers.fixed(low, 2),
+                                Numbers.fixed(high, 2));
     }
 
     /** Where on the colour scale a value is, from 0 to 1. */

@@ -26,6 +26,11 @@ final class Svg {
         END
     }
 
+    private static final String FONT = "DejaVu Sans, sans-serif";
+    // What writes Chinese as it is written in Taiwan, where it is installed.
+    private static final String CHINESE =
+            "DejaVu Sans, Noto Sans CJK TC, Noto Sans TC, PingFang TC, Microsoft JhengHei, sans-serif";
+
     // Hundredths of an em in DejaVu Sans, from the blank to the tilde: only to size boxes.
     private static final int[] WIDTHS = {
         32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64,
@@ -44,11 +49,11 @@ final class Svg {
         return """
 <svg xmlns="http://www.w3.org/2000/svg" width="%1$spt" height="%2$spt" viewBox="0 0 %1$s %2$s">
 <rect width="100%%" height="100%%" fill="#ffffff"/>
-<g font-family="DejaVu Sans, sans-serif" font-size="10">
+<g font-family="%4$s" font-size="10">
 %3$s</g>
 </svg>
 """
-                .formatted(number(width), number(height), body);
+                .formatted(number(width), number(height), body, Description.isChinese(body.toString()) ? CHINESE : FONT);
     }
 
     /** Adds an element; attributes and their values take turns. */
@@ -131,7 +136,14 @@ final class Svg {
         String[] parts = text.split("\\^", 2);
         double power = parts.length > 1 ? 0.7 * width(parts[1]) : 0;
         return power
-                + parts[0].chars().map(c -> c < 32 || c > 126 ? 84 : WIDTHS[c - 32]).sum() / 10.0;
+                + parts[0].chars().map(Svg::width).sum() / 10.0;
+    }
+
+    private static int width(int character) {
+        if (Description.isChinese(Character.toString(character))) {
+            return 100;
+        }
+        return character < 32 || character > 126 ? 84 : WIDTHS[character - 32];
     }
 
     /** Two decimals at most: a hundredth of a point is nothing an eye sees. */

@@ -1,0 +1,117 @@
+"""Figures in words: their text alternatives, in the language of their labels."""
+
+import re
+from itertools import zip_longest
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
+
+# The same numbers, in the same order.
+IN_ENGLISH = SimpleNamespace(
+    title='"{}": ',
+    heat_map=(
+        "Heat map, {} rows ({}) by {} columns ({}), {}, {} of {} zero; "
+        "colours {} from {:.2f} to {:.2f}."
+    ),
+    line_plot="Line plot of {} against {}.",
+    line="{}: {} points from ({:.4g}, {:.2f}) to ({:.4g}, {:.2f}), {}.",
+    no_points="{}: no points.",
+    extent="values from {:.2f} to {:.2f}",
+    no_extent="values none",
+    unnamed="unnamed",
+    values="values",
+    index="index",
+    curve="Curve",
+    between=" ",
+)
+IN_CHINESE = SimpleNamespace(
+    title="「{}」：",
+    heat_map=(
+        "熱圖，縱軸 {} 格，是{}；橫軸 {} 格，是{}；{}，零有 {} 個（共 {} 個）；"
+        "顏色 {}，從 {:.2f} 到 {:.2f}。"
+    ),
+    line_plot="折線圖，縱軸是{}，橫軸是{}。",
+    line="{}：{} 個點，從 ({:.4g}, {:.2f}) 到 ({:.4g}, {:.2f})，{}。",
+    no_points="{}：沒有點。",
+    extent="值從 {:.2f} 到 {:.2f}",
+    no_extent="沒有值",
+    unnamed="未命名的軸",
+    values="值",
+    index="編號",
+    curve="曲線",
+    between="",
+)
+
+
+def describe(figure: Any) -> str:
+    """A figure in words: the kind, labels and extent of everything drawn in it."""
+    say = IN_CHINESE if CHINESE.search(" ".join(_labels(figure))) else IN_ENGLISH
+    parts = []
+    for axes in figure.axes:
+        title = say.title.format(axes.get_title()) if axes.get_title() else ""
+        for image in axes.get_images():
+            parts.append(title + _describe_image(image, axes, say))
+        names = _names(axes)
+        lines = axes.get_lines()
+        if lines:
+            x, y = _label(axes, "x"), _label(axes, "y")
+            parts.append(title + say.line_plot.format(y or say.values, x or say.index))
+        for line, name in zip_longest(lines, names[: len(lines)]):
+            parts.append(_describe_line(line, name or say.curve, say))
+    return say.between.join(parts) or "Empty figure."
+
+
+def _labels(figure: Any) -> list[str]:
+    """All that its axes say."""
+    found = []
+    for axes in figure.axes:
+        found += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *_names(axes)]
+    return found
+
+
+def _names(axes: Any) -> list[str]:
+    legend = axes.get_legend()
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
+def _describe_image(image: Any, axes: Any, say: SimpleNamespace) -> str:
+    values = np.ma.masked_invalid(image.get_array()).compressed()
+    rows, columns = image.get_array().shape[:2]
+    return str(
+        say.heat_map.format(
+            rows,
+            _label(axes, "y") or say.unnamed,
+            columns,
+            _label(axes, "x") or say.unnamed,
+            _extent(values, say),
+            np.count_nonzero(values == 0),
+            values.size,
+            image.get_cmap().name,
+            *image.get_clim(),
+        )
+    )
+
+
+def _describe_line(line: Any, name: str, say: SimpleNamespace) -> str:
+    x, y = (np.asarray(values, float) for values in line.get_data(orig=False))
+    if not len(x):
+        return str(say.no_points.format(name))
+    extent = _extent(y[np.isfinite(y)], say)
+    return str(say.line.format(name, len(x), x[0], y[0], x[-1], y[-1], extent))
+
+
+def _extent(values: NDArray[Any], say: SimpleNamespace) -> str:
+    if not values.size:
+        return str(say.no_extent)
+    return str(say.extent.format(values.min(), values.max()))
+
+
+def _label(axes: Any, which: str) -> str:
+    """An axis's label; a panel that shares the axis has it from a neighbour."""
+    group = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
+    labels = [getattr(each, f"get_{which}label")() for each in (axes, *group)]
+    return next(filter(None, labels), "")

@@ -1,0 +1,43 @@
+"""Fonts for Chinese words in figures, which matplotlib's own lacks.
+
+Ours has the words of the lessons, so that these look the same on every machine; for a reader's own
+words there is the first of the others that is installed.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from d2l_compat._shared.description import CHINESE
+
+FONT = Path(__file__).parent / "NotoSansTC-lessons.otf"
+FAMILY = "Noto Sans TC lessons"
+OTHERS = (
+    "Noto Sans CJK TC",
+    "Noto Sans TC",
+    "PingFang TC",
+    "Heiti TC",
+    "Microsoft JhengHei",
+    "Noto Sans CJK JP",  # what Linux calls the file with all of Noto's CJK fonts
+    "WenQuanYi Zen Hei",
+)
+
+
+def write_chinese(figure: Any) -> None:
+    """Give a figure's texts with Chinese characters fonts that have them."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        families = text.get_fontfamily()
+        if CHINESE.search(text.get_text()) and FAMILY not in families:
+            text.set_fontfamily([*families, FAMILY, *others()])
+
+
+@cache
+def others() -> list[str]:
+    """Of what is installed, one at most."""
+    from matplotlib.font_manager import fontManager
+
+    fontManager.addfont(FONT)
+    installed = set(fontManager.get_font_names())
+    return [font for font in OTHERS if font in installed][:1]

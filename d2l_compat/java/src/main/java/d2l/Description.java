@@ -1,0 +1,79 @@
+package d2l;
+
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/**
+ * What a figure's text alternative is made of, in one language: the same numbers in the same order in
+ * each.
+ */
+record Description(
+        String title,
+        String heatMap,
+        String linePlot,
+        String line,
+        String noPoints,
+        String extent,
+        String noExtent,
+        String unnamed,
+        String values,
+        String index,
+        String curve,
+        String between) {
+
+    private static final Pattern CHINESE = Pattern.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]");
+
+    private static final Description IN_ENGLISH =
+            new Description(
+                    "\"%s\": ",
+                    "Heat map, %s rows (%s) by %s columns (%s), %s, %s of %s zero; "
+                            + "colours %s from %s to %s.",
+                    "Line plot of %s against %s.",
+                    "%s: %s points from (%s, %s) to (%s, %s), %s.",
+                    "%s: no points.",
+                    "values from %s to %s",
+                    "values none",
+                    "unnamed",
+                    "values",
+                    "index",
+                    "Curve",
+                    " ");
+
+    private static final Description IN_CHINESE =
+            new Description(
+                    "「%s」：",
+                    "熱圖，縱軸 %s 格，是%s；橫軸 %s 格，是%s；%s，零有 %s 個（共 %s 個）；"
+                            + "顏色 %s，從 %s 到 %s。",
+                    "折線圖，縱軸是%s，橫軸是%s。",
+                    "%s：%s 個點，從 (%s, %s) 到 (%s, %s)，%s。",
+                    "%s：沒有點。",
+                    "值從 %s 到 %s",
+                    "沒有值",
+                    "未命名的軸",
+                    "值",
+                    "編號",
+                    "曲線",
+                    "");
+
+    /** In the language of these labels. */
+    static Description inTheLanguageOf(Stream<String> labels) {
+        return labels.anyMatch(label -> isChinese(label)) ? IN_CHINESE : IN_ENGLISH;
+    }
+
+    static boolean isChinese(String text) {
+        return CHINESE.matcher(text).find();
+    }
+
+    String extent(double[] values) {
+        if (values.length == 0) {
+            return noExtent;
+        }
+        double low = values[0];
+        double high = values[0];
+        for (double value : values) {
+            low = Math.min(low, value);
+            high = Math.max(high, value);
+        }
+        return extent.formatted(Numbers.fixed(low, 2), Numbers.fixed(high, 2));
+    }
+}

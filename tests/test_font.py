@@ -1,0 +1,61 @@
+"""The font that Chinese words in figures are drawn with."""
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+
+import nbformat
+import pytest
+from fontTools.ttLib import TTFont
+from hatchling.builders.wheel import WheelBuilder
+
+from d2l_compat._shared.description import CHINESE
+from d2l_compat._shared.fonts import FONT
+from tools.compare.drawing import Drawing
+from tools.compare.figures import FIGURE
+from tools.project import font
+from tools.weave.lessons import ROOT, Edition, editions
+
+READS = (
+    "notebooks/zh-TW/**/*.ipynb",
+    "lessons/*/code.*",
+    "text of lessons/*/words.*",
+    "d2l_compat/_shared/fonts/*",
+)
+
+IN_CHINESE = [edition for edition in editions(["zh-TW"]) if edition.code.suffix == ".py"]
+HAS = set(map(chr, TTFont(FONT).getBestCmap()))
+
+
+def figures(edition: Edition) -> Iterator[bytes]:
+    for cell in nbformat.read(edition.notebook, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            if found := FIGURE.fullmatch(output.get("data", {}).get("text/html", "")):
+                yield b64decode(found[1])
+
+
+@pytest.mark.parametrize("edition", IN_CHINESE, ids=str)
+def test_every_chinese_character_of_a_figure_is_drawn_with_it(edition: Edition) -> None:
+    written = "".join(piece.words for svg in figures(edition) for piece in Drawing(svg, 1).pieces)
+    assert {*CHINESE.findall(written)} <= HAS, "run `make font`, and then `make`"
+    fonts = {name for svg in figures(edition) for name in re.findall(rb'<path id="(\w+)-', svg)}
+    assert fonts <= {b"DejaVuSans", b"NotoSansTClessons"}
+
+
+def test_it_has_what_cells_can_write_and_no_more() -> None:
+    assert {each for each in HAS if CHINESE.match(each)} == font.characters(), "run `make font`"
+    assert FONT.stat().st_size < 250 * len(HAS)
+
+
+@pytest.mark.skipif(not font.is_installed(), reason="the font it is a part of is not installed")
+def test_it_is_made_alike_each_time(tmp_path) -> None:
+    for name in "ab":
+        font.make(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    cmap = TTFont(tmp_path / "a").getBestCmap()
+    assert cmap.keys() == TTFont(FONT).getBestCmap().keys()
+
+
+def test_it_is_in_the_wheel_and_its_licence_too() -> None:
+    files = {file.path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    assert {str(FONT), str(FONT.with_name("OFL.txt"))} <= files
