@@ -75,7 +75,13 @@ class Project:
             shutil.copy(TEMPLATES / f"code.{extension}", code)
             _fill(code, framework)
         for file in filter(Path.is_file, folder.rglob("*")):
-            _replace(file, TITLE=toy.title, FRAMEWORKS=" ".join(toy.frameworks))
+            _replace(
+                file,
+                TITLE=toy.title,
+                FRAMEWORKS=" ".join(toy.frameworks),
+                # The name of one, in TensorFlow's choice of the device.
+                DEVICE=', "GPU"' if "tensorflow" in toy.frameworks else "",
+            )
         chapter = self.root / "lessons" / "chapter.toml"
         lines = chapter.read_text(encoding="utf-8").removesuffix("]\n")
         chapter.write_text(f'{lines}    "{toy.name}",\n]\n', encoding="utf-8")
