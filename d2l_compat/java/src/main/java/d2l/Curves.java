@@ -22,8 +22,7 @@ public final class Curves extends Figure<Curves> {
     private final List<Curve> curves;
     private List<String> names = List.of();
     private double[] ylim;
-    private boolean hasLogX;
-    private boolean hasLogY;
+    private boolean isLogarithmic;
 
     /** One x serves every curve of y. */
     Curves(double[][] x, double[][] y) {
@@ -62,15 +61,9 @@ public final class Curves extends Figure<Curves> {
         return this;
     }
 
-    /** A logarithmic x axis. */
-    public Curves logX() {
-        hasLogX = true;
-        return this;
-    }
-
     /** A logarithmic y axis. */
-    public Curves logY() {
-        hasLogY = true;
+    public Curves logarithmic() {
+        isLogarithmic = true;
         return this;
     }
 
@@ -143,18 +136,17 @@ public final class Curves extends Figure<Curves> {
         double high = HIGH * height;
         double top = PAD;
         double bottom = top + high;
-        double[] xlim =
-                limits(curves.stream().flatMapToDouble(c -> DoubleStream.of(c.x)), hasLogX);
+        double[] xlim = limits(curves.stream().flatMapToDouble(c -> DoubleStream.of(c.x)), false);
         double[] ylim =
                 this.ylim != null
                         ? this.ylim
                         : limits(
                                 curves.stream().flatMapToDouble(c -> DoubleStream.of(c.y)),
-                                hasLogY);
-        Axis vertical = new Axis(ylim[0], ylim[1], bottom, top, hasLogY);
+                                isLogarithmic);
+        Axis vertical = new Axis(ylim[0], ylim[1], bottom, top, isLogarithmic);
         Ticks yticks = vertical.ticks(20);
         double left = PAD + left(yticks);
-        Axis horizontal = new Axis(xlim[0], xlim[1], left, left + wide, hasLogX);
+        Axis horizontal = new Axis(xlim[0], xlim[1], left, left + wide, false);
         Ticks xticks = horizontal.ticks(30);
 
         Svg svg = new Svg();
