@@ -144,10 +144,15 @@ def cells(request: pytest.FixtureRequest) -> dict[str, ExecutedCell]:
 @pytest.fixture
 def untrue(request: pytest.FixtureRequest, cells: dict[str, ExecutedCell]) -> list[str]:
     """The words of the text that are not as the cells have it, and how these have it."""
-    from tests.prose import numbers_of, sources_of
+    from tests.prose import numbers_of, pattern, prose_for, sources_of
+    from tools.weave.prose import original
 
+    lesson, framework = request.path.parent, request.config.getoption("framework")
+    text = prose_for(original(lesson), framework)
     said = []
-    for words, (name, hold) in sources_of(request.path.parent).HELD.items():
+    for words, (name, hold) in sources_of(lesson).HELD.items():
+        if not pattern(words).search(text):  # in a passage for others
+            continue
         its = SimpleNamespace(**cells[name].names, shown=cells[name])
         found = np.ravel(hold(its))
         want = [True] if found.dtype == bool else numbers_of(words)

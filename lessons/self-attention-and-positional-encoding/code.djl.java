@@ -4,7 +4,6 @@
 
 // %% setup
 import ai.djl.Device;
-import ai.djl.Model;
 import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
@@ -22,7 +21,6 @@ import ai.djl.nn.convolutional.Conv1d;
 import ai.djl.nn.core.Linear;
 import ai.djl.nn.norm.Dropout;
 import ai.djl.nn.transformer.IdEmbedding;
-import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.ParameterStore;
 import ai.djl.training.initializer.NormalInitializer;
 import ai.djl.training.loss.Loss;
@@ -45,91 +43,146 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
 
-/** Makes the parameters of a layer that takes three inputs of this shape. */
-<B extends Block> B initialized(B layer, Shape shape) {
-    layer.initialize(manager, DataType.FLOAT32, shape, shape, shape);
+/** Makes the parameters of a layer that takes inputs of these shapes. */
+<B extends Block> B initialized(B layer, Shape... shapes) {
+    layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
 }
 
-float largestDifference(NDArray one, NDArray other) {
-    return one.sub(other).abs().max().getFloat();
+// %% six-words
+var words = "the cat sat because it purred".split(" ");
+// How much of a thing a word is, and how much of an action.
+var X = manager.create(new float[][] {{0, 0}, {3, 0}, {0, 2}, {0, 0}, {1, 0}, {0, 2}});
+
+var query = X.get(4); // it
+var scores = X.matMul(query); // how well does each word fit?
+var weights = scores.exp().div(scores.exp().sum()); // softmax: positive, and 1 in all
+var output = weights.matMul(X); // the average, in these shares
+
+for (int i = 0; i < words.length; i++) {
+    System.out.printf("%5.0f%8.2f   %s%n", scores.getFloat(i), weights.getFloat(i), words[i]);
+}
+var around = "[%.2f, %.2f]".formatted(output.getFloat(0), output.getFloat(1));
+System.out.println("it, having looked around: " + around);
+
+// %% all-words
+weights = X.matMul(X.transpose()).softmax(1); // a row for each query
+var Y = weights.matMul(X);
+
+void printByWord(NDArray weights) {
+    for (int i = 0; i < words.length; i++) {
+        for (float weight : weights.get(i).toFloatArray()) {
+            System.out.printf("%8.2f", weight);
+        }
+        System.out.println("    " + words[i]);
+    }
 }
 
-/** A Boolean, written as in the other editions of this lesson. */
-String written(boolean truth) {
-    return truth ? "True" : "False";
+printByWord(weights);
+
+// %% three-roles
+var W_q = manager.create(new float[][] {{1, 0}, {1, 0}}); // things and actions both ask for a thing
+NDArray W_k = manager.eye(2), W_v = manager.eye(2);
+
+NDArray Q = X.matMul(W_q), K = X.matMul(W_k), V = X.matMul(W_v);
+weights = Q.matMul(K.transpose()).softmax(1);
+Y = weights.matMul(V);
+printByWord(weights);
+
+// %% saturation
+/** Of scores their spread; of their softmax the largest weight, and the norm of the derivative. */
+record Measured(double spread, double peak, double slope) {
+    static Measured of(NDArray scores) {
+        var weights = scores.softmax(1);
+        var outer = weights.expandDims(2).mul(weights.expandDims(1));
+        var derivative = weights.expandDims(2).mul(manager.eye(10)).sub(outer);
+        var spread = scores.sub(scores.mean()).square().mean().sqrt();
+        var peak = weights.max(new int[] {1}).mean();
+        var slope = derivative.square().sum(new int[] {1, 2}).sqrt().mean();
+        return new Measured(spread.getFloat(), peak.getFloat(), slope.getFloat());
+    }
+}
+
+var widths = IntStream.rangeClosed(2, 10).map(power -> 1 << power).toArray();
+var asTheyAre = new ArrayList<Measured>();
+var overTheRoot = new ArrayList<Measured>();
+for (int width : widths) {
+    try (var scratch = manager.newSubManager()) { // what is so wide goes at once
+        var queries = scratch.randomNormal(new Shape(1000, 1, width));
+        var keys = scratch.randomNormal(new Shape(1000, 10, width));
+        var scores = queries.mul(keys).sum(new int[] {2}); // (queries, keys)
+        asTheyAre.add(Measured.of(scores));
+        overTheRoot.add(Measured.of(scores.div(Math.sqrt(width))));
+    }
 }
 
 // %% scaling
-/** The standard deviation. */
-double spread(NDArray x) {
-    return x.sub(x.mean()).square().mean().sqrt().getFloat();
+for (int i = 0; i < widths.length; i++) {
+    if (Set.of(4, 64, 1024).contains(widths[i])) {
+        Measured plain = asTheyAre.get(i), scaled = overTheRoot.get(i);
+        System.out.println("d = " + widths[i]);
+        System.out.printf("  spread %5.2f, largest weight %.2f%n", plain.spread(), plain.peak());
+        System.out.printf(
+                "  spread %5.2f, largest weight %.2f, scaled%n", scaled.spread(), scaled.peak());
+    }
 }
 
-Engine.getInstance().setRandomSeed(0);
-for (int width : new int[] {4, 64, 1024}) {
-    var queries = manager.randomNormal(new Shape(2000, width));
-    var keys = manager.randomNormal(new Shape(2000, width));
-    var scores = queries.mul(keys).sum(new int[] {1});
-    var scaled = scores.div(Math.sqrt(width));
-    System.out.printf(
-            "d = %4d: spread %5.2f, over sqrt(d) %.2f%n", width, spread(scores), spread(scaled));
+// %% slopes
+double[] slopes(List<Measured> measured) {
+    return measured.stream().mapToDouble(Measured::slope).toArray();
 }
+
+var x = IntStream.of(widths).asDoubleStream().toArray();
+Plots.curves(x, slopes(asTheyAre), slopes(overTheRoot))
+        .xlabel("Width d")
+        .ylabel("Slope of the softmax")
+        .logX()
+        .ylim(0, 0.4)
+        .figsize(6, 2.5)
+        .legend("plain", "scaled")
+        .show();
 
 // %% shape-check
 int numHiddens = 100, numHeads = 5;
-var X = manager.ones(new Shape(2, 4, numHiddens));
+X = manager.ones(new Shape(2, 4, numHiddens));
 var validLens = manager.create(new int[] {3, 2});
 var blank = new MultiHeadAttention(numHiddens, numHeads, 0.5f);
-var attention = initialized(blank, X.getShape());
+var attention = initialized(blank, X.getShape(), X.getShape(), X.getShape());
 evaluate(attention, X, X, X, validLens).getShape()
 
 // %% by-hand
-Engine.getInstance().setRandomSeed(0);
-X = manager.randomNormal(new Shape(2, 4, numHiddens));
-var Y = evaluate(attention, X, X, X, validLens);
-
 /** The formula, head by head, for one sequence. */
-NDArray attendByHand(NDArray X, int validLen) {
+NDArray attendByHand(NDArray X, NDArray validLen) {
     var Q = evaluate(attention.W_q, X).split(numHeads, 1);
-    // What is past the valid length is cut off, not masked.
-    var K = evaluate(attention.W_k, X).get(":{}", validLen).split(numHeads, 1);
-    var V = evaluate(attention.W_v, X).get(":{}", validLen).split(numHeads, 1);
+    var K = evaluate(attention.W_k, X).split(numHeads, 1);
+    var V = evaluate(attention.W_v, X).split(numHeads, 1);
+    int n = (int) X.size(0);
+    var masked = manager.arange(n).gte(validLen).broadcast(n, n);
+    var nothing = manager.full(new Shape(n, n), Float.NEGATIVE_INFINITY);
     var heads = new NDList();
     for (int head = 0; head < numHeads; head++) {
         var products = Q.get(head).matMul(K.get(head).transpose());
         var scores = products.div(Math.sqrt(numHiddens / numHeads));
-        heads.add(scores.softmax(1).matMul(V.get(head)));
+        heads.add(NDArrays.where(masked, nothing, scores).softmax(1).matMul(V.get(head)));
     }
     return evaluate(attention.W_o, NDArrays.concat(heads, 1));
 }
 
-var byHand = NDArrays.stack(new NDList(attendByHand(X.get(0), 3), attendByHand(X.get(1), 2)));
-System.out.println("largest difference: %.5f".formatted(largestDifference(Y, byHand)));
+X = manager.randomNormal(new Shape(2, 4, numHiddens));
+Y = evaluate(attention, X, X, X, validLens);
+var oneByOne = IntStream.range(0, 2).mapToObj(i -> attendByHand(X.get(i), validLens.get(i)));
+var byHand = NDArrays.stack(new NDList(oneByOne.toList()));
 
-// %% weights-check
-var weights = attention.attentionWeights(); // (batch, heads, queries, keys)
-System.out.println("shape of the weights: " + weights.getShape());
-for (int i = 0; i < 2; i++) {
-    int validLen = validLens.getInt(i);
-    var valid = weights.get("{}, :, :, :{}", i, validLen);
-    var masked = weights.get("{}, :, :, {}:", i, validLen);
-    var sums = valid.sum(new int[] {2});
-    System.out.printf(
-            """
-            sequence %d has %d valid keys
-              sums of weights: %.5f to %.5f
-              masked weights exactly 0: %d of %d
-            """,
-            i + 1,
-            validLen,
-            sums.min().getFloat(),
-            sums.max().getFloat(),
-            masked.size() - masked.countNonzero().getLong(),
-            masked.size());
+// %% by-hand-difference
+float largest(NDArray X) {
+    return X.abs().max().getFloat();
 }
 
+System.out.println("largest number in Y:  %.5f".formatted(largest(Y)));
+System.out.println("largest difference:   %.5f".formatted(largest(Y.sub(byHand))));
+
 // %% weights-heatmaps
+weights = attention.attentionWeights(); // (batch, heads, queries, keys)
 Plots.heatmaps(weights)
         .xlabel("Keys")
         .ylabel("Queries")
@@ -138,32 +191,45 @@ Plots.heatmaps(weights)
         .cmap(ColorMap.BLUES)
         .show();
 
-// %% equivariance
+// %% six-tokens
 var tokens = manager.randomNormal(new Shape(1, 6, numHiddens));
+var order = manager.create(new int[] {3, 0, 5, 1, 4, 2});
 var addPositions = new d2l.PositionalEncoding(numHiddens, 0);
 
-NDArray shuffled(NDArray X) {
-    var order = IntStream.of(3, 0, 5, 1, 4, 2);
-    return NDArrays.stack(new NDList(order.mapToObj(i -> X.get(":, {}", i)).toList()), 1);
+/** Valid lengths, one for each query, that hide what comes after it; shape (batch, queries). */
+NDArray earlierOnly(NDArray X) {
+    int batch = (int) X.size(0), n = (int) X.size(1);
+    return X.getManager().arange(1, n + 1).expandDims(0).repeat(0, batch);
 }
 
-NDArray withoutPositions(NDArray X) {
+NDArray plain(NDArray X) {
     return evaluate(attention, X, X, X);
 }
 
+NDArray withMask(NDArray X) {
+    return evaluate(attention, X, X, X, earlierOnly(X));
+}
+
 NDArray withPositions(NDArray X) {
-    return withoutPositions(evaluate(addPositions, X));
+    return plain(evaluate(addPositions, X));
+}
+
+// %% equivariance
+NDArray shuffled(NDArray X) {
+    return X.get(":, {}", order);
 }
 
 void compare(String name, UnaryOperator<NDArray> layer) {
     var difference = layer.apply(shuffled(tokens)).sub(shuffled(layer.apply(tokens)));
-    System.out.printf("%17s: %.4f%n", name, difference.abs().max().getFloat());
+    System.out.printf("differ by %.4f: %s%n", largest(difference), name);
 }
 
-compare("without_positions", X -> withoutPositions(X));
-compare("with_positions", X -> withPositions(X));
+System.out.printf("outputs up to %.4f%n", largest(plain(tokens)));
+compare("plain", X -> plain(X));
+compare("causal mask", X -> withMask(X));
+compare("positions", X -> withPositions(X));
 
-// %% three-layers
+// %% cnn-and-rnn
 int n = 10, d = 16, k = 3;
 
 /** Gram and Schmidt's: each row at a right angle to those before it, and of length 1. */
@@ -179,16 +245,10 @@ NDArray orthogonal(int size) {
     return NDArrays.stack(rows);
 }
 
-var conv =
-        Conv1d.builder()
-                .setFilters(d)
-                .setKernelShape(new Shape(k))
-                .optPadding(new Shape(k / 2))
-                .optBias(false)
-                .build();
-conv.initialize(manager, DataType.FLOAT32, new Shape(1, d, n));
+var convolution = Conv1d.builder().setFilters(d).setKernelShape(new Shape(k));
+var padded = convolution.optPadding(new Shape(k / 2)).optBias(false).build();
+var conv = initialized(padded, new Shape(1, d, n));
 NDArray W_xh = orthogonal(d), W_hh = orthogonal(d);
-var smallAttention = initialized(new MultiHeadAttention(d, 2, 0), new Shape(1, n, d));
 
 NDArray cnn(NDArray X) {
     return evaluate(conv, X.swapAxes(1, 2)).swapAxes(1, 2);
@@ -197,12 +257,17 @@ NDArray cnn(NDArray X) {
 NDArray rnn(NDArray X, NDArray W_hh) {
     var H = X.get(":, 0").zerosLike();
     var outputs = new NDList();
-    for (long t = 0; t < X.getShape().get(1); t++) {
+    for (long t = 0; t < X.size(1); t++) {
         H = X.get(":, {}", t).matMul(W_xh).add(H.matMul(W_hh)).tanh();
         outputs.add(H);
     }
     return NDArrays.stack(outputs, 1);
 }
+
+// %% three-layers
+X = manager.randomNormal(new Shape(1, n, d));
+var inner = new MultiHeadAttention(d, 2, 0);
+var smallAttention = initialized(inner, X.getShape(), X.getShape(), X.getShape());
 
 NDArray selfAttention(NDArray X) {
     return evaluate(smallAttention, X, X, X);
@@ -211,8 +276,7 @@ NDArray selfAttention(NDArray X) {
 var layers = new LinkedHashMap<String, UnaryOperator<NDArray>>();
 layers.put("CNN", X -> cnn(X));
 layers.put("RNN", X -> rnn(X, W_hh));
-layers.put("self_attention", X -> selfAttention(X));
-X = manager.randomNormal(new Shape(1, n, d));
+layers.put("Self-attention", X -> selfAttention(X));
 var shapes = new LinkedHashMap<String, Shape>();
 layers.forEach((name, layer) -> shapes.put(name, layer.apply(X).getShape()));
 shapes
@@ -220,7 +284,7 @@ shapes
 // %% influence
 /** How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n). */
 NDArray influence(UnaryOperator<NDArray> layer, NDArray X) {
-    long n = X.getShape().get(1), d = X.getShape().get(2), numbers = n * d;
+    long n = X.size(1), d = X.size(2), numbers = n * d;
     try (var scratch = manager.newSubManager();
             var gradients = Engine.getInstance().newGradientCollector()) {
         // A copy of X for each number of the output, to hold the derivatives of that number:
@@ -237,18 +301,18 @@ NDArray influence(UnaryOperator<NDArray> layer, NDArray X) {
 }
 
 var maps = layers.values().stream().map(layer -> influence(layer, X)).toList();
+
+// %% influence-heatmaps
 var names = List.copyOf(layers.keySet());
 for (int i = 0; i < maps.size(); i++) {
     var connected = maps.get(i).countNonzero().getLong();
     System.out.printf("%s: %d of %d pairs are connected%n", names.get(i), connected, n * n);
 }
-
-// %% influence-heatmaps
-var scaled = maps.stream().map(map -> map.div(map.max())).toList();
-Plots.heatmaps(NDArrays.stack(new NDList(scaled)).expandDims(0))
+var shares = maps.stream().map(map -> map.div(map.max())).toList();
+Plots.heatmaps(NDArrays.stack(new NDList(shares)).expandDims(0))
         .xlabel("Input j")
         .ylabel("Output i")
-        .titles("CNN", "RNN", "Self-attention")
+        .titles(names.toArray(String[]::new))
         .figsize(8, 3)
         .cmap(ColorMap.BLUES)
         .show();
@@ -263,28 +327,18 @@ UnaryOperator<NDArray> stacked(int depth) {
     };
 }
 
-var middle = influence(stacked(2), X).get(2).toFloatArray();
+var seen = IntStream.rangeClosed(1, 4).mapToObj(depth -> influence(stacked(depth), X)).toList();
+
+// %% reach
+var middle = seen.get(1).get(2).toFloatArray();
 var sees = IntStream.range(0, n).filter(j -> middle[j] > 0).mapToObj(j -> "x_" + (j + 1));
 System.out.println("two layers: y_3 depends on " + sees.collect(Collectors.joining(", ")));
 for (int depth = 1; depth <= 4; depth++) {
-    boolean reached = influence(stacked(depth), X).getFloat(4, 0) > 0;
-    System.out.printf("%d layers: y_5 depends on x_1: %s%n", depth, written(reached));
+    boolean reached = seen.get(depth - 1).getFloat(4, 0) > 0;
+    System.out.printf("%d layers: y_5 depends on x_1: %s%n", depth, reached ? "yes" : "no");
 }
 
 // %% sequential-operations
-/** Products on the longest chain that ends with one of these. */
-long longest(List<Trace.Product> products) {
-    return products.stream().mapToLong(p -> 1 + longest(p.needs())).max().orElse(0);
-}
-
-long sequentialProducts(UnaryOperator<NDArray> layer, int n) {
-    try (var scratch = manager.newSubManager()) {
-        // A stand-in for an array: what is computed from it remembers its products.
-        var X = new Trace().watch(scratch.zeros(new Shape(1, n, d)));
-        return longest(Trace.madeFrom(layer.apply(X)));
-    }
-}
-
 void printRow(Object first, Stream<?> others) {
     System.out.printf("%4s", first);
     others.forEach(other -> System.out.printf("%16s", other));
@@ -293,28 +347,19 @@ void printRow(Object first, Stream<?> others) {
 
 printRow("n", names.stream());
 for (int length : new int[] {4, 8, 16, 32}) {
-    printRow(length, layers.values().stream().map(layer -> sequentialProducts(layer, length)));
+    var zeros = manager.zeros(new Shape(1, length, d));
+    printRow(length, layers.values().stream().map(layer -> Counting.longestChain(layer, zeros)));
 }
 
 // %% multiply-adds
-long multiplyAdds(UnaryOperator<NDArray> layer, int n) {
-    try (var scratch = manager.newSubManager()) {
-        var trace = new Trace();
-        layer.apply(trace.watch(scratch.zeros(new Shape(1, n, d))));
-        return trace.products().stream().mapToLong(Trace.Product::multiplyAdds).sum();
-    }
-}
-
-List<Long> predicted(long n) {
-    return List.of(k * n * d * d, 2 * n * d * d, 4 * n * d * d + 2 * n * n * d);
-}
-
 printRow("n", Stream.concat(names.stream(), Stream.of("as predicted")));
-for (int length : new int[] {8, 16, 32, 64, 128}) {
-    var counts = layers.values().stream().map(layer -> multiplyAdds(layer, length)).toList();
-    var shown = counts.stream().map("%,d"::formatted);
-    var agree = written(counts.equals(predicted(length)));
-    printRow(length, Stream.concat(shown, Stream.of(agree)));
+for (long n : new long[] {8, 16, 32, 64, 128}) {
+    var zeros = manager.zeros(new Shape(1, n, d));
+    var counted = layers.values().stream().map(layer -> Counting.multiplyAdds(layer, zeros));
+    var counts = counted.toList();
+    var predicted = List.of(k * n * d * d, 2 * n * d * d, 4 * n * d * d + 2 * n * n * d);
+    var agree = counts.equals(predicted) ? "yes" : "no";
+    printRow(n, Stream.concat(counts.stream().map("%,d"::formatted), Stream.of(agree)));
 }
 
 // %% positional-encoding
@@ -327,7 +372,7 @@ class PositionalEncoding extends AbstractBlock {
     PositionalEncoding(int numHiddens, float dropout, int maxLen) {
         this.maxLen = maxLen;
         this.dropout = dropout;
-        // Double precision: in single, far positions would be off by more than 5e-5.
+        // In double precision: the sine of a large angle needs the digits.
         var numbers = IntStream.range(0, maxLen * numHiddens).mapToDouble(at -> {
             int position = at / numHiddens, column = at % numHiddens;
             double angle = position / Math.pow(10000, 2 * (column / 2) / (double) numHiddens);
@@ -340,10 +385,10 @@ class PositionalEncoding extends AbstractBlock {
     /** The inputs are X and, where it does not start at position 0, its offset. */
     @Override
     protected NDList forwardInternal(
-            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> params) {
+            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
         var X = inputs.head();
         int offset = inputs.size() > 1 ? inputs.get(1).getInt() : 0;
-        int end = offset + (int) X.getShape().get(1);
+        int end = offset + (int) X.size(1);
         if (offset < 0 || end > maxLen) {
             var fault = "no positions %d to %d: there are 0 to %d";
             throw new IllegalArgumentException(fault.formatted(offset, end - 1, maxLen - 1));
@@ -357,62 +402,45 @@ class PositionalEncoding extends AbstractBlock {
     }
 }
 
-// %% encoding-checks
-Engine.getInstance().setRandomSeed(0);
-var encoding = new PositionalEncoding(7, 0, 10);
-var zeros = manager.zeros(new Shape(1, 10, 7));
-var oneByOne = new NDList();
-for (int i = 0; i < 10; i++) {
-    oneByOne.add(evaluate(encoding, zeros.get(":, :1"), manager.create(i)));
-}
-var atOnce = evaluate(encoding, zeros);
-var library = evaluate(new d2l.PositionalEncoding(7, 0, 10), zeros);
-var dropping = new PositionalEncoding(7, 0.5f, 10);
-var dropped = dropping.forward(parameters, new NDList(zeros), true).head();
-var droppedOrDoubled = dropped.eq(0).logicalOr(dropped.eq(encoding.P.mul(2)));
-// DJL saves what is a parameter, and trains those that ask for a gradient.
-var saved = encoding.getParameters();
-var trained = saved.stream().filter(named -> named.getValue().requiresGradient()).toList();
-
-boolean same = atOnce.contentEquals(NDArrays.concat(oneByOne, 1));
-System.out.println("one by one as all at once: " + written(same));
-System.out.println("the same as the library's: " + written(encoding.P.allClose(library)));
-System.out.println(
-        "dropped or doubled in training: " + written(droppedOrDoubled.all().getBoolean()));
-System.out.println("trained: " + trained + "  saved: " + saved.keys());
-for (int offset : new int[] {-1, 1}) {
-    try {
-        evaluate(encoding, zeros, manager.create(offset));
-    } catch (IllegalArgumentException error) {
-        System.out.println(error.getClass().getSimpleName() + ": " + error.getMessage());
-    }
-}
-
 // %% scale-and-sum
-Engine.getInstance().setRandomSeed(0);
 int dModel = 512;
-var embedding =
-        new IdEmbedding.Builder().setDictionarySize(1000).setEmbeddingSize(dModel).build();
-var spreadOfOne = new NormalInitializer((float) (1 / Math.sqrt(dModel)));
-embedding.setInitializer(spreadOfOne, Parameter.Type.WEIGHT);
-embedding.initialize(manager, DataType.FLOAT32, new Shape(1, 60));
-var encoding = new PositionalEncoding(dModel, 0, 1000);
+var ids = manager.randomInteger(0, 1000, new Shape(1, 60), DataType.INT64);
 
-var E = evaluate(embedding, manager.randomInteger(0, 1000, new Shape(1, 60), DataType.INT64));
-var scaledE = E.mul(Math.sqrt(dModel));
-var named = new LinkedHashMap<String, NDArray>();
-named.put("embedding", E);
-named.put("scaled", scaledE);
-named.put("encoding", encoding.P.get(":, :60"));
-named.put("their sum", evaluate(encoding, scaledE));
-named.forEach((name, vectors) -> {
-    var lengths = vectors.square().sum(new int[] {2}).sqrt();
-    System.out.printf("%10s: mean length %.2f%n", name, lengths.mean().getFloat());
-});
+IdEmbedding asMade(int size, int numHiddens) {
+    return new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(numHiddens).build();
+}
+
+/** An embedding whose entries have this standard deviation. */
+IdEmbedding embedding(int size, int numHiddens, double spread) {
+    var embedding = asMade(size, numHiddens);
+    embedding.setInitializer(new NormalInitializer((float) spread), Parameter.Type.WEIGHT);
+    return embedding;
+}
+
+double meanLength(NDArray vectors) {
+    return vectors.square().sum(new int[] {2}).sqrt().mean().getFloat();
+}
+
+var small = initialized(embedding(1000, dModel, 1 / Math.sqrt(dModel)), ids.getShape());
+var embedded = evaluate(small, ids);
+var scaled = embedded.mul(Math.sqrt(dModel));
+var encoding = new PositionalEncoding(dModel, 0, 1000);
+var sum = evaluate(encoding, scaled);
+var measured = List.of(embedded, scaled, encoding.P.get(":, :60"), sum);
+var lengths = measured.stream().map(vectors -> meanLength(vectors)).toList();
+var ofDjl = initialized(asMade(1000, dModel), ids.getShape());
+var defaultLength = meanLength(evaluate(ofDjl, ids));
+
+// %% lengths
+var labels = List.of("embedding", "scaled by sqrt(d)", "encoding", "sum of these two");
+for (int i = 0; i < labels.size(); i++) {
+    System.out.printf("%6.2f  %s%n", lengths.get(i), labels.get(i));
+}
+System.out.println("%6.2f  embedding, as DJL draws it".formatted(defaultLength));
 
 // %% column-plot
 int numSteps = 60, width = 32;
-var encoding = new PositionalEncoding(width, 0, 1000);
+encoding = new PositionalEncoding(width, 0, 1000);
 var P = evaluate(encoding, manager.zeros(new Shape(1, numSteps, width))).get(0);
 Plots.curves(manager.arange(numSteps), P.get(":, 6:10").transpose())
         .xlabel("Row (position)")
@@ -434,134 +462,118 @@ Plots.heatmaps(P.reshape(1, 1, numSteps, width))
         .cmap(ColorMap.BLUE_TO_RED)
         .show();
 
-// %% dot-products
-var products = P.matMul(P.transpose()).toFloatArray();
-
-double product(int i, int j) {
-    return products[i * numSteps + j];
+// %% wavelengths
+/** Radians per position, one for each pair of columns. */
+NDArray frequencies(NDManager manager, long width) {
+    var pairs = IntStream.range(0, (int) width / 2);
+    var omega = pairs.mapToDouble(pair -> Math.pow(10000, -2.0 * pair / width));
+    return manager.create(omega.toArray()).toType(DataType.FLOAT32, false);
 }
+
+var omega = frequencies(manager, width);
+var turns = omega.pow(-1).mul(2 * Math.PI).round().toType(DataType.INT32, false);
+System.out.println("positions per turn: " + Arrays.toString(turns.toIntArray()));
+
+// %% dot-products
+/** The numbers of a square matrix at one distance i - j from its diagonal. */
+double[] diagonal(NDArray matrix, int distance) {
+    int n = (int) matrix.size(0);
+    var rows = IntStream.range(Math.max(0, distance), n + Math.min(0, distance));
+    return rows.mapToDouble(i -> matrix.getFloat(i, i - distance)).toArray();
+}
+
+/** How much the numbers at one distance differ, where they differ most. */
+double largestSpread(NDArray matrix) {
+    int n = (int) matrix.size(0);
+    var diagonals = IntStream.range(1 - n, n).mapToObj(i -> diagonal(matrix, i));
+    var extents = diagonals.map(numbers -> DoubleStream.of(numbers).summaryStatistics());
+    return extents.mapToDouble(extent -> extent.getMax() - extent.getMin()).max().getAsDouble();
+}
+
+var products = P.matMul(P.transpose());
+var distances = IntStream.rangeClosed(-20, 20).asDoubleStream().toArray(); // i - j
 
 double[] around(int i) {
-    return IntStream.rangeClosed(-20, 20).mapToDouble(distance -> product(i, i - distance)).toArray();
+    return DoubleStream.of(distances).map(by -> products.getFloat(i, i - (int) by)).toArray();
 }
 
-/** How much the products of all positions at one distance differ. */
-double spreadAt(int distance) {
-    var rows = IntStream.range(Math.max(0, distance), numSteps + Math.min(0, distance));
-    var same = rows.mapToDouble(i -> product(i, i - distance)).summaryStatistics();
-    return same.getMax() - same.getMin();
-}
-
-var largest = IntStream.range(1 - numSteps, numSteps).mapToDouble(i -> spreadAt(i)).max();
-System.out.println("P_i with itself: %.4f".formatted(product(0, 0)));
-System.out.println("largest spread at any one distance: %.4f".formatted(largest.getAsDouble()));
-var distances = IntStream.rangeClosed(-20, 20).asDoubleStream().toArray(); // i - j
 Plots.curves(distances, around(20), around(28), around(36))
         .xlabel("Distance i - j")
         .ylabel("Dot product")
         .figsize(6, 2.5)
         .legend("i = 20", "i = 28", "i = 36")
         .show();
+var spread = largestSpread(products);
+System.out.println("P_i with itself: %.4f".formatted(products.getFloat(0, 0)));
+System.out.println("largest spread at any one distance: %.4f".formatted(spread));
 
 // %% rotation
-var pairs = P.reshape(numSteps, width / 2, 2, 1); // (position, pair, sine and cosine, 1)
-var frequencies =
-        IntStream.range(0, width / 2).mapToDouble(j -> Math.pow(10000, -2.0 * j / width));
-var omega = manager.create(frequencies.toArray()).toType(DataType.FLOAT32, false);
-double largestResidual = 0;
+/** Turn the pairs of columns, points in the plane, by one angle each, in radians. */
+NDArray turn(NDArray X, NDArray angle) {
+    NDArray x = X.get("..., 0::2"), y = X.get("..., 1::2");
+    NDArray sin = angle.sin(), cos = angle.cos();
+    var turned = new NDList(x.mul(cos).add(y.mul(sin)), y.mul(cos).sub(x.mul(sin)));
+    return NDArrays.stack(turned, -1).reshape(X.getShape());
+}
+
+float largestResidual = 0;
 for (int delta : new int[] {1, 2, 5, 10, 30, -5}) {
-    var sin = omega.mul(delta).sin();
-    var cos = omega.mul(delta).cos();
-    var rotations = NDArrays.stack(new NDList(cos, sin, sin.neg(), cos), 1).reshape(-1, 2, 2);
     int start = Math.max(0, -delta), end = numSteps - Math.max(0, delta);
-    var turned = rotations.matMul(pairs.get("{}:{}", start, end));
-    var targets = pairs.get("{}:{}", start + delta, end + delta);
-    double residual = turned.sub(targets).abs().max().getFloat();
+    var targets = P.get("{}:{}", start + delta, end + delta);
+    var residual = largest(turn(P.get("{}:{}", start, end), omega.mul(delta)).sub(targets));
     largestResidual = Math.max(largestResidual, residual);
+    var isSmall = residual < 1e-5 ? "True" : "False";
     System.out.printf(
-            "delta %2d: %d pairs, on target: %s%n",
-            delta, (end - start) * omega.size(), written(residual < 1e-5));
+            "delta %2d, %d positions: off by less than 1e-5: %s%n", delta, end - start, isSmall);
 }
 System.out.println("largest residual: %.1e".formatted(largestResidual));
 
-// %% solution-stacking
-/** The share of X in which its tokens differ: 0 where all are the same. */
-double diversity(NDArray X) {
-    var differences = X.sub(X.mean(new int[] {1}, true));
-    return differences.norm().getFloat() / X.norm().getFloat();
-}
-
-Engine.getInstance().setRandomSeed(0);
-int depth = 8;
-var shape = new Shape(1, 16, 64);
-var blocks =
-        Stream.generate(() -> initialized(new MultiHeadAttention(64, 4, 0), shape))
-                .limit(depth)
-                .toList();
-var start = evaluate(new d2l.PositionalEncoding(64, 0), manager.randomNormal(shape));
-
-double[] diversities(boolean skip) {
-    var X = start;
-    var curve = new ArrayList<>(List.of(diversity(X)));
-    for (var block : blocks) {
-        var Y = evaluate(block, X, X, X);
-        X = skip ? Y.add(X) : Y;
-        curve.add(diversity(X));
-    }
-    return curve.stream().mapToDouble(x -> x).toArray();
-}
-
-Plots.curves(List.of(diversities(false), diversities(true)))
-        .xlabel("Layers")
-        .ylabel("Diversity")
-        .ylim(0, 1.05)
-        .figsize(6, 2.5)
-        .legend("attention alone", "with skip connections")
+// %% five-back
+W_q = turn(manager.eye(width), omega.mul(-5)); // a row of P times this is the row 5 above
+var positions = P.get(":20");
+scores = positions.matMul(W_q).matMul(positions.transpose()).mul(4 / Math.sqrt(width));
+Plots.heatmaps(scores.softmax(1).reshape(1, 1, 20, 20))
+        .xlabel("Key j")
+        .ylabel("Query i")
+        .figsize(3.5, 3)
+        .cmap(ColorMap.BLUES)
         .show();
 
-// %% solution-learned
-/** A table of positions, trained like every other weight. */
-class LearnedPositionalEncoding extends AbstractBlock {
-    final Parameter P;
-
-    LearnedPositionalEncoding(int numHiddens, int maxLen) {
-        P = addParameter(
-                Parameter.builder()
-                        .setName("P")
-                        .setType(Parameter.Type.WEIGHT)
-                        .optShape(new Shape(maxLen, numHiddens))
-                        .build());
+// %% rotary
+/** Turns queries and keys by their positions before they meet. */
+class RotaryAttention extends DotProductAttention {
+    RotaryAttention(float dropout) {
+        super(dropout);
     }
 
     @Override
     protected NDList forwardInternal(
-            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> params) {
-        var X = inputs.head();
-        var table = store.getValue(P, X.getDevice(), training);
-        return new NDList(X.add(table.get(":{}", X.getShape().get(1))));
+            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
+        var turned = new NDList(inputs);
+        turned.set(0, turned(inputs.get(0)));
+        turned.set(1, turned(inputs.get(1)));
+        return super.forwardInternal(store, turned, training, more);
     }
 
-    @Override
-    public Shape[] getOutputShapes(Shape[] inputShapes) {
-        return inputShapes;
+    NDArray turned(NDArray X) {
+        var position = X.getManager().arange((float) X.size(1)).expandDims(1);
+        return turn(X, position.mul(frequencies(X.getManager(), X.size(2))));
     }
 }
 
-/** Embedding, encoding, self-attention, and a yes or no for the sequence. */
-Block reader(Block encoding) {
-    return new SequentialBlock()
-            .add(new IdEmbedding.Builder().setDictionarySize(10).setEmbeddingSize(32).build())
-            .add(encoding)
-            .add(X -> new NDList(X.head(), X.head(), X.head()))
-            .add(new MultiHeadAttention(32, 4, 0))
-            .addSingleton(Y -> Y.mean(new int[] {1}))
-            .add(Linear.builder().setUnits(32).build())
-            .add(Activation.reluBlock())
-            .add(Linear.builder().setUnits(1).build())
-            .addSingleton(Y -> Y.squeeze(-1));
-}
+// %% rotary-scores
+var rotary = new RotaryAttention(0);
+Q = rotary.turned(manager.randomNormal(new Shape(1, 1, width)).repeat(1, numSteps));
+K = rotary.turned(manager.randomNormal(new Shape(1, 1, width)).repeat(1, numSteps));
+scores = Q.matMul(K.swapAxes(1, 2)).get(0);
 
-// %% solution-learned-data
+// %% rotary-check
+spread = largestSpread(scores);
+float lowest = scores.min().getFloat(), highest = scores.max().getFloat();
+System.out.println("scores from %.2f to %.2f".formatted(lowest, highest));
+System.out.println("largest spread at any one distance: %.4f".formatted(spread));
+
+// %% task
 record Examples(NDArray tokens, NDArray labels) {}
 
 var random = new Random(0);
@@ -580,73 +592,263 @@ Examples sequences(NDManager manager, int count, int length) {
     return new Examples(manager.create(tokens), manager.create(labels));
 }
 
-/** Every sequence twice: as it is, and with its 0 and 1 exchanged. */
-Examples mirrored(Examples once) {
-    var tokens = once.tokens();
-    var exchanged = NDArrays.where(tokens.lt(2), tokens.neg().add(1), tokens);
-    return new Examples(
-            tokens.concat(exchanged), once.labels().concat(once.labels().neg().add(1)));
+var three = sequences(manager, 3, 8);
+for (int i = 0; i < 3; i++) {
+    var tokens = Arrays.toString(three.tokens().get(i).toIntArray());
+    System.out.printf("%s -> %.0f%n", tokens, three.labels().getFloat(i));
 }
 
-var both = mirrored(sequences(manager, 1, 8));
-for (int i = 0; i < 2; i++) {
-    var tokens = Arrays.toString(both.tokens().get(i).toIntArray());
-    System.out.printf("%s -> %.0f%n", tokens, both.labels().getFloat(i));
-}
+// %% learned-positions
+/** A table of positions, trained like every other weight. */
+class LearnedPositionalEncoding extends AbstractBlock {
+    final IdEmbedding P;
 
-// %% solution-learned-training
-var test = mirrored(sequences(manager, 500, 8));
+    LearnedPositionalEncoding(int numHiddens, int maxLen) {
+        P = addChildBlock("P", embedding(maxLen, numHiddens, 1));
+    }
 
-double shareRight(Block encoding) {
-    Engine.getInstance().setRandomSeed(1);
-    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(3e-3f)).build();
-    var config = new DefaultTrainingConfig(Loss.sigmoidBinaryCrossEntropyLoss()).optOptimizer(adam);
-    try (var model = Model.newInstance("reader")) {
-        model.setBlock(reader(encoding));
-        try (var trainer = model.newTrainer(config)) {
-            trainer.initialize(new Shape(128, 8));
-            for (int step = 0; step < 300; step++) {
-                // All that a step computes goes with its manager.
-                try (var scratch = trainer.getManager().newSubManager();
-                        var gradients = trainer.newGradientCollector()) {
-                    var batch = sequences(scratch, 128, 8);
-                    var answers = trainer.forward(new NDList(batch.tokens()));
-                    var loss = trainer.getLoss().evaluate(new NDList(batch.labels()), answers);
-                    gradients.backward(loss);
-                }
-                trainer.step();
-            }
-            var answers = trainer.evaluate(new NDList(test.tokens())).head();
-            var right = answers.gt(0).eq(test.labels().gt(0));
-            return right.toType(DataType.FLOAT32, false).mean().getFloat();
-        }
+    @Override
+    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
+        P.initialize(manager, type, new Shape(inputShapes[0].get(1)));
+    }
+
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
+        var X = inputs.head();
+        var position = X.getManager().arange((int) X.size(1));
+        return new NDList(X.add(P.forward(store, new NDList(position), training).head()));
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+        return inputShapes;
     }
 }
 
-void train(String name, Block encoding) {
-    var percent = 100 * shareRight(encoding);
-    System.out.printf("%8s: %.1f%%%n", name, percent);
+// %% reader
+/** Embedding, positions, self-attention, and a yes or no for the sequence. */
+Block makeReader(Block positions, MultiHeadAttention attention, boolean causal) {
+    return new SequentialBlock()
+            .add(embedding(10, 32, 1)) // of DJL's own spread, a quarter of this, RoPE learns less
+            .add(positions)
+            .add(inputs -> {
+                var X = inputs.head();
+                return causal ? new NDList(X, X, X, earlierOnly(X)) : new NDList(X, X, X);
+            })
+            .add(attention)
+            .addSingleton(Y -> Y.mean(new int[] {1}))
+            .add(Linear.builder().setUnits(32).build())
+            .add(Activation.reluBlock())
+            .add(Linear.builder().setUnits(1).build())
+            .addSingleton(Y -> Y.squeeze(-1));
 }
 
-train("none", Blocks.identityBlock());
-train("fixed", new d2l.PositionalEncoding(32, 0));
-train("learned", new LearnedPositionalEncoding(32, 8));
+// %% train
+/** A reader, trained on sequences of 8 tokens, from this seed on. */
+Block trained(Supplier<Block> maker, int seed) {
+    Engine.getInstance().setRandomSeed(seed);
+    random.setSeed(seed);
+    var reader = initialized(maker.get(), new Shape(128, 8));
+    reader.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
+    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(3e-3f)).build();
+    var error = Loss.sigmoidBinaryCrossEntropyLoss();
+    for (int step = 0; step < 300; step++) {
+        // All that a step computes goes with its manager.
+        try (var scratch = manager.newSubManager();
+                var gradients = Engine.getInstance().newGradientCollector()) {
+            var batch = sequences(scratch, 128, 8);
+            var answers = reader.forward(parameters, new NDList(batch.tokens()), true);
+            gradients.backward(error.evaluate(new NDList(batch.labels()), answers));
+        }
+        reader.getParameters().forEach(named -> {
+            var weights = named.getValue().getArray();
+            try (var gradient = weights.getGradient()) {
+                adam.update(named.getKey(), weights, gradient);
+            }
+        });
+    }
+    return reader;
+}
+
+var listening = new MultiHeadAttention(32, 4, 0);
+var reader = trained(() -> makeReader(new d2l.PositionalEncoding(32, 0), listening, false), 0);
+int[][] example = {{5, 3, 0, 7, 2, 1, 9, 4}, {5, 1, 3, 7, 2, 6, 9, 0}};
+evaluate(reader, manager.create(example));
+weights = listening.attentionWeights();
+
+// %% trained-maps
+Plots.heatmaps(weights)
+        .xlabel("Keys")
+        .ylabel("Queries")
+        .titles("Head 1", "Head 2", "Head 3", "Head 4")
+        .figsize(8, 4)
+        .cmap(ColorMap.BLUES)
+        .show();
+
+// %% found
+tokens = sequences(manager, 1000, 8).tokens();
+evaluate(reader, tokens);
+var received = listening.attentionWeights().mean(new int[] {2}); // (batch, heads, keys)
+
+/** The share of weight that each head gives to a token. */
+float[] shareOn(int token) {
+    var found = tokens.eq(token).toType(DataType.FLOAT32, false).expandDims(1);
+    return received.mul(found).sum(new int[] {2}).mean(new int[] {0}).toFloatArray();
+}
+
+float[] onZero = shareOn(0), onOne = shareOn(1);
+
+// %% found-shares
+System.out.println("head   on the 0   on the 1");
+for (int h = 0; h < 4; h++) {
+    System.out.printf("%4d%11.2f%11.2f%n", h + 1, onZero[h], onOne[h]);
+}
+
+// %% four-readers
+/** The share of 1,000 new sequences that the reader answers rightly. */
+double accuracy(Block reader, int length) {
+    try (var scratch = manager.newSubManager()) {
+        var test = sequences(scratch, 1000, length);
+        var right = evaluate(reader, test.tokens()).gt(0).eq(test.labels().gt(0));
+        return right.toType(DataType.FLOAT32, false).mean().getFloat();
+    }
+}
+
+MultiHeadAttention heads() {
+    return new MultiHeadAttention(32, 4, 0);
+}
+
+MultiHeadAttention rotaryHeads() {
+    return new MultiHeadAttention(32, 4, new RotaryAttention(0));
+}
+
+var readers = new LinkedHashMap<String, Supplier<Block>>();
+readers.put("fixed", () -> makeReader(new d2l.PositionalEncoding(32, 0), heads(), false));
+readers.put("learned", () -> makeReader(new LearnedPositionalEncoding(32, 64), heads(), false));
+readers.put("rotary", () -> makeReader(Blocks.identityBlock(), rotaryHeads(), false));
+readers.put(
+        "causal mask, no encoding", () -> makeReader(Blocks.identityBlock(), heads(), true));
+
+// %% past-the-end
+int[] testLengths = {8, 16, 32, 64};
+var results = new LinkedHashMap<String, List<double[]>>(); // by length, from low to high
+for (var name : readers.keySet()) {
+    var runs = IntStream.range(0, 5).mapToObj(seed -> trained(readers.get(name), seed)).toList();
+    var byLength = new ArrayList<double[]>();
+    for (int length : testLengths) {
+        var accuracies = runs.stream().mapToDouble(reader -> accuracy(reader, length));
+        byLength.add(accuracies.sorted().toArray());
+    }
+    results.put(name, byLength);
+}
+
+// %% past-the-end-figure
+var xs = new ArrayList<double[]>();
+var ys = new ArrayList<double[]>();
+results.forEach((name, byLength) -> {
+    System.out.println(name);
+    for (var runs : byLength) {
+        System.out.printf("%14s", "%.0f%% to %.0f%%".formatted(100 * runs[0], 100 * runs[4]));
+    }
+    System.out.println();
+    xs.add(IntStream.of(testLengths).asDoubleStream().toArray());
+    ys.add(byLength.stream().mapToDouble(runs -> runs[2]).toArray()); // the median
+});
+for (int i = 0; i < testLengths.length; i++) { // the ranges, as bars beside each other
+    double x = testLengths[i] * Math.pow(1.03, -1.5);
+    for (var byLength : results.values()) {
+        xs.add(new double[] {x, x});
+        ys.add(new double[] {byLength.get(i)[0], byLength.get(i)[4]});
+        x *= 1.03;
+    }
+}
+Plots.curves(xs, ys)
+        .xlabel("Length tested (trained at 8)")
+        .ylabel("Share right")
+        .logX()
+        .ylim(0.3, 1.05)
+        .figsize(6, 3)
+        .legend(results.keySet().toArray(String[]::new))
+        .show();
+
+// %% solution-bias
+X = manager.randomNormal(new Shape(1, 4, 8));
+var b_k = manager.randomNormal(new Shape(8));
+scores = X.matMul(X.swapAxes(1, 2));
+var shifted = X.matMul(X.add(b_k).swapAxes(1, 2));
+var difference = largest(scores.softmax(-1).sub(shifted.softmax(-1)));
+
+// %% solution-bias-shown
+System.out.println("scores differ by up to %.2f".formatted(largest(scores.sub(shifted))));
+System.out.println("weights differ by up to %.5f".formatted(difference));
+
+// %% solution-stacking
+/** The norm of what tells the tokens apart, over the norm of all. */
+double diversity(NDArray X) {
+    var differences = X.sub(X.mean(new int[] {1}, true));
+    return differences.norm().getFloat() / X.norm().getFloat();
+}
+
+var start = manager.randomNormal(new Shape(1, 16, 64));
+
+var shape = start.getShape();
+var blocks = Stream.generate(() -> new MultiHeadAttention(64, 4, 0))
+        .limit(8)
+        .map(block -> initialized(block, shape, shape, shape))
+        .toList();
+
+/** The diversity before the first layer, and after each. */
+double[] stackUp(boolean skip, float sharpness) {
+    var X = evaluate(new d2l.PositionalEncoding(64, 0), start);
+    var curve = new ArrayList<>(List.of(diversity(X)));
+    for (var block : blocks) {
+        var pooled = evaluate(block, X.mul(sharpness), X, X);
+        X = skip ? pooled.add(X) : pooled.mul(X.norm()).div(pooled.norm());
+        curve.add(diversity(X));
+    }
+    return curve.stream().mapToDouble(x -> x).toArray();
+}
+
+var curves = List.of(stackUp(false, 1), stackUp(false, 10), stackUp(true, 1));
+
+// %% solution-stacking-figure
+Plots.curves(curves)
+        .xlabel("Layers")
+        .ylabel("Diversity")
+        .ylim(0, 1.05)
+        .figsize(6, 2.5)
+        .legend("attention alone", "queries ten times as long", "with skip connections")
+        .show();
+
+// %% solution-mirrored
+/** Every sequence with its 0 and 1 exchanged. */
+NDArray mirrored(NDArray tokens) {
+    return NDArrays.where(tokens.lt(2), tokens.neg().add(1), tokens);
+}
+
+Engine.getInstance().setRandomSeed(0);
+random.setSeed(0);
+reader = makeReader(Blocks.identityBlock(), new MultiHeadAttention(32, 4, 0), false);
+tokens = sequences(manager, 500, 8).tokens();
+initialized(reader, tokens.getShape());
+difference = largest(evaluate(reader, tokens).sub(evaluate(reader, mirrored(tokens))));
+System.out.println("largest difference between the answers to both: %.5f".formatted(difference));
 
 // %% solution-causal
-Engine.getInstance().setRandomSeed(0);
 NDArray causalAttention(NDArray X) {
-    long batch = X.getShape().get(0);
-    var validLens = manager.arange(1, n + 1).expandDims(0).repeat(0, batch); // (batch, queries)
-    return evaluate(smallAttention, X, X, X, validLens);
+    return evaluate(smallAttention, X, X, X, earlierOnly(X));
 }
 
 X = manager.randomNormal(new Shape(1, n, d));
 var causal = influence(X -> causalAttention(X), X);
+
+// %% solution-causal-map
 boolean future = IntStream.range(0, n)
         .anyMatch(i -> IntStream.range(i + 1, n).anyMatch(j -> causal.getFloat(i, j) != 0));
-System.out.println("any influence of the future: " + written(future));
+System.out.println("any influence of the future: " + (future ? "yes" : "no"));
 var connected = causal.countNonzero().getLong();
-System.out.println("pairs connected: %d of %d".formatted(connected, causal.size()));
+System.out.println("%d of %d pairs are connected".formatted(connected, causal.size()));
 Plots.heatmaps(causal.div(causal.max()).reshape(1, 1, n, n))
         .xlabel("Input j")
         .ylabel("Output i")
@@ -654,7 +856,6 @@ Plots.heatmaps(causal.div(causal.max()).reshape(1, 1, n, n))
         .show();
 
 // %% solution-fading
-Engine.getInstance().setRandomSeed(0);
 int far = 24;
 X = manager.randomNormal(new Shape(1, far, d));
 
@@ -664,14 +865,18 @@ NDArray fading(UnaryOperator<NDArray> layer) {
     return curve.div(curve.get(0));
 }
 
-var curves = new NDList(fading(X -> rnn(X, W_hh.mul(0.8))), fading(X -> selfAttention(X)));
-Plots.curves(manager.arange(far), NDArrays.stack(curves))
+var shrunk = W_hh.mul(0.8);
+var faded = new NDList(
+        fading(X -> rnn(X, W_hh)), fading(X -> rnn(X, shrunk)), fading(X -> selfAttention(X)));
+
+// %% solution-fading-figure
+Plots.curves(manager.arange(far), NDArrays.stack(faded))
         .xlabel("Distance from the first token")
         .ylabel("Influence")
         .ylim(1e-7, 10)
-        .logarithmic()
+        .logY()
         .figsize(6, 2.5)
-        .legend("RNN", "self-attention")
+        .legend("RNN", "RNN, matrix times 0.8", "self-attention")
         .show();
 
 // %% solution-dilated
@@ -694,16 +899,81 @@ for (int length : new int[] {5, 14, 41, 122}) {
 }
 
 // %% solution-decoding
-Engine.getInstance().setRandomSeed(0);
-var encoding = new PositionalEncoding(d, 0, 1000);
+encoding = new PositionalEncoding(d, 0, 1000);
 tokens = manager.randomNormal(new Shape(1, n, d));
-var kept = new NDList();
+var layer = smallAttention;
+var keys = new NDList(); // the cache, still empty
+var values = new NDList();
 var outputs = new NDList();
 for (int i = 0; i < n; i++) {
     var x = evaluate(encoding, tokens.get(":, {}:{}", i, i + 1), manager.create(i));
-    kept.add(x);
-    var soFar = NDArrays.concat(kept, 1);
-    outputs.add(evaluate(smallAttention, x, soFar, soFar));
+    keys.add(evaluate(layer.W_k, x));
+    values.add(evaluate(layer.W_v, x));
+    var q = layer.transposeQkv(evaluate(layer.W_q, x));
+    var k = layer.transposeQkv(NDArrays.concat(keys, 1));
+    var v = layer.transposeQkv(NDArrays.concat(values, 1));
+    outputs.add(evaluate(layer.W_o, layer.transposeOutput(evaluate(layer.attention, q, k, v))));
 }
-var allAtOnce = causalAttention(evaluate(encoding, tokens));
-System.out.println("largest difference: %.5f".formatted(largestDifference(allAtOnce, NDArrays.concat(outputs, 1))));
+var atOnce = causalAttention(evaluate(encoding, tokens));
+difference = largest(atOnce.sub(NDArrays.concat(outputs, 1)));
+
+// %% solution-decoding-cost
+/** The last token asks, and all of them answer. */
+NDArray oneMore(NDArray X) {
+    return evaluate(smallAttention, X.get(":, -1:"), X, X);
+}
+
+System.out.println("largest difference: %.5f".formatted(difference));
+System.out.println("%13s%15s%12s".formatted("tokens so far", "without cache", "with cache"));
+for (int length : new int[] {10, 100, 1000}) {
+    var soFar = manager.zeros(new Shape(1, length, d));
+    long without = Counting.multiplyAdds(X -> oneMore(X), soFar);
+    long saved = 2 * (length - 1) * d * d; // keys and values that were kept
+    System.out.printf("%13d%,15d%,12d%n", length, without, without - saved);
+}
+
+// %% solution-relative
+/** Adds to each key a learned vector for its distance from the query. */
+class RelativeAttention {
+    final Block W_q, W_k, W_v, table;
+    final int maxDistance;
+
+    RelativeAttention(int numHiddens, int maxDistance) {
+        this.maxDistance = maxDistance;
+        W_q = projection(numHiddens);
+        W_k = projection(numHiddens);
+        W_v = projection(numHiddens);
+        table = initialized(embedding(2 * maxDistance + 1, numHiddens, 1), new Shape(1));
+    }
+
+    Block projection(int numHiddens) {
+        var linear = Linear.builder().setUnits(numHiddens).optBias(false).build();
+        return initialized(linear, new Shape(1, numHiddens));
+    }
+
+    NDArray scores(NDArray X) {
+        NDArray Q = evaluate(W_q, X), K = evaluate(W_k, X);
+        var position = manager.arange((int) X.size(1));
+        var distance = position.expandDims(1).sub(position); // i - j
+        var row = distance.clip(-maxDistance, maxDistance).add(maxDistance);
+        var keys = K.expandDims(1).add(evaluate(table, row)); // (batch, queries, keys, numHiddens)
+        return Q.expandDims(2).mul(keys).sum(new int[] {3}).div(Math.sqrt(X.size(2)));
+    }
+
+    NDArray forward(NDArray X) {
+        return scores(X).softmax(-1).matMul(evaluate(W_v, X));
+    }
+}
+
+var four = manager.randomNormal(new Shape(1, 4, d));
+var relative = new RelativeAttention(d, 3);
+var between = manager.randomNormal(new Shape(1, 3, d));
+var twice = NDArrays.concat(new NDList(four, between, four), 1); // at 0 to 3 and 7 to 10
+scores = relative.scores(twice).get(0);
+var backwards = relative.forward(four.flip(1)).flip(1);
+
+// %% solution-relative-shown
+var apart = largest(scores.get(":4, :4").sub(scores.get("7:, 7:")));
+difference = largest(relative.forward(four).sub(backwards));
+System.out.println("scores at 0 and at 7: %.5f apart".formatted(apart));
+System.out.println("in the other order: %.2f apart".formatted(difference));

@@ -3,7 +3,7 @@
 
 # %% setup
 import math
-from functools import cache
+import statistics
 
 from d2l_compat import tensorflow as d2l  # first: it keeps TensorFlow's log quiet
 
@@ -15,17 +15,75 @@ keras.utils.set_random_seed(0)
 # All tensors here are small; without this line TensorFlow takes a GPU where there is one.
 tf.config.set_visible_devices([], "GPU")
 
+# %% six-words
+words = ["the", "cat", "sat", "because", "it", "purred"]
+# How much of a thing a word is, and how much of an action.
+X = d2l.tensor([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
+
+query = X[4]  # it
+scores = tf.linalg.matvec(X, query)  # how well does each word fit?
+weights = d2l.exp(scores) / d2l.reduce_sum(
+    d2l.exp(scores)
+)  # softmax: positive, 1 in all
+output = tf.linalg.matvec(X, weights, transpose_a=True)  # the average, in these shares
+
+for score, weight, word in zip(scores, weights, words, strict=True):
+    print(f"{score:5.0f}{weight:8.2f}   {word}")
+print("it, having looked around:", [round(x, 2) for x in d2l.numpy(output).tolist()])
+
+# %% all-words
+weights = tf.nn.softmax(X @ d2l.transpose(X))  # a row for each query
+Y = weights @ X
+for row, word in zip(weights, words, strict=True):
+    print("".join(f"{weight:8.2f}" for weight in row), "  ", word)
+
+# %% three-roles
+W_q = d2l.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
+W_k = W_v = d2l.eye(2)
+
+Q, K, V = X @ W_q, X @ W_k, X @ W_v
+weights = tf.nn.softmax(Q @ d2l.transpose(K))
+Y = weights @ V
+for row, word in zip(weights, words, strict=True):
+    print("".join(f"{weight:8.2f}" for weight in row), "  ", word)
+
+
+# %% saturation
+def peak_and_slope(scores):
+    """Of the softmax: its largest weight, and the norm of its derivative."""
+    weights = tf.nn.softmax(scores)
+    outer = weights[:, :, tf.newaxis] * weights[:, tf.newaxis]
+    slope = tf.norm(tf.linalg.diag(weights) - outer, axis=(1, 2))
+    return d2l.reduce_mean(tf.reduce_max(weights, axis=1)), d2l.reduce_mean(slope)
+
+
+widths = [2**power for power in range(2, 11)]
+measured = []
+for width in widths:
+    queries, keys = d2l.normal((1000, 1, width)), d2l.normal((1000, 10, width))
+    scores = d2l.reduce_sum(queries * keys, axis=-1)  # (queries, keys)
+    scaled = scores / math.sqrt(width)
+    spread = tf.math.reduce_std(scores), tf.math.reduce_std(scaled)
+    measured.append((spread, peak_and_slope(scores), peak_and_slope(scaled)))
 
 # %% scaling
-keras.utils.set_random_seed(0)
-for width in (4, 64, 1024):
-    queries, keys = d2l.normal((2, 2000, width))
-    scores = d2l.reduce_sum(queries * keys, axis=-1)
-    scaled = scores / math.sqrt(width)
-    print(
-        f"d = {width:>4}: spread {tf.math.reduce_std(scores):5.2f}"
-        f", over sqrt(d) {tf.math.reduce_std(scaled):.2f}"
-    )
+for width, (spread, plain, scaled) in zip(widths, measured, strict=True):
+    if width in (4, 64, 1024):
+        print(f"d = {width}")
+        print(f"  spread {spread[0]:5.2f}, largest weight {plain[0]:.2f}")
+        print(f"  spread {spread[1]:5.2f}, largest weight {scaled[0]:.2f}, scaled")
+
+# %% slopes
+d2l.plot(
+    widths,
+    [[plain[1] for _, plain, _ in measured], [scaled[1] for *_, scaled in measured]],
+    xlabel="Width d",
+    ylabel="Slope of the softmax",
+    xscale="log",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["plain", "scaled"],
+)
 
 # %% shape-check
 num_hiddens, num_heads = 100, 5
@@ -37,11 +95,6 @@ tuple(attention(X, X, X, valid_lens, training=False).shape)
 
 
 # %% by-hand
-keras.utils.set_random_seed(0)
-X = d2l.normal((2, 4, num_hiddens))
-Y = attention(X, X, X, valid_lens)
-
-
 def attend_by_hand(X, valid_len):
     """The formula, head by head, for one sequence."""
     projections = (attention.W_q, attention.W_k, attention.W_v)
@@ -54,23 +107,16 @@ def attend_by_hand(X, valid_len):
     return attention.W_o(d2l.concat(heads, axis=-1))
 
 
+X = d2l.normal((2, 4, num_hiddens))
+Y = attention(X, X, X, valid_lens)
 by_hand = d2l.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
-print(f"largest difference: {tf.reduce_max(abs(Y - by_hand)):.5f}")
 
-
-# %% weights-check
-weights = attention.attention_weights  # (batch, heads, queries, keys)
-print("shape of the weights:", tuple(weights.shape))
-for i, valid_len in enumerate(d2l.numpy(valid_lens)):
-    valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
-    sums = d2l.numpy(d2l.reduce_sum(valid, axis=-1))
-    zeros = d2l.size(masked) - tf.math.count_nonzero(masked)
-    print(f"sequence {i + 1} has {valid_len} valid keys")
-    print(f"  sums of weights: {sums.min():.5f} to {sums.max():.5f}")
-    print(f"  masked weights exactly 0: {zeros} of {d2l.size(masked)}")
-
+# %% by-hand-difference
+print(f"largest number in Y:  {tf.reduce_max(abs(Y)):.5f}")
+print(f"largest difference:   {tf.reduce_max(abs(Y - by_hand)):.5f}")
 
 # %% weights-heatmaps
+weights = attention.attention_weights  # (batch, heads, queries, keys)
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
@@ -80,42 +126,41 @@ d2l.show_heatmaps(
     cmap="Blues",
 )
 
-# %% equivariance
+# %% six-tokens
 tokens = d2l.normal((1, 6, num_hiddens))
 order = [3, 0, 5, 1, 4, 2]
 add_positions = d2l.PositionalEncoding(num_hiddens, 0)
+earlier_only = d2l.arange(1, 7)[tf.newaxis]  # valid lengths, one for each query
 
 
-def without_positions(X):
+def plain(X):
     return attention(X, X, X)
 
 
+def with_mask(X):
+    return attention(X, X, X, earlier_only)
+
+
 def with_positions(X):
-    return without_positions(add_positions(X))
+    return plain(add_positions(X))
 
 
 def shuffle(X):
     return tf.gather(X, order, axis=1)
 
 
-for layer in (without_positions, with_positions):
+# %% equivariance
+print(f"outputs up to {tf.reduce_max(abs(plain(tokens))):.4f}")
+named = {"plain": plain, "causal mask": with_mask, "positions": with_positions}
+for name, layer in named.items():
     difference = layer(shuffle(tokens)) - shuffle(layer(tokens))
-    print(f"{layer.__name__:>17}: {tf.reduce_max(abs(difference)):.4f}")
+    print(f"differ by {tf.reduce_max(abs(difference)):.4f}: {name}")
 
-
-# %% three-layers
+# %% cnn-and-rnn
 n, d, k = 10, 16, 3
-
-
-def halved(layer):
-    """Half of what Keras draws: no token gets nearly all the attention then."""
-    layer.set_weights([W / 2 for W in layer.get_weights()])
-    return layer
-
 
 cnn = keras.layers.Conv1D(d, k, padding="same", use_bias=False)
 W_xh, W_hh = (keras.initializers.Orthogonal()((d, d)) for _ in range(2))
-small_attention = halved(d2l.MultiHeadAttention(d, d, d, d, 2, 0))
 
 
 def rnn(X, W_hh=W_hh):
@@ -126,12 +171,23 @@ def rnn(X, W_hh=W_hh):
     return d2l.stack(outputs, axis=1)
 
 
+# %% three-layers
+def halved(layer, *inputs):
+    """With half of what Keras draws: no token gets nearly all the attention then."""
+    layer(*inputs)  # makes the weights
+    layer.set_weights([W / 2 for W in layer.get_weights()])
+    return layer
+
+
+X = d2l.normal((1, n, d))
+small_attention = halved(d2l.MultiHeadAttention(d, 2, 0), X, X, X)
+
+
 def self_attention(X):
     return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
-X = d2l.normal((1, n, d))
+layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
 {name: tuple(layer(X).shape) for name, layer in layers.items()}
 
 
@@ -147,16 +203,16 @@ def influence(layer, X):
 
 
 maps = [influence(layer, X) for layer in layers.values()]
+
+# %% influence-heatmaps
 for name, m in zip(layers, maps, strict=True):
     connected = tf.math.count_nonzero(m)
     print(f"{name}: {connected} of {d2l.size(m)} pairs are connected")
-
-# %% influence-heatmaps
 d2l.show_heatmaps(
     d2l.stack([m / tf.reduce_max(m) for m in maps])[tf.newaxis],
     xlabel="Input j",
     ylabel="Output i",
-    titles=["CNN", "RNN", "Self-attention"],
+    titles=list(layers),
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -172,67 +228,33 @@ def stacked(depth):
     return layer
 
 
-sees = d2l.numpy(tf.where(influence(stacked(2), X)[2])[:, 0] + 1)
-print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sees))
-for depth in range(1, 5):
-    reached = bool(influence(stacked(depth), X)[4, 0] > 0)
-    print(f"{depth} layers: y_5 depends on x_1: {reached}")
+seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+
+# %% reach
+sees = [f"x_{j + 1}" for j in np.flatnonzero(seen[1][2])]
+print("two layers: y_3 depends on", ", ".join(sees))
+for depth, m in enumerate(seen, 1):
+    print(f"{depth} layers: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
+
 
 # %% sequential-operations
-# Each product, and how many multiplications make one number of its result.
-PRODUCTS = {
-    "MatMul": lambda a, b: a[-1],
-    "BatchMatMulV2": lambda a, b: a[-1],
-    "Conv2D": lambda a, b: math.prod(b[:-1]),  # b: (height, width, inputs, outputs)
-}
-
-
-def graph_of(layer, n):
-    """The graph of all that the layer does to n tokens."""
-    return tf.function(layer).get_concrete_function(tf.TensorSpec((1, n, d))).graph
-
-
-def sequential_products(layer, n):
-    """Products on the longest chain of operations that wait for each other."""
-
-    @cache
-    def longest(operation):
-        before = max((longest(x.op) for x in operation.inputs), default=0)
-        return before + (operation.type in PRODUCTS)
-
-    return max(longest(output.op) for output in graph_of(layer, n).outputs)
-
-
 def print_row(first, others):
     print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
 
 
 print_row("n", layers)
 for length in (4, 8, 16, 32):
-    print_row(length, [sequential_products(layer, length) for layer in layers.values()])
-
+    X = d2l.zeros((1, length, d))
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
 
 # %% multiply-adds
-def multiply_adds(layer, n):
-    total = 0
-    for operation in graph_of(layer, n).get_operations():
-        if operation.type in PRODUCTS:
-            a, b = (x.shape for x in operation.inputs)
-            (result,) = operation.outputs
-            total += result.shape.num_elements() * PRODUCTS[operation.type](a, b)
-    return total
-
-
-formulas = {
-    "CNN": lambda n: k * n * d**2,
-    "RNN": lambda n: 2 * n * d**2,
-    "self_attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
-}
 print_row("n", [*layers, "as predicted"])
 for length in (8, 16, 32, 64, 128):
-    counts = {name: multiply_adds(layer, length) for name, layer in layers.items()}
-    agree = all(counts[name] == formulas[name](length) for name in layers)
-    print_row(length, [*(f"{count:,}" for count in counts.values()), str(agree)])
+    X = d2l.zeros((1, length, d))
+    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
+    of_attention = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
 
 
 # %% positional-encoding
@@ -257,53 +279,34 @@ class PositionalEncoding(keras.layers.Layer):
         return self.dropout(X + self.P[:, offset:end], training=training)
 
 
-# %% encoding-checks
-keras.utils.set_random_seed(0)
-encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
-zeros = d2l.zeros((1, 10, 7))
-one_by_one = [encoding(zeros[:, :1], offset=i) for i in range(10)]
-library = d2l.PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
-dropping = PositionalEncoding(num_hiddens=7, dropout=0.5, max_len=10)
-dropped = dropping(zeros, training=True)
-
-print(
-    "one by one as all at once:",
-    np.array_equal(encoding(zeros), d2l.concat(one_by_one, 1)),
-)
-print("the same as the library's:", np.allclose(encoding.P, library.P))
-print(
-    "dropped or doubled in training:",
-    np.all((dropped == 0) | (dropped == 2 * encoding.P)),
-)
-print("trained:", encoding.trainable_weights, " saved:", encoding.weights)
-keras.config.disable_traceback_filtering()  # or Keras would add to the message
-for offset in (-1, 1):
-    try:
-        encoding(zeros, offset=offset)
-    except ValueError as error:
-        print("ValueError:", error)
-
-
 # %% scale-and-sum
-keras.utils.set_random_seed(0)
 d_model = 512
-narrow = keras.initializers.RandomNormal(stddev=d_model**-0.5)
-embedding = keras.layers.Embedding(1000, d_model, embeddings_initializer=narrow)
+ids = tf.random.uniform((1, 60), maxval=1000, dtype=tf.int32)
+normal = keras.initializers.RandomNormal(stddev=d_model**-0.5)
+as_made = keras.layers.Embedding(1000, d_model)
+small = keras.layers.Embedding(1000, d_model, embeddings_initializer=normal)
+
+scaled = small(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
+default_length, *lengths = [
+    d2l.reduce_mean(tf.norm(vectors, axis=-1))
+    for vectors in (
+        as_made(ids),
+        small(ids),
+        scaled,
+        encoding.P[0, :60],
+        encoding(scaled),
+    )
+]
 
-E = embedding(tf.random.uniform((1, 60), maxval=1000, dtype=tf.int32))
-scaled = E * math.sqrt(d_model)
-X = encoding(scaled)
-named = {
-    "embedding": E,
-    "scaled": scaled,
-    "encoding": encoding.P[:, :60],
-    "their sum": X,
-}
-for name, vectors in named.items():
-    mean_length = d2l.reduce_mean(tf.norm(vectors, axis=-1))
-    print(f"{name:>10}: mean length {mean_length:.2f}")
-
+# %% lengths
+for length, name in zip(
+    lengths,
+    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
+    strict=True,
+):
+    print(f"{length:6.2f}  {name}")
+print(f"{default_length:6.2f}  embedding, as Keras draws it")
 
 # %% column-plot
 num_steps, width = 60, 32
@@ -316,7 +319,6 @@ d2l.plot(
     figsize=(6, 2.5),
     legend=[f"Col {column}" for column in range(6, 10)],
 )
-
 
 # %% binary
 for i in range(8):
@@ -331,74 +333,106 @@ d2l.show_heatmaps(
     cmap="RdBu_r",
 )
 
+# %% wavelengths
+pair = d2l.arange(width // 2, dtype=tf.float32)
+omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
+turns = tf.cast(tf.round(2 * math.pi / omega), tf.int32)
+print("positions per turn:", d2l.numpy(turns).tolist())
+
 # %% dot-products
 products = d2l.numpy(P @ d2l.transpose(P))
 distances = np.arange(-20, 21)  # i - j
-rows = (20, 28, 36)
 d2l.plot(
     distances,
-    [products[i, i - distances] for i in rows],
+    [products[i, i - distances] for i in (20, 28, 36)],
     xlabel="Distance i - j",
     ylabel="Dot product",
     figsize=(6, 2.5),
-    legend=[f"i = {i}" for i in rows],
+    legend=[f"i = {i}" for i in (20, 28, 36)],
 )
 diagonals = [products.diagonal(k) for k in range(1 - num_steps, num_steps)]
-spread = max(x.max() - x.min() for x in diagonals)
+spread = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
 print(f"P_i with itself: {products[0, 0]:.4f}")
 print(f"largest spread at any one distance: {spread:.4f}")
 
 
 # %% rotation
-pairs = d2l.reshape(P, (num_steps, width // 2, 2))  # (position, pair, sine and cosine)
-omega = 10000 ** -(d2l.arange(0, width, 2, dtype=tf.float32) / width)
+def turn(X, angle):
+    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]
+    sin, cos = d2l.sin(angle), d2l.cos(angle)
+    turned = d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
+    return d2l.reshape(turned, tf.shape(X))
+
+
 largest = 0
 for delta in (1, 2, 5, 10, 30, -5):
-    sin, cos = d2l.sin(delta * omega), d2l.cos(delta * omega)
-    rotations = d2l.reshape(d2l.stack([cos, sin, -sin, cos], axis=-1), (-1, 2, 2))
     i = d2l.arange(max(0, -delta), num_steps - max(0, delta))
-    turned = tf.linalg.matvec(rotations, tf.gather(pairs, i))
-    residual = tf.reduce_max(abs(turned - tf.gather(pairs, i + delta))).numpy()
+    here, there = tf.gather(P, i), tf.gather(P, i + delta)
+    residual = d2l.numpy(tf.reduce_max(abs(turn(here, delta * omega) - there)))
     largest = max(largest, residual)
     print(
-        f"delta {delta:>2}: {len(i) * len(omega)} pairs, on target: {residual < 1e-5}"
+        f"delta {delta:>2}, {len(i)} positions: off by less than 1e-5: {residual < 1e-5}"
     )
 print(f"largest residual: {largest:.1e}")
 
-
-# %% solution-stacking
-def diversity(X):
-    """The share of X in which its tokens differ: 0 where all are the same."""
-    return tf.norm(X - d2l.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
-
-
-keras.utils.set_random_seed(0)
-depth = 8
-sizes = (64, 64, 64)  # of keys, queries and values
-blocks = [halved(d2l.MultiHeadAttention(*sizes, 64, 4, 0)) for _ in range(depth)]
-start = d2l.PositionalEncoding(64, 0)(d2l.normal((1, 16, 64)))
-curves = []
-for skip in (False, True):
-    X, curve = start, [diversity(start)]
-    for block in blocks:
-        X = block(X, X, X) + (X if skip else 0)
-        curve.append(diversity(X))
-    curves.append(curve)
-d2l.plot(
-    list(range(depth + 1)),
-    curves,
-    xlabel="Layers",
-    ylabel="Diversity",
-    ylim=(0, 1.05),
-    figsize=(6, 2.5),
-    legend=["attention alone", "with skip connections"],
+# %% five-back
+W_q = turn(d2l.eye(width), -5 * omega)  # a row of P times this is the row 5 above
+scores = 4 * P[:20] @ W_q @ d2l.transpose(P[:20]) / math.sqrt(width)
+looking_back = tf.nn.softmax(scores)
+d2l.show_heatmaps(
+    looking_back[tf.newaxis, tf.newaxis],
+    xlabel="Key j",
+    ylabel="Query i",
+    figsize=(3.5, 3),
+    cmap="Blues",
 )
 
 
-# %% solution-learned
+# %% rotary
+class RotaryAttention(d2l.DotProductAttention):
+    """Turns queries and keys by their positions before they meet."""
+
+    def call(self, queries, keys, values, valid_lens=None, training=None):
+        queries, keys = self.turned(queries), self.turned(keys)
+        return super().call(queries, keys, values, valid_lens, training)
+
+    def turned(self, X):
+        position = d2l.arange(X.shape[1], dtype=X.dtype)[:, tf.newaxis]
+        pair = d2l.arange(X.shape[2] // 2, dtype=X.dtype)
+        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
+
+
+# %% rotary-scores
+q, k_ = d2l.normal((2, 1, width))
+rotary = RotaryAttention(0)
+Q, K = (rotary.turned(tf.broadcast_to(x, (1, 60, width))) for x in (q, k_))
+scores = d2l.numpy(Q @ tf.linalg.matrix_transpose(K))[0]
+diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
+
+# %% rotary-check
+spread = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
+print(f"largest spread at any one distance: {spread:.4f}")
+
+
+# %% task
+def sequences(count, length=8):
+    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
+    tokens = np.random.randint(2, 10, (count, length))
+    places = np.random.rand(count, length).argsort(axis=1)[:, :2]
+    np.put_along_axis(tokens, places, np.array([[0, 1]]), axis=1)
+    return tokens, (places[:, 0] < places[:, 1]).astype("float32")
+
+
+for tokens, label in zip(*sequences(3), strict=True):
+    print(tokens.tolist(), "->", int(label))
+
+
+# %% learned-positions
 def table(rows, width):
-    """Trainable rows, wider apart than Keras' own, which take longer to learn."""
-    normal = keras.initializers.RandomNormal(stddev=1)
+    """A trainable vector for each row, near length 1: Keras would draw it shorter."""
+    normal = keras.initializers.RandomNormal(stddev=width**-0.5)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
 
 
@@ -413,82 +447,201 @@ class LearnedPositionalEncoding(keras.layers.Layer):
         return X + self.P(d2l.arange(X.shape[1]))
 
 
+# %% reader
 class Reader(keras.Model):
-    """Embedding, encoding, self-attention, and a yes or no for the sequence."""
+    """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
-    def __init__(self, encoding, vocab_size=10, num_hiddens=32):
+    def __init__(self, positions, causal=False, num_hiddens=32):
         super().__init__()
-        self.embedding = table(vocab_size, num_hiddens)
-        self.encoding = encoding
+        self.embedding = table(10, num_hiddens)
+        self.positions, self.causal = positions, causal
         self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
         self.hidden = keras.layers.Dense(num_hiddens, activation="relu")
         self.answer = keras.layers.Dense(1)
 
     def call(self, tokens):
-        X = self.encoding(self.embedding(tokens))
-        pooled = d2l.reduce_mean(self.attention(X, X, X), axis=1)
+        X = self.positions(self.embedding(tokens))
+        earlier = tf.broadcast_to(d2l.arange(1, X.shape[1] + 1), tf.shape(tokens))
+        Y = self.attention(X, X, X, earlier if self.causal else None)
+        pooled = d2l.reduce_mean(Y, axis=1)
         return tf.squeeze(self.answer(self.hidden(pooled)), axis=-1)
 
 
-# %% solution-learned-data
-def sequences(count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
-    tokens = tf.random.uniform((count, length), 2, 10, tf.int32)
-    places = tf.argsort(d2l.rand((count, length)))[:, :2]
-    for token in (0, 1):
-        here = d2l.arange(length) == places[:, token, tf.newaxis]
-        tokens = tf.where(here, token, tokens)
-    return tokens, d2l.astype(places[:, 0] < places[:, 1], tf.float32)
-
-
-def mirrored(tokens, labels):
-    """Every sequence twice: as it is, and with its 0 and 1 exchanged."""
-    exchanged = tf.where(tokens < 2, 1 - tokens, tokens)
-    return d2l.concat([tokens, exchanged], 0), d2l.concat([labels, 1 - labels], 0)
-
-
-for tokens, label in zip(*mirrored(*sequences(1)), strict=True):
-    print(tokens.numpy().tolist(), "->", int(label))
-
-
-# %% solution-learned-training
-test_tokens, test_labels = mirrored(*sequences(500))
-for name, encoding in (
-    ("none", keras.layers.Identity()),
-    ("fixed", d2l.PositionalEncoding(32, 0)),
-    ("learned", LearnedPositionalEncoding(32, 8)),
-):
-    keras.utils.set_random_seed(1)
-    model = Reader(encoding)
-    model.compile(
+# %% train
+def trained(make_reader, seed):
+    """A reader, trained on sequences of 8 tokens, from this seed on."""
+    keras.utils.set_random_seed(seed)
+    reader = make_reader()
+    reader.compile(
         optimizer=keras.optimizers.Adam(3e-3),
         loss=keras.losses.BinaryCrossentropy(from_logits=True),
+        jit_compile=False,  # to compile it takes longer than to train it
     )
-    model.fit(*sequences(300 * 128), batch_size=128, verbose=0)  # 300 steps
-    correct = (model(test_tokens) > 0) == (test_labels > 0)
-    share = d2l.reduce_mean(d2l.astype(correct, tf.float32))
-    print(f"{name:>8}: {share:.1%}")
+    reader.fit(*sequences(300 * 128), batch_size=128, verbose=0)  # 300 steps
+    return reader
+
+
+reader = trained(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
+example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
+reader(example)
+weights = reader.attention.attention_weights
+
+# %% trained-maps
+d2l.show_heatmaps(
+    weights,
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Head {h + 1}" for h in range(4)],
+    figsize=(8, 4),
+    cmap="Blues",
+)
+
+# %% found
+tokens, _ = sequences(1000)
+reader(tokens)
+received = d2l.reduce_mean(reader.attention.attention_weights, axis=2)
+received = d2l.numpy(received)  # (sequences, heads, keys)
+share = [
+    [(received[:, h] * (tokens == token)).sum(axis=1).mean() for token in (0, 1)]
+    for h in range(4)
+]
+
+# %% found-shares
+print("head   on the 0   on the 1")
+for h, (zero, one) in enumerate(share):
+    print(f"{h + 1:>4}{zero:>11.2f}{one:>11.2f}")
+
+
+# %% four-readers
+def accuracy(reader, length):
+    """The share of 1,000 new sequences that the reader answers rightly."""
+    tokens, labels = sequences(1000, length)
+    return float(np.mean((reader(tokens) > 0) == (labels > 0)))
+
+
+def rotary_reader():
+    reader = Reader(keras.layers.Identity())
+    reader.attention.attention = RotaryAttention(0)
+    return reader
+
+
+readers = {
+    "fixed": lambda: Reader(d2l.PositionalEncoding(32, 0)),
+    "learned": lambda: Reader(LearnedPositionalEncoding(32, max_len=64)),
+    "rotary": rotary_reader,
+    "causal mask, no encoding": lambda: Reader(keras.layers.Identity(), causal=True),
+}
+
+# %% past-the-end
+test_lengths = (8, 16, 32, 64)
+results = {name: [] for name in readers}
+for name, make_reader in readers.items():
+    for seed in range(5):
+        reader = trained(make_reader, seed)
+        results[name].append([accuracy(reader, length) for length in test_lengths])
+
+# %% past-the-end-figure
+X, Y = [test_lengths] * len(results), []
+for name, runs in results.items():
+    by_length = list(zip(*runs, strict=True))
+    Y.append([statistics.median(run) for run in by_length])
+    ranges = [f"{min(run):.0%} to {max(run):.0%}" for run in by_length]
+    print(f"{name}\n" + "".join(f"{each:>14}" for each in ranges))
+for i, length in enumerate(test_lengths):  # the ranges, as bars beside each other
+    for j, runs in enumerate(results.values()):
+        X.append([length * 1.03 ** (j - 1.5)] * 2)
+        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+d2l.plot(
+    X,
+    Y,
+    xlabel="Length tested (trained at 8)",
+    ylabel="Share right",
+    xscale="log",
+    ylim=(0.3, 1.05),
+    figsize=(6, 3),
+    legend=list(results),
+)
+
+# %% solution-bias
+X, b_k = d2l.normal((1, 4, 8)), d2l.normal((8,))
+scores = X @ tf.linalg.matrix_transpose(X)
+shifted = X @ tf.linalg.matrix_transpose(X + b_k)
+difference = tf.reduce_max(abs(tf.nn.softmax(scores) - tf.nn.softmax(shifted)))
+
+# %% solution-bias-shown
+print(f"scores differ by up to {tf.reduce_max(abs(scores - shifted)):.2f}")
+print(f"weights differ by up to {difference:.5f}")
+
+
+# %% solution-stacking
+def diversity(X):
+    """The norm of what tells the tokens apart, over the norm of all."""
+    return tf.norm(X - d2l.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
+
+
+def stack_up(layers, skip=False, sharpness=1):
+    """The diversity before the first layer, and after each."""
+    X = d2l.PositionalEncoding(64, 0)(start)
+    curve = [diversity(X)]
+    for layer in layers:
+        pooled = layer(sharpness * X, X, X)
+        X = pooled + X if skip else pooled * tf.norm(X) / tf.norm(pooled)
+        curve.append(diversity(X))
+    return curve
+
+
+start = d2l.normal((1, 16, 64))
+blocks = [
+    halved(d2l.MultiHeadAttention(64, 4, 0), start, start, start) for _ in range(8)
+]
+curves = [stack_up(blocks), stack_up(blocks, sharpness=10), stack_up(blocks, skip=True)]
+
+# %% solution-stacking-figure
+d2l.plot(
+    list(range(9)),
+    curves,
+    xlabel="Layers",
+    ylabel="Diversity",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["attention alone", "queries ten times as long", "with skip connections"],
+)
+
+
+# %% solution-mirrored
+def mirrored(tokens):
+    """Every sequence with its 0 and 1 exchanged."""
+    return np.where(tokens < 2, 1 - tokens, tokens)
+
+
+keras.utils.set_random_seed(0)
+reader = Reader(keras.layers.Identity())
+tokens, _ = sequences(500)
+difference = tf.reduce_max(abs(reader(tokens) - reader(mirrored(tokens))))
+print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
-keras.utils.set_random_seed(0)
 causal_lens = d2l.arange(1, n + 1)[tf.newaxis]  # (batch, queries)
 X = d2l.normal((1, n, d))
-causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
-future = tf.linalg.band_part(causal, 0, -1) - tf.linalg.band_part(causal, 0, 0)
-print("any influence of the future:", bool(tf.math.count_nonzero(future)))
-print("pairs connected:", int(tf.math.count_nonzero(causal)), "of", d2l.size(causal))
+causal = d2l.numpy(influence(lambda X: small_attention(X, X, X, causal_lens), X))
+
+# %% solution-causal-map
+print("any influence of the future:", "yes" if np.triu(causal, 1).any() else "no")
+print(f"{np.count_nonzero(causal)} of {causal.size} pairs are connected")
 d2l.show_heatmaps(
-    (causal / tf.reduce_max(causal))[tf.newaxis, tf.newaxis],
+    (causal / causal.max())[None, None],
     xlabel="Input j",
     ylabel="Output i",
     cmap="Blues",
 )
 
 # %% solution-fading
-keras.utils.set_random_seed(0)
 n_far = 24
 X = d2l.normal((1, n_far, d))
-fading = [influence(f, X)[:, 0] for f in (lambda X: rnn(X, 0.8 * W_hh), self_attention)]
+followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading = [influence(layer, X)[:, 0] for layer in followed]
+
+# %% solution-fading-figure
 d2l.plot(
     d2l.arange(n_far),
     [curve / curve[0] for curve in fading],
@@ -497,7 +650,7 @@ d2l.plot(
     ylim=(1e-7, 10),
     yscale="log",
     figsize=(6, 2.5),
-    legend=["RNN", "self-attention"],
+    legend=["RNN", "RNN, matrix times 0.8", "self-attention"],
 )
 
 
@@ -516,18 +669,63 @@ print(f"{'n':>4}{'plain':>8}{'dilated':>9}")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
 
-
 # %% solution-decoding
-keras.utils.set_random_seed(0)
-encoding = PositionalEncoding(d, 0)
+encoding, layer = PositionalEncoding(d, 0), small_attention
 tokens = d2l.normal((1, n, d))
 whole = encoding(tokens)
-at_once = small_attention(whole, whole, whole, causal_lens)
+at_once = layer(whole, whole, whole, causal_lens)
 
-kept, outputs = whole[:, :0], []
+keys = values = whole[:, :0]  # the cache, still empty
+outputs = []
 for i in range(n):
     x = encoding(tokens[:, i : i + 1], offset=i)
-    kept = d2l.concat([kept, x], axis=1)
-    outputs.append(small_attention(x, kept, kept))
+    keys = d2l.concat([keys, layer.W_k(x)], axis=1)
+    values = d2l.concat([values, layer.W_v(x)], axis=1)
+    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    outputs.append(layer.W_o(layer.transpose_output(layer.attention(*heads))))
 difference = tf.reduce_max(abs(at_once - d2l.concat(outputs, axis=1)))
+
+# %% solution-decoding-cost
 print(f"largest difference: {difference:.5f}")
+print(f"{'tokens so far':>13}{'without cache':>15}{'with cache':>12}")
+for length in (10, 100, 1000):
+    x, so_far = d2l.zeros((1, 1, d)), d2l.zeros((1, length, d))
+    without = d2l.multiply_adds(layer, x, so_far, so_far)
+    saved = 2 * (length - 1) * d**2  # keys and values that were kept
+    print(f"{length:>13}{without:>15,}{without - saved:>12,}")
+
+
+# %% solution-relative
+class RelativeAttention(keras.layers.Layer):
+    """Adds to each key a learned vector for its distance from the query."""
+
+    def __init__(self, num_hiddens, max_distance):
+        super().__init__()
+        self.W_q, self.W_k, self.W_v = (
+            keras.layers.Dense(num_hiddens, use_bias=False) for _ in range(3)
+        )
+        self.table = table(2 * max_distance + 1, num_hiddens)
+        self.max_distance = max_distance
+
+    def scores(self, X):
+        Q, K, position = self.W_q(X), self.W_k(X), d2l.arange(X.shape[1])
+        distance = position[:, tf.newaxis] - position  # i - j
+        far = self.max_distance
+        row = tf.clip_by_value(distance, -far, far) + far
+        keys = K[:, tf.newaxis] + self.table(row)  # (batch, queries, keys, num_hiddens)
+        products = d2l.reduce_sum(Q[:, :, tf.newaxis] * keys, axis=-1)
+        return products / math.sqrt(X.shape[-1])
+
+    def call(self, X):
+        return tf.nn.softmax(self.scores(X)) @ self.W_v(X)
+
+
+four = d2l.normal((1, 4, d))
+relative = RelativeAttention(d, max_distance=3)
+twice = d2l.concat([four, d2l.normal((1, 3, d)), four], axis=1)  # at 0 to 3 and 7 to 10
+scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
+
+# %% solution-relative-shown
+apart = tf.reduce_max(abs(scores[:4, :4] - scores[7:, 7:]))
+print(f"scores at 0 and at 7: {apart:.5f} apart")
+print(f"in the other order: {tf.reduce_max(abs(relative(four) - backwards)):.2f} apart")

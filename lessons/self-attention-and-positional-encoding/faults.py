@@ -21,41 +21,41 @@ from tests.mutants.changes import (
 IN_CODE = {
     "pytorch": [
         (
-            "by hand, scores divided by d",
-            "scores = q @ k.T / math.sqrt(q.shape[-1])",
-            "scores = q @ k.T / q.shape[-1]",
+            "a softmax over the columns",
+            "weights = (X @ X.T).softmax(dim=-1)",
+            "weights = (X @ X.T).softmax(dim=0)",
+        ),
+        (
+            "scores divided by the width",
+            "plain[-1] / math.sqrt(width)",
+            "plain[-1] / width",
+        ),
+        (
+            "the mean for the query in the middle",
+            ".norm(dim=(1, 2)).median()",
+            ".norm(dim=(1, 2)).mean()",
         ),
         ("dropout left on", "attention.eval()", "attention.train()"),
-        ("columns 5 to 8 under the names of 6 to 9", "P[:, 6:10].T", "P[:, 5:9].T"),
         (
-            "pairs turned backwards",
-            "d2l.stack([cos, sin, -sin, cos], dim=-1)",
-            "d2l.stack([cos, -sin, sin, cos], dim=-1)",
+            "by hand, scores divided by the root of the model's width",
+            "scores = q @ k.T / math.sqrt(q.shape[-1])",
+            "scores = q @ k.T / math.sqrt(num_hiddens)",
         ),
         (
-            "a causal mask one key too short",
-            "torch.arange(1, n + 1, device",
-            "torch.arange(n, device",
+            "by hand, the mask turned round",
+            "torch.arange(len(X)) >= valid_len",
+            "torch.arange(len(X)) < valid_len",
         ),
         (
-            "the first learned position for all",
-            "self.P(torch.arange(X.shape[1], device=X.device))",
-            "self.P.weight[0]",
+            "by hand, heads merged without transposing back",
+            "attention.W_o(d2l.concat(heads, dim=-1))",
+            "attention.W_o(d2l.stack(heads).reshape(X.shape))",
         ),
+        ("a causal mask one key too long", "torch.arange(1, 7)", "torch.arange(2, 8)"),
         (
-            "a table of positions that is not trained",
-            "self.P = nn.Embedding(max_len, num_hiddens)",
-            "self.P = nn.Embedding(max_len, num_hiddens).requires_grad_(False)",
-        ),
-        (
-            "a learned encoding for the fixed one",
-            '("fixed", d2l.PositionalEncoding(32, 0))',
-            '("fixed", LearnedPositionalEncoding(32, 8))',
-        ),
-        (
-            "trained on the test set",
-            "tokens, labels = sequences(128)",
-            "tokens, labels = test_tokens, test_labels",
+            "an order that moves nothing",
+            "order = [3, 0, 5, 1, 4, 2]",
+            "order = [0, 1, 2, 3, 4, 5]",
         ),
         (
             "maps divided by their sums",
@@ -63,31 +63,134 @@ IN_CODE = {
             "m / m.sum() for m in maps",
         ),
         (
-            "the spread of keys for that of scores",
-            "spread {scores.std():5.2f}",
-            "spread {keys.std():5.2f}",
+            "positions in single precision",
+            "torch.arange(num_positions, dtype=torch.float64)",
+            "torch.arange(num_positions)",
         ),
-        (
-            "an order that moves nothing",
-            "order = [3, 0, 5, 1, 4, 2]",
-            "order = [0, 1, 2, 3, 4, 5]",
-        ),
-        (
-            "additions counted as well",
-            "counter.get_total_flops() // 2",
-            "counter.get_total_flops()",
-        ),
+        ("offset ignored", "self.P[:, offset:end]", "self.P[:, : X.shape[1]]"),
+        ("columns 5 to 8 under the names of 6 to 9", "P[:, 6:10].T", "P[:, 5:9].T"),
         (
             "dot products of the wrong neighbours",
             "products[i, i - distances]",
             "products[i, i - distances - 1]",
         ),
         (
+            "pairs turned backwards",
+            "x * cos + y * sin, y * cos - x * sin",
+            "x * cos - y * sin, y * cos + x * sin",
+        ),
+        (
+            "layouts mixed: halves turned, neighbours put back",
+            "x, y = X[..., 0::2], X[..., 1::2]",
+            "x, y = X.chunk(2, dim=-1)",
+        ),
+        (
+            "layouts mixed: neighbours turned, halves put back",
+            "[x * cos + y * sin, y * cos - x * sin], dim=-1).flatten(-2)",
+            "[x * cos + y * sin, y * cos - x * sin], dim=-2).flatten(-2)",
+        ),
+        (
+            "a query turned forwards",
+            "turn(torch.eye(width), -5 * omega)",
+            "turn(torch.eye(width), 5 * omega)",
+        ),
+        (
+            "values turned as well",
+            "queries, keys = self.turned(queries), self.turned(keys)",
+            "queries, keys, values = map(self.turned, (queries, keys, values))",
+        ),
+        (
+            "labels turned round",
+            "(places[:, 0] < places[:, 1])",
+            "(places[:, 0] > places[:, 1])",
+        ),
+        (
+            "a table of positions that is not trained",
+            "self.P = nn.Embedding(max_len, num_hiddens)",
+            "self.P = nn.Embedding(max_len, num_hiddens).requires_grad_(False)",
+        ),
+        (
+            "the reader's causal mask one key too short",
+            "torch.arange(1, X.shape[1] + 1)",
+            "torch.arange(X.shape[1])",
+        ),
+        (
+            "trained on the length that is tested",
+            "tokens, labels = sequences(64)",
+            "tokens, labels = sequences(64, 16)",
+        ),
+        (
+            "shares of another token",
+            "sum(dim=2) for token in (0, 1)",
+            "sum(dim=2) for token in (0, 2)",
+        ),
+        (
+            "positions left in the values",
+            "reader.attention(queries, keys, X)",
+            "reader.attention(queries, keys, keys)",
+        ),
+        (
+            "tested on the length that was trained",
+            "tokens, labels = sequences(1000, length)",
+            "tokens, labels = sequences(1000)",
+        ),
+        (
+            "a learned encoding for the fixed one",
+            '"fixed": lambda: Reader(d2l.PositionalEncoding(32, 0))',
+            '"fixed": lambda: Reader(LearnedPositionalEncoding(32, max_len=64))',
+        ),
+        (
+            "the mask forgotten beside the encoding",
+            '"fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0), causal=True)',
+            '"fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0))',
+        ),
+        (
+            "one seed five times",
+            "reader = trained(make_reader, seed)",
+            "reader = trained(make_reader, 0)",
+        ),
+        (
+            "means for medians",
+            "medians = [statistics.median(shares)",
+            "medians = [statistics.mean(shares)",
+        ),
+        (
+            "medians for the least",
+            "[min(run[i] for run in runs)",
+            "[statistics.median(run[i] for run in runs)",
+        ),
+        (
+            "a bias of the queries",
+            "shifted = X @ (X + b_k).mT",
+            "shifted = (X + b_k) @ X.mT",
+        ),
+        (
+            "a mean over the features",
+            "X.mean(dim=1, keepdim=True)",
+            "X.mean(dim=2, keepdim=True)",
+        ),
+        (
+            "only zeros exchanged",
+            "torch.where(tokens < 2, 1 - tokens, tokens)",
+            "torch.where(tokens < 1, 1 - tokens, tokens)",
+        ),
+        (
+            "a causal mask one key too short",
+            "causal_lens = torch.arange(1, n + 1)",
+            "causal_lens = torch.arange(n)",
+        ),
+        ("the RNN's matrix not shrunk", "rnn(X, 0.8 * W_hh)", "rnn(X, W_hh)"),
+        (
             "gaps that do not grow",
             "step = growth**depth",
             "step = growth ** (depth // 2)",
         ),
-        ("earlier tokens forgotten", "kept = d2l.concat([kept, x], dim=1)", "kept = x"),
+        ("every token at the first position", "offset=i)", "offset=0)"),
+        (
+            "distances without their sign",
+            "distance = position[:, None] - position",
+            "distance = (position[:, None] - position).abs()",
+        ),
     ],
     "tensorflow": [
         (
@@ -246,7 +349,7 @@ IN_CODE = {
         (
             "a table of positions that is not trained",
             "self.P = nn.Embedding(max_len, num_hiddens)",
-            "self.P = nn.Embedding(max_len, num_hiddens)\n        self.P.weight.lr_mult = 0",
+            'self.P = nn.Embedding(max_len, num_hiddens)\n        self.P.weight.grad_req = "null"',
         ),
         (
             "a learned encoding for the fixed one",
@@ -409,7 +512,7 @@ IN_CODE = {
 # By the notebooks' folder: an edit by hand, a bad merge, a run of something else.
 IN_NOTEBOOKS = {
     "en/pytorch": [
-        ("a number changed", printed("by-hand", "0.00000", "0.00020")),
+        ("a number changed", printed("by-hand-difference", "0.00000", "0.00020")),
         (
             "one colour of a figure changed",
             drawing("column-plot", "#0072b2", "#56b4e9"),
@@ -433,8 +536,11 @@ IN_NOTEBOOKS = {
         ("a table in one line", printed_as("solution-dilated", "\n(?=.)", " ")),
     ],
     "en/tensorflow": [
-        ("an exception for an output", an_exception("weights-check")),
-        ("the figure of another cell", output_of("column-plot", "solution-fading")),
+        ("an exception for an output", an_exception("wavelengths")),
+        (
+            "the figure of another cell",
+            output_of("column-plot", "solution-fading-figure"),
+        ),
         ("a cell missing", missing("encoding-heatmap")),
         (
             "a figure zoomed into its corner",
@@ -451,17 +557,19 @@ IN_NOTEBOOKS = {
         (
             "curves moved together",
             drawing(
-                "solution-fading",
+                "solution-fading-figure",
                 'id="axes_1"',
                 'id="axes_1" transform="translate(0 20)"',
             ),
         ),
     ],
-    "zh-TW/jax": [("an integer changed", printed("influence", "28 / 100", "27 / 100"))],
+    "zh-TW/jax": [
+        ("an integer changed", printed("influence-heatmaps", "28 / 100", "27 / 100"))
+    ],
     "en/mxnet": [
         (
             "another drawing under the right words",
-            drawing_of("solution-causal", "influence-heatmaps"),
+            drawing_of("solution-causal-map", "influence-heatmaps"),
         ),
         ("printed as if it were a complaint", to_stderr("rotation")),
         ("two cells in the other order", earlier("column-plot", than="scale-and-sum")),
@@ -484,13 +592,13 @@ IN_NOTEBOOKS = {
         (
             "a style for all of a figure",
             drawing(
-                "solution-stacking",
+                "solution-stacking-figure",
                 r"\*\{stroke-linejoin: round",
                 "*{opacity: 0.2; stroke-linejoin: round",
             ),
         ),
     ],
-    "zh-TW/paddle": [("a line lost", printed("rotation", "delta -5:", "delta 5:"))],
+    "zh-TW/paddle": [("a sign lost", printed("rotation", "-0.9900", " 0.9900"))],
     "en/djl": [
         (
             "a curve dashed as another",
@@ -498,7 +606,7 @@ IN_NOTEBOOKS = {
                 "dot-products", 'stroke-dasharray="5.55 2.4"', 'stroke-dasharray="none"'
             ),
         ),
-        ("one result of an earlier run", printed("scale-and-sum", "22.55", "22.66")),
+        ("one result of an earlier run", printed("lengths", "16.00", "16.10")),
         ("one name in a legend changed", drawing("column-plot", ">Col 9<", ">Col 8<")),
         (
             "a curve that is not drawn",

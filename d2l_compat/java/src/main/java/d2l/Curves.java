@@ -22,7 +22,8 @@ public final class Curves extends Figure<Curves> {
     private final List<Curve> curves;
     private List<String> names = List.of();
     private double[] ylim;
-    private boolean isLogarithmic;
+    private boolean hasLogX;
+    private boolean hasLogY;
 
     /** One x serves every curve of y. */
     Curves(double[][] x, double[][] y) {
@@ -61,9 +62,15 @@ public final class Curves extends Figure<Curves> {
         return this;
     }
 
+    /** A logarithmic x axis. */
+    public Curves logX() {
+        hasLogX = true;
+        return this;
+    }
+
     /** A logarithmic y axis. */
-    public Curves logarithmic() {
-        isLogarithmic = true;
+    public Curves logY() {
+        hasLogY = true;
         return this;
     }
 
@@ -136,17 +143,18 @@ public final class Curves extends Figure<Curves> {
         double high = HIGH * height;
         double top = PAD;
         double bottom = top + high;
-        double[] xlim = limits(curves.stream().flatMapToDouble(c -> DoubleStream.of(c.x)), false);
+        double[] xlim =
+                limits(curves.stream().flatMapToDouble(c -> DoubleStream.of(c.x)), hasLogX);
         double[] ylim =
                 this.ylim != null
                         ? this.ylim
                         : limits(
                                 curves.stream().flatMapToDouble(c -> DoubleStream.of(c.y)),
-                                isLogarithmic);
-        Axis vertical = new Axis(ylim[0], ylim[1], bottom, top, isLogarithmic);
+                                hasLogY);
+        Axis vertical = new Axis(ylim[0], ylim[1], bottom, top, hasLogY);
         Ticks yticks = vertical.ticks(20);
         double left = PAD + left(yticks);
-        Axis horizontal = new Axis(xlim[0], xlim[1], left, left + wide, false);
+        Axis horizontal = new Axis(xlim[0], xlim[1], left, left + wide, hasLogX);
         Ticks xticks = horizontal.ticks(30);
 
         Svg svg = new Svg();
