@@ -129,9 +129,8 @@ d2l.show_heatmaps(
 # %% six-tokens
 tokens = d2l.randn(1, 6, num_hiddens)
 order = [3, 0, 5, 1, 4, 2]
-earlier_only = torch.arange(1, 7)[
-    None
-]  # the first query may see 1 key, the second 2, ...
+# The first query may see one key, the second two, and so on.
+earlier_only = torch.arange(1, 7)[None]
 
 
 def without_mask(X):
