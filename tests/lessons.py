@@ -76,10 +76,11 @@ class ExecutedCell:
             exec(self.source, {**self.names, **names})
         return printed.getvalue()
 
-    def passed_through(self) -> list[Any]:
-        """What its loop goes through: the first on the outermost level."""
+    def passed_through(self, variable: str) -> list[Any]:
+        """What its loop on the outermost level goes through that gives this name to each."""
         loops = [part for part in ast.parse(self.source).body if isinstance(part, ast.For)]
-        iterable = ast.Expression(loops[0].iter)
+        (found,) = (loop for loop in loops if ast.unparse(loop.target) == variable)
+        iterable = ast.Expression(found.iter)
         return list(eval(compile(iterable, "<loop>", "eval"), dict(self.names)))
 
     @property

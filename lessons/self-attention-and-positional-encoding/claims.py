@@ -48,7 +48,7 @@ TESTED = (8, 16, 32, 64)
 # What the text says of shares in words, with room for another framework's draws.
 ALL_RIGHT = 0.98
 ALMOST_ALWAYS = 0.95
-TWO_THIRDS = pytest.approx(2 / 3, abs=0.12)
+TWO_THIRDS = pytest.approx(2 / 3, abs=0.08)
 CHANCE = pytest.approx(1 / 2, abs=0.1)
 NINE_IN_TEN = pytest.approx(9 / 10, abs=0.1)
 A_THIRD = 1 / 3
@@ -132,8 +132,9 @@ def past_the_end_is_as_told(runs: np.ndarray) -> None:
     fixed, learned, rotary, mask, both = runs
     median, least, most = range(3)
     assert runs[:, least, 0].min() >= ALL_RIGHT  # on 8 tokens
+    # Of the fixed and the learned ones together: these are less often right than those.
+    assert (fixed[median, 1] + learned[median, 1]) / 2 == TWO_THIRDS
     for absolute in (fixed, learned):
-        assert absolute[median, 1] == TWO_THIRDS
         assert (rotary[least, 1:3] > absolute[most, 1:3]).all()
     assert fixed[least, 3] < MISLED
     assert rotary[median, 3] == CHANCE
@@ -305,8 +306,6 @@ def test_masked_keys_get_no_weight_and_the_rest_sums_to_one(face, cells):
         assert panel.get_cmap().name == "Blues"
     for i, panel in enumerate(cell.panels):
         assert not panel.get_array()[:, (3, 2)[i // 5] :].any()
-    titles = [axes.get_title() for axes in cell.figures[0].axes[:5]]
-    assert titles == [f"Head {h}" for h in range(1, 6)]
 
 
 def test_order_is_seen_with_a_mask_or_with_positions_alone(face, cells):
@@ -343,6 +342,23 @@ def rnns_matrices(names: dict[str, Any]) -> list[np.ndarray]:
         W = to_numpy(name, W.weight.data().T if hasattr(W, "weight") else W)
         matrices.append(W.astype(float))
     return matrices
+
+
+def test_the_cnn_is_one_kernel_everywhere(face, cells):
+    """Its answers to a single 1 are the kernel; an output is the sum of these answers."""
+    cnn, n, d = cells["three-layers"].names["cnn"], 10, 16
+    ones = np.eye(d, dtype="float32")[:, None] * np.eye(n)[4][:, None]  # at x_4
+    kernel = to_numpy("Y", cnn(face.tensor(ones.astype("float32")))).astype(float)
+    assert not np.delete(kernel, (3, 4, 5), axis=1).any()
+    X = np.random.default_rng(0).normal(size=(2, n, d)).astype("float32")
+    Y = to_numpy("Y", cnn(face.tensor(X)))
+    padded = np.pad(X.astype(float), ((0, 0), (1, 1), (0, 0)))
+    # y_3 hears x_4 on its right, y_5 on its left.
+    expected = sum(
+        padded[:, 2 - shift : 2 - shift + n] @ kernel[:, 3 + shift]
+        for shift in (0, 1, 2)
+    )
+    np.testing.assert_allclose(Y, expected, atol=1e-5)
 
 
 def test_the_rnns_matrices_are_orthogonal(cells):
@@ -390,6 +406,23 @@ def test_maps_of_influence_are_those_of_finite_differences(face, cells):
         np.testing.assert_allclose(
             panel.get_array(), strengths / strengths.max(), atol=0.01
         )
+
+
+def influence_of_attention(
+    weights: dict[str, np.ndarray], X: np.ndarray, lens: Any = None
+) -> np.ndarray:
+    """The norm of dy_i/dx_j of two heads, by finite differences in double precision."""
+    _, n, d = X.shape
+    step = 1e-4
+    moves = step * np.eye(n * d).reshape(-1, n, d)
+    if lens is not None:
+        lens = np.tile(lens, (n * d, 1))
+    up, down = (
+        reference_multi_head(weights, 2, *[X.astype(float) + moved] * 3, lens)[0]
+        for moved in (moves, -moves)
+    )
+    change = (up - down).reshape(n, d, n, d) / (2 * step)
+    return np.linalg.norm(change, axis=(1, 3)).T
 
 
 def test_two_convolutions_join_the_first_and_fifth_token_in_the_third_unit(cells):
@@ -571,6 +604,12 @@ def test_a_turn_by_five_takes_row_three_to_row_eight(cells):
     assert [row[4:] for row in rows] == [[3], [3, 5], [8]]
     np.testing.assert_allclose(turned(P[3], 5 * OMEGA), P[8])
     assert largest < 1e-5
+
+
+def test_six_offsets_are_tried_and_one_of_them_backwards(cells):
+    offsets = cells["rotation"].passed_through("delta")
+    assert len({*offsets}) == 6
+    assert sum(delta < 0 for delta in offsets) == 1
 
 
 @pytest.mark.parametrize("row", [0, 1, 29, 58, 59])
@@ -880,14 +919,33 @@ def test_attention_alone_averages_the_tokens_away(cells):
         np.testing.assert_array_equal(x, np.arange(9))
 
 
+def test_diversity_is_that_of_the_formula_layer_by_layer(face, cells):
+    names = cells["solution-stacking"].names
+    blocks = face.lesson_blocks(names)
+    assert len(blocks) == 8
+    start = to_numpy("start", names["start"]).astype(float)
+    start = start + reference.positional_encoding(16, 64)
+    shown = [y for _, y in cells["solution-stacking-figure"].curves]
+    variants = [(1, False), (10, False), (1, True)]  # how sharp, and whether with skips
+    for curve, (sharpness, skip) in zip(shown, variants, strict=True):
+        X, expected = start, [diversity_of(start)]
+        for weights in blocks:
+            pooled, _ = reference_multi_head(weights, 4, sharpness * X, X, X, None)
+            length = np.linalg.norm(X) / np.linalg.norm(pooled)
+            X = pooled + X if skip else pooled * length
+            expected.append(diversity_of(X))
+        np.testing.assert_allclose(curve, expected, rtol=1e-2, atol=1e-5)
+
+
+def diversity_of(X: np.ndarray) -> float:
+    return np.linalg.norm(X - X.mean(axis=1, keepdims=True)) / np.linalg.norm(X)
+
+
 def test_diversity_is_what_sets_the_tokens_apart(face, cells):
     diversity = cells["solution-stacking"].names["diversity"]
     X = np.random.default_rng(0).normal(size=(1, 5, 6)) + 1
-    apart = X - X.mean(axis=1, keepdims=True)
-    expected = np.linalg.norm(apart) / np.linalg.norm(X)
-    assert diversity(face.tensor(X.astype("float32"))) == pytest.approx(
-        expected, rel=1e-4
-    )
+    shown = diversity(face.tensor(X.astype("float32")))
+    assert shown == pytest.approx(diversity_of(X), rel=1e-4)
 
 
 def test_without_positions_the_answer_is_the_same_in_the_mirror(face, cells):
@@ -907,9 +965,15 @@ def test_without_positions_the_answer_is_the_same_in_the_mirror(face, cells):
     assert cells["solution-mirrored"].rows == [[0]]
 
 
-def test_causal_attention_is_a_full_lower_triangle(cells):
+def test_causal_attention_is_a_full_lower_triangle(face, cells):
+    names = cells["solution-causal"].names
+    weights = face.lesson_projections(names, "small_attention")
+    X, lens = to_numpy("X", names["X"]), np.arange(1, 11)[None]
+    expected = influence_of_attention(weights, X, lens)
     (panel,) = cells["solution-causal-map"].panels
-    np.testing.assert_array_equal(panel.get_array() > 0, np.tri(10) > 0)
+    shown = panel.get_array()
+    np.testing.assert_allclose(shown, expected / expected.max(), atol=1e-4)
+    np.testing.assert_array_equal(shown > 0, np.tri(10) > 0)
     assert panel.get_array()[:, 0].argmax() == 0
     future, connected = cells["solution-causal-map"].printed.splitlines()
     assert future.endswith(": no")
@@ -939,6 +1003,14 @@ def test_the_rnns_influence_is_that_of_the_chain_rule(cells, curve, factor):
     distances, shown = cells["solution-fading-figure"].curves[curve]
     np.testing.assert_array_equal(distances, np.arange(24))
     np.testing.assert_allclose(shown, np.array(expected) / expected[0], rtol=1e-3)
+
+
+def test_attentions_influence_is_that_of_the_formula(face, cells):
+    names = cells["solution-fading"].names
+    weights = face.lesson_projections(names, "small_attention")
+    expected = influence_of_attention(weights, to_numpy("X", names["X"]))[:, 0]
+    _, shown = cells["solution-fading-figure"].curves[2]
+    np.testing.assert_allclose(shown, expected / expected[0], rtol=1e-3)
 
 
 def test_growing_gaps_cross_the_sequence_in_logarithmically_many_layers(cells):
@@ -976,6 +1048,26 @@ def test_relative_scores_depend_on_the_distance_up_to_the_tables_ends(face, cell
     assert len({round(float(row[0]), 3) for row in rows}) == 7
     (*_, at_both_places), (in_the_other_order,) = cells["solution-relative-shown"].rows
     assert (at_both_places, in_the_other_order > 0.1) == (0, True)
+
+
+def test_relative_attention_is_the_formula(face, cells):
+    names = cells["solution-relative-shown"].names
+    weights = face.lesson_relative(names)
+    assert weights["table"].shape == (7, 16)
+    four = to_numpy("four", names["four"]).astype(float)
+
+    def attend(X):
+        Q, K, V = (X[0] @ weights[f"W_{i}"] for i in "qkv")
+        i, j = np.indices((len(Q), len(K)))
+        a = weights["table"][(i - j).clip(-3, 3) + 3]  # of the distance i - j
+        return softmax(np.einsum("id,ijd->ij", Q, K + a) / 4) @ V
+
+    Y, backwards = attend(four), attend(four[:, ::-1])[::-1]
+    np.testing.assert_allclose(
+        to_numpy("Y", names["relative"](names["four"]))[0], Y, atol=1e-5
+    )
+    *_, shown = cells["solution-relative-shown"].rows
+    assert_printed(shown, [np.abs(Y - backwards).max()])
 
 
 def test_each_seed_is_used_once(cells):
@@ -1031,3 +1123,25 @@ def test_curves_and_axes_have_their_names(cells, cell, xlabel, ylabel, scales, n
     assert (axes.get_xlabel(), axes.get_ylabel()) == (xlabel, ylabel)
     assert (axes.get_xscale(), axes.get_yscale()) == scales
     assert cells[cell].legend == names
+
+
+@pytest.mark.parametrize(
+    ("cell", "ylabel", "xlabel", "titles"),
+    [
+        ("weights-heatmaps", "Queries", "Keys", 5),
+        ("influence-heatmaps", "Output i", "Input j", ["CNN", "RNN", "Self-attention"]),
+        ("encoding-heatmap", "Row (position)", "Column (encoding dimension)", []),
+        ("five-back", "Query i", "Key j", []),
+        ("trained-maps", "Queries", "Keys", 4),
+        ("solution-causal-map", "Output i", "Input j", []),
+    ],
+)
+def test_maps_and_their_axes_have_their_names(cells, cell, ylabel, xlabel, titles):
+    """A row of maps is named on its left, a column below."""
+    (figure,) = cells[cell].figures
+    maps = [axes for axes in figure.axes if axes.get_images()]
+    assert {axes.get_ylabel() for axes in maps} - {""} == {ylabel}
+    assert {axes.get_xlabel() for axes in maps} - {""} == {xlabel}
+    if isinstance(titles, int):
+        titles = [f"Head {h}" for h in range(1, titles + 1)]
+    assert [axes.get_title() for axes in maps[: len(titles)]] == titles

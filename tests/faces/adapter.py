@@ -45,6 +45,10 @@ Every framework's ``adapter`` has the same names:
     embedding, W_q, W_k, W_v, W_o, W_1, b_1, W_2, b_2 and perhaps P, and a function from tokens to answers
 ``lesson_learned_table(names)``
     of a reader with a learned table of positions: the table, before and after training
+``lesson_blocks(names)``
+    the weights of each layer among the lesson's ``blocks``
+``lesson_relative(names)``
+    W_q, W_k and W_v of ``relative``, and its table of vectors, a row for each distance
 """
 
 from typing import Any, Protocol

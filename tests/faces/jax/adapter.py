@@ -313,6 +313,16 @@ def _table(variables: Any) -> NDArray[Any]:
     return np.asarray(variables["params"]["positions"]["Embed_0"]["embedding"])
 
 
+def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:
+    return [_projections(variables["params"]) for variables in names["blocks"]]
+
+
+def lesson_relative(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    parameters = names["relative"].variables["params"]
+    weights = {f"W_{i}": np.asarray(parameters[f"W_{i}"]["kernel"]) for i in "qkv"}
+    return weights | {"table": np.asarray(parameters["table"]["embedding"])}
+
+
 def _given(x: Any) -> Any:
     return tensor(x) if isinstance(x, np.ndarray) else x
 

@@ -233,6 +233,16 @@ def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
     return [plain(reader.positions.P.weight) for reader in readers]
 
 
+def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:
+    return [lesson_projections({"attention": block}) for block in names["blocks"]]
+
+
+def lesson_relative(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    relative = names["relative"]
+    weights = {f"W_{i}": plain(getattr(relative, f"W_{i}").weight.T) for i in "qkv"}
+    return weights | {"table": plain(relative.table.weight)}
+
+
 def _given(x: Any) -> Any:
     return tensor(x) if isinstance(x, np.ndarray) else x
 

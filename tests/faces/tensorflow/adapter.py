@@ -239,6 +239,16 @@ def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
     return [*tables, names["trained"](make_reader, 0).positions.P.embeddings.numpy()]
 
 
+def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:
+    return [lesson_projections({"attention": block}) for block in names["blocks"]]
+
+
+def lesson_relative(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    relative = names["relative"]
+    weights = {f"W_{i}": plain(getattr(relative, f"W_{i}").kernel.value) for i in "qkv"}
+    return weights | {"table": plain(relative.table.embeddings.value)}
+
+
 def _given(x: Any) -> Any:
     return tensor(x) if isinstance(x, np.ndarray) else x
 
