@@ -485,7 +485,7 @@ example = torch.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader(example)
 weights = reader.attention.attention_weights.detach()
 
-# %% trained-maps
+# %% trained-maps tags=["tolerance:levels=8"]
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
@@ -507,7 +507,7 @@ first, last = (
     torch.where(zero_is_first, one, zero),
 )
 
-# %% found-shares
+# %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
     on = [each[:, h].mean() for each in (zero, one, first, last)]
@@ -527,7 +527,7 @@ with_P = reader.positions(X)
 in_queries_and_keys = share_right(with_P, with_P, X)
 in_values = share_right(X, X, with_P)
 
-# %% without-positions-shown
+# %% without-positions-shown tags=["tolerance:absolute=0.01"]
 print(f"positions in queries and keys alone: {in_queries_and_keys:.3f} right")
 print(f"positions in values alone:           {in_values:.3f} right")
 
@@ -562,7 +562,7 @@ for name, make_reader in readers.items():
         reader = trained(make_reader, seed)
         results[name].append([accuracy(reader, length) for length in test_lengths])
 
-# %% past-the-end-figure
+# %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
 X, Y = [test_lengths] * len(names), []
 print("".join(f"{length:>15}" for length in test_lengths), "  tokens")

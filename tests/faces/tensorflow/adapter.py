@@ -188,7 +188,7 @@ def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
 
 
 def lesson_projections(names: dict[str, Any], layer: str = "attention") -> dict[str, NDArray[Any]]:
-    return {f"W_{i}": plain(getattr(names[layer], f"W_{i}").kernel) for i in "qkvo"}
+    return {f"W_{i}": plain(getattr(names[layer], f"W_{i}").kernel.value) for i in "qkvo"}
 
 
 def lesson_encoding(
