@@ -344,9 +344,11 @@ def some_heads_follow_one_token(its: Names) -> bool:
 
 
 def heads_of_one_token_follow_it_wherever_it_stands(its: Names) -> bool:
-    """As often where it comes first as where it comes last."""
-    followers = [row for row in shares_of_heads(its) if max(row[:2]) > 0.95]
-    return all(abs(first - last) < 0.1 for _, _, first, last in followers)
+    """As often where it comes first as where it comes last; and there is such a head."""
+    followers = [row for row in shares_of_heads(its) if max(row[:2]) > 0.8]
+    return bool(followers) and all(
+        abs(first - last) < 0.2 for _, _, first, last in followers
+    )
 
 
 def last_one_tells(its: Names) -> bool:
