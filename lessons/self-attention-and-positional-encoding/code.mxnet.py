@@ -465,10 +465,8 @@ class Reader(nn.Block):
 
     def __init__(self, positions, causal=False, num_hiddens=32):
         super().__init__()
-        # With variance 1: entries about as large as the encoding's.
-        self.embedding = nn.Embedding(
-            10, num_hiddens, weight_initializer=init.Normal(1)
-        )
+        normal = init.Normal(1)  # entries about as large as the encoding's
+        self.embedding = nn.Embedding(10, num_hiddens, weight_initializer=normal)
         self.positions, self.causal = positions, causal
         self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
         self.output = nn.Sequential()
