@@ -453,7 +453,8 @@ class LearnedPositionalEncoding(nn.Block):
 
     def __init__(self, num_hiddens, max_len):
         super().__init__()
-        self.P = nn.Embedding(max_len, num_hiddens, weight_initializer=init.Normal(1))
+        normal = init.Normal(1)
+        self.P = nn.Embedding(max_len, num_hiddens, weight_initializer=normal)
 
     def forward(self, X):
         return X + self.P(np.arange(X.shape[1]))
@@ -768,7 +769,8 @@ class RelativeAttention(nn.Block):
         super().__init__()
         for name in ("W_q", "W_k", "W_v"):
             setattr(self, name, nn.Dense(num_hiddens, use_bias=False, flatten=False))
-        self.table = nn.Embedding(2 * max_distance + 1, num_hiddens)
+        normal, rows = init.Normal(1), 2 * max_distance + 1
+        self.table = nn.Embedding(rows, num_hiddens, weight_initializer=normal)
         self.max_distance = max_distance
 
     def scores(self, X):

@@ -64,7 +64,7 @@ def slope(scores):
     """The norm of the softmax's derivative, for the query in the middle."""
     weights = F.softmax(scores, axis=-1)
     outer = weights.unsqueeze(2) * weights.unsqueeze(1)  # (queries, keys, keys)
-    # "fro", since over two axes Paddle's own is the spectral norm.
+    # Over two axes Paddle's own norm is the spectral one.
     return (paddle.diag_embed(weights) - outer).norm("fro", axis=[1, 2]).median()
 
 
@@ -750,7 +750,8 @@ class RelativeAttention(nn.Layer):
         self.W_q, self.W_k, self.W_v = (
             nn.Linear(num_hiddens, num_hiddens, bias_attr=False) for _ in range(3)
         )
-        self.table = nn.Embedding(2 * max_distance + 1, num_hiddens)
+        normal, rows = nn.initializer.Normal(), 2 * max_distance + 1
+        self.table = nn.Embedding(rows, num_hiddens, weight_attr=normal)
         self.max_distance = max_distance
 
     def scores(self, X):

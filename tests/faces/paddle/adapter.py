@@ -228,6 +228,7 @@ def lesson_reader(
     def answers(tokens: NDArray[Any]) -> NDArray[Any]:
         return plain(reader(tensor(tokens)))
 
+    answers(np.zeros((1, 8), "int64"))  # attention takes its sizes from its first input
     hidden, _, output = reader.output
     weights = {"embedding": reader.embedding.weight, "W_1": hidden.weight, "b_1": hidden.bias}
     weights |= {"W_2": output.weight, "b_2": output.bias}
@@ -245,7 +246,8 @@ def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
         tables.append(reader.positions.P.weight.numpy().copy())
         return reader
 
-    return [*tables, names["trained"](make_reader, 0).positions.P.weight.numpy()]
+    trained = names["trained"](make_reader, 0)
+    return [*tables, trained.positions.P.weight.numpy()]
 
 
 def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:
