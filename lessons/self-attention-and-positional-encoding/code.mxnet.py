@@ -5,8 +5,8 @@
 import math
 import statistics
 
-# First: with it MXNet, of before NumPy 2, can be imported on the NumPy of today. It also
-# turns on MXNet's NumPy arrays, as npx.set_np() does.
+# First: with it MXNet, of before NumPy 2, can be imported on the NumPy of today. It
+# also turns on MXNet's NumPy arrays, as npx.set_np() does.
 from d2l_compat import mxnet as d2l
 
 from mxnet import autograd, gluon, init, np, npx
@@ -767,8 +767,9 @@ class RelativeAttention(nn.Block):
 
     def __init__(self, num_hiddens, max_distance):
         super().__init__()
-        for name in ("W_q", "W_k", "W_v"):
-            setattr(self, name, nn.Dense(num_hiddens, use_bias=False, flatten=False))
+        self.W_q, self.W_k, self.W_v = (
+            nn.Dense(num_hiddens, use_bias=False, flatten=False) for _ in range(3)
+        )
         normal, rows = init.Normal(1), 2 * max_distance + 1
         self.table = nn.Embedding(rows, num_hiddens, weight_initializer=normal)
         self.max_distance = max_distance
