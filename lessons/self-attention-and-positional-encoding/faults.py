@@ -351,8 +351,8 @@ IN_CODE = {
         ("one matrix twice in the RNN", "W_xh(x) + W_hh(H)", "W_xh(x) + W_xh(H)"),
         (
             "angles in single precision",
-            "((column - column % 2) / num_hiddens)",
-            '((column - column % 2) / num_hiddens).astype("float32")',
+            "return np.where(column",
+            'angle = angle.astype("float32")\n    return np.where(column',
         ),
         ("the encoding's heat map transposed", "P[None, None]", "P.T[None, None]"),
         (
