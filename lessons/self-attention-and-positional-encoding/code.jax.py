@@ -12,32 +12,37 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from flax.training.train_state import TrainState
 
 from d2l_compat import jax as d2l
 
-# All arrays here are small; d2l.try_gpu() takes a GPU.
+# All is small here; d2l.try_gpu() takes a GPU.
 jax.config.update("jax_default_device", d2l.cpu())
-
 # %% six-words
-words = ["the", "cat", "sat", "because", "it", "purred"]
-# How much of a thing a word is, and how much of an action.
+sentence = "the cat sat because it purred"
+# How thing-like a word is, and how action-like.
 X = d2l.tensor([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
 
-query = X[4]  # it
+query = X[4]  # the fifth word
 scores = X @ query  # how well does each word fit?
-weights = jnp.exp(scores) / jnp.exp(scores).sum()  # softmax: positive, and 1 in all
+powers = jnp.exp(scores)
+weights = powers / powers.sum()  # softmax: positive, and they sum to 1
 output = weights @ X  # the average, in these shares
 
-for score, weight, word in zip(scores, weights, words, strict=True):
+for score, weight, word in zip(scores, weights, sentence.split(), strict=True):
     print(f"{score:5.0f}{weight:8.2f}   {word}")
-print("it, having looked around:", [round(x, 2) for x in output.tolist()])
+print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
+
 
 # %% all-words
+def print_rows(weights, Y, sentence):
+    """Of each word the weights that it gives to all six, and its new vector."""
+    for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
+        shares = "".join(f"{weight:6.2f}" for weight in row)
+        print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
+
+
 weights = jax.nn.softmax(X @ X.T)  # a row for each query
-Y = weights @ X
-for row, word in zip(weights, words, strict=True):
-    print("".join(f"{weight:8.2f}" for weight in row), "  ", word)
+print_rows(weights, weights @ X, "the cat sat because it purred")
 
 # %% three-roles
 W_q = d2l.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
@@ -45,47 +50,38 @@ W_k = W_v = jnp.eye(2)
 
 Q, K, V = X @ W_q, X @ W_k, X @ W_v
 weights = jax.nn.softmax(Q @ K.T)
-Y = weights @ V
-for row, word in zip(weights, words, strict=True):
-    print("".join(f"{weight:8.2f}" for weight in row), "  ", word)
-
+print_rows(weights, weights @ V, "the cat sat because it purred")
 
 # %% saturation
-def peak_and_slope(scores):
-    """Of the softmax: its largest weight, and the norm of its derivative."""
-    weights = jax.nn.softmax(scores)
-    outer = weights[:, :, None] * weights[:, None]
-    derivative = jax.vmap(jnp.diag)(weights) - outer
-    slope = jnp.linalg.norm(derivative, axis=(1, 2))
-    return weights.max(axis=1).mean(), slope.mean()
-
-
-@partial(jax.jit, static_argnums=0)
-def measure(width):
-    drawn = jax.random.normal(jax.random.key(width), (1000, 11, width))
-    queries, keys = drawn[:, :1], drawn[:, 1:]
-    scores = (queries * keys).sum(axis=-1)  # (queries, keys)
-    scaled = scores / math.sqrt(width)
-    spread = scores.std(), scaled.std()
-    return spread, peak_and_slope(scores), peak_and_slope(scaled)
-
-
 widths = [2**power for power in range(2, 11)]
-measured = [measure(width) for width in widths]
+plain, scaled = [], []  # scores, for each width of shape (queries, keys)
+for width, key in zip(widths, jax.random.split(jax.random.key(10), 9), strict=True):
+    queries, keys = jnp.split(jax.random.normal(key, (1000, 11, width)), [1], axis=1)
+    plain.append((queries * keys).sum(axis=-1))
+    scaled.append(plain[-1] / math.sqrt(width))
+
+
+def slope(scores):
+    """The norm of the softmax's derivative, for the query in the middle."""
+    derivatives = jax.vmap(jax.jacobian(jax.nn.softmax))(scores)
+    return jnp.median(jnp.linalg.norm(derivatives, axis=(1, 2)))
+
 
 # %% scaling
-for width, (spread, plain, scaled) in zip(widths, measured, strict=True):
-    if width in (4, 64, 1024):
-        print(f"d = {width}")
-        print(f"  spread {spread[0]:5.2f}, largest weight {plain[0]:.2f}")
-        print(f"  spread {spread[1]:5.2f}, largest weight {scaled[0]:.2f}, scaled")
+for i in (0, 4, 8):
+    for name, scores in ("plain", plain[i]), ("scaled", scaled[i]):
+        largest = jax.nn.softmax(scores).max(axis=1).mean()
+        print(
+            f"d = {widths[i]:>4}: spread {scores.std():5.2f}, "
+            f"largest weight {largest:.2f}, {name}"
+        )
 
 # %% slopes
 d2l.plot(
     widths,
-    [[plain[1] for _, plain, _ in measured], [scaled[1] for *_, scaled in measured]],
+    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
     xlabel="Width d",
-    ylabel="Slope of the softmax",
+    ylabel="Norm of the derivative",
     xscale="log",
     ylim=(0, 0.4),
     figsize=(6, 2.5),
@@ -99,7 +95,7 @@ attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 X = d2l.ones((2, 4, num_hiddens))
 valid_lens = d2l.tensor([3, 2])
 (Y, weights), attention_variables = attention.init_with_output(
-    jax.random.key(1), X, X, X, valid_lens, training=False
+    jax.random.key(11), X, X, X, valid_lens, training=False
 )
 Y.shape
 
@@ -118,7 +114,7 @@ def attend_by_hand(X, valid_len):
     return d2l.concat(heads, axis=-1) @ W_o
 
 
-X = jax.random.normal(jax.random.key(2), (2, 4, num_hiddens))
+X = jax.random.normal(jax.random.key(12), (2, 4, num_hiddens))
 # The weights have the shape (batch, heads, queries, keys).
 Y, weights = attention.apply(attention_variables, X, X, X, valid_lens)
 by_hand = jax.vmap(attend_by_hand)(X, valid_lens)
@@ -138,13 +134,13 @@ d2l.show_heatmaps(
 )
 
 # %% six-tokens
-tokens = jax.random.normal(jax.random.key(3), (1, 6, num_hiddens))
+tokens = jax.random.normal(jax.random.key(13), (1, 6, num_hiddens))
 order = d2l.tensor([3, 0, 5, 1, 4, 2])
-add_positions = d2l.PositionalEncoding(num_hiddens, 0)
-earlier_only = jnp.arange(1, 7)[None]  # valid lengths, one for each query
+# The first query may see one key, the second two, and so on.
+earlier_only = jnp.arange(1, 7)[None]
 
 
-def plain(X):
+def without_mask(X):
     return attention.apply(attention_variables, X, X, X)[0]
 
 
@@ -152,24 +148,23 @@ def with_mask(X):
     return attention.apply(attention_variables, X, X, X, earlier_only)[0]
 
 
-def with_positions(X):
-    return plain(add_positions.apply({}, X))
+def difference(layer):
+    """Between shuffling before the layer and after it."""
+    return jnp.abs(layer(tokens[:, order]) - layer(tokens)[:, order]).max()
 
 
 # %% equivariance
-print(f"outputs up to {jnp.abs(plain(tokens)).max():.4f}")
-named = {"plain": plain, "causal mask": with_mask, "positions": with_positions}
-for name, layer in named.items():
-    difference = layer(tokens[:, order]) - layer(tokens)[:, order]
-    print(f"differ by {jnp.abs(difference).max():.4f}: {name}")
+print(f"outputs up to {jnp.abs(without_mask(tokens)).max():.4f}")
+print(f"{difference(without_mask):.4f} apart, without a mask")
+print(f"{difference(with_mask):.4f} apart, with a causal mask")
 
 # %% cnn-and-rnn
 n, d, k = 10, 16, 3
 
 conv = nn.Conv(d, kernel_size=(k,), use_bias=False)  # pads to keep the length
-conv_variables = conv.init(jax.random.key(4), jnp.zeros((1, n, d)))
+conv_variables = conv.init(jax.random.key(14), jnp.zeros((1, n, d)))
 orthogonal = nn.initializers.orthogonal()
-W_xh, W_hh = (orthogonal(key, (d, d)) for key in jax.random.split(jax.random.key(5)))
+W_xh, W_hh = (orthogonal(key, (d, d)) for key in jax.random.split(jax.random.key(15)))
 
 
 def cnn(X):
@@ -191,9 +186,9 @@ def halved(variables):
     return jax.tree.map(lambda W: W / 2, variables)
 
 
-X = jax.random.normal(jax.random.key(6), (1, n, d))
+X = jax.random.normal(jax.random.key(16), (1, n, d))
 small_attention = d2l.MultiHeadAttention(d, 2, 0)
-small_variables = halved(small_attention.init(jax.random.key(7), X, X, X))
+small_variables = halved(small_attention.init(jax.random.key(17), X, X, X))
 
 
 def self_attention(X):
@@ -214,13 +209,14 @@ def influence(layer, X):
 maps = [influence(layer, X) for layer in layers.values()]
 
 # %% influence-heatmaps
-for name, m in zip(layers, maps, strict=True):
+names = ["CNN", "RNN", "Self-attention"]
+for name, m in zip(names, maps, strict=True):
     print(f"{name}: {jnp.count_nonzero(m)} of {m.size} pairs are connected")
 d2l.show_heatmaps(
     d2l.stack([m / m.max() for m in maps])[None],
     xlabel="Input j",
     ylabel="Output i",
-    titles=list(layers),
+    titles=names,
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -242,7 +238,7 @@ seen = [influence(stacked(depth), X) for depth in range(1, 5)]
 sees = [f"x_{j + 1}" for j in jnp.flatnonzero(seen[1][2])]
 print("two layers: y_3 depends on", ", ".join(sees))
 for depth, m in enumerate(seen, 1):
-    print(f"{depth} layers: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
+    print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
 
 # %% sequential-operations
@@ -250,19 +246,38 @@ def print_row(first, others):
     print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
 
 
-print_row("n", layers)
+print_row("n", ["CNN", "RNN", "Self-attention"])
 for length in (4, 8, 16, 32):
     X = jnp.zeros((1, length, d))
     print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
 
 # %% multiply-adds
-print_row("n", [*layers, "as predicted"])
+print_row("n", ["CNN", "RNN", "Self-attention", "as predicted"])
 for length in (8, 16, 32, 64, 128):
     X = jnp.zeros((1, length, d))
     counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
     of_attention = 4 * length * d**2 + 2 * length**2 * d
     agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
     print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
+
+
+# %% binary
+for i in range(8):
+    print(f"{i} in binary is {i:>03b}")
+
+
+# %% sinusoids
+def sinusoids(num_positions, num_hiddens):
+    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    # In NumPy's double precision: the sine of a large angle needs the digits.
+    position, column = np.arange(num_positions)[:, None], np.arange(num_hiddens)
+    angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
+    P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
+    return jnp.asarray(P, jnp.float32)
+
+
+for i, row in enumerate(sinusoids(3, 4)):
+    print(i, [f"{x:.2f}" for x in row])
 
 
 # %% positional-encoding
@@ -274,14 +289,9 @@ class PositionalEncoding(nn.Module):
     max_len: int = 1000
 
     def setup(self):
-        column = np.arange(self.num_hiddens)
-        # NumPy's double precision: in single, far positions would be off by more than 5e-5.
-        position = np.arange(self.max_len)[:, None]
-        angle = position / 10000 ** (2 * (column // 2) / self.num_hiddens)
-        P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
-        self.P = jnp.asarray(P[None], jnp.float32)
+        self.P = sinusoids(self.max_len, self.num_hiddens)[None]
+        self.dropping = nn.Dropout(self.dropout)
 
-    @nn.compact
     def __call__(self, X, training=False, *, offset=0):
         end = offset + X.shape[1]
         if offset < 0 or end > self.max_len:
@@ -289,25 +299,35 @@ class PositionalEncoding(nn.Module):
                 f"no positions {offset} to {end - 1}: there are 0 to {self.max_len - 1}"
             )
         self.sow("intermediates", "P", self.P)
-        X = X + self.P[:, offset:end]
-        return nn.Dropout(self.dropout)(X, deterministic=not training)
+        return self.dropping(X + self.P[:, offset:end], deterministic=not training)
 
+
+add_positions = PositionalEncoding(num_hiddens, dropout=0)
+
+
+def with_positions(X):
+    return without_mask(add_positions.apply({}, X))
+
+
+# %% order-seen
+print(f"{difference(with_positions):.4f} apart, with positions")
 
 # %% scale-and-sum
 d_model = 512
-ids = jax.random.randint(jax.random.key(9), (1, 60), 0, 1000)
+ids = jax.random.randint(jax.random.key(18), (1, 60), 0, 1000)
 normal = nn.initializers.normal(stddev=d_model**-0.5)
 as_made, small = nn.Embed(1000, d_model), nn.Embed(1000, d_model, embedding_init=normal)
 
-E, _ = small.init_with_output(jax.random.key(10), ids)
-scaled = E * math.sqrt(d_model)
+embedded, _ = small.init_with_output(jax.random.key(19), ids)
+scaled = embedded * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
-X, sown = encoding.apply({}, scaled, mutable="intermediates")
+both, sown = encoding.apply({}, scaled, mutable="intermediates")
 (P,) = sown["intermediates"]["P"]
 lengths = [
-    jnp.linalg.norm(vectors, axis=-1).mean() for vectors in (E, scaled, P[0, :60], X)
+    jnp.linalg.norm(vectors, axis=-1).mean()
+    for vectors in (embedded, scaled, P[0, :60], both)
 ]
-drawn, _ = as_made.init_with_output(jax.random.key(11), ids)
+drawn, _ = as_made.init_with_output(jax.random.key(20), ids)
 default_length = jnp.linalg.norm(drawn, axis=-1).mean()
 
 # %% lengths
@@ -330,10 +350,6 @@ d2l.plot(
     figsize=(6, 2.5),
     legend=[f"Col {column}" for column in range(6, 10)],
 )
-
-# %% binary
-for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
 
 # %% encoding-heatmap
 d2l.show_heatmaps(
@@ -370,24 +386,25 @@ print(f"largest spread at any one distance: {spread:.4f}")
 @jax.jit
 def turn(X, angle):
     """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
-    x, y = X[..., 0::2], X[..., 1::2]
+    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
     sin, cos = jnp.sin(angle), jnp.cos(angle)
     return d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1).reshape(X.shape)
 
 
+for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
+    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
 largest = 0
 for delta in (1, 2, 5, 10, 30, -5):
     i = jnp.arange(max(0, -delta), num_steps - max(0, delta))
-    residual = jnp.abs(turn(P[i], delta * omega) - P[i + delta]).max()
-    largest = max(largest, residual)
-    print(
-        f"delta {delta:>2}, {len(i)} positions: off by less than 1e-5: {residual < 1e-5}"
-    )
-print(f"largest residual: {largest:.1e}")
+    residual = turn(P[i], delta * omega) - P[i + delta]
+    largest = max(largest, jnp.abs(residual).max())
+print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
-W_q = turn(jnp.eye(width), -5 * omega)  # a row of P times this is the row 5 above
-looking_back = jax.nn.softmax(4 * P[:20] @ W_q @ P[:20].T / math.sqrt(width))
+# The matrix of a linear map, acting on rows: what the map does to the identity's.
+W_q, W_k = turn(jnp.eye(width), -5 * omega), 4 * jnp.eye(width)
+Q, K = P[:20] @ W_q, P[:20] @ W_k
+looking_back = jax.nn.softmax(Q @ K.T / math.sqrt(width))
 d2l.show_heatmaps(
     looking_back[None, None],
     xlabel="Key j",
@@ -399,7 +416,7 @@ d2l.show_heatmaps(
 
 # %% rotary
 class RotaryAttention(d2l.DotProductAttention):
-    """Turns queries and keys by their positions before they meet."""
+    """Turns queries and keys by their positions, and then attends as ever."""
 
     def __call__(self, queries, keys, values, valid_lens=None, training=False):
         queries, keys = self.turned(queries), self.turned(keys)
@@ -412,7 +429,7 @@ class RotaryAttention(d2l.DotProductAttention):
 
 
 # %% rotary-scores
-q, k_ = jax.random.normal(jax.random.key(12), (2, 1, width))
+q, k_ = jax.random.normal(jax.random.key(21), (2, 1, width))
 rotary = RotaryAttention(0)
 Q, K = (rotary.turned(jnp.broadcast_to(x, (1, 60, width))) for x in (q, k_))
 scores = d2l.numpy(Q @ K.mT)[0]
@@ -425,31 +442,36 @@ print(f"largest spread at any one distance: {spread:.4f}")
 
 
 # %% task
-@partial(jax.jit, static_argnums=(1, 2))
 def sequences(key, count, length=8):
     """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
     for_tokens, for_places = jax.random.split(key)
     tokens = jax.random.randint(for_tokens, (count, length), 2, 10)
+    # Two different places: one for the 0, and one for the 1.
     places = jax.random.uniform(for_places, (count, length)).argsort(axis=1)[:, :2]
     tokens = tokens.at[jnp.arange(count)[:, None], places].set(jnp.arange(2))
     return tokens, (places[:, 0] < places[:, 1]).astype(jnp.float32)
 
 
-for tokens, label in zip(*sequences(jax.random.key(13), 3), strict=True):
+for tokens, label in zip(*sequences(jax.random.key(22), 3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
 # %% learned-positions
+# Flax would draw the entries of a table with variance 1 / num_hiddens.
+variance_1 = nn.initializers.normal(stddev=1)
+
+
 class LearnedPositionalEncoding(nn.Module):
     """A table of positions, trained like every other weight."""
 
     num_hiddens: int
     max_len: int
 
-    @nn.compact
+    def setup(self):
+        self.P = nn.Embed(self.max_len, self.num_hiddens, embedding_init=variance_1)
+
     def __call__(self, X):
-        P = nn.Embed(self.max_len, self.num_hiddens)
-        return X + P(jnp.arange(X.shape[1]))
+        return X + self.P(jnp.arange(X.shape[1]))
 
 
 # %% reader
@@ -461,32 +483,36 @@ class Reader(nn.Module):
     attention: nn.Module = d2l.MultiHeadAttention(32, 4, 0)
     num_hiddens: int = 32
 
-    @nn.compact
+    def setup(self):
+        self.embedding = nn.Embed(10, self.num_hiddens, embedding_init=variance_1)
+        self.output = nn.Sequential([nn.Dense(self.num_hiddens), nn.relu, nn.Dense(1)])
+
     def __call__(self, tokens):
-        X = self.positions(nn.Embed(10, self.num_hiddens)(tokens))
+        X = self.positions(self.embedding(tokens))
         earlier = jnp.broadcast_to(jnp.arange(1, X.shape[1] + 1), tokens.shape)
         Y, weights = self.attention(X, X, X, earlier if self.causal else None)
-        H = nn.relu(nn.Dense(self.num_hiddens)(Y.mean(axis=1)))
-        return nn.Dense(1)(H).squeeze(-1), weights
+        return self.output(Y.mean(axis=1)).squeeze(-1), weights
 
 
 # %% train
 def trained(reader, seed):
-    """The reader's variables, trained on sequences of 8 tokens, from this seed on."""
+    """A reader's variables, trained on sequences of 8 tokens, from this seed on."""
     for_init, for_data = jax.random.split(jax.random.key(seed))
-    variables, adam = reader.init(for_init, example), optax.adam(3e-3)
-    state = TrainState.create(apply_fn=reader.apply, params=variables, tx=adam)
+    variables, adam = reader.init(for_init, example), optax.adam(8e-3)
 
     def loss(variables, tokens, labels):
         logits, _ = reader.apply(variables, tokens)
         return optax.sigmoid_binary_cross_entropy(logits, labels).mean()
 
     def step(state, key):
-        gradients = jax.grad(loss)(state.params, *sequences(key, 128))
-        return state.apply_gradients(grads=gradients), None
+        variables, of_adam = state
+        gradients = jax.grad(loss)(variables, *sequences(key, 64))
+        updates, of_adam = adam.update(gradients, of_adam)
+        return (optax.apply_updates(variables, updates), of_adam), None
 
-    state, _ = jax.lax.scan(step, state, jax.random.split(for_data, 300))
-    return state.params
+    state = variables, adam.init(variables)
+    (variables, _), _ = jax.lax.scan(step, state, jax.random.split(for_data, 150))
+    return variables
 
 
 example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
@@ -505,30 +531,46 @@ d2l.show_heatmaps(
 )
 
 # %% found
-tokens, _ = sequences(jax.random.key(14), 1000)
-_, found = reader.apply(variables, tokens)
-received = found.mean(axis=2)  # (sequences, heads, keys)
-share = [
-    [(received[:, h] * (tokens == token)).sum(axis=1).mean() for token in (0, 1)]
-    for h in range(4)
-]
+tokens, labels = sequences(jax.random.key(23), 1000)
+_, attending = reader.apply(variables, tokens)
+received = attending.mean(axis=2)
+# Shares of weight, of shape (sequences, heads).
+zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
+zero_is_first = (labels > 0)[:, None]
+first, last = (
+    jnp.where(zero_is_first, zero, one),
+    jnp.where(zero_is_first, one, zero),
+)
 
 # %% found-shares
-print("head   on the 0   on the 1")
-for h, (zero, one) in enumerate(share):
-    print(f"{h + 1:>4}{zero:>11.2f}{one:>11.2f}")
+print("    on 0    on 1   on the first   on the last")
+for h in range(4):
+    on = [each[:, h].mean() for each in (zero, one, first, last)]
+    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
 
 
-# %% four-readers
+# %% without-positions
+bound = reader.bind(variables)
+X = bound.embedding(tokens)
+queries = keys = bound.positions(X)
+Y, _ = bound.attention(queries, keys, X)
+answers = bound.output(Y.mean(axis=1)).squeeze(-1)
+right = ((answers > 0) == (labels > 0)).mean()
+
+# %% without-positions-shown
+print(f"right: {right:.3f}")
+
+
+# %% five-readers
 def accuracy(reader, variables, key, length):
     """The share of 1,000 new sequences that the reader answers rightly."""
-    tokens, labels = sequences(key, 1000, length)
+    tokens, labels = sequences(jax.random.fold_in(key, length), 1000, length)
     logits, _ = reader.apply(variables, tokens)
     return ((logits > 0) == (labels > 0)).mean()
 
 
 class RotaryMultiHeadAttention(d2l.MultiHeadAttention):
-    """Multi-head attention whose heads turn their queries and keys."""
+    """Multi-head attention, with queries and keys turned in every head."""
 
     Attention = RotaryAttention
 
@@ -537,48 +579,53 @@ readers = {
     "fixed": Reader(d2l.PositionalEncoding(32, 0)),
     "learned": Reader(LearnedPositionalEncoding(32, max_len=64)),
     "rotary": Reader(attention=RotaryMultiHeadAttention(32, 4, 0)),
-    "causal mask, no encoding": Reader(causal=True),
+    "mask": Reader(causal=True),
+    "fixed_mask": Reader(d2l.PositionalEncoding(32, 0), causal=True),
 }
 
 # %% past-the-end
 test_lengths = (8, 16, 32, 64)
 
 
-def test(reader, seed):
-    """The accuracy at each length, when trained from this seed."""
-    variables, key = trained(reader, seed), jax.random.key(100 + seed)
+def train_and_test(reader, seed):
+    """The accuracy at each length."""
+    variables, key = trained(reader, seed), jax.random.key(seed)
     return [accuracy(reader, variables, key, length) for length in test_lengths]
 
 
-results = {}
-for name, reader in readers.items():
-    run = jax.jit(partial(test, reader))  # compiled once for five seeds
-    results[name] = [[float(share) for share in run(seed)] for seed in range(5)]
+run = jax.jit(train_and_test, static_argnums=0)  # compiled once for five seeds
+results = {
+    name: [[float(share) for share in run(reader, seed)] for seed in range(5)]
+    for name, reader in readers.items()
+}
 
 # %% past-the-end-figure
-X, Y = [test_lengths] * len(results), []
-for name, runs in results.items():
+names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
+X, Y = [test_lengths] * len(names), []
+print("".join(f"{length:>15}" for length in test_lengths), "  tokens")
+for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
-    Y.append([statistics.median(run) for run in by_length])
-    ranges = [f"{min(run):.0%} to {max(run):.0%}" for run in by_length]
-    print(f"{name}\n" + "".join(f"{each:>14}" for each in ranges))
+    medians = [statistics.median(shares) for shares in by_length]
+    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
+    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
+    print("".join(f"{each:>15}" for each in ranges))
+    Y.append(medians)
 for i, length in enumerate(test_lengths):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
-        X.append([length * 1.03 ** (j - 1.5)] * 2)
+        X.append([length + j / 2] * 2)
         Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
 d2l.plot(
     X,
     Y,
-    xlabel="Length tested (trained at 8)",
+    xlabel="Tokens (trained on 8)",
     ylabel="Share right",
-    xscale="log",
-    ylim=(0.3, 1.05),
+    ylim=(0, 1.05),
     figsize=(6, 3),
-    legend=list(results),
+    legend=names,
 )
 
 # %% solution-bias
-for_X, for_b = jax.random.split(jax.random.key(15))
+for_X, for_b = jax.random.split(jax.random.key(24))
 X, b_k = jax.random.normal(for_X, (1, 4, 8)), jax.random.normal(for_b, 8)
 scores = X @ X.mT
 shifted = X @ (X + b_k).mT
@@ -606,10 +653,10 @@ def stack_up(skip=False, sharpness=1):
 
 
 norm = jnp.linalg.norm
-start = jax.random.normal(jax.random.key(16), (1, 16, 64))
+start = jax.random.normal(jax.random.key(25), (1, 16, 64))
 start = d2l.PositionalEncoding(64, 0).apply({}, start)
 block = d2l.MultiHeadAttention(64, 4, 0)  # one layer, with variables for each depth
-keys = jax.random.split(jax.random.key(17), 8)
+keys = jax.random.split(jax.random.key(26), 8)
 blocks = [halved(block.init(key, start, start, start)) for key in keys]
 curves = [stack_up(), stack_up(sharpness=10), stack_up(skip=True)]
 
@@ -631,16 +678,16 @@ def mirrored(tokens):
     return jnp.where(tokens < 2, 1 - tokens, tokens)
 
 
-tokens, _ = sequences(jax.random.key(18), 500)
+tokens, _ = sequences(jax.random.key(27), 500)
 reader = Reader()
-(answers, _), variables = reader.init_with_output(jax.random.key(19), tokens)
+(answers, _), variables = reader.init_with_output(jax.random.key(28), tokens)
 to_mirrored, _ = reader.apply(variables, mirrored(tokens))
 difference = jnp.abs(answers - to_mirrored).max()
 print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
 causal_lens = jnp.arange(1, n + 1)[None]  # (batch, queries)
-X = jax.random.normal(jax.random.key(20), (1, n, d))
+X = jax.random.normal(jax.random.key(29), (1, n, d))
 
 
 def causal_attention(X):
@@ -661,7 +708,7 @@ d2l.show_heatmaps(
 
 # %% solution-fading
 n_far = 24
-X = jax.random.normal(jax.random.key(21), (1, n_far, d))
+X = jax.random.normal(jax.random.key(30), (1, n_far, d))
 followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
 fading = [influence(layer, X)[:, 0] for layer in followed]
 
@@ -697,31 +744,39 @@ for length in (5, 14, 41, 122):
     print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
 
 # %% solution-decoding
-encoding, layer = PositionalEncoding(d, 0), small_attention.bind(small_variables)
-tokens = jax.random.normal(jax.random.key(22), (1, n, d))
-at_once = causal_attention(encoding.apply({}, tokens))
+layer, encoding = small_attention.bind(small_variables), PositionalEncoding(d, 0)
 
+
+@jax.jit
+def one_more(x, keys, values, i):
+    """The output of new token i, and the cache with its key and value."""
+    keys = keys.at[:, i].set(layer.W_k(x)[:, 0])
+    values = values.at[:, i].set(layer.W_v(x)[:, 0])
+    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    filled = jnp.full(layer.num_heads, i + 1)
+    pooled, _ = layer.attention(*heads, valid_lens=filled)
+    return layer.W_o(layer.transpose_output(pooled)), keys, values
+
+
+tokens = jax.random.normal(jax.random.key(31), (1, n, d))
 keys = values = jnp.zeros((1, n, d))  # the cache, with room for all
 outputs = []
 for i in range(n):
     x = encoding.apply({}, tokens[:, i : i + 1], offset=i)
-    keys = keys.at[:, i : i + 1].set(layer.W_k(x))
-    values = values.at[:, i : i + 1].set(layer.W_v(x))
-    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
-    filled = jnp.full(small_attention.num_heads, i + 1)
-    pooled, _ = layer.attention(*heads, valid_lens=filled)
-    outputs.append(layer.W_o(layer.transpose_output(pooled)))
-difference = jnp.abs(at_once - d2l.concat(outputs, axis=1)).max()
+    y, keys, values = one_more(x, keys, values, i)
+    outputs.append(y)
 
 # %% solution-decoding-cost
-one_more = partial(small_attention.apply, small_variables)
+at_once = causal_attention(encoding.apply({}, tokens))
+difference = jnp.abs(at_once - d2l.concat(outputs, axis=1)).max()
 print(f"largest difference: {difference:.5f}")
-print(f"{'tokens so far':>13}{'without cache':>15}{'with cache':>12}")
+print(f"{'tokens':>6}{'without cache':>15}{'with cache':>12}")
 for length in (10, 100, 1000):
-    x, so_far = jnp.zeros((1, 1, d)), jnp.zeros((1, length, d))
-    without = d2l.multiply_adds(one_more, x, so_far, so_far)
-    saved = 2 * (length - 1) * d**2  # keys and values that were kept
-    print(f"{length:>13}{without:>15,}{without - saved:>12,}")
+    x, all_of_them = jnp.zeros((1, 1, d)), jnp.zeros((1, length, d))
+    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
+    last = partial(one_more, i=length - 1)
+    with_cache = d2l.multiply_adds(last, x, all_of_them, all_of_them)
+    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
 
 
 # %% solution-relative
@@ -748,9 +803,9 @@ class RelativeAttention(nn.Module):
         return jax.nn.softmax(self.scores(X)) @ self.W_v(X)
 
 
-four, three = jnp.split(jax.random.normal(jax.random.key(23), (1, 7, d)), [4], axis=1)
+four, three = jnp.split(jax.random.normal(jax.random.key(32), (1, 7, d)), [4], axis=1)
 unbound = RelativeAttention(d, max_distance=3)
-relative = unbound.bind(unbound.init(jax.random.key(24), four))
+relative = unbound.bind(unbound.init(jax.random.key(33), four))
 twice = d2l.concat([four, three, four], axis=1)  # at 0 to 3 and 7 to 10
 scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
 
