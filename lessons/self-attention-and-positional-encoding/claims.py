@@ -946,7 +946,7 @@ def test_diversity_is_what_sets_the_tokens_apart(face, cells):
     diversity = cells["solution-stacking"].names["diversity"]
     X = np.random.default_rng(0).normal(size=(1, 5, 6)) + 1
     shown = diversity(face.tensor(X.astype("float32")))
-    assert shown == pytest.approx(diversity_of(X), rel=1e-4)
+    assert float(shown) == pytest.approx(diversity_of(X), rel=1e-4)
 
 
 def test_without_positions_the_answer_is_the_same_in_the_mirror(face, cells):

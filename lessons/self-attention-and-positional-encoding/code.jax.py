@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from flax.traverse_util import path_aware_map
 
 from d2l_compat import jax as d2l
 
@@ -184,8 +183,8 @@ def rnn(X, W_hh=W_hh):
 
 # %% three-layers
 def halved(variables):
-    """With half of what Flax draws for matrices: attention is shared out more evenly."""
-    return path_aware_map(lambda path, W: W / 2 if "kernel" in path else W, variables)
+    """Half of what Flax draws: attention is shared out more evenly then."""
+    return jax.tree.map(lambda W: W / 2, variables)
 
 
 X = jax.random.normal(jax.random.key(16), (1, n, d))
@@ -502,7 +501,7 @@ class Reader(nn.Module):
 def trained(reader, seed):
     """A reader's variables, trained on sequences of 8 tokens, from this seed on."""
     for_data, for_init = jax.random.split(jax.random.key(seed))
-    variables, adam = halved(reader.init(for_init, example)), optax.adam(8e-3)
+    variables, adam = reader.init(for_init, example), optax.adam(8e-3)
 
     def loss(variables, tokens, labels):
         logits, _ = reader.apply(variables, tokens)
@@ -524,7 +523,7 @@ reader = Reader(d2l.PositionalEncoding(32, 0))
 variables = trained(reader, seed=0)
 _, weights = reader.apply(variables, example)
 
-# %% trained-maps
+# %% trained-maps tags=["tolerance:levels=8"]
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
@@ -546,7 +545,7 @@ first, last = (
     jnp.where(zero_is_first, one, zero),
 )
 
-# %% found-shares
+# %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
     on = [each[:, h].mean() for each in (zero, one, first, last)]
@@ -561,7 +560,7 @@ Y, _ = bound.attention(queries, keys, X)
 answers = bound.output(Y.mean(axis=1)).squeeze(-1)
 right = ((answers > 0) == (labels > 0)).mean()
 
-# %% without-positions-shown
+# %% without-positions-shown tags=["tolerance:absolute=0.005"]
 print(f"right: {right:.3f}")
 
 
@@ -601,7 +600,7 @@ for name, reader in readers.items():
         shares = [accuracy(reader, variables, key, length) for length in test_lengths]
         results[name].append(shares)
 
-# %% past-the-end-figure
+# %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
 X, Y = [test_lengths] * len(names), []
 print("".join(f"{length:>15}" for length in test_lengths), "  tokens")

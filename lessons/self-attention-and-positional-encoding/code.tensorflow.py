@@ -174,7 +174,7 @@ def rnn(X, W_hh=W_hh):
 
 # %% three-layers
 def halved(layer, *inputs):
-    """With half of what Keras draws for matrices: attention is shared out more evenly."""
+    """With half of what Keras draws: attention is shared out more evenly then."""
     layer(*inputs)  # makes the weights
     for weight in layer.weights:
         if weight.name == "kernel":
@@ -504,7 +504,7 @@ example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader(example)
 weights = reader.attention.attention_weights
 
-# %% trained-maps
+# %% trained-maps tags=["tolerance:levels=8"]
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
@@ -523,7 +523,7 @@ zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0
 zero_is_first = (labels > 0)[:, None]
 first, last = np.where(zero_is_first, (zero, one), (one, zero))
 
-# %% found-shares
+# %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
     on = [each[:, h].mean() for each in (zero, one, first, last)]
@@ -536,7 +536,7 @@ Y = reader.attention(queries, keys, X)
 answers = tf.squeeze(reader.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
 right = np.mean((answers > 0) == (labels > 0))
 
-# %% without-positions-shown
+# %% without-positions-shown tags=["tolerance:absolute=0.005"]
 print(f"right: {right:.3f}")
 
 
@@ -569,7 +569,7 @@ for name, make_reader in readers.items():
         reader = trained(make_reader, seed)
         results[name].append([accuracy(reader, length) for length in test_lengths])
 
-# %% past-the-end-figure
+# %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
 X, Y = [test_lengths] * len(names), []
 print("".join(f"{length:>15}" for length in test_lengths), "  tokens")

@@ -292,9 +292,9 @@ def lesson_reader(
         logits, _ = reader.apply(variables, tokens)
         return np.asarray(logits)
 
-    weights = {"embedding": parts["Embed_0"]["embedding"]}
-    for i in (1, 2):
-        dense = parts[f"Dense_{i - 1}"]
+    weights = {"embedding": parts["embedding"]["embedding"]}
+    for i, layer in (1, "layers_0"), (2, "layers_2"):  # a ReLU is between them
+        dense = parts["output"][layer]
         weights |= {f"W_{i}": dense["kernel"], f"b_{i}": dense["bias"]}
     if kind == "learned":
         weights["P"] = _table(variables)
@@ -304,13 +304,13 @@ def lesson_reader(
 
 def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
     reader = names["readers"]["learned"]
-    for_init, _ = jax.random.split(jax.random.key(0))
+    _, for_init = jax.random.split(jax.random.key(0))
     start = reader.init(for_init, names["example"])
     return [_table(variables) for variables in (start, names["trained"](reader, 0))]
 
 
 def _table(variables: Any) -> NDArray[Any]:
-    return np.asarray(variables["params"]["positions"]["Embed_0"]["embedding"])
+    return np.asarray(variables["params"]["positions"]["P"]["embedding"])
 
 
 def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:

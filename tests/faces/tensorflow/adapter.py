@@ -214,12 +214,13 @@ def lesson_reader(
         return plain(reader(tokens))
 
     answers(np.zeros((1, 8), "int32"))  # Keras makes weights for the first input
+    hidden, answer = reader.answer.layers
     weights = {
         "embedding": reader.embedding.embeddings,
-        "W_1": reader.hidden.kernel,
-        "b_1": reader.hidden.bias,
-        "W_2": reader.answer.kernel,
-        "b_2": reader.answer.bias,
+        "W_1": hidden.kernel,
+        "b_1": hidden.bias,
+        "W_2": answer.kernel,
+        "b_2": answer.bias,
     }
     if kind == "learned":
         weights["P"] = reader.positions.P.embeddings
@@ -236,7 +237,8 @@ def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
         tables.append(reader.positions.P.embeddings.numpy())
         return reader
 
-    return [*tables, names["trained"](make_reader, 0).positions.P.embeddings.numpy()]
+    reader = names["trained"](make_reader, 0)
+    return [*tables, reader.positions.P.embeddings.numpy()]
 
 
 def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:
