@@ -50,92 +50,89 @@ NDArray evaluate(Block layer, NDArray... inputs) {
 }
 
 // %% six-words
-var words = "the cat sat because it purred".split(" ");
-// How much of a thing a word is, and how much of an action.
+var sentence = "the cat sat because it purred";
+// How thing-like a word is, and how action-like.
 var X = manager.create(new float[][] {{0, 0}, {3, 0}, {0, 2}, {0, 0}, {1, 0}, {0, 2}});
 
-var query = X.get(4); // it
+var query = X.get(4); // the fifth word
 var scores = X.matMul(query); // how well does each word fit?
-var weights = scores.exp().div(scores.exp().sum()); // softmax: positive, and 1 in all
+var weights = scores.exp().div(scores.exp().sum()); // softmax: positive, and they sum to 1
 var output = weights.matMul(X); // the average, in these shares
 
+var words = sentence.split(" ");
 for (int i = 0; i < words.length; i++) {
     System.out.printf("%5.0f%8.2f   %s%n", scores.getFloat(i), weights.getFloat(i), words[i]);
 }
-var around = "[%.2f, %.2f]".formatted(output.getFloat(0), output.getFloat(1));
-System.out.println("it, having looked around: " + around);
+float thing = output.getFloat(0), action = output.getFloat(1);
+System.out.println("(%.2f, %.2f)  it, having looked around".formatted(thing, action));
 
 // %% all-words
-weights = X.matMul(X.transpose()).softmax(1); // a row for each query
-var Y = weights.matMul(X);
-
-void printByWord(NDArray weights) {
+/** Of each word the weights that it gives to all six, and its new vector. */
+void printRows(NDArray weights, NDArray Y, String sentence) {
+    var words = sentence.split(" ");
     for (int i = 0; i < words.length; i++) {
         for (float weight : weights.get(i).toFloatArray()) {
-            System.out.printf("%8.2f", weight);
+            System.out.printf("%6.2f", weight);
         }
-        System.out.println("    " + words[i]);
+        float thing = Y.getFloat(i, 0), action = Y.getFloat(i, 1);
+        System.out.printf("   (%.2f, %.2f)  %s%n", thing, action, words[i]);
     }
 }
 
-printByWord(weights);
+weights = X.matMul(X.transpose()).softmax(1); // a row for each query
+printRows(weights, weights.matMul(X), "the cat sat because it purred");
 
 // %% three-roles
-var W_q = manager.create(new float[][] {{1, 0}, {1, 0}}); // things and actions both ask for a thing
-NDArray W_k = manager.eye(2), W_v = manager.eye(2);
+// Things and actions both ask for a thing.
+var W_q = manager.create(new float[][] {{1, 0}, {1, 0}});
+NDArray W_k = manager.eye(2), W_v = W_k;
 
 NDArray Q = X.matMul(W_q), K = X.matMul(W_k), V = X.matMul(W_v);
 weights = Q.matMul(K.transpose()).softmax(1);
-Y = weights.matMul(V);
-printByWord(weights);
+printRows(weights, weights.matMul(V), "the cat sat because it purred");
 
 // %% saturation
-/** Of scores their spread; of their softmax the largest weight, and the norm of the derivative. */
-record Measured(double spread, double peak, double slope) {
-    static Measured of(NDArray scores) {
-        var weights = scores.softmax(1);
-        var outer = weights.expandDims(2).mul(weights.expandDims(1));
-        var derivative = weights.expandDims(2).mul(manager.eye(10)).sub(outer);
-        var spread = scores.sub(scores.mean()).square().mean().sqrt();
-        var peak = weights.max(new int[] {1}).mean();
-        var slope = derivative.square().sum(new int[] {1, 2}).sqrt().mean();
-        return new Measured(spread.getFloat(), peak.getFloat(), slope.getFloat());
-    }
+var widths = IntStream.rangeClosed(2, 10).map(power -> 1 << power).toArray();
+// Scores, for each width of shape (queries, keys).
+var plain = new ArrayList<NDArray>();
+var scaled = new ArrayList<NDArray>();
+for (int width : widths) {
+    var queries = manager.randomNormal(new Shape(1000, 1, width));
+    var keys = manager.randomNormal(new Shape(1000, 10, width));
+    plain.add(queries.mul(keys).sum(new int[] {2}));
+    scaled.add(plain.get(plain.size() - 1).div(Math.sqrt(width)));
 }
 
-var widths = IntStream.rangeClosed(2, 10).map(power -> 1 << power).toArray();
-var asTheyAre = new ArrayList<Measured>();
-var overTheRoot = new ArrayList<Measured>();
-for (int width : widths) {
-    try (var scratch = manager.newSubManager()) { // what is so wide goes at once
-        var queries = scratch.randomNormal(new Shape(1000, 1, width));
-        var keys = scratch.randomNormal(new Shape(1000, 10, width));
-        var scores = queries.mul(keys).sum(new int[] {2}); // (queries, keys)
-        asTheyAre.add(Measured.of(scores));
-        overTheRoot.add(Measured.of(scores.div(Math.sqrt(width))));
-    }
+/** The norm of the softmax's derivative, for the query in the middle. */
+double slope(NDArray scores) {
+    var weights = scores.softmax(1);
+    var column = weights.expandDims(2);
+    var outer = column.mul(weights.expandDims(1)); // (queries, keys, keys)
+    var derivative = column.mul(manager.eye(10)).sub(outer);
+    return derivative.square().sum(new int[] {1, 2}).sqrt().median().getFloat();
+}
+
+double[] slopes(List<NDArray> scores) {
+    return scores.stream().mapToDouble(each -> slope(each)).toArray();
 }
 
 // %% scaling
-for (int i = 0; i < widths.length; i++) {
-    if (Set.of(4, 64, 1024).contains(widths[i])) {
-        Measured plain = asTheyAre.get(i), scaled = overTheRoot.get(i);
-        System.out.println("d = " + widths[i]);
-        System.out.printf("  spread %5.2f, largest weight %.2f%n", plain.spread(), plain.peak());
+for (int i : new int[] {0, 4, 8}) {
+    for (var name : List.of("plain", "scaled")) {
+        var scores = (name.equals("plain") ? plain : scaled).get(i);
+        var spread = scores.sub(scores.mean()).square().mean().sqrt().getFloat();
+        var largest = scores.softmax(1).max(new int[] {1}).mean().getFloat();
         System.out.printf(
-                "  spread %5.2f, largest weight %.2f, scaled%n", scaled.spread(), scaled.peak());
+                "d = %4d: spread %5.2f, largest weight %.2f, %s%n",
+                widths[i], spread, largest, name);
     }
 }
 
 // %% slopes
-double[] slopes(List<Measured> measured) {
-    return measured.stream().mapToDouble(Measured::slope).toArray();
-}
-
 var x = IntStream.of(widths).asDoubleStream().toArray();
-Plots.curves(x, slopes(asTheyAre), slopes(overTheRoot))
+Plots.curves(x, slopes(plain), slopes(scaled))
         .xlabel("Width d")
-        .ylabel("Slope of the softmax")
+        .ylabel("Norm of the derivative")
         .logX()
         .ylim(0, 0.4)
         .figsize(6, 2.5)
@@ -169,15 +166,15 @@ NDArray attendByHand(NDArray X, NDArray validLen) {
 }
 
 X = manager.randomNormal(new Shape(2, 4, numHiddens));
-Y = evaluate(attention, X, X, X, validLens);
+var Y = evaluate(attention, X, X, X, validLens);
 var oneByOne = IntStream.range(0, 2).mapToObj(i -> attendByHand(X.get(i), validLens.get(i)));
 var byHand = NDArrays.stack(new NDList(oneByOne.toList()));
 
-// %% by-hand-difference
 float largest(NDArray X) {
     return X.abs().max().getFloat();
 }
 
+// %% by-hand-difference
 System.out.println("largest number in Y:  %.5f".formatted(largest(Y)));
 System.out.println("largest difference:   %.5f".formatted(largest(Y.sub(byHand))));
 
@@ -194,15 +191,14 @@ Plots.heatmaps(weights)
 // %% six-tokens
 var tokens = manager.randomNormal(new Shape(1, 6, numHiddens));
 var order = manager.create(new int[] {3, 0, 5, 1, 4, 2});
-var addPositions = new d2l.PositionalEncoding(numHiddens, 0);
 
-/** Valid lengths, one for each query, that hide what comes after it; shape (batch, queries). */
+/** The first query may see one key, the second two, and so on; shape (batch, queries). */
 NDArray earlierOnly(NDArray X) {
     int batch = (int) X.size(0), n = (int) X.size(1);
     return X.getManager().arange(1, n + 1).expandDims(0).repeat(0, batch);
 }
 
-NDArray plain(NDArray X) {
+NDArray withoutMask(NDArray X) {
     return evaluate(attention, X, X, X);
 }
 
@@ -210,24 +206,18 @@ NDArray withMask(NDArray X) {
     return evaluate(attention, X, X, X, earlierOnly(X));
 }
 
-NDArray withPositions(NDArray X) {
-    return plain(evaluate(addPositions, X));
+/** Between shuffling before the layer and after it. */
+float difference(UnaryOperator<NDArray> layer) {
+    var before = layer.apply(tokens.get(":, {}", order));
+    var after = layer.apply(tokens).get(":, {}", order);
+    return largest(before.sub(after));
 }
 
 // %% equivariance
-NDArray shuffled(NDArray X) {
-    return X.get(":, {}", order);
-}
-
-void compare(String name, UnaryOperator<NDArray> layer) {
-    var difference = layer.apply(shuffled(tokens)).sub(shuffled(layer.apply(tokens)));
-    System.out.printf("differ by %.4f: %s%n", largest(difference), name);
-}
-
-System.out.printf("outputs up to %.4f%n", largest(plain(tokens)));
-compare("plain", X -> plain(X));
-compare("causal mask", X -> withMask(X));
-compare("positions", X -> withPositions(X));
+float without = difference(X -> withoutMask(X)), with = difference(X -> withMask(X));
+System.out.println("outputs up to %.4f".formatted(largest(withoutMask(tokens))));
+System.out.println("%.4f apart, without a mask".formatted(without));
+System.out.println("%.4f apart, with a causal mask".formatted(with));
 
 // %% cnn-and-rnn
 int n = 10, d = 16, k = 3;
@@ -276,7 +266,7 @@ NDArray selfAttention(NDArray X) {
 var layers = new LinkedHashMap<String, UnaryOperator<NDArray>>();
 layers.put("CNN", X -> cnn(X));
 layers.put("RNN", X -> rnn(X, W_hh));
-layers.put("Self-attention", X -> selfAttention(X));
+layers.put("selfAttention", X -> selfAttention(X));
 var shapes = new LinkedHashMap<String, Shape>();
 layers.forEach((name, layer) -> shapes.put(name, layer.apply(X).getShape()));
 shapes
@@ -303,7 +293,7 @@ NDArray influence(UnaryOperator<NDArray> layer, NDArray X) {
 var maps = layers.values().stream().map(layer -> influence(layer, X)).toList();
 
 // %% influence-heatmaps
-var names = List.copyOf(layers.keySet());
+var names = List.of("CNN", "RNN", "Self-attention");
 for (int i = 0; i < maps.size(); i++) {
     var connected = maps.get(i).countNonzero().getLong();
     System.out.printf("%s: %d of %d pairs are connected%n", names.get(i), connected, n * n);
@@ -334,8 +324,8 @@ var middle = seen.get(1).get(2).toFloatArray();
 var sees = IntStream.range(0, n).filter(j -> middle[j] > 0).mapToObj(j -> "x_" + (j + 1));
 System.out.println("two layers: y_3 depends on " + sees.collect(Collectors.joining(", ")));
 for (int depth = 1; depth <= 4; depth++) {
-    boolean reached = seen.get(depth - 1).getFloat(4, 0) > 0;
-    System.out.printf("%d layers: y_5 depends on x_1: %s%n", depth, reached ? "yes" : "no");
+    var reached = seen.get(depth - 1).getFloat(4, 0) > 0 ? "yes" : "no";
+    System.out.println("depth " + depth + ": y_5 depends on x_1: " + reached);
 }
 
 // %% sequential-operations
@@ -345,14 +335,14 @@ void printRow(Object first, Stream<?> others) {
     System.out.println();
 }
 
-printRow("n", names.stream());
+printRow("n", Stream.of("CNN", "RNN", "Self-attention"));
 for (int length : new int[] {4, 8, 16, 32}) {
     var zeros = manager.zeros(new Shape(1, length, d));
     printRow(length, layers.values().stream().map(layer -> Counting.longestChain(layer, zeros)));
 }
 
 // %% multiply-adds
-printRow("n", Stream.concat(names.stream(), Stream.of("as predicted")));
+printRow("n", Stream.of("CNN", "RNN", "Self-attention", "as predicted"));
 for (long n : new long[] {8, 16, 32, 64, 128}) {
     var zeros = manager.zeros(new Shape(1, n, d));
     var counted = layers.values().stream().map(layer -> Counting.multiplyAdds(layer, zeros));
@@ -362,24 +352,49 @@ for (long n : new long[] {8, 16, 32, 64, 128}) {
     printRow(n, Stream.concat(counts.stream().map("%,d"::formatted), Stream.of(agree)));
 }
 
+// %% binary
+for (int i = 0; i < 8; i++) {
+    var bits = "%3s".formatted(Integer.toBinaryString(i)).replace(' ', '0');
+    System.out.println(i + " in binary is " + bits);
+}
+
+// %% sinusoids
+/** The matrix P: a row for each position; pairs of columns share a frequency. */
+NDArray sinusoids(int numPositions, int numHiddens) {
+    // In double precision: the sine of a large angle needs the digits.
+    var numbers = IntStream.range(0, numPositions * numHiddens).mapToDouble(at -> {
+        int position = at / numHiddens, column = at % numHiddens;
+        double angle = position / Math.pow(10000, 2 * (column / 2) / (double) numHiddens);
+        return column % 2 == 0 ? Math.sin(angle) : Math.cos(angle);
+    });
+    var P = manager.create(numbers.toArray(), new Shape(numPositions, numHiddens));
+    return P.toType(DataType.FLOAT32, false);
+}
+
+var firstRows = sinusoids(3, 4);
+for (int i = 0; i < 3; i++) {
+    var row = new ArrayList<String>();
+    for (float x : firstRows.get(i).toFloatArray()) {
+        row.add("'%.2f'".formatted(x));
+    }
+    System.out.println(i + " " + row);
+}
+
 // %% positional-encoding
 /** Adds sines and cosines of the position to each vector of a sequence. */
 class PositionalEncoding extends AbstractBlock {
     final NDArray P;
-    final int maxLen;
     final float dropout;
+    final int maxLen;
+
+    PositionalEncoding(int numHiddens, float dropout) {
+        this(numHiddens, dropout, 1000);
+    }
 
     PositionalEncoding(int numHiddens, float dropout, int maxLen) {
-        this.maxLen = maxLen;
+        P = sinusoids(maxLen, numHiddens).expandDims(0);
         this.dropout = dropout;
-        // In double precision: the sine of a large angle needs the digits.
-        var numbers = IntStream.range(0, maxLen * numHiddens).mapToDouble(at -> {
-            int position = at / numHiddens, column = at % numHiddens;
-            double angle = position / Math.pow(10000, 2 * (column / 2) / (double) numHiddens);
-            return column % 2 == 0 ? Math.sin(angle) : Math.cos(angle);
-        });
-        P = manager.create(numbers.toArray(), new Shape(1, maxLen, numHiddens))
-                .toType(DataType.FLOAT32, false);
+        this.maxLen = maxLen;
     }
 
     /** The inputs are X and, where it does not start at position 0, its offset. */
@@ -398,9 +413,18 @@ class PositionalEncoding extends AbstractBlock {
 
     @Override
     public Shape[] getOutputShapes(Shape[] inputShapes) {
-        return new Shape[] {inputShapes[0]};
+        return inputShapes;
     }
 }
+
+var addPositions = new PositionalEncoding(numHiddens, 0);
+
+NDArray withPositions(NDArray X) {
+    return withoutMask(evaluate(addPositions, X));
+}
+
+// %% order-seen
+System.out.println("%.4f apart, with positions".formatted(difference(X -> withPositions(X))));
 
 // %% scale-and-sum
 int dModel = 512;
@@ -418,16 +442,15 @@ IdEmbedding embedding(int size, int numHiddens, double spread) {
 }
 
 double meanLength(NDArray vectors) {
-    return vectors.square().sum(new int[] {2}).sqrt().mean().getFloat();
+    return vectors.norm(new int[] {2}).mean().getFloat();
 }
 
 var small = initialized(embedding(1000, dModel, 1 / Math.sqrt(dModel)), ids.getShape());
-var embedded = evaluate(small, ids);
-var scaled = embedded.mul(Math.sqrt(dModel));
-var encoding = new PositionalEncoding(dModel, 0, 1000);
-var sum = evaluate(encoding, scaled);
-var measured = List.of(embedded, scaled, encoding.P.get(":, :60"), sum);
-var lengths = measured.stream().map(vectors -> meanLength(vectors)).toList();
+var short_ = evaluate(small, ids);
+var longer = short_.mul(Math.sqrt(dModel));
+var encoding = new PositionalEncoding(dModel, 0);
+var compared = List.of(short_, longer, encoding.P.get(":, :60"), evaluate(encoding, longer));
+var lengths = compared.stream().map(vectors -> meanLength(vectors)).toList();
 var ofDjl = initialized(asMade(1000, dModel), ids.getShape());
 var defaultLength = meanLength(evaluate(ofDjl, ids));
 
@@ -440,19 +463,13 @@ System.out.println("%6.2f  embedding, as DJL draws it".formatted(defaultLength))
 
 // %% column-plot
 int numSteps = 60, width = 32;
-encoding = new PositionalEncoding(width, 0, 1000);
+encoding = new PositionalEncoding(width, 0);
 var P = evaluate(encoding, manager.zeros(new Shape(1, numSteps, width))).get(0);
 Plots.curves(manager.arange(numSteps), P.get(":, 6:10").transpose())
         .xlabel("Row (position)")
         .figsize(6, 2.5)
         .legend("Col 6", "Col 7", "Col 8", "Col 9")
         .show();
-
-// %% binary
-for (int i = 0; i < 8; i++) {
-    var bits = "%3s".formatted(Integer.toBinaryString(i)).replace(' ', '0');
-    System.out.println(i + " in binary is " + bits);
-}
 
 // %% encoding-heatmap
 Plots.heatmaps(P.reshape(1, 1, numSteps, width))
@@ -475,19 +492,15 @@ var turns = omega.pow(-1).mul(2 * Math.PI).round().toType(DataType.INT32, false)
 System.out.println("positions per turn: " + Arrays.toString(turns.toIntArray()));
 
 // %% dot-products
-/** The numbers of a square matrix at one distance i - j from its diagonal. */
-double[] diagonal(NDArray matrix, int distance) {
-    int n = (int) matrix.size(0);
-    var rows = IntStream.range(Math.max(0, distance), n + Math.min(0, distance));
-    return rows.mapToDouble(i -> matrix.getFloat(i, i - distance)).toArray();
-}
-
-/** How much the numbers at one distance differ, where they differ most. */
-double largestSpread(NDArray matrix) {
-    int n = (int) matrix.size(0);
-    var diagonals = IntStream.range(1 - n, n).mapToObj(i -> diagonal(matrix, i));
-    var extents = diagonals.map(numbers -> DoubleStream.of(numbers).summaryStatistics());
-    return extents.mapToDouble(extent -> extent.getMax() - extent.getMin()).max().getAsDouble();
+/** How much the numbers at one distance i - j differ, where they differ most. */
+float largestSpread(NDArray square) {
+    int n = (int) square.size(0);
+    float spread = 0;
+    for (int by = 1 - n; by < n; by++) {
+        var diagonal = square.diagonal(by);
+        spread = Math.max(spread, diagonal.max().sub(diagonal.min()).getFloat());
+    }
+    return spread;
 }
 
 var products = P.matMul(P.transpose());
@@ -503,36 +516,45 @@ Plots.curves(distances, around(20), around(28), around(36))
         .figsize(6, 2.5)
         .legend("i = 20", "i = 28", "i = 36")
         .show();
-var spread = largestSpread(products);
 System.out.println("P_i with itself: %.4f".formatted(products.getFloat(0, 0)));
-System.out.println("largest spread at any one distance: %.4f".formatted(spread));
+System.out.println("largest spread at any one distance: %.4f".formatted(largestSpread(products)));
 
 // %% rotation
 /** Turn the pairs of columns, points in the plane, by one angle each, in radians. */
 NDArray turn(NDArray X, NDArray angle) {
-    NDArray x = X.get("..., 0::2"), y = X.get("..., 1::2");
+    NDArray x = X.get("..., 0::2"), y = X.get("..., 1::2"); // all sines, all cosines
     NDArray sin = angle.sin(), cos = angle.cos();
     var turned = new NDList(x.mul(cos).add(y.mul(sin)), y.mul(cos).sub(x.mul(sin)));
     return NDArrays.stack(turned, -1).reshape(X.getShape());
 }
 
+void printFour(NDArray row, String name) {
+    for (float x : row.get(":4").toFloatArray()) {
+        System.out.printf("%7.4f ", x);
+    }
+    System.out.println("  row " + name);
+}
+
+printFour(P.get(3), "3");
+printFour(turn(P.get(3), omega.mul(5)), "3, turned by 5");
+printFour(P.get(8), "8");
 float largestResidual = 0;
 for (int delta : new int[] {1, 2, 5, 10, 30, -5}) {
     int start = Math.max(0, -delta), end = numSteps - Math.max(0, delta);
     var targets = P.get("{}:{}", start + delta, end + delta);
-    var residual = largest(turn(P.get("{}:{}", start, end), omega.mul(delta)).sub(targets));
-    largestResidual = Math.max(largestResidual, residual);
-    var isSmall = residual < 1e-5 ? "True" : "False";
-    System.out.printf(
-            "delta %2d, %d positions: off by less than 1e-5: %s%n", delta, end - start, isSmall);
+    var residual = turn(P.get("{}:{}", start, end), omega.mul(delta)).sub(targets);
+    largestResidual = Math.max(largestResidual, largest(residual));
 }
-System.out.println("largest residual: %.1e".formatted(largestResidual));
+System.out.println("largest residual, all rows, six offsets: %.1e".formatted(largestResidual));
 
 // %% five-back
-W_q = turn(manager.eye(width), omega.mul(-5)); // a row of P times this is the row 5 above
-var positions = P.get(":20");
-scores = positions.matMul(W_q).matMul(positions.transpose()).mul(4 / Math.sqrt(width));
-Plots.heatmaps(scores.softmax(1).reshape(1, 1, 20, 20))
+// The matrix of a linear map, acting on rows: what the map does to the identity's.
+W_q = turn(manager.eye(width), omega.mul(-5));
+W_k = manager.eye(width).mul(4);
+Q = P.get(":20").matMul(W_q);
+K = P.get(":20").matMul(W_k);
+var lookingBack = Q.matMul(K.transpose()).div(Math.sqrt(width)).softmax(1);
+Plots.heatmaps(lookingBack.reshape(1, 1, 20, 20))
         .xlabel("Key j")
         .ylabel("Query i")
         .figsize(3.5, 3)
@@ -540,7 +562,7 @@ Plots.heatmaps(scores.softmax(1).reshape(1, 1, 20, 20))
         .show();
 
 // %% rotary
-/** Turns queries and keys by their positions before they meet. */
+/** Turns queries and keys by their positions, and then attends as ever. */
 class RotaryAttention extends DotProductAttention {
     RotaryAttention(float dropout) {
         super(dropout);
@@ -568,34 +590,27 @@ K = rotary.turned(manager.randomNormal(new Shape(1, 1, width)).repeat(1, numStep
 scores = Q.matMul(K.swapAxes(1, 2)).get(0);
 
 // %% rotary-check
-spread = largestSpread(scores);
 float lowest = scores.min().getFloat(), highest = scores.max().getFloat();
 System.out.println("scores from %.2f to %.2f".formatted(lowest, highest));
-System.out.println("largest spread at any one distance: %.4f".formatted(spread));
+System.out.println("largest spread at any one distance: %.4f".formatted(largestSpread(scores)));
 
 // %% task
 record Examples(NDArray tokens, NDArray labels) {}
 
-var random = new Random(0);
-
 /** Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first? */
 Examples sequences(NDManager manager, int count, int length) {
-    var tokens = new int[count][];
-    var labels = new float[count];
-    for (int i = 0; i < count; i++) {
-        tokens[i] = random.ints(length, 2, 10).toArray();
-        var places = random.ints(0, length).distinct().limit(2).toArray();
-        tokens[i][places[0]] = 0;
-        tokens[i][places[1]] = 1;
-        labels[i] = places[0] < places[1] ? 1 : 0;
-    }
-    return new Examples(manager.create(tokens), manager.create(labels));
+    var shape = new Shape(count, length);
+    var tokens = manager.randomInteger(2, 10, shape, DataType.INT64);
+    var places = manager.randomUniform(0, 1, shape).argSort(1); // of each row, in any order
+    NDArray ofZero = places.get(":, 0:1"), ofOne = places.get(":, 1:2");
+    tokens = tokens.scatter(ofZero, ofZero.zerosLike(), 1).scatter(ofOne, ofOne.onesLike(), 1);
+    return new Examples(tokens, ofZero.lt(ofOne).squeeze(1).toType(DataType.FLOAT32, false));
 }
 
 var three = sequences(manager, 3, 8);
 for (int i = 0; i < 3; i++) {
-    var tokens = Arrays.toString(three.tokens().get(i).toIntArray());
-    System.out.printf("%s -> %.0f%n", tokens, three.labels().getFloat(i));
+    var example = Arrays.toString(three.tokens().get(i).toLongArray());
+    System.out.println("%s -> %.0f".formatted(example, three.labels().getFloat(i)));
 }
 
 // %% learned-positions
@@ -628,36 +643,61 @@ class LearnedPositionalEncoding extends AbstractBlock {
 
 // %% reader
 /** Embedding, positions, self-attention, and a yes or no for the sequence. */
-Block makeReader(Block positions, MultiHeadAttention attention, boolean causal) {
-    return new SequentialBlock()
-            .add(embedding(10, 32, 1)) // of DJL's own spread, a quarter of this, RoPE learns less
-            .add(positions)
-            .add(inputs -> {
-                var X = inputs.head();
-                return causal ? new NDList(X, X, X, earlierOnly(X)) : new NDList(X, X, X);
-            })
-            .add(attention)
-            .addSingleton(Y -> Y.mean(new int[] {1}))
-            .add(Linear.builder().setUnits(32).build())
-            .add(Activation.reluBlock())
-            .add(Linear.builder().setUnits(1).build())
-            .addSingleton(Y -> Y.squeeze(-1));
+class Reader extends AbstractBlock {
+    final Block embedding, positions, output;
+    final MultiHeadAttention attention;
+    final boolean causal;
+
+    Reader(Block positions, DotProductAttention heads, boolean causal) {
+        embedding = addChildBlock("embedding", embedding(10, 32, 1));
+        this.positions = addChildBlock("positions", positions);
+        attention = addChildBlock("attention", new MultiHeadAttention(32, 4, heads));
+        var two = new SequentialBlock()
+                .add(Linear.builder().setUnits(32).build())
+                .add(Activation.reluBlock())
+                .add(Linear.builder().setUnits(1).build());
+        output = addChildBlock("output", two.addSingleton(Y -> Y.squeeze(-1)));
+        this.causal = causal;
+    }
+
+    @Override
+    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
+        var vectors = inputShapes[0].addAll(new Shape(32)); // (batch, tokens, 32)
+        embedding.initialize(manager, type, inputShapes);
+        positions.initialize(manager, type, vectors);
+        attention.initialize(manager, type, vectors, vectors, vectors);
+        output.initialize(manager, type, new Shape(vectors.get(0), 32));
+    }
+
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
+        var embedded = embedding.forward(store, inputs, training);
+        var X = positions.forward(store, embedded, training).head();
+        var asked = causal ? new NDList(X, X, X, earlierOnly(X)) : new NDList(X, X, X);
+        var Y = attention.forward(store, asked, training).head();
+        return output.forward(store, new NDList(Y.mean(new int[] {1})), training);
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+        return new Shape[] {new Shape(inputShapes[0].get(0))};
+    }
 }
 
 // %% train
 /** A reader, trained on sequences of 8 tokens, from this seed on. */
-Block trained(Supplier<Block> maker, int seed) {
+Reader trained(Supplier<Reader> maker, int seed) {
     Engine.getInstance().setRandomSeed(seed);
-    random.setSeed(seed);
-    var reader = initialized(maker.get(), new Shape(128, 8));
+    var reader = initialized(maker.get(), new Shape(64, 8));
     reader.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
-    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(3e-3f)).build();
+    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(8e-3f)).build();
     var error = Loss.sigmoidBinaryCrossEntropyLoss();
-    for (int step = 0; step < 300; step++) {
+    for (int step = 0; step < 150; step++) {
         // All that a step computes goes with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
-            var batch = sequences(scratch, 128, 8);
+            var batch = sequences(scratch, 64, 8);
             var answers = reader.forward(parameters, new NDList(batch.tokens()), true);
             gradients.backward(error.evaluate(new NDList(batch.labels()), answers));
         }
@@ -671,11 +711,11 @@ Block trained(Supplier<Block> maker, int seed) {
     return reader;
 }
 
-var listening = new MultiHeadAttention(32, 4, 0);
-var reader = trained(() -> makeReader(new d2l.PositionalEncoding(32, 0), listening, false), 0);
-int[][] example = {{5, 3, 0, 7, 2, 1, 9, 4}, {5, 1, 3, 7, 2, 6, 9, 0}};
-evaluate(reader, manager.create(example));
-weights = listening.attentionWeights();
+var fixed = new d2l.PositionalEncoding(32, 0);
+var reader = trained(() -> new Reader(fixed, new DotProductAttention(0), false), 0);
+var example = manager.create(new int[][] {{5, 3, 0, 7, 2, 1, 9, 4}, {5, 1, 3, 7, 2, 6, 9, 0}});
+evaluate(reader, example);
+weights = reader.attention.attentionWeights();
 
 // %% trained-maps
 Plots.heatmaps(weights)
@@ -687,89 +727,115 @@ Plots.heatmaps(weights)
         .show();
 
 // %% found
-tokens = sequences(manager, 1000, 8).tokens();
-evaluate(reader, tokens);
-var received = listening.attentionWeights().mean(new int[] {2}); // (batch, heads, keys)
+var drawn = sequences(manager, 1000, 8);
+evaluate(reader, drawn.tokens());
+var received = reader.attention.attentionWeights().mean(new int[] {2}); // (batch, heads, keys)
 
-/** The share of weight that each head gives to a token. */
-float[] shareOn(int token) {
-    var found = tokens.eq(token).toType(DataType.FLOAT32, false).expandDims(1);
-    return received.mul(found).sum(new int[] {2}).mean(new int[] {0}).toFloatArray();
+/** The share of weight that each head gives to a token, shape (sequences, heads). */
+NDArray shareOn(int token) {
+    var isThere = drawn.tokens().eq(token).toType(DataType.FLOAT32, false).expandDims(1);
+    return received.mul(isThere).sum(new int[] {2});
 }
 
-float[] onZero = shareOn(0), onOne = shareOn(1);
+NDArray zero = shareOn(0), one = shareOn(1);
+var zeroIsFirst = drawn.labels().gt(0).expandDims(1).repeat(1, 4);
+var first = NDArrays.where(zeroIsFirst, zero, one);
+var last = NDArrays.where(zeroIsFirst, one, zero);
 
 // %% found-shares
-System.out.println("head   on the 0   on the 1");
+var means = Stream.of(zero, one, first, last).map(each -> each.mean(new int[] {0})).toList();
+System.out.println("    on 0    on 1   on the first   on the last");
 for (int h = 0; h < 4; h++) {
-    System.out.printf("%4d%11.2f%11.2f%n", h + 1, onZero[h], onOne[h]);
+    float onZero = means.get(0).getFloat(h), onOne = means.get(1).getFloat(h);
+    float onFirst = means.get(2).getFloat(h), onLast = means.get(3).getFloat(h);
+    System.out.printf("%8.2f%8.2f%15.2f%14.2f", onZero, onOne, onFirst, onLast);
+    System.out.println("   head " + (h + 1));
 }
 
-// %% four-readers
+// %% without-positions
+/** The share of answers that agree with the labels. */
+double shareRight(NDArray answers, NDArray labels) {
+    return answers.gt(0).eq(labels.gt(0)).toType(DataType.FLOAT32, false).mean().getFloat();
+}
+
+X = evaluate(reader.embedding, drawn.tokens());
+NDArray queries = evaluate(reader.positions, X), keys = queries;
+Y = evaluate(reader.attention, queries, keys, X).mean(new int[] {1});
+var right = shareRight(evaluate(reader.output, Y), drawn.labels());
+
+// %% without-positions-shown
+System.out.println("right: %.3f".formatted(right));
+
+// %% five-readers
 /** The share of 1,000 new sequences that the reader answers rightly. */
-double accuracy(Block reader, int length) {
+double accuracy(Reader reader, int length) {
     try (var scratch = manager.newSubManager()) {
         var test = sequences(scratch, 1000, length);
-        var right = evaluate(reader, test.tokens()).gt(0).eq(test.labels().gt(0));
-        return right.toType(DataType.FLOAT32, false).mean().getFloat();
+        return shareRight(evaluate(reader, test.tokens()), test.labels());
     }
 }
 
-MultiHeadAttention heads() {
-    return new MultiHeadAttention(32, 4, 0);
+Reader plainReader(Block positions, boolean causal) {
+    return new Reader(positions, new DotProductAttention(0), causal);
 }
 
-MultiHeadAttention rotaryHeads() {
-    return new MultiHeadAttention(32, 4, new RotaryAttention(0));
-}
-
-var readers = new LinkedHashMap<String, Supplier<Block>>();
-readers.put("fixed", () -> makeReader(new d2l.PositionalEncoding(32, 0), heads(), false));
-readers.put("learned", () -> makeReader(new LearnedPositionalEncoding(32, 64), heads(), false));
-readers.put("rotary", () -> makeReader(Blocks.identityBlock(), rotaryHeads(), false));
-readers.put(
-        "causal mask, no encoding", () -> makeReader(Blocks.identityBlock(), heads(), true));
+var nothing = Blocks.identityBlock();
+var readers = new LinkedHashMap<String, Supplier<Reader>>();
+readers.put("fixed", () -> plainReader(fixed, false));
+readers.put("learned", () -> plainReader(new LearnedPositionalEncoding(32, 64), false));
+readers.put("rotary", () -> new Reader(nothing, new RotaryAttention(0), false));
+readers.put("mask", () -> plainReader(nothing, true));
+readers.put("fixed_mask", () -> plainReader(fixed, true));
 
 // %% past-the-end
 int[] testLengths = {8, 16, 32, 64};
-var results = new LinkedHashMap<String, List<double[]>>(); // by length, from low to high
-for (var name : readers.keySet()) {
-    var runs = IntStream.range(0, 5).mapToObj(seed -> trained(readers.get(name), seed)).toList();
-    var byLength = new ArrayList<double[]>();
-    for (int length : testLengths) {
-        var accuracies = runs.stream().mapToDouble(reader -> accuracy(reader, length));
-        byLength.add(accuracies.sorted().toArray());
+var results = new LinkedHashMap<String, double[][]>(); // by seed and length
+readers.forEach((name, maker) -> {
+    var runs = new double[5][];
+    for (int seed = 0; seed < 5; seed++) {
+        var reader = trained(maker, seed);
+        runs[seed] = IntStream.of(testLengths).mapToDouble(n -> accuracy(reader, n)).toArray();
     }
-    results.put(name, byLength);
+    results.put(name, runs);
+});
+
+/** For each length the five shares, from low to high. */
+List<double[]> byLength(double[][] runs) {
+    var lengths = IntStream.range(0, testLengths.length);
+    return lengths.mapToObj(i -> Stream.of(runs).mapToDouble(run -> run[i]).sorted().toArray())
+            .toList();
 }
 
 // %% past-the-end-figure
-var xs = new ArrayList<double[]>();
-var ys = new ArrayList<double[]>();
-results.forEach((name, byLength) -> {
-    System.out.println(name);
-    for (var runs : byLength) {
-        System.out.printf("%14s", "%.0f%% to %.0f%%".formatted(100 * runs[0], 100 * runs[4]));
+names = List.of("fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask");
+var kinds = results.values().stream().map(runs -> byLength(runs)).toList();
+List<double[]> xs = new ArrayList<>(), ys = new ArrayList<>();
+IntStream.of(testLengths).forEach(length -> System.out.printf("%15d", length));
+System.out.println("   tokens");
+for (int i = 0; i < kinds.size(); i++) {
+    kinds.get(i).forEach(shares -> System.out.printf("%15.2f", shares[2])); // the median
+    System.out.println("   " + names.get(i));
+    for (var shares : kinds.get(i)) {
+        System.out.printf("%15s", "(%.2f-%.2f)".formatted(shares[0], shares[4]));
     }
     System.out.println();
     xs.add(IntStream.of(testLengths).asDoubleStream().toArray());
-    ys.add(byLength.stream().mapToDouble(runs -> runs[2]).toArray()); // the median
-});
+    ys.add(kinds.get(i).stream().mapToDouble(shares -> shares[2]).toArray());
+}
 for (int i = 0; i < testLengths.length; i++) { // the ranges, as bars beside each other
-    double x = testLengths[i] * Math.pow(1.03, -1.5);
-    for (var byLength : results.values()) {
+    for (int j = 0; j < kinds.size(); j++) {
+        double x = testLengths[i] + j / 2.0;
+        var shares = kinds.get(j).get(i);
         xs.add(new double[] {x, x});
-        ys.add(new double[] {byLength.get(i)[0], byLength.get(i)[4]});
-        x *= 1.03;
+        ys.add(new double[] {shares[0], shares[4]});
     }
 }
 Plots.curves(xs, ys)
-        .xlabel("Length tested (trained at 8)")
+        .xlabel("Tokens (trained on 8)")
         .ylabel("Share right")
-        .logX()
-        .ylim(0.3, 1.05)
+        .ylim(0, 1.05)
         .figsize(6, 3)
-        .legend(results.keySet().toArray(String[]::new))
+        .legend(names.toArray(String[]::new))
         .show();
 
 // %% solution-bias
@@ -828,10 +894,8 @@ NDArray mirrored(NDArray tokens) {
 }
 
 Engine.getInstance().setRandomSeed(0);
-random.setSeed(0);
-reader = makeReader(Blocks.identityBlock(), new MultiHeadAttention(32, 4, 0), false);
 tokens = sequences(manager, 500, 8).tokens();
-initialized(reader, tokens.getShape());
+reader = initialized(plainReader(nothing, false), tokens.getShape());
 difference = largest(evaluate(reader, tokens).sub(evaluate(reader, mirrored(tokens))));
 System.out.println("largest difference between the answers to both: %.5f".formatted(difference));
 
@@ -899,37 +963,42 @@ for (int length : new int[] {5, 14, 41, 122}) {
 }
 
 // %% solution-decoding
-encoding = new PositionalEncoding(d, 0, 1000);
-tokens = manager.randomNormal(new Shape(1, n, d));
 var layer = smallAttention;
-var keys = new NDList(); // the cache, still empty
-var values = new NDList();
+encoding = new PositionalEncoding(d, 0);
+
+/** The output of a new token, and the cache with its key and value. */
+NDList oneMore(NDArray x, NDArray keys, NDArray values) {
+    keys = NDArrays.concat(new NDList(keys, evaluate(layer.W_k, x)), 1);
+    values = NDArrays.concat(new NDList(values, evaluate(layer.W_v, x)), 1);
+    var heads = Stream.of(evaluate(layer.W_q, x), keys, values).map(layer::transposeQkv);
+    var pooled = layer.transposeOutput(evaluate(layer.attention, heads.toArray(NDArray[]::new)));
+    return new NDList(evaluate(layer.W_o, pooled), keys, values);
+}
+
+tokens = manager.randomNormal(new Shape(1, n, d));
+NDArray cachedKeys = tokens.get(":, :0"), cachedValues = cachedKeys; // still empty
 var outputs = new NDList();
 for (int i = 0; i < n; i++) {
     var x = evaluate(encoding, tokens.get(":, {}:{}", i, i + 1), manager.create(i));
-    keys.add(evaluate(layer.W_k, x));
-    values.add(evaluate(layer.W_v, x));
-    var q = layer.transposeQkv(evaluate(layer.W_q, x));
-    var k = layer.transposeQkv(NDArrays.concat(keys, 1));
-    var v = layer.transposeQkv(NDArrays.concat(values, 1));
-    outputs.add(evaluate(layer.W_o, layer.transposeOutput(evaluate(layer.attention, q, k, v))));
+    var more = oneMore(x, cachedKeys, cachedValues);
+    outputs.add(more.get(0));
+    cachedKeys = more.get(1);
+    cachedValues = more.get(2);
 }
-var atOnce = causalAttention(evaluate(encoding, tokens));
-difference = largest(atOnce.sub(NDArrays.concat(outputs, 1)));
 
 // %% solution-decoding-cost
-/** The last token asks, and all of them answer. */
-NDArray oneMore(NDArray X) {
-    return evaluate(smallAttention, X.get(":, -1:"), X, X);
-}
-
+var atOnce = causalAttention(evaluate(encoding, tokens));
+difference = largest(atOnce.sub(NDArrays.concat(outputs, 1)));
 System.out.println("largest difference: %.5f".formatted(difference));
-System.out.println("%13s%15s%12s".formatted("tokens so far", "without cache", "with cache"));
+System.out.println("%6s%15s%12s".formatted("tokens", "without cache", "with cache"));
 for (int length : new int[] {10, 100, 1000}) {
-    var soFar = manager.zeros(new Shape(1, length, d));
-    long without = Counting.multiplyAdds(X -> oneMore(X), soFar);
-    long saved = 2 * (length - 1) * d * d; // keys and values that were kept
-    System.out.printf("%13d%,15d%,12d%n", length, without, without - saved);
+    X = manager.zeros(new Shape(1, length, d));
+    long without = Counting.multiplyAdds(X -> evaluate(layer, X.get(":, -1:"), X, X), X);
+    long with = Counting.multiplyAdds(X -> {
+        var cache = X.get(":, :-1"); // as wide as its keys and values
+        return oneMore(X.get(":, -1:"), cache, cache).head();
+    }, X);
+    System.out.printf("%6d%,15d%,12d%n", length, without, with);
 }
 
 // %% solution-relative
