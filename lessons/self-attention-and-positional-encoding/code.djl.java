@@ -23,6 +23,9 @@ import ai.djl.nn.norm.Dropout;
 import ai.djl.nn.transformer.IdEmbedding;
 import ai.djl.training.ParameterStore;
 import ai.djl.training.initializer.NormalInitializer;
+import ai.djl.training.initializer.XavierInitializer;
+import ai.djl.training.initializer.XavierInitializer.FactorType;
+import ai.djl.training.initializer.XavierInitializer.RandomType;
 import ai.djl.training.loss.Loss;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.tracker.Tracker;
@@ -83,7 +86,7 @@ weights = X.matMul(X.transpose()).softmax(1); // a row for each query
 printRows(weights, weights.matMul(X), "the cat sat because it purred");
 
 // %% three-roles
-// Things and actions both ask for a thing.
+// things and actions both ask for a thing
 var W_q = manager.create(new float[][] {{1, 0}, {1, 0}});
 NDArray W_k = manager.eye(2), W_v = W_k;
 
@@ -93,8 +96,7 @@ printRows(weights, weights.matMul(V), "the cat sat because it purred");
 
 // %% saturation
 var widths = IntStream.rangeClosed(2, 10).map(power -> 1 << power).toArray();
-// Scores, for each width of shape (queries, keys).
-var plain = new ArrayList<NDArray>();
+var plain = new ArrayList<NDArray>(); // scores, for each width of shape (queries, keys)
 var scaled = new ArrayList<NDArray>();
 for (int width : widths) {
     var queries = manager.randomNormal(new Shape(1000, 1, width));
@@ -192,10 +194,11 @@ Plots.heatmaps(weights)
 var tokens = manager.randomNormal(new Shape(1, 6, numHiddens));
 var order = manager.create(new int[] {3, 0, 5, 1, 4, 2});
 
-/** The first query may see one key, the second two, and so on; shape (batch, queries). */
+/** The first query may see one key, the second two, and so on. */
 NDArray earlierOnly(NDArray X) {
     int batch = (int) X.size(0), n = (int) X.size(1);
-    return X.getManager().arange(1, n + 1).expandDims(0).repeat(0, batch);
+    var lens = X.getManager().arange(1, n + 1).expandDims(0);
+    return lens.repeat(0, batch); // (batch, queries)
 }
 
 NDArray withoutMask(NDArray X) {
@@ -446,11 +449,13 @@ double meanLength(NDArray vectors) {
 }
 
 var small = initialized(embedding(1000, dModel, 1 / Math.sqrt(dModel)), ids.getShape());
-var short_ = evaluate(small, ids);
-var longer = short_.mul(Math.sqrt(dModel));
+var embedded = evaluate(small, ids);
+var scaledUp = embedded.mul(Math.sqrt(dModel));
 var encoding = new PositionalEncoding(dModel, 0);
-var compared = List.of(short_, longer, encoding.P.get(":, :60"), evaluate(encoding, longer));
-var lengths = compared.stream().map(vectors -> meanLength(vectors)).toList();
+var sum = evaluate(encoding, scaledUp);
+var lengths = Stream.of(embedded, scaledUp, encoding.P.get(":, :60"), sum)
+        .map(vectors -> meanLength(vectors))
+        .toList();
 var ofDjl = initialized(asMade(1000, dModel), ids.getShape());
 var defaultLength = meanLength(evaluate(ofDjl, ids));
 
@@ -480,8 +485,8 @@ Plots.heatmaps(P.reshape(1, 1, numSteps, width))
         .show();
 
 // %% wavelengths
-/** Radians per position, one for each pair of columns. */
 NDArray frequencies(NDManager manager, long width) {
+    // radians per position, one for each pair
     var pairs = IntStream.range(0, (int) width / 2);
     var omega = pairs.mapToDouble(pair -> Math.pow(10000, -2.0 * pair / width));
     return manager.create(omega.toArray()).toType(DataType.FLOAT32, false);
@@ -601,8 +606,8 @@ record Examples(NDArray tokens, NDArray labels) {}
 Examples sequences(NDManager manager, int count, int length) {
     var shape = new Shape(count, length);
     var tokens = manager.randomInteger(2, 10, shape, DataType.INT64);
-    var places = manager.randomUniform(0, 1, shape).argSort(1); // of each row, in any order
-    NDArray ofZero = places.get(":, 0:1"), ofOne = places.get(":, 1:2");
+    var places = manager.randomUniform(0, 1, shape).argSort(1);
+    NDArray ofZero = places.get(":, 0:1"), ofOne = places.get(":, 1:2"); // two different ones
     tokens = tokens.scatter(ofZero, ofZero.zerosLike(), 1).scatter(ofOne, ofOne.onesLike(), 1);
     return new Examples(tokens, ofZero.lt(ofOne).squeeze(1).toType(DataType.FLOAT32, false));
 }
@@ -649,14 +654,17 @@ class Reader extends AbstractBlock {
     final boolean causal;
 
     Reader(Block positions, DotProductAttention heads, boolean causal) {
-        embedding = addChildBlock("embedding", embedding(10, 32, 1));
-        this.positions = addChildBlock("positions", positions);
-        attention = addChildBlock("attention", new MultiHeadAttention(32, 4, heads));
+        embedding = addChildBlock("tokenEmbedding", embedding(10, 32, 1));
+        this.positions = addChildBlock("positionalEncoding", positions);
+        attention = addChildBlock("selfAttention", new MultiHeadAttention(32, 4, heads));
         var two = new SequentialBlock()
                 .add(Linear.builder().setUnits(32).build())
                 .add(Activation.reluBlock())
                 .add(Linear.builder().setUnits(1).build());
-        output = addChildBlock("output", two.addSingleton(Y -> Y.squeeze(-1)));
+        output = addChildBlock("yesOrNo", two.addSingleton(Y -> Y.squeeze(-1)));
+        // From -1/√n to 1/√n for n inputs, as in the attention.
+        var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
+        output.setInitializer(narrow, Parameter.Type.WEIGHT);
         this.causal = causal;
     }
 
@@ -731,7 +739,7 @@ var drawn = sequences(manager, 1000, 8);
 evaluate(reader, drawn.tokens());
 var received = reader.attention.attentionWeights().mean(new int[] {2}); // (batch, heads, keys)
 
-/** The share of weight that each head gives to a token, shape (sequences, heads). */
+/** Shares of weight, of shape (sequences, heads). */
 NDArray shareOn(int token) {
     var isThere = drawn.tokens().eq(token).toType(DataType.FLOAT32, false).expandDims(1);
     return received.mul(isThere).sum(new int[] {2});
@@ -976,7 +984,7 @@ NDList oneMore(NDArray x, NDArray keys, NDArray values) {
 }
 
 tokens = manager.randomNormal(new Shape(1, n, d));
-NDArray cachedKeys = tokens.get(":, :0"), cachedValues = cachedKeys; // still empty
+NDArray cachedKeys = tokens.get(":, :0"), cachedValues = cachedKeys; // the cache, still empty
 var outputs = new NDList();
 for (int i = 0; i < n; i++) {
     var x = evaluate(encoding, tokens.get(":, {}:{}", i, i + 1), manager.create(i));
