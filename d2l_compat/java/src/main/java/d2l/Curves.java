@@ -10,9 +10,15 @@ import java.util.stream.Stream;
 public final class Curves extends Figure<Curves> {
 
     // Told apart by colour-blind readers too; a line style goes with each, for print in grey.
-    private static final List<String> COLORS = List.of("#0072B2", "#D55E00", "#009E73", "#AA4499");
+    private static final List<String> COLORS =
+            List.of("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00");
     private static final List<String> DASHES =
-            List.of("none", "5.55 2.4", "9.6 2.4 1.5 2.4", "1.5 2.475");
+            List.of(
+                    "none",
+                    "5.55 2.4",
+                    "9.6 2.4 1.5 2.4",
+                    "1.5 2.475",
+                    "7.5 1.5 1.5 1.5 1.5 1.5");
     // Of the figure's size; the rest is left for labels.
     private static final double WIDE = 0.775;
     private static final double HIGH = 0.77;
