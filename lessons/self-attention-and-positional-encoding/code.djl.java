@@ -60,7 +60,7 @@ var X = manager.create(new float[][] {{0, 0}, {3, 0}, {0, 2}, {0, 0}, {1, 0}, {0
 var query = X.get(4); // the fifth word
 var scores = X.matMul(query); // how well does each word fit?
 var weights = scores.exp().div(scores.exp().sum()); // softmax: positive, and they sum to 1
-var output = weights.matMul(X); // the average, in these shares
+var output = weights.matMul(X); // the average, weighted by these shares
 
 var words = sentence.split(" ");
 for (int i = 0; i < words.length; i++) {
@@ -70,7 +70,7 @@ float thing = output.getFloat(0), action = output.getFloat(1);
 System.out.println("(%.2f, %.2f)  it, having looked around".formatted(thing, action));
 
 // %% all-words
-/** Of each word the weights that it gives to all six, and its new vector. */
+/** For each word, the weights it gives to all six, and its new vector. */
 void printRows(NDArray weights, NDArray Y, String sentence) {
     var words = sentence.split(" ");
     for (int i = 0; i < words.length; i++) {
@@ -105,19 +105,6 @@ for (int width : widths) {
     scaled.add(plain.get(plain.size() - 1).div(Math.sqrt(width)));
 }
 
-/** The norm of the softmax's derivative, for the query in the middle. */
-double slope(NDArray scores) {
-    var weights = scores.softmax(1);
-    var column = weights.expandDims(2);
-    var outer = column.mul(weights.expandDims(1)); // (queries, keys, keys)
-    var derivative = column.mul(manager.eye(10)).sub(outer);
-    return derivative.square().sum(new int[] {1, 2}).sqrt().median().getFloat();
-}
-
-double[] slopes(List<NDArray> scores) {
-    return scores.stream().mapToDouble(each -> slope(each)).toArray();
-}
-
 // %% scaling
 for (int i : new int[] {0, 4, 8}) {
     for (var name : List.of("plain", "scaled")) {
@@ -131,6 +118,19 @@ for (int i : new int[] {0, 4, 8}) {
 }
 
 // %% slopes
+/** The norm of the softmax's derivative: the median over the queries. */
+double slope(NDArray scores) {
+    var weights = scores.softmax(1);
+    var column = weights.expandDims(2);
+    var outer = column.mul(weights.expandDims(1)); // (queries, keys, keys)
+    var derivative = column.mul(manager.eye(10)).sub(outer);
+    return derivative.square().sum(new int[] {1, 2}).sqrt().median().getFloat();
+}
+
+double[] slopes(List<NDArray> scores) {
+    return scores.stream().mapToDouble(each -> slope(each)).toArray();
+}
+
 var x = IntStream.of(widths).asDoubleStream().toArray();
 Plots.curves(x, slopes(plain), slopes(scaled))
         .xlabel("Width d")
@@ -217,10 +217,12 @@ float difference(UnaryOperator<NDArray> layer) {
 }
 
 // %% equivariance
-float without = difference(X -> withoutMask(X)), with = difference(X -> withMask(X));
-System.out.println("outputs up to %.4f".formatted(largest(withoutMask(tokens))));
-System.out.println("%.4f apart, without a mask".formatted(without));
-System.out.println("%.4f apart, with a causal mask".formatted(with));
+for (var name : List.of("without a mask", "with a causal mask")) {
+    UnaryOperator<NDArray> layer = X ->
+            name.equals("without a mask") ? withoutMask(X) : withMask(X);
+    float top = largest(layer.apply(tokens)), apart = difference(layer);
+    System.out.println("%s: outputs up to %.4f, %.4f apart".formatted(name, top, apart));
+}
 
 // %% cnn-and-rnn
 int n = 10, d = 16, k = 3;
@@ -498,14 +500,14 @@ System.out.println("positions per turn: " + Arrays.toString(turns.toIntArray()))
 
 // %% dot-products
 /** How much the numbers at one distance i - j differ, where they differ most. */
-float largestSpread(NDArray square) {
+float largestGap(NDArray square) {
     int n = (int) square.size(0);
-    float spread = 0;
+    float gap = 0;
     for (int by = 1 - n; by < n; by++) {
         var diagonal = square.diagonal(by);
-        spread = Math.max(spread, diagonal.max().sub(diagonal.min()).getFloat());
+        gap = Math.max(gap, diagonal.max().sub(diagonal.min()).getFloat());
     }
-    return spread;
+    return gap;
 }
 
 var products = P.matMul(P.transpose());
@@ -522,7 +524,7 @@ Plots.curves(distances, around(20), around(28), around(36))
         .legend("i = 20", "i = 28", "i = 36")
         .show();
 System.out.println("P_i with itself: %.4f".formatted(products.getFloat(0, 0)));
-System.out.println("largest spread at any one distance: %.4f".formatted(largestSpread(products)));
+System.out.println("largest gap at any one distance: %.4f".formatted(largestGap(products)));
 
 // %% rotation
 /** Turn the pairs of columns, points in the plane, by one angle each, in radians. */
@@ -567,7 +569,7 @@ Plots.heatmaps(lookingBack.reshape(1, 1, 20, 20))
         .show();
 
 // %% rotary
-/** Turns queries and keys by their positions, and then attends as ever. */
+/** Turns queries and keys by their positions, and then attends as usual. */
 class RotaryAttention extends DotProductAttention {
     RotaryAttention(float dropout) {
         super(dropout);
@@ -597,7 +599,7 @@ scores = Q.matMul(K.swapAxes(1, 2)).get(0);
 // %% rotary-check
 float lowest = scores.min().getFloat(), highest = scores.max().getFloat();
 System.out.println("scores from %.2f to %.2f".formatted(lowest, highest));
-System.out.println("largest spread at any one distance: %.4f".formatted(largestSpread(scores)));
+System.out.println("largest gap at any one distance: %.4f".formatted(largestGap(scores)));
 
 // %% task
 record Examples(NDArray tokens, NDArray labels) {}
@@ -694,7 +696,7 @@ class Reader extends AbstractBlock {
 }
 
 // %% train
-/** A reader, trained on sequences of 8 tokens, from this seed on. */
+/** A reader, trained on sequences of 8 tokens, starting from this seed. */
 Reader trained(Supplier<Reader> maker, int seed) {
     Engine.getInstance().setRandomSeed(seed);
     var reader = initialized(maker.get(), new Shape(64, 8));
@@ -725,7 +727,7 @@ var example = manager.create(new int[][] {{5, 3, 0, 7, 2, 1, 9, 4}, {5, 1, 3, 7,
 evaluate(reader, example);
 weights = reader.attention.attentionWeights();
 
-// %% trained-maps
+// %% trained-maps tags=["tolerance:levels=8"]
 Plots.heatmaps(weights)
         .xlabel("Keys")
         .ylabel("Queries")
@@ -750,7 +752,7 @@ var zeroIsFirst = drawn.labels().gt(0).expandDims(1).repeat(1, 4);
 var first = NDArrays.where(zeroIsFirst, zero, one);
 var last = NDArrays.where(zeroIsFirst, one, zero);
 
-// %% found-shares
+// %% found-shares tags=["tolerance:absolute=0.02"]
 var means = Stream.of(zero, one, first, last).map(each -> each.mean(new int[] {0})).toList();
 System.out.println("    on 0    on 1   on the first   on the last");
 for (int h = 0; h < 4; h++) {
@@ -766,16 +768,23 @@ double shareRight(NDArray answers, NDArray labels) {
     return answers.gt(0).eq(labels.gt(0)).toType(DataType.FLOAT32, false).mean().getFloat();
 }
 
-X = evaluate(reader.embedding, drawn.tokens());
-NDArray queries = evaluate(reader.positions, X), keys = queries;
-Y = evaluate(reader.attention, queries, keys, X).mean(new int[] {1});
-var right = shareRight(evaluate(reader.output, Y), drawn.labels());
+double shareRight(NDArray queries, NDArray keys, NDArray values) {
+    var Y = evaluate(reader.attention, queries, keys, values).mean(new int[] {1});
+    return shareRight(evaluate(reader.output, Y), drawn.labels());
+}
 
-// %% without-positions-shown
-System.out.println("right: %.3f".formatted(right));
+X = evaluate(reader.embedding, drawn.tokens());
+var withP = evaluate(reader.positions, X);
+double inQueriesAndKeys = shareRight(withP, withP, X);
+double inValues = shareRight(X, X, withP);
+
+// %% without-positions-shown tags=["tolerance:absolute=0.02"]
+var share = "%.3f right";
+System.out.println("positions in queries and keys alone: " + share.formatted(inQueriesAndKeys));
+System.out.println("positions in values alone:           " + share.formatted(inValues));
 
 // %% five-readers
-/** The share of 1,000 new sequences that the reader answers rightly. */
+/** The share of 1,000 new sequences that the reader gets right. */
 double accuracy(Reader reader, int length) {
     try (var scratch = manager.newSubManager()) {
         var test = sequences(scratch, 1000, length);
@@ -814,7 +823,7 @@ List<double[]> byLength(double[][] runs) {
             .toList();
 }
 
-// %% past-the-end-figure
+// %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
 names = List.of("fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask");
 var kinds = results.values().stream().map(runs -> byLength(runs)).toList();
 List<double[]> xs = new ArrayList<>(), ys = new ArrayList<>();

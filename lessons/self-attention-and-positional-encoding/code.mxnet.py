@@ -26,7 +26,7 @@ X = d2l.tensor([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
 query = X[4]  # the fifth word
 scores = X @ query  # how well does each word fit?
 weights = np.exp(scores) / np.exp(scores).sum()  # softmax: positive, and they sum to 1
-output = weights @ X  # the average, in these shares
+output = weights @ X  # the average, weighted by these shares
 
 for score, weight, word in zip(scores, weights, sentence.split(), strict=True):
     print(f"{score:5.0f}{weight:8.2f}   {word}")
@@ -35,7 +35,7 @@ print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
 
 # %% all-words
 def print_rows(weights, Y, sentence):
-    """Of each word the weights that it gives to all six, and its new vector."""
+    """For each word, the weights it gives to all six, and its new vector."""
     for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
         shares = "".join(f"{weight:6.2f}" for weight in row)
         print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
@@ -60,15 +60,6 @@ for width in widths:
     plain.append((queries * keys).sum(axis=-1))
     scaled.append(plain[-1] / math.sqrt(width))
 
-
-def slope(scores):
-    """The norm of the softmax's derivative, for the query in the middle."""
-    weights = npx.softmax(scores, axis=-1)
-    outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
-    diagonal = d2l.eye(scores.shape[1]) * weights[:, None]
-    return np.percentile(np.linalg.norm(diagonal - outer, axis=(1, 2)), 50)
-
-
 # %% scaling
 for i in (0, 4, 8):
     for name, scores in ("plain", plain[i]), ("scaled", scaled[i]):
@@ -78,7 +69,16 @@ for i in (0, 4, 8):
             f"largest weight {largest:.2f}, {name}"
         )
 
+
 # %% slopes
+def slope(scores):
+    """The norm of the softmax's derivative: the median over the queries."""
+    weights = npx.softmax(scores, axis=-1)
+    outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
+    diagonal = d2l.eye(scores.shape[1]) * weights[:, None]
+    return np.percentile(np.linalg.norm(diagonal - outer, axis=(1, 2)), 50)
+
+
 d2l.plot(
     widths,
     [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
@@ -153,9 +153,10 @@ def difference(layer):
 
 
 # %% equivariance
-print(f"outputs up to {np.abs(without_mask(tokens)).max():.4f}")
-print(f"{difference(without_mask):.4f} apart, without a mask")
-print(f"{difference(with_mask):.4f} apart, with a causal mask")
+for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+    largest = np.abs(layer(tokens)).max()
+    print(f"{name}: outputs up to {largest:.4f}, {difference(layer):.4f} apart")
+
 
 # %% cnn-and-rnn
 n, d, k = 10, 16, 3
@@ -301,7 +302,8 @@ add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
 
 def with_positions(X):
-    return attention(*[add_positions(X)] * 3)
+    X = add_positions(X)
+    return attention(X, X, X)
 
 
 # %% order-seen
@@ -369,9 +371,9 @@ d2l.plot(
     legend=[f"i = {i}" for i in (20, 28, 36)],
 )
 diagonals = [np.diagonal(products, k) for k in range(1 - num_steps, num_steps)]
-spread = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
 print(f"P_i with itself: {products[0, 0]:.4f}")
-print(f"largest spread at any one distance: {spread:.4f}")
+print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% rotation
@@ -408,7 +410,7 @@ d2l.show_heatmaps(
 
 # %% rotary
 class RotaryAttention(d2l.DotProductAttention):
-    """Turns queries and keys by their positions, and then attends as ever."""
+    """Turns queries and keys by their positions, and then attends as usual."""
 
     def forward(self, queries, keys, values, valid_lens=None):
         queries, keys = self.turned(queries), self.turned(keys)
@@ -428,9 +430,9 @@ scores = Q[0] @ K[0].T
 diagonals = [np.diagonal(scores, k) for k in range(1 - num_steps, num_steps)]
 
 # %% rotary-check
-spread = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
 print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
-print(f"largest spread at any one distance: {spread:.4f}")
+print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% task
@@ -482,7 +484,7 @@ class Reader(nn.Block):
 
 # %% train
 def trained(make_reader, seed):
-    """A reader, trained on sequences of 8 tokens, from this seed on."""
+    """A reader, trained on sequences of 8 tokens, starting from this seed."""
     npx.random.seed(seed)
     reader = make_reader()
     reader.initialize(initializer)
@@ -530,19 +532,27 @@ for h in range(4):
     on = [each[:, h].mean() for each in (zero, one, first, last)]
     print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
 
-# %% without-positions
-X = reader.embedding(tokens)
-queries = keys = reader.positions(X)
-answers = reader.output(reader.attention(queries, keys, X).mean(axis=1)).squeeze(-1)
-right = ((answers > 0) == (labels > 0)).mean()
 
-# %% without-positions-shown tags=["tolerance:absolute=0.005"]
-print(f"right: {right:.3f}")
+# %% without-positions
+def share_right(queries, keys, values):
+    Y = reader.attention(queries, keys, values)
+    answers = reader.output(Y.mean(axis=1)).squeeze(-1)
+    return ((answers > 0) == (labels > 0)).mean()
+
+
+X = reader.embedding(tokens)
+with_P = reader.positions(X)
+in_queries_and_keys = share_right(with_P, with_P, X)
+in_values = share_right(X, X, with_P)
+
+# %% without-positions-shown tags=["tolerance:absolute=0.02"]
+print(f"positions in queries and keys alone: {in_queries_and_keys:.3f} right")
+print(f"positions in values alone:           {in_values:.3f} right")
 
 
 # %% five-readers
 def accuracy(reader, length):
-    """The share of 1,000 new sequences that the reader answers rightly."""
+    """The share of 1,000 new sequences that the reader gets right."""
     tokens, labels = sequences(1000, length)
     return ((reader(tokens) > 0) == (labels > 0)).mean().item()
 

@@ -24,7 +24,9 @@ query = X[4]  # the fifth word
 scores = tf.linalg.matvec(X, query)  # how well does each word fit?
 powers = tf.exp(scores)
 weights = powers / tf.reduce_sum(powers)  # softmax: positive, and they sum to 1
-output = tf.linalg.matvec(X, weights, transpose_a=True)  # the average, in these shares
+output = tf.linalg.matvec(
+    X, weights, transpose_a=True
+)  # the average, weighted by these shares
 
 for score, weight, word in zip(scores, weights, sentence.split(), strict=True):
     print(f"{score:5.0f}{weight:8.2f}   {word}")
@@ -33,7 +35,7 @@ print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
 
 # %% all-words
 def print_rows(weights, Y, sentence):
-    """Of each word the weights that it gives to all six, and its new vector."""
+    """For each word, the weights it gives to all six, and its new vector."""
     for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
         shares = "".join(f"{weight:6.2f}" for weight in row)
         print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
@@ -58,14 +60,6 @@ for width in widths:
     plain.append(tf.reduce_sum(queries * keys, axis=-1))
     scaled.append(plain[-1] / math.sqrt(width))
 
-
-def slope(scores):
-    """The norm of the softmax's derivative, for the query in the middle."""
-    weights = tf.nn.softmax(scores)
-    outer = weights[:, :, tf.newaxis] * weights[:, tf.newaxis]  # (queries, keys, keys)
-    return np.median(tf.norm(tf.linalg.diag(weights) - outer, axis=(1, 2)))
-
-
 # %% scaling
 for i in (0, 4, 8):
     for name, scores in ("plain", plain[i]), ("scaled", scaled[i]):
@@ -75,7 +69,15 @@ for i in (0, 4, 8):
             f"largest weight {largest:.2f}, {name}"
         )
 
+
 # %% slopes
+def slope(scores):
+    """The norm of the softmax's derivative: the median over the queries."""
+    weights = tf.nn.softmax(scores)
+    outer = weights[:, :, tf.newaxis] * weights[:, tf.newaxis]  # (queries, keys, keys)
+    return np.median(tf.norm(tf.linalg.diag(weights) - outer, axis=(1, 2)))
+
+
 d2l.plot(
     widths,
     [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
@@ -153,9 +155,10 @@ def difference(layer):
 
 
 # %% equivariance
-print(f"outputs up to {tf.reduce_max(abs(without_mask(tokens))):.4f}")
-print(f"{difference(without_mask):.4f} apart, without a mask")
-print(f"{difference(with_mask):.4f} apart, with a causal mask")
+for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+    largest = tf.reduce_max(abs(layer(tokens)))
+    print(f"{name}: outputs up to {largest:.4f}, {difference(layer):.4f} apart")
+
 
 # %% cnn-and-rnn
 n, d, k = 10, 16, 3
@@ -301,7 +304,8 @@ add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
 
 def with_positions(X):
-    return attention(*[add_positions(X)] * 3)
+    X = add_positions(X)
+    return attention(X, X, X)
 
 
 # %% order-seen
@@ -370,9 +374,9 @@ d2l.plot(
     legend=[f"i = {i}" for i in (20, 28, 36)],
 )
 diagonals = [products.diagonal(k) for k in range(1 - num_steps, num_steps)]
-spread = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
 print(f"P_i with itself: {products[0, 0]:.4f}")
-print(f"largest spread at any one distance: {spread:.4f}")
+print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% rotation
@@ -409,7 +413,7 @@ d2l.show_heatmaps(
 
 # %% rotary
 class RotaryAttention(d2l.DotProductAttention):
-    """Turns queries and keys by their positions, and then attends as ever."""
+    """Turns queries and keys by their positions, and then attends as usual."""
 
     def call(self, queries, keys, values, valid_lens=None, training=None):
         queries, keys = self.turned(queries), self.turned(keys)
@@ -429,9 +433,9 @@ scores = d2l.numpy(Q @ tf.linalg.matrix_transpose(K))[0]
 diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
 
 # %% rotary-check
-spread = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
 print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
-print(f"largest spread at any one distance: {spread:.4f}")
+print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% task
@@ -487,7 +491,7 @@ class Reader(keras.Model):
 
 # %% train
 def trained(make_reader, seed):
-    """A reader, trained on sequences of 8 tokens, from this seed on."""
+    """A reader, trained on sequences of 8 tokens, starting from this seed."""
     keras.utils.set_random_seed(seed)
     reader = halved(make_reader(), sequences(1)[0])
     reader.compile(
@@ -529,20 +533,27 @@ for h in range(4):
     on = [each[:, h].mean() for each in (zero, one, first, last)]
     print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
 
-# %% without-positions
-X = reader.embedding(tokens)
-queries = keys = reader.positions(X)
-Y = reader.attention(queries, keys, X)
-answers = tf.squeeze(reader.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
-right = np.mean((answers > 0) == (labels > 0))
 
-# %% without-positions-shown tags=["tolerance:absolute=0.005"]
-print(f"right: {right:.3f}")
+# %% without-positions
+def share_right(queries, keys, values):
+    Y = reader.attention(queries, keys, values)
+    answers = tf.squeeze(reader.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
+    return np.mean((answers > 0) == (labels > 0))
+
+
+X = reader.embedding(tokens)
+with_P = reader.positions(X)
+in_queries_and_keys = share_right(with_P, with_P, X)
+in_values = share_right(X, X, with_P)
+
+# %% without-positions-shown tags=["tolerance:absolute=0.02"]
+print(f"positions in queries and keys alone: {in_queries_and_keys:.3f} right")
+print(f"positions in values alone:           {in_values:.3f} right")
 
 
 # %% five-readers
 def accuracy(reader, length):
-    """The share of 1,000 new sequences that the reader answers rightly."""
+    """The share of 1,000 new sequences that the reader gets right."""
     tokens, labels = sequences(1000, length)
     return np.mean((reader(tokens) > 0) == (labels > 0)).item()
 
