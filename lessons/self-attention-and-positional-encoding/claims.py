@@ -48,7 +48,7 @@ TESTED = (8, 16, 32, 64)
 # What the text says of shares in words, with room for another framework's draws.
 ALL_RIGHT = 0.98
 ALMOST_ALWAYS = 0.95
-TWO_THIRDS = pytest.approx(2 / 3, abs=0.08)
+SIX_OR_SEVEN_IN_TEN = pytest.approx(0.65, abs=0.13)
 CHANCE = pytest.approx(1 / 2, abs=0.1)
 NINE_IN_TEN = pytest.approx(9 / 10, abs=0.1)
 A_THIRD = 1 / 3
@@ -82,7 +82,7 @@ def attention_is_as_told(rows: dict[str, list[list[float]]]) -> None:
         assert largest > scaled[2]
     (largest,), (difference,) = rows["by-hand-difference"]
     assert (largest > 0.1, difference) == (True, 0)
-    (up_to,), (without,), (with_mask,) = rows["equivariance"]
+    (up_to, without), (_, with_mask) = rows["equivariance"]
     assert (up_to > 0.1, without, with_mask > 0.01) == (True, 0, True)
     assert rows["order-seen"][0][0] > 0.01
 
@@ -132,10 +132,10 @@ def past_the_end_is_as_told(runs: np.ndarray) -> None:
     fixed, learned, rotary, mask, both = runs
     median, least, most = range(3)
     assert runs[:, least, 0].min() >= ALL_RIGHT  # on 8 tokens
-    # Of the fixed and the learned ones together: these are less often right than those.
-    assert (fixed[median, 1] + learned[median, 1]) / 2 == TWO_THIRDS
     for absolute in (fixed, learned):
-        assert (rotary[least, 1:3] > absolute[most, 1:3]).all()
+        assert absolute[median, 1] == SIX_OR_SEVEN_IN_TEN
+        assert (rotary[median, 1:3] > absolute[median, 1:3] + 0.15).all()
+        assert (rotary[least, 1:3] > absolute[median, 1:3]).all()
     assert fixed[least, 3] < MISLED
     assert rotary[median, 3] == CHANCE
     assert mask[median, 3] > 0.8
@@ -326,8 +326,10 @@ def test_order_is_seen_with_a_mask_or_with_positions_alone(face, cells):
     with_positions = apart(lambda X: attend(X + P))
     assert without < 1e-12
     assert min(with_mask, with_positions) > 0.01
-    up_to = np.abs(attend(tokens)).max()
-    assert_printed(cells["equivariance"].rows, [[up_to], [0], [with_mask]], 4)
+    masked = attend(tokens, np.arange(1, 7)[None])
+    up_to, up_to_with_mask = (np.abs(Y).max() for Y in (attend(tokens), masked))
+    expected = [[up_to, 0], [up_to_with_mask, with_mask]]
+    assert_printed(cells["equivariance"].rows, expected, 4)
     assert_printed(cells["order-seen"].rows, [[with_positions]], 4)
 
 
@@ -686,12 +688,16 @@ def read(
     weights: dict[str, np.ndarray],
     tokens: np.ndarray,
     kind: str,
+    to_scores: bool = True,
     to_values: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A reader's answers, and its weights of shape (sequences, heads, queries, keys)."""
+    """A reader's answers, and its weights of shape (sequences, heads, queries, keys).
+
+    Positions can be kept from its queries and keys, and from its values.
+    """
     X = weights["embedding"].astype(float)[tokens]
     placed = X + positions(weights, X.shape[1], kind)
-    Q, K = placed @ weights["W_q"], placed @ weights["W_k"]
+    Q, K = ((placed if to_scores else X) @ weights[W] for W in ("W_q", "W_k"))
     V = (placed if to_values else X) @ weights["W_v"]
     Y, attention = heads(Q, K, V, kind)
     pooled = (Y @ weights["W_o"]).mean(axis=1)
@@ -795,13 +801,17 @@ def test_the_trained_reader_needs_no_positions_in_its_values(face, cells):
         ("fixed", True, ALL_RIGHT),
         ("fixed", False, ALMOST_ALWAYS),
     ):
-        answers, _ = read(weights, tokens, kind, to_values)
+        answers, _ = read(weights, tokens, kind, to_values=to_values)
         assert ((answers > 0) == labels).mean() > least
     tokens = to_numpy("tokens", cells["found"].names["tokens"])
-    answers, _ = read(weights, tokens, "fixed", to_values=False)
     labels = (tokens == 0).argmax(axis=1) < (tokens == 1).argmax(axis=1)
+    kept_from_one = {"to_values": False}, {"to_scores": False}
+    right = [
+        [((read(weights, tokens, "fixed", **kept)[0] > 0) == labels).mean()]
+        for kept in kept_from_one
+    ]
     shown = cells["without-positions-shown"].rows
-    np.testing.assert_allclose(shown, [[((answers > 0) == labels).mean()]], atol=0.002)
+    np.testing.assert_allclose(shown, right, atol=0.002)
 
 
 # Past the end

@@ -71,6 +71,17 @@ def share_of_the_cat(its: Names) -> list[float]:
     return [round(of_cat, 1), round(everything, 1), round(share, 2)]
 
 
+def average_by_hand(its: Names, column: int, *names: str) -> list[float]:
+    """The weights of these words, each with its number in this column, and what the output has."""
+    digits = 3 if column else 2
+    output = round(array(its.output)[column], 2)
+    factors = [
+        (round(array(its.weights)[place(its, name)], digits), word(its, name)[column])
+        for name in names
+    ]
+    return [*np.ravel(factors), output]
+
+
 def all_words_are_averaged(its: Names) -> bool:
     X = array(its.X)
     weights = softmax(X @ X.T)
@@ -142,7 +153,7 @@ def layer_is_the_formula(its: Names) -> bool:
 
 
 def shuffling_commutes(its: Names) -> bool:
-    _, (without,), (with_mask,) = its.shown.rows
+    (_, without), (_, with_mask) = its.shown.rows
     return without == 0 and with_mask > 0
 
 
@@ -263,9 +274,15 @@ def dot_product_is_a_sum_of_cosines(its: Names) -> bool:
     return np.allclose(products, cosines, atol=1e-4)
 
 
-def columns(its: Names) -> list[int]:
-    """Of P, as the legend names them."""
-    return [int(name.removeprefix("Col ")) for name in its.shown.legend]
+def width_columns_and_their_pair(its: Names) -> list[int]:
+    """Columns of P as the legend names them; the first two are a pair, and that faster than the next."""
+    first, second, *others = (
+        int(name.removeprefix("Col ")) for name in its.shown.legend
+    )
+    turns = np.abs(np.diff(array(its.P), axis=0)).max(axis=0)  # in one step
+    assert first // 2 == second // 2
+    assert min(turns[[first, second]]) > max(turns[others])
+    return [its.width, first, second, first // 2, *others]
 
 
 # Relative position
@@ -330,8 +347,15 @@ def example(its: Names) -> list[float]:
     return [*above, 0, *below, 0]
 
 
-def keys_of_zero_and_one(its: Names) -> list[int]:
-    return [place for row in array(its.example) for place in np.flatnonzero(row < 2)]
+def where_stripes_stand(its: Names) -> list[int]:
+    """The keys of the 0 and the 1, above and below; most heads' largest weights are there."""
+    keys = [np.flatnonzero(row < 2) for row in array(its.example)]
+    largest = array(its.weights).mean(axis=2).argmax(axis=-1)  # (sequences, heads)
+    there = [
+        np.isin(heads, of_row) for heads, of_row in zip(largest, keys, strict=True)
+    ]
+    assert np.mean(there) > 0.5
+    return [int(key) for of_row in keys for key in of_row]
 
 
 def shares_of_heads(its: Names) -> np.ndarray:
@@ -367,12 +391,12 @@ def where_all_are_right(its: Names) -> list[int]:
     return [n for n, share in zip(its.test_lengths, least, strict=True) if share > 0.98]
 
 
-def where_rotary_beats_the_others(its: Names) -> list[int]:
-    """The lengths at which it does, and those at which it guesses."""
-    runs = shares(its)
-    others = np.concatenate([runs["fixed"], runs["learned"]]).max(axis=0)
-    beats = runs["rotary"].min(axis=0) > others
-    guesses = abs(np.median(runs["rotary"], axis=0) - 0.5) < 0.1
+def where_rotary_is_far_ahead(its: Names) -> list[int]:
+    """The lengths at which it is, and those at which it guesses."""
+    medians = {kind: np.median(runs, axis=0) for kind, runs in shares(its).items()}
+    others = np.maximum(medians["fixed"], medians["learned"])
+    beats = medians["rotary"] > others + 0.15
+    guesses = abs(medians["rotary"] - 0.5) < 0.1
     lengths = np.array(its.test_lengths)
     return [*lengths[beats], *lengths[guesses]]
 
@@ -428,6 +452,14 @@ HELD = {
     "the scores are 0, 3, 0, 0, 1, 0": ("six-words", lambda its: array(its.scores)),
     "$e^3 + e^1 + 4e^0 = 20.1 + 2.7 + 4 = 26.8$": ("six-words", powers),
     "so the cat gets $20.1 / 26.8 = 0.75$": ("six-words", share_of_the_cat),
+    r"$0.75 \cdot 3 + 0.10 \cdot 1 = 2.35$ in the first place": (
+        "six-words",
+        lambda its: average_by_hand(its, 0, "cat", "it"),
+    ),
+    r"$2 \cdot 0.037 \cdot 2 = 0.15$ in the second": (
+        "six-words",
+        lambda its: [2, *average_by_hand(its, 1, "sat")],
+    ),
     "which started at $(1, 0)$, has come most of the way to $(3, 0)$": (
         "six-words",
         of_words("it", "cat"),
@@ -454,8 +486,8 @@ HELD = {
         "three-roles",
         roles_are_products,
     ),
-    """It turns "purred", $(0, 2)$, into the query $(2, 0)$; with the cat's key, $(3, 0)$, that
-        scores 6""": ("three-roles", query_of_purred),
+    r"""This $\mathbf{W}_q$ turns "purred", $(0, 2)$, into the query $(2, 0)$; with the cat's key,
+        $(3, 0)$, that scores 6""": ("three-roles", query_of_purred),
     """Its score with the cat is 6, and the cat's with "purred" is 0""": (
         "three-roles",
         lambda its: [score(its, "purred", "cat"), score(its, "cat", "purred")],
@@ -475,9 +507,12 @@ HELD = {
         entries_and_their_products,
     ),
     "they spread by 1 at any width": ("saturation", spread_at_any_width),
-    """$w$ and $1 - w$, has the derivative $w(1 - w)$: that is 0.25 for half and half, and 0.0099 at
-        $w = 0.99$""": ("setup", slopes_of_two_weights),
-    r"the derivative is a matrix, $\mathrm{diag}(\mathbf{w}) - \mathbf{w}\mathbf{w}^\top$": (
+    """Of two weights $w$ and $1 - w$, the first has the derivative $w(1 - w)$ by its own score: that
+        is 0.25 for half and half, and 0.0099 at $w = 0.99$""": (
+        "setup",
+        slopes_of_two_weights,
+    ),
+    r"make a matrix, $\mathrm{diag}(\mathbf{w}) - \mathbf{w}\mathbf{w}^\top$": (
         "saturation",
         derivative_is_the_matrix,
     ),
@@ -620,13 +655,13 @@ HELD = {
         "scale-and-sum",
         lambda its: bool(abs(its.lengths[2] - sqrt(its.d_model / 2)) < 0.01),
     ),
-    "$d = 32$: the pair 6 and 7 swings faster than the pair 8 and 9": (
+    "$d = 32$: columns 6 and 7, the pair $l = 3$, swing faster than columns 8 and 9": (
         "column-plot",
-        lambda its: [its.width, *columns(its)],
+        width_columns_and_their_pair,
     ),
-    "for $d = 32$. The pair 6 and 7 swings faster than the pair 8 and 9": (
+    "for $d = 32$. Columns 6 and 7, the pair $l = 3$, swing faster than columns 8 and 9": (
         "column-plot",
-        lambda its: [its.width, *columns(its)],
+        width_columns_and_their_pair,
     ),
     "over 60 positions": ("encoding-heatmap", lambda its: its.num_steps),
     "their sines are still near 0 and their cosines near 1": (
@@ -694,6 +729,7 @@ HELD = {
         queries_are_rows_five_back,
     ),
     "most similar to the one at $j = i - 5$": ("five-back", looks_back),
+    "each query from $i = 5$ on": ("five-back", looks_back),
     r"the factor 4 in $\mathbf{W}_k$": (
         "five-back",
         lambda its: np.unique(array(its.W_k).diagonal()),
@@ -722,9 +758,10 @@ HELD = {
         "train",
         lambda its: example(its)[:-1],
     ),
-    "at keys 2 and 5 above and at 1 and 7 below (counted from 0), stand the 0 and the 1": (
-        "train",
-        lambda its: [*keys_of_zero_and_one(its), 0, 0, 1],
+    """most of these stripes stand where the 0 or the 1 does, at keys 2 and 5 above and at 1 and 7
+        below (counted from 0)""": (
+        "trained-maps",
+        lambda its: [0, 1, *where_stripes_stand(its), 0],
     ),
     "each head gives to the 0, to the 1": (
         "found-shares",
@@ -747,8 +784,11 @@ HELD = {
         "past-the-end",
         where_all_are_right,
     ),
-    """Every reader with RoPE beats every one of these on 16 and on 32 tokens, and on 64 it has come
-        down to chance""": ("past-the-end", where_rotary_beats_the_others),
+    """Those with RoPE are far ahead of these on 16 and on 32 tokens, but on 64 they, too, are near
+        chance""": (
+        "past-the-end",
+        where_rotary_is_far_ahead,
+    ),
     """Take the token 1. Under the mask it sees the 0 exactly if the 0 came before it. So what a head
         that looks for the 0 brings back to the 1""": (
         "found",
