@@ -221,7 +221,7 @@ for (var name : List.of("without a mask", "with a causal mask")) {
     UnaryOperator<NDArray> layer = X ->
             name.equals("without a mask") ? withoutMask(X) : withMask(X);
     float top = largest(layer.apply(tokens)), apart = difference(layer);
-    System.out.println("%s: outputs up to %.4f, %.4f apart".formatted(name, top, apart));
+    System.out.println("%s: largest output %.4f, largest difference %.4f".formatted(name, top, apart));
 }
 
 // %% cnn-and-rnn
@@ -429,7 +429,7 @@ NDArray withPositions(NDArray X) {
 }
 
 // %% order-seen
-System.out.println("%.4f apart, with positions".formatted(difference(X -> withPositions(X))));
+System.out.println("with positions: largest difference %.4f".formatted(difference(X -> withPositions(X))));
 
 // %% scale-and-sum
 int dModel = 512;
@@ -779,9 +779,10 @@ double inQueriesAndKeys = shareRight(withP, withP, X);
 double inValues = shareRight(X, X, withP);
 
 // %% without-positions-shown tags=["tolerance:absolute=0.02"]
-var share = "%.3f right";
-System.out.println("positions in queries and keys alone: " + share.formatted(inQueriesAndKeys));
-System.out.println("positions in values alone:           " + share.formatted(inValues));
+System.out.println(
+        "share right, positions in queries and keys alone: %.3f".formatted(inQueriesAndKeys));
+System.out.println(
+        "share right, positions in values alone:           %.3f".formatted(inValues));
 
 // %% five-readers
 /** The share of 1,000 new sequences that the reader gets right. */
@@ -1061,5 +1062,5 @@ var backwards = relative.forward(four.flip(1)).flip(1);
 // %% solution-relative-shown
 var apart = largest(scores.get(":4, :4").sub(scores.get("7:, 7:")));
 difference = largest(relative.forward(four).sub(backwards));
-System.out.println("scores at 0 and at 7: %.5f apart".formatted(apart));
-System.out.println("in the other order: %.2f apart".formatted(difference));
+System.out.println("scores at 0 and at 7: largest difference %.5f".formatted(apart));
+System.out.println("in the other order: largest difference %.2f".formatted(difference));

@@ -10,8 +10,8 @@ from torch import nn
 
 from d2l_compat import torch as d2l
 
-torch.set_default_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
 torch.manual_seed(0)
+torch.set_default_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
 
 # %% six-words
 sentence = "the cat sat because it purred"
@@ -149,7 +149,8 @@ def difference(layer):
 # %% equivariance
 for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
     largest = layer(tokens).abs().max()
-    print(f"{name}: outputs up to {largest:.4f}, {difference(layer):.4f} apart")
+    apart = difference(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
 
 # %% cnn-and-rnn
 n, d, k = 10, 16, 3
@@ -292,7 +293,7 @@ def with_positions(X):
 
 
 # %% order-seen
-print(f"{difference(with_positions):.4f} apart, with positions")
+print(f"with positions: largest difference {difference(with_positions):.4f}")
 
 # %% scale-and-sum
 d_model = 512
@@ -528,8 +529,8 @@ in_queries_and_keys = share_right(with_P, with_P, X)
 in_values = share_right(X, X, with_P)
 
 # %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"positions in queries and keys alone: {in_queries_and_keys:.3f} right")
-print(f"positions in values alone:           {in_values:.3f} right")
+print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
+print(f"share right, positions in values alone:           {in_values:.3f}")
 
 
 # %% five-readers
@@ -765,6 +766,8 @@ scores, backwards = relative.scores(twice)[0], relative(four.flip(1)).flip(1)
 
 # %% solution-relative-shown
 print(
-    f"scores at 0 and at 7: {(scores[:4, :4] - scores[7:, 7:]).abs().max():.5f} apart"
+    f"scores at 0 and at 7: largest difference {(scores[:4, :4] - scores[7:, 7:]).abs().max():.5f}"
 )
-print(f"in the other order: {(relative(four) - backwards).abs().max():.2f} apart")
+print(
+    f"in the other order: largest difference {(relative(four) - backwards).abs().max():.2f}"
+)

@@ -157,7 +157,8 @@ def difference(layer):
 # %% equivariance
 for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
     largest = tf.reduce_max(abs(layer(tokens)))
-    print(f"{name}: outputs up to {largest:.4f}, {difference(layer):.4f} apart")
+    apart = difference(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
 
 
 # %% cnn-and-rnn
@@ -309,7 +310,7 @@ def with_positions(X):
 
 
 # %% order-seen
-print(f"{difference(with_positions):.4f} apart, with positions")
+print(f"with positions: largest difference {difference(with_positions):.4f}")
 
 # %% scale-and-sum
 d_model = 512
@@ -547,8 +548,8 @@ in_queries_and_keys = share_right(with_P, with_P, X)
 in_values = share_right(X, X, with_P)
 
 # %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"positions in queries and keys alone: {in_queries_and_keys:.3f} right")
-print(f"positions in values alone:           {in_values:.3f} right")
+print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
+print(f"share right, positions in values alone:           {in_values:.3f}")
 
 
 # %% five-readers
@@ -781,5 +782,7 @@ scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
 
 # %% solution-relative-shown
 apart = tf.reduce_max(abs(scores[:4, :4] - scores[7:, 7:]))
-print(f"scores at 0 and at 7: {apart:.5f} apart")
-print(f"in the other order: {tf.reduce_max(abs(relative(four) - backwards)):.2f} apart")
+print(f"scores at 0 and at 7: largest difference {apart:.5f}")
+print(
+    f"in the other order: largest difference {tf.reduce_max(abs(relative(four) - backwards)):.2f}"
+)
