@@ -440,8 +440,8 @@ print(f"largest gap at any one distance: {gap:.4f}")
 # %% task
 def sequences(count, length=8):
     """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
-    tokens = paddle.randint(2, 10, (count, length))
     places = d2l.rand((count, length)).argsort(axis=1)[:, :2]  # two different ones
+    tokens = paddle.randint(2, 10, (count, length))
     tokens = tokens.put_along_axis(places, d2l.tensor([[0, 1]]), axis=1)
     return tokens, (places[:, 0] < places[:, 1]).astype("float32")
 
