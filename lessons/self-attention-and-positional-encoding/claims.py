@@ -1096,7 +1096,7 @@ def test_each_seed_is_used_once(cells):
             "Width d",
             "Norm of the derivative",
             ("log", "linear"),
-            ["plain", "scaled"],
+            ["unscaled", "scaled"],
         ),
         (
             "dot-products",

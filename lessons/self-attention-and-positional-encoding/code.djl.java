@@ -107,8 +107,8 @@ for (int width : widths) {
 
 // %% scaling
 for (int i : new int[] {0, 4, 8}) {
-    for (var name : List.of("plain", "scaled")) {
-        var scores = (name.equals("plain") ? plain : scaled).get(i);
+    for (var name : List.of("unscaled", "scaled")) {
+        var scores = (name.equals("unscaled") ? plain : scaled).get(i);
         var spread = scores.sub(scores.mean()).square().mean().sqrt().getFloat();
         var largest = scores.softmax(1).max(new int[] {1}).mean().getFloat();
         System.out.printf(
@@ -138,7 +138,7 @@ Plots.curves(x, slopes(plain), slopes(scaled))
         .logX()
         .ylim(0, 0.4)
         .figsize(6, 2.5)
-        .legend("plain", "scaled")
+        .legend("unscaled", "scaled")
         .show();
 
 // %% shape-check
@@ -221,7 +221,8 @@ for (var name : List.of("without a mask", "with a causal mask")) {
     UnaryOperator<NDArray> layer = X ->
             name.equals("without a mask") ? withoutMask(X) : withMask(X);
     float top = largest(layer.apply(tokens)), apart = difference(layer);
-    System.out.println("%s: largest output %.4f, largest difference %.4f".formatted(name, top, apart));
+    var line = "%s: largest output %.4f, largest difference %.4f";
+    System.out.println(line.formatted(name, top, apart));
 }
 
 // %% cnn-and-rnn
@@ -429,7 +430,8 @@ NDArray withPositions(NDArray X) {
 }
 
 // %% order-seen
-System.out.println("with positions: largest difference %.4f".formatted(difference(X -> withPositions(X))));
+float moved = difference(X -> withPositions(X));
+System.out.println("with positions: largest difference %.4f".formatted(moved));
 
 // %% scale-and-sum
 int dModel = 512;

@@ -63,7 +63,7 @@ for width in widths:  # all from one draw, the narrow ones cut from the wide
 
 # %% scaling
 for i in (0, 4, 8):
-    for name, scores in ("plain", plain[i]), ("scaled", scaled[i]):
+    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
         largest = jax.nn.softmax(scores).max(axis=1).mean()
         print(
             f"d = {widths[i]:>4}: spread {scores.std():5.2f}, "
@@ -86,7 +86,7 @@ d2l.plot(
     xscale="log",
     ylim=(0, 0.4),
     figsize=(6, 2.5),
-    legend=["plain", "scaled"],
+    legend=["unscaled", "scaled"],
 )
 
 # %% shape-check
@@ -820,9 +820,7 @@ twice = d2l.concat([four, three, four], axis=1)  # at 0 to 3 and 7 to 10
 scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
 
 # %% solution-relative-shown
-print(
-    f"scores at 0 and at 7: largest difference {jnp.abs(scores[:4, :4] - scores[7:, 7:]).max():.5f}"
-)
-print(
-    f"in the other order: largest difference {jnp.abs(relative(four) - backwards).max():.2f}"
-)
+apart = jnp.abs(scores[:4, :4] - scores[7:, 7:]).max()
+print(f"scores at 0 and at 7: largest difference {apart:.5f}")
+apart = jnp.abs(relative(four) - backwards).max()
+print(f"in the other order: largest difference {apart:.2f}")

@@ -62,7 +62,7 @@ for width in widths:
 
 # %% scaling
 for i in (0, 4, 8):
-    for name, scores in ("plain", plain[i]), ("scaled", scaled[i]):
+    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
         largest = npx.softmax(scores, axis=-1).max(axis=1).mean()
         print(
             f"d = {widths[i]:>4}: spread {scores.std():5.2f}, "
@@ -87,7 +87,7 @@ d2l.plot(
     xscale="log",
     ylim=(0, 0.4),
     figsize=(6, 2.5),
-    legend=["plain", "scaled"],
+    legend=["unscaled", "scaled"],
 )
 
 # %% shape-check
@@ -803,9 +803,7 @@ twice = d2l.concat([four, d2l.randn(1, 3, d), four], axis=1)  # at 0 to 3 and 7 
 scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
 
 # %% solution-relative-shown
-print(
-    f"scores at 0 and at 7: largest difference {np.abs(scores[:4, :4] - scores[7:, 7:]).max():.5f}"
-)
-print(
-    f"in the other order: largest difference {np.abs(relative(four) - backwards).max():.2f}"
-)
+apart = np.abs(scores[:4, :4] - scores[7:, 7:]).max()
+print(f"scores at 0 and at 7: largest difference {apart:.5f}")
+apart = np.abs(relative(four) - backwards).max()
+print(f"in the other order: largest difference {apart:.2f}")

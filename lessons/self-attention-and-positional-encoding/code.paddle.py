@@ -61,7 +61,7 @@ for width in widths:
 
 # %% scaling
 for i in (0, 4, 8):
-    for name, scores in ("plain", plain[i]), ("scaled", scaled[i]):
+    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
         largest = F.softmax(scores, axis=-1).max(axis=1).mean()
         print(
             f"d = {widths[i]:>4}: spread {scores.std():5.2f}, "
@@ -86,7 +86,7 @@ d2l.plot(
     xscale="log",
     ylim=(0, 0.4),
     figsize=(6, 2.5),
-    legend=["plain", "scaled"],
+    legend=["unscaled", "scaled"],
 )
 
 # %% shape-check
@@ -782,9 +782,7 @@ twice = d2l.concat([four, d2l.randn((1, 3, d)), four], axis=1)  # at 0 to 3 and 
 scores, backwards = relative.scores(twice)[0], relative(four.flip(1)).flip(1)
 
 # %% solution-relative-shown
-print(
-    f"scores at 0 and at 7: largest difference {(scores[:4, :4] - scores[7:, 7:]).abs().max():.5f}"
-)
-print(
-    f"in the other order: largest difference {(relative(four) - backwards).abs().max():.2f}"
-)
+apart = (scores[:4, :4] - scores[7:, 7:]).abs().max()
+print(f"scores at 0 and at 7: largest difference {apart:.5f}")
+apart = (relative(four) - backwards).abs().max()
+print(f"in the other order: largest difference {apart:.2f}")

@@ -62,7 +62,7 @@ for width in widths:
 
 # %% scaling
 for i in (0, 4, 8):
-    for name, scores in ("plain", plain[i]), ("scaled", scaled[i]):
+    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
         largest = tf.reduce_mean(tf.reduce_max(tf.nn.softmax(scores), axis=1))
         print(
             f"d = {widths[i]:>4}: spread {tf.math.reduce_std(scores):5.2f}, "
@@ -86,7 +86,7 @@ d2l.plot(
     xscale="log",
     ylim=(0, 0.4),
     figsize=(6, 2.5),
-    legend=["plain", "scaled"],
+    legend=["unscaled", "scaled"],
 )
 
 # %% shape-check
@@ -783,6 +783,5 @@ scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
 # %% solution-relative-shown
 apart = tf.reduce_max(abs(scores[:4, :4] - scores[7:, 7:]))
 print(f"scores at 0 and at 7: largest difference {apart:.5f}")
-print(
-    f"in the other order: largest difference {tf.reduce_max(abs(relative(four) - backwards)):.2f}"
-)
+apart = tf.reduce_max(abs(relative(four) - backwards))
+print(f"in the other order: largest difference {apart:.2f}")
