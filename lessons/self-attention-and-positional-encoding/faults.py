@@ -26,6 +26,16 @@ IN_CODE = {
             "weights = (X @ X.T).softmax(dim=0)",
         ),
         (
+            "another word's query",
+            "query = X[4]",
+            "query = X[5]",
+        ),
+        (
+            "queries and keys exchanged",
+            "X @ W_q, X @ W_k, X @ W_v",
+            "X @ W_k, X @ W_q, X @ W_v",
+        ),
+        (
             "scores divided by the width",
             "plain[-1] / math.sqrt(width)",
             "plain[-1] / width",
@@ -51,11 +61,35 @@ IN_CODE = {
             "attention.W_o(d2l.concat(heads, dim=-1))",
             "attention.W_o(d2l.stack(heads).reshape(X.shape))",
         ),
-        ("a causal mask one key too long", "torch.arange(1, 7)", "torch.arange(2, 8)"),
+        (
+            "a causal mask that hides a token from itself",
+            "torch.arange(1, 7)",
+            "torch.arange(6)",
+        ),
         (
             "an order that moves nothing",
             "order = [3, 0, 5, 1, 4, 2]",
             "order = [0, 1, 2, 3, 4, 5]",
+        ),
+        (
+            "a convolution with a bias",
+            "padding=k // 2, bias=False)",
+            "padding=k // 2)",
+        ),
+        (
+            "a state that goes past the tanh",
+            "H = torch.tanh(x @ W_xh + H @ W_hh)",
+            "H = x @ W_xh + torch.tanh(H @ W_hh)",
+        ),
+        (
+            "inputs and outputs exchanged beside the maps",
+            '    xlabel="Input j",\n    ylabel="Output i",\n    titles=names',
+            '    xlabel="Output i",\n    ylabel="Input j",\n    titles=names',
+        ),
+        (
+            "a projection not predicted",
+            "4 * length * d**2",
+            "3 * length * d**2",
         ),
         (
             "maps divided by their sums",
@@ -68,11 +102,26 @@ IN_CODE = {
             "torch.arange(num_positions)",
         ),
         ("offset ignored", "self.P[:, offset:end]", "self.P[:, : X.shape[1]]"),
+        (
+            "long embeddings scaled",
+            "scaled = small(ids)",
+            "scaled = as_made(ids)",
+        ),
         ("columns 5 to 8 under the names of 6 to 9", "P[:, 6:10].T", "P[:, 5:9].T"),
         (
             "dot products of the wrong neighbours",
             "products[i, i - distances]",
             "products[i, i - distances - 1]",
+        ),
+        (
+            "half a turn for a whole one",
+            "(2 * math.pi / omega)",
+            "(math.pi / omega)",
+        ),
+        (
+            "no offset backwards",
+            "10, 30, -5)",
+            "10, 30, 5)",
         ),
         (
             "pairs turned backwards",
@@ -125,6 +174,11 @@ IN_CODE = {
             "sum(dim=2) for token in (0, 2)",
         ),
         (
+            "first and last exchanged",
+            "    torch.where(zero_is_first, zero, one),\n    torch.where(zero_is_first, one, zero),",
+            "    torch.where(zero_is_first, one, zero),\n    torch.where(zero_is_first, zero, one),",
+        ),
+        (
             "positions left in the values",
             "reader.attention(queries, keys, X)",
             "reader.attention(queries, keys, keys)",
@@ -170,6 +224,16 @@ IN_CODE = {
             "X.mean(dim=2, keepdim=True)",
         ),
         (
+            "no positions below the stack",
+            "X = d2l.PositionalEncoding(64, 0)(start)",
+            "X = start",
+        ),
+        (
+            "keys made longer as well",
+            "layer(sharpness * X, X, X)",
+            "layer(sharpness * X, sharpness * X, X)",
+        ),
+        (
             "only zeros exchanged",
             "torch.where(tokens < 2, 1 - tokens, tokens)",
             "torch.where(tokens < 1, 1 - tokens, tokens)",
@@ -187,9 +251,24 @@ IN_CODE = {
         ),
         ("every token at the first position", "offset=i)", "offset=0)"),
         (
+            "a cache of keys for values",
+            "[values, layer.W_v(x)]",
+            "[values, layer.W_k(x)]",
+        ),
+        (
             "distances without their sign",
             "distance = position[:, None] - position",
             "distance = (position[:, None] - position).abs()",
+        ),
+        (
+            "distances turned round",
+            "distance = position[:, None] - position",
+            "distance = position - position[:, None]",
+        ),
+        (
+            "relative scores not scaled",
+            "(Q[:, :, None] * keys).sum(dim=-1) / math.sqrt(X.shape[-1])",
+            "(Q[:, :, None] * keys).sum(dim=-1)",
         ),
     ],
     "tensorflow": [
