@@ -653,7 +653,8 @@ def diversity(X):
 
 def stack_up(skip=False, sharpness=1):
     """The diversity before the first layer, and after each."""
-    X, curve = start, [diversity(start)]
+    X = d2l.PositionalEncoding(64, 0).apply({}, start)
+    curve = [diversity(X)]
     for variables in blocks:
         pooled, _ = block.apply(variables, sharpness * X, X, X)
         X = pooled + X if skip else pooled * norm(X) / norm(pooled)
@@ -663,7 +664,6 @@ def stack_up(skip=False, sharpness=1):
 
 norm = jnp.linalg.norm
 start = jax.random.normal(jax.random.key(25), (1, 16, 64))
-start = d2l.PositionalEncoding(64, 0).apply({}, start)
 block = d2l.MultiHeadAttention(64, 4, 0)  # one layer, with variables for each depth
 keys = jax.random.split(jax.random.key(26), 8)
 blocks = [halved(block.init(key, start, start, start)) for key in keys]
