@@ -462,8 +462,8 @@ def test_multiply_adds_are_those_of_the_formulas(cells):
 def test_the_lessons_sinusoids_are_the_formula(cells, rows, width):
     P = cells["sinusoids"].names["sinusoids"](rows, width)
     expected = reference.positional_encoding(rows, width)
-    # Frequencies in single precision put position 1000 off by 5e-6; positions, by 3e-5.
-    np.testing.assert_allclose(to_numpy("P", P), expected, atol=1e-8 * max(rows, 100))
+    # In single precision, frequencies would put position 1000 off by 5e-6.
+    np.testing.assert_allclose(to_numpy("P", P), expected, atol=1e-6)
 
 
 def test_the_first_rows_are_shown_for_four_columns(cells):

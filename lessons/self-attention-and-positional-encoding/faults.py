@@ -97,9 +97,9 @@ IN_CODE = {
             "m / m.sum() for m in maps",
         ),
         (
-            "positions in single precision",
-            "torch.arange(num_positions, dtype=torch.float64)",
-            "torch.arange(num_positions)",
+            "frequencies in single precision",
+            "torch.arange(num_hiddens, dtype=torch.float64)",
+            "torch.arange(num_hiddens)",
         ),
         ("offset ignored", "self.P[:, offset:end]", "self.P[:, : X.shape[1]]"),
         (
@@ -180,8 +180,8 @@ IN_CODE = {
         ),
         (
             "positions left in the values",
-            "reader.attention(queries, keys, X)",
-            "reader.attention(queries, keys, keys)",
+            "in_queries_and_keys = share_right(with_P, with_P, X)",
+            "in_queries_and_keys = share_right(with_P, with_P, with_P)",
         ),
         (
             "tested on the length that was trained",

@@ -651,9 +651,13 @@ HELD = {
         "scale-and-sum",
         lambda its: round(its.default_length**2 / its.d_model),
     ),
-    r"and compare it with $\sqrt{d/2}$": (
+    "Flax's entries have variance $1/d$": (
         "scale-and-sum",
-        lambda its: bool(abs(its.lengths[2] - sqrt(its.d_model / 2)) < 0.01),
+        lambda its: round(float(its.default_length)),
+    ),
+    r"by $\sqrt{d}$, which is about 22.6, and compare it with the encoding's 16": (
+        "scale-and-sum",
+        lambda its: [round(sqrt(its.d_model), 1), round(float(its.lengths[2]))],
     ),
     "$d = 32$: columns 6 and 7, the pair $l = 3$, swing faster than columns 8 and 9": (
         "column-plot",
