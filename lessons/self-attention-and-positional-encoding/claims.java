@@ -319,11 +319,6 @@ for (int i : new int[] {0, 4, 8}) {
             .sum());
     claim("the weights saturate as those of independent queries and keys",
             Math.abs(Plain.peak(Plain.softmax(ours)) - Plain.peak(Plain.softmax(as))) < 0.04);
-    for (var each : List.of(plain.get(i), scaled.get(i))) {
-        var norms = Stream.of(Plain.softmax(Plain.rows(each))).mapToDouble(Plain::slope).toArray();
-        claim("the slope is that of the query in the middle",
-                Math.abs(slope(each) - Plain.median(norms)) < 5e-3);
-    }
 }
 
 // %% scaling
@@ -338,12 +333,18 @@ for (int i : new int[] {0, 4, 8}) {
 }
 
 // %% slopes
+for (var each : List.of(plain.get(0), plain.get(4), scaled.get(0), scaled.get(8))) {
+    var norms = Stream.of(Plain.softmax(Plain.rows(each))).mapToDouble(Plain::slope).toArray();
+    claim("the slope is the median over the queries",
+            Math.abs(slope(each) - Plain.median(norms)) < 5e-3);
+}
+
 {
     double[] falling = slopes(plain), level = DoubleStream.of(slopes(scaled)).sorted().toArray();
-    claim("with the root the slope does not depend on the width", level[0] > 0.8 * level[8]);
+    claim("with the root the slope hardly depends on the width", level[0] > 0.8 * level[8]);
     claim("without it there is next to nothing left", falling[0] > 0.2 && falling[8] < 0.05);
-    var words = "plain: 9 points from (4, %.2f) to (1024, %.2f)";
-    claim("the curve without the root is called plain",
+    var words = "unscaled: 9 points from (4, %.2f) to (1024, %.2f)";
+    claim("the curve without the root is called unscaled",
             shown.contains(words.formatted(falling[0], falling[8])));
 }
 
@@ -381,20 +382,19 @@ for (int i = 0; i < 2; i++) {
     int[] shuffle = {3, 0, 5, 1, 4, 2};
     var rows = Plain.rows(tokens);
     var moved = IntStream.of(shuffle).mapToObj(i -> rows[i]).toArray(double[][]::new);
-    double[] apart = new double[2];
-    double upTo = 0;
+    double[] apart = new double[2], upTo = new double[2];
     for (int masked = 0; masked < 2; masked++) {
         int[] lens = masked == 0 ? Plain.all(6) : Plain.causal(6);
         var after = Plain.multiHead(attention, new double[5][][], false, moved, moved, lens);
         var before = Plain.multiHead(attention, new double[5][][], false, rows, rows, lens);
         var both = IntStream.of(shuffle).mapToObj(i -> before[i]).toArray(double[][]::new);
         apart[masked] = Plain.apart(after, both);
-        upTo = masked == 0 ? Plain.largest(before) : upTo;
+        upTo[masked] = Plain.largest(before);
     }
     claim("six tokens are moved", !Arrays.equals(rows, moved) && rows.length == 6);
     claim("without a mask order goes unseen, with one it does not",
             apart[0] < 1e-12 && apart[1] > 0.01);
-    claim("these differences are printed", isShown(shown, 4, upTo, apart[0], apart[1]));
+    claim("these are printed", isShown(shown, 4, upTo[0], apart[0], upTo[1], apart[1]));
 }
 
 // %% three-layers
@@ -743,7 +743,13 @@ for (int length : new int[] {8, 21}) {
 
 // %% reader
 /** Of a reader of this kind its answer to a sequence; its weights go into ``maps``. */
-double answer(Reader reader, String kind, long[] tokens, boolean toValues, double[][][] maps) {
+double answer(
+        Reader reader,
+        String kind,
+        long[] tokens,
+        boolean toScores,
+        boolean toValues,
+        double[][][] maps) {
     int n = tokens.length;
     var table = Plain.weights(reader.embedding);
     var alone = LongStream.of(tokens).mapToObj(i -> table[(int) i]).toArray(double[][]::new);
@@ -751,8 +757,8 @@ double answer(Reader reader, String kind, long[] tokens, boolean toValues, doubl
             ? Plain.plus(alone, Plain.sines(n, 32))
             : kind.equals("learned") ? Plain.plus(alone, Plain.weights(reader.positions)) : alone;
     int[] lens = kind.endsWith("mask") ? Plain.causal(n) : Plain.all(n);
-    var values = toValues ? X : alone;
-    var Y = Plain.multiHead(reader.attention, maps, kind.equals("rotary"), X, values, lens);
+    double[][] asked = toScores ? X : alone, values = toValues ? X : alone;
+    var Y = Plain.multiHead(reader.attention, maps, kind.equals("rotary"), asked, values, lens);
     var mean = Plain.times(Plain.of(1, n, (i, j) -> 1.0 / n), Y);
     var two = reader.output.getParameters().values().stream().map(each -> each.getArray()).toList();
     var first = Plain.transposed(Plain.rows(two.get(0)));
@@ -762,9 +768,9 @@ double answer(Reader reader, String kind, long[] tokens, boolean toValues, doubl
             + IntStream.range(0, 32).mapToDouble(i -> Math.max(0, inner[i]) * second[i]).sum();
 }
 
-double[] answers(Reader reader, String kind, long[][] sequences, boolean toValues) {
+double[] answers(Reader reader, String kind, long[][] sequences) {
     return Stream.of(sequences)
-            .mapToDouble(tokens -> answer(reader, kind, tokens, toValues, new double[4][][]))
+            .mapToDouble(tokens -> answer(reader, kind, tokens, true, true, new double[4][][]))
             .toArray();
 }
 
@@ -784,7 +790,7 @@ double shareOfRight(double[] answers, long[][] sequences) {
 // %% train
 {
     var ours = ownSequences(1000, 8, 1);
-    var expected = answers(reader, "fixed", ours, true);
+    var expected = answers(reader, "fixed", ours);
     claim("the trained reader has the fixed encoding, which is that of the formula",
             hasFixedEncoding(reader));
     claim("the trained reader computes what its weights say",
@@ -799,7 +805,7 @@ double shareOfRight(double[] answers, long[][] sequences) {
     int decided = 0, there = 0;
     for (int i = 0; i < 2; i++) {
         var maps = new double[4][][];
-        answer(reader, "fixed", two[i], true, maps);
+        answer(reader, "fixed", two[i], true, true, maps);
         for (int h = 0; h < 4; h++) {
             claim("the maps are those of the trained weights",
                     Plain.apart(weights.get(i).get(h), maps[h]) < 1e-3);
@@ -820,7 +826,7 @@ double shareOfRight(double[] answers, long[][] sequences) {
     var rows = rowsOf(drawn.tokens());
     for (int i = 0; i < 1000; i += 50) {
         var maps = new double[4][][];
-        answer(reader, "fixed", rows[i], true, maps);
+        answer(reader, "fixed", rows[i], true, true, maps);
         int ofZero = placeOf(0, rows[i]), ofOne = placeOf(1, rows[i]);
         int[] places = {ofZero, ofOne, Math.min(ofZero, ofOne), Math.max(ofZero, ofOne)};
         for (int h = 0; h < 4; h++) {
@@ -846,19 +852,24 @@ double shareOfRight(double[] answers, long[][] sequences) {
 }
 
 // %% without-positions
+/** What share of sequences a fixed reader gets right, with positions here or there alone. */
+double shareWith(boolean toScores, boolean toValues, long[][] sequences) {
+    var answers = Stream.of(sequences).mapToDouble(tokens ->
+            answer(reader, "fixed", tokens, toScores, toValues, new double[4][][]));
+    return shareOfRight(answers.toArray(), sequences);
+}
+
 {
-    var ours = ownSequences(1000, 8, 2);
-    claim("without positions in its values it is still right almost every time",
-            shareOfRight(answers(reader, "fixed", ours, false), ours) > 0.95);
     var rows = rowsOf(drawn.tokens());
-    var expected = answers(reader, "fixed", rows, false);
-    claim("the answers counted are those without positions in the values",
-            Plain.apart(evaluate(reader.output, Y), expected) < 1e-2
-                    && Math.abs(right - shareOfRight(expected, rows)) < 0.002);
+    claim("these are the shares with positions in queries and keys, or in values, alone",
+            Math.abs(inQueriesAndKeys - shareWith(true, false, rows)) < 0.002
+                    && Math.abs(inValues - shareWith(false, true, rows)) < 0.002);
+    claim("without positions in its values it is still right almost every time",
+            shareWith(true, false, ownSequences(1000, 8, 2)) > 0.95);
 }
 
 // %% without-positions-shown
-claim("that share is printed", isShown(shown, 3, right));
+claim("these shares are printed", isShown(shown, 3, inQueriesAndKeys, inValues));
 
 // %% five-readers
 /** A reader that remembers what it read: the sequences, and whether it was trained on them. */
@@ -886,7 +897,7 @@ class Remembering extends Reader {
                 !kind.startsWith("fixed") || hasFixedEncoding(untrained));
         for (int length : new int[] {8, 21}) {
             var ours = ownSequences(5, length, 3);
-            var expected = answers(untrained, kind, ours, true);
+            var expected = answers(untrained, kind, ours);
             claim("the reader called " + kind + " is what its name says",
                     Plain.apart(evaluate(untrained, manager.create(ours)), expected) < 1e-4);
         }
@@ -919,7 +930,7 @@ class Remembering extends Reader {
         claim("they are tested on a thousand, of the length asked for",
                 rows.length == 1000 && rows[0].length == length);
         claim("the share is that of right answers",
-                Math.abs(share - shareOfRight(answers(memory, "mask", rows, true), rows)) < 0.003);
+                Math.abs(share - shareOfRight(answers(memory, "mask", rows), rows)) < 0.003);
     }
 }
 
@@ -935,7 +946,7 @@ class Remembering extends Reader {
     // The first of the fixed readers is the one trained before: it reads sequences of our own.
     for (int i = 0; i < 4; i++) {
         var ours = ownSequences(1000, 8 << i, 4);
-        double share = shareOfRight(answers(reader, "fixed", ours, true), ours);
+        double share = shareOfRight(answers(reader, "fixed", ours), ours);
         claim("shares are those of new sequences of each length",
                 Math.abs(results.get("fixed")[0][i] - share) < 0.08);
     }
@@ -950,11 +961,13 @@ class Remembering extends Reader {
         }
     }
     // In the order of the table: fixed, learned, RoPE, mask, fixed and mask.
-    claim("on 16 tokens the fixed encoding and the table are right about two times in three",
-            Math.abs((medians[1][0] + medians[1][1]) / 2 - 0.667) < 0.08);
-    for (int i : new int[] {1, 2}) {
-        claim("on 16 and on 32 tokens every reader with RoPE beats every one of these",
-                least[i][2] > Math.max(most[i][0], most[i][1]));
+    for (int kind = 0; kind < 2; kind++) {
+        claim("on 16 tokens the fixed encoding and the table are right six or seven times in ten",
+                Math.abs(medians[1][kind] - 0.65) < 0.13);
+        for (int i : new int[] {1, 2}) {
+            claim("on 16 and on 32 tokens RoPE is far ahead of these",
+                    medians[i][2] > medians[i][kind] + 0.15 && least[i][2] > medians[i][kind]);
+        }
     }
     claim("some of the fixed ones are misled on the longest", least[3][0] < 0.47);
     claim("on 64 tokens RoPE has come down to chance", Math.abs(medians[3][2] - 0.5) < 0.1);
@@ -1058,8 +1071,8 @@ class Remembering extends Reader {
             .toArray(long[][]::new);
     var mirror = rowsOf(mirrored(manager.create(ours)));
     claim("0 and 1 are exchanged", Arrays.deepEquals(mirror, exchanged));
-    double[] answers = answers(reader, "none", ours, true);
-    double[] others = answers(reader, "none", exchanged, true);
+    double[] answers = answers(reader, "none", ours);
+    double[] others = answers(reader, "none", exchanged);
     claim("it is a reader without positions and mask",
             Plain.apart(evaluate(reader, manager.create(ours)), answers) < 1e-4);
     claim("in the mirror it answers the same, and not the same to all",

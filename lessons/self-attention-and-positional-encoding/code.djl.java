@@ -770,15 +770,15 @@ double shareRight(NDArray answers, NDArray labels) {
     return answers.gt(0).eq(labels.gt(0)).toType(DataType.FLOAT32, false).mean().getFloat();
 }
 
-double shareRightFrom(NDArray queries, NDArray keys, NDArray values) {
+double shareRight(NDArray queries, NDArray keys, NDArray values) {
     var Y = evaluate(reader.attention, queries, keys, values).mean(new int[] {1});
     return shareRight(evaluate(reader.output, Y), drawn.labels());
 }
 
 X = evaluate(reader.embedding, drawn.tokens());
 var withP = evaluate(reader.positions, X);
-double inQueriesAndKeys = shareRightFrom(withP, withP, X);
-double inValues = shareRightFrom(X, X, withP);
+double inQueriesAndKeys = shareRight(withP, withP, X);
+double inValues = shareRight(X, X, withP);
 
 // %% without-positions-shown tags=["tolerance:absolute=0.02"]
 System.out.println(
