@@ -766,13 +766,13 @@ for (int h = 0; h < 4; h++) {
 
 // %% without-positions
 /** The share of answers that agree with the labels. */
-double shareRight(NDArray answers, NDArray labels) {
+double agreement(NDArray answers, NDArray labels) {
     return answers.gt(0).eq(labels.gt(0)).toType(DataType.FLOAT32, false).mean().getFloat();
 }
 
 double shareRight(NDArray queries, NDArray keys, NDArray values) {
     var Y = evaluate(reader.attention, queries, keys, values).mean(new int[] {1});
-    return shareRight(evaluate(reader.output, Y), drawn.labels());
+    return agreement(evaluate(reader.output, Y), drawn.labels());
 }
 
 X = evaluate(reader.embedding, drawn.tokens());
@@ -791,7 +791,7 @@ System.out.println(
 double accuracy(Reader reader, int length) {
     try (var scratch = manager.newSubManager()) {
         var test = sequences(scratch, 1000, length);
-        return shareRight(evaluate(reader, test.tokens()), test.labels());
+        return agreement(evaluate(reader, test.tokens()), test.labels());
     }
 }
 

@@ -672,8 +672,8 @@ IN_CODE = {
         ("shares of another token", "one = shareOn(1)", "one = shareOn(2)"),
         (
             "positions left in the values",
-            "evaluate(reader.attention, queries, keys, X)",
-            "evaluate(reader.attention, queries, keys, keys)",
+            "shareRight(withP, withP, X)",
+            "shareRight(withP, withP, withP)",
         ),
         (
             "a learned encoding for the fixed one",
