@@ -24,9 +24,8 @@ query = X[4]  # the fifth word
 scores = tf.linalg.matvec(X, query)  # how well does each word fit?
 powers = tf.exp(scores)
 weights = powers / tf.reduce_sum(powers)  # softmax: positive, and they sum to 1
-output = tf.linalg.matvec(
-    X, weights, transpose_a=True
-)  # the average, weighted by these shares
+# the average, weighted by these shares
+output = tf.linalg.matvec(X, weights, transpose_a=True)
 
 for score, weight, word in zip(scores, weights, sentence.split(), strict=True):
     print(f"{score:5.0f}{weight:8.2f}   {word}")

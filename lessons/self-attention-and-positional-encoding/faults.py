@@ -284,8 +284,8 @@ IN_CODE = {
         ),
         (
             "the scores for the average",
-            "output = tf.linalg.matvec(X, weights, transpose_a=True)",
-            "output = tf.linalg.matvec(X, query)",
+            "tf.linalg.matvec(X, weights, transpose_a=True)",
+            "tf.linalg.matvec(X, scores, transpose_a=True)",
         ),
         (
             "the largest of all weights for the mean of the largest",
@@ -339,9 +339,9 @@ IN_CODE = {
             "reader.fit(*sequences(150 * 64, 16)",
         ),
         (
-            "positions left in the values",
-            "reader.attention(queries, keys, X)",
-            "reader.attention(queries, keys, keys)",
+            "positions left in queries and keys",
+            "in_values = share_right(X, X, with_P)",
+            "in_values = share_right(with_P, with_P, with_P)",
         ),
         (
             "first and last exchanged",
@@ -449,8 +449,8 @@ IN_CODE = {
         ),
         (
             "positions left in the values",
-            "bound.attention(queries, keys, X)",
-            "bound.attention(queries, keys, keys)",
+            "in_queries_and_keys = share_right(with_P, with_P, X)",
+            "in_queries_and_keys = share_right(with_P, with_P, with_P)",
         ),
         (
             "tested on the length that was trained",
