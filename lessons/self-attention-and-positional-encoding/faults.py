@@ -423,11 +423,6 @@ IN_CODE = {
             "(places[:, 0] > places[:, 1])",
         ),
         (
-            "one key for tokens and places",
-            "for_tokens, for_places = jax.random.split(key)",
-            "for_tokens = for_places = key",
-        ),
-        (
             "a table of positions that is not trained",
             "return X + self.P(jnp.arange(X.shape[1]))",
             "return X + jax.lax.stop_gradient(self.P(jnp.arange(X.shape[1])))",
