@@ -454,8 +454,8 @@ IN_CODE = {
         ),
         (
             "one seed five times",
-            "variables, key = trained(reader, seed)",
-            "variables, key = trained(reader, 0)",
+            "variables, key = trained(reader, seed), jax.random.key(seed)",
+            "variables, key = trained(reader, 0), jax.random.key(0)",
         ),
         ("one key for two cells", "jax.random.key(13)", "jax.random.key(12)"),
         (
