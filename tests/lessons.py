@@ -11,7 +11,7 @@ has what tests/test_notebooks.py holds all the lesson's notebooks to:
 ``every_notebook_shows(cells, framework)``
     asserts what the original text says of these outputs, Java's too; ``cells`` has each one's texts
 
-What the numbers and equations of the text are held to stands in LESSON/numbers.py:
+What the numbers and equations of the text are held to stands in LESSON/sources.py:
 
 ``HELD``
     words of the original text, with the cell they are about and what they say of it

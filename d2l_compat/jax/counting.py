@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
@@ -90,11 +90,15 @@ def _inner(operation: JaxprEqn) -> Jaxpr | None:
 
 def _terms(product: JaxprEqn) -> int:
     """The numbers in the result, times the products that each of them is the sum of."""
-    left, right = (v.aval for v in product.invars)
+    left, right = (_array(v) for v in product.invars)
     dimensions = product.params["dimension_numbers"]
     if product.primitive.name == "dot_general":
         (summed, _), _ = dimensions
         terms = math.prod(left.shape[axis] for axis in summed)
     else:  # every output channel sums over a kernel of its own
         terms = right.size // right.shape[dimensions.rhs_spec[0]]
-    return int(product.outvars[0].aval.size) * terms
+    return _array(product.outvars[0]).size * terms
+
+
+def _array(variable: Any) -> jax.core.ShapedArray:
+    return cast(jax.core.ShapedArray, variable.aval)
