@@ -520,7 +520,7 @@ IN_CODE = {
         (
             "a table of positions that is not trained",
             "normal)\n\n    def",
-            'normal)\n        self.P.weight.grad_req = "null"\n\n    def',
+            "normal)\n        self.P.weight.lr_mult = 0\n\n    def",
         ),
         (
             "a learned encoding for the fixed one",
@@ -545,9 +545,9 @@ IN_CODE = {
     ],
     "paddle": [
         (
-            "the largest singular value for the norm",
+            "the norm of a column for that of the matrix",
             '.norm("fro", axis=[1, 2])',
-            ".norm(axis=[1, 2])",
+            '.norm("fro", axis=1)',
         ),
         (
             "by hand, queries and keys exchanged",
@@ -761,7 +761,7 @@ IN_NOTEBOOKS = {
         ),
     ],
     "zh-TW/jax": [
-        ("an integer changed", printed("influence-heatmaps", "28 / 100", "27 / 100"))
+        ("an integer changed", printed("influence-heatmaps", "28 對", "27 對"))
     ],
     "en/mxnet": [
         (
