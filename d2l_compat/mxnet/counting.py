@@ -13,6 +13,7 @@ from mxnet.base import _LIB, check_call
 from mxnet.ndarray import register
 
 from d2l_compat._shared import checks
+from d2l_compat.mxnet._arrays import arrays
 
 __all__ = ["longest_chain", "multiply_adds"]
 
@@ -25,9 +26,9 @@ def longest_chain(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
 
     Read from the graph that autograd makes of the call, so that only what depends on the inputs or on
     weights counts; what a hybridized layer computes is not seen. Raises TypeError where the layer is no
-    function.
+    function or an input no array.
     """
-    checks.callable_("layer", layer)
+    _check(layer, inputs)
     watched = [x.copy() for x in inputs]
     for x in watched:
         x.attach_grad()
@@ -44,9 +45,9 @@ def multiply_adds(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
     """How often ``layer(*inputs)`` multiplies two numbers and adds the product to a sum: in
     products of matrices, convolutions and attention, from the shapes of all that is multiplied.
 
-    What a hybridized layer computes is not seen. Raises TypeError where the layer is no function.
+    What a hybridized layer computes is not seen. Raises TypeError where the layer is no function or an input no array.
     """
-    checks.callable_("layer", layer)
+    _check(layer, inputs)
     with _counted() as counts:
         layer(*inputs)
     return sum(counts)
@@ -86,3 +87,9 @@ def _name(handle: int) -> str:
     name = ctypes.c_char_p()
     check_call(_LIB.MXSymbolGetAtomicSymbolName(ctypes.c_void_p(handle), ctypes.byref(name)))
     return (name.value or b"").decode()
+
+
+def _check(layer: Callable[..., np.ndarray], inputs: tuple[np.ndarray, ...]) -> None:
+    checks.callable_("layer", layer)
+    for x in inputs:
+        arrays.check_instance("inputs", x)

@@ -9,6 +9,7 @@ import paddle
 from paddle import Tensor
 
 from d2l_compat._shared import checks
+from d2l_compat.paddle._arrays import arrays
 
 __all__ = ["longest_chain", "multiply_adds"]
 
@@ -20,7 +21,7 @@ def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     longest chain: each needs the result of the one before.
 
     Read from the program that Paddle makes of the call, in which a tensor from outside can be multiplied by
-    ``paddle.matmul`` and not by ``@``. Raises TypeError where the layer is no function.
+    ``paddle.matmul`` and not by ``@``. Raises TypeError where the layer is no function or an input no tensor.
     """
 
     @cache
@@ -38,7 +39,7 @@ def multiply_adds(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """How often ``layer(*inputs)`` multiplies two numbers and adds the product to a sum: in
     products of matrices, convolutions and attention, from the shapes of all that is multiplied.
 
-    Read from the same program as :func:`longest_chain`. Raises TypeError where the layer is no function.
+    Read from the same program as :func:`longest_chain`. Raises TypeError where the layer is no function or an input no tensor.
     """
     program = _program(layer, inputs)  # held, since its operations end with it
     operations = program.main_program.global_block().ops
@@ -56,7 +57,7 @@ def _terms(operation: Any) -> int:
 
 def _program(layer: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Any:
     """All that ``layer(*inputs)`` computes, written down."""
-    checks.callable_("layer", layer)
+    _check(layer, inputs)
     with paddle.no_grad():
         layer(*inputs)  # it may take its sizes from its first input
 
@@ -66,3 +67,9 @@ def _program(layer: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Any:
 
     shapes = [paddle.static.InputSpec.from_tensor(x) for x in inputs]
     return paddle.jit.to_static(call, [shapes], full_graph=True).concrete_program
+
+
+def _check(layer: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> None:
+    checks.callable_("layer", layer)
+    for x in inputs:
+        arrays.check_instance("inputs", x)

@@ -519,14 +519,14 @@ double[] around(int i) {
     return DoubleStream.of(distances).map(by -> products.getFloat(i, i - (int) by)).toArray();
 }
 
+System.out.println("P_i with itself: %.4f".formatted(products.getFloat(0, 0)));
+System.out.println("largest gap at any one distance: %.4f".formatted(largestGap(products)));
 Plots.curves(distances, around(20), around(28), around(36))
         .xlabel("Distance i - j")
         .ylabel("Dot product")
         .figsize(6, 2.5)
         .legend("i = 20", "i = 28", "i = 36")
         .show();
-System.out.println("P_i with itself: %.4f".formatted(products.getFloat(0, 0)));
-System.out.println("largest gap at any one distance: %.4f".formatted(largestGap(products)));
 
 // %% rotation
 /** Turn the pairs of columns, points in the plane, by one angle each, in radians. */
