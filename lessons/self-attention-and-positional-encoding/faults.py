@@ -666,8 +666,8 @@ IN_CODE = {
         ),
         ("shares of another token", "one = shareOn(1)", "one = shareOn(2)"),
         (
-            "positions left in the values",
-            "shareRight(withP, withP, X)",
+            "positions left in queries and keys",
+            "shareRight(X, X, withP)",
             "shareRight(withP, withP, withP)",
         ),
         (
