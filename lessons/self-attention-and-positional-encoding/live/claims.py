@@ -63,7 +63,9 @@ def printed(name: str, label: str) -> float:
 
 
 def difference(name: str, label: str) -> float:
-    return float(re.search(rf"(\S+) apart, {re.escape(label)}", words(name))[1])
+    return float(
+        re.search(rf"{re.escape(label)}: .*?largest difference (\S+)", words(name))[1]
+    )
 
 
 def state(page: Page, name: str, **settings: Any) -> dict[str, Any]:
@@ -144,7 +146,7 @@ def test_the_dot_products_are_the_notebooks(page: Page):
         printed("dot-products", "P_i with itself"), abs=5e-5
     )
     assert shown[0]["spread"] < 5e-5
-    assert printed("dot-products", "largest spread at any one distance") == 0
+    assert printed("dot-products", "largest gap at any one distance") == 0
 
 
 def test_the_rotation_carries_a_position_to_its_target(page: Page):
