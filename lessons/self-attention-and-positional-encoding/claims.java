@@ -343,7 +343,7 @@ for (var each : List.of(plain.get(0), plain.get(4), scaled.get(0), scaled.get(8)
     double[] falling = slopes(plain), level = DoubleStream.of(slopes(scaled)).sorted().toArray();
     claim("with the root the slope hardly depends on the width", level[0] > 0.8 * level[8]);
     claim("without it there is next to nothing left", falling[0] > 0.2 && falling[8] < 0.05);
-    var words = "unscaled: 9 points from (4, %.2f) to (1024, %.2f)";
+    var words = "unscaled: 9 points from (2, %.2f) to (10, %.2f)";
     claim("the curve without the root is called unscaled",
             shown.contains(words.formatted(falling[0], falling[8])));
 }

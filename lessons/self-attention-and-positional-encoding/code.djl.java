@@ -131,11 +131,10 @@ double[] slopes(List<NDArray> scores) {
     return scores.stream().mapToDouble(each -> slope(each)).toArray();
 }
 
-var x = IntStream.of(widths).asDoubleStream().toArray();
+var x = IntStream.range(2, 11).asDoubleStream().toArray();
 Plots.curves(x, slopes(plain), slopes(scaled))
-        .xlabel("Width d")
+        .xlabel("log2(d)")
         .ylabel("Norm of the derivative")
-        .logX()
         .ylim(0, 0.4)
         .figsize(6, 2.5)
         .legend("unscaled", "scaled")

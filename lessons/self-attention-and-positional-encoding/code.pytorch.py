@@ -74,11 +74,10 @@ def slope(scores):
 
 
 d2l.plot(
-    widths,
+    [math.log2(width) for width in widths],
     [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
-    xlabel="Width d",
+    xlabel="log2(d)",
     ylabel="Norm of the derivative",
-    xscale="log",
     ylim=(0, 0.4),
     figsize=(6, 2.5),
     legend=["unscaled", "scaled"],
