@@ -2,6 +2,7 @@
 # by name; the file also runs on its own, from top to bottom.
 
 # %% setup
+import gc
 import math
 import statistics
 
@@ -578,6 +579,7 @@ for name, make_reader in readers.items():
     for seed in range(5):
         reader = trained(make_reader, seed)
         results[name].append([accuracy(reader, length) for length in test_lengths])
+        gc.collect()  # or Gluon's readers would stay, each with its last weights
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.08", "tolerance:points=13"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
