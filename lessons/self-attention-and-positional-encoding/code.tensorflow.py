@@ -578,6 +578,7 @@ for name, make_reader in readers.items():
     for seed in range(5):
         reader = trained(make_reader, seed)
         results[name].append([accuracy(reader, length) for length in test_lengths])
+        keras.utils.clear_session()  # or Keras would keep what it has traced
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
