@@ -23,7 +23,6 @@ def table() -> str:
         "transformer",
         "seq2seq",
         "training",
-        "counting",
         "data",
         "devices",
         "tensors",
