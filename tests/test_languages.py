@@ -67,6 +67,8 @@ def test_what_is_no_cell_in_other_words_waits_for_its_own_notebook(source):
         ("/** Says. */\nint f(int x) { return x; }\nrecord B(int y) {}", ".java", {"f", "B"}),
         ("int f() { return 1; }\nint x = 2;", ".java", set()),
         ("f(1)", ".java", set()),
+        ('for (var name : List.of("x")) {\n    f(name);\n}', ".java", set()),
+        ("int f() {\n    return 2;\n}\nif (f() > 1) {\n    g();\n}", ".java", set()),
     ],
 )
 def test_definitions_are_told_from_what_is_done(source, suffix, names):

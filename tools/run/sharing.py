@@ -21,6 +21,7 @@ from tools.weave.fragments import bare, wordless
 BODY = "\0"  # stands for what is in braces
 NAME = re.compile(r"\w+")
 DEFINED = re.compile(r"(?:class|record|interface|enum)\s+(\w+)|(\w+)\s*\(")  # in Java
+STATEMENT = r"\s*(?:do|for|if|switch|synchronized|try|while)\b"  # has a body, and defines nothing
 
 
 class Identity(NamedTuple):
@@ -110,7 +111,7 @@ def defined(source: str, suffix: str) -> set[str]:
     code, count = re.sub(r'"(?:\\.|[^"\\])*"', "", bare(source, suffix)), 1
     while count:
         code, count = re.subn(r"\{[^{}]*\}", BODY, code)
-    is_all = re.fullmatch(rf"([^;={{}}{BODY}]+{BODY})+\s*", code)
+    is_all = re.fullmatch(rf"(?:(?!{STATEMENT})[^;={{}}{BODY}]+{BODY})+\s*", code)
     return {name for pair in DEFINED.findall(code) for name in pair if name} if is_all else set()
 
 
