@@ -11,7 +11,7 @@ has what tests/test_notebooks.py holds all the lesson's notebooks to:
 ``every_notebook_shows(cells, framework)``
     asserts what the original text says of these outputs, Java's too; ``cells`` has each one's texts
 
-What the numbers and equations of the text are held to stands in LESSON/numbers.py:
+What the numbers and equations of the text are held to stands in LESSON/sources.py:
 
 ``HELD``
     words of the original text, with the cell they are about and what they say of it
@@ -76,10 +76,11 @@ class ExecutedCell:
             exec(self.source, {**self.names, **names})
         return printed.getvalue()
 
-    def passed_through(self) -> list[Any]:
-        """What its loop goes through: the first on the outermost level."""
+    def passed_through(self, variable: str) -> list[Any]:
+        """What its loop on the outermost level goes through that gives this name to each."""
         loops = [part for part in ast.parse(self.source).body if isinstance(part, ast.For)]
-        iterable = ast.Expression(loops[0].iter)
+        (found,) = (loop for loop in loops if ast.unparse(loop.target) == variable)
+        iterable = ast.Expression(found.iter)
         return list(eval(compile(iterable, "<loop>", "eval"), dict(self.names)))
 
     @property
@@ -144,10 +145,15 @@ def cells(request: pytest.FixtureRequest) -> dict[str, ExecutedCell]:
 @pytest.fixture
 def untrue(request: pytest.FixtureRequest, cells: dict[str, ExecutedCell]) -> list[str]:
     """The words of the text that are not as the cells have it, and how these have it."""
-    from tests.prose import numbers_of, sources_of
+    from tests.prose import numbers_of, pattern, prose_for, sources_of
+    from tools.weave.prose import original
 
+    lesson, framework = request.path.parent, request.config.getoption("framework")
+    text = prose_for(original(lesson), framework)
     said = []
-    for words, (name, hold) in sources_of(request.path.parent).HELD.items():
+    for words, (name, hold) in sources_of(lesson).HELD.items():
+        if not pattern(words).search(text):  # in a passage for others
+            continue
         its = SimpleNamespace(**cells[name].names, shown=cells[name])
         found = np.ravel(hold(its))
         want = [True] if found.dtype == bool else numbers_of(words)

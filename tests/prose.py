@@ -66,6 +66,12 @@ def pieces_of(text: Path, but: Iterable[str] = ()) -> list[list[Piece]]:
     ]
 
 
+def prose_for(text: Path, framework: str) -> str:
+    """All of a lesson's text, but passages for other frameworks' readers."""
+    blocks = ((each, each.block.frameworks if each.block else ()) for each in read_passages(text))
+    return "\n".join(each.prose for each, only in blocks if not only or framework in only)
+
+
 def without(text: str, but: Iterable[str]) -> str:
     """These words made unreadable, each line as long as it was."""
     for words in but:
@@ -134,4 +140,4 @@ def numbers_of(words: str) -> list[float]:
 
 def sources_of(lesson: Path) -> ModuleType:
     """What its prose is held to."""
-    return import_module(f"lessons.{lesson.name}.numbers")  # imports: what a test reads
+    return import_module(f"lessons.{lesson.name}.sources")  # imports: what a test reads

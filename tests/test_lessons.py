@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,8 +161,14 @@ def test_one_lesson_alone_has_a_bare_table(root: Path):
 @pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.name)
 def test_a_lesson_brings_its_claims_its_numbers_and_its_faults(lesson: Path):
     assert (lesson / "claims.py").exists()
-    assert (lesson / "numbers.py").exists()
+    assert (lesson / "sources.py").exists()
     assert (lesson / "faults.py").exists()
+
+
+def test_no_file_of_a_lesson_hides_a_module_of_python():
+    """A code file that runs on its own looks for modules beside itself first."""
+    files = (ROOT / "lessons").glob("*/*.py")
+    assert {file.stem for file in files}.isdisjoint(sys.stdlib_module_names)
 
 
 def test_every_notebook_in_the_readme_is_there():

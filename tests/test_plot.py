@@ -78,14 +78,14 @@ def test_without_y_curves_are_drawn_against_their_index(curves: list[list[float]
     assert drawn() == [([0, 1, 2], curve) for curve in curves]
 
 
-def test_four_curves_differ_in_colour_and_in_line_style_and_then_they_repeat() -> None:
-    plot(X, [X] * 6)
-    colors, styles = zip(
-        *((line.get_color(), line.get_linestyle()) for line in plt.gca().get_lines()), strict=True
-    )
-    assert colors[:4] == COLORS
-    assert len(set(colors[:4])) == len(set(styles[:4])) == 4
-    assert (colors[4:], styles[4:]) == (colors[:2], styles[:2])
+def test_five_curves_differ_in_colour_and_in_line_style_and_then_they_repeat() -> None:
+    plot(X, [X] * 7)
+    lines = plt.gca().get_lines()
+    colors = [line.get_color() for line in lines]
+    dashes = [str(line._dash_pattern) for line in lines]  # the style's name does not tell all
+    assert tuple(colors[:5]) == COLORS
+    assert len(set(colors[:5])) == len(set(dashes[:5])) == 5
+    assert (colors[5:], dashes[5:]) == (colors[:2], dashes[:2])
 
 
 def test_format_strings_replace_the_styles_and_repeat() -> None:

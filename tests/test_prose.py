@@ -1,6 +1,6 @@
 """The prose: each number and equation has a source, and every language says the same ones.
 
-What they are held to stands in LESSON/numbers.py; tests/lessons.py asks the executed cells.
+What they are held to stands in LESSON/sources.py; tests/lessons.py asks the executed cells.
 """
 
 import re
@@ -30,7 +30,7 @@ from tools.weave.prose import ORIGINAL, original, read_passages
 
 READS = (
     "lessons/*/text.*.md",
-    "lessons/*/numbers.py",
+    "lessons/*/sources.py",
     "lessons/*/claims.py",
     "docs/*/*.md",
     "CONTRIBUTING.md",
@@ -73,7 +73,7 @@ def unheld(lesson: Path) -> Iterator[str]:
 
 @each_lesson
 def test_every_number_and_equation_of_the_prose_has_a_source(lesson: Path):
-    assert [*unheld(lesson)] == [], "name it in numbers.py"
+    assert [*unheld(lesson)] == [], "name it in sources.py"
     assert "untrue" in (lesson / "claims.py").read_text(encoding="utf-8")
 
 

@@ -26,6 +26,11 @@ def instance(what: str, value: object, kind: type | tuple[type, ...], need: str)
         raise TypeError(fault(what, type(value).__name__, need))
 
 
+def callable_(what: str, value: object) -> None:
+    if not callable(value):
+        raise TypeError(fault(what, shown(value), "a layer or a function"))
+
+
 def shown(value: object) -> str:
     """A number or a string as it is written; of anything else its type."""
     is_short = value is None or isinstance(value, (Number, str))

@@ -20,8 +20,8 @@ from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import write_chinese
 
 # Told apart by colour-blind readers too; a line style goes with each, for print in grey.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499")
-STYLES = ("-", "--", "-.", ":")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00")
+STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
 def pyplot() -> Any:

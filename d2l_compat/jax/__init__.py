@@ -2,8 +2,8 @@
 
 Attention layers and the positional encoding are in ``attention`` and ``additive``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
-helpers in ``devices``, array functions and ``get_key`` in ``tensors``; plots are the same for
-every framework.
+helpers in ``devices``, array functions and ``get_key`` in ``tensors``, what a layer costs in
+``counting``; plots are the same for every framework.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ require("jax")
 from d2l_compat.common import *
 from d2l_compat.jax.additive import *
 from d2l_compat.jax.attention import *
+from d2l_compat.jax.counting import *
 from d2l_compat.jax.data import *
 from d2l_compat.jax.devices import *
 from d2l_compat.jax.seq2seq import *

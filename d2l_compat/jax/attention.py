@@ -13,7 +13,7 @@ value where their values are known, which on a GPU means waiting for them.
 
 import math
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import flax.linen as nn
 import jax
@@ -119,6 +119,8 @@ class MultiHeadAttention(CheckedModule):
     key_size: int | None = None
     query_size: int | None = None
     value_size: int | None = None
+    # What each head does; a class made of this one may say otherwise.
+    Attention: ClassVar[type[DotProductAttention]] = DotProductAttention
 
     @overload
     def __init__(
@@ -158,7 +160,7 @@ class MultiHeadAttention(CheckedModule):
         super().__post_init__()
 
     def setup(self) -> None:
-        self.attention = DotProductAttention(self.dropout)
+        self.attention = self.Attention(self.dropout)
         self.W_q = nn.Dense(self.num_hiddens, use_bias=self.bias)
         self.W_k = nn.Dense(self.num_hiddens, use_bias=self.bias)
         self.W_v = nn.Dense(self.num_hiddens, use_bias=self.bias)

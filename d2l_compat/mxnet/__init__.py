@@ -2,7 +2,8 @@
 
 Attention layers and the positional encoding are in ``attention`` and ``additive``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
-helpers in ``devices``, tensor functions in ``tensors``; plots are the same for every framework.
+helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
+the same for every framework.
 
 On NumPy 2 MXNet can be imported once this has been, and not before. All of it works on MXNet's
 NumPy arrays, ``mxnet.np.ndarray``, so importing it turns them on: ``npx.set_np()``.
@@ -22,6 +23,7 @@ from mxnet import npx
 from d2l_compat.common import *
 from d2l_compat.mxnet.additive import *
 from d2l_compat.mxnet.attention import *
+from d2l_compat.mxnet.counting import *
 from d2l_compat.mxnet.data import *
 from d2l_compat.mxnet.devices import *
 from d2l_compat.mxnet.seq2seq import *

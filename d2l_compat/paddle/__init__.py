@@ -2,7 +2,8 @@
 
 Attention layers and the positional encoding are in ``attention`` and ``additive``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
-helpers in ``devices``, tensor functions in ``tensors``; plots are the same for every framework.
+helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
+the same for every framework.
 """
 
 import os
@@ -22,6 +23,7 @@ with warnings.catch_warnings():
 from d2l_compat.common import *
 from d2l_compat.paddle.additive import *
 from d2l_compat.paddle.attention import *
+from d2l_compat.paddle.counting import *
 from d2l_compat.paddle.data import *
 from d2l_compat.paddle.devices import *
 from d2l_compat.paddle.seq2seq import *

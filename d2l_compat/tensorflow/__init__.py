@@ -2,7 +2,8 @@
 
 Attention layers and the positional encoding are in ``attention`` and ``additive``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
-helpers in ``devices``, tensor functions in ``tensors``; plots are the same for every framework.
+helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots
+are the same for every framework.
 
 TensorFlow's log is turned off, unless TF_CPP_MIN_LOG_LEVEL says otherwise: with 0 it tells, for
 instance, why it does not find a GPU.
@@ -25,6 +26,7 @@ check_backend(keras.config.backend())  # it may have been imported before
 from d2l_compat.common import *
 from d2l_compat.tensorflow.additive import *
 from d2l_compat.tensorflow.attention import *
+from d2l_compat.tensorflow.counting import *
 from d2l_compat.tensorflow.data import *
 from d2l_compat.tensorflow.devices import *
 from d2l_compat.tensorflow.seq2seq import *

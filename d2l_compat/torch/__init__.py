@@ -2,7 +2,8 @@
 
 Attention layers and the positional encoding are in ``attention`` and ``additive``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
-helpers in ``devices``, tensor functions in ``tensors``; plots are the same for every framework.
+helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
+the same for every framework.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ require("pytorch")
 from d2l_compat.common import *
 from d2l_compat.torch.additive import *
 from d2l_compat.torch.attention import *
+from d2l_compat.torch.counting import *
 from d2l_compat.torch.data import *
 from d2l_compat.torch.devices import *
 from d2l_compat.torch.seq2seq import *

@@ -4,7 +4,6 @@
 
 // %% setup
 import ai.djl.Device;
-import ai.djl.Model;
 import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
@@ -22,9 +21,11 @@ import ai.djl.nn.convolutional.Conv1d;
 import ai.djl.nn.core.Linear;
 import ai.djl.nn.norm.Dropout;
 import ai.djl.nn.transformer.IdEmbedding;
-import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.ParameterStore;
 import ai.djl.training.initializer.NormalInitializer;
+import ai.djl.training.initializer.XavierInitializer;
+import ai.djl.training.initializer.XavierInitializer.FactorType;
+import ai.djl.training.initializer.XavierInitializer.RandomType;
 import ai.djl.training.loss.Loss;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.tracker.Tracker;
@@ -45,91 +46,141 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
 
-/** Makes the parameters of a layer that takes three inputs of this shape. */
-<B extends Block> B initialized(B layer, Shape shape) {
-    layer.initialize(manager, DataType.FLOAT32, shape, shape, shape);
+/** Makes the parameters of a layer that takes inputs of these shapes. */
+<B extends Block> B initialized(B layer, Shape... shapes) {
+    layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
 }
 
-float largestDifference(NDArray one, NDArray other) {
-    return one.sub(other).abs().max().getFloat();
+// %% six-words
+var sentence = "the cat sat because it purred";
+// How thing-like a word is, and how action-like.
+var X = manager.create(new float[][] {{0, 0}, {3, 0}, {0, 2}, {0, 0}, {1, 0}, {0, 2}});
+
+var query = X.get(4); // the fifth word
+var scores = X.matMul(query); // how well does each word fit?
+var weights = scores.exp().div(scores.exp().sum()); // softmax: positive, and they sum to 1
+var output = weights.matMul(X); // the average, weighted by these shares
+
+var words = sentence.split(" ");
+for (int i = 0; i < words.length; i++) {
+    System.out.printf("%5.0f%8.2f   %s%n", scores.getFloat(i), weights.getFloat(i), words[i]);
+}
+float thing = output.getFloat(0), action = output.getFloat(1);
+System.out.println("(%.2f, %.2f)  it, having looked around".formatted(thing, action));
+
+// %% all-words
+/** For each word, the weights it gives to all six, and its new vector. */
+void printRows(NDArray weights, NDArray Y, String sentence) {
+    var words = sentence.split(" ");
+    for (int i = 0; i < words.length; i++) {
+        for (float weight : weights.get(i).toFloatArray()) {
+            System.out.printf("%6.2f", weight);
+        }
+        float thing = Y.getFloat(i, 0), action = Y.getFloat(i, 1);
+        System.out.printf("   (%.2f, %.2f)  %s%n", thing, action, words[i]);
+    }
 }
 
-/** A Boolean, written as in the other editions of this lesson. */
-String written(boolean truth) {
-    return truth ? "True" : "False";
+weights = X.matMul(X.transpose()).softmax(1); // a row for each query
+printRows(weights, weights.matMul(X), "the cat sat because it purred");
+
+// %% three-roles
+// things and actions both ask for a thing
+var W_q = manager.create(new float[][] {{1, 0}, {1, 0}});
+NDArray W_k = manager.eye(2), W_v = W_k;
+
+NDArray Q = X.matMul(W_q), K = X.matMul(W_k), V = X.matMul(W_v);
+weights = Q.matMul(K.transpose()).softmax(1);
+printRows(weights, weights.matMul(V), "the cat sat because it purred");
+
+// %% saturation
+var widths = IntStream.rangeClosed(2, 10).map(power -> 1 << power).toArray();
+var plain = new ArrayList<NDArray>(); // scores, for each width of shape (queries, keys)
+var scaled = new ArrayList<NDArray>();
+for (int width : widths) {
+    var queries = manager.randomNormal(new Shape(1000, 1, width));
+    var keys = manager.randomNormal(new Shape(1000, 10, width));
+    plain.add(queries.mul(keys).sum(new int[] {2}));
+    scaled.add(plain.get(plain.size() - 1).div(Math.sqrt(width)));
 }
 
 // %% scaling
-/** The standard deviation. */
-double spread(NDArray x) {
-    return x.sub(x.mean()).square().mean().sqrt().getFloat();
+for (int i : new int[] {0, 4, 8}) {
+    for (var name : List.of("unscaled", "scaled")) {
+        var scores = (name.equals("unscaled") ? plain : scaled).get(i);
+        var spread = scores.sub(scores.mean()).square().mean().sqrt().getFloat();
+        var largest = scores.softmax(1).max(new int[] {1}).mean().getFloat();
+        System.out.printf(
+                "d = %4d: spread %5.2f, largest weight %.2f, %s%n",
+                widths[i], spread, largest, name);
+    }
 }
 
-Engine.getInstance().setRandomSeed(0);
-for (int width : new int[] {4, 64, 1024}) {
-    var queries = manager.randomNormal(new Shape(2000, width));
-    var keys = manager.randomNormal(new Shape(2000, width));
-    var scores = queries.mul(keys).sum(new int[] {1});
-    var scaled = scores.div(Math.sqrt(width));
-    System.out.printf(
-            "d = %4d: spread %5.2f, over sqrt(d) %.2f%n", width, spread(scores), spread(scaled));
+// %% slopes
+/** The norm of the softmax's derivative: the median over the queries. */
+double slope(NDArray scores) {
+    var weights = scores.softmax(1);
+    var column = weights.expandDims(2);
+    var outer = column.mul(weights.expandDims(1)); // (queries, keys, keys)
+    var derivative = column.mul(manager.eye(10)).sub(outer);
+    return derivative.square().sum(new int[] {1, 2}).sqrt().median().getFloat();
 }
+
+double[] slopes(List<NDArray> scores) {
+    return scores.stream().mapToDouble(each -> slope(each)).toArray();
+}
+
+var x = IntStream.range(2, 11).asDoubleStream().toArray();
+Plots.curves(x, slopes(plain), slopes(scaled))
+        .xlabel("log2(d)")
+        .ylabel("Norm of the derivative")
+        .ylim(0, 0.4)
+        .figsize(6, 2.5)
+        .legend("unscaled", "scaled")
+        .show();
 
 // %% shape-check
 int numHiddens = 100, numHeads = 5;
-var X = manager.ones(new Shape(2, 4, numHiddens));
+X = manager.ones(new Shape(2, 4, numHiddens));
 var validLens = manager.create(new int[] {3, 2});
 var blank = new MultiHeadAttention(numHiddens, numHeads, 0.5f);
-var attention = initialized(blank, X.getShape());
+var attention = initialized(blank, X.getShape(), X.getShape(), X.getShape());
 evaluate(attention, X, X, X, validLens).getShape()
 
 // %% by-hand
-Engine.getInstance().setRandomSeed(0);
-X = manager.randomNormal(new Shape(2, 4, numHiddens));
-var Y = evaluate(attention, X, X, X, validLens);
-
 /** The formula, head by head, for one sequence. */
-NDArray attendByHand(NDArray X, int validLen) {
+NDArray attendByHand(NDArray X, NDArray validLen) {
     var Q = evaluate(attention.W_q, X).split(numHeads, 1);
-    // What is past the valid length is cut off, not masked.
-    var K = evaluate(attention.W_k, X).get(":{}", validLen).split(numHeads, 1);
-    var V = evaluate(attention.W_v, X).get(":{}", validLen).split(numHeads, 1);
+    var K = evaluate(attention.W_k, X).split(numHeads, 1);
+    var V = evaluate(attention.W_v, X).split(numHeads, 1);
+    int n = (int) X.size(0);
+    var masked = manager.arange(n).gte(validLen).broadcast(n, n);
+    var nothing = manager.full(new Shape(n, n), Float.NEGATIVE_INFINITY);
     var heads = new NDList();
     for (int head = 0; head < numHeads; head++) {
         var products = Q.get(head).matMul(K.get(head).transpose());
         var scores = products.div(Math.sqrt(numHiddens / numHeads));
-        heads.add(scores.softmax(1).matMul(V.get(head)));
+        heads.add(NDArrays.where(masked, nothing, scores).softmax(1).matMul(V.get(head)));
     }
     return evaluate(attention.W_o, NDArrays.concat(heads, 1));
 }
 
-var byHand = NDArrays.stack(new NDList(attendByHand(X.get(0), 3), attendByHand(X.get(1), 2)));
-System.out.println("largest difference: %.5f".formatted(largestDifference(Y, byHand)));
+X = manager.randomNormal(new Shape(2, 4, numHiddens));
+var Y = evaluate(attention, X, X, X, validLens);
+var oneByOne = IntStream.range(0, 2).mapToObj(i -> attendByHand(X.get(i), validLens.get(i)));
+var byHand = NDArrays.stack(new NDList(oneByOne.toList()));
 
-// %% weights-check
-var weights = attention.attentionWeights(); // (batch, heads, queries, keys)
-System.out.println("shape of the weights: " + weights.getShape());
-for (int i = 0; i < 2; i++) {
-    int validLen = validLens.getInt(i);
-    var valid = weights.get("{}, :, :, :{}", i, validLen);
-    var masked = weights.get("{}, :, :, {}:", i, validLen);
-    var sums = valid.sum(new int[] {2});
-    System.out.printf(
-            """
-            sequence %d has %d valid keys
-              sums of weights: %.5f to %.5f
-              masked weights exactly 0: %d of %d
-            """,
-            i + 1,
-            validLen,
-            sums.min().getFloat(),
-            sums.max().getFloat(),
-            masked.size() - masked.countNonzero().getLong(),
-            masked.size());
+float largest(NDArray X) {
+    return X.abs().max().getFloat();
 }
 
+// %% by-hand-difference
+System.out.println("largest number in Y:  %.5f".formatted(largest(Y)));
+System.out.println("largest difference:   %.5f".formatted(largest(Y.sub(byHand))));
+
 // %% weights-heatmaps
+weights = attention.attentionWeights(); // (batch, heads, queries, keys)
 Plots.heatmaps(weights)
         .xlabel("Keys")
         .ylabel("Queries")
@@ -138,32 +189,42 @@ Plots.heatmaps(weights)
         .cmap(ColorMap.BLUES)
         .show();
 
-// %% equivariance
+// %% six-tokens
 var tokens = manager.randomNormal(new Shape(1, 6, numHiddens));
-var addPositions = new d2l.PositionalEncoding(numHiddens, 0);
+var order = manager.create(new int[] {3, 0, 5, 1, 4, 2});
 
-NDArray shuffled(NDArray X) {
-    var order = IntStream.of(3, 0, 5, 1, 4, 2);
-    return NDArrays.stack(new NDList(order.mapToObj(i -> X.get(":, {}", i)).toList()), 1);
+/** The first query may see one key, the second two, and so on. */
+NDArray earlierOnly(NDArray X) {
+    int batch = (int) X.size(0), n = (int) X.size(1);
+    var lens = X.getManager().arange(1, n + 1).expandDims(0);
+    return lens.repeat(0, batch); // (batch, queries)
 }
 
-NDArray withoutPositions(NDArray X) {
+NDArray withoutMask(NDArray X) {
     return evaluate(attention, X, X, X);
 }
 
-NDArray withPositions(NDArray X) {
-    return withoutPositions(evaluate(addPositions, X));
+NDArray withMask(NDArray X) {
+    return evaluate(attention, X, X, X, earlierOnly(X));
 }
 
-void compare(String name, UnaryOperator<NDArray> layer) {
-    var difference = layer.apply(shuffled(tokens)).sub(shuffled(layer.apply(tokens)));
-    System.out.printf("%17s: %.4f%n", name, difference.abs().max().getFloat());
+/** Between shuffling before the layer and after it. */
+float difference(UnaryOperator<NDArray> layer) {
+    var before = layer.apply(tokens.get(":, {}", order));
+    var after = layer.apply(tokens).get(":, {}", order);
+    return largest(before.sub(after));
 }
 
-compare("without_positions", X -> withoutPositions(X));
-compare("with_positions", X -> withPositions(X));
+// %% equivariance
+for (var name : List.of("without a mask", "with a causal mask")) {
+    UnaryOperator<NDArray> layer = X ->
+            name.equals("without a mask") ? withoutMask(X) : withMask(X);
+    float top = largest(layer.apply(tokens)), apart = difference(layer);
+    var line = "%s: largest output %.4f, largest difference %.4f";
+    System.out.println(line.formatted(name, top, apart));
+}
 
-// %% three-layers
+// %% cnn-and-rnn
 int n = 10, d = 16, k = 3;
 
 /** Gram and Schmidt's: each row at a right angle to those before it, and of length 1. */
@@ -179,16 +240,10 @@ NDArray orthogonal(int size) {
     return NDArrays.stack(rows);
 }
 
-var conv =
-        Conv1d.builder()
-                .setFilters(d)
-                .setKernelShape(new Shape(k))
-                .optPadding(new Shape(k / 2))
-                .optBias(false)
-                .build();
-conv.initialize(manager, DataType.FLOAT32, new Shape(1, d, n));
+var convolution = Conv1d.builder().setFilters(d).setKernelShape(new Shape(k));
+var padded = convolution.optPadding(new Shape(k / 2)).optBias(false).build();
+var conv = initialized(padded, new Shape(1, d, n));
 NDArray W_xh = orthogonal(d), W_hh = orthogonal(d);
-var smallAttention = initialized(new MultiHeadAttention(d, 2, 0), new Shape(1, n, d));
 
 NDArray cnn(NDArray X) {
     return evaluate(conv, X.swapAxes(1, 2)).swapAxes(1, 2);
@@ -197,12 +252,17 @@ NDArray cnn(NDArray X) {
 NDArray rnn(NDArray X, NDArray W_hh) {
     var H = X.get(":, 0").zerosLike();
     var outputs = new NDList();
-    for (long t = 0; t < X.getShape().get(1); t++) {
+    for (long t = 0; t < X.size(1); t++) {
         H = X.get(":, {}", t).matMul(W_xh).add(H.matMul(W_hh)).tanh();
         outputs.add(H);
     }
     return NDArrays.stack(outputs, 1);
 }
+
+// %% three-layers
+X = manager.randomNormal(new Shape(1, n, d));
+var inner = new MultiHeadAttention(d, 2, 0);
+var smallAttention = initialized(inner, X.getShape(), X.getShape(), X.getShape());
 
 NDArray selfAttention(NDArray X) {
     return evaluate(smallAttention, X, X, X);
@@ -211,8 +271,7 @@ NDArray selfAttention(NDArray X) {
 var layers = new LinkedHashMap<String, UnaryOperator<NDArray>>();
 layers.put("CNN", X -> cnn(X));
 layers.put("RNN", X -> rnn(X, W_hh));
-layers.put("self_attention", X -> selfAttention(X));
-X = manager.randomNormal(new Shape(1, n, d));
+layers.put("selfAttention", X -> selfAttention(X));
 var shapes = new LinkedHashMap<String, Shape>();
 layers.forEach((name, layer) -> shapes.put(name, layer.apply(X).getShape()));
 shapes
@@ -220,7 +279,7 @@ shapes
 // %% influence
 /** How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n). */
 NDArray influence(UnaryOperator<NDArray> layer, NDArray X) {
-    long n = X.getShape().get(1), d = X.getShape().get(2), numbers = n * d;
+    long n = X.size(1), d = X.size(2), numbers = n * d;
     try (var scratch = manager.newSubManager();
             var gradients = Engine.getInstance().newGradientCollector()) {
         // A copy of X for each number of the output, to hold the derivatives of that number:
@@ -237,18 +296,18 @@ NDArray influence(UnaryOperator<NDArray> layer, NDArray X) {
 }
 
 var maps = layers.values().stream().map(layer -> influence(layer, X)).toList();
-var names = List.copyOf(layers.keySet());
+
+// %% influence-heatmaps
+var names = List.of("CNN", "RNN", "Self-attention");
 for (int i = 0; i < maps.size(); i++) {
     var connected = maps.get(i).countNonzero().getLong();
     System.out.printf("%s: %d of %d pairs are connected%n", names.get(i), connected, n * n);
 }
-
-// %% influence-heatmaps
-var scaled = maps.stream().map(map -> map.div(map.max())).toList();
-Plots.heatmaps(NDArrays.stack(new NDList(scaled)).expandDims(0))
+var shares = maps.stream().map(map -> map.div(map.max())).toList();
+Plots.heatmaps(NDArrays.stack(new NDList(shares)).expandDims(0))
         .xlabel("Input j")
         .ylabel("Output i")
-        .titles("CNN", "RNN", "Self-attention")
+        .titles(names.toArray(String[]::new))
         .figsize(8, 3)
         .cmap(ColorMap.BLUES)
         .show();
@@ -263,87 +322,93 @@ UnaryOperator<NDArray> stacked(int depth) {
     };
 }
 
-var middle = influence(stacked(2), X).get(2).toFloatArray();
+var seen = IntStream.rangeClosed(1, 4).mapToObj(depth -> influence(stacked(depth), X)).toList();
+
+// %% reach
+var middle = seen.get(1).get(2).toFloatArray();
 var sees = IntStream.range(0, n).filter(j -> middle[j] > 0).mapToObj(j -> "x_" + (j + 1));
 System.out.println("two layers: y_3 depends on " + sees.collect(Collectors.joining(", ")));
 for (int depth = 1; depth <= 4; depth++) {
-    boolean reached = influence(stacked(depth), X).getFloat(4, 0) > 0;
-    System.out.printf("%d layers: y_5 depends on x_1: %s%n", depth, written(reached));
+    var reached = seen.get(depth - 1).getFloat(4, 0) > 0 ? "yes" : "no";
+    System.out.println("depth " + depth + ": y_5 depends on x_1: " + reached);
 }
 
 // %% sequential-operations
-/** Products on the longest chain that ends with one of these. */
-long longest(List<Trace.Product> products) {
-    return products.stream().mapToLong(p -> 1 + longest(p.needs())).max().orElse(0);
-}
-
-long sequentialProducts(UnaryOperator<NDArray> layer, int n) {
-    try (var scratch = manager.newSubManager()) {
-        // A stand-in for an array: what is computed from it remembers its products.
-        var X = new Trace().watch(scratch.zeros(new Shape(1, n, d)));
-        return longest(Trace.madeFrom(layer.apply(X)));
-    }
-}
-
 void printRow(Object first, Stream<?> others) {
     System.out.printf("%4s", first);
     others.forEach(other -> System.out.printf("%16s", other));
     System.out.println();
 }
 
-printRow("n", names.stream());
+printRow("n", Stream.of("CNN", "RNN", "Self-attention"));
 for (int length : new int[] {4, 8, 16, 32}) {
-    printRow(length, layers.values().stream().map(layer -> sequentialProducts(layer, length)));
+    var zeros = manager.zeros(new Shape(1, length, d));
+    printRow(length, layers.values().stream().map(layer -> Counting.longestChain(layer, zeros)));
 }
 
 // %% multiply-adds
-long multiplyAdds(UnaryOperator<NDArray> layer, int n) {
-    try (var scratch = manager.newSubManager()) {
-        var trace = new Trace();
-        layer.apply(trace.watch(scratch.zeros(new Shape(1, n, d))));
-        return trace.products().stream().mapToLong(Trace.Product::multiplyAdds).sum();
+printRow("n", Stream.of("CNN", "RNN", "Self-attention", "as predicted"));
+for (long n : new long[] {8, 16, 32, 64, 128}) {
+    var zeros = manager.zeros(new Shape(1, n, d));
+    var counted = layers.values().stream().map(layer -> Counting.multiplyAdds(layer, zeros));
+    var counts = counted.toList();
+    var predicted = List.of(k * n * d * d, 2 * n * d * d, 4 * n * d * d + 2 * n * n * d);
+    var agree = counts.equals(predicted) ? "yes" : "no";
+    printRow(n, Stream.concat(counts.stream().map("%,d"::formatted), Stream.of(agree)));
+}
+
+// %% binary
+for (int i = 0; i < 8; i++) {
+    var bits = "%3s".formatted(Integer.toBinaryString(i)).replace(' ', '0');
+    System.out.println(i + " in binary is " + bits);
+}
+
+// %% sinusoids
+/** The matrix P: a row for each position; pairs of columns share a frequency. */
+NDArray sinusoids(int numPositions, int numHiddens) {
+    // In double precision: the sine of a large angle needs the digits.
+    var numbers = IntStream.range(0, numPositions * numHiddens).mapToDouble(at -> {
+        int position = at / numHiddens, column = at % numHiddens;
+        double angle = position / Math.pow(10000, 2 * (column / 2) / (double) numHiddens);
+        return column % 2 == 0 ? Math.sin(angle) : Math.cos(angle);
+    });
+    var P = manager.create(numbers.toArray(), new Shape(numPositions, numHiddens));
+    return P.toType(DataType.FLOAT32, false);
+}
+
+var firstRows = sinusoids(3, 4);
+for (int i = 0; i < 3; i++) {
+    var row = new ArrayList<String>();
+    for (float x : firstRows.get(i).toFloatArray()) {
+        row.add("'%.2f'".formatted(x));
     }
-}
-
-List<Long> predicted(long n) {
-    return List.of(k * n * d * d, 2 * n * d * d, 4 * n * d * d + 2 * n * n * d);
-}
-
-printRow("n", Stream.concat(names.stream(), Stream.of("as predicted")));
-for (int length : new int[] {8, 16, 32, 64, 128}) {
-    var counts = layers.values().stream().map(layer -> multiplyAdds(layer, length)).toList();
-    var shown = counts.stream().map("%,d"::formatted);
-    var agree = written(counts.equals(predicted(length)));
-    printRow(length, Stream.concat(shown, Stream.of(agree)));
+    System.out.println(i + " " + row);
 }
 
 // %% positional-encoding
 /** Adds sines and cosines of the position to each vector of a sequence. */
 class PositionalEncoding extends AbstractBlock {
     final NDArray P;
-    final int maxLen;
     final float dropout;
+    final int maxLen;
+
+    PositionalEncoding(int numHiddens, float dropout) {
+        this(numHiddens, dropout, 1000);
+    }
 
     PositionalEncoding(int numHiddens, float dropout, int maxLen) {
-        this.maxLen = maxLen;
+        P = sinusoids(maxLen, numHiddens).expandDims(0);
         this.dropout = dropout;
-        // Double precision: in single, far positions would be off by more than 5e-5.
-        var numbers = IntStream.range(0, maxLen * numHiddens).mapToDouble(at -> {
-            int position = at / numHiddens, column = at % numHiddens;
-            double angle = position / Math.pow(10000, 2 * (column / 2) / (double) numHiddens);
-            return column % 2 == 0 ? Math.sin(angle) : Math.cos(angle);
-        });
-        P = manager.create(numbers.toArray(), new Shape(1, maxLen, numHiddens))
-                .toType(DataType.FLOAT32, false);
+        this.maxLen = maxLen;
     }
 
     /** The inputs are X and, where it does not start at position 0, its offset. */
     @Override
     protected NDList forwardInternal(
-            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> params) {
+            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
         var X = inputs.head();
         int offset = inputs.size() > 1 ? inputs.get(1).getInt() : 0;
-        int end = offset + (int) X.getShape().get(1);
+        int end = offset + (int) X.size(1);
         if (offset < 0 || end > maxLen) {
             var fault = "no positions %d to %d: there are 0 to %d";
             throw new IllegalArgumentException(fault.formatted(offset, end - 1, maxLen - 1));
@@ -353,78 +418,66 @@ class PositionalEncoding extends AbstractBlock {
 
     @Override
     public Shape[] getOutputShapes(Shape[] inputShapes) {
-        return new Shape[] {inputShapes[0]};
+        return inputShapes;
     }
 }
 
-// %% encoding-checks
-Engine.getInstance().setRandomSeed(0);
-var encoding = new PositionalEncoding(7, 0, 10);
-var zeros = manager.zeros(new Shape(1, 10, 7));
-var oneByOne = new NDList();
-for (int i = 0; i < 10; i++) {
-    oneByOne.add(evaluate(encoding, zeros.get(":, :1"), manager.create(i)));
-}
-var atOnce = evaluate(encoding, zeros);
-var library = evaluate(new d2l.PositionalEncoding(7, 0, 10), zeros);
-var dropping = new PositionalEncoding(7, 0.5f, 10);
-var dropped = dropping.forward(parameters, new NDList(zeros), true).head();
-var droppedOrDoubled = dropped.eq(0).logicalOr(dropped.eq(encoding.P.mul(2)));
-// DJL saves what is a parameter, and trains those that ask for a gradient.
-var saved = encoding.getParameters();
-var trained = saved.stream().filter(named -> named.getValue().requiresGradient()).toList();
+var addPositions = new PositionalEncoding(numHiddens, 0);
 
-boolean same = atOnce.contentEquals(NDArrays.concat(oneByOne, 1));
-System.out.println("one by one as all at once: " + written(same));
-System.out.println("the same as the library's: " + written(encoding.P.allClose(library)));
-System.out.println(
-        "dropped or doubled in training: " + written(droppedOrDoubled.all().getBoolean()));
-System.out.println("trained: " + trained + "  saved: " + saved.keys());
-for (int offset : new int[] {-1, 1}) {
-    try {
-        evaluate(encoding, zeros, manager.create(offset));
-    } catch (IllegalArgumentException error) {
-        System.out.println(error.getClass().getSimpleName() + ": " + error.getMessage());
-    }
+NDArray withPositions(NDArray X) {
+    return withoutMask(evaluate(addPositions, X));
 }
+
+// %% order-seen
+float moved = difference(X -> withPositions(X));
+System.out.println("with positions: largest difference %.4f".formatted(moved));
 
 // %% scale-and-sum
-Engine.getInstance().setRandomSeed(0);
 int dModel = 512;
-var embedding =
-        new IdEmbedding.Builder().setDictionarySize(1000).setEmbeddingSize(dModel).build();
-var spreadOfOne = new NormalInitializer((float) (1 / Math.sqrt(dModel)));
-embedding.setInitializer(spreadOfOne, Parameter.Type.WEIGHT);
-embedding.initialize(manager, DataType.FLOAT32, new Shape(1, 60));
-var encoding = new PositionalEncoding(dModel, 0, 1000);
+var ids = manager.randomInteger(0, 1000, new Shape(1, 60), DataType.INT64);
 
-var E = evaluate(embedding, manager.randomInteger(0, 1000, new Shape(1, 60), DataType.INT64));
-var scaledE = E.mul(Math.sqrt(dModel));
-var named = new LinkedHashMap<String, NDArray>();
-named.put("embedding", E);
-named.put("scaled", scaledE);
-named.put("encoding", encoding.P.get(":, :60"));
-named.put("their sum", evaluate(encoding, scaledE));
-named.forEach((name, vectors) -> {
-    var lengths = vectors.square().sum(new int[] {2}).sqrt();
-    System.out.printf("%10s: mean length %.2f%n", name, lengths.mean().getFloat());
-});
+IdEmbedding asMade(int size, int numHiddens) {
+    return new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(numHiddens).build();
+}
+
+/** An embedding whose entries have this standard deviation. */
+IdEmbedding embedding(int size, int numHiddens, double spread) {
+    var embedding = asMade(size, numHiddens);
+    embedding.setInitializer(new NormalInitializer((float) spread), Parameter.Type.WEIGHT);
+    return embedding;
+}
+
+double meanLength(NDArray vectors) {
+    return vectors.norm(new int[] {2}).mean().getFloat();
+}
+
+var small = initialized(embedding(1000, dModel, 1 / Math.sqrt(dModel)), ids.getShape());
+var embedded = evaluate(small, ids);
+var scaledUp = embedded.mul(Math.sqrt(dModel));
+var encoding = new PositionalEncoding(dModel, 0);
+var sum = evaluate(encoding, scaledUp);
+var lengths = Stream.of(embedded, scaledUp, encoding.P.get(":, :60"), sum)
+        .map(vectors -> meanLength(vectors))
+        .toList();
+var ofDjl = initialized(asMade(1000, dModel), ids.getShape());
+var defaultLength = meanLength(evaluate(ofDjl, ids));
+
+// %% lengths
+var labels = List.of("embedding", "scaled by sqrt(d)", "encoding", "sum of these two");
+for (int i = 0; i < labels.size(); i++) {
+    System.out.printf("%6.2f  %s%n", lengths.get(i), labels.get(i));
+}
+System.out.println("%6.2f  embedding, as DJL draws it".formatted(defaultLength));
 
 // %% column-plot
 int numSteps = 60, width = 32;
-var encoding = new PositionalEncoding(width, 0, 1000);
+encoding = new PositionalEncoding(width, 0);
 var P = evaluate(encoding, manager.zeros(new Shape(1, numSteps, width))).get(0);
 Plots.curves(manager.arange(numSteps), P.get(":, 6:10").transpose())
         .xlabel("Row (position)")
         .figsize(6, 2.5)
         .legend("Col 6", "Col 7", "Col 8", "Col 9")
         .show();
-
-// %% binary
-for (int i = 0; i < 8; i++) {
-    var bits = "%3s".formatted(Integer.toBinaryString(i)).replace(' ', '0');
-    System.out.println(i + " in binary is " + bits);
-}
 
 // %% encoding-heatmap
 Plots.heatmaps(P.reshape(1, 1, numSteps, width))
@@ -434,28 +487,39 @@ Plots.heatmaps(P.reshape(1, 1, numSteps, width))
         .cmap(ColorMap.BLUE_TO_RED)
         .show();
 
-// %% dot-products
-var products = P.matMul(P.transpose()).toFloatArray();
-
-double product(int i, int j) {
-    return products[i * numSteps + j];
+// %% wavelengths
+NDArray frequencies(NDManager manager, long width) {
+    // radians per position, one for each pair
+    var pairs = IntStream.range(0, (int) width / 2);
+    var omega = pairs.mapToDouble(pair -> Math.pow(10000, -2.0 * pair / width));
+    return manager.create(omega.toArray()).toType(DataType.FLOAT32, false);
 }
+
+var omega = frequencies(manager, width);
+var turns = omega.pow(-1).mul(2 * Math.PI).round().toType(DataType.INT32, false);
+System.out.println("positions per turn: " + Arrays.toString(turns.toIntArray()));
+
+// %% dot-products
+/** How much the numbers at one distance i - j differ, where they differ most. */
+float largestGap(NDArray square) {
+    int n = (int) square.size(0);
+    float gap = 0;
+    for (int by = 1 - n; by < n; by++) {
+        var diagonal = square.diagonal(by);
+        gap = Math.max(gap, diagonal.max().sub(diagonal.min()).getFloat());
+    }
+    return gap;
+}
+
+var products = P.matMul(P.transpose());
+var distances = IntStream.rangeClosed(-20, 20).asDoubleStream().toArray(); // i - j
 
 double[] around(int i) {
-    return IntStream.rangeClosed(-20, 20).mapToDouble(distance -> product(i, i - distance)).toArray();
+    return DoubleStream.of(distances).map(by -> products.getFloat(i, i - (int) by)).toArray();
 }
 
-/** How much the products of all positions at one distance differ. */
-double spreadAt(int distance) {
-    var rows = IntStream.range(Math.max(0, distance), numSteps + Math.min(0, distance));
-    var same = rows.mapToDouble(i -> product(i, i - distance)).summaryStatistics();
-    return same.getMax() - same.getMin();
-}
-
-var largest = IntStream.range(1 - numSteps, numSteps).mapToDouble(i -> spreadAt(i)).max();
-System.out.println("P_i with itself: %.4f".formatted(product(0, 0)));
-System.out.println("largest spread at any one distance: %.4f".formatted(largest.getAsDouble()));
-var distances = IntStream.rangeClosed(-20, 20).asDoubleStream().toArray(); // i - j
+System.out.println("P_i with itself: %.4f".formatted(products.getFloat(0, 0)));
+System.out.println("largest gap at any one distance: %.4f".formatted(largestGap(products)));
 Plots.curves(distances, around(20), around(28), around(36))
         .xlabel("Distance i - j")
         .ylabel("Dot product")
@@ -464,81 +528,119 @@ Plots.curves(distances, around(20), around(28), around(36))
         .show();
 
 // %% rotation
-var pairs = P.reshape(numSteps, width / 2, 2, 1); // (position, pair, sine and cosine, 1)
-var frequencies =
-        IntStream.range(0, width / 2).mapToDouble(j -> Math.pow(10000, -2.0 * j / width));
-var omega = manager.create(frequencies.toArray()).toType(DataType.FLOAT32, false);
-double largestResidual = 0;
-for (int delta : new int[] {1, 2, 5, 10, 30, -5}) {
-    var sin = omega.mul(delta).sin();
-    var cos = omega.mul(delta).cos();
-    var rotations = NDArrays.stack(new NDList(cos, sin, sin.neg(), cos), 1).reshape(-1, 2, 2);
-    int start = Math.max(0, -delta), end = numSteps - Math.max(0, delta);
-    var turned = rotations.matMul(pairs.get("{}:{}", start, end));
-    var targets = pairs.get("{}:{}", start + delta, end + delta);
-    double residual = turned.sub(targets).abs().max().getFloat();
-    largestResidual = Math.max(largestResidual, residual);
-    System.out.printf(
-            "delta %2d: %d pairs, on target: %s%n",
-            delta, (end - start) * omega.size(), written(residual < 1e-5));
-}
-System.out.println("largest residual: %.1e".formatted(largestResidual));
-
-// %% solution-stacking
-/** The share of X in which its tokens differ: 0 where all are the same. */
-double diversity(NDArray X) {
-    var differences = X.sub(X.mean(new int[] {1}, true));
-    return differences.norm().getFloat() / X.norm().getFloat();
+/** Turn the pairs of columns, points in the plane, by one angle each, in radians. */
+NDArray turn(NDArray X, NDArray angle) {
+    NDArray x = X.get("..., 0::2"), y = X.get("..., 1::2"); // all sines, all cosines
+    NDArray sin = angle.sin(), cos = angle.cos();
+    var turned = new NDList(x.mul(cos).add(y.mul(sin)), y.mul(cos).sub(x.mul(sin)));
+    return NDArrays.stack(turned, -1).reshape(X.getShape());
 }
 
-Engine.getInstance().setRandomSeed(0);
-int depth = 8;
-var shape = new Shape(1, 16, 64);
-var blocks =
-        Stream.generate(() -> initialized(new MultiHeadAttention(64, 4, 0), shape))
-                .limit(depth)
-                .toList();
-var start = evaluate(new d2l.PositionalEncoding(64, 0), manager.randomNormal(shape));
-
-double[] diversities(boolean skip) {
-    var X = start;
-    var curve = new ArrayList<>(List.of(diversity(X)));
-    for (var block : blocks) {
-        var Y = evaluate(block, X, X, X);
-        X = skip ? Y.add(X) : Y;
-        curve.add(diversity(X));
+void printFour(NDArray row, String name) {
+    for (float x : row.get(":4").toFloatArray()) {
+        System.out.printf("%7.4f ", x);
     }
-    return curve.stream().mapToDouble(x -> x).toArray();
+    System.out.println("  row " + name);
 }
 
-Plots.curves(List.of(diversities(false), diversities(true)))
-        .xlabel("Layers")
-        .ylabel("Diversity")
-        .ylim(0, 1.05)
-        .figsize(6, 2.5)
-        .legend("attention alone", "with skip connections")
+printFour(P.get(3), "3");
+printFour(turn(P.get(3), omega.mul(5)), "3, turned by 5");
+printFour(P.get(8), "8");
+float largestResidual = 0;
+for (int delta : new int[] {1, 2, 5, 10, 30, -5}) {
+    int start = Math.max(0, -delta), end = numSteps - Math.max(0, delta);
+    var targets = P.get("{}:{}", start + delta, end + delta);
+    var residual = turn(P.get("{}:{}", start, end), omega.mul(delta)).sub(targets);
+    largestResidual = Math.max(largestResidual, largest(residual));
+}
+System.out.println("largest residual, all rows, six offsets: %.1e".formatted(largestResidual));
+
+// %% five-back
+// The matrix of a linear map, acting on rows: what the map does to the identity's.
+W_q = turn(manager.eye(width), omega.mul(-5));
+W_k = manager.eye(width).mul(4);
+Q = P.get(":20").matMul(W_q);
+K = P.get(":20").matMul(W_k);
+var lookingBack = Q.matMul(K.transpose()).div(Math.sqrt(width)).softmax(1);
+Plots.heatmaps(lookingBack.reshape(1, 1, 20, 20))
+        .xlabel("Key j")
+        .ylabel("Query i")
+        .figsize(3.5, 3)
+        .cmap(ColorMap.BLUES)
         .show();
 
-// %% solution-learned
-/** A table of positions, trained like every other weight. */
-class LearnedPositionalEncoding extends AbstractBlock {
-    final Parameter P;
-
-    LearnedPositionalEncoding(int numHiddens, int maxLen) {
-        P = addParameter(
-                Parameter.builder()
-                        .setName("P")
-                        .setType(Parameter.Type.WEIGHT)
-                        .optShape(new Shape(maxLen, numHiddens))
-                        .build());
+// %% rotary
+/** Turns queries and keys by their positions, and then attends as usual. */
+class RotaryAttention extends DotProductAttention {
+    RotaryAttention(float dropout) {
+        super(dropout);
     }
 
     @Override
     protected NDList forwardInternal(
-            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> params) {
+            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
+        var turned = new NDList(inputs);
+        turned.set(0, turned(inputs.get(0)));
+        turned.set(1, turned(inputs.get(1)));
+        return super.forwardInternal(store, turned, training, more);
+    }
+
+    NDArray turned(NDArray X) {
+        var position = X.getManager().arange((float) X.size(1)).expandDims(1);
+        return turn(X, position.mul(frequencies(X.getManager(), X.size(2))));
+    }
+}
+
+// %% rotary-scores
+var rotary = new RotaryAttention(0);
+Q = rotary.turned(manager.randomNormal(new Shape(1, 1, width)).repeat(1, numSteps));
+K = rotary.turned(manager.randomNormal(new Shape(1, 1, width)).repeat(1, numSteps));
+scores = Q.matMul(K.swapAxes(1, 2)).get(0);
+
+// %% rotary-check
+float lowest = scores.min().getFloat(), highest = scores.max().getFloat();
+System.out.println("scores from %.2f to %.2f".formatted(lowest, highest));
+System.out.println("largest gap at any one distance: %.4f".formatted(largestGap(scores)));
+
+// %% task
+record Examples(NDArray tokens, NDArray labels) {}
+
+/** Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first? */
+Examples sequences(NDManager manager, int count, int length) {
+    var shape = new Shape(count, length);
+    var tokens = manager.randomInteger(2, 10, shape, DataType.INT64);
+    var places = manager.randomUniform(0, 1, shape).argSort(1);
+    NDArray ofZero = places.get(":, 0:1"), ofOne = places.get(":, 1:2"); // two different ones
+    tokens = tokens.scatter(ofZero, ofZero.zerosLike(), 1).scatter(ofOne, ofOne.onesLike(), 1);
+    return new Examples(tokens, ofZero.lt(ofOne).squeeze(1).toType(DataType.FLOAT32, false));
+}
+
+var three = sequences(manager, 3, 8);
+for (int i = 0; i < 3; i++) {
+    var example = Arrays.toString(three.tokens().get(i).toLongArray());
+    System.out.println("%s -> %.0f".formatted(example, three.labels().getFloat(i)));
+}
+
+// %% learned-positions
+/** A table of positions, trained like every other weight. */
+class LearnedPositionalEncoding extends AbstractBlock {
+    final IdEmbedding P;
+
+    LearnedPositionalEncoding(int numHiddens, int maxLen) {
+        P = addChildBlock("P", embedding(maxLen, numHiddens, 1));
+    }
+
+    @Override
+    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
+        P.initialize(manager, type, new Shape(inputShapes[0].get(1)));
+    }
+
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
         var X = inputs.head();
-        var table = store.getValue(P, X.getDevice(), training);
-        return new NDList(X.add(table.get(":{}", X.getShape().get(1))));
+        var position = X.getManager().arange((int) X.size(1));
+        return new NDList(X.add(P.forward(store, new NDList(position), training).head()));
     }
 
     @Override
@@ -547,106 +649,289 @@ class LearnedPositionalEncoding extends AbstractBlock {
     }
 }
 
-/** Embedding, encoding, self-attention, and a yes or no for the sequence. */
-Block reader(Block encoding) {
-    return new SequentialBlock()
-            .add(new IdEmbedding.Builder().setDictionarySize(10).setEmbeddingSize(32).build())
-            .add(encoding)
-            .add(X -> new NDList(X.head(), X.head(), X.head()))
-            .add(new MultiHeadAttention(32, 4, 0))
-            .addSingleton(Y -> Y.mean(new int[] {1}))
-            .add(Linear.builder().setUnits(32).build())
-            .add(Activation.reluBlock())
-            .add(Linear.builder().setUnits(1).build())
-            .addSingleton(Y -> Y.squeeze(-1));
-}
+// %% reader
+/** Embedding, positions, self-attention, and a yes or no for the sequence. */
+class Reader extends AbstractBlock {
+    final Block embedding, positions, output;
+    final MultiHeadAttention attention;
+    final boolean causal;
 
-// %% solution-learned-data
-record Examples(NDArray tokens, NDArray labels) {}
-
-var random = new Random(0);
-
-/** Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first? */
-Examples sequences(NDManager manager, int count, int length) {
-    var tokens = new int[count][];
-    var labels = new float[count];
-    for (int i = 0; i < count; i++) {
-        tokens[i] = random.ints(length, 2, 10).toArray();
-        var places = random.ints(0, length).distinct().limit(2).toArray();
-        tokens[i][places[0]] = 0;
-        tokens[i][places[1]] = 1;
-        labels[i] = places[0] < places[1] ? 1 : 0;
+    Reader(Block positions, DotProductAttention heads, boolean causal) {
+        embedding = addChildBlock("tokenEmbedding", embedding(10, 32, 1));
+        this.positions = addChildBlock("positionalEncoding", positions);
+        attention = addChildBlock("selfAttention", new MultiHeadAttention(32, 4, heads));
+        var two = new SequentialBlock()
+                .add(Linear.builder().setUnits(32).build())
+                .add(Activation.reluBlock())
+                .add(Linear.builder().setUnits(1).build());
+        output = addChildBlock("yesOrNo", two.addSingleton(Y -> Y.squeeze(-1)));
+        // From -1/√n to 1/√n for n inputs, as in the attention.
+        var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
+        output.setInitializer(narrow, Parameter.Type.WEIGHT);
+        this.causal = causal;
     }
-    return new Examples(manager.create(tokens), manager.create(labels));
+
+    @Override
+    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
+        var vectors = inputShapes[0].addAll(new Shape(32)); // (batch, tokens, 32)
+        embedding.initialize(manager, type, inputShapes);
+        positions.initialize(manager, type, vectors);
+        attention.initialize(manager, type, vectors, vectors, vectors);
+        output.initialize(manager, type, new Shape(vectors.get(0), 32));
+    }
+
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
+        var embedded = embedding.forward(store, inputs, training);
+        var X = positions.forward(store, embedded, training).head();
+        var asked = causal ? new NDList(X, X, X, earlierOnly(X)) : new NDList(X, X, X);
+        var Y = attention.forward(store, asked, training).head();
+        return output.forward(store, new NDList(Y.mean(new int[] {1})), training);
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+        return new Shape[] {new Shape(inputShapes[0].get(0))};
+    }
 }
 
-/** Every sequence twice: as it is, and with its 0 and 1 exchanged. */
-Examples mirrored(Examples once) {
-    var tokens = once.tokens();
-    var exchanged = NDArrays.where(tokens.lt(2), tokens.neg().add(1), tokens);
-    return new Examples(
-            tokens.concat(exchanged), once.labels().concat(once.labels().neg().add(1)));
-}
-
-var both = mirrored(sequences(manager, 1, 8));
-for (int i = 0; i < 2; i++) {
-    var tokens = Arrays.toString(both.tokens().get(i).toIntArray());
-    System.out.printf("%s -> %.0f%n", tokens, both.labels().getFloat(i));
-}
-
-// %% solution-learned-training
-var test = mirrored(sequences(manager, 500, 8));
-
-double shareRight(Block encoding) {
-    Engine.getInstance().setRandomSeed(1);
-    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(3e-3f)).build();
-    var config = new DefaultTrainingConfig(Loss.sigmoidBinaryCrossEntropyLoss()).optOptimizer(adam);
-    try (var model = Model.newInstance("reader")) {
-        model.setBlock(reader(encoding));
-        try (var trainer = model.newTrainer(config)) {
-            trainer.initialize(new Shape(128, 8));
-            for (int step = 0; step < 300; step++) {
-                // All that a step computes goes with its manager.
-                try (var scratch = trainer.getManager().newSubManager();
-                        var gradients = trainer.newGradientCollector()) {
-                    var batch = sequences(scratch, 128, 8);
-                    var answers = trainer.forward(new NDList(batch.tokens()));
-                    var loss = trainer.getLoss().evaluate(new NDList(batch.labels()), answers);
-                    gradients.backward(loss);
-                }
-                trainer.step();
-            }
-            var answers = trainer.evaluate(new NDList(test.tokens())).head();
-            var right = answers.gt(0).eq(test.labels().gt(0));
-            return right.toType(DataType.FLOAT32, false).mean().getFloat();
+// %% train
+/** A reader, trained on sequences of 8 tokens, starting from this seed. */
+Reader trained(Supplier<Reader> maker, int seed) {
+    Engine.getInstance().setRandomSeed(seed);
+    var reader = initialized(maker.get(), new Shape(64, 8));
+    reader.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
+    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(8e-3f)).build();
+    var error = Loss.sigmoidBinaryCrossEntropyLoss();
+    for (int step = 0; step < 150; step++) {
+        // All that a step computes goes with its manager.
+        try (var scratch = manager.newSubManager();
+                var gradients = Engine.getInstance().newGradientCollector()) {
+            var batch = sequences(scratch, 64, 8);
+            var answers = reader.forward(parameters, new NDList(batch.tokens()), true);
+            gradients.backward(error.evaluate(new NDList(batch.labels()), answers));
         }
+        reader.getParameters().forEach(named -> {
+            var weights = named.getValue().getArray();
+            try (var gradient = weights.getGradient()) {
+                adam.update(named.getKey(), weights, gradient);
+            }
+        });
+    }
+    return reader;
+}
+
+var fixed = new d2l.PositionalEncoding(32, 0);
+var reader = trained(() -> new Reader(fixed, new DotProductAttention(0), false), 0);
+var example = manager.create(new int[][] {{5, 3, 0, 7, 2, 1, 9, 4}, {5, 1, 3, 7, 2, 6, 9, 0}});
+evaluate(reader, example);
+weights = reader.attention.attentionWeights();
+
+// %% trained-maps tags=["tolerance:levels=8"]
+Plots.heatmaps(weights)
+        .xlabel("Keys")
+        .ylabel("Queries")
+        .titles("Head 1", "Head 2", "Head 3", "Head 4")
+        .figsize(8, 4)
+        .cmap(ColorMap.BLUES)
+        .show();
+
+// %% found
+var drawn = sequences(manager, 1000, 8);
+evaluate(reader, drawn.tokens());
+var received = reader.attention.attentionWeights().mean(new int[] {2}); // (batch, heads, keys)
+
+/** Shares of weight, of shape (sequences, heads). */
+NDArray shareOn(int token) {
+    var isThere = drawn.tokens().eq(token).toType(DataType.FLOAT32, false).expandDims(1);
+    return received.mul(isThere).sum(new int[] {2});
+}
+
+NDArray zero = shareOn(0), one = shareOn(1);
+var zeroIsFirst = drawn.labels().gt(0).expandDims(1).repeat(1, 4);
+var first = NDArrays.where(zeroIsFirst, zero, one);
+var last = NDArrays.where(zeroIsFirst, one, zero);
+
+// %% found-shares tags=["tolerance:absolute=0.02"]
+var means = Stream.of(zero, one, first, last).map(each -> each.mean(new int[] {0})).toList();
+System.out.println("    on 0    on 1   on the first   on the last");
+for (int h = 0; h < 4; h++) {
+    float onZero = means.get(0).getFloat(h), onOne = means.get(1).getFloat(h);
+    float onFirst = means.get(2).getFloat(h), onLast = means.get(3).getFloat(h);
+    System.out.printf("%8.2f%8.2f%15.2f%14.2f", onZero, onOne, onFirst, onLast);
+    System.out.println("   head " + (h + 1));
+}
+
+// %% without-positions
+/** The share of answers that agree with the labels. */
+double agreement(NDArray answers, NDArray labels) {
+    return answers.gt(0).eq(labels.gt(0)).toType(DataType.FLOAT32, false).mean().getFloat();
+}
+
+double shareRight(NDArray queries, NDArray keys, NDArray values) {
+    var Y = evaluate(reader.attention, queries, keys, values).mean(new int[] {1});
+    return agreement(evaluate(reader.output, Y), drawn.labels());
+}
+
+X = evaluate(reader.embedding, drawn.tokens());
+var withP = evaluate(reader.positions, X);
+double inQueriesAndKeys = shareRight(withP, withP, X);
+double inValues = shareRight(X, X, withP);
+
+// %% without-positions-shown tags=["tolerance:absolute=0.02"]
+System.out.println(
+        "share right, positions in queries and keys alone: %.3f".formatted(inQueriesAndKeys));
+System.out.println(
+        "share right, positions in values alone:           %.3f".formatted(inValues));
+
+// %% five-readers
+/** The share of 1,000 new sequences that the reader gets right. */
+double accuracy(Reader reader, int length) {
+    try (var scratch = manager.newSubManager()) {
+        var test = sequences(scratch, 1000, length);
+        return agreement(evaluate(reader, test.tokens()), test.labels());
     }
 }
 
-void train(String name, Block encoding) {
-    var percent = 100 * shareRight(encoding);
-    System.out.printf("%8s: %.1f%%%n", name, percent);
+Reader plainReader(Block positions, boolean causal) {
+    return new Reader(positions, new DotProductAttention(0), causal);
 }
 
-train("none", Blocks.identityBlock());
-train("fixed", new d2l.PositionalEncoding(32, 0));
-train("learned", new LearnedPositionalEncoding(32, 8));
+var nothing = Blocks.identityBlock();
+var readers = new LinkedHashMap<String, Supplier<Reader>>();
+readers.put("fixed", () -> plainReader(fixed, false));
+readers.put("learned", () -> plainReader(new LearnedPositionalEncoding(32, 64), false));
+readers.put("rotary", () -> new Reader(nothing, new RotaryAttention(0), false));
+readers.put("mask", () -> plainReader(nothing, true));
+readers.put("fixed_mask", () -> plainReader(fixed, true));
+
+// %% past-the-end
+int[] testLengths = {8, 16, 32, 64};
+var results = new LinkedHashMap<String, double[][]>(); // by seed and length
+readers.forEach((name, maker) -> {
+    var runs = new double[5][];
+    for (int seed = 0; seed < 5; seed++) {
+        var reader = trained(maker, seed);
+        runs[seed] = IntStream.of(testLengths).mapToDouble(n -> accuracy(reader, n)).toArray();
+    }
+    results.put(name, runs);
+});
+
+/** For each length the five shares, from low to high. */
+List<double[]> byLength(double[][] runs) {
+    var lengths = IntStream.range(0, testLengths.length);
+    return lengths.mapToObj(i -> Stream.of(runs).mapToDouble(run -> run[i]).sorted().toArray())
+            .toList();
+}
+
+// %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
+names = List.of("fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask");
+var kinds = results.values().stream().map(runs -> byLength(runs)).toList();
+List<double[]> xs = new ArrayList<>(), ys = new ArrayList<>();
+IntStream.of(testLengths).forEach(length -> System.out.printf("%15d", length));
+System.out.println("   tokens");
+for (int i = 0; i < kinds.size(); i++) {
+    kinds.get(i).forEach(shares -> System.out.printf("%15.2f", shares[2])); // the median
+    System.out.println("   " + names.get(i));
+    for (var shares : kinds.get(i)) {
+        System.out.printf("%15s", "(%.2f-%.2f)".formatted(shares[0], shares[4]));
+    }
+    System.out.println();
+    xs.add(IntStream.of(testLengths).asDoubleStream().toArray());
+    ys.add(kinds.get(i).stream().mapToDouble(shares -> shares[2]).toArray());
+}
+for (int i = 0; i < testLengths.length; i++) { // the ranges, as bars beside each other
+    for (int j = 0; j < kinds.size(); j++) {
+        double x = testLengths[i] + j / 2.0;
+        var shares = kinds.get(j).get(i);
+        xs.add(new double[] {x, x});
+        ys.add(new double[] {shares[0], shares[4]});
+    }
+}
+Plots.curves(xs, ys)
+        .xlabel("Tokens (trained on 8)")
+        .ylabel("Share right")
+        .ylim(0, 1.05)
+        .figsize(6, 3)
+        .legend(names.toArray(String[]::new))
+        .show();
+
+// %% solution-bias
+X = manager.randomNormal(new Shape(1, 4, 8));
+var b_k = manager.randomNormal(new Shape(8));
+scores = X.matMul(X.swapAxes(1, 2));
+var shifted = X.matMul(X.add(b_k).swapAxes(1, 2));
+var difference = largest(scores.softmax(-1).sub(shifted.softmax(-1)));
+
+// %% solution-bias-shown
+System.out.println("scores differ by up to %.2f".formatted(largest(scores.sub(shifted))));
+System.out.println("weights differ by up to %.5f".formatted(difference));
+
+// %% solution-stacking
+/** The norm of what tells the tokens apart, over the norm of all. */
+double diversity(NDArray X) {
+    var differences = X.sub(X.mean(new int[] {1}, true));
+    return differences.norm().getFloat() / X.norm().getFloat();
+}
+
+var start = manager.randomNormal(new Shape(1, 16, 64));
+
+var shape = start.getShape();
+var blocks = Stream.generate(() -> new MultiHeadAttention(64, 4, 0))
+        .limit(8)
+        .map(block -> initialized(block, shape, shape, shape))
+        .toList();
+
+/** The diversity before the first layer, and after each. */
+double[] stackUp(boolean skip, float sharpness) {
+    var X = evaluate(new d2l.PositionalEncoding(64, 0), start);
+    var curve = new ArrayList<>(List.of(diversity(X)));
+    for (var block : blocks) {
+        var pooled = evaluate(block, X.mul(sharpness), X, X);
+        X = skip ? pooled.add(X) : pooled.mul(X.norm()).div(pooled.norm());
+        curve.add(diversity(X));
+    }
+    return curve.stream().mapToDouble(x -> x).toArray();
+}
+
+var curves = List.of(stackUp(false, 1), stackUp(false, 10), stackUp(true, 1));
+
+// %% solution-stacking-figure
+Plots.curves(curves)
+        .xlabel("Layers")
+        .ylabel("Diversity")
+        .ylim(0, 1.05)
+        .figsize(6, 2.5)
+        .legend("attention alone", "queries ten times as long", "with skip connections")
+        .show();
+
+// %% solution-mirrored
+/** Every sequence with its 0 and 1 exchanged. */
+NDArray mirrored(NDArray tokens) {
+    return NDArrays.where(tokens.lt(2), tokens.neg().add(1), tokens);
+}
+
+Engine.getInstance().setRandomSeed(0);
+tokens = sequences(manager, 500, 8).tokens();
+reader = initialized(plainReader(nothing, false), tokens.getShape());
+difference = largest(evaluate(reader, tokens).sub(evaluate(reader, mirrored(tokens))));
+System.out.println("largest difference between the answers to both: %.5f".formatted(difference));
 
 // %% solution-causal
-Engine.getInstance().setRandomSeed(0);
 NDArray causalAttention(NDArray X) {
-    long batch = X.getShape().get(0);
-    var validLens = manager.arange(1, n + 1).expandDims(0).repeat(0, batch); // (batch, queries)
-    return evaluate(smallAttention, X, X, X, validLens);
+    return evaluate(smallAttention, X, X, X, earlierOnly(X));
 }
 
 X = manager.randomNormal(new Shape(1, n, d));
 var causal = influence(X -> causalAttention(X), X);
+
+// %% solution-causal-map
 boolean future = IntStream.range(0, n)
         .anyMatch(i -> IntStream.range(i + 1, n).anyMatch(j -> causal.getFloat(i, j) != 0));
-System.out.println("any influence of the future: " + written(future));
+System.out.println("any influence of the future: " + (future ? "yes" : "no"));
 var connected = causal.countNonzero().getLong();
-System.out.println("pairs connected: %d of %d".formatted(connected, causal.size()));
+System.out.println("%d of %d pairs are connected".formatted(connected, causal.size()));
 Plots.heatmaps(causal.div(causal.max()).reshape(1, 1, n, n))
         .xlabel("Input j")
         .ylabel("Output i")
@@ -654,7 +939,6 @@ Plots.heatmaps(causal.div(causal.max()).reshape(1, 1, n, n))
         .show();
 
 // %% solution-fading
-Engine.getInstance().setRandomSeed(0);
 int far = 24;
 X = manager.randomNormal(new Shape(1, far, d));
 
@@ -664,14 +948,18 @@ NDArray fading(UnaryOperator<NDArray> layer) {
     return curve.div(curve.get(0));
 }
 
-var curves = new NDList(fading(X -> rnn(X, W_hh.mul(0.8))), fading(X -> selfAttention(X)));
-Plots.curves(manager.arange(far), NDArrays.stack(curves))
+var shrunk = W_hh.mul(0.8);
+var faded = new NDList(
+        fading(X -> rnn(X, W_hh)), fading(X -> rnn(X, shrunk)), fading(X -> selfAttention(X)));
+
+// %% solution-fading-figure
+Plots.curves(manager.arange(far), NDArrays.stack(faded))
         .xlabel("Distance from the first token")
         .ylabel("Influence")
         .ylim(1e-7, 10)
-        .logarithmic()
+        .logY()
         .figsize(6, 2.5)
-        .legend("RNN", "self-attention")
+        .legend("RNN", "RNN, matrix times 0.8", "self-attention")
         .show();
 
 // %% solution-dilated
@@ -694,16 +982,86 @@ for (int length : new int[] {5, 14, 41, 122}) {
 }
 
 // %% solution-decoding
-Engine.getInstance().setRandomSeed(0);
-var encoding = new PositionalEncoding(d, 0, 1000);
+var layer = smallAttention;
+encoding = new PositionalEncoding(d, 0);
+
+/** The output of a new token, and the cache with its key and value. */
+NDList oneMore(NDArray x, NDArray keys, NDArray values) {
+    keys = NDArrays.concat(new NDList(keys, evaluate(layer.W_k, x)), 1);
+    values = NDArrays.concat(new NDList(values, evaluate(layer.W_v, x)), 1);
+    var heads = Stream.of(evaluate(layer.W_q, x), keys, values).map(layer::transposeQkv);
+    var pooled = layer.transposeOutput(evaluate(layer.attention, heads.toArray(NDArray[]::new)));
+    return new NDList(evaluate(layer.W_o, pooled), keys, values);
+}
+
 tokens = manager.randomNormal(new Shape(1, n, d));
-var kept = new NDList();
+NDArray cachedKeys = tokens.get(":, :0"), cachedValues = cachedKeys; // the cache, still empty
 var outputs = new NDList();
 for (int i = 0; i < n; i++) {
     var x = evaluate(encoding, tokens.get(":, {}:{}", i, i + 1), manager.create(i));
-    kept.add(x);
-    var soFar = NDArrays.concat(kept, 1);
-    outputs.add(evaluate(smallAttention, x, soFar, soFar));
+    var more = oneMore(x, cachedKeys, cachedValues);
+    outputs.add(more.get(0));
+    cachedKeys = more.get(1);
+    cachedValues = more.get(2);
 }
-var allAtOnce = causalAttention(evaluate(encoding, tokens));
-System.out.println("largest difference: %.5f".formatted(largestDifference(allAtOnce, NDArrays.concat(outputs, 1))));
+
+// %% solution-decoding-cost
+var atOnce = causalAttention(evaluate(encoding, tokens));
+difference = largest(atOnce.sub(NDArrays.concat(outputs, 1)));
+System.out.println("largest difference: %.5f".formatted(difference));
+System.out.println("%6s%15s%12s".formatted("tokens", "without cache", "with cache"));
+for (int length : new int[] {10, 100, 1000}) {
+    X = manager.zeros(new Shape(1, length, d));
+    long without = Counting.multiplyAdds(X -> evaluate(layer, X.get(":, -1:"), X, X), X);
+    long with = Counting.multiplyAdds(X -> {
+        var cache = X.get(":, :-1"); // as wide as its keys and values
+        return oneMore(X.get(":, -1:"), cache, cache).head();
+    }, X);
+    System.out.printf("%6d%,15d%,12d%n", length, without, with);
+}
+
+// %% solution-relative
+/** Adds to each key a learned vector for its distance from the query. */
+class RelativeAttention {
+    final Block W_q, W_k, W_v, table;
+    final int maxDistance;
+
+    RelativeAttention(int numHiddens, int maxDistance) {
+        this.maxDistance = maxDistance;
+        W_q = projection(numHiddens);
+        W_k = projection(numHiddens);
+        W_v = projection(numHiddens);
+        table = initialized(embedding(2 * maxDistance + 1, numHiddens, 1), new Shape(1));
+    }
+
+    Block projection(int numHiddens) {
+        var linear = Linear.builder().setUnits(numHiddens).optBias(false).build();
+        return initialized(linear, new Shape(1, numHiddens));
+    }
+
+    NDArray scores(NDArray X) {
+        NDArray Q = evaluate(W_q, X), K = evaluate(W_k, X);
+        var position = manager.arange((int) X.size(1));
+        var distance = position.expandDims(1).sub(position); // i - j
+        var row = distance.clip(-maxDistance, maxDistance).add(maxDistance);
+        var keys = K.expandDims(1).add(evaluate(table, row)); // (batch, queries, keys, numHiddens)
+        return Q.expandDims(2).mul(keys).sum(new int[] {3}).div(Math.sqrt(X.size(2)));
+    }
+
+    NDArray forward(NDArray X) {
+        return scores(X).softmax(-1).matMul(evaluate(W_v, X));
+    }
+}
+
+var four = manager.randomNormal(new Shape(1, 4, d));
+var relative = new RelativeAttention(d, 3);
+var between = manager.randomNormal(new Shape(1, 3, d));
+var twice = NDArrays.concat(new NDList(four, between, four), 1); // at 0 to 3 and 7 to 10
+scores = relative.scores(twice).get(0);
+var backwards = relative.forward(four.flip(1)).flip(1);
+
+// %% solution-relative-shown
+var apart = largest(scores.get(":4, :4").sub(scores.get("7:, 7:")));
+difference = largest(relative.forward(four).sub(backwards));
+System.out.println("scores at 0 and at 7: largest difference %.5f".formatted(apart));
+System.out.println("in the other order: largest difference %.2f".formatted(difference));

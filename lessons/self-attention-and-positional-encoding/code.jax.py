@@ -3,31 +3,90 @@
 
 # %% setup
 import math
+import statistics
 from collections.abc import Callable
-from functools import cache
+from functools import partial
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax.extend.core import Literal
 
 from d2l_compat import jax as d2l
 
-# All arrays here are small; d2l.try_gpu() takes a GPU.
+# All is small here; d2l.try_gpu() takes a GPU.
 jax.config.update("jax_default_device", d2l.cpu())
+# %% six-words
+sentence = "the cat sat because it purred"
+# How thing-like a word is, and how action-like.
+X = d2l.tensor([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
 
+query = X[4]  # the fifth word
+scores = X @ query  # how well does each word fit?
+powers = jnp.exp(scores)
+weights = powers / powers.sum()  # softmax: positive, and they sum to 1
+output = weights @ X  # the average, weighted by these shares
+
+for score, weight, word in zip(scores, weights, sentence.split(), strict=True):
+    print(f"{score:5.0f}{weight:8.2f}   {word}")
+print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
+
+
+# %% all-words
+def print_rows(weights, Y, sentence):
+    """For each word, the weights it gives to all six, and its new vector."""
+    for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
+        shares = "".join(f"{weight:6.2f}" for weight in row)
+        print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
+
+
+weights = jax.nn.softmax(X @ X.T)  # a row for each query
+print_rows(weights, weights @ X, "the cat sat because it purred")
+
+# %% three-roles
+W_q = d2l.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
+W_k = W_v = jnp.eye(2)
+
+Q, K, V = X @ W_q, X @ W_k, X @ W_v
+weights = jax.nn.softmax(Q @ K.T)
+print_rows(weights, weights @ V, "the cat sat because it purred")
+
+# %% saturation
+widths = [2**power for power in range(2, 11)]
+plain, scaled = [], []  # scores, for each width of shape (queries, keys)
+drawn = jax.random.normal(jax.random.key(10), (1000, 11, 1024))
+for width in widths:  # all from one draw, the narrow ones cut from the wide
+    queries, keys = drawn[:, :1, :width], drawn[:, 1:, :width]
+    plain.append((queries * keys).sum(axis=-1))
+    scaled.append(plain[-1] / math.sqrt(width))
 
 # %% scaling
-for width in (4, 64, 1024):
-    key = jax.random.fold_in(jax.random.key(0), width)
-    queries, keys = jax.random.normal(key, (2, 2000, width))
-    scores = (queries * keys).sum(axis=-1)
-    scaled = scores / math.sqrt(width)
-    print(
-        f"d = {width:>4}: spread {scores.std():5.2f}, over sqrt(d) {scaled.std():.2f}"
-    )
+for i in (0, 4, 8):
+    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
+        largest = jax.nn.softmax(scores).max(axis=1).mean()
+        print(
+            f"d = {widths[i]:>4}: spread {scores.std():5.2f}, "
+            f"largest weight {largest:.2f}, {name}"
+        )
+
+
+# %% slopes
+def slope(scores):
+    """The norm of the softmax's derivative: the median over the queries."""
+    derivatives = jax.vmap(jax.jacobian(jax.nn.softmax))(scores)
+    return jnp.median(jnp.linalg.norm(derivatives, axis=(1, 2)))
+
+
+d2l.plot(
+    [math.log2(width) for width in widths],
+    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
+    xlabel="log2(d)",
+    ylabel="Norm of the derivative",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
 
 # %% shape-check
 num_hiddens, num_heads = 100, 5
@@ -36,16 +95,12 @@ attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 X = d2l.ones((2, 4, num_hiddens))
 valid_lens = d2l.tensor([3, 2])
 (Y, weights), attention_variables = attention.init_with_output(
-    jax.random.key(1), X, X, X, valid_lens, training=False
+    jax.random.key(11), X, X, X, valid_lens, training=False
 )
 Y.shape
 
 
 # %% by-hand
-X = jax.random.normal(jax.random.key(2), (2, 4, num_hiddens))
-Y, weights = attention.apply(attention_variables, X, X, X, valid_lens)
-
-
 def attend_by_hand(X, valid_len):
     """The formula, head by head, for one sequence."""
     parameters = attention_variables["params"]
@@ -59,20 +114,14 @@ def attend_by_hand(X, valid_len):
     return d2l.concat(heads, axis=-1) @ W_o
 
 
+X = jax.random.normal(jax.random.key(12), (2, 4, num_hiddens))
+# The weights have the shape (batch, heads, queries, keys).
+Y, weights = attention.apply(attention_variables, X, X, X, valid_lens)
 by_hand = jax.vmap(attend_by_hand)(X, valid_lens)
-print(f"largest difference: {jnp.abs(Y - by_hand).max():.5f}")
 
-
-# %% weights-check
-# The layer returned its weights as well: (batch, heads, queries, keys).
-print("shape of the weights:", weights.shape)
-for i, valid_len in enumerate(valid_lens.tolist()):
-    valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
-    sums, zeros = valid.sum(axis=-1), (masked == 0).sum()
-    print(f"sequence {i + 1} has {valid_len} valid keys")
-    print(f"  sums of weights: {sums.min():.5f} to {sums.max():.5f}")
-    print(f"  masked weights exactly 0: {zeros} of {masked.size}")
-
+# %% by-hand-difference
+print(f"largest number in Y:  {jnp.abs(Y).max():.5f}")
+print(f"largest difference:   {jnp.abs(Y - by_hand).max():.5f}")
 
 # %% weights-heatmaps
 d2l.show_heatmaps(
@@ -84,41 +133,40 @@ d2l.show_heatmaps(
     cmap="Blues",
 )
 
-# %% equivariance
-tokens = jax.random.normal(jax.random.key(3), (1, 6, num_hiddens))
+# %% six-tokens
+tokens = jax.random.normal(jax.random.key(13), (1, 6, num_hiddens))
 order = d2l.tensor([3, 0, 5, 1, 4, 2])
-add_positions = d2l.PositionalEncoding(num_hiddens, 0)
+# The first query may see one key, the second two, and so on.
+earlier_only = jnp.arange(1, 7)[None]
 
 
-def without_positions(X):
+def without_mask(X):
     return attention.apply(attention_variables, X, X, X)[0]
 
 
-def with_positions(X):
-    return without_positions(add_positions.apply({}, X))
+def with_mask(X):
+    return attention.apply(attention_variables, X, X, X, earlier_only)[0]
 
 
-for layer in (without_positions, with_positions):
-    difference = layer(tokens[:, order]) - layer(tokens)[:, order]
-    print(f"{layer.__name__:>17}: {jnp.abs(difference).max():.4f}")
+def difference(layer):
+    """Between shuffling before the layer and after it."""
+    return jnp.abs(layer(tokens[:, order]) - layer(tokens)[:, order]).max()
 
 
-# %% three-layers
+# %% equivariance
+for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+    largest = jnp.abs(layer(tokens)).max()
+    apart = difference(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
+
+
+# %% cnn-and-rnn
 n, d, k = 10, 16, 3
 
-
-def halved(variables):
-    """Half of what Flax draws: no token gets nearly all the attention then."""
-    return jax.tree.map(lambda W: W / 2, variables)
-
-
-X = jax.random.normal(jax.random.key(4), (1, n, d))
 conv = nn.Conv(d, kernel_size=(k,), use_bias=False)  # pads to keep the length
-conv_variables = conv.init(jax.random.key(5), X)
+conv_variables = conv.init(jax.random.key(14), jnp.zeros((1, n, d)))
 orthogonal = nn.initializers.orthogonal()
-W_xh, W_hh = (orthogonal(key, (d, d)) for key in jax.random.split(jax.random.key(6)))
-small_attention = d2l.MultiHeadAttention(d, 2, 0)
-small_variables = halved(small_attention.init(jax.random.key(7), X, X, X))
+W_xh, W_hh = (orthogonal(key, (d, d)) for key in jax.random.split(jax.random.key(15)))
 
 
 def cnn(X):
@@ -134,11 +182,22 @@ def rnn(X, W_hh=W_hh):
     return outputs.swapaxes(0, 1)
 
 
+# %% three-layers
+def halved(variables):
+    """Half of what Flax draws: attention is shared out more evenly then."""
+    return jax.tree.map(lambda W: W / 2, variables)
+
+
+X = jax.random.normal(jax.random.key(16), (1, n, d))
+small_attention = d2l.MultiHeadAttention(d, 2, 0)
+small_variables = halved(small_attention.init(jax.random.key(17), X, X, X))
+
+
 def self_attention(X):
     return small_attention.apply(small_variables, X, X, X)[0]
 
 
-layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
+layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
 {name: layer(X).shape for name, layer in layers.items()}
 
 
@@ -150,15 +209,16 @@ def influence(layer, X):
 
 
 maps = [influence(layer, X) for layer in layers.values()]
-for name, m in zip(layers, maps, strict=True):
-    print(f"{name}: {jnp.count_nonzero(m)} of {m.size} pairs are connected")
 
 # %% influence-heatmaps
+names = ["CNN", "RNN", "Self-attention"]
+for name, m in zip(names, maps, strict=True):
+    print(f"{name}: {jnp.count_nonzero(m)} of {m.size} pairs are connected")
 d2l.show_heatmaps(
     d2l.stack([m / m.max() for m in maps])[None],
     xlabel="Input j",
     ylabel="Output i",
-    titles=["CNN", "RNN", "Self-attention"],
+    titles=names,
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -174,74 +234,52 @@ def stacked(depth):
     return layer
 
 
-sees = jnp.flatnonzero(influence(stacked(2), X)[2]) + 1
-print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sees))
-for depth in range(1, 5):
-    reached = influence(stacked(depth), X)[4, 0] > 0
-    print(f"{depth} layers: y_5 depends on x_1: {reached}")
+seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+
+# %% reach
+sees = [f"x_{j + 1}" for j in jnp.flatnonzero(seen[1][2])]
+print("two layers: y_3 depends on", ", ".join(sees))
+for depth, m in enumerate(seen, 1):
+    print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
+
 
 # %% sequential-operations
-PRODUCTS = ("dot_general", "conv_general_dilated")
-
-
-def graph_of(layer, n):
-    """What a layer does with n tokens, operation by operation."""
-    with jax.disable_jit():  # or a loop would be a single operation
-        return jax.make_jaxpr(layer)(jnp.zeros((1, n, d))).jaxpr
-
-
-def sequential_products(layer, n):
-    """Products on the longest chain of operations that wait for each other."""
-    graph = graph_of(layer, n)
-    made_by = {v: operation for operation in graph.eqns for v in operation.outvars}
-
-    @cache
-    def longest(v):
-        if v not in made_by:  # the input or a weight
-            return 0
-        operation = made_by[v]
-        parents = [v for v in operation.invars if not isinstance(v, Literal)]
-        before = max(map(longest, parents), default=0)
-        return before + (operation.primitive.name in PRODUCTS)
-
-    return longest(graph.outvars[0])
-
-
 def print_row(first, others):
     print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
 
 
-print_row("n", layers)
+print_row("n", ["CNN", "RNN", "Self-attention"])
 for length in (4, 8, 16, 32):
-    print_row(length, [sequential_products(layer, length) for layer in layers.values()])
-
+    X = jnp.zeros((1, length, d))
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
 
 # %% multiply-adds
-def multiply_adds(layer, n):
-    total = 0
-    for operation in graph_of(layer, n).eqns:
-        if operation.primitive.name in PRODUCTS:
-            left, right, result = (v.aval for v in operation.invars + operation.outvars)
-            dimensions = operation.params["dimension_numbers"]
-            if operation.primitive.name == "dot_general":
-                (summed, _), _ = dimensions
-                terms = math.prod(left.shape[axis] for axis in summed)
-            else:  # every output channel sums over a kernel of its own
-                terms = right.size // right.shape[dimensions.rhs_spec[0]]
-            total += result.size * terms
-    return total
-
-
-formulas = {
-    "CNN": lambda n: k * n * d**2,
-    "RNN": lambda n: 2 * n * d**2,
-    "self_attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
-}
-print_row("n", [*layers, "as predicted"])
+print_row("n", ["CNN", "RNN", "Self-attention", "as predicted"])
 for length in (8, 16, 32, 64, 128):
-    counts = {name: multiply_adds(layer, length) for name, layer in layers.items()}
-    agree = all(counts[name] == formulas[name](length) for name in layers)
-    print_row(length, [*(f"{count:,}" for count in counts.values()), str(agree)])
+    X = jnp.zeros((1, length, d))
+    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
+    of_attention = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
+
+
+# %% binary
+for i in range(8):
+    print(f"{i} in binary is {i:>03b}")
+
+
+# %% sinusoids
+def sinusoids(num_positions, num_hiddens):
+    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    # In NumPy's double precision: the sine of a large angle needs the digits.
+    position, column = np.arange(num_positions)[:, None], np.arange(num_hiddens)
+    angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
+    P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
+    return jnp.asarray(P, jnp.float32)
+
+
+for i, row in enumerate(sinusoids(3, 4)):
+    print(i, [f"{x:.2f}" for x in row])
 
 
 # %% positional-encoding
@@ -253,14 +291,9 @@ class PositionalEncoding(nn.Module):
     max_len: int = 1000
 
     def setup(self):
-        column = np.arange(self.num_hiddens)
-        # NumPy's double precision: in single, far positions would be off by more than 5e-5.
-        position = np.arange(self.max_len)[:, None]
-        angle = position / 10000 ** (2 * (column // 2) / self.num_hiddens)
-        P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
-        self.P = jnp.asarray(P[None], jnp.float32)
+        self.P = sinusoids(self.max_len, self.num_hiddens)[None]
+        self.dropping = nn.Dropout(self.dropout)
 
-    @nn.compact
     def __call__(self, X, training=False, *, offset=0):
         end = offset + X.shape[1]
         if offset < 0 or end > self.max_len:
@@ -268,53 +301,45 @@ class PositionalEncoding(nn.Module):
                 f"no positions {offset} to {end - 1}: there are 0 to {self.max_len - 1}"
             )
         self.sow("intermediates", "P", self.P)
-        X = X + self.P[:, offset:end]
-        return nn.Dropout(self.dropout)(X, deterministic=not training)
+        return self.dropping(X + self.P[:, offset:end], deterministic=not training)
 
 
-# %% encoding-checks
-encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
-zeros = d2l.zeros((1, 10, 7))
-variables = encoding.init(jax.random.key(8), zeros)
-one_by_one = [encoding.apply(variables, zeros[:, :1], offset=i) for i in range(10)]
-whole, sown = encoding.apply(variables, zeros, mutable="intermediates")
-(P,) = sown["intermediates"]["P"]
-library = d2l.PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
-dropping = PositionalEncoding(num_hiddens=7, dropout=0.5, max_len=10)
-rngs = {"dropout": jax.random.key(19)}
-dropped = dropping.apply(variables, zeros, training=True, rngs=rngs)
+add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
-as_one = d2l.concat(one_by_one, axis=1)
-print("one by one as all at once:", jnp.array_equal(whole, as_one))
-print("the same as the library's:", jnp.allclose(P, library.P))
-print("dropped or doubled in training:", jnp.all((dropped == 0) | (dropped == 2 * P)))
-print("trained:", list(variables.get("params", [])), " saved:", list(variables))
-for offset in (-1, 1):
-    try:
-        encoding.apply(variables, zeros, offset=offset)
-    except ValueError as error:
-        print("ValueError:", error)
 
+def with_positions(X):
+    return without_mask(add_positions.apply({}, X))
+
+
+# %% order-seen
+print(f"with positions: largest difference {difference(with_positions):.4f}")
 
 # %% scale-and-sum
 d_model = 512
-embedding = nn.Embed(1000, d_model)  # drawn with variance 1 / d_model
-tokens = jax.random.randint(jax.random.key(9), (1, 60), 0, 1000)
+ids = jax.random.randint(jax.random.key(18), (1, 60), 0, 1000)
+normal = nn.initializers.normal(stddev=d_model**-0.5)
+as_made, small = nn.Embed(1000, d_model), nn.Embed(1000, d_model, embedding_init=normal)
+
+embedded, _ = small.init_with_output(jax.random.key(19), ids)
+scaled = embedded * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
-
-E, _ = embedding.init_with_output(jax.random.key(10), tokens)
-scaled = E * math.sqrt(d_model)
-X, sown = encoding.apply({}, scaled, mutable="intermediates")
+both, sown = encoding.apply({}, scaled, mutable="intermediates")
 (P,) = sown["intermediates"]["P"]
-named = {
-    "embedding": E,
-    "scaled": scaled,
-    "encoding": P[:, :60],
-    "their sum": X,
-}
-for name, vectors in named.items():
-    print(f"{name:>10}: mean length {jnp.linalg.norm(vectors, axis=-1).mean():.2f}")
+lengths = [
+    jnp.linalg.norm(vectors, axis=-1).mean()
+    for vectors in (embedded, scaled, P[0, :60], both)
+]
+drawn, _ = as_made.init_with_output(jax.random.key(20), ids)
+default_length = jnp.linalg.norm(drawn, axis=-1).mean()
 
+# %% lengths
+for length, name in zip(
+    lengths,
+    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
+    strict=True,
+):
+    print(f"{length:6.2f}  {name}")
+print(f"{default_length:6.2f}  embedding, as Flax draws it")
 
 # %% column-plot
 num_steps, width = 60, 32
@@ -328,11 +353,6 @@ d2l.plot(
     legend=[f"Col {column}" for column in range(6, 10)],
 )
 
-
-# %% binary
-for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
-
 # %% encoding-heatmap
 d2l.show_heatmaps(
     P[None, None],
@@ -342,74 +362,108 @@ d2l.show_heatmaps(
     cmap="RdBu_r",
 )
 
+# %% wavelengths
+pair = jnp.arange(width // 2)
+omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
+print("positions per turn:", (2 * math.pi / omega).round().astype(int).tolist())
+
 # %% dot-products
 products = d2l.numpy(P @ P.T)
 distances = np.arange(-20, 21)  # i - j
-rows = (20, 28, 36)
 d2l.plot(
     distances,
-    [products[i, i - distances] for i in rows],
+    [products[i, i - distances] for i in (20, 28, 36)],
     xlabel="Distance i - j",
     ylabel="Dot product",
     figsize=(6, 2.5),
-    legend=[f"i = {i}" for i in rows],
+    legend=[f"i = {i}" for i in (20, 28, 36)],
 )
 diagonals = [products.diagonal(k) for k in range(1 - num_steps, num_steps)]
-spread = max(x.max() - x.min() for x in diagonals)
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
 print(f"P_i with itself: {products[0, 0]:.4f}")
-print(f"largest spread at any one distance: {spread:.4f}")
+print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% rotation
-# (position, pair, sine and cosine)
-pairs = P.reshape(num_steps, width // 2, 2)
-omega = 10000 ** -(jnp.arange(0, width, 2) / width)
+@jax.jit
+def turn(X, angle):
+    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
+    sin, cos = jnp.sin(angle), jnp.cos(angle)
+    return d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1).reshape(X.shape)
+
+
+for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
+    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
 largest = 0
 for delta in (1, 2, 5, 10, 30, -5):
-    sin, cos = jnp.sin(delta * omega), jnp.cos(delta * omega)
-    rotations = d2l.stack([cos, sin, -sin, cos], axis=-1).reshape(-1, 2, 2)
-    turned = jnp.einsum("jab,ijb->ija", rotations, pairs)
     i = jnp.arange(max(0, -delta), num_steps - max(0, delta))
-    residual = jnp.abs(turned[i] - pairs[i + delta]).max()
-    largest = max(largest, residual)
-    print(
-        f"delta {delta:>2}: {len(i) * len(omega)} pairs, on target: {residual < 1e-5}"
-    )
-print(f"largest residual: {largest:.1e}")
+    residual = turn(P[i], delta * omega) - P[i + delta]
+    largest = max(largest, jnp.abs(residual).max())
+print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
-
-# %% solution-stacking
-def diversity(X):
-    """The share of X in which its tokens differ: 0 where all are the same."""
-    differences = X - X.mean(axis=1, keepdims=True)
-    return float(jnp.linalg.norm(differences) / jnp.linalg.norm(X))
-
-
-depth = 8
-start = jax.random.normal(jax.random.key(11), (1, 16, 64))
-start = d2l.PositionalEncoding(64, 0).apply({}, start)
-block = d2l.MultiHeadAttention(64, 4, 0)  # one layer, with parameters for each depth
-keys = jax.random.split(jax.random.key(12), depth)
-stack = [halved(block.init(key, start, start, start)) for key in keys]
-curves = []
-for skip in (False, True):
-    X, curve = start, [diversity(start)]
-    for block_variables in stack:
-        X = block.apply(block_variables, X, X, X)[0] + (X if skip else 0)
-        curve.append(diversity(X))
-    curves.append(curve)
-d2l.plot(
-    list(range(depth + 1)),
-    curves,
-    xlabel="Layers",
-    ylabel="Diversity",
-    ylim=(0, 1.05),
-    figsize=(6, 2.5),
-    legend=["attention alone", "with skip connections"],
+# %% five-back
+# The matrix of a linear map, acting on rows: what the map does to the identity's.
+W_q, W_k = turn(jnp.eye(width), -5 * omega), 4 * jnp.eye(width)
+Q, K = P[:20] @ W_q, P[:20] @ W_k
+looking_back = jax.nn.softmax(Q @ K.T / math.sqrt(width))
+d2l.show_heatmaps(
+    looking_back[None, None],
+    xlabel="Key j",
+    ylabel="Query i",
+    figsize=(3.5, 3),
+    cmap="Blues",
 )
 
 
-# %% solution-learned
+# %% rotary
+class RotaryAttention(d2l.DotProductAttention):
+    """Turns queries and keys by their positions, and then attends as usual."""
+
+    def __call__(self, queries, keys, values, valid_lens=None, training=False):
+        queries, keys = self.turned(queries), self.turned(keys)
+        return super().__call__(queries, keys, values, valid_lens, training)
+
+    def turned(self, X):
+        position = jnp.arange(X.shape[1])[:, None]
+        pair = jnp.arange(X.shape[2] // 2)
+        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
+
+
+# %% rotary-scores
+q, k_ = jax.random.normal(jax.random.key(21), (2, 1, width))
+rotary = RotaryAttention(0)
+Q, K = (rotary.turned(jnp.broadcast_to(x, (1, 60, width))) for x in (q, k_))
+scores = d2l.numpy(Q @ K.mT)[0]
+diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
+
+# %% rotary-check
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
+print(f"largest gap at any one distance: {gap:.4f}")
+
+
+# %% task
+@partial(jax.jit, static_argnums=(1, 2))
+def sequences(key, count, length=8):
+    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
+    for_tokens, for_places = jax.random.split(key)
+    tokens = jax.random.randint(for_tokens, (count, length), 2, 10)
+    # Two different places: one for the 0, and one for the 1.
+    places = jax.random.uniform(for_places, (count, length)).argsort(axis=1)[:, :2]
+    tokens = tokens.at[jnp.arange(count)[:, None], places].set(jnp.arange(2))
+    return tokens, (places[:, 0] < places[:, 1]).astype(jnp.float32)
+
+
+for tokens, label in zip(*sequences(jax.random.key(22), 3), strict=True):
+    print(tokens.tolist(), "->", int(label))
+
+
+# %% learned-positions
+# Flax would draw the entries of a table with variance 1 / num_hiddens.
+variance_1 = nn.initializers.normal(stddev=1)
+
+
 class LearnedPositionalEncoding(nn.Module):
     """A table of positions, trained like every other weight."""
 
@@ -417,83 +471,232 @@ class LearnedPositionalEncoding(nn.Module):
     max_len: int
 
     def setup(self):
-        self.P = nn.Embed(self.max_len, self.num_hiddens)
+        self.P = nn.Embed(self.max_len, self.num_hiddens, embedding_init=variance_1)
 
     def __call__(self, X):
         return X + self.P(jnp.arange(X.shape[1]))
 
 
+# %% reader
 class Reader(nn.Module):
-    """Embedding, encoding, self-attention, and a yes or no for the sequence."""
+    """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
-    encoding: Callable
-    vocab_size: int = 10
+    positions: Callable = lambda X: X
+    causal: bool = False
+    attention: nn.Module = d2l.MultiHeadAttention(32, 4, 0)
     num_hiddens: int = 32
 
-    @nn.compact
+    def setup(self):
+        self.embedding = nn.Embed(10, self.num_hiddens, embedding_init=variance_1)
+        self.output = nn.Sequential([nn.Dense(self.num_hiddens), nn.relu, nn.Dense(1)])
+
     def __call__(self, tokens):
-        X = self.encoding(nn.Embed(self.vocab_size, self.num_hiddens)(tokens))
-        Y, _ = d2l.MultiHeadAttention(self.num_hiddens, 4, 0)(X, X, X)
-        H = nn.relu(nn.Dense(self.num_hiddens)(Y.mean(axis=1)))
-        return nn.Dense(1)(H).squeeze(-1)
+        X = self.positions(self.embedding(tokens))
+        earlier = jnp.broadcast_to(jnp.arange(1, X.shape[1] + 1), tokens.shape)
+        Y, weights = self.attention(X, X, X, earlier if self.causal else None)
+        return self.output(Y.mean(axis=1)).squeeze(-1), weights
 
 
-# %% solution-learned-data
-def sequences(key, count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
-    for_tokens, for_places = jax.random.split(key)
-    tokens = jax.random.randint(for_tokens, (count, length), 2, 10)
-    places = jax.random.uniform(for_places, (count, length)).argsort(axis=1)[:, :2]
-    tokens = tokens.at[jnp.arange(count)[:, None], places].set(jnp.arange(2))
-    return tokens, (places[:, 0] < places[:, 1]).astype(jnp.float32)
-
-
-def mirrored(tokens, labels):
-    """Every sequence twice: as it is, and with its 0 and 1 exchanged."""
-    exchanged = jnp.where(tokens < 2, 1 - tokens, tokens)
-    return d2l.concat([tokens, exchanged]), d2l.concat([labels, 1 - labels])
-
-
-for tokens, label in zip(*mirrored(*sequences(jax.random.key(20), 1)), strict=True):
-    print(tokens.tolist(), "->", int(label))
-
-
-# %% solution-learned-training
-def train(model, steps=300):
-    """The variables that Adam finds, with new sequences in every step."""
-    variables = model.init(jax.random.key(13), test_tokens)
-    optimizer = optax.adam(3e-3)
-    state = optimizer.init(variables)
+# %% train
+@partial(jax.jit, static_argnums=0)  # compiled once for each reader
+def trained(reader, seed):
+    """A reader's variables, trained on sequences of 8 tokens, starting from this seed."""
+    for_data, for_init = jax.random.split(jax.random.key(seed))
+    variables, adam = reader.init(for_init, example), optax.adam(8e-3)
 
     def loss(variables, tokens, labels):
-        logits = model.apply(variables, tokens)
+        logits, _ = reader.apply(variables, tokens)
         return optax.sigmoid_binary_cross_entropy(logits, labels).mean()
 
-    @jax.jit
-    def step(variables, state, i):
-        key = jax.random.fold_in(jax.random.key(14), i)
-        gradients = jax.grad(loss)(variables, *sequences(key, 128))
-        updates, state = optimizer.update(gradients, state)
-        return optax.apply_updates(variables, updates), state
+    def step(state, key):
+        variables, of_adam = state
+        gradients = jax.grad(loss)(variables, *sequences(key, 64))
+        updates, of_adam = adam.update(gradients, of_adam)
+        return (optax.apply_updates(variables, updates), of_adam), None
 
-    for i in range(steps):
-        variables, state = step(variables, state, i)
+    state = variables, adam.init(variables)
+    (variables, _), _ = jax.lax.scan(step, state, jax.random.split(for_data, 150))
     return variables
 
 
-test_tokens, test_labels = mirrored(*sequences(jax.random.key(15), 500))
-for name, encoding in (
-    ("none", lambda X: X),
-    ("fixed", d2l.PositionalEncoding(32, 0)),
-    ("learned", LearnedPositionalEncoding(32, 8)),
-):
-    model = Reader(encoding)
-    correct = (model.apply(train(model), test_tokens) > 0) == (test_labels > 0)
-    print(f"{name:>8}: {correct.mean():.1%}")
+example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
+reader = Reader(d2l.PositionalEncoding(32, 0))
+variables = trained(reader, seed=0)
+_, weights = reader.apply(variables, example)
+
+# %% trained-maps tags=["tolerance:levels=8"]
+d2l.show_heatmaps(
+    weights,
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Head {h + 1}" for h in range(4)],
+    figsize=(8, 4),
+    cmap="Blues",
+)
+
+# %% found
+tokens, labels = sequences(jax.random.key(23), 1000)
+_, attending = reader.apply(variables, tokens)
+received = attending.mean(axis=2)
+# Shares of weight, of shape (sequences, heads).
+zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
+zero_is_first = (labels > 0)[:, None]
+first, last = (
+    jnp.where(zero_is_first, zero, one),
+    jnp.where(zero_is_first, one, zero),
+)
+
+# %% found-shares tags=["tolerance:absolute=0.02"]
+print("    on 0    on 1   on the first   on the last")
+for h in range(4):
+    on = [each[:, h].mean() for each in (zero, one, first, last)]
+    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
+
+
+# %% without-positions
+def share_right(queries, keys, values):
+    Y, _ = bound.attention(queries, keys, values)
+    answers = bound.output(Y.mean(axis=1)).squeeze(-1)
+    return ((answers > 0) == (labels > 0)).mean()
+
+
+bound = reader.bind(variables)
+X = bound.embedding(tokens)
+with_P = bound.positions(X)
+in_queries_and_keys = share_right(with_P, with_P, X)
+in_values = share_right(X, X, with_P)
+
+# %% without-positions-shown tags=["tolerance:absolute=0.02"]
+print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
+print(f"share right, positions in values alone:           {in_values:.3f}")
+
+
+# %% five-readers
+@partial(jax.jit, static_argnums=0)
+def answer(reader, variables, tokens):
+    logits, _ = reader.apply(variables, tokens)
+    return logits > 0
+
+
+def accuracy(reader, variables, key, length):
+    """The share of 1,000 new sequences that the reader gets right."""
+    tokens, labels = sequences(jax.random.fold_in(key, length), 1000, length)
+    return (answer(reader, variables, tokens) == (labels > 0)).mean().item()
+
+
+class RotaryMultiHeadAttention(d2l.MultiHeadAttention):
+    """Multi-head attention, with queries and keys turned in every head."""
+
+    Attention = RotaryAttention
+
+
+readers = {
+    "fixed": Reader(d2l.PositionalEncoding(32, 0)),
+    "learned": Reader(LearnedPositionalEncoding(32, max_len=64)),
+    "rotary": Reader(attention=RotaryMultiHeadAttention(32, 4, 0)),
+    "mask": Reader(causal=True),
+    "fixed_mask": Reader(d2l.PositionalEncoding(32, 0), causal=True),
+}
+
+# %% past-the-end
+test_lengths = (8, 16, 32, 64)
+results = {name: [] for name in readers}
+for name, reader in readers.items():
+    for seed in range(5):
+        variables, key = trained(reader, seed), jax.random.key(seed)
+        shares = [accuracy(reader, variables, key, length) for length in test_lengths]
+        results[name].append(shares)
+
+# %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
+names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
+X, Y = [test_lengths] * len(names), []
+print("".join(f"{length:>15}" for length in test_lengths), "  tokens")
+for name, runs in zip(names, results.values(), strict=True):
+    by_length = list(zip(*runs, strict=True))
+    medians = [statistics.median(shares) for shares in by_length]
+    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
+    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
+    print("".join(f"{each:>15}" for each in ranges))
+    Y.append(medians)
+for i, length in enumerate(test_lengths):  # the ranges, as bars beside each other
+    for j, runs in enumerate(results.values()):
+        X.append([length + j / 2] * 2)
+        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+d2l.plot(
+    X,
+    Y,
+    xlabel="Tokens (trained on 8)",
+    ylabel="Share right",
+    ylim=(0, 1.05),
+    figsize=(6, 3),
+    legend=names,
+)
+
+# %% solution-bias
+for_X, for_b = jax.random.split(jax.random.key(24))
+X, b_k = jax.random.normal(for_X, (1, 4, 8)), jax.random.normal(for_b, 8)
+scores = X @ X.mT
+shifted = X @ (X + b_k).mT
+difference = jnp.abs(jax.nn.softmax(scores) - jax.nn.softmax(shifted)).max()
+
+# %% solution-bias-shown
+print(f"scores differ by up to {jnp.abs(scores - shifted).max():.2f}")
+print(f"weights differ by up to {difference:.5f}")
+
+
+# %% solution-stacking
+def diversity(X):
+    """The norm of what tells the tokens apart, over the norm of all."""
+    return norm(X - X.mean(axis=1, keepdims=True)) / norm(X)
+
+
+def stack_up(skip=False, sharpness=1):
+    """The diversity before the first layer, and after each."""
+    X = d2l.PositionalEncoding(64, 0).apply({}, start)
+    curve = [diversity(X)]
+    for variables in blocks:
+        pooled, _ = block.apply(variables, sharpness * X, X, X)
+        X = pooled + X if skip else pooled * norm(X) / norm(pooled)
+        curve.append(diversity(X))
+    return curve
+
+
+norm = jnp.linalg.norm
+start = jax.random.normal(jax.random.key(25), (1, 16, 64))
+block = d2l.MultiHeadAttention(64, 4, 0)  # one layer, with variables for each depth
+keys = jax.random.split(jax.random.key(26), 8)
+blocks = [halved(block.init(key, start, start, start)) for key in keys]
+curves = [stack_up(), stack_up(sharpness=10), stack_up(skip=True)]
+
+# %% solution-stacking-figure
+d2l.plot(
+    list(range(9)),
+    curves,
+    xlabel="Layers",
+    ylabel="Diversity",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["attention alone", "queries ten times as long", "with skip connections"],
+)
+
+
+# %% solution-mirrored
+def mirrored(tokens):
+    """Every sequence with its 0 and 1 exchanged."""
+    return jnp.where(tokens < 2, 1 - tokens, tokens)
+
+
+tokens, _ = sequences(jax.random.key(27), 500)
+reader = Reader()
+variables = jax.jit(reader.init)(jax.random.key(28), tokens)
+answers, _ = reader.apply(variables, tokens)
+to_mirrored, _ = reader.apply(variables, mirrored(tokens))
+difference = jnp.abs(answers - to_mirrored).max()
+print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
 causal_lens = jnp.arange(1, n + 1)[None]  # (batch, queries)
-X = jax.random.normal(jax.random.key(16), (1, n, d))
+X = jax.random.normal(jax.random.key(29), (1, n, d))
 
 
 def causal_attention(X):
@@ -501,8 +704,10 @@ def causal_attention(X):
 
 
 causal = influence(causal_attention, X)
-print("any influence of the future:", jnp.triu(causal, 1).any())
-print("pairs connected:", jnp.count_nonzero(causal), "of", causal.size)
+
+# %% solution-causal-map
+print("any influence of the future:", "yes" if jnp.triu(causal, 1).any() else "no")
+print(f"{jnp.count_nonzero(causal)} of {causal.size} pairs are connected")
 d2l.show_heatmaps(
     (causal / causal.max())[None, None],
     xlabel="Input j",
@@ -512,8 +717,11 @@ d2l.show_heatmaps(
 
 # %% solution-fading
 n_far = 24
-X = jax.random.normal(jax.random.key(17), (1, n_far, d))
-fading = [influence(f, X)[:, 0] for f in (lambda X: rnn(X, 0.8 * W_hh), self_attention)]
+X = jax.random.normal(jax.random.key(30), (1, n_far, d))
+followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading = [influence(layer, X)[:, 0] for layer in followed]
+
+# %% solution-fading-figure
 d2l.plot(
     d2l.arange(n_far),
     [curve / curve[0] for curve in fading],
@@ -522,7 +730,7 @@ d2l.plot(
     ylim=(1e-7, 10),
     yscale="log",
     figsize=(6, 2.5),
-    legend=["RNN", "self-attention"],
+    legend=["RNN", "RNN, matrix times 0.8", "self-attention"],
 )
 
 
@@ -544,19 +752,74 @@ print(f"{'n':>4}{'plain':>8}{'dilated':>9}")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
 
-
 # %% solution-decoding
-encoding = PositionalEncoding(d, 0)
-tokens = jax.random.normal(jax.random.key(18), (1, n, d))
-at_once = causal_attention(encoding.apply({}, tokens))
+layer, encoding = small_attention.bind(small_variables), PositionalEncoding(d, 0)
 
-# Room for all tokens from the start: JAX compiles anew for every other shape.
-kept, outputs = jnp.zeros((1, n, d)), []
+
+@jax.jit
+def one_more(x, keys, values, i):
+    """The output of new token i, and the cache with its key and value."""
+    keys = keys.at[:, i].set(layer.W_k(x)[:, 0])
+    values = values.at[:, i].set(layer.W_v(x)[:, 0])
+    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    filled = jnp.full(layer.num_heads, i + 1)
+    pooled, _ = layer.attention(*heads, valid_lens=filled)
+    return layer.W_o(layer.transpose_output(pooled)), keys, values
+
+
+tokens = jax.random.normal(jax.random.key(31), (1, n, d))
+keys = values = jnp.zeros((1, n, d))  # the cache, with room for all
+outputs = []
 for i in range(n):
     x = encoding.apply({}, tokens[:, i : i + 1], offset=i)
-    kept = kept.at[:, i].set(x[:, 0])
-    so_far = d2l.tensor([i + 1])
-    output, _ = small_attention.apply(small_variables, x, kept, kept, so_far)
-    outputs.append(output)
+    y, keys, values = one_more(x, keys, values, i)
+    outputs.append(y)
+
+# %% solution-decoding-cost
+at_once = causal_attention(encoding.apply({}, tokens))
 difference = jnp.abs(at_once - d2l.concat(outputs, axis=1)).max()
 print(f"largest difference: {difference:.5f}")
+print(f"{'tokens':>6}{'without cache':>15}{'with cache':>12}")
+for length in (10, 100, 1000):
+    x, all_of_them = jnp.zeros((1, 1, d)), jnp.zeros((1, length, d))
+    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
+    last = partial(one_more, i=length - 1)
+    with_cache = d2l.multiply_adds(last, x, all_of_them, all_of_them)
+    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
+
+
+# %% solution-relative
+class RelativeAttention(nn.Module):
+    """Adds to each key a learned vector for its distance from the query."""
+
+    num_hiddens: int
+    max_distance: int
+
+    def setup(self):
+        self.W_q, self.W_k, self.W_v = (
+            nn.Dense(self.num_hiddens, use_bias=False) for _ in range(3)
+        )
+        self.table = nn.Embed(2 * self.max_distance + 1, self.num_hiddens)
+
+    def scores(self, X):
+        Q, K, position = self.W_q(X), self.W_k(X), jnp.arange(X.shape[1])
+        distance = position[:, None] - position  # i - j
+        row = distance.clip(-self.max_distance, self.max_distance) + self.max_distance
+        keys = K[:, None] + self.table(row)  # (batch, queries, keys, num_hiddens)
+        return (Q[:, :, None] * keys).sum(axis=-1) / math.sqrt(X.shape[-1])
+
+    def __call__(self, X):
+        return jax.nn.softmax(self.scores(X)) @ self.W_v(X)
+
+
+four, three = jnp.split(jax.random.normal(jax.random.key(32), (1, 7, d)), [4], axis=1)
+unbound = RelativeAttention(d, max_distance=3)
+relative = unbound.bind(unbound.init(jax.random.key(33), four))
+twice = d2l.concat([four, three, four], axis=1)  # at 0 to 3 and 7 to 10
+scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
+
+# %% solution-relative-shown
+apart = jnp.abs(scores[:4, :4] - scores[7:, 7:]).max()
+print(f"scores at 0 and at 7: largest difference {apart:.5f}")
+apart = jnp.abs(relative(four) - backwards).max()
+print(f"in the other order: largest difference {apart:.2f}")

@@ -3,7 +3,7 @@
 
 # %% setup
 import math
-from functools import cache
+import statistics
 
 from d2l_compat import paddle as d2l  # first: it turns down Paddle's log
 
@@ -11,23 +11,82 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
-paddle.seed(1)
-# All tensors here are small; d2l.try_gpu() takes a GPU.
-device = paddle.set_device(d2l.cpu())
+paddle.seed(0)
+paddle.set_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
 # Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's own are wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
 nn.initializer.set_global_initializer(initializer)
 
+# %% six-words
+sentence = "the cat sat because it purred"
+# How thing-like a word is, and how action-like.
+X = d2l.tensor([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2.0]])
+
+query = X[4]  # the fifth word
+scores = X @ query  # how well does each word fit?
+weights = scores.exp() / scores.exp().sum()  # softmax: positive, and they sum to 1
+output = weights @ X  # the average, weighted by these shares
+
+for score, weight, word in zip(scores, weights, sentence.split(), strict=True):
+    print(f"{score:5.0f}{weight:8.2f}   {word}")
+print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
+
+
+# %% all-words
+def print_rows(weights, Y, sentence):
+    """For each word, the weights it gives to all six, and its new vector."""
+    for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
+        shares = "".join(f"{weight:6.2f}" for weight in row)
+        print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
+
+
+weights = F.softmax(X @ X.T, axis=-1)  # a row for each query
+print_rows(weights, weights @ X, "the cat sat because it purred")
+
+# %% three-roles
+W_q = d2l.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
+W_k = W_v = d2l.eye(2)
+
+Q, K, V = X @ W_q, X @ W_k, X @ W_v
+weights = F.softmax(Q @ K.T, axis=-1)
+print_rows(weights, weights @ V, "the cat sat because it purred")
+
+# %% saturation
+widths = [2**power for power in range(2, 11)]
+plain, scaled = [], []  # scores, for each width of shape (queries, keys)
+for width in widths:
+    queries, keys = d2l.randn((1000, 1, width)), d2l.randn((1000, 10, width))
+    plain.append((queries * keys).sum(axis=-1))
+    scaled.append(plain[-1] / math.sqrt(width))
 
 # %% scaling
-paddle.seed(0)
-for width in (4, 64, 1024):
-    queries, keys = paddle.randn([2, 2000, width])
-    scores = (queries * keys).sum(axis=-1)
-    scaled = scores / math.sqrt(width)
-    print(
-        f"d = {width:>4}: spread {scores.std():5.2f}, over sqrt(d) {scaled.std():.2f}"
-    )
+for i in (0, 4, 8):
+    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
+        largest = F.softmax(scores, axis=-1).max(axis=1).mean()
+        print(
+            f"d = {widths[i]:>4}: spread {scores.std():5.2f}, "
+            f"largest weight {largest:.2f}, {name}"
+        )
+
+
+# %% slopes
+def slope(scores):
+    """The norm of the softmax's derivative: the median over the queries."""
+    weights = F.softmax(scores, axis=-1)
+    outer = weights.unsqueeze(2) * weights.unsqueeze(1)  # (queries, keys, keys)
+    # Over two axes Paddle's own norm is the spectral one.
+    return (paddle.diag_embed(weights) - outer).norm("fro", axis=[1, 2]).median()
+
+
+d2l.plot(
+    [math.log2(width) for width in widths],
+    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
+    xlabel="log2(d)",
+    ylabel="Norm of the derivative",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
 
 # %% shape-check
 num_hiddens, num_heads = 100, 5
@@ -40,11 +99,6 @@ tuple(attention(X, X, X, valid_lens).shape)
 
 
 # %% by-hand
-paddle.seed(0)
-X = d2l.randn((2, 4, num_hiddens))
-Y = attention(X, X, X, valid_lens)
-
-
 def attend_by_hand(X, valid_len):
     """The formula, head by head, for one sequence."""
     projections = (attention.W_q, attention.W_k, attention.W_v)
@@ -57,22 +111,16 @@ def attend_by_hand(X, valid_len):
     return attention.W_o(d2l.concat(heads, axis=-1))
 
 
+X = d2l.randn((2, 4, num_hiddens))
+Y = attention(X, X, X, valid_lens)
 by_hand = d2l.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
-print(f"largest difference: {(Y - by_hand).abs().max().item():.5f}")
 
-
-# %% weights-check
-weights = attention.attention_weights  # (batch, heads, queries, keys)
-print("shape of the weights:", tuple(weights.shape))
-for i, valid_len in enumerate(valid_lens.tolist()):
-    valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
-    sums, zeros = valid.sum(axis=-1), (masked == 0).sum().item()
-    print(f"sequence {i + 1} has {valid_len} valid keys")
-    print(f"  sums of weights: {sums.min().item():.5f} to {sums.max().item():.5f}")
-    print(f"  masked weights exactly 0: {zeros} of {masked.size}")
-
+# %% by-hand-difference
+print(f"largest number in Y:  {Y.abs().max():.5f}")
+print(f"largest difference:   {(Y - by_hand).abs().max():.5f}")
 
 # %% weights-heatmaps
+weights = attention.attention_weights  # (batch, heads, queries, keys)
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
@@ -82,26 +130,34 @@ d2l.show_heatmaps(
     cmap="Blues",
 )
 
-# %% equivariance
+# %% six-tokens
 tokens = d2l.randn((1, 6, num_hiddens))
 order = [3, 0, 5, 1, 4, 2]
-add_positions = d2l.PositionalEncoding(num_hiddens, 0)
+# The first query may see one key, the second two, and so on.
+earlier_only = d2l.arange(1, 7).unsqueeze(0)
 
 
-def without_positions(X):
+def without_mask(X):
     return attention(X, X, X)
 
 
-def with_positions(X):
-    return without_positions(add_positions(X))
+def with_mask(X):
+    return attention(X, X, X, earlier_only)
 
 
-for layer in (without_positions, with_positions):
-    difference = layer(tokens[:, order]) - layer(tokens)[:, order]
-    print(f"{layer.__name__:>17}: {difference.abs().max().item():.4f}")
+def difference(layer):
+    """Between shuffling before the layer and after it."""
+    return (layer(tokens[:, order]) - layer(tokens)[:, order]).abs().max()
 
 
-# %% three-layers
+# %% equivariance
+for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+    largest = layer(tokens).abs().max()
+    apart = difference(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
+
+
+# %% cnn-and-rnn
 n, d, k = 10, 16, 3
 
 conv = nn.Conv1D(d, d, k, padding=k // 2, bias_attr=False, data_format="NLC")
@@ -110,7 +166,6 @@ orthogonal = nn.initializer.Orthogonal()
 W_xh, W_hh = (
     paddle.create_parameter([d, d], "float32", attr=orthogonal) for _ in range(2)
 )
-small_attention = d2l.MultiHeadAttention(d, 2, 0)
 
 
 def cnn(X):
@@ -124,6 +179,10 @@ def rnn(X, W_hh=W_hh):
         H = d2l.tanh(d2l.matmul(x, W_xh) + d2l.matmul(H, W_hh))
         outputs.append(H)
     return d2l.stack(outputs, axis=1)
+
+
+# %% three-layers
+small_attention = d2l.MultiHeadAttention(d, 2, 0)
 
 
 def self_attention(X):
@@ -147,15 +206,16 @@ def influence(layer, X):
 
 
 maps = [influence(layer, X) for layer in layers.values()]
-for name, m in zip(layers, maps, strict=True):
-    print(f"{name}: {m.count_nonzero().item()} of {m.size} pairs are connected")
 
 # %% influence-heatmaps
+names = ["CNN", "RNN", "Self-attention"]
+for name, m in zip(names, maps, strict=True):
+    print(f"{name}: {m.count_nonzero()} of {m.size} pairs are connected")
 d2l.show_heatmaps(
     d2l.stack([m / m.max() for m in maps]).unsqueeze(0),
     xlabel="Input j",
     ylabel="Output i",
-    titles=["CNN", "RNN", "Self-attention"],
+    titles=names,
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -171,66 +231,52 @@ def stacked(depth):
     return layer
 
 
-sees = influence(stacked(2), X)[2].nonzero().flatten() + 1
-print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sees.tolist()))
-for depth in range(1, 5):
-    reached = bool(influence(stacked(depth), X)[4, 0] > 0)
-    print(f"{depth} layers: y_5 depends on x_1: {reached}")
+seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+
+# %% reach
+sees = [f"x_{j + 1}" for j in seen[1][2].nonzero().flatten().tolist()]
+print("two layers: y_3 depends on", ", ".join(sees))
+for depth, m in enumerate(seen, 1):
+    print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
+
 
 # %% sequential-operations
-PRODUCTS = ("pd_op.matmul", "pd_op.bmm", "pd_op.conv2d")
-
-
-def graph_of(layer, n):
-    """All that a layer does with n tokens, written down as a program."""
-    as_it_is = paddle.jit.not_to_static(layer)  # its Python is run, not translated
-    shape = paddle.static.InputSpec([1, n, d])
-    return paddle.jit.to_static(as_it_is, [shape], full_graph=True).concrete_program
-
-
-def sequential_products(layer, n):
-    """Products on the longest chain of operations that wait for each other."""
-
-    @cache
-    def longest(operation):
-        inputs = [value.get_defining_op() for value in operation.operands_source()]
-        return max(map(longest, inputs), default=0) + (operation.name() in PRODUCTS)
-
-    program = graph_of(layer, n)
-    return longest(program.outputs[0].get_defining_op())
-
-
 def print_row(first, others):
     print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
 
 
-print_row("n", layers)
+print_row("n", ["CNN", "RNN", "Self-attention"])
 for length in (4, 8, 16, 32):
-    print_row(length, [sequential_products(layer, length) for layer in layers.values()])
-
+    X = d2l.zeros((1, length, d))
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
 
 # %% multiply-adds
-def multiply_adds(layer, n):
-    program, total = graph_of(layer, n), 0
-    for operation in program.main_program.global_block().ops:
-        if operation.name() in PRODUCTS:
-            left, right = (value.shape for value in operation.operands_source())
-            # Terms of one sum: a kernel has shape (outputs, inputs, 1, k).
-            terms = math.prod(right[1:]) if len(right) == 4 else left[-1]
-            total += math.prod(operation.result(0).shape) * terms
-    return total
-
-
-formulas = {
-    "CNN": lambda n: k * n * d**2,
-    "RNN": lambda n: 2 * n * d**2,
-    "self_attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
-}
-print_row("n", [*layers, "as predicted"])
+print_row("n", ["CNN", "RNN", "Self-attention", "as predicted"])
 for length in (8, 16, 32, 64, 128):
-    counts = {name: multiply_adds(layer, length) for name, layer in layers.items()}
-    agree = all(counts[name] == formulas[name](length) for name in layers)
-    print_row(length, [*(f"{count:,}" for count in counts.values()), str(agree)])
+    X = d2l.zeros((1, length, d))
+    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
+    of_attention = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
+
+# %% binary
+for i in range(8):
+    print(f"{i} in binary is {i:>03b}")
+
+
+# %% sinusoids
+def sinusoids(num_positions, num_hiddens):
+    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    # In double precision: the sine of a large angle needs the digits.
+    position = paddle.arange(num_positions, dtype="float64").unsqueeze(1)
+    column = paddle.arange(num_hiddens, dtype="float64")
+    angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
+    P = paddle.where(column % 2 == 0, d2l.sin(angle), d2l.cos(angle))
+    return P.astype("float32")
+
+
+for i, row in enumerate(sinusoids(3, 4)):
+    print(i, [f"{x:.2f}" for x in row])
 
 
 # %% positional-encoding
@@ -240,12 +286,8 @@ class PositionalEncoding(nn.Layer):
     def __init__(self, num_hiddens, dropout, max_len=1000):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        # Double precision: in single, far positions would be off by more than 5e-5.
-        column = paddle.arange(num_hiddens, dtype="float64")
-        position = paddle.arange(max_len, dtype="float64").unsqueeze(1)
-        angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
-        P = paddle.where(column % 2 == 0, d2l.sin(angle), d2l.cos(angle))
-        self.register_buffer("P", P.astype("float32").unsqueeze(0), persistable=False)
+        P = sinusoids(max_len, num_hiddens).unsqueeze(0)
+        self.register_buffer("P", P, persistable=False)
 
     def forward(self, X, offset=0):
         end, max_len = offset + X.shape[1], self.P.shape[1]
@@ -256,51 +298,42 @@ class PositionalEncoding(nn.Layer):
         return self.dropout(X + self.P[:, offset:end])
 
 
-# %% encoding-checks
-paddle.seed(0)
-encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
-zeros = d2l.zeros((1, 10, 7))
-one_by_one = [encoding(zeros[:, :1], offset=i) for i in range(10)]
-library = d2l.PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
-dropping = PositionalEncoding(num_hiddens=7, dropout=0.5, max_len=10)
-dropped = dropping(zeros)  # layers start out in training
+add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
-print(
-    "one by one as all at once:",
-    paddle.equal_all(encoding(zeros), d2l.concat(one_by_one, axis=1)).item(),
-)
-print("the same as the library's:", paddle.allclose(encoding.P, library.P).item())
-print(
-    "dropped or doubled in training:",
-    paddle.all((dropped == 0) | (dropped == 2 * encoding.P)).item(),
-)
-print("trained:", list(encoding.parameters()), " saved:", list(encoding.state_dict()))
-for offset in (-1, 1):
-    try:
-        encoding(zeros, offset=offset)
-    except ValueError as error:
-        print("ValueError:", error)
 
+def with_positions(X):
+    X = add_positions(X)
+    return attention(X, X, X)
+
+
+# %% order-seen
+print(f"with positions: largest difference {difference(with_positions):.4f}")
 
 # %% scale-and-sum
-paddle.seed(0)
 d_model = 512
+ids = paddle.randint(0, 1000, (1, 60))
+nn.initializer.set_global_initializer(None)  # Paddle's own, for once
+as_made = nn.Embedding(1000, d_model)
+nn.initializer.set_global_initializer(initializer)
 normal = nn.initializer.Normal(std=d_model**-0.5)
-embedding = nn.Embedding(1000, d_model, weight_attr=normal)
+small = nn.Embedding(1000, d_model, weight_attr=normal)
+
+scaled = small(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
+lengths = [
+    vectors.norm(axis=-1).mean().item()
+    for vectors in (small(ids), scaled, encoding.P[0, :60], encoding(scaled))
+]
+default_length = as_made(ids).norm(axis=-1).mean().item()
 
-E = embedding(paddle.randint(0, 1000, (1, 60)))
-scaled = E * math.sqrt(d_model)
-X = encoding(scaled)
-named = {
-    "embedding": E,
-    "scaled": scaled,
-    "encoding": encoding.P[:, :60],
-    "their sum": X,
-}
-for name, vectors in named.items():
-    print(f"{name:>10}: mean length {vectors.norm(axis=-1).mean().item():.2f}")
-
+# %% lengths
+for length, name in zip(
+    lengths,
+    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
+    strict=True,
+):
+    print(f"{length:6.2f}  {name}")
+print(f"{default_length:6.2f}  embedding, as Paddle draws it")
 
 # %% column-plot
 num_steps, width = 60, 32
@@ -314,11 +347,6 @@ d2l.plot(
     legend=[f"Col {column}" for column in range(6, 10)],
 )
 
-
-# %% binary
-for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
-
 # %% encoding-heatmap
 d2l.show_heatmaps(
     P[None, None],
@@ -328,146 +356,322 @@ d2l.show_heatmaps(
     cmap="RdBu_r",
 )
 
+# %% wavelengths
+pair = d2l.arange(width // 2)
+omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
+print("positions per turn:", (2 * math.pi / omega).round().astype("int64").tolist())
+
 # %% dot-products
 products = P @ P.T
 distances = d2l.arange(-20, 21)  # i - j
-rows = (20, 28, 36)
 d2l.plot(
     distances,
-    [products[i][i - distances] for i in rows],
+    [products[i][i - distances] for i in (20, 28, 36)],
     xlabel="Distance i - j",
     ylabel="Dot product",
     figsize=(6, 2.5),
-    legend=[f"i = {i}" for i in rows],
+    legend=[f"i = {i}" for i in (20, 28, 36)],
 )
 diagonals = [products.diagonal(k) for k in range(1 - num_steps, num_steps)]
-spread = max((x.max() - x.min()).item() for x in diagonals)
-print(f"P_i with itself: {products[0, 0].item():.4f}")
-print(f"largest spread at any one distance: {spread:.4f}")
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+print(f"P_i with itself: {products[0, 0]:.4f}")
+print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% rotation
-pairs = P.unflatten(-1, (width // 2, 2))  # (position, pair, sine and cosine)
-omega = 10000 ** -(d2l.arange(0, width, 2) / width)
+def turn(X, angle):
+    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
+    sin, cos = d2l.sin(angle), d2l.cos(angle)
+    return d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1).flatten(-2)
+
+
+for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
+    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
 largest = 0
 for delta in (1, 2, 5, 10, 30, -5):
-    sin, cos = d2l.sin(delta * omega), d2l.cos(delta * omega)
-    rotations = d2l.stack([cos, sin, -sin, cos], axis=-1).unflatten(-1, (2, 2))
     i = d2l.arange(max(0, -delta), num_steps - max(0, delta))
-    turned = (rotations @ pairs[i].unsqueeze(-1)).squeeze(-1)
-    residual = (turned - pairs[i + delta]).abs().max().item()
-    largest = max(largest, residual)
-    print(
-        f"delta {delta:>2}: {len(i) * len(omega)} pairs, on target: {residual < 1e-5}"
-    )
-print(f"largest residual: {largest:.1e}")
+    residual = turn(P[i], delta * omega) - P[i + delta]
+    largest = max(largest, residual.abs().max().item())
+print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
-
-# %% solution-stacking
-def diversity(X):
-    """The share of X in which its tokens differ: 0 where all are the same."""
-    return ((X - X.mean(axis=1, keepdim=True)).norm() / X.norm()).item()
-
-
-paddle.seed(0)
-depth = 8
-blocks = [d2l.MultiHeadAttention(64, 4, 0) for _ in range(depth)]
-start = d2l.PositionalEncoding(64, 0)(d2l.randn((1, 16, 64)))
-curves = []
-for skip in (False, True):
-    X, curve = start, [diversity(start)]
-    with paddle.no_grad():
-        for block in blocks:
-            X = block(X, X, X) + (X if skip else 0)
-            curve.append(diversity(X))
-    curves.append(curve)
-d2l.plot(
-    list(range(depth + 1)),
-    curves,
-    xlabel="Layers",
-    ylabel="Diversity",
-    ylim=(0, 1.05),
-    figsize=(6, 2.5),
-    legend=["attention alone", "with skip connections"],
+# %% five-back
+# The matrix of a linear map, acting on rows: what the map does to the identity's.
+W_q, W_k = turn(d2l.eye(width), -5 * omega), 4 * d2l.eye(width)
+Q, K = P[:20] @ W_q, P[:20] @ W_k
+looking_back = F.softmax(Q @ K.T / math.sqrt(width), axis=-1)
+d2l.show_heatmaps(
+    looking_back[None, None],
+    xlabel="Key j",
+    ylabel="Query i",
+    figsize=(3.5, 3),
+    cmap="Blues",
 )
 
 
-# %% solution-learned
+# %% rotary
+class RotaryAttention(d2l.DotProductAttention):
+    """Turns queries and keys by their positions, and then attends as usual."""
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        queries, keys = self.turned(queries), self.turned(keys)
+        return super().forward(queries, keys, values, valid_lens)
+
+    def turned(self, X):
+        position = d2l.arange(X.shape[1], dtype=X.dtype).unsqueeze(1)
+        pair = d2l.arange(X.shape[2] // 2)
+        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
+
+
+# %% rotary-scores
+q, k_ = d2l.randn((2, 1, width))
+rotary = RotaryAttention(0)
+Q, K = (rotary.turned(x.expand([1, 60, width])) for x in (q, k_))
+scores = Q[0] @ K[0].T
+diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
+
+# %% rotary-check
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
+print(f"largest gap at any one distance: {gap:.4f}")
+
+
+# %% task
+def sequences(count, length=8):
+    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
+    places = d2l.rand((count, length)).argsort(axis=1)[:, :2]  # two different ones
+    tokens = paddle.randint(2, 10, (count, length))
+    tokens = tokens.put_along_axis(places, d2l.tensor([[0, 1]]), axis=1)
+    return tokens, (places[:, 0] < places[:, 1]).astype("float32")
+
+
+for tokens, label in zip(*sequences(3), strict=True):
+    print(tokens.tolist(), "->", int(label))
+
+
+# %% learned-positions
 class LearnedPositionalEncoding(nn.Layer):
     """A table of positions, trained like every other weight."""
 
     def __init__(self, num_hiddens, max_len):
         super().__init__()
-        self.P = nn.Embedding(max_len, num_hiddens)
+        normal = nn.initializer.Normal()
+        self.P = nn.Embedding(max_len, num_hiddens, weight_attr=normal)
 
     def forward(self, X):
         return X + self.P(paddle.arange(X.shape[1]))
 
 
+# %% reader
 class Reader(nn.Layer):
-    """Embedding, encoding, self-attention, and a yes or no for the sequence."""
+    """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
-    def __init__(self, encoding, vocab_size=10, num_hiddens=32):
+    def __init__(self, positions, causal=False, num_hiddens=32):
         super().__init__()
-        self.embedding = nn.Embedding(vocab_size, num_hiddens)
-        self.encoding = encoding
+        normal = nn.initializer.Normal()  # entries about as large as the encoding's
+        self.embedding = nn.Embedding(10, num_hiddens, weight_attr=normal)
+        self.positions, self.causal = positions, causal
         self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
         self.output = nn.Sequential(
             nn.Linear(num_hiddens, num_hiddens), nn.ReLU(), nn.Linear(num_hiddens, 1)
         )
 
     def forward(self, tokens):
-        X = self.encoding(self.embedding(tokens))
-        return self.output(self.attention(X, X, X).mean(axis=1)).squeeze(-1)
+        X = self.positions(self.embedding(tokens))
+        earlier = d2l.arange(1, X.shape[1] + 1).expand(tokens.shape)
+        Y = self.attention(X, X, X, earlier if self.causal else None)
+        return self.output(Y.mean(axis=1)).squeeze(-1)
 
 
-# %% solution-learned-data
-def sequences(count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
-    tokens = paddle.randint(2, 10, (count, length))
-    places = d2l.rand((count, length)).argsort(axis=1)[:, :2]
-    tokens = tokens.put_along_axis(places, d2l.tensor([[0, 1]]), axis=1)
-    return tokens, (places[:, 0] < places[:, 1]).astype("float32")
-
-
-def mirrored(tokens, labels):
-    """Every sequence twice: as it is, and with its 0 and 1 exchanged."""
-    exchanged = paddle.where(tokens < 2, 1 - tokens, tokens)
-    return d2l.concat([tokens, exchanged]), d2l.concat([labels, 1 - labels])
-
-
-for tokens, label in zip(*mirrored(*sequences(1)), strict=True):
-    print(tokens.tolist(), "->", int(label))
-
-
-# %% solution-learned-training
-test_tokens, test_labels = mirrored(*sequences(500))
-for name, encoding in (
-    ("none", nn.Identity()),
-    ("fixed", d2l.PositionalEncoding(32, 0)),
-    ("learned", LearnedPositionalEncoding(32, 8)),
-):
-    paddle.seed(1)
-    model = Reader(encoding)
-    optimizer = paddle.optimizer.Adam(3e-3, parameters=model.parameters())
-    for _ in range(300):
-        tokens, labels = sequences(128)
-        loss = F.binary_cross_entropy_with_logits(model(tokens), labels)
+# %% train
+def trained(make_reader, seed):
+    """A reader, trained on sequences of 8 tokens, starting from this seed."""
+    paddle.seed(seed)
+    reader = make_reader()
+    optimizer = paddle.optimizer.Adam(8e-3, parameters=reader.parameters())
+    for _ in range(150):
+        tokens, labels = sequences(64)
+        loss = F.binary_cross_entropy_with_logits(reader(tokens), labels)
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()
+    return reader
+
+
+reader = trained(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
+example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
+reader(example)
+weights = reader.attention.attention_weights
+
+# %% trained-maps tags=["tolerance:levels=8"]
+d2l.show_heatmaps(
+    weights,
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Head {h + 1}" for h in range(4)],
+    figsize=(8, 4),
+    cmap="Blues",
+)
+
+# %% found
+tokens, labels = sequences(1000)
+reader(tokens)
+received = reader.attention.attention_weights.mean(axis=2)
+# Shares of weight, of shape (sequences, heads).
+is_zero, is_one = ((tokens == token).unsqueeze(1).astype("float32") for token in (0, 1))
+zero, one = (received * is_zero).sum(axis=2), (received * is_one).sum(axis=2)
+zero_is_first = (labels > 0).unsqueeze(1)
+first, last = (
+    paddle.where(zero_is_first, zero, one),
+    paddle.where(zero_is_first, one, zero),
+)
+
+# %% found-shares tags=["tolerance:absolute=0.02"]
+print("    on 0    on 1   on the first   on the last")
+for h in range(4):
+    on = [each[:, h].mean() for each in (zero, one, first, last)]
+    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
+
+
+# %% without-positions
+def share_right(queries, keys, values):
     with paddle.no_grad():
-        correct = (model(test_tokens) > 0) == (test_labels > 0)
-    share = correct.astype("float32").mean().item()
-    print(f"{name:>8}: {share:.1%}")
+        Y = reader.attention(queries, keys, values)
+        answers = reader.output(Y.mean(axis=1)).squeeze(-1)
+    return ((answers > 0) == (labels > 0)).astype("float32").mean()
+
+
+X = reader.embedding(tokens)
+with_P = reader.positions(X)
+in_queries_and_keys = share_right(with_P, with_P, X)
+in_values = share_right(X, X, with_P)
+
+# %% without-positions-shown tags=["tolerance:absolute=0.02"]
+print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
+print(f"share right, positions in values alone:           {in_values:.3f}")
+
+
+# %% five-readers
+def accuracy(reader, length):
+    """The share of 1,000 new sequences that the reader gets right."""
+    tokens, labels = sequences(1000, length)
+    with paddle.no_grad():
+        correct = (reader(tokens) > 0) == (labels > 0)
+    return correct.astype("float32").mean().item()
+
+
+def rotary_reader():
+    reader = Reader(nn.Identity())
+    reader.attention.attention = RotaryAttention(0)
+    return reader
+
+
+readers = {
+    "fixed": lambda: Reader(d2l.PositionalEncoding(32, 0)),
+    "learned": lambda: Reader(LearnedPositionalEncoding(32, max_len=64)),
+    "rotary": rotary_reader,
+    "mask": lambda: Reader(nn.Identity(), causal=True),
+    "fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0), causal=True),
+}
+
+# %% past-the-end
+test_lengths = (8, 16, 32, 64)
+results = {name: [] for name in readers}
+for name, make_reader in readers.items():
+    for seed in range(5):
+        reader = trained(make_reader, seed)
+        results[name].append([accuracy(reader, length) for length in test_lengths])
+
+# %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
+names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
+X, Y = [test_lengths] * len(names), []
+print("".join(f"{length:>15}" for length in test_lengths), "  tokens")
+for name, runs in zip(names, results.values(), strict=True):
+    by_length = list(zip(*runs, strict=True))
+    medians = [statistics.median(shares) for shares in by_length]
+    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
+    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
+    print("".join(f"{each:>15}" for each in ranges))
+    Y.append(medians)
+for i, length in enumerate(test_lengths):  # the ranges, as bars beside each other
+    for j, runs in enumerate(results.values()):
+        X.append([length + j / 2] * 2)
+        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+d2l.plot(
+    X,
+    Y,
+    xlabel="Tokens (trained on 8)",
+    ylabel="Share right",
+    ylim=(0, 1.05),
+    figsize=(6, 3),
+    legend=names,
+)
+
+# %% solution-bias
+X, b_k = d2l.randn((4, 8)), d2l.randn((8,))
+scores = X @ X.T
+shifted = X @ (X + b_k).T
+difference = (F.softmax(scores, axis=-1) - F.softmax(shifted, axis=-1)).abs().max()
+
+# %% solution-bias-shown
+print(f"scores differ by up to {(scores - shifted).abs().max():.2f}")
+print(f"weights differ by up to {difference:.5f}")
+
+
+# %% solution-stacking
+def diversity(X):
+    """The norm of what tells the tokens apart, over the norm of all."""
+    return ((X - X.mean(axis=1, keepdim=True)).norm() / X.norm()).item()
+
+
+@paddle.no_grad()
+def stack_up(layers, skip=False, sharpness=1):
+    """The diversity before the first layer, and after each."""
+    X = d2l.PositionalEncoding(64, 0)(start)
+    curve = [diversity(X)]
+    for layer in layers:
+        pooled = layer(sharpness * X, X, X)
+        X = pooled + X if skip else pooled * X.norm() / pooled.norm()
+        curve.append(diversity(X))
+    return curve
+
+
+start = d2l.randn((1, 16, 64))
+blocks = [d2l.MultiHeadAttention(64, 4, 0) for _ in range(8)]
+curves = [stack_up(blocks), stack_up(blocks, sharpness=10), stack_up(blocks, skip=True)]
+
+# %% solution-stacking-figure
+d2l.plot(
+    list(range(9)),
+    curves,
+    xlabel="Layers",
+    ylabel="Diversity",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["attention alone", "queries ten times as long", "with skip connections"],
+)
+
+
+# %% solution-mirrored
+def mirrored(tokens):
+    """Every sequence with its 0 and 1 exchanged."""
+    return paddle.where(tokens < 2, 1 - tokens, tokens)
+
+
+paddle.seed(0)
+reader = Reader(nn.Identity())
+tokens, _ = sequences(500)
+difference = (reader(tokens) - reader(mirrored(tokens))).abs().max().item()
+print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
-paddle.seed(0)
 causal_lens = d2l.arange(1, n + 1).unsqueeze(0)  # (batch, queries)
 X = d2l.randn((1, n, d))
 causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
-print("any influence of the future:", bool(causal.triu(1).any()))
-print("pairs connected:", causal.count_nonzero().item(), "of", causal.size)
+
+# %% solution-causal-map
+print("any influence of the future:", "yes" if causal.triu(1).any() else "no")
+print(f"{causal.count_nonzero()} of {causal.size} pairs are connected")
 d2l.show_heatmaps(
     (causal / causal.max())[None, None],
     xlabel="Input j",
@@ -476,10 +680,12 @@ d2l.show_heatmaps(
 )
 
 # %% solution-fading
-paddle.seed(0)
 n_far = 24
 X = d2l.randn((1, n_far, d))
-fading = [influence(f, X)[:, 0] for f in (lambda X: rnn(X, 0.8 * W_hh), self_attention)]
+followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading = [influence(layer, X)[:, 0] for layer in followed]
+
+# %% solution-fading-figure
 d2l.plot(
     d2l.arange(n_far),
     [curve / curve[0] for curve in fading],
@@ -488,7 +694,7 @@ d2l.plot(
     ylim=(1e-7, 10),
     yscale="log",
     figsize=(6, 2.5),
-    legend=["RNN", "self-attention"],
+    legend=["RNN", "RNN, matrix times 0.8", "self-attention"],
 )
 
 
@@ -508,18 +714,74 @@ print(f"{'n':>4}{'plain':>8}{'dilated':>9}")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
 
-
 # %% solution-decoding
-paddle.seed(0)
-encoding = PositionalEncoding(d, 0)
-tokens = d2l.randn((1, n, d))
-whole = encoding(tokens)
-at_once = small_attention(whole, whole, whole, causal_lens)
+layer, encoding = small_attention, PositionalEncoding(d, 0)
 
-kept, outputs = whole[:, :0], []
+
+def one_more(x, keys, values):
+    """The output of a new token, and the cache with its key and value."""
+    keys = d2l.concat([keys, layer.W_k(x)], axis=1)
+    values = d2l.concat([values, layer.W_v(x)], axis=1)
+    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    pooled = layer.transpose_output(layer.attention(*heads))
+    return layer.W_o(pooled), keys, values
+
+
+tokens = d2l.randn((1, n, d))
+keys = values = tokens[:, :0]  # the cache, still empty
+outputs = []
 for i in range(n):
     x = encoding(tokens[:, i : i + 1], offset=i)
-    kept = d2l.concat([kept, x], axis=1)
-    outputs.append(small_attention(x, kept, kept))
-difference = (at_once - d2l.concat(outputs, axis=1)).abs().max().item()
+    y, keys, values = one_more(x, keys, values)
+    outputs.append(y)
+
+# %% solution-decoding-cost
+whole = encoding(tokens)
+at_once = layer(whole, whole, whole, causal_lens)
+difference = (at_once - d2l.concat(outputs, axis=1)).abs().max()
 print(f"largest difference: {difference:.5f}")
+print(f"{'tokens':>6}{'without cache':>15}{'with cache':>12}")
+for length in (10, 100, 1000):
+    x, all_of_them = d2l.zeros((1, 1, d)), d2l.zeros((1, length, d))
+    cache = d2l.zeros((1, length - 1, d))
+    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
+    with_cache = d2l.multiply_adds(
+        lambda *inputs: one_more(*inputs)[0], x, cache, cache
+    )
+    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
+
+
+# %% solution-relative
+class RelativeAttention(nn.Layer):
+    """Adds to each key a learned vector for its distance from the query."""
+
+    def __init__(self, num_hiddens, max_distance):
+        super().__init__()
+        self.W_q, self.W_k, self.W_v = (
+            nn.Linear(num_hiddens, num_hiddens, bias_attr=False) for _ in range(3)
+        )
+        normal, rows = nn.initializer.Normal(), 2 * max_distance + 1
+        self.table = nn.Embedding(rows, num_hiddens, weight_attr=normal)
+        self.max_distance = max_distance
+
+    def scores(self, X):
+        Q, K, position = self.W_q(X), self.W_k(X), paddle.arange(X.shape[1])
+        distance = position.unsqueeze(1) - position  # i - j
+        row = distance.clip(-self.max_distance, self.max_distance) + self.max_distance
+        keys = K.unsqueeze(1) + self.table(row)  # (batch, queries, keys, num_hiddens)
+        return (Q.unsqueeze(2) * keys).sum(axis=-1) / math.sqrt(X.shape[-1])
+
+    def forward(self, X):
+        return F.softmax(self.scores(X), axis=-1) @ self.W_v(X)
+
+
+four = d2l.randn((1, 4, d))
+relative = RelativeAttention(d, max_distance=3)
+twice = d2l.concat([four, d2l.randn((1, 3, d)), four], axis=1)  # at 0 to 3 and 7 to 10
+scores, backwards = relative.scores(twice)[0], relative(four.flip(1)).flip(1)
+
+# %% solution-relative-shown
+apart = (scores[:4, :4] - scores[7:, 7:]).abs().max()
+print(f"scores at 0 and at 7: largest difference {apart:.5f}")
+apart = (relative(four) - backwards).abs().max()
+print(f"in the other order: largest difference {apart:.2f}")

@@ -3,50 +3,102 @@
 
 # %% setup
 import math
-from functools import cache
+import statistics
 
 import torch
 from torch import nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from d2l_compat import torch as d2l
 
 torch.manual_seed(0)
-device = d2l.cpu()  # all tensors here are small; d2l.try_gpu() takes a GPU
+torch.set_default_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
 
+# %% six-words
+sentence = "the cat sat because it purred"
+# How thing-like a word is, and how action-like.
+X = torch.tensor([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]]).float()
+
+query = X[4]  # the fifth word
+scores = X @ query  # how well does each word fit?
+weights = scores.exp() / scores.exp().sum()  # softmax: positive, and they sum to 1
+output = weights @ X  # the average, weighted by these shares
+
+for score, weight, word in zip(scores, weights, sentence.split(), strict=True):
+    print(f"{score:5.0f}{weight:8.2f}   {word}")
+print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
+
+
+# %% all-words
+def print_rows(weights, Y, sentence):
+    """For each word, the weights it gives to all six, and its new vector."""
+    for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
+        shares = "".join(f"{weight:6.2f}" for weight in row)
+        print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
+
+
+weights = (X @ X.T).softmax(dim=-1)  # a row for each query
+print_rows(weights, weights @ X, "the cat sat because it purred")
+
+# %% three-roles
+W_q = torch.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
+W_k = W_v = torch.eye(2)
+
+Q, K, V = X @ W_q, X @ W_k, X @ W_v
+weights = (Q @ K.T).softmax(dim=-1)
+print_rows(weights, weights @ V, "the cat sat because it purred")
+
+# %% saturation
+widths = [2**power for power in range(2, 11)]
+plain, scaled = [], []  # scores, for each width of shape (queries, keys)
+for width in widths:
+    queries, keys = torch.randn(1000, 1, width), torch.randn(1000, 10, width)
+    plain.append((queries * keys).sum(dim=-1))
+    scaled.append(plain[-1] / math.sqrt(width))
 
 # %% scaling
-torch.manual_seed(0)
-for width in (4, 64, 1024):
-    queries, keys = torch.randn(2, 2000, width)
-    scores = (queries * keys).sum(dim=-1)
-    scaled = scores / math.sqrt(width)
-    print(
-        f"d = {width:>4}: spread {scores.std():5.2f}, over sqrt(d) {scaled.std():.2f}"
-    )
+for i in (0, 4, 8):
+    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
+        largest = scores.softmax(dim=-1).amax(dim=1).mean()
+        print(
+            f"d = {widths[i]:>4}: spread {scores.std():5.2f}, "
+            f"largest weight {largest:.2f}, {name}"
+        )
+
+
+# %% slopes
+def slope(scores):
+    """The norm of the softmax's derivative: the median over the queries."""
+    weights = scores.softmax(dim=-1)
+    outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
+    return (torch.diag_embed(weights) - outer).norm(dim=(1, 2)).median()
+
+
+d2l.plot(
+    [math.log2(width) for width in widths],
+    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
+    xlabel="log2(d)",
+    ylabel="Norm of the derivative",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
 
 # %% shape-check
 num_hiddens, num_heads = 100, 5
-attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5).to(device)
+attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 attention.eval()
 
-X = d2l.ones((2, 4, num_hiddens), device=device)
-valid_lens = d2l.tensor([3, 2], device=device)
+X = d2l.ones((2, 4, num_hiddens))
+valid_lens = d2l.tensor([3, 2])
 tuple(attention(X, X, X, valid_lens).shape)
 
 
 # %% by-hand
-torch.manual_seed(0)
-X = d2l.randn(2, 4, num_hiddens).to(device)
-Y = attention(X, X, X, valid_lens)
-
-
 def attend_by_hand(X, valid_len):
     """The formula, head by head, for one sequence."""
     projections = (attention.W_q, attention.W_k, attention.W_v)
     Q, K, V = (W(X).chunk(num_heads, dim=-1) for W in projections)
-    masked = torch.arange(len(X), device=device) >= valid_len
+    masked = torch.arange(len(X)) >= valid_len
     heads = []
     for q, k, v in zip(Q, K, V, strict=True):
         scores = q @ k.T / math.sqrt(q.shape[-1])
@@ -54,22 +106,16 @@ def attend_by_hand(X, valid_len):
     return attention.W_o(d2l.concat(heads, dim=-1))
 
 
+X = d2l.randn(2, 4, num_hiddens)
+Y = attention(X, X, X, valid_lens)
 by_hand = d2l.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
-print(f"largest difference: {(Y - by_hand).abs().max().item():.5f}")
 
-
-# %% weights-check
-weights = attention.attention_weights  # (batch, heads, queries, keys)
-print("shape of the weights:", tuple(weights.shape))
-for i, valid_len in enumerate(valid_lens.tolist()):
-    valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
-    sums, zeros = valid.sum(dim=-1), (masked == 0).sum().item()
-    print(f"sequence {i + 1} has {valid_len} valid keys")
-    print(f"  sums of weights: {sums.min().item():.5f} to {sums.max().item():.5f}")
-    print(f"  masked weights exactly 0: {zeros} of {masked.numel()}")
-
+# %% by-hand-difference
+print(f"largest number in Y:  {Y.abs().max():.5f}")
+print(f"largest difference:   {(Y - by_hand).abs().max():.5f}")
 
 # %% weights-heatmaps
+weights = attention.attention_weights  # (batch, heads, queries, keys)
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
@@ -79,31 +125,37 @@ d2l.show_heatmaps(
     cmap="Blues",
 )
 
-# %% equivariance
-tokens = d2l.randn(1, 6, num_hiddens).to(device)
+# %% six-tokens
+tokens = d2l.randn(1, 6, num_hiddens)
 order = [3, 0, 5, 1, 4, 2]
-add_positions = d2l.PositionalEncoding(num_hiddens, 0).to(device)
+# The first query may see one key, the second two, and so on.
+earlier_only = torch.arange(1, 7)[None]
 
 
-def without_positions(X):
+def without_mask(X):
     return attention(X, X, X)
 
 
-def with_positions(X):
-    return without_positions(add_positions(X))
+def with_mask(X):
+    return attention(X, X, X, earlier_only)
 
 
-for layer in (without_positions, with_positions):
-    difference = layer(tokens[:, order]) - layer(tokens)[:, order]
-    print(f"{layer.__name__:>17}: {difference.abs().max().item():.4f}")
+def difference(layer):
+    """Between shuffling before the layer and after it."""
+    return (layer(tokens[:, order]) - layer(tokens)[:, order]).abs().max()
 
 
-# %% three-layers
+# %% equivariance
+for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+    largest = layer(tokens).abs().max()
+    apart = difference(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
+
+# %% cnn-and-rnn
 n, d, k = 10, 16, 3
 
-conv = nn.Conv1d(d, d, k, padding=k // 2, bias=False).to(device)
-W_xh, W_hh = (nn.init.orthogonal_(torch.empty(d, d)).to(device) for _ in range(2))
-small_attention = d2l.MultiHeadAttention(d, 2, 0).to(device)
+conv = nn.Conv1d(d, d, k, padding=k // 2, bias=False)
+W_xh, W_hh = (nn.init.orthogonal_(torch.empty(d, d)) for _ in range(2))
 
 
 def cnn(X):
@@ -118,32 +170,37 @@ def rnn(X, W_hh=W_hh):
     return d2l.stack(outputs, dim=1)
 
 
+# %% three-layers
+small_attention = d2l.MultiHeadAttention(d, 2, 0)
+
+
 def self_attention(X):
     return small_attention(X, X, X)
 
 
 layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
-X = d2l.randn(1, n, d).to(device)
+X = d2l.randn(1, n, d)
 {name: tuple(layer(X).shape) for name, layer in layers.items()}
 
 
 # %% influence
 def influence(layer, X):
     """How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n)."""
-    jacobian = torch.autograd.functional.jacobian(layer, X)[0, :, :, 0]
-    return jacobian.transpose(1, 2).flatten(2).norm(dim=2)
+    jacobian = torch.autograd.functional.jacobian(layer, X)  # (1, n, d, 1, n, d)
+    return jacobian[0, :, :, 0].norm(dim=(1, 3))  # over the numbers of y_i, and of x_j
 
 
 maps = [influence(layer, X) for layer in layers.values()]
-for name, m in zip(layers, maps, strict=True):
-    print(f"{name}: {m.count_nonzero().item()} of {m.numel()} pairs are connected")
 
 # %% influence-heatmaps
+names = ["CNN", "RNN", "Self-attention"]
+for name, m in zip(names, maps, strict=True):
+    print(f"{name}: {m.count_nonzero()} of {m.numel()} pairs are connected")
 d2l.show_heatmaps(
     d2l.stack([m / m.max() for m in maps])[None],
     xlabel="Input j",
     ylabel="Output i",
-    titles=["CNN", "RNN", "Self-attention"],
+    titles=names,
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -159,58 +216,52 @@ def stacked(depth):
     return layer
 
 
-sees = influence(stacked(2), X)[2].nonzero().flatten() + 1
-print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sees.tolist()))
-for depth in range(1, 5):
-    reached = bool(influence(stacked(depth), X)[4, 0] > 0)
-    print(f"{depth} layers: y_5 depends on x_1: {reached}")
+seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+
+# %% reach
+sees = [f"x_{j + 1}" for j in seen[1][2].nonzero().flatten().tolist()]
+print("two layers: y_3 depends on", ", ".join(sees))
+for depth, m in enumerate(seen, 1):
+    print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
+
 
 # %% sequential-operations
-PRODUCTS = ("Mm", "Addmm", "Bmm", "Linear", "Convolution", "ScaledDotProduct")
-
-
-def sequential_products(layer, n):
-    """Products on the longest chain of operations that wait for each other."""
-
-    @cache
-    def longest(node):
-        if node is None:
-            return 0
-        before = max((longest(parent) for parent, _ in node.next_functions), default=0)
-        return before + node.name().startswith(PRODUCTS)
-
-    X = torch.zeros(1, n, d, device=device, requires_grad=True)
-    return longest(layer(X).grad_fn)
-
-
 def print_row(first, others):
     print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
 
 
-print_row("n", layers)
+print_row("n", ["CNN", "RNN", "Self-attention"])
 for length in (4, 8, 16, 32):
-    print_row(length, [sequential_products(layer, length) for layer in layers.values()])
-
+    X = torch.zeros(1, length, d)
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
 
 # %% multiply-adds
-def multiply_adds(layer, n):
-    # Not every fused kernel can be counted; the plain one does the same products.
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        layer(torch.zeros(1, n, d, device=device))
-    # The counter takes a multiplication and an addition for two operations.
-    return counter.get_total_flops() // 2
-
-
-formulas = {
-    "CNN": lambda n: k * n * d**2,
-    "RNN": lambda n: 2 * n * d**2,
-    "self_attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
-}
-print_row("n", [*layers, "as predicted"])
+print_row("n", ["CNN", "RNN", "Self-attention", "as predicted"])
 for length in (8, 16, 32, 64, 128):
-    counts = {name: multiply_adds(layer, length) for name, layer in layers.items()}
-    agree = all(counts[name] == formulas[name](length) for name in layers)
-    print_row(length, [*(f"{count:,}" for count in counts.values()), str(agree)])
+    X = torch.zeros(1, length, d)
+    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
+    of_attention = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
+
+
+# %% binary
+for i in range(8):
+    print(f"{i} in binary is {i:>03b}")
+
+
+# %% sinusoids
+def sinusoids(num_positions, num_hiddens):
+    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    # In double precision: the sine of a large angle needs the digits.
+    position = torch.arange(num_positions, dtype=torch.float64)[:, None]
+    column = torch.arange(num_hiddens, dtype=torch.float64)
+    angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
+    return torch.where(column % 2 == 0, angle.sin(), angle.cos()).float()
+
+
+for i, row in enumerate(sinusoids(3, 4)):
+    print(i, [f"{x:.2f}" for x in row])
 
 
 # %% positional-encoding
@@ -220,12 +271,8 @@ class PositionalEncoding(nn.Module):
     def __init__(self, num_hiddens, dropout, max_len=1000):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        column = torch.arange(num_hiddens)
-        # Double precision: in single, far positions would be off by more than 5e-5.
-        position = torch.arange(max_len, dtype=torch.float64)[:, None]
-        angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
-        P = torch.where(column % 2 == 0, torch.sin(angle), torch.cos(angle))
-        self.register_buffer("P", P.float()[None], persistent=False)
+        P = sinusoids(max_len, num_hiddens)[None]
+        self.register_buffer("P", P, persistent=False)
 
     def forward(self, X, offset=0):
         end, max_len = offset + X.shape[1], self.P.shape[1]
@@ -236,68 +283,52 @@ class PositionalEncoding(nn.Module):
         return self.dropout(X + self.P[:, offset:end])
 
 
-# %% encoding-checks
-encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
-zeros = d2l.zeros((1, 10, 7))
-one_by_one = [encoding(zeros[:, :1], offset=i) for i in range(10)]
-library = d2l.PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
-dropping = PositionalEncoding(num_hiddens=7, dropout=0.5, max_len=10)
-dropped = dropping(zeros)  # layers start out in training
-torch.manual_seed(0)  # versions differ in how dropout draws; what follows does not
+add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
-print(
-    "one by one as all at once:",
-    torch.equal(encoding(zeros), d2l.concat(one_by_one, 1)),
-)
-print("the same as the library's:", torch.allclose(encoding.P, library.P))
-print(
-    "dropped or doubled in training:",
-    torch.all((dropped == 0) | (dropped == 2 * encoding.P)).item(),
-)
-print("trained:", list(encoding.parameters()), " saved:", list(encoding.state_dict()))
-for offset in (-1, 1):
-    try:
-        encoding(zeros, offset=offset)
-    except ValueError as error:
-        print("ValueError:", error)
 
+def with_positions(X):
+    X = add_positions(X)
+    return attention(X, X, X)
+
+
+# %% order-seen
+print(f"with positions: largest difference {difference(with_positions):.4f}")
 
 # %% scale-and-sum
-torch.manual_seed(0)
 d_model = 512
-embedding = nn.Embedding(1000, d_model)
-nn.init.normal_(embedding.weight, std=d_model**-0.5)
+ids = torch.randint(1000, (1, 60))
+as_made = nn.Embedding(1000, d_model)
+small = nn.Embedding(1000, d_model)
+nn.init.normal_(small.weight, std=d_model**-0.5)
+
+scaled = small(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
+lengths = [
+    vectors.norm(dim=-1).mean().item()
+    for vectors in (small(ids), scaled, encoding.P[0, :60], encoding(scaled))
+]
+default_length = as_made(ids).norm(dim=-1).mean().item()
 
-E = embedding(torch.randint(1000, (1, 60)))
-scaled = E * math.sqrt(d_model)
-X = encoding(scaled)
-named = {
-    "embedding": E,
-    "scaled": scaled,
-    "encoding": encoding.P[:, :60],
-    "their sum": X,
-}
-for name, vectors in named.items():
-    print(f"{name:>10}: mean length {vectors.norm(dim=-1).mean().item():.2f}")
-
+# %% lengths
+for length, name in zip(
+    lengths,
+    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
+    strict=True,
+):
+    print(f"{length:6.2f}  {name}")
+print(f"{default_length:6.2f}  embedding, as PyTorch draws it")
 
 # %% column-plot
 num_steps, width = 60, 32
-encoding = PositionalEncoding(width, 0).to(device)
-P = encoding(d2l.zeros((1, num_steps, width), device=device))[0]
+encoding = PositionalEncoding(width, 0)
+P = encoding(d2l.zeros((1, num_steps, width)))[0]
 d2l.plot(
-    d2l.arange(num_steps),
+    torch.arange(num_steps),
     P[:, 6:10].T,
     xlabel="Row (position)",
     figsize=(6, 2.5),
     legend=[f"Col {column}" for column in range(6, 10)],
 )
-
-
-# %% binary
-for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
 
 # %% encoding-heatmap
 d2l.show_heatmaps(
@@ -308,71 +339,100 @@ d2l.show_heatmaps(
     cmap="RdBu_r",
 )
 
+# %% wavelengths
+pair = torch.arange(width // 2)
+omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
+print("positions per turn:", (2 * math.pi / omega).round().int().tolist())
+
 # %% dot-products
 products = P @ P.T
 distances = torch.arange(-20, 21)  # i - j
-rows = (20, 28, 36)
 d2l.plot(
     distances,
-    [products[i, i - distances] for i in rows],
+    [products[i, i - distances] for i in (20, 28, 36)],
     xlabel="Distance i - j",
     ylabel="Dot product",
     figsize=(6, 2.5),
-    legend=[f"i = {i}" for i in rows],
+    legend=[f"i = {i}" for i in (20, 28, 36)],
 )
 diagonals = [products.diagonal(k) for k in range(1 - num_steps, num_steps)]
-spread = max((x.max() - x.min()).item() for x in diagonals)
-print(f"P_i with itself: {products[0, 0].item():.4f}")
-print(f"largest spread at any one distance: {spread:.4f}")
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+print(f"P_i with itself: {products[0, 0]:.4f}")
+print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% rotation
-pairs = P.unflatten(-1, (width // 2, 2))  # (position, pair, sine and cosine)
-omega = 10000 ** -(torch.arange(0, width, 2, device=device) / width)
+def turn(X, angle):
+    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
+    sin, cos = torch.sin(angle), torch.cos(angle)
+    return d2l.stack([x * cos + y * sin, y * cos - x * sin], dim=-1).flatten(-2)
+
+
+for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
+    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
 largest = 0
 for delta in (1, 2, 5, 10, 30, -5):
-    sin, cos = torch.sin(delta * omega), torch.cos(delta * omega)
-    rotations = d2l.stack([cos, sin, -sin, cos], dim=-1).unflatten(-1, (2, 2))
     i = torch.arange(max(0, -delta), num_steps - max(0, delta))
-    turned = (rotations @ pairs[i, :, :, None]).squeeze(-1)
-    residual = (turned - pairs[i + delta]).abs().max().item()
-    largest = max(largest, residual)
-    print(
-        f"delta {delta:>2}: {len(i) * len(omega)} pairs, on target: {residual < 1e-5}"
-    )
-print(f"largest residual: {largest:.1e}")
+    residual = turn(P[i], delta * omega) - P[i + delta]
+    largest = max(largest, residual.abs().max().item())
+print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
-
-# %% solution-stacking
-def diversity(X):
-    """The share of X in which its tokens differ: 0 where all are the same."""
-    return ((X - X.mean(dim=1, keepdim=True)).norm() / X.norm()).item()
-
-
-torch.manual_seed(0)
-depth = 8
-blocks = [d2l.MultiHeadAttention(64, 4, 0).to(device).eval() for _ in range(depth)]
-start = d2l.PositionalEncoding(64, 0).to(device)(d2l.randn(1, 16, 64).to(device))
-curves = []
-for skip in (False, True):
-    X, curve = start, [diversity(start)]
-    with torch.no_grad():
-        for block in blocks:
-            X = block(X, X, X) + (X if skip else 0)
-            curve.append(diversity(X))
-    curves.append(curve)
-d2l.plot(
-    list(range(depth + 1)),
-    curves,
-    xlabel="Layers",
-    ylabel="Diversity",
-    ylim=(0, 1.05),
-    figsize=(6, 2.5),
-    legend=["attention alone", "with skip connections"],
+# %% five-back
+# The matrix of a linear map, acting on rows: what the map does to the identity's.
+W_q, W_k = turn(torch.eye(width), -5 * omega), 4 * torch.eye(width)
+Q, K = P[:20] @ W_q, P[:20] @ W_k
+looking_back = (Q @ K.T / math.sqrt(width)).softmax(dim=-1)
+d2l.show_heatmaps(
+    looking_back[None, None],
+    xlabel="Key j",
+    ylabel="Query i",
+    figsize=(3.5, 3),
+    cmap="Blues",
 )
 
 
-# %% solution-learned
+# %% rotary
+class RotaryAttention(d2l.DotProductAttention):
+    """Turns queries and keys by their positions, and then attends as usual."""
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        queries, keys = self.turned(queries), self.turned(keys)
+        return super().forward(queries, keys, values, valid_lens)
+
+    def turned(self, X):
+        position = torch.arange(X.shape[1])[:, None]
+        pair = torch.arange(X.shape[2] // 2)
+        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
+
+
+# %% rotary-scores
+q, k_ = torch.randn(2, 1, width)
+rotary = RotaryAttention(0)
+Q, K = rotary.turned(q.expand(1, 60, width)), rotary.turned(k_.expand(1, 60, width))
+scores = (Q @ K.mT)[0]
+diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
+
+# %% rotary-check
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
+print(f"largest gap at any one distance: {gap:.4f}")
+
+
+# %% task
+def sequences(count, length=8):
+    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
+    tokens = torch.randint(2, 10, (count, length))
+    places = torch.rand(count, length).argsort(dim=1)[:, :2]  # two different ones
+    tokens.scatter_(1, places, torch.tensor([0, 1]).expand(count, 2))  # the 0, the 1
+    return tokens, (places[:, 0] < places[:, 1]).float()
+
+
+for tokens, label in zip(*sequences(3), strict=True):
+    print(tokens.tolist(), "->", int(label))
+
+
+# %% learned-positions
 class LearnedPositionalEncoding(nn.Module):
     """A table of positions, trained like every other weight."""
 
@@ -381,73 +441,221 @@ class LearnedPositionalEncoding(nn.Module):
         self.P = nn.Embedding(max_len, num_hiddens)
 
     def forward(self, X):
-        return X + self.P(torch.arange(X.shape[1], device=X.device))
+        return X + self.P(torch.arange(X.shape[1]))
 
 
+# %% reader
 class Reader(nn.Module):
-    """Embedding, encoding, self-attention, and a yes or no for the sequence."""
+    """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
-    def __init__(self, encoding, vocab_size=10, num_hiddens=32):
+    def __init__(self, positions, causal=False, num_hiddens=32):
         super().__init__()
-        self.embedding = nn.Embedding(vocab_size, num_hiddens)
-        self.encoding = encoding
+        self.embedding = nn.Embedding(10, num_hiddens)
+        self.positions, self.causal = positions, causal
         self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
         self.output = nn.Sequential(
             nn.Linear(num_hiddens, num_hiddens), nn.ReLU(), nn.Linear(num_hiddens, 1)
         )
 
     def forward(self, tokens):
-        X = self.encoding(self.embedding(tokens))
-        return self.output(self.attention(X, X, X).mean(dim=1)).squeeze(-1)
+        X = self.positions(self.embedding(tokens))
+        earlier = torch.arange(1, X.shape[1] + 1).expand(tokens.shape)
+        Y = self.attention(X, X, X, earlier if self.causal else None)
+        return self.output(Y.mean(dim=1)).squeeze(-1)
 
 
-# %% solution-learned-data
-def sequences(count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
-    tokens = torch.randint(2, 10, (count, length))
-    places = torch.rand(count, length).argsort(dim=1)[:, :2]
-    tokens.scatter_(1, places, torch.tensor([0, 1]).expand(count, 2))
-    return tokens.to(device), (places[:, 0] < places[:, 1]).float().to(device)
-
-
-def mirrored(tokens, labels):
-    """Every sequence twice: as it is, and with its 0 and 1 exchanged."""
-    exchanged = torch.where(tokens < 2, 1 - tokens, tokens)
-    return d2l.concat([tokens, exchanged]), d2l.concat([labels, 1 - labels])
-
-
-for tokens, label in zip(*mirrored(*sequences(1)), strict=True):
-    print(tokens.tolist(), "->", int(label))
-
-
-# %% solution-learned-training
-test_tokens, test_labels = mirrored(*sequences(500))
-for name, encoding in (
-    ("none", nn.Identity()),
-    ("fixed", d2l.PositionalEncoding(32, 0)),
-    ("learned", LearnedPositionalEncoding(32, 8)),
-):
-    torch.manual_seed(1)
-    model = Reader(encoding).to(device)
-    model(test_tokens[:1])  # the attention layer takes its sizes from its first input
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(300):
-        tokens, labels = sequences(128)
-        loss = nn.functional.binary_cross_entropy_with_logits(model(tokens), labels)
+# %% train
+def trained(make_reader, seed):
+    """A reader, trained on sequences of 8 tokens, starting from this seed."""
+    torch.manual_seed(seed)
+    reader = make_reader()
+    reader(sequences(1)[0])  # attention takes its sizes from its first input
+    optimizer = torch.optim.Adam(reader.parameters(), lr=8e-3, fused=True)
+    for _ in range(150):
+        tokens, labels = sequences(64)
+        loss = nn.functional.binary_cross_entropy_with_logits(reader(tokens), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    return reader
+
+
+reader = trained(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
+example = torch.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
+reader(example)
+weights = reader.attention.attention_weights.detach()
+
+# %% trained-maps tags=["tolerance:levels=8"]
+d2l.show_heatmaps(
+    weights,
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Head {h + 1}" for h in range(4)],
+    figsize=(8, 4),
+    cmap="Blues",
+)
+
+# %% found
+tokens, labels = sequences(1000)
+reader(tokens)
+received = reader.attention.attention_weights.detach().mean(dim=2)
+# Shares of weight, of shape (sequences, heads).
+zero, one = ((received * (tokens == token)[:, None]).sum(dim=2) for token in (0, 1))
+zero_is_first = (labels > 0)[:, None]
+first, last = (
+    torch.where(zero_is_first, zero, one),
+    torch.where(zero_is_first, one, zero),
+)
+
+# %% found-shares tags=["tolerance:absolute=0.02"]
+print("    on 0    on 1   on the first   on the last")
+for h in range(4):
+    on = [each[:, h].mean() for each in (zero, one, first, last)]
+    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
+
+
+# %% without-positions
+def share_right(queries, keys, values):
     with torch.no_grad():
-        correct = (model(test_tokens) > 0) == (test_labels > 0)
-    print(f"{name:>8}: {correct.float().mean().item():.1%}")
+        Y = reader.attention(queries, keys, values)
+        answers = reader.output(Y.mean(dim=1)).squeeze(-1)
+    return ((answers > 0) == (labels > 0)).float().mean()
+
+
+X = reader.embedding(tokens)
+with_P = reader.positions(X)
+in_queries_and_keys = share_right(with_P, with_P, X)
+in_values = share_right(X, X, with_P)
+
+# %% without-positions-shown tags=["tolerance:absolute=0.02"]
+print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
+print(f"share right, positions in values alone:           {in_values:.3f}")
+
+
+# %% five-readers
+def accuracy(reader, length):
+    """The share of 1,000 new sequences that the reader gets right."""
+    tokens, labels = sequences(1000, length)
+    with torch.no_grad():
+        return ((reader(tokens) > 0) == (labels > 0)).float().mean().item()
+
+
+def rotary_reader():
+    reader = Reader(nn.Identity())
+    reader.attention.attention = RotaryAttention(0)
+    return reader
+
+
+readers = {
+    "fixed": lambda: Reader(d2l.PositionalEncoding(32, 0)),
+    "learned": lambda: Reader(LearnedPositionalEncoding(32, max_len=64)),
+    "rotary": rotary_reader,
+    "mask": lambda: Reader(nn.Identity(), causal=True),
+    "fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0), causal=True),
+}
+
+# %% past-the-end
+test_lengths = (8, 16, 32, 64)
+results = {name: [] for name in readers}
+for name, make_reader in readers.items():
+    for seed in range(5):
+        reader = trained(make_reader, seed)
+        results[name].append([accuracy(reader, length) for length in test_lengths])
+
+# %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
+names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
+X, Y = [test_lengths] * len(names), []
+print("".join(f"{length:>15}" for length in test_lengths), "  tokens")
+for name, runs in zip(names, results.values(), strict=True):
+    by_length = list(zip(*runs, strict=True))
+    medians = [statistics.median(shares) for shares in by_length]
+    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
+    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
+    print("".join(f"{each:>15}" for each in ranges))
+    Y.append(medians)
+for i, length in enumerate(test_lengths):  # the ranges, as bars beside each other
+    for j, runs in enumerate(results.values()):
+        X.append([length + j / 2] * 2)
+        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+d2l.plot(
+    X,
+    Y,
+    xlabel="Tokens (trained on 8)",
+    ylabel="Share right",
+    ylim=(0, 1.05),
+    figsize=(6, 3),
+    legend=names,
+)
+
+# %% solution-bias
+X, b_k = d2l.randn(1, 4, 8), d2l.randn(8)
+scores = X @ X.mT
+shifted = X @ (X + b_k).mT
+difference = (scores.softmax(dim=-1) - shifted.softmax(dim=-1)).abs().max()
+
+# %% solution-bias-shown
+print(f"scores differ by up to {(scores - shifted).abs().max():.2f}")
+print(f"weights differ by up to {difference:.5f}")
+
+
+# %% solution-stacking
+def diversity(X):
+    """The norm of what tells the tokens apart, over the norm of all."""
+    return ((X - X.mean(dim=1, keepdim=True)).norm() / X.norm()).item()
+
+
+def stack_up(layers, skip=False, sharpness=1):
+    """The diversity before the first layer, and after each."""
+    X = d2l.PositionalEncoding(64, 0)(start)
+    curve = [diversity(X)]
+    for layer in layers:
+        pooled = layer(sharpness * X, X, X)
+        X = pooled + X if skip else pooled * X.norm() / pooled.norm()
+        curve.append(diversity(X))
+    return curve
+
+
+start = d2l.randn(1, 16, 64)
+blocks = [d2l.MultiHeadAttention(64, 4, 0) for _ in range(8)]
+with torch.no_grad():
+    curves = [
+        stack_up(blocks),
+        stack_up(blocks, sharpness=10),
+        stack_up(blocks, skip=True),
+    ]
+
+# %% solution-stacking-figure
+d2l.plot(
+    list(range(9)),
+    curves,
+    xlabel="Layers",
+    ylabel="Diversity",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["attention alone", "queries ten times as long", "with skip connections"],
+)
+
+
+# %% solution-mirrored
+def mirrored(tokens):
+    """Every sequence with its 0 and 1 exchanged."""
+    return torch.where(tokens < 2, 1 - tokens, tokens)
+
+
+torch.manual_seed(0)
+reader = Reader(nn.Identity())
+tokens, _ = sequences(500)
+difference = (reader(tokens) - reader(mirrored(tokens))).abs().max().item()
+print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
-torch.manual_seed(0)
-causal_lens = torch.arange(1, n + 1, device=device)[None]  # (batch, queries)
-X = d2l.randn(1, n, d).to(device)
+causal_lens = torch.arange(1, n + 1)[None]  # (batch, queries)
+X = d2l.randn(1, n, d)
 causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
-print("any influence of the future:", bool(causal.triu(1).any()))
-print("pairs connected:", causal.count_nonzero().item(), "of", causal.numel())
+
+# %% solution-causal-map
+print("any influence of the future:", "yes" if causal.triu(1).any() else "no")
+print(f"{causal.count_nonzero()} of {causal.numel()} pairs are connected")
 d2l.show_heatmaps(
     (causal / causal.max())[None, None],
     xlabel="Input j",
@@ -456,19 +664,21 @@ d2l.show_heatmaps(
 )
 
 # %% solution-fading
-torch.manual_seed(0)
 n_far = 24
-X = d2l.randn(1, n_far, d).to(device)
-fading = [influence(f, X)[:, 0] for f in (lambda X: rnn(X, 0.8 * W_hh), self_attention)]
+X = d2l.randn(1, n_far, d)
+followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading = [influence(layer, X)[:, 0] for layer in followed]
+
+# %% solution-fading-figure
 d2l.plot(
-    d2l.arange(n_far),
+    torch.arange(n_far),
     [curve / curve[0] for curve in fading],
     xlabel="Distance from the first token",
     ylabel="Influence",
     ylim=(1e-7, 10),
     yscale="log",
     figsize=(6, 2.5),
-    legend=["RNN", "self-attention"],
+    legend=["RNN", "RNN, matrix times 0.8", "self-attention"],
 )
 
 
@@ -488,18 +698,73 @@ print(f"{'n':>4}{'plain':>8}{'dilated':>9}")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
 
-
 # %% solution-decoding
-torch.manual_seed(0)
-encoding = PositionalEncoding(d, 0).to(device)
-tokens = d2l.randn(1, n, d).to(device)
-whole = encoding(tokens)
-at_once = small_attention(whole, whole, whole, causal_lens)
+layer, encoding = small_attention, PositionalEncoding(d, 0)
 
-kept, outputs = whole[:, :0], []
+
+def one_more(x, keys, values):
+    """The output of a new token, and the cache with its key and value."""
+    keys = d2l.concat([keys, layer.W_k(x)], dim=1)
+    values = d2l.concat([values, layer.W_v(x)], dim=1)
+    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    pooled = layer.transpose_output(layer.attention(*heads))
+    return layer.W_o(pooled), keys, values
+
+
+tokens = d2l.randn(1, n, d)
+keys = values = tokens[:, :0]  # the cache, still empty
+outputs = []
 for i in range(n):
     x = encoding(tokens[:, i : i + 1], offset=i)
-    kept = d2l.concat([kept, x], dim=1)
-    outputs.append(small_attention(x, kept, kept))
-difference = (at_once - d2l.concat(outputs, dim=1)).abs().max().item()
+    y, keys, values = one_more(x, keys, values)
+    outputs.append(y)
+
+# %% solution-decoding-cost
+whole = encoding(tokens)
+at_once = layer(whole, whole, whole, causal_lens)
+difference = (at_once - d2l.concat(outputs, dim=1)).abs().max()
 print(f"largest difference: {difference:.5f}")
+print(f"{'tokens':>6}{'without cache':>15}{'with cache':>12}")
+for length in (10, 100, 1000):
+    x, all_of_them = torch.zeros(1, 1, d), torch.zeros(1, length, d)
+    cache = torch.zeros(1, length - 1, d)
+    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
+    with_cache = d2l.multiply_adds(
+        lambda *inputs: one_more(*inputs)[0], x, cache, cache
+    )
+    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
+
+
+# %% solution-relative
+class RelativeAttention(nn.Module):
+    """Adds to each key a learned vector for its distance from the query."""
+
+    def __init__(self, num_hiddens, max_distance):
+        super().__init__()
+        self.W_q, self.W_k, self.W_v = (
+            nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
+        )
+        self.table = nn.Embedding(2 * max_distance + 1, num_hiddens)
+        self.max_distance = max_distance
+
+    def scores(self, X):
+        Q, K, position = self.W_q(X), self.W_k(X), torch.arange(X.shape[1])
+        distance = position[:, None] - position  # i - j
+        row = distance.clamp(-self.max_distance, self.max_distance) + self.max_distance
+        keys = K[:, None] + self.table(row)  # (batch, queries, keys, num_hiddens)
+        return (Q[:, :, None] * keys).sum(dim=-1) / math.sqrt(X.shape[-1])
+
+    def forward(self, X):
+        return self.scores(X).softmax(dim=-1) @ self.W_v(X)
+
+
+four = d2l.randn(1, 4, d)
+relative = RelativeAttention(d, max_distance=3)
+twice = d2l.concat([four, d2l.randn(1, 3, d), four], dim=1)  # at 0 to 3 and 7 to 10
+scores, backwards = relative.scores(twice)[0], relative(four.flip(1)).flip(1)
+
+# %% solution-relative-shown
+apart = (scores[:4, :4] - scores[7:, 7:]).abs().max()
+print(f"scores at 0 and at 7: largest difference {apart:.5f}")
+apart = (relative(four) - backwards).abs().max()
+print(f"in the other order: largest difference {apart:.2f}")

@@ -3,7 +3,7 @@
 
 # %% setup
 import math
-from functools import cache
+import statistics
 
 from d2l_compat import tensorflow as d2l  # first: it keeps TensorFlow's log quiet
 
@@ -12,20 +12,80 @@ import numpy as np
 import tensorflow as tf
 
 keras.utils.set_random_seed(0)
-# All tensors here are small; without this line TensorFlow takes a GPU where there is one.
+# All is small here; without this line TensorFlow takes a GPU where there is one.
 tf.config.set_visible_devices([], "GPU")
 
+# %% six-words
+sentence = "the cat sat because it purred"
+# How thing-like a word is, and how action-like.
+X = d2l.tensor([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
+
+query = X[4]  # the fifth word
+scores = tf.linalg.matvec(X, query)  # how well does each word fit?
+powers = tf.exp(scores)
+weights = powers / tf.reduce_sum(powers)  # softmax: positive, and they sum to 1
+# the average, weighted by these shares
+output = tf.linalg.matvec(X, weights, transpose_a=True)
+
+for score, weight, word in zip(scores, weights, sentence.split(), strict=True):
+    print(f"{score:5.0f}{weight:8.2f}   {word}")
+print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
+
+
+# %% all-words
+def print_rows(weights, Y, sentence):
+    """For each word, the weights it gives to all six, and its new vector."""
+    for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
+        shares = "".join(f"{weight:6.2f}" for weight in row)
+        print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
+
+
+weights = tf.nn.softmax(X @ d2l.transpose(X))  # a row for each query
+print_rows(weights, weights @ X, "the cat sat because it purred")
+
+# %% three-roles
+W_q = d2l.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
+W_k = W_v = d2l.eye(2)
+
+Q, K, V = X @ W_q, X @ W_k, X @ W_v
+weights = tf.nn.softmax(Q @ d2l.transpose(K))
+print_rows(weights, weights @ V, "the cat sat because it purred")
+
+# %% saturation
+widths = [2**power for power in range(2, 11)]
+plain, scaled = [], []  # scores, for each width of shape (queries, keys)
+for width in widths:
+    queries, keys = d2l.normal((1000, 1, width)), d2l.normal((1000, 10, width))
+    plain.append(tf.reduce_sum(queries * keys, axis=-1))
+    scaled.append(plain[-1] / math.sqrt(width))
 
 # %% scaling
-keras.utils.set_random_seed(0)
-for width in (4, 64, 1024):
-    queries, keys = d2l.normal((2, 2000, width))
-    scores = d2l.reduce_sum(queries * keys, axis=-1)
-    scaled = scores / math.sqrt(width)
-    print(
-        f"d = {width:>4}: spread {tf.math.reduce_std(scores):5.2f}"
-        f", over sqrt(d) {tf.math.reduce_std(scaled):.2f}"
-    )
+for i in (0, 4, 8):
+    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
+        largest = tf.reduce_mean(tf.reduce_max(tf.nn.softmax(scores), axis=1))
+        print(
+            f"d = {widths[i]:>4}: spread {tf.math.reduce_std(scores):5.2f}, "
+            f"largest weight {largest:.2f}, {name}"
+        )
+
+
+# %% slopes
+def slope(scores):
+    """The norm of the softmax's derivative: the median over the queries."""
+    weights = tf.nn.softmax(scores)
+    outer = weights[:, :, tf.newaxis] * weights[:, tf.newaxis]  # (queries, keys, keys)
+    return np.median(tf.norm(tf.linalg.diag(weights) - outer, axis=(1, 2)))
+
+
+d2l.plot(
+    [math.log2(width) for width in widths],
+    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
+    xlabel="log2(d)",
+    ylabel="Norm of the derivative",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
 
 # %% shape-check
 num_hiddens, num_heads = 100, 5
@@ -37,11 +97,6 @@ tuple(attention(X, X, X, valid_lens, training=False).shape)
 
 
 # %% by-hand
-keras.utils.set_random_seed(0)
-X = d2l.normal((2, 4, num_hiddens))
-Y = attention(X, X, X, valid_lens)
-
-
 def attend_by_hand(X, valid_len):
     """The formula, head by head, for one sequence."""
     projections = (attention.W_q, attention.W_k, attention.W_v)
@@ -54,23 +109,16 @@ def attend_by_hand(X, valid_len):
     return attention.W_o(d2l.concat(heads, axis=-1))
 
 
+X = d2l.normal((2, 4, num_hiddens))
+Y = attention(X, X, X, valid_lens)
 by_hand = d2l.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
-print(f"largest difference: {tf.reduce_max(abs(Y - by_hand)):.5f}")
 
-
-# %% weights-check
-weights = attention.attention_weights  # (batch, heads, queries, keys)
-print("shape of the weights:", tuple(weights.shape))
-for i, valid_len in enumerate(d2l.numpy(valid_lens)):
-    valid, masked = weights[i, :, :, :valid_len], weights[i, :, :, valid_len:]
-    sums = d2l.numpy(d2l.reduce_sum(valid, axis=-1))
-    zeros = d2l.size(masked) - tf.math.count_nonzero(masked)
-    print(f"sequence {i + 1} has {valid_len} valid keys")
-    print(f"  sums of weights: {sums.min():.5f} to {sums.max():.5f}")
-    print(f"  masked weights exactly 0: {zeros} of {d2l.size(masked)}")
-
+# %% by-hand-difference
+print(f"largest number in Y:  {tf.reduce_max(abs(Y)):.5f}")
+print(f"largest difference:   {tf.reduce_max(abs(Y - by_hand)):.5f}")
 
 # %% weights-heatmaps
+weights = attention.attention_weights  # (batch, heads, queries, keys)
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
@@ -80,42 +128,42 @@ d2l.show_heatmaps(
     cmap="Blues",
 )
 
-# %% equivariance
+# %% six-tokens
 tokens = d2l.normal((1, 6, num_hiddens))
 order = [3, 0, 5, 1, 4, 2]
-add_positions = d2l.PositionalEncoding(num_hiddens, 0)
+# The first query may see one key, the second two, and so on.
+earlier_only = d2l.arange(1, 7)[tf.newaxis]
 
 
-def without_positions(X):
+def without_mask(X):
     return attention(X, X, X)
 
 
-def with_positions(X):
-    return without_positions(add_positions(X))
+def with_mask(X):
+    return attention(X, X, X, earlier_only)
 
 
-def shuffle(X):
+def shuffled(X):
     return tf.gather(X, order, axis=1)
 
 
-for layer in (without_positions, with_positions):
-    difference = layer(shuffle(tokens)) - shuffle(layer(tokens))
-    print(f"{layer.__name__:>17}: {tf.reduce_max(abs(difference)):.4f}")
+def difference(layer):
+    """Between shuffling before the layer and after it."""
+    return tf.reduce_max(abs(layer(shuffled(tokens)) - shuffled(layer(tokens))))
 
 
-# %% three-layers
+# %% equivariance
+for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+    largest = tf.reduce_max(abs(layer(tokens)))
+    apart = difference(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
+
+
+# %% cnn-and-rnn
 n, d, k = 10, 16, 3
-
-
-def halved(layer):
-    """Half of what Keras draws: no token gets nearly all the attention then."""
-    layer.set_weights([W / 2 for W in layer.get_weights()])
-    return layer
-
 
 cnn = keras.layers.Conv1D(d, k, padding="same", use_bias=False)
 W_xh, W_hh = (keras.initializers.Orthogonal()((d, d)) for _ in range(2))
-small_attention = halved(d2l.MultiHeadAttention(d, d, d, d, 2, 0))
 
 
 def rnn(X, W_hh=W_hh):
@@ -126,12 +174,25 @@ def rnn(X, W_hh=W_hh):
     return d2l.stack(outputs, axis=1)
 
 
+# %% three-layers
+def halved(layer, *inputs):
+    """With half of what Keras draws: attention is shared out more evenly then."""
+    layer(*inputs)  # makes the weights
+    for weight in layer.weights:
+        if weight.name == "kernel":
+            weight.assign(weight / 2)
+    return layer
+
+
+X = d2l.normal((1, n, d))
+small_attention = halved(d2l.MultiHeadAttention(d, 2, 0), X, X, X)
+
+
 def self_attention(X):
     return small_attention(X, X, X)
 
 
 layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
-X = d2l.normal((1, n, d))
 {name: tuple(layer(X).shape) for name, layer in layers.items()}
 
 
@@ -147,16 +208,17 @@ def influence(layer, X):
 
 
 maps = [influence(layer, X) for layer in layers.values()]
-for name, m in zip(layers, maps, strict=True):
-    connected = tf.math.count_nonzero(m)
-    print(f"{name}: {connected} of {d2l.size(m)} pairs are connected")
 
 # %% influence-heatmaps
+names = ["CNN", "RNN", "Self-attention"]
+for name, m in zip(names, maps, strict=True):
+    connected = tf.math.count_nonzero(m)
+    print(f"{name}: {connected} of {d2l.size(m)} pairs are connected")
 d2l.show_heatmaps(
     d2l.stack([m / tf.reduce_max(m) for m in maps])[tf.newaxis],
     xlabel="Input j",
     ylabel="Output i",
-    titles=["CNN", "RNN", "Self-attention"],
+    titles=names,
     figsize=(8, 3),
     cmap="Blues",
 )
@@ -172,67 +234,51 @@ def stacked(depth):
     return layer
 
 
-sees = d2l.numpy(tf.where(influence(stacked(2), X)[2])[:, 0] + 1)
-print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sees))
-for depth in range(1, 5):
-    reached = bool(influence(stacked(depth), X)[4, 0] > 0)
-    print(f"{depth} layers: y_5 depends on x_1: {reached}")
+seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+
+# %% reach
+sees = [f"x_{j + 1}" for j in np.flatnonzero(seen[1][2])]
+print("two layers: y_3 depends on", ", ".join(sees))
+for depth, m in enumerate(seen, 1):
+    print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
+
 
 # %% sequential-operations
-# Each product, and how many multiplications make one number of its result.
-PRODUCTS = {
-    "MatMul": lambda a, b: a[-1],
-    "BatchMatMulV2": lambda a, b: a[-1],
-    "Conv2D": lambda a, b: math.prod(b[:-1]),  # b: (height, width, inputs, outputs)
-}
-
-
-def graph_of(layer, n):
-    """The graph of all that the layer does to n tokens."""
-    return tf.function(layer).get_concrete_function(tf.TensorSpec((1, n, d))).graph
-
-
-def sequential_products(layer, n):
-    """Products on the longest chain of operations that wait for each other."""
-
-    @cache
-    def longest(operation):
-        before = max((longest(x.op) for x in operation.inputs), default=0)
-        return before + (operation.type in PRODUCTS)
-
-    return max(longest(output.op) for output in graph_of(layer, n).outputs)
-
-
 def print_row(first, others):
     print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
 
 
-print_row("n", layers)
+print_row("n", ["CNN", "RNN", "Self-attention"])
 for length in (4, 8, 16, 32):
-    print_row(length, [sequential_products(layer, length) for layer in layers.values()])
-
+    X = d2l.zeros((1, length, d))
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
 
 # %% multiply-adds
-def multiply_adds(layer, n):
-    total = 0
-    for operation in graph_of(layer, n).get_operations():
-        if operation.type in PRODUCTS:
-            a, b = (x.shape for x in operation.inputs)
-            (result,) = operation.outputs
-            total += result.shape.num_elements() * PRODUCTS[operation.type](a, b)
-    return total
-
-
-formulas = {
-    "CNN": lambda n: k * n * d**2,
-    "RNN": lambda n: 2 * n * d**2,
-    "self_attention": lambda n: 4 * n * d**2 + 2 * n**2 * d,
-}
-print_row("n", [*layers, "as predicted"])
+print_row("n", ["CNN", "RNN", "Self-attention", "as predicted"])
 for length in (8, 16, 32, 64, 128):
-    counts = {name: multiply_adds(layer, length) for name, layer in layers.items()}
-    agree = all(counts[name] == formulas[name](length) for name in layers)
-    print_row(length, [*(f"{count:,}" for count in counts.values()), str(agree)])
+    X = d2l.zeros((1, length, d))
+    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
+    of_attention = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
+
+# %% binary
+for i in range(8):
+    print(f"{i} in binary is {i:>03b}")
+
+
+# %% sinusoids
+def sinusoids(num_positions, num_hiddens):
+    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    # In NumPy's double precision: the sine of a large angle needs the digits.
+    position, column = np.arange(num_positions)[:, np.newaxis], np.arange(num_hiddens)
+    angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
+    P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
+    return tf.constant(P, tf.float32)
+
+
+for i, row in enumerate(sinusoids(3, 4)):
+    print(i, [f"{x:.2f}" for x in row])
 
 
 # %% positional-encoding
@@ -242,11 +288,7 @@ class PositionalEncoding(keras.layers.Layer):
     def __init__(self, num_hiddens, dropout, max_len=1000):
         super().__init__()
         self.dropout = keras.layers.Dropout(dropout)
-        # Double precision: in single, far positions would be off by more than 5e-5.
-        column, position = np.arange(num_hiddens), np.arange(max_len)[:, np.newaxis]
-        angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
-        P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
-        self.P = tf.constant(P[np.newaxis], tf.float32)
+        self.P = sinusoids(max_len, num_hiddens)[tf.newaxis]
 
     def call(self, X, offset=0, training=None):
         end, max_len = offset + X.shape[1], self.P.shape[1]
@@ -257,53 +299,40 @@ class PositionalEncoding(keras.layers.Layer):
         return self.dropout(X + self.P[:, offset:end], training=training)
 
 
-# %% encoding-checks
-keras.utils.set_random_seed(0)
-encoding = PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
-zeros = d2l.zeros((1, 10, 7))
-one_by_one = [encoding(zeros[:, :1], offset=i) for i in range(10)]
-library = d2l.PositionalEncoding(num_hiddens=7, dropout=0, max_len=10)
-dropping = PositionalEncoding(num_hiddens=7, dropout=0.5, max_len=10)
-dropped = dropping(zeros, training=True)
+add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
-print(
-    "one by one as all at once:",
-    np.array_equal(encoding(zeros), d2l.concat(one_by_one, 1)),
-)
-print("the same as the library's:", np.allclose(encoding.P, library.P))
-print(
-    "dropped or doubled in training:",
-    np.all((dropped == 0) | (dropped == 2 * encoding.P)),
-)
-print("trained:", encoding.trainable_weights, " saved:", encoding.weights)
-keras.config.disable_traceback_filtering()  # or Keras would add to the message
-for offset in (-1, 1):
-    try:
-        encoding(zeros, offset=offset)
-    except ValueError as error:
-        print("ValueError:", error)
 
+def with_positions(X):
+    X = add_positions(X)
+    return attention(X, X, X)
+
+
+# %% order-seen
+print(f"with positions: largest difference {difference(with_positions):.4f}")
 
 # %% scale-and-sum
-keras.utils.set_random_seed(0)
 d_model = 512
-narrow = keras.initializers.RandomNormal(stddev=d_model**-0.5)
-embedding = keras.layers.Embedding(1000, d_model, embeddings_initializer=narrow)
+ids = tf.random.uniform((1, 60), maxval=1000, dtype=tf.int32)
+normal = keras.initializers.RandomNormal(stddev=d_model**-0.5)
+as_made = keras.layers.Embedding(1000, d_model)
+small = keras.layers.Embedding(1000, d_model, embeddings_initializer=normal)
+
+scaled = small(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
+lengths = [
+    tf.reduce_mean(tf.norm(vectors, axis=-1))
+    for vectors in (small(ids), scaled, encoding.P[0, :60], encoding(scaled))
+]
+default_length = tf.reduce_mean(tf.norm(as_made(ids), axis=-1))
 
-E = embedding(tf.random.uniform((1, 60), maxval=1000, dtype=tf.int32))
-scaled = E * math.sqrt(d_model)
-X = encoding(scaled)
-named = {
-    "embedding": E,
-    "scaled": scaled,
-    "encoding": encoding.P[:, :60],
-    "their sum": X,
-}
-for name, vectors in named.items():
-    mean_length = d2l.reduce_mean(tf.norm(vectors, axis=-1))
-    print(f"{name:>10}: mean length {mean_length:.2f}")
-
+# %% lengths
+for length, name in zip(
+    lengths,
+    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
+    strict=True,
+):
+    print(f"{length:6.2f}  {name}")
+print(f"{default_length:6.2f}  embedding, as Keras draws it")
 
 # %% column-plot
 num_steps, width = 60, 32
@@ -317,11 +346,6 @@ d2l.plot(
     legend=[f"Col {column}" for column in range(6, 10)],
 )
 
-
-# %% binary
-for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
-
 # %% encoding-heatmap
 d2l.show_heatmaps(
     P[tf.newaxis, tf.newaxis],
@@ -331,73 +355,105 @@ d2l.show_heatmaps(
     cmap="RdBu_r",
 )
 
+# %% wavelengths
+pair = d2l.arange(width // 2, dtype=tf.float32)
+omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
+turns = tf.cast(tf.round(2 * math.pi / omega), tf.int32)
+print("positions per turn:", d2l.numpy(turns).tolist())
+
 # %% dot-products
 products = d2l.numpy(P @ d2l.transpose(P))
 distances = np.arange(-20, 21)  # i - j
-rows = (20, 28, 36)
 d2l.plot(
     distances,
-    [products[i, i - distances] for i in rows],
+    [products[i, i - distances] for i in (20, 28, 36)],
     xlabel="Distance i - j",
     ylabel="Dot product",
     figsize=(6, 2.5),
-    legend=[f"i = {i}" for i in rows],
+    legend=[f"i = {i}" for i in (20, 28, 36)],
 )
 diagonals = [products.diagonal(k) for k in range(1 - num_steps, num_steps)]
-spread = max(x.max() - x.min() for x in diagonals)
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
 print(f"P_i with itself: {products[0, 0]:.4f}")
-print(f"largest spread at any one distance: {spread:.4f}")
+print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% rotation
-pairs = d2l.reshape(P, (num_steps, width // 2, 2))  # (position, pair, sine and cosine)
-omega = 10000 ** -(d2l.arange(0, width, 2, dtype=tf.float32) / width)
+def turn(X, angle):
+    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
+    sin, cos = tf.sin(angle), tf.cos(angle)
+    turned = d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
+    return tf.reshape(turned, tf.shape(X))
+
+
+for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
+    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
 largest = 0
 for delta in (1, 2, 5, 10, 30, -5):
-    sin, cos = d2l.sin(delta * omega), d2l.cos(delta * omega)
-    rotations = d2l.reshape(d2l.stack([cos, sin, -sin, cos], axis=-1), (-1, 2, 2))
     i = d2l.arange(max(0, -delta), num_steps - max(0, delta))
-    turned = tf.linalg.matvec(rotations, tf.gather(pairs, i))
-    residual = tf.reduce_max(abs(turned - tf.gather(pairs, i + delta))).numpy()
-    largest = max(largest, residual)
-    print(
-        f"delta {delta:>2}: {len(i) * len(omega)} pairs, on target: {residual < 1e-5}"
-    )
-print(f"largest residual: {largest:.1e}")
+    residual = turn(tf.gather(P, i), delta * omega) - tf.gather(P, i + delta)
+    largest = max(largest, tf.reduce_max(abs(residual)))
+print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
-
-# %% solution-stacking
-def diversity(X):
-    """The share of X in which its tokens differ: 0 where all are the same."""
-    return tf.norm(X - d2l.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
-
-
-keras.utils.set_random_seed(0)
-depth = 8
-sizes = (64, 64, 64)  # of keys, queries and values
-blocks = [halved(d2l.MultiHeadAttention(*sizes, 64, 4, 0)) for _ in range(depth)]
-start = d2l.PositionalEncoding(64, 0)(d2l.normal((1, 16, 64)))
-curves = []
-for skip in (False, True):
-    X, curve = start, [diversity(start)]
-    for block in blocks:
-        X = block(X, X, X) + (X if skip else 0)
-        curve.append(diversity(X))
-    curves.append(curve)
-d2l.plot(
-    list(range(depth + 1)),
-    curves,
-    xlabel="Layers",
-    ylabel="Diversity",
-    ylim=(0, 1.05),
-    figsize=(6, 2.5),
-    legend=["attention alone", "with skip connections"],
+# %% five-back
+# The matrix of a linear map, acting on rows: what the map does to the identity's.
+W_q, W_k = turn(d2l.eye(width), -5 * omega), 4 * d2l.eye(width)
+Q, K = P[:20] @ W_q, P[:20] @ W_k
+looking_back = tf.nn.softmax(Q @ d2l.transpose(K) / math.sqrt(width))
+d2l.show_heatmaps(
+    looking_back[tf.newaxis, tf.newaxis],
+    xlabel="Key j",
+    ylabel="Query i",
+    figsize=(3.5, 3),
+    cmap="Blues",
 )
 
 
-# %% solution-learned
+# %% rotary
+class RotaryAttention(d2l.DotProductAttention):
+    """Turns queries and keys by their positions, and then attends as usual."""
+
+    def call(self, queries, keys, values, valid_lens=None, training=None):
+        queries, keys = self.turned(queries), self.turned(keys)
+        return super().call(queries, keys, values, valid_lens, training)
+
+    def turned(self, X):
+        position = d2l.arange(X.shape[1], dtype=X.dtype)[:, tf.newaxis]
+        pair = d2l.arange(X.shape[2] // 2, dtype=X.dtype)
+        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
+
+
+# %% rotary-scores
+q, k_ = d2l.normal((2, 1, width))
+rotary = RotaryAttention(0)
+Q, K = (rotary.turned(tf.broadcast_to(x, (1, 60, width))) for x in (q, k_))
+scores = d2l.numpy(Q @ tf.linalg.matrix_transpose(K))[0]
+diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
+
+# %% rotary-check
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
+print(f"largest gap at any one distance: {gap:.4f}")
+
+
+# %% task
+def sequences(count, length=8):
+    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
+    tokens = np.random.randint(2, 10, (count, length))
+    # Two different places: one for the 0, and one for the 1.
+    places = np.random.rand(count, length).argsort(axis=1)[:, :2]
+    np.put_along_axis(tokens, places, np.array([[0, 1]]), axis=1)
+    return tokens, (places[:, 0] < places[:, 1]).astype("float32")
+
+
+for tokens, label in zip(*sequences(3), strict=True):
+    print(tokens.tolist(), "->", int(label))
+
+
+# %% learned-positions
 def table(rows, width):
-    """Trainable rows, wider apart than Keras' own, which take longer to learn."""
+    """A trainable vector for each row, of variance 1: Keras draws far shorter ones."""
     normal = keras.initializers.RandomNormal(stddev=1)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
 
@@ -413,82 +469,222 @@ class LearnedPositionalEncoding(keras.layers.Layer):
         return X + self.P(d2l.arange(X.shape[1]))
 
 
+# %% reader
 class Reader(keras.Model):
-    """Embedding, encoding, self-attention, and a yes or no for the sequence."""
+    """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
-    def __init__(self, encoding, vocab_size=10, num_hiddens=32):
+    def __init__(self, positions, causal=False, num_hiddens=32):
         super().__init__()
-        self.embedding = table(vocab_size, num_hiddens)
-        self.encoding = encoding
+        self.embedding = table(10, num_hiddens)
+        self.positions, self.causal = positions, causal
         self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
-        self.hidden = keras.layers.Dense(num_hiddens, activation="relu")
-        self.answer = keras.layers.Dense(1)
+        hidden = keras.layers.Dense(num_hiddens, activation="relu")
+        self.answer = keras.Sequential([hidden, keras.layers.Dense(1)])
 
     def call(self, tokens):
-        X = self.encoding(self.embedding(tokens))
-        pooled = d2l.reduce_mean(self.attention(X, X, X), axis=1)
-        return tf.squeeze(self.answer(self.hidden(pooled)), axis=-1)
+        X = self.positions(self.embedding(tokens))
+        earlier = tf.broadcast_to(d2l.arange(1, X.shape[1] + 1), tf.shape(tokens))
+        Y = self.attention(X, X, X, earlier if self.causal else None)
+        return tf.squeeze(self.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
 
 
-# %% solution-learned-data
-def sequences(count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
-    tokens = tf.random.uniform((count, length), 2, 10, tf.int32)
-    places = tf.argsort(d2l.rand((count, length)))[:, :2]
-    for token in (0, 1):
-        here = d2l.arange(length) == places[:, token, tf.newaxis]
-        tokens = tf.where(here, token, tokens)
-    return tokens, d2l.astype(places[:, 0] < places[:, 1], tf.float32)
-
-
-def mirrored(tokens, labels):
-    """Every sequence twice: as it is, and with its 0 and 1 exchanged."""
-    exchanged = tf.where(tokens < 2, 1 - tokens, tokens)
-    return d2l.concat([tokens, exchanged], 0), d2l.concat([labels, 1 - labels], 0)
-
-
-for tokens, label in zip(*mirrored(*sequences(1)), strict=True):
-    print(tokens.numpy().tolist(), "->", int(label))
-
-
-# %% solution-learned-training
-test_tokens, test_labels = mirrored(*sequences(500))
-for name, encoding in (
-    ("none", keras.layers.Identity()),
-    ("fixed", d2l.PositionalEncoding(32, 0)),
-    ("learned", LearnedPositionalEncoding(32, 8)),
-):
-    keras.utils.set_random_seed(1)
-    model = Reader(encoding)
-    model.compile(
-        optimizer=keras.optimizers.Adam(3e-3),
+# %% train
+def trained(make_reader, seed):
+    """A reader, trained on sequences of 8 tokens, starting from this seed."""
+    keras.utils.set_random_seed(seed)
+    reader = halved(make_reader(), sequences(1)[0])
+    reader.compile(
+        optimizer=keras.optimizers.Adam(8e-3),
         loss=keras.losses.BinaryCrossentropy(from_logits=True),
+        jit_compile=False,  # to compile it takes longer than to train it
     )
-    model.fit(*sequences(300 * 128), batch_size=128, verbose=0)  # 300 steps
-    correct = (model(test_tokens) > 0) == (test_labels > 0)
-    share = d2l.reduce_mean(d2l.astype(correct, tf.float32))
-    print(f"{name:>8}: {share:.1%}")
+    reader.fit(*sequences(150 * 64), batch_size=64, verbose=0)  # 150 steps
+    return reader
+
+
+reader = trained(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
+example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
+reader(example)
+weights = reader.attention.attention_weights
+
+# %% trained-maps tags=["tolerance:levels=8"]
+d2l.show_heatmaps(
+    weights,
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Head {h + 1}" for h in range(4)],
+    figsize=(8, 4),
+    cmap="Blues",
+)
+
+# %% found
+tokens, labels = sequences(1000)
+reader(tokens)
+received = np.mean(reader.attention.attention_weights, axis=2)
+# Shares of weight, of shape (sequences, heads).
+zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
+zero_is_first = (labels > 0)[:, None]
+first, last = np.where(zero_is_first, (zero, one), (one, zero))
+
+# %% found-shares tags=["tolerance:absolute=0.02"]
+print("    on 0    on 1   on the first   on the last")
+for h in range(4):
+    on = [each[:, h].mean() for each in (zero, one, first, last)]
+    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
+
+
+# %% without-positions
+def share_right(queries, keys, values):
+    Y = reader.attention(queries, keys, values)
+    answers = tf.squeeze(reader.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
+    return np.mean((answers > 0) == (labels > 0))
+
+
+X = reader.embedding(tokens)
+with_P = reader.positions(X)
+in_queries_and_keys = share_right(with_P, with_P, X)
+in_values = share_right(X, X, with_P)
+
+# %% without-positions-shown tags=["tolerance:absolute=0.02"]
+print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
+print(f"share right, positions in values alone:           {in_values:.3f}")
+
+
+# %% five-readers
+def accuracy(reader, length):
+    """The share of 1,000 new sequences that the reader gets right."""
+    tokens, labels = sequences(1000, length)
+    return np.mean((reader(tokens) > 0) == (labels > 0)).item()
+
+
+def rotary_reader():
+    reader = Reader(keras.layers.Identity())
+    reader.attention.attention = RotaryAttention(0)
+    return reader
+
+
+readers = {
+    "fixed": lambda: Reader(d2l.PositionalEncoding(32, 0)),
+    "learned": lambda: Reader(LearnedPositionalEncoding(32, max_len=64)),
+    "rotary": rotary_reader,
+    "mask": lambda: Reader(keras.layers.Identity(), causal=True),
+    "fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0), causal=True),
+}
+
+# %% past-the-end
+test_lengths = (8, 16, 32, 64)
+results = {name: [] for name in readers}
+for name, make_reader in readers.items():
+    for seed in range(5):
+        reader = trained(make_reader, seed)
+        results[name].append([accuracy(reader, length) for length in test_lengths])
+        keras.utils.clear_session()  # or Keras would keep what it has traced
+
+# %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
+names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
+X, Y = [test_lengths] * len(names), []
+print("".join(f"{length:>15}" for length in test_lengths), "  tokens")
+for name, runs in zip(names, results.values(), strict=True):
+    by_length = list(zip(*runs, strict=True))
+    medians = [statistics.median(shares) for shares in by_length]
+    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
+    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
+    print("".join(f"{each:>15}" for each in ranges))
+    Y.append(medians)
+for i, length in enumerate(test_lengths):  # the ranges, as bars beside each other
+    for j, runs in enumerate(results.values()):
+        X.append([length + j / 2] * 2)
+        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+d2l.plot(
+    X,
+    Y,
+    xlabel="Tokens (trained on 8)",
+    ylabel="Share right",
+    ylim=(0, 1.05),
+    figsize=(6, 3),
+    legend=names,
+)
+
+# %% solution-bias
+X, b_k = d2l.normal((1, 4, 8)), d2l.normal((8,))
+scores = X @ tf.linalg.matrix_transpose(X)
+shifted = X @ tf.linalg.matrix_transpose(X + b_k)
+difference = tf.reduce_max(abs(tf.nn.softmax(scores) - tf.nn.softmax(shifted)))
+
+# %% solution-bias-shown
+print(f"scores differ by up to {tf.reduce_max(abs(scores - shifted)):.2f}")
+print(f"weights differ by up to {difference:.5f}")
+
+
+# %% solution-stacking
+def diversity(X):
+    """The norm of what tells the tokens apart, over the norm of all."""
+    return tf.norm(X - d2l.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
+
+
+def stack_up(layers, skip=False, sharpness=1):
+    """The diversity before the first layer, and after each."""
+    X = d2l.PositionalEncoding(64, 0)(start)
+    curve = [diversity(X)]
+    for layer in layers:
+        pooled = layer(sharpness * X, X, X)
+        X = pooled + X if skip else pooled * tf.norm(X) / tf.norm(pooled)
+        curve.append(diversity(X))
+    return curve
+
+
+start = d2l.normal((1, 16, 64))
+blocks = [
+    halved(d2l.MultiHeadAttention(64, 4, 0), start, start, start) for _ in range(8)
+]
+curves = [stack_up(blocks), stack_up(blocks, sharpness=10), stack_up(blocks, skip=True)]
+
+# %% solution-stacking-figure
+d2l.plot(
+    list(range(9)),
+    curves,
+    xlabel="Layers",
+    ylabel="Diversity",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["attention alone", "queries ten times as long", "with skip connections"],
+)
+
+
+# %% solution-mirrored
+def mirrored(tokens):
+    """Every sequence with its 0 and 1 exchanged."""
+    return np.where(tokens < 2, 1 - tokens, tokens)
+
+
+keras.utils.set_random_seed(0)
+reader = Reader(keras.layers.Identity())
+tokens, _ = sequences(500)
+difference = tf.reduce_max(abs(reader(tokens) - reader(mirrored(tokens))))
+print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
-keras.utils.set_random_seed(0)
 causal_lens = d2l.arange(1, n + 1)[tf.newaxis]  # (batch, queries)
 X = d2l.normal((1, n, d))
-causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
-future = tf.linalg.band_part(causal, 0, -1) - tf.linalg.band_part(causal, 0, 0)
-print("any influence of the future:", bool(tf.math.count_nonzero(future)))
-print("pairs connected:", int(tf.math.count_nonzero(causal)), "of", d2l.size(causal))
+causal = d2l.numpy(influence(lambda X: small_attention(X, X, X, causal_lens), X))
+
+# %% solution-causal-map
+print("any influence of the future:", "yes" if np.triu(causal, 1).any() else "no")
+print(f"{np.count_nonzero(causal)} of {causal.size} pairs are connected")
 d2l.show_heatmaps(
-    (causal / tf.reduce_max(causal))[tf.newaxis, tf.newaxis],
+    (causal / causal.max())[None, None],
     xlabel="Input j",
     ylabel="Output i",
     cmap="Blues",
 )
 
 # %% solution-fading
-keras.utils.set_random_seed(0)
 n_far = 24
 X = d2l.normal((1, n_far, d))
-fading = [influence(f, X)[:, 0] for f in (lambda X: rnn(X, 0.8 * W_hh), self_attention)]
+followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading = [influence(layer, X)[:, 0] for layer in followed]
+
+# %% solution-fading-figure
 d2l.plot(
     d2l.arange(n_far),
     [curve / curve[0] for curve in fading],
@@ -497,7 +693,7 @@ d2l.plot(
     ylim=(1e-7, 10),
     yscale="log",
     figsize=(6, 2.5),
-    legend=["RNN", "self-attention"],
+    legend=["RNN", "RNN, matrix times 0.8", "self-attention"],
 )
 
 
@@ -516,18 +712,75 @@ print(f"{'n':>4}{'plain':>8}{'dilated':>9}")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
 
-
 # %% solution-decoding
-keras.utils.set_random_seed(0)
-encoding = PositionalEncoding(d, 0)
-tokens = d2l.normal((1, n, d))
-whole = encoding(tokens)
-at_once = small_attention(whole, whole, whole, causal_lens)
+layer, encoding = small_attention, PositionalEncoding(d, 0)
 
-kept, outputs = whole[:, :0], []
+
+def one_more(x, keys, values):
+    """The output of a new token, and the cache with its key and value."""
+    keys = d2l.concat([keys, layer.W_k(x)], axis=1)
+    values = d2l.concat([values, layer.W_v(x)], axis=1)
+    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    pooled = layer.transpose_output(layer.attention(*heads))
+    return layer.W_o(pooled), keys, values
+
+
+tokens = d2l.normal((1, n, d))
+keys = values = tokens[:, :0]  # the cache, still empty
+outputs = []
 for i in range(n):
     x = encoding(tokens[:, i : i + 1], offset=i)
-    kept = d2l.concat([kept, x], axis=1)
-    outputs.append(small_attention(x, kept, kept))
+    y, keys, values = one_more(x, keys, values)
+    outputs.append(y)
+
+# %% solution-decoding-cost
+whole = encoding(tokens)
+at_once = layer(whole, whole, whole, causal_lens)
 difference = tf.reduce_max(abs(at_once - d2l.concat(outputs, axis=1)))
 print(f"largest difference: {difference:.5f}")
+print(f"{'tokens':>6}{'without cache':>15}{'with cache':>12}")
+for length in (10, 100, 1000):
+    x, all_of_them = d2l.zeros((1, 1, d)), d2l.zeros((1, length, d))
+    cache = d2l.zeros((1, length - 1, d))
+    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
+    with_cache = d2l.multiply_adds(
+        lambda *inputs: one_more(*inputs)[0], x, cache, cache
+    )
+    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
+
+
+# %% solution-relative
+class RelativeAttention(keras.layers.Layer):
+    """Adds to each key a learned vector for its distance from the query."""
+
+    def __init__(self, num_hiddens, max_distance):
+        super().__init__()
+        self.W_q, self.W_k, self.W_v = (
+            keras.layers.Dense(num_hiddens, use_bias=False) for _ in range(3)
+        )
+        self.table = table(2 * max_distance + 1, num_hiddens)
+        self.max_distance = max_distance
+
+    def scores(self, X):
+        Q, K, position = self.W_q(X), self.W_k(X), d2l.arange(X.shape[1])
+        distance = position[:, tf.newaxis] - position  # i - j
+        far = self.max_distance
+        row = tf.clip_by_value(distance, -far, far) + far
+        keys = K[:, tf.newaxis] + self.table(row)  # (batch, queries, keys, num_hiddens)
+        products = d2l.reduce_sum(Q[:, :, tf.newaxis] * keys, axis=-1)
+        return products / math.sqrt(X.shape[-1])
+
+    def call(self, X):
+        return tf.nn.softmax(self.scores(X)) @ self.W_v(X)
+
+
+four = d2l.normal((1, 4, d))
+relative = RelativeAttention(d, max_distance=3)
+twice = d2l.concat([four, d2l.normal((1, 3, d)), four], axis=1)  # at 0 to 3 and 7 to 10
+scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
+
+# %% solution-relative-shown
+apart = tf.reduce_max(abs(scores[:4, :4] - scores[7:, 7:]))
+print(f"scores at 0 and at 7: largest difference {apart:.5f}")
+apart = tf.reduce_max(abs(relative(four) - backwards))
+print(f"in the other order: largest difference {apart:.2f}")

@@ -33,13 +33,22 @@ Every framework's ``adapter`` has the same names:
     those of its ``translator``
 ``parameter_shapes(layer)``
     of a multi-head layer, under the names in ``weights``
-``lesson_projections(names)``
-    the weights of ``attention`` among the lesson's variables
-``lesson_encoding(layer, X, offset)``
-    what a layer of the lesson's own class ``PositionalEncoding`` makes of ``X``
-``lesson_sequences(sequences, count)``, ``lesson_learned_table(names)``
-    tokens and labels that the lesson's function draws; and its table of learned positions, before and
-    after another step of training
+``lesson_projections(names, layer)``
+    the weights of ``attention`` (or another layer) among the lesson's variables
+``lesson_encoding(layer, X, offset, training)``, ``lesson_kept(layer)``
+    what a layer of the lesson's own class ``PositionalEncoding`` makes of ``X``; and the names of all that
+    is trained or saved of it
+``lesson_sequences(names, count, length)``
+    tokens and labels that the lesson's function draws
+``lesson_reader(names, kind)``
+    the reader among the lesson's variables, or a new one of this kind: its weights, which are
+    embedding, W_q, W_k, W_v, W_o, W_1, b_1, W_2, b_2 and perhaps P, and a function from tokens to answers
+``lesson_learned_table(names)``
+    of a reader with a learned table of positions: the table, before and after training
+``lesson_blocks(names)``
+    the weights of each layer among the lesson's ``blocks``
+``lesson_relative(names)``
+    W_q, W_k and W_v of ``relative``, and its table of vectors, a row for each distance
 """
 
 from typing import Any, Protocol

@@ -115,6 +115,10 @@ def used(name: str) -> Call:
     return get, lambda face: INPUTS[name]
 
 
+def doubled(x: Any) -> Any:
+    return x + x
+
+
 CALLS: dict[str, Call] = {
     **{name: made(name, "short") for name in INPUTS},
     **{
@@ -158,7 +162,9 @@ CALLS: dict[str, Call] = {
     "gpu": itself("gpu", 0),
     "init_seq2seq": itself("init_seq2seq", ENCODER),
     "load_data_nmt": itself("load_data_nmt", 4, 9, 2),
+    "longest_chain": itself("longest_chain", doubled, X),
     "masked_softmax": itself("masked_softmax", X, LENS),
+    "multiply_adds": itself("multiply_adds", doubled, X),
     "plot": itself("plot", [0, 1], [[1, 2], [3, 4]]),
     "predict_seq2seq": on_the_cpu("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
     "sequence_mask": itself("sequence_mask", X, LENS, 0.5),

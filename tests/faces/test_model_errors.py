@@ -393,6 +393,23 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
             "a batch that is a multiple of num_heads",
         ),
     ],
+    **{
+        name: [
+            (
+                lambda face, name=name: getattr(face.d2l, name)("relu", face.tensor(X)),
+                TypeError,
+                "layer: got 'relu'",
+                "a layer or a function",
+            ),
+            (
+                lambda face, name=name: getattr(face.d2l, name)(abs, [1.0]),
+                TypeError,
+                "inputs: got list",
+                "need a",
+            ),
+        ]
+        for name in ("longest_chain", "multiply_adds")
+    },
 }
 
 # Others say the same of themselves, or their bad calls are in other tables.

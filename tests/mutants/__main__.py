@@ -105,7 +105,7 @@ def report(said: dict[Fault, Said]) -> str:
         lines.append(f"| {fault.framework} | {where} | {fault.name} | {cells} | {tests} |")
     lines += [
         "",
-        "(A fault that one check has noticed is not tried with the next. DJL's lesson has no tests.)",
+        "(A fault that one check has noticed is not tried with the next.)",
         "",
         "| Framework | Faults | Noticed | by nbval | by tests | Not noticed |",
         "| :-- | --: | --: | --: | --: | --: |",

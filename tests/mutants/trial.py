@@ -72,6 +72,9 @@ def checks(fault: Fault) -> list[tuple[str, Check]]:
         case "lesson", name if name in FACES:
             file = f"lessons/{fault.lesson}/claims.py"
             found.insert(0, ("tests", Check((*PYTEST, "-x", file, "--framework", framework))))
+        case "lesson", "djl":
+            of_it = ("tests/test_claims_in_java.py", "--frameworks", "djl", "-k", fault.lesson)
+            found.insert(0, ("tests", Check((*PYTEST, "-x", *of_it))))
     return found
 
 

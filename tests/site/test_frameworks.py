@@ -37,7 +37,7 @@ def text_of(page: Page, cell: str) -> str:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_all_cells_show_the_framework_that_was_chosen_in_one(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}")
-    assert page.locator(".sd-tab-set").count() == 1 + 29  # the buttons, and the cells
+    assert page.locator(".sd-tab-set").count() == 1 + 62  # the buttons, and the cells
     for framework in reversed(FRAMEWORKS):
         choose(page, framework)
         assert chosen(page) == {framework}

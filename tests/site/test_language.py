@@ -33,7 +33,20 @@ NOT_WORDS = "script, style, pre, code, math, [lang=en], em, a[href^=http]"
 # A lesson's code cells with their outputs and figures; on slides the figures.
 CELLS = ".sd-tab-set[id] .sd-tab-content, .slides img"
 SAID = "alt", "aria-label", "aria-valuetext", "data-tooltip", "placeholder", "title"
-NAMES = {"Binder", "Colab", "Esc", "Furo", "Java", "Kaggle", "SPACE", "Shift", "Alt", "cos", "sin"}
+NAMES = {
+    "Binder",
+    "Colab",
+    "Esc",
+    "Furo",
+    "Java",
+    "Kaggle",
+    "SPACE",
+    "Shift",
+    "Alt",
+    "cos",
+    "sin",
+    "softmax",
+}
 CHINESE = re.compile(r"[\u3400-\u9fff]")
 WORD = re.compile(r"[A-Za-z][\w'-]+")
 SENTENCE = re.compile(r"(?:[A-Za-z][a-z'-]*[ ,]+){3,}[a-z]+")

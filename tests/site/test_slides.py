@@ -42,13 +42,13 @@ def test_every_slide_fits_and_has_notes(open_page: Open, edition: Edition):
 
 def test_the_code_on_a_slide_is_the_frameworks_own(open_page: Open):
     for framework, code in (("pytorch", "attention.eval()"), ("djl", "new MultiHeadAttention")):
-        page = open_page(f"slides/en/{framework}/{LESSON}#/3")
+        page = open_page(f"slides/en/{framework}/{LESSON}#/5")
         expect(page.locator("section.present .highlight")).to_contain_text(code)
 
 
 def test_the_speaker_sees_the_notes_in_a_window_of_their_own(open_page: Open):
-    page = open_page(f"slides/en/jax/{LESSON}#/4")
+    page = open_page(f"slides/en/jax/{LESSON}#/5")
     with page.context.expect_page() as opened:
         page.keyboard.press("s")
     notes = opened.value.locator(".speaker-controls-notes")
-    expect(notes).to_contain_text("Now we look inside.")
+    expect(notes).to_contain_text("One softmax gives each word one average.")

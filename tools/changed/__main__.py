@@ -30,7 +30,7 @@ from tools.weave.lessons import ROOT
 PASSED = Path(sys.prefix, ".passed")
 
 EVERYTHING = "*", "[!.]*/**/*", ".github/**/*"
-CLAIMS = "lessons/*/code.*.py", "lessons/*/claims.py", "lessons/*/numbers.py"
+CLAIMS = "lessons/*/code.*.py", "lessons/*/claims.py", "lessons/*/sources.py"
 JAVA = "d2l_compat/java/**/*"
 WHEEL = "README.md", "LICENSE", "d2l_compat/**/*"
 BINDER = "environment.yml", "apt.txt", "postBuild", "requirements/*.lock"

@@ -23,6 +23,7 @@ def table() -> str:
         "transformer",
         "seq2seq",
         "training",
+        "counting",
         "data",
         "devices",
         "tensors",

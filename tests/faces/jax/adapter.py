@@ -1,5 +1,6 @@
 """Drives d2l_compat.jax; tests/faces/adapter.py says what each name is for."""
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -254,22 +255,72 @@ def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     }
 
 
-def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    parameters = names["attention_variables"]["params"]
+def lesson_projections(names: dict[str, Any], layer: str = "attention") -> dict[str, NDArray[Any]]:
+    variables = {"attention": "attention_variables", "small_attention": "small_variables"}
+    return _projections(names[variables[layer]]["params"])
+
+
+def _projections(parameters: Any) -> dict[str, NDArray[Any]]:
     return {f"W_{i}": np.asarray(parameters[f"W_{i}"]["kernel"]) for i in "qkvo"}
 
 
-def lesson_encoding(layer: nn.Module, X: NDArray[Any], offset: int) -> NDArray[Any]:
-    return np.asarray(layer.apply({}, X, offset=offset))
+def lesson_encoding(
+    layer: nn.Module, X: NDArray[Any], offset: int = 0, training: bool = False
+) -> NDArray[Any]:
+    rngs = {"dropout": jax.random.key(0)} if training else None
+    return np.asarray(layer.apply({}, X, training=training, offset=offset, rngs=rngs))
 
 
-def lesson_sequences(sequences: Any, count: int) -> list[NDArray[Any]]:
-    return plain(sequences(jax.random.key(0), count))
+def lesson_kept(layer: nn.Module) -> list[str]:
+    return [*layer.init(jax.random.key(0), np.zeros((1, 8, layer.num_hiddens), "float32"))]
+
+
+def lesson_sequences(names: dict[str, Any], count: int, length: int = 8) -> list[NDArray[Any]]:
+    return plain(names["sequences"](jax.random.key(0), count, length))
+
+
+def lesson_reader(
+    names: dict[str, Any], kind: str = ""
+) -> tuple[dict[str, NDArray[Any]], Callable[[NDArray[Any]], NDArray[Any]]]:
+    reader = names["readers"][kind] if kind else names["reader"]
+    # Of a new one, those drawn for some tokens.
+    new = reader.init(jax.random.key(0), np.zeros((1, 8), "int32")) if kind else None
+    variables = new or names["variables"]
+    parts = variables["params"]
+
+    def answers(tokens: NDArray[Any]) -> NDArray[Any]:
+        logits, _ = reader.apply(variables, tokens)
+        return np.asarray(logits)
+
+    weights = {"embedding": parts["embedding"]["embedding"]}
+    for i, layer in (1, "layers_0"), (2, "layers_2"):  # a ReLU is between them
+        dense = parts["output"][layer]
+        weights |= {f"W_{i}": dense["kernel"], f"b_{i}": dense["bias"]}
+    if kind == "learned":
+        weights["P"] = _table(variables)
+    arrays = {name: np.asarray(each) for name, each in weights.items()}
+    return arrays | _projections(parts["attention"]), answers
 
 
 def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
-    trained = [names["train"](names["model"], steps=steps) for steps in (1, 2)]
-    return [np.asarray(each["params"]["encoding"]["P"]["embedding"]) for each in trained]
+    reader = names["readers"]["learned"]
+    _, for_init = jax.random.split(jax.random.key(0))
+    start = reader.init(for_init, names["example"])
+    return [_table(variables) for variables in (start, names["trained"](reader, 0))]
+
+
+def _table(variables: Any) -> NDArray[Any]:
+    return np.asarray(variables["params"]["positions"]["P"]["embedding"])
+
+
+def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:
+    return [_projections(variables["params"]) for variables in names["blocks"]]
+
+
+def lesson_relative(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    parameters = names["relative"].variables["params"]
+    weights = {f"W_{i}": np.asarray(parameters[f"W_{i}"]["kernel"]) for i in "qkv"}
+    return weights | {"table": np.asarray(parameters["table"]["embedding"])}
 
 
 def _given(x: Any) -> Any:

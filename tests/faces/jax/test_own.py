@@ -20,6 +20,7 @@ from d2l_compat import jax as d2l
 from d2l_compat.jax import (
     additive,
     attention,
+    counting,
     data,
     devices,
     seq2seq,
@@ -356,7 +357,7 @@ def test_check_shape_wants_exactly_this_shape() -> None:
 def test_the_face_lists_every_name_once_and_has_it() -> None:
     own = {
         name
-        for module in (additive, attention, data, devices, seq2seq, training, transformer)
+        for module in (additive, attention, counting, data, devices, seq2seq, training, transformer)
         for name, value in vars(module).items()
         if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
     }

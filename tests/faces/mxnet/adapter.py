@@ -1,5 +1,8 @@
 """Drives d2l_compat.mxnet; tests/faces/adapter.py says what each name is for."""
 
+import warnings
+from collections.abc import Callable
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -8,7 +11,7 @@ from numpy.typing import NDArray
 # First: it makes MXNet importable.
 from d2l_compat import mxnet as d2l  # isort: skip
 import mxnet
-from mxnet import autograd, init
+from mxnet import autograd, init, npx
 from mxnet.gluon import nn
 
 from tests import reference
@@ -198,27 +201,70 @@ def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     return shapes | biases
 
 
-def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    attention = names["attention"]
-    return {f"W_{i}": getattr(attention, f"W_{i}").weight.data().asnumpy().T for i in "qkvo"}
+def lesson_projections(names: dict[str, Any], layer: str = "attention") -> dict[str, NDArray[Any]]:
+    return {f"W_{i}": plain(getattr(names[layer], f"W_{i}").weight.data()).T for i in "qkvo"}
 
 
-def lesson_encoding(layer: nn.Block, X: NDArray[Any], offset: int) -> NDArray[Any]:
-    return layer(tensor(X), offset).asnumpy()
+def lesson_encoding(
+    layer: nn.Block, X: NDArray[Any], offset: int = 0, training: bool = False
+) -> NDArray[Any]:
+    with autograd.train_mode() if training else autograd.predict_mode():
+        return layer(tensor(X), offset).asnumpy()
 
 
-def lesson_sequences(sequences: Any, count: int) -> list[NDArray[Any]]:
-    return plain(sequences(count))
+def lesson_kept(layer: nn.Block) -> list[str]:
+    with NamedTemporaryFile() as file:
+        layer.save_parameters(file.name)
+        return [*layer.collect_params(), *npx.load(file.name)]
+
+
+def lesson_sequences(names: dict[str, Any], count: int, length: int = 8) -> list[NDArray[Any]]:
+    return plain(names["sequences"](count, length))
+
+
+def lesson_reader(
+    names: dict[str, Any], kind: str = ""
+) -> tuple[dict[str, NDArray[Any]], Callable[[NDArray[Any]], NDArray[Any]]]:
+    reader = names["readers"][kind]() if kind else names["reader"]
+    if kind:
+        reader.initialize(init.Xavier())
+
+    def answers(tokens: NDArray[Any]) -> NDArray[Any]:
+        return plain(reader(tensor(tokens)))
+
+    answers(np.zeros((1, 8), "int64"))  # Gluon makes weights for the first input
+    hidden, output = reader.output
+    weights = {"embedding": plain(reader.embedding.weight.data())}
+    for i, dense in ((1, hidden), (2, output)):
+        weights |= {f"W_{i}": plain(dense.weight.data()).T, f"b_{i}": plain(dense.bias.data())}
+    if kind == "learned":
+        weights["P"] = plain(reader.positions.P.weight.data())
+    return weights | lesson_projections({"attention": reader.attention}), answers
 
 
 def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
-    tables = [names["encoding"].P.weight.data().asnumpy()]
-    tokens, labels = names["sequences"](128)
-    with autograd.record():
-        loss = names["cross_entropy"](names["model"](tokens), labels)
-    loss.backward()
-    names["trainer"].step(128)
-    return [*tables, names["encoding"].P.weight.data().asnumpy()]
+    tables = []
+
+    def make_reader() -> nn.Block:
+        reader = names["readers"]["learned"]()
+        reader.initialize(init.Xavier())
+        tables.append(plain(reader.positions.P.weight.data()))
+        return reader
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*already initialized")
+        trained = names["trained"](make_reader, 0)
+    return [*tables, plain(trained.positions.P.weight.data())]
+
+
+def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:
+    return [lesson_projections({"attention": block}) for block in names["blocks"]]
+
+
+def lesson_relative(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    relative = names["relative"]
+    weights = {f"W_{i}": plain(getattr(relative, f"W_{i}").weight.data().T) for i in "qkv"}
+    return weights | {"table": plain(relative.table.weight.data())}
 
 
 def _given(x: Any) -> Any:

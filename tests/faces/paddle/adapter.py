@@ -1,5 +1,6 @@
 """Drives d2l_compat.paddle; tests/faces/adapter.py says what each name is for."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -200,26 +201,63 @@ def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    attention = names["attention"]
-    return {f"W_{i}": getattr(attention, f"W_{i}").weight.numpy() for i in "qkvo"}
+def lesson_projections(names: dict[str, Any], layer: str = "attention") -> dict[str, NDArray[Any]]:
+    return {f"W_{i}": plain(getattr(names[layer], f"W_{i}").weight) for i in "qkvo"}
 
 
-def lesson_encoding(layer: Any, X: NDArray[Any], offset: int) -> NDArray[Any]:
+def lesson_encoding(
+    layer: nn.Layer, X: NDArray[Any], offset: int = 0, training: bool = False
+) -> NDArray[Any]:
+    layer.train() if training else layer.eval()
     return layer(tensor(X), offset=offset).numpy()
 
 
-def lesson_sequences(sequences: Any, count: int) -> list[NDArray[Any]]:
-    return plain(sequences(count))
+def lesson_kept(layer: nn.Layer) -> list[str]:
+    return [*dict(layer.named_parameters()), *layer.state_dict()]
+
+
+def lesson_sequences(names: dict[str, Any], count: int, length: int = 8) -> list[NDArray[Any]]:
+    return plain(names["sequences"](count, length))
+
+
+def lesson_reader(
+    names: dict[str, Any], kind: str = ""
+) -> tuple[dict[str, NDArray[Any]], Callable[[NDArray[Any]], NDArray[Any]]]:
+    reader = names["readers"][kind]() if kind else names["reader"]
+
+    def answers(tokens: NDArray[Any]) -> NDArray[Any]:
+        return plain(reader(tensor(tokens)))
+
+    answers(np.zeros((1, 8), "int64"))  # attention takes its sizes from its first input
+    hidden, _, output = reader.output
+    weights = {"embedding": reader.embedding.weight, "W_1": hidden.weight, "b_1": hidden.bias}
+    weights |= {"W_2": output.weight, "b_2": output.bias}
+    if kind == "learned":
+        weights["P"] = reader.positions.P.weight
+    projections = lesson_projections({"attention": reader.attention})
+    return {name: plain(each) for name, each in weights.items()} | projections, answers
 
 
 def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
-    tables = [names["encoding"].P.weight.numpy()]
-    tokens, labels = names["sequences"](128)
-    logits = names["model"](tokens)
-    nn.functional.binary_cross_entropy_with_logits(logits, labels).backward()
-    names["optimizer"].step()
-    return [*tables, names["encoding"].P.weight.numpy()]
+    tables = []
+
+    def make_reader() -> nn.Layer:
+        reader = names["readers"]["learned"]()
+        tables.append(reader.positions.P.weight.numpy().copy())
+        return reader
+
+    trained = names["trained"](make_reader, 0)
+    return [*tables, trained.positions.P.weight.numpy()]
+
+
+def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:
+    return [lesson_projections({"attention": block}) for block in names["blocks"]]
+
+
+def lesson_relative(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    relative = names["relative"]
+    weights = {f"W_{i}": plain(getattr(relative, f"W_{i}").weight) for i in "qkv"}
+    return weights | {"table": plain(relative.table.weight)}
 
 
 def _given(x: Any) -> Any:

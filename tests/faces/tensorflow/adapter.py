@@ -1,5 +1,6 @@
 """Drives d2l_compat.tensorflow; tests/faces/adapter.py says what each name is for."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -186,23 +187,68 @@ def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
     }
 
 
-def lesson_projections(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    attention = names["attention"]
-    return {f"W_{role}": getattr(attention, f"W_{role}").kernel.numpy() for role in "qkvo"}
+def lesson_projections(names: dict[str, Any], layer: str = "attention") -> dict[str, NDArray[Any]]:
+    return {f"W_{i}": plain(getattr(names[layer], f"W_{i}").kernel.value) for i in "qkvo"}
 
 
-def lesson_encoding(layer: keras.layers.Layer, X: NDArray[Any], offset: int) -> NDArray[Any]:
-    return layer(X, offset=offset).numpy()
+def lesson_encoding(
+    layer: keras.layers.Layer, X: NDArray[Any], offset: int = 0, training: bool = False
+) -> NDArray[Any]:
+    return plain(layer(X, offset=offset, training=training))
 
 
-def lesson_sequences(sequences: Any, count: int) -> list[NDArray[Any]]:
-    return plain(sequences(count))
+def lesson_kept(layer: keras.layers.Layer) -> list[str]:
+    return [weight.path for weight in layer.weights]
+
+
+def lesson_sequences(names: dict[str, Any], count: int, length: int = 8) -> list[NDArray[Any]]:
+    return plain(names["sequences"](count, length))
+
+
+def lesson_reader(
+    names: dict[str, Any], kind: str = ""
+) -> tuple[dict[str, NDArray[Any]], Callable[[NDArray[Any]], NDArray[Any]]]:
+    reader = names["readers"][kind]() if kind else names["reader"]
+
+    def answers(tokens: NDArray[Any]) -> NDArray[Any]:
+        return plain(reader(tokens))
+
+    answers(np.zeros((1, 8), "int32"))  # Keras makes weights for the first input
+    hidden, answer = reader.answer.layers
+    weights = {
+        "embedding": reader.embedding.embeddings,
+        "W_1": hidden.kernel,
+        "b_1": hidden.bias,
+        "W_2": answer.kernel,
+        "b_2": answer.bias,
+    }
+    if kind == "learned":
+        weights["P"] = reader.positions.P.embeddings
+    projections = lesson_projections({"attention": reader.attention})
+    return {name: plain(each.value) for name, each in weights.items()} | projections, answers
 
 
 def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
-    tables = [names["encoding"].P.embeddings.numpy()]
-    names["model"].fit(*names["sequences"](128), batch_size=128, verbose=0)
-    return [*tables, names["encoding"].P.embeddings.numpy()]
+    tables = []
+
+    def make_reader() -> keras.Model:
+        reader = names["readers"]["learned"]()
+        reader(np.zeros((1, 8), "int32"))
+        tables.append(reader.positions.P.embeddings.numpy())
+        return reader
+
+    reader = names["trained"](make_reader, 0)
+    return [*tables, reader.positions.P.embeddings.numpy()]
+
+
+def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:
+    return [lesson_projections({"attention": block}) for block in names["blocks"]]
+
+
+def lesson_relative(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    relative = names["relative"]
+    weights = {f"W_{i}": plain(getattr(relative, f"W_{i}").kernel.value) for i in "qkv"}
+    return weights | {"table": plain(relative.table.embeddings.value)}
 
 
 def _given(x: Any) -> Any:

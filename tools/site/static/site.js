@@ -53,9 +53,9 @@
   });
   window.addEventListener("load", goToTarget);
 
-  // A key's way to a table too wide for the window; it is announced by its section's heading.
+  // A key's way to what is too wide for the window; it is announced by its section's heading.
   function reachWide() {
-    for (const box of document.querySelectorAll(".table-wrapper, div.math")) {
+    for (const box of document.querySelectorAll(".table-wrapper, div.math, .highlight pre")) {
       if (box.scrollWidth > box.clientWidth) {
         const heading = box.closest("section")?.querySelector("h1, h2, h3, h4");
         box.tabIndex = 0;

@@ -52,6 +52,15 @@ final class Checks {
         }
     }
 
+    /** A batch in which every example stands once for each head. */
+    static void headsTogether(Shape shape, int numHeads) {
+        rank("X", shape, "batch * heads", "steps", "numHiddens / heads");
+        if (shape.get(0) % numHeads != 0) {
+            String got = "shape %s with numHeads %s".formatted(shape, numHeads);
+            throw fault("X", got, "a batch that is a multiple of numHeads");
+        }
+    }
+
     /** From {@code least} to {@code most} arrays, named in {@code need}. */
     static void count(NDList inputs, int least, int most, String need) {
         if (inputs.size() < least || inputs.size() > most) {

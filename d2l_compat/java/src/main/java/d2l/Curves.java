@@ -10,9 +10,15 @@ import java.util.stream.Stream;
 public final class Curves extends Figure<Curves> {
 
     // Told apart by colour-blind readers too; a line style goes with each, for print in grey.
-    private static final List<String> COLORS = List.of("#0072B2", "#D55E00", "#009E73", "#AA4499");
+    private static final List<String> COLORS =
+            List.of("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00");
     private static final List<String> DASHES =
-            List.of("none", "5.55 2.4", "9.6 2.4 1.5 2.4", "1.5 2.475");
+            List.of(
+                    "none",
+                    "5.55 2.4",
+                    "9.6 2.4 1.5 2.4",
+                    "1.5 2.475",
+                    "7.5 1.5 1.5 1.5 1.5 1.5");
     // Of the figure's size; the rest is left for labels.
     private static final double WIDE = 0.775;
     private static final double HIGH = 0.77;
@@ -22,7 +28,8 @@ public final class Curves extends Figure<Curves> {
     private final List<Curve> curves;
     private List<String> names = List.of();
     private double[] ylim;
-    private boolean isLogarithmic;
+    private boolean hasLogX;
+    private boolean hasLogY;
 
     /** One x serves every curve of y. */
     Curves(double[][] x, double[][] y) {
@@ -61,9 +68,15 @@ public final class Curves extends Figure<Curves> {
         return this;
     }
 
+    /** A logarithmic x axis. */
+    public Curves logX() {
+        hasLogX = true;
+        return this;
+    }
+
     /** A logarithmic y axis. */
-    public Curves logarithmic() {
-        isLogarithmic = true;
+    public Curves logY() {
+        hasLogY = true;
         return this;
     }
 
@@ -136,17 +149,18 @@ public final class Curves extends Figure<Curves> {
         double high = HIGH * height;
         double top = PAD;
         double bottom = top + high;
-        double[] xlim = limits(curves.stream().flatMapToDouble(c -> DoubleStream.of(c.x)), false);
+        double[] xlim =
+                limits(curves.stream().flatMapToDouble(c -> DoubleStream.of(c.x)), hasLogX);
         double[] ylim =
                 this.ylim != null
                         ? this.ylim
                         : limits(
                                 curves.stream().flatMapToDouble(c -> DoubleStream.of(c.y)),
-                                isLogarithmic);
-        Axis vertical = new Axis(ylim[0], ylim[1], bottom, top, isLogarithmic);
+                                hasLogY);
+        Axis vertical = new Axis(ylim[0], ylim[1], bottom, top, hasLogY);
         Ticks yticks = vertical.ticks(20);
         double left = PAD + left(yticks);
-        Axis horizontal = new Axis(xlim[0], xlim[1], left, left + wide, false);
+        Axis horizontal = new Axis(xlim[0], xlim[1], left, left + wide, hasLogX);
         Ticks xticks = horizontal.ticks(30);
 
         Svg svg = new Svg();

@@ -19,7 +19,7 @@ import ai.djl.util.PairList;
  * (batch, queries, v). A query without a valid key gets the zero vector. What the padding holds
  * must be finite all the same: zero times NaN is NaN.
  */
-public final class DotProductAttention extends AbstractBlock {
+public class DotProductAttention extends AbstractBlock {
 
     private final float dropout;
     private NDArray weights;

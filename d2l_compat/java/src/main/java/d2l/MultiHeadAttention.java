@@ -50,7 +50,12 @@ public final class MultiHeadAttention extends AbstractBlock {
 
     /** The same, with biases in the projections where {@code bias} is true. */
     public MultiHeadAttention(int numHiddens, int numHeads, float dropout, boolean bias) {
-        this(new long[3], numHiddens, numHeads, dropout, bias);
+        this(new long[3], numHiddens, numHeads, new DotProductAttention(dropout), bias);
+    }
+
+    /** The same, with heads that attend in a way of their own, and drop what they say. */
+    public MultiHeadAttention(int numHiddens, int numHeads, DotProductAttention attention) {
+        this(new long[3], numHiddens, numHeads, attention, false);
     }
 
     /** A layer that is told the sizes of its keys, queries and values. */
@@ -73,19 +78,28 @@ public final class MultiHeadAttention extends AbstractBlock {
             int numHeads,
             float dropout,
             boolean bias) {
-        this(new long[] {querySize, keySize, valueSize}, numHiddens, numHeads, dropout, bias);
+        this(
+                new long[] {querySize, keySize, valueSize},
+                numHiddens,
+                numHeads,
+                new DotProductAttention(dropout),
+                bias);
         Checks.integer("keySize", keySize, 1);
         Checks.integer("querySize", querySize, 1);
         Checks.integer("valueSize", valueSize, 1);
     }
 
     private MultiHeadAttention(
-            long[] sizes, int numHiddens, int numHeads, float dropout, boolean bias) {
+            long[] sizes,
+            int numHiddens,
+            int numHeads,
+            DotProductAttention attention,
+            boolean bias) {
         Checks.heads(numHiddens, numHeads);
         this.sizes = sizes;
         this.numHiddens = numHiddens;
         this.numHeads = numHeads;
-        attention = addChildBlock("attention", new DotProductAttention(dropout));
+        this.attention = addChildBlock("attention", attention);
         W_q = addChildBlock("W_q", projection(numHiddens, bias));
         W_k = addChildBlock("W_k", projection(numHiddens, bias));
         W_v = addChildBlock("W_v", projection(numHiddens, bias));
@@ -159,7 +173,9 @@ public final class MultiHeadAttention extends AbstractBlock {
     }
 
     /** (batch, steps, numHiddens) to (batch * heads, steps, numHiddens / heads). */
-    private NDArray transposeQkv(NDArray X) {
+    public NDArray transposeQkv(NDArray X) {
+        Checks.rank("X", X.getShape(), "batch", "steps", "numHiddens");
+        Checks.lastDimension("X", X.getShape(), numHiddens);
         long batch = X.getShape().get(0);
         long steps = X.getShape().get(1);
         long size = numHiddens / numHeads;
@@ -169,7 +185,9 @@ public final class MultiHeadAttention extends AbstractBlock {
     }
 
     /** (batch * heads, steps, numHiddens / heads) back to (batch, steps, numHiddens). */
-    private NDArray transposeOutput(NDArray X) {
+    public NDArray transposeOutput(NDArray X) {
+        Checks.headsTogether(X.getShape(), numHeads);
+        Checks.lastDimension("X", X.getShape(), numHiddens / numHeads);
         long batch = X.getShape().get(0) / numHeads;
         long steps = X.getShape().get(1);
         long size = numHiddens / numHeads;

@@ -35,6 +35,11 @@ public final class Plots {
         return new Curves(new double[][] {x}, y);
     }
 
+    /** Curves that have an x each. */
+    public static Curves curves(List<double[]> x, List<double[]> y) {
+        return new Curves(x.toArray(double[][]::new), y.toArray(double[][]::new));
+    }
+
     /** Curves over 0, 1, 2, ... */
     public static Curves curves(List<double[]> y) {
         int longest = y.stream().mapToInt(curve -> curve.length).max().orElse(0);

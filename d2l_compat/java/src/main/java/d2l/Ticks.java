@@ -43,10 +43,19 @@ record Ticks(double[] places, String[] labels) {
         return new Ticks(places, labels(places));
     }
 
-    /** Powers of ten. */
+    /** Powers of ten, or where there are not two of them, what lies between. */
     static Ticks logarithmic(double low, double high, int most) {
         int first = (int) Math.ceil(Math.log10(low) - 1e-9);
         int last = (int) Math.floor(Math.log10(high) + 1e-9);
+        if (last <= first) {
+            double[] places =
+                    IntStream.rangeClosed(first - 1, last)
+                            .mapToDouble(p -> Math.pow(10, p))
+                            .flatMap(power -> DoubleStream.of(power, 2 * power, 5 * power))
+                            .filter(place -> low <= place && place <= high)
+                            .toArray();
+            return new Ticks(places, labels(places));
+        }
         int stride = (last - first) / most + 1;
         int[] powers =
                 IntStream.rangeClosed(first, last)

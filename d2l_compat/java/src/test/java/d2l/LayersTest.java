@@ -19,6 +19,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.convolutional.Conv1d;
 import ai.djl.nn.convolutional.Conv1dTranspose;
 import ai.djl.nn.core.Linear;
 import ai.djl.nn.recurrent.GRU;
@@ -26,6 +27,7 @@ import ai.djl.nn.recurrent.LSTM;
 import ai.djl.nn.recurrent.RNN;
 import ai.djl.training.GradientCollector;
 import ai.djl.training.ParameterStore;
+import ai.djl.util.PairList;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -45,6 +47,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.util.Locale;
+import java.util.function.UnaryOperator;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -200,6 +203,72 @@ class LayersTest {
         }
         assertEquals(new Shape(2, 2, 3, 4), layer.attentionWeights().getShape());
         assertEquals(bias ? 8 : 4, layer.getParameters().size());
+    }
+
+    /** Heads that attend to a query's opposite. */
+    private static final class Opposed extends DotProductAttention {
+
+        Opposed() {
+            super(0);
+        }
+
+        @Override
+        protected NDList forwardInternal(
+                ParameterStore store,
+                NDList inputs,
+                boolean training,
+                PairList<String, Object> params) {
+            NDList opposed = new NDList(inputs);
+            opposed.set(0, inputs.get(0).neg());
+            return super.forwardInternal(store, opposed, training, params);
+        }
+    }
+
+    @Test
+    void headsMayAttendInAWayOfTheirOwn() {
+        NDArray X = random(2, 3, 8);
+        MultiHeadAttention plain = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention opposed =
+                initialized(new MultiHeadAttention(8, 2, new Opposed()), X, X, X);
+        for (String name : plain.getParameters().keys()) {
+            NDArray weight = plain.getParameters().get(name).getArray();
+            weight.copyTo(opposed.getParameters().get(name).getArray());
+        }
+        double[] before = call(plain, X, X, X).toDoubleArray();
+        double[] output = call(opposed, X, X, X).toDoubleArray();
+        assertTrue(IntStream.range(0, 48).allMatch(i -> Math.abs(before[i] - output[i]) > 1e-6));
+        NDArray W_q = plain.W_q.getDirectParameters().get("weight").getArray();
+        W_q.neg().copyTo(W_q);
+        assertArrayEquals(call(plain, X, X, X).toDoubleArray(), output, 1e-12);
+        assertEquals(plain.attentionWeights().getShape(), opposed.attentionWeights().getShape());
+    }
+
+    @Test
+    void eachHeadGetsItsShareAndTheSharesComeTogether() {
+        MultiHeadAttention layer = new MultiHeadAttention(6, 2, 0);
+        NDArray X = random(2, 4, 6);
+        NDArray shares = layer.transposeQkv(X);
+        assertEquals(new Shape(4, 4, 3), shares.getShape());
+        for (int b = 0; b < 2; b++) {
+            for (int head = 0; head < 2; head++) {
+                NDArray share = X.get("{}, :, {}:{}", b, 3 * head, 3 * head + 3);
+                assertEquals(share, shares.get(2 * b + head));
+            }
+        }
+        assertEquals(X, layer.transposeOutput(shares));
+        assertFault(
+                "X: got shape (2, 4, 5); need a last dimension of 6",
+                () -> layer.transposeQkv(random(2, 4, 5)));
+        assertFault(
+                "X: got shape (4, 6); need 3 dimensions (batch, steps, numHiddens)",
+                () -> layer.transposeQkv(random(4, 6)));
+        assertFault(
+                "X: got shape (3, 4, 3) with numHeads 2; need a batch that is a multiple of"
+                    + " numHeads",
+                () -> layer.transposeOutput(random(3, 4, 3)));
+        assertFault(
+                "X: got shape (4, 4, 6); need a last dimension of 3",
+                () -> layer.transposeOutput(random(4, 4, 6)));
     }
 
     @Test
@@ -685,6 +754,55 @@ class LayersTest {
         assertEquals(
                 "Trace: cannot count " + operation,
                 assertThrows(UnsupportedOperationException.class, call).getMessage());
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1, 1", "5, 1", "5, 3"})
+    void attentionCostsWhatItsFormulaSays(int n, int batch) {
+        NDArray X = random(batch, n, 8);
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        UnaryOperator<NDArray> attend = each -> call(layer, each, each, each);
+        assertEquals(batch * (4 * n * 8 * 8 + 2 * n * n * 8), Counting.multiplyAdds(attend, X));
+        assertEquals(4, Counting.longestChain(attend, X));
+        assertEquals(8, Counting.longestChain(each -> attend.apply(attend.apply(each)), X));
+    }
+
+    @Test
+    void aConvolutionCostsItsKernelAtEachPlace() {
+        NDArray X = random(2, 3, 10);
+        Conv1d layer = Conv1d.builder().setFilters(5).setKernelShape(new Shape(4)).build();
+        initialized(layer, X);
+        assertEquals(2 * 7 * 5 * 3 * 4, Counting.multiplyAdds(each -> call(layer, each), X));
+        assertEquals(1, Counting.longestChain(each -> call(layer, each), X));
+    }
+
+    @Test
+    void whatNeedsNothingOfEachOtherIsNoChain() {
+        NDArray X = random(4, 4);
+        UnaryOperator<NDArray> beside = each -> each.matMul(X).add(each.matMul(X)).tanh();
+        assertEquals(1, Counting.longestChain(beside, X));
+        assertEquals(2 * 4 * 4 * 4, Counting.multiplyAdds(beside, X));
+        // Two ways through each step, and a billion through all: they are not walked one by one.
+        UnaryOperator<NDArray> cubed =
+                each -> {
+                    for (int step = 0; step < 30; step++) {
+                        each = each.matMul(each).matMul(each);
+                    }
+                    return each;
+                };
+        assertEquals(60, Counting.longestChain(cubed, X));
+        assertEquals(0, Counting.longestChain(each -> each.add(1), X));
+        assertEquals(0, Counting.multiplyAdds(each -> each.mul(each), X));
+    }
+
+    @Test
+    void countingLeavesNothingWithTheInputsManager() {
+        NDArray X = random(1, 5, 8);
+        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        int before = manager.getManagedArrays().size();
+        Counting.multiplyAdds(each -> call(layer, each, each, each), X);
+        Counting.longestChain(each -> call(layer, each, each, each), X);
+        assertEquals(before, manager.getManagedArrays().size());
     }
 
     @Test

@@ -26,6 +26,7 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
 
 import javax.imageio.ImageIO;
 import javax.xml.parsers.DocumentBuilderFactory;
@@ -249,22 +250,53 @@ class PlotsTest {
     @Test
     void aLogarithmicAxisHasPowersOfTen() throws Exception {
         double[] y = {1, 1e-2, 1e-4, 1e-6};
-        List<String> texts = texts(Plots.curves(List.of(y)).logarithmic().figsize(6, 2.5));
+        List<String> texts = texts(Plots.curves(List.of(y)).logY().figsize(6, 2.5));
         assertTrue(texts.containsAll(List.of("100", "10−2", "10−4", "10−6")), texts.toString());
+    }
+
+    @Test
+    void aShortLogarithmicAxisHasWhatLiesBetweenThePowers() throws Exception {
+        double[] x = {8, 16, 32, 64};
+        Curves figure = Plots.curves(x, x).logX().figsize(6, 2.5);
+        List<String> texts = texts(figure);
+        assertEquals(List.of("10", "20", "50"), texts.subList(0, 3));
+        // Each doubling is as wide as the one before, up to the rounding of places.
+        Element curve =
+                elements(figure, "path").stream()
+                        .filter(path -> path.getAttribute("stroke-width").equals("1.5"))
+                        .findFirst()
+                        .orElseThrow();
+        double[] places =
+                Stream.of(curve.getAttribute("d").substring(1).split("L"))
+                        .mapToDouble(point -> Double.parseDouble(point.split(" ")[0]))
+                        .toArray();
+        assertEquals(places[1] - places[0], places[2] - places[1], 0.021);
+        assertEquals(places[2] - places[1], places[3] - places[2], 0.021);
+    }
+
+    @Test
+    void curvesMayHaveAnXEach() {
+        List<double[]> x = List.of(new double[] {1, 2}, new double[] {3, 3, 3});
+        List<double[]> y = List.of(new double[] {0, 1}, new double[] {4, 5, 6});
+        assertEquals(
+                "Line plot of values against index. one: 2 points from (1, 0.00) to (2, 1.00),"
+                    + " values from 0.00 to 1.00. Curve: 3 points from (3, 4.00) to (3, 6.00),"
+                    + " values from 4.00 to 6.00.",
+                Plots.curves(x, y).legend("one").describe());
     }
 
     @Test
     void curvesDifferInColourAndStroke() throws Exception {
         double[] y = {1, 2};
         List<Element> strokes =
-                elements(Plots.curves(List.of(y, y, y, y)), "path").stream()
+                elements(Plots.curves(List.of(y, y, y, y, y)), "path").stream()
                         .filter(path -> path.getAttribute("stroke-width").equals("1.5"))
                         .toList();
         assertEquals(
-                List.of("#0072B2", "#D55E00", "#009E73", "#AA4499"),
+                List.of("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00"),
                 strokes.stream().map(path -> path.getAttribute("stroke")).toList());
         assertEquals(
-                4,
+                5,
                 strokes.stream()
                         .map(path -> path.getAttribute("stroke-dasharray"))
                         .distinct()

@@ -1,0 +1,74 @@
+"""What TensorFlow's face counts of a layer: against formulas; what its graphs hide is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import pytest
+import tensorflow as tf
+
+from d2l_compat import tensorflow as d2l
+
+A, B, SQUARE, STEPS = tf.zeros((2, 3)), tf.zeros((3, 5)), tf.zeros((4, 4)), tf.zeros((1, 10, 4))
+
+
+def turned(a: tf.Tensor, b: tf.Tensor) -> Any:
+    return tf.matmul(b, a, transpose_a=True, transpose_b=True)
+
+
+COUNTED = {
+    "matrices": (lambda a, b: a @ b, (A, B), 1, 2 * 3 * 5),
+    "turned": (turned, (A, B), 1, 2 * 3 * 5),
+    "batch": (lambda a, b: a @ b, (A[None], B[None]), 1, 2 * 3 * 5),
+    "batch, turned": (turned, (A[None], B[None]), 1, 2 * 3 * 5),
+    "einsum": (lambda a, b: tf.einsum("hij,hjk->hki", a, b), (A[None], B[None]), 1, 30),
+    "einsum, any": (lambda a, b: tf.einsum("...j,jk->...k", a, b), (A[None], B), 1, 30),
+    "einsum of one": (lambda X: tf.einsum("ij->ji", X), (SQUARE,), 0, 0),
+    "one after another": (lambda X: X @ X @ X, (SQUARE,), 2, 2 * 4**3),
+    "side by side": (lambda X: X @ X + tf.transpose(X) @ X, (SQUARE,), 1, 2 * 4**3),
+    "two results": (lambda X: (X, X @ X), (SQUARE,), 1, 4**3),
+    "none": (lambda X: 2 * X, (SQUARE,), 0, 0),
+    "tokens": (lambda ids: tf.gather(B, ids) @ tf.transpose(B), (tf.constant([0, 2]),), 1, 30),
+    "convolution": (keras.layers.Conv1D(6, 3, padding="same"), (STEPS,), 1, 10 * 6 * 3 * 4),
+    "in groups": (
+        lambda X: tf.nn.conv1d(X, tf.zeros((3, 2, 6)), 1, "VALID"),
+        (STEPS,),
+        1,
+        8 * 6 * 3 * 2,
+    ),
+    "by depth": (keras.layers.DepthwiseConv1D(3, depth_multiplier=2), (STEPS,), 1, 8 * 8 * 3),
+    "attention of Keras'": (
+        keras.layers.MultiHeadAttention(2, 2, use_bias=False),
+        (STEPS, STEPS),
+        4,
+        4 * 10 * 4**2 + 2 * 10**2 * 4,
+    ),
+}
+
+
+@pytest.mark.parametrize(("layer", "inputs", "chain", "products"), COUNTED.values(), ids=COUNTED)
+def test_products_are_counted(
+    layer: Callable[..., Any], inputs: tuple[Any, ...], chain: int, products: int
+) -> None:
+    assert d2l.longest_chain(layer, *inputs) == chain
+    assert d2l.multiply_adds(layer, *inputs) == products
+
+
+@pytest.mark.parametrize("n", [8, 2048])  # long input is attended to block by block
+def test_attention_takes_four_products(n: int) -> None:
+    d, X = 8, tf.zeros((1, n, 8))
+    attention = d2l.MultiHeadAttention(d, 2, 0)
+    assert d2l.longest_chain(attention, X, X, X) == 4
+    assert d2l.multiply_adds(attention, X, X, X) == 4 * n * d**2 + 2 * n**2 * d
+
+
+@pytest.mark.parametrize("count", [d2l.longest_chain, d2l.multiply_adds])
+def test_what_cannot_be_counted_is_refused(count: Callable[..., int]) -> None:
+    compiled = tf.function(lambda X: 2 * X)
+    for layer, name in ((keras.layers.GRU(4), "While"), (compiled, "PartitionedCall")):
+        with pytest.raises(ValueError, match=f"layer: got one with a .*{name} in its graph; need"):
+            count(layer, STEPS)
+    with pytest.raises(TypeError, match="layer: got 3; need a layer or a function"):
+        count(3, SQUARE)
+    with pytest.raises(TypeError, match="inputs: got list; need a tensor"):
+        count(keras.layers.Dense(3), [1.0])
