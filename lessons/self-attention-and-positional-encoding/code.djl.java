@@ -728,7 +728,7 @@ var example = manager.create(new int[][] {{5, 3, 0, 7, 2, 1, 9, 4}, {5, 1, 3, 7,
 evaluate(reader, example);
 weights = reader.attention.attentionWeights();
 
-// %% trained-maps tags=["tolerance:levels=8"]
+// %% trained-maps tags=["tolerance:levels=16"]
 Plots.heatmaps(weights)
         .xlabel("Keys")
         .ylabel("Queries")

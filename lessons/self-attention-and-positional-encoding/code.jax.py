@@ -524,7 +524,7 @@ reader = Reader(d2l.PositionalEncoding(32, 0))
 variables = trained(reader, seed=0)
 _, weights = reader.apply(variables, example)
 
-# %% trained-maps tags=["tolerance:levels=8"]
+# %% trained-maps tags=["tolerance:levels=16"]
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",

@@ -505,7 +505,7 @@ example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader(example)
 weights = reader.attention.attention_weights
 
-# %% trained-maps tags=["tolerance:levels=8"]
+# %% trained-maps tags=["tolerance:levels=16"]
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
