@@ -29,7 +29,8 @@ class Framework:
     besides: tuple[Package, ...] = ()  # what these import and do not ask for
     kernel: str = "python3"
     services: tuple[str, ...] = ("Colab", "Kaggle", "Binder")  # which start that kernel
-    to_gpu: tuple[str, str] = ("d2l.cpu()", "d2l.gpu()")  # what chooses the device in a lesson
+    # In a lesson, and what stands there instead where it is executed on a GPU.
+    to_gpu: tuple[str, str] = ("d2l.cpu()", "d2l.gpu()")
     gpu_environment: Mapping[str, str] = field(default_factory=dict)  # as precise as on the CPU
 
     @property
@@ -40,7 +41,15 @@ class Framework:
 SETUPTOOLS = Package("setuptools", "setuptools", "68")
 
 FRAMEWORKS = {
-    "pytorch": Framework("PyTorch", "torch", (Package("torch", "torch", "2.4"),)),
+    "pytorch": Framework(
+        "PyTorch",
+        "torch",
+        (Package("torch", "torch", "2.4"),),
+        to_gpu=(  # it takes a GPU only where it is told to
+            "from d2l_compat import torch as d2l",
+            "from d2l_compat import torch as d2l; torch.set_default_device(d2l.gpu())",
+        ),
+    ),
     "tensorflow": Framework(
         "TensorFlow",
         "tensorflow",

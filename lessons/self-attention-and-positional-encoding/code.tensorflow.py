@@ -493,8 +493,10 @@ def trained(make_reader, seed):
     """A reader, trained on sequences of 8 tokens, starting from this seed."""
     keras.utils.set_random_seed(seed)
     reader = halved(make_reader(), sequences(1)[0])
+    adam = keras.optimizers.Adam(8e-3)
+    adam.build(reader.trainable_variables)  # or Keras would trace the step twice
     reader.compile(
-        optimizer=keras.optimizers.Adam(8e-3),
+        optimizer=adam,
         loss=keras.losses.BinaryCrossentropy(from_logits=True),
         jit_compile=False,  # to compile it takes longer than to train it
     )

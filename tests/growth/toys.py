@@ -127,7 +127,10 @@ class Project:
 
 def _fill(code: Path, framework: str) -> None:
     about = FRAMEWORKS[framework]
-    _replace(code, FACE=about.face, IMPORT=IMPORTS.get(framework, ""), DEVICE=about.to_gpu[0])
+    chooses, _ = about.to_gpu
+    if chooses in code.read_text(encoding="utf-8").replace("@FACE@", about.face):
+        chooses = "None"  # PyTorch's, the import itself
+    _replace(code, FACE=about.face, IMPORT=IMPORTS.get(framework, ""), DEVICE=chooses)
 
 
 def _replace(file: Path, **places: str) -> None:

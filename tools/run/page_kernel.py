@@ -18,7 +18,7 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tools.run.kernels import Workplace
 from tools.run.sharing import Cell, Identity, Turn, identity, turns
 
-# What chooses the device in a lesson's code, and its counterpart.
+# What keeps a lesson's code on the CPU, or comes before it, and what takes it to a GPU.
 TO_GPU = dict(framework.to_gpu for framework in FRAMEWORKS.values())
 # A GPU computes as the CPU does: no shortened floats, the same sums each time; and the pages
 # beside each other share its memory.
