@@ -24,14 +24,17 @@ What the numbers and equations of the text are held to stands in LESSON/sources.
 """
 
 import ast
+import inspect
 import io
 import re
+from collections import deque
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -39,14 +42,29 @@ import pytest
 from tools.compare.numbers import NUMBER
 from tools.weave.lessons import Edition, frameworks_of
 
+if TYPE_CHECKING:
+    from tools.weave.programs import Cell
+
 
 def claims_of(lesson: Path) -> ModuleType:
     name = f"lessons.{lesson.name}.claims"
     return import_module(name)  # imports: what a test reads that asks for it
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--as-needed",
+        action="store_true",
+        help="a lesson's cell is executed once a test asks for it",
+    )
+    parser.addoption("--first", metavar="CELL", help="begin with the claims about this cell")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     """A lesson claims nothing in a framework that it is not in."""
+    if config.getoption("as_needed"):  # what asks for all cells comes last
+        first = config.getoption("first")
+        items.sort(key=lambda item: (asks_for_all(item), not is_about(item, first)))
     framework = config.getoption("framework")
     left_out = [
         item
@@ -58,6 +76,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+
+
+def asks_for_all(item: pytest.Item) -> bool:
+    return "untrue" in getattr(item, "fixturenames", ())
+
+
+def is_about(item: pytest.Item, cell: str | None) -> bool:
+    """Whether the test names this cell, or has its name from outside."""
+    if not isinstance(item, pytest.Function):
+        return False
+    given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return cell in given or f'"{cell}"' in inspect.getsource(item.function)
 
 
 @dataclass
@@ -113,21 +143,32 @@ class ExecutedCell:
         return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
 
 
-@pytest.fixture(scope="module")
-def cells(request: pytest.FixtureRequest) -> dict[str, ExecutedCell]:
-    """What each cell of the lesson left behind, in the framework asked for."""
-    # Here: this plugin is in every process that runs tests.
-    import matplotlib.pyplot as plt
+class Cells(Mapping[str, ExecutedCell]):
+    """A lesson's cells by their names, each executed once one of them or a later one is asked for."""
 
-    from tools.weave.programs import read_code
-    from tools.weave.prose import ORIGINAL
+    def __init__(self, code: "list[Cell]") -> None:
+        # As in a notebook, where what cells define is that of the module __main__.
+        self._names: dict[str, Any] = {"__name__": "__main__"}
+        self._all = {cell.name: cell for cell in code}
+        self._to_come = deque(code)
+        self._executed: dict[str, ExecutedCell] = {}
 
-    # As in a notebook, where what cells define is that of the module __main__.
-    names: dict[str, Any] = {"__name__": "__main__"}
-    ran = {}
-    framework = request.config.getoption("framework")
-    code = Edition(request.path.parent, ORIGINAL, framework).code
-    for cell in read_code(code).values():
+    def __getitem__(self, name: str) -> ExecutedCell:
+        while name in self._all and name not in self._executed:
+            self._execute(self._to_come.popleft())
+        return self._executed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def _execute(self, cell: "Cell") -> None:
+        # Here: this plugin is in every process that runs tests.
+        import matplotlib.pyplot as plt
+
+        names = self._names
         *statements, last = ast.parse(cell.source).body
         value = None
         with redirect_stdout(io.StringIO()) as printed:
@@ -137,13 +178,29 @@ def cells(request: pytest.FixtureRequest) -> dict[str, ExecutedCell]:
             else:
                 exec(cell.source, names)
         figures = [plt.figure(number) for number in plt.get_fignums()]
-        ran[cell.name] = ExecutedCell(cell.source, value, printed.getvalue(), figures, dict(names))
+        self._executed[cell.name] = ExecutedCell(
+            cell.source, value, printed.getvalue(), figures, dict(names)
+        )
         plt.close("all")
-    return ran
+
+
+@pytest.fixture(scope="module")
+def cells(request: pytest.FixtureRequest) -> Cells:
+    """What each cell of the lesson left behind, in the framework asked for."""
+    from tools.weave.programs import read_code
+    from tools.weave.prose import ORIGINAL
+
+    framework = request.config.getoption("framework")
+    code = Edition(request.path.parent, ORIGINAL, framework).code
+    cells = Cells([*read_code(code).values()])
+    if not request.config.getoption("as_needed"):
+        # From top to bottom: what a test draws at random leaves the next cell's numbers alone.
+        list(cells.values())
+    return cells
 
 
 @pytest.fixture
-def untrue(request: pytest.FixtureRequest, cells: dict[str, ExecutedCell]) -> list[str]:
+def untrue(request: pytest.FixtureRequest, cells: Cells) -> list[str]:
     """The words of the text that are not as the cells have it, and how these have it."""
     from tests.prose import numbers_of, pattern, prose_for, sources_of
     from tools.weave.prose import original

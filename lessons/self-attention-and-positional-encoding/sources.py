@@ -784,12 +784,12 @@ HELD = {
         "past-the-end",
         lambda its: [its.test_lengths[0], its.test_lengths[-1]],
     ),
-    "On 8 tokens every one of them is right": (
+    "On 8 tokens all of them are right": (
         "past-the-end",
         where_all_are_right,
     ),
-    """Those with RoPE are far ahead of these on 16 and on 32 tokens, but on 64 they, too, are near
-        chance""": (
+    """Those with RoPE are far ahead of these on 16 and on 32 tokens, but on 64 most of these,
+        too, are near chance""": (
         "past-the-end",
         where_rotary_is_far_ahead,
     ),

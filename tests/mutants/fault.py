@@ -1,5 +1,6 @@
 """What a fault is, and how it gets into a copy of the project."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,12 @@ class Fault:
         """That it is in; of a fault in the shim, none."""
         path = Path(self.file)
         return {"lesson": path.parts[1], "stored": path.stem, "shim": ""}[self.place]
+
+    @property
+    def cell(self) -> str:
+        """Of a lesson's code, that it is in."""
+        before, _, _ = (ROOT / self.file).read_text(encoding="utf-8").partition(self.old)
+        return re.findall(r"^(?:#|//) %% (\S+)", before, re.MULTILINE)[-1]
 
     def notebooks(self) -> list[str]:
         """Those that may show it, below the project's folder."""

@@ -20,7 +20,7 @@ import psutil
 from d2l_compat.frameworks import FACES
 from tests.mutants.fault import DoesNotFitError, Fault
 from tools.run.java import KERNEL, SPEC, TARGET
-from tools.weave.lessons import ROOT, frameworks_of, lessons
+from tools.weave.lessons import ROOT
 
 LIMIT = 900  # seconds for one check
 # Of what the faces share, these test what no face does for itself.
@@ -39,7 +39,7 @@ class StoppedError(Exception):
 class Check:
     command: tuple[str, ...]
     notebook: str = ""  # nbval's
-    sooner: tuple[str, ...] = field(default=(), compare=False)  # of its tests, those to begin with
+    sooner: tuple[str, ...] = field(default=(), compare=False)  # tests to begin with
 
 
 @dataclass
@@ -71,7 +71,8 @@ def checks(fault: Fault) -> list[tuple[str, Check]]:
             found.insert(0, ("tests", Check((*PYTEST, "-x", *files), sooner=sooner)))
         case "lesson", name if name in FACES:
             file = f"lessons/{fault.lesson}/claims.py"
-            found.insert(0, ("tests", Check((*PYTEST, "-x", file, "--framework", framework))))
+            command = *PYTEST, "-x", "--as-needed", file, "--framework", framework
+            found.insert(0, ("tests", Check(command, sooner=("--first", fault.cell))))
         case "lesson", "djl":
             of_it = ("tests/test_claims_in_java.py", "--frameworks", "djl", "-k", fault.lesson)
             found.insert(0, ("tests", Check((*PYTEST, "-x", *of_it))))
@@ -79,12 +80,7 @@ def checks(fault: Fault) -> list[tuple[str, Check]]:
 
 
 def tests_of_a_face(fault: Fault) -> list[str]:
-    of_lessons = [
-        f"lessons/{each.name}/claims.py"
-        for each in lessons()
-        if fault.framework in frameworks_of(each)
-    ]
-    return ["tests/faces", *of_lessons, *(OF_ALL_FACES if "_shared" in fault.file else ())]
+    return ["tests/faces", *(OF_ALL_FACES if "_shared" in fault.file else ())]
 
 
 class Workshop:
