@@ -156,6 +156,7 @@ def test_heat_maps_stand_in_the_grid_as_given() -> None:
         pytest.param(0.25, 0.75, (0.25, 0.75), id="positive"),
         pytest.param(-3, -1, (-3, -1), id="negative"),
         pytest.param(0, 2, (0, 2), id="from zero"),
+        pytest.param(0, 0.9999999, (0, 1), id="a saturated softmax"),
         pytest.param(-1, 3, (-3, 3), id="both signs, mostly positive"),
         pytest.param(-3, 1, (-3, 3), id="both signs, mostly negative"),
     ],

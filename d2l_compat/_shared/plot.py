@@ -143,8 +143,8 @@ def show_heatmaps(
     """Show a grid of heat maps on one colour scale.
 
     ``matrices`` has shape (grid rows, grid columns, matrix rows, matrix columns). The scale
-    spans all of them; where it has both signs it is symmetric, so that zero has the middle
-    colour. ``titles`` names the grid's columns; ``figsize`` is (width, height) in inches.
+    spans all of them, its ends rounded to three digits; where it has both signs it is symmetric, so
+    that zero has the middle colour. ``titles`` names the grid's columns; ``figsize`` is (width, height) in inches.
 
     Raises ValueError for another rank, for no number at all or for titles that do not fit,
     TypeError for what is not numeric.
@@ -187,7 +187,9 @@ def _color_scale(grid: NDArray[Any]) -> tuple[float, float]:
     if not finite.size:
         got = f"shape {grid.shape} without a finite number"
         raise ValueError(fault("matrices", got, "at least one number"))
-    low, high = float(finite.min()), float(finite.max())
+    # To three digits: the colours stay as they are, and the bar has a tick at 1 for a softmax that
+    # gives 0.9999999 on one processor and 1 on another.
+    low, high = (float(f"{end:.3g}") for end in (finite.min(), finite.max()))
     return (-max(-low, high), max(-low, high)) if low < 0 < high else (low, high)
 
 

@@ -403,7 +403,7 @@ def described(figure: Any) -> list[dict[str, Any]]:
                 (
                     np.round(np.asarray(image.get_array()), 5).tolist(),
                     image.get_cmap().name,
-                    np.round(image.get_clim(), 5).tolist(),
+                    [float(f"{end:.3g}") for end in image.get_clim()],  # ours are rounded so
                 )
                 for image in axes.images
             ],
