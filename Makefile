@@ -11,7 +11,8 @@ FRAMEWORKS ?= $(filter-out $(if $(JDK),,djl) $(if $(X86_LINUX),,mxnet),$(ALL))
 LANGUAGES  ?= $(sort $(patsubst text.%.md,%,$(notdir $(wildcard lessons/*/text.*.md))))
 # At a time: as many as there are cores, but each may take a gigabyte of memory.
 JOBS       ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n : 8)))
-TIMEOUT    ?= 300
+# Seconds for a page. It is there for what hangs: a slow machine with other work takes minutes for JAX.
+TIMEOUT    ?= 1200
 # ALWAYS=1 executes what has not changed, too.
 ALWAYS     ?=
 # Of the tests: on which DEVICE the notebooks run (cpu or gpu), CHANGED=1 for those alone that a

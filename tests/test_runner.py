@@ -459,6 +459,23 @@ def test_what_is_stored_in_one_language_is_stored_in_all(run, translated):
     assert outputs(chinese) == outputs(translated.notebook())
 
 
+def test_what_new_words_show_anew_in_one_language_is_new_in_all(run, translated):
+    """Or one would show the numbers of another processor than the other."""
+    text = (translated.lesson / "text.en.md").read_text()
+    translated.write(text, a=LOGS.replace('number", n', 'number", 2 / 3'))
+    run(translated)
+    for language in ("en", "zh-TW"):
+        notebook = translated.notebook(language=language)
+        elsewhere = notebook.read_bytes().replace(str(2 / 3).encode(), b"0.66666667")
+        notebook.write_bytes(elsewhere)
+    (translated.lesson / "words.zh-TW.toml").write_text(
+        WORDS.replace("數字", "數"), encoding="utf-8"
+    )
+    assert run(translated)[0] == 0
+    shown = [outputs(translated.notebook(language=each)) for each in ("en", "zh-TW")]
+    assert [each["two"][0].text for each in shown] == [f"number {2 / 3}\n", f"數 {2 / 3}\n"]
+
+
 def test_a_fault_in_one_language_is_named_once_and_no_notebook_changes(run, translated):
     fails = LOGS.replace('number", n', 'number", 1 / (len(runs) < 2)')
     translated.write((translated.lesson / "text.en.md").read_text(), a=fails)

@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--framework", action="append", help="only this one (may be repeated)")
     parser.add_argument("--language", action="append", help="only this one (may be repeated)")
     parser.add_argument("--jobs", type=_positive, default=os.cpu_count(), help="pages at a time")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds for a page (300)")
+    parser.add_argument("--timeout", type=float, default=1200, help="seconds for a page (1200)")
     parser.add_argument("--always", action="store_true", help="execute what is unchanged, too")
     parser.add_argument("--root", type=Path, default=ROOT, help="the project's folder")
     asked = parser.parse_args(arguments)

@@ -866,10 +866,14 @@ double shareWith(boolean toScores, boolean toValues, long[][] sequences) {
                     && Math.abs(inValues - shareWith(false, true, rows)) < 0.002);
     claim("without positions in its values it is still right almost every time",
             shareWith(true, false, ownSequences(1000, 8, 2)) > 0.95);
+    claim("with positions everywhere it is as it was trained",
+            Math.abs(asTrained - shareWith(true, true, rows)) < 0.002);
+    claim("with positions in the values alone it is right far less often",
+            inValues < inQueriesAndKeys - 0.2);
 }
 
 // %% without-positions-shown
-claim("these shares are printed", isShown(shown, 3, inQueriesAndKeys, inValues));
+claim("these shares are printed", isShown(shown, 3, asTrained, inQueriesAndKeys, inValues));
 
 // %% five-readers
 /** A reader that remembers what it read: the sequences, and whether it was trained on them. */
@@ -939,7 +943,8 @@ class Remembering extends Reader {
     claim("each kind has five runs of four lengths", results.size() == 5
             && results.values().stream().allMatch(runs -> runs.length == 5 && runs[0].length == 4));
     results.forEach((kind, runs) -> {
-        claim("on 8 tokens every reader is right", Stream.of(runs).allMatch(run -> run[0] >= 0.98));
+        claim("on 8 tokens every reader is right nearly every time",
+                Stream.of(runs).allMatch(run -> run[0] >= 0.98));
         claim("no seed is used twice", kind.equals("mask")
                 || Stream.of(runs).map(Arrays::toString).distinct().count() == 5);
     });
@@ -962,8 +967,8 @@ class Remembering extends Reader {
     }
     // In the order of the table: fixed, learned, RoPE, mask, fixed and mask.
     for (int kind = 0; kind < 2; kind++) {
-        claim("on 16 tokens the fixed encoding and the table are right six or seven times in ten",
-                Math.abs(medians[1][kind] - 0.65) < 0.13);
+        claim("on 16 tokens the fixed encoding and the table are right five to eight times in ten",
+                Math.abs(medians[1][kind] - 0.65) < 0.15);
         for (int i : new int[] {1, 2}) {
             claim("on 16 and on 32 tokens RoPE is far ahead of these",
                     medians[i][2] > medians[i][kind] + 0.15 && least[i][2] > medians[i][kind]);
@@ -971,7 +976,7 @@ class Remembering extends Reader {
     }
     claim("some of the fixed ones are misled on the longest", least[3][0] < 0.47);
     claim("on 64 tokens RoPE has come down to chance", Math.abs(medians[3][2] - 0.5) < 0.1);
-    claim("readers with a causal mask hold out, even on eight times the length",
+    claim("readers with a causal mask hold up, even on eight times the length",
             Math.min(medians[3][3], medians[3][4]) > 0.8);
 }
 

@@ -48,7 +48,7 @@ TESTED = (8, 16, 32, 64)
 # What the text says of shares in words, with room for another framework's draws.
 ALL_RIGHT = 0.98
 ALMOST_ALWAYS = 0.95
-SIX_OR_SEVEN_IN_TEN = pytest.approx(0.65, abs=0.13)
+FIVE_TO_EIGHT_IN_TEN = pytest.approx(0.65, abs=0.15)
 CHANCE = pytest.approx(1 / 2, abs=0.1)
 NINE_IN_TEN = pytest.approx(9 / 10, abs=0.1)
 A_THIRD = 1 / 3
@@ -113,7 +113,10 @@ def reader_is_as_told(rows: dict[str, list[list[float]]]) -> None:
     )  # follows one of them
     for_order = [row for row in shares if abs(row[0] - row[1]) < 0.2]
     assert any(max(first, last) > 0.6 for _, _, first, last in for_order)
-    assert rows["without-positions-shown"][0][0] > ALMOST_ALWAYS
+    (everywhere,), (not_in_values,), (in_values,) = rows["without-positions-shown"]
+    assert everywhere >= ALL_RIGHT
+    assert not_in_values > ALMOST_ALWAYS
+    assert in_values < not_in_values - 0.2
 
 
 def runs_in(rows: list[list[float]]) -> np.ndarray:
@@ -133,7 +136,7 @@ def past_the_end_is_as_told(runs: np.ndarray) -> None:
     median, least, most = range(3)
     assert runs[:, least, 0].min() >= ALL_RIGHT  # on 8 tokens
     for absolute in (fixed, learned):
-        assert absolute[median, 1] == SIX_OR_SEVEN_IN_TEN
+        assert absolute[median, 1] == FIVE_TO_EIGHT_IN_TEN
         assert (rotary[median, 1:3] > absolute[median, 1:3] + 0.15).all()
         assert (rotary[least, 1:3] > absolute[median, 1:3]).all()
     assert fixed[least, 3] < MISLED
@@ -640,6 +643,10 @@ def test_every_query_from_the_sixth_on_looks_five_back(cells):
         rows > 0, weights[rows, rows - 1], 0
     )
     assert (neighbours > (1 - stripe) / 2)[1:].all()
+    # There is no key five before these: some settle for the nearest, the others spread their weight.
+    early = np.asarray(panel.get_array())[:5]
+    assert (early[3:].argmax(axis=1) == 0).all()
+    assert early[3:, 0].min() > 0.25 > early[:3].max()
 
 
 def test_rotated_scores_depend_on_content_and_distance_alone(cells):
@@ -771,6 +778,9 @@ def test_the_trained_maps_are_those_of_its_weights(face, cells):
     panels = cells["trained-maps"].panels
     for panel, of_head in zip(panels, expected.reshape(8, 8, 8), strict=True):
         np.testing.assert_allclose(panel.get_array(), of_head, atol=1e-3)
+    # In half of the maps or more, every query gives most of its weight to the same key.
+    stripes = (expected.min(axis=-2) > 0.5).any(axis=-1)
+    assert stripes.mean() >= 0.5
     # Many queries give nearly all their weight to one key: there stand the 0 and the 1.
     decided = expected.max(axis=-1) > 0.8
     chosen = np.where(decided, expected.argmax(axis=-1), -1).reshape(2, -1)
@@ -804,7 +814,7 @@ def test_the_trained_reader_needs_no_positions_in_its_values(face, cells):
         assert ((answers > 0) == labels).mean() > least
     tokens = to_numpy("tokens", cells["found"].names["tokens"])
     labels = (tokens == 0).argmax(axis=1) < (tokens == 1).argmax(axis=1)
-    kept_from_one = {"to_values": False}, {"to_scores": False}
+    kept_from_one = {}, {"to_values": False}, {"to_scores": False}
     right = [
         [((read(weights, tokens, "fixed", **kept)[0] > 0) == labels).mean()]
         for kept in kept_from_one
@@ -994,7 +1004,7 @@ def test_influence_fades_in_the_rnns_alone(cells):
     rnn, shrunk, attention = (y for _, y in cells["solution-fading-figure"].curves)
     factors = [np.diff(np.log(curve)) for curve in (rnn, shrunk)]
     assert max(steps.max() for steps in factors) < 0  # weaker with every step
-    assert all(steps.std() < 0.35 for steps in factors)  # by nearly the same factor
+    assert all(steps.std() < 0.35 for steps in factors)  # roughly a straight line
     without, with_factor = (np.exp(steps.mean()) for steps in factors)
     assert 0.8 * without < with_factor < without
     assert rnn[-1] < 1e-2

@@ -112,7 +112,7 @@ for (int i : new int[] {0, 4, 8}) {
         var spread = scores.sub(scores.mean()).square().mean().sqrt().getFloat();
         var largest = scores.softmax(1).max(new int[] {1}).mean().getFloat();
         System.out.printf(
-                "d = %4d: spread %5.2f, largest weight %.2f, %s%n",
+                "d = %4d: spread %5.2f, largest weight %.2f  %s%n",
                 widths[i], spread, largest, name);
     }
 }
@@ -340,14 +340,14 @@ void printRow(Object first, Stream<?> others) {
     System.out.println();
 }
 
-printRow("n", Stream.of("CNN", "RNN", "Self-attention"));
+System.out.println("   n             CNN             RNN  Self-attention");
 for (int length : new int[] {4, 8, 16, 32}) {
     var zeros = manager.zeros(new Shape(1, length, d));
     printRow(length, layers.values().stream().map(layer -> Counting.longestChain(layer, zeros)));
 }
 
 // %% multiply-adds
-printRow("n", Stream.of("CNN", "RNN", "Self-attention", "as predicted"));
+System.out.println("   n             CNN             RNN  Self-attention    as predicted");
 for (long n : new long[] {8, 16, 32, 64, 128}) {
     var zeros = manager.zeros(new Shape(1, n, d));
     var counted = layers.values().stream().map(layer -> Counting.multiplyAdds(layer, zeros));
@@ -556,7 +556,7 @@ for (int delta : new int[] {1, 2, 5, 10, 30, -5}) {
 System.out.println("largest residual, all rows, six offsets: %.1e".formatted(largestResidual));
 
 // %% five-back
-// The matrix of a linear map, acting on rows: what the map does to the identity's.
+// To get a map's matrix, apply the map to the rows of the identity.
 W_q = turn(manager.eye(width), omega.mul(-5));
 W_k = manager.eye(width).mul(4);
 Q = P.get(":20").matMul(W_q);
@@ -605,7 +605,7 @@ System.out.println("largest gap at any one distance: %.4f".formatted(largestGap(
 // %% task
 record Examples(NDArray tokens, NDArray labels) {}
 
-/** Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first? */
+/** Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1? */
 Examples sequences(NDManager manager, int count, int length) {
     var shape = new Shape(count, length);
     var tokens = manager.randomInteger(2, 10, shape, DataType.INT64);
@@ -776,10 +776,13 @@ double shareRight(NDArray queries, NDArray keys, NDArray values) {
 
 X = evaluate(reader.embedding, drawn.tokens());
 var withP = evaluate(reader.positions, X);
+double asTrained = shareRight(withP, withP, withP);
 double inQueriesAndKeys = shareRight(withP, withP, X);
 double inValues = shareRight(X, X, withP);
 
 // %% without-positions-shown tags=["tolerance:absolute=0.02"]
+System.out.println(
+        "share right, positions everywhere:                %.3f".formatted(asTrained));
 System.out.println(
         "share right, positions in queries and keys alone: %.3f".formatted(inQueriesAndKeys));
 System.out.println(
@@ -956,7 +959,7 @@ var faded = new NDList(
 Plots.curves(manager.arange(far), NDArrays.stack(faded))
         .xlabel("Distance from the first token")
         .ylabel("Influence")
-        .ylim(1e-7, 10)
+        .ylim(1e-8, 10)
         .logY()
         .figsize(6, 2.5)
         .legend("RNN", "RNN, matrix times 0.8", "self-attention")
@@ -976,7 +979,7 @@ int layersToCross(int n, int growth) {
     return depth;
 }
 
-System.out.println("%4s%8s%9s".formatted("n", "plain", "dilated"));
+System.out.println("   n   plain  dilated");
 for (int length : new int[] {5, 14, 41, 122}) {
     System.out.printf("%4d%8d%9d%n", length, layersToCross(length, 1), layersToCross(length, 3));
 }
@@ -989,6 +992,7 @@ encoding = new PositionalEncoding(d, 0);
 NDList oneMore(NDArray x, NDArray keys, NDArray values) {
     keys = NDArrays.concat(new NDList(keys, evaluate(layer.W_k, x)), 1);
     values = NDArrays.concat(new NDList(values, evaluate(layer.W_v, x)), 1);
+    // cut into heads; transposeOutput puts them together again
     var heads = Stream.of(evaluate(layer.W_q, x), keys, values).map(layer::transposeQkv);
     var pooled = layer.transposeOutput(evaluate(layer.attention, heads.toArray(NDArray[]::new)));
     return new NDList(evaluate(layer.W_o, pooled), keys, values);
@@ -1009,7 +1013,7 @@ for (int i = 0; i < n; i++) {
 var atOnce = causalAttention(evaluate(encoding, tokens));
 difference = largest(atOnce.sub(NDArrays.concat(outputs, 1)));
 System.out.println("largest difference: %.5f".formatted(difference));
-System.out.println("%6s%15s%12s".formatted("tokens", "without cache", "with cache"));
+System.out.println("tokens  without cache  with cache");
 for (int length : new int[] {10, 100, 1000}) {
     X = manager.zeros(new Shape(1, length, d));
     long without = Counting.multiplyAdds(X -> evaluate(layer, X.get(":, -1:"), X, X), X);

@@ -66,8 +66,8 @@ for i in (0, 4, 8):
     for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
         largest = jax.nn.softmax(scores).max(axis=1).mean()
         print(
-            f"d = {widths[i]:>4}: spread {scores.std():5.2f}, "
-            f"largest weight {largest:.2f}, {name}"
+            f"d = {widths[i]:>4}: spread {scores.std():5.2f}"
+            f", largest weight {largest:.2f}  {name}"
         )
 
 
@@ -248,13 +248,13 @@ def print_row(first, others):
     print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
 
 
-print_row("n", ["CNN", "RNN", "Self-attention"])
+print("   n             CNN             RNN  Self-attention")
 for length in (4, 8, 16, 32):
     X = jnp.zeros((1, length, d))
     print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
 
 # %% multiply-adds
-print_row("n", ["CNN", "RNN", "Self-attention", "as predicted"])
+print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = jnp.zeros((1, length, d))
     counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
@@ -403,7 +403,7 @@ for delta in (1, 2, 5, 10, 30, -5):
 print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
-# The matrix of a linear map, acting on rows: what the map does to the identity's.
+# To get a map's matrix, apply the map to the rows of the identity.
 W_q, W_k = turn(jnp.eye(width), -5 * omega), 4 * jnp.eye(width)
 Q, K = P[:20] @ W_q, P[:20] @ W_k
 looking_back = jax.nn.softmax(Q @ K.T / math.sqrt(width))
@@ -446,7 +446,7 @@ print(f"largest gap at any one distance: {gap:.4f}")
 # %% task
 @partial(jax.jit, static_argnums=(1, 2))
 def sequences(key, count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
+    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1?"""
     for_tokens, for_places = jax.random.split(key)
     tokens = jax.random.randint(for_tokens, (count, length), 2, 10)
     # Two different places: one for the 0, and one for the 1.
@@ -563,10 +563,12 @@ def share_right(queries, keys, values):
 bound = reader.bind(variables)
 X = bound.embedding(tokens)
 with_P = bound.positions(X)
+as_trained = share_right(with_P, with_P, with_P)
 in_queries_and_keys = share_right(with_P, with_P, X)
 in_values = share_right(X, X, with_P)
 
 # %% without-positions-shown tags=["tolerance:absolute=0.02"]
+print(f"share right, positions everywhere:                {as_trained:.3f}")
 print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
 print(f"share right, positions in values alone:           {in_values:.3f}")
 
@@ -727,7 +729,7 @@ d2l.plot(
     [curve / curve[0] for curve in fading],
     xlabel="Distance from the first token",
     ylabel="Influence",
-    ylim=(1e-7, 10),
+    ylim=(1e-8, 10),
     yscale="log",
     figsize=(6, 2.5),
     legend=["RNN", "RNN, matrix times 0.8", "self-attention"],
@@ -748,7 +750,7 @@ def layers_to_cross(n, growth):
     return depth
 
 
-print(f"{'n':>4}{'plain':>8}{'dilated':>9}")
+print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
 
@@ -761,6 +763,7 @@ def one_more(x, keys, values, i):
     """The output of new token i, and the cache with its key and value."""
     keys = keys.at[:, i].set(layer.W_k(x)[:, 0])
     values = values.at[:, i].set(layer.W_v(x)[:, 0])
+    # cut into heads; transpose_output puts them together again
     heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
     filled = jnp.full(layer.num_heads, i + 1)
     pooled, _ = layer.attention(*heads, valid_lens=filled)
@@ -779,7 +782,7 @@ for i in range(n):
 at_once = causal_attention(encoding.apply({}, tokens))
 difference = jnp.abs(at_once - d2l.concat(outputs, axis=1)).max()
 print(f"largest difference: {difference:.5f}")
-print(f"{'tokens':>6}{'without cache':>15}{'with cache':>12}")
+print("tokens  without cache  with cache")
 for length in (10, 100, 1000):
     x, all_of_them = jnp.zeros((1, 1, d)), jnp.zeros((1, length, d))
     without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)

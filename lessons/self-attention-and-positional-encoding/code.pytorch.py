@@ -59,8 +59,8 @@ for i in (0, 4, 8):
     for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
         largest = scores.softmax(dim=-1).amax(dim=1).mean()
         print(
-            f"d = {widths[i]:>4}: spread {scores.std():5.2f}, "
-            f"largest weight {largest:.2f}, {name}"
+            f"d = {widths[i]:>4}: spread {scores.std():5.2f}"
+            f", largest weight {largest:.2f}  {name}"
         )
 
 
@@ -87,8 +87,8 @@ num_hiddens, num_heads = 100, 5
 attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 attention.eval()
 
-X = d2l.ones((2, 4, num_hiddens))
-valid_lens = d2l.tensor([3, 2])
+X = torch.ones((2, 4, num_hiddens))
+valid_lens = torch.tensor([3, 2])
 tuple(attention(X, X, X, valid_lens).shape)
 
 
@@ -102,12 +102,12 @@ def attend_by_hand(X, valid_len):
     for q, k, v in zip(Q, K, V, strict=True):
         scores = q @ k.T / math.sqrt(q.shape[-1])
         heads.append(scores.masked_fill(masked, -math.inf).softmax(dim=-1) @ v)
-    return attention.W_o(d2l.concat(heads, dim=-1))
+    return attention.W_o(torch.cat(heads, dim=-1))
 
 
-X = d2l.randn(2, 4, num_hiddens)
+X = torch.randn(2, 4, num_hiddens)
 Y = attention(X, X, X, valid_lens)
-by_hand = d2l.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
+by_hand = torch.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
 
 # %% by-hand-difference
 print(f"largest number in Y:  {Y.abs().max():.5f}")
@@ -125,7 +125,7 @@ d2l.show_heatmaps(
 )
 
 # %% six-tokens
-tokens = d2l.randn(1, 6, num_hiddens)
+tokens = torch.randn(1, 6, num_hiddens)
 order = [3, 0, 5, 1, 4, 2]
 # The first query may see one key, the second two, and so on.
 earlier_only = torch.arange(1, 7)[None]
@@ -166,7 +166,7 @@ def rnn(X, W_hh=W_hh):
     for x in X.unbind(dim=1):
         H = torch.tanh(x @ W_xh + H @ W_hh)
         outputs.append(H)
-    return d2l.stack(outputs, dim=1)
+    return torch.stack(outputs, dim=1)
 
 
 # %% three-layers
@@ -178,7 +178,7 @@ def self_attention(X):
 
 
 layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
-X = d2l.randn(1, n, d)
+X = torch.randn(1, n, d)
 {name: tuple(layer(X).shape) for name, layer in layers.items()}
 
 
@@ -196,7 +196,7 @@ names = ["CNN", "RNN", "Self-attention"]
 for name, m in zip(names, maps, strict=True):
     print(f"{name}: {m.count_nonzero()} of {m.numel()} pairs are connected")
 d2l.show_heatmaps(
-    d2l.stack([m / m.max() for m in maps])[None],
+    torch.stack([m / m.max() for m in maps])[None],
     xlabel="Input j",
     ylabel="Output i",
     titles=names,
@@ -229,13 +229,13 @@ def print_row(first, others):
     print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
 
 
-print_row("n", ["CNN", "RNN", "Self-attention"])
+print("   n             CNN             RNN  Self-attention")
 for length in (4, 8, 16, 32):
     X = torch.zeros(1, length, d)
     print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
 
 # %% multiply-adds
-print_row("n", ["CNN", "RNN", "Self-attention", "as predicted"])
+print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = torch.zeros(1, length, d)
     counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
@@ -320,7 +320,7 @@ print(f"{default_length:6.2f}  embedding, as PyTorch draws it")
 # %% column-plot
 num_steps, width = 60, 32
 encoding = PositionalEncoding(width, 0)
-P = encoding(d2l.zeros((1, num_steps, width)))[0]
+P = encoding(torch.zeros((1, num_steps, width)))[0]
 d2l.plot(
     torch.arange(num_steps),
     P[:, 6:10].T,
@@ -365,7 +365,7 @@ def turn(X, angle):
     """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
     x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
     sin, cos = torch.sin(angle), torch.cos(angle)
-    return d2l.stack([x * cos + y * sin, y * cos - x * sin], dim=-1).flatten(-2)
+    return torch.stack([x * cos + y * sin, y * cos - x * sin], dim=-1).flatten(-2)
 
 
 for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
@@ -378,7 +378,7 @@ for delta in (1, 2, 5, 10, 30, -5):
 print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
-# The matrix of a linear map, acting on rows: what the map does to the identity's.
+# To get a map's matrix, apply the map to the rows of the identity.
 W_q, W_k = turn(torch.eye(width), -5 * omega), 4 * torch.eye(width)
 Q, K = P[:20] @ W_q, P[:20] @ W_k
 looking_back = (Q @ K.T / math.sqrt(width)).softmax(dim=-1)
@@ -420,7 +420,7 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 # %% task
 def sequences(count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come first?"""
+    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1?"""
     tokens = torch.randint(2, 10, (count, length))
     places = torch.rand(count, length).argsort(dim=1)[:, :2]  # two different ones
     tokens.scatter_(1, places, torch.tensor([0, 1]).expand(count, 2))  # the 0, the 1
@@ -523,10 +523,12 @@ def share_right(queries, keys, values):
 
 X = reader.embedding(tokens)
 with_P = reader.positions(X)
+as_trained = share_right(with_P, with_P, with_P)
 in_queries_and_keys = share_right(with_P, with_P, X)
 in_values = share_right(X, X, with_P)
 
 # %% without-positions-shown tags=["tolerance:absolute=0.02"]
+print(f"share right, positions everywhere:                {as_trained:.3f}")
 print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
 print(f"share right, positions in values alone:           {in_values:.3f}")
 
@@ -587,7 +589,7 @@ d2l.plot(
 )
 
 # %% solution-bias
-X, b_k = d2l.randn(1, 4, 8), d2l.randn(8)
+X, b_k = torch.randn(1, 4, 8), torch.randn(8)
 scores = X @ X.mT
 shifted = X @ (X + b_k).mT
 difference = (scores.softmax(dim=-1) - shifted.softmax(dim=-1)).abs().max()
@@ -614,7 +616,7 @@ def stack_up(layers, skip=False, sharpness=1):
     return curve
 
 
-start = d2l.randn(1, 16, 64)
+start = torch.randn(1, 16, 64)
 blocks = [d2l.MultiHeadAttention(64, 4, 0) for _ in range(8)]
 with torch.no_grad():
     curves = [
@@ -649,7 +651,7 @@ print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
 causal_lens = torch.arange(1, n + 1)[None]  # (batch, queries)
-X = d2l.randn(1, n, d)
+X = torch.randn(1, n, d)
 causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
 
 # %% solution-causal-map
@@ -664,7 +666,7 @@ d2l.show_heatmaps(
 
 # %% solution-fading
 n_far = 24
-X = d2l.randn(1, n_far, d)
+X = torch.randn(1, n_far, d)
 followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
 fading = [influence(layer, X)[:, 0] for layer in followed]
 
@@ -674,7 +676,7 @@ d2l.plot(
     [curve / curve[0] for curve in fading],
     xlabel="Distance from the first token",
     ylabel="Influence",
-    ylim=(1e-7, 10),
+    ylim=(1e-8, 10),
     yscale="log",
     figsize=(6, 2.5),
     legend=["RNN", "RNN, matrix times 0.8", "self-attention"],
@@ -693,7 +695,7 @@ def layers_to_cross(n, growth):
     return depth
 
 
-print(f"{'n':>4}{'plain':>8}{'dilated':>9}")
+print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
 
@@ -703,14 +705,15 @@ layer, encoding = small_attention, PositionalEncoding(d, 0)
 
 def one_more(x, keys, values):
     """The output of a new token, and the cache with its key and value."""
-    keys = d2l.concat([keys, layer.W_k(x)], dim=1)
-    values = d2l.concat([values, layer.W_v(x)], dim=1)
+    keys = torch.cat([keys, layer.W_k(x)], dim=1)
+    values = torch.cat([values, layer.W_v(x)], dim=1)
+    # cut into heads; transpose_output puts them together again
     heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
     pooled = layer.transpose_output(layer.attention(*heads))
     return layer.W_o(pooled), keys, values
 
 
-tokens = d2l.randn(1, n, d)
+tokens = torch.randn(1, n, d)
 keys = values = tokens[:, :0]  # the cache, still empty
 outputs = []
 for i in range(n):
@@ -721,9 +724,9 @@ for i in range(n):
 # %% solution-decoding-cost
 whole = encoding(tokens)
 at_once = layer(whole, whole, whole, causal_lens)
-difference = (at_once - d2l.concat(outputs, dim=1)).abs().max()
+difference = (at_once - torch.cat(outputs, dim=1)).abs().max()
 print(f"largest difference: {difference:.5f}")
-print(f"{'tokens':>6}{'without cache':>15}{'with cache':>12}")
+print("tokens  without cache  with cache")
 for length in (10, 100, 1000):
     x, all_of_them = torch.zeros(1, 1, d), torch.zeros(1, length, d)
     cache = torch.zeros(1, length - 1, d)
@@ -757,9 +760,9 @@ class RelativeAttention(nn.Module):
         return self.scores(X).softmax(dim=-1) @ self.W_v(X)
 
 
-four = d2l.randn(1, 4, d)
+four = torch.randn(1, 4, d)
 relative = RelativeAttention(d, max_distance=3)
-twice = d2l.concat([four, d2l.randn(1, 3, d), four], dim=1)  # at 0 to 3 and 7 to 10
+twice = torch.cat([four, torch.randn(1, 3, d), four], dim=1)  # at 0 to 3 and 7 to 10
 scores, backwards = relative.scores(twice)[0], relative(four.flip(1)).flip(1)
 
 # %% solution-relative-shown

@@ -58,8 +58,8 @@ IN_CODE = {
         ),
         (
             "by hand, heads merged without transposing back",
-            "attention.W_o(d2l.concat(heads, dim=-1))",
-            "attention.W_o(d2l.stack(heads).reshape(X.shape))",
+            "attention.W_o(torch.cat(heads, dim=-1))",
+            "attention.W_o(torch.stack(heads).reshape(X.shape))",
         ),
         (
             "a causal mask that hides a token from itself",

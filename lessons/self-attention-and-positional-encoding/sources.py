@@ -71,6 +71,29 @@ def share_of_the_cat(its: Names) -> list[float]:
     return [round(of_cat, 1), round(everything, 1), round(share, 2)]
 
 
+def shares_of_the_others(its: Names) -> list[float]:
+    """Of "it", and of those whose score is 0: what is shared out by hand, and the weights."""
+    scores, weights = array(its.scores), array(its.weights)
+    total, shares = (
+        np.exp(scores).sum(),
+        [place(its, "it"), *np.flatnonzero(scores == 0)],
+    )
+    np.testing.assert_allclose(
+        np.exp(scores[shares]) / total, weights[shares], atol=1e-5
+    )
+    of_it, *others = shares
+    (other,) = {round(weights[i], 3) for i in others}
+    sizes = round(exp(scores[of_it]), 1), round(exp(scores[others[0]]))
+    return [
+        sizes[0],
+        round(total, 1),
+        round(weights[of_it], 2),
+        sizes[1],
+        round(total, 1),
+        other,
+    ]
+
+
 def average_by_hand(its: Names, column: int, *names: str) -> list[float]:
     """The weights of these words, each with its number in this column, and what the output has."""
     digits = 3 if column else 2
@@ -333,7 +356,7 @@ def the_task(its: Names) -> list[float]:
     first = [
         token for token in once if (labels == is_before(tokens, token, 1 - token)).all()
     ]
-    return [others.min(), others.max(), *once, *first]
+    return [others.min(), others.max(), *once, *first, *(1 - token for token in first)]
 
 
 def is_before(tokens: np.ndarray, one: int, other: int) -> np.ndarray:
@@ -344,7 +367,7 @@ def example(its: Names) -> list[float]:
     above, below = array(its.example)
     assert above.tolist().index(0) < above.tolist().index(1)
     assert below[-1] == 0
-    return [*above, 0, *below, 0]
+    return [*above, 0, 1, *below, 0]
 
 
 def where_stripes_stand(its: Names) -> list[int]:
@@ -452,13 +475,21 @@ HELD = {
     "the scores are 0, 3, 0, 0, 1, 0": ("six-words", lambda its: array(its.scores)),
     "$e^3 + e^1 + 4e^0 = 20.1 + 2.7 + 4 = 26.8$": ("six-words", powers),
     "so the cat gets $20.1 / 26.8 = 0.75$": ("six-words", share_of_the_cat),
-    r"$0.75 \cdot 3 + 0.10 \cdot 1 = 2.35$ in the first place": (
+    """"it" itself $2.7 / 26.8 = 0.10$, and each of the other four $1 / 26.8 = 0.037$""": (
+        "six-words",
+        shares_of_the_others,
+    ),
+    r"Its first number is $0.75 \cdot 3 + 0.10 \cdot 1 = 2.35$": (
         "six-words",
         lambda its: average_by_hand(its, 0, "cat", "it"),
     ),
-    r"$2 \cdot 0.037 \cdot 2 = 0.15$ in the second": (
+    r"the two actions add $0.037 \cdot 2$ each, which makes $2 \cdot 0.037 \cdot 2 = 0.15$": (
         "six-words",
-        lambda its: [2, *average_by_hand(its, 1, "sat")],
+        lambda its: [
+            *average_by_hand(its, 1, "sat")[:2],
+            2,
+            *average_by_hand(its, 1, "purred"),
+        ],
     ),
     "which started at $(1, 0)$, has come most of the way to $(3, 0)$": (
         "six-words",
@@ -507,8 +538,8 @@ HELD = {
         entries_and_their_products,
     ),
     "they spread by 1 at any width": ("saturation", spread_at_any_width),
-    """Of two weights $w$ and $1 - w$, the first has the derivative $w(1 - w)$ by its own score: that
-        is 0.25 for half and half, and 0.0099 at $w = 0.99$""": (
+    """Of two weights $w$ and $1 - w$, the first has the derivative $w(1 - w)$ with respect to its own
+        score: that is 0.25 for half and half, and 0.0099 at $w = 0.99$""": (
         "setup",
         slopes_of_two_weights,
     ),
@@ -734,6 +765,10 @@ HELD = {
     ),
     "most similar to the one at $j = i - 5$": ("five-back", looks_back),
     "each query from $i = 5$ on": ("five-back", looks_back),
+    "the later two of them settle for key 0": (
+        "five-back",
+        lambda its: np.unique(array(its.looking_back)[3:5].argmax(axis=1)),
+    ),
     r"the factor 4 in $\mathbf{W}_k$": (
         "five-back",
         lambda its: np.unique(array(its.W_k).diagonal()),
@@ -750,15 +785,16 @@ HELD = {
         scores_are_turned_by_the_difference,
     ),
     # What a trained model looks at
-    "Tokens 2 to 9 with one 0 and one 1 among them: does the 0 come first?": (
+    "Tokens 2 to 9 with one 0 and one 1 among them: does the 0 come before the 1?": (
         "found",
         the_task,
     ),
-    "among the tokens 2 to 9 there is one 0 and one 1. Does the 0 come first?": (
+    """among the tokens 2 to 9 there is one 0 and one 1. Does the 0 come before the 1?""": (
         "found",
         the_task,
     ),
-    "5 3 0 7 2 1 9 4, where the 0 comes first, and 5 1 3 7 2 6 9 0, where it comes last": (
+    """5 3 0 7 2 1 9 4, where the 0 comes before the 1, and 5 1 3 7 2 6 9 0, where it comes
+        after""": (
         "train",
         lambda its: example(its)[:-1],
     ),
@@ -836,6 +872,8 @@ HELD = {
 
 # What names an exercise, and a cell of its solution.
 EXERCISES = {
+    'skip the text of "Three Ways to Mix a Sequence" and Exercises 5': "solution-causal",
+    "to 7, but run the cells": "solution-dilated",
     "more of that in Exercise 3": "solution-stacking",
     r"need only about $\log_k n$ layers (Exercise 7)": "solution-dilated",
     "carry on where it left off (Exercise 8)": "solution-decoding",

@@ -77,20 +77,27 @@ def _agree(old: str, new: str, tolerance: Tolerance, within: float | None) -> bo
     if old == new:
         return True
     a, b = float(old), float(new)
+    are_integers = not any(mark in number for number in (old, new) for mark in ".eE")
+    if a == b:  # the same number, written otherwise: nothing but the sign of a 0.0 is forgiven
+        return a == 0 and not are_integers and old.lstrip("+-") == new.lstrip("+-")
     if within is not None:
         return abs(a - b) <= within
-    if not any(mark in number for number in (old, new) for mark in ".eE"):
-        return False  # integers are exact
+    if are_integers:
+        return False  # they are exact
     size = max(abs(a), abs(b))
     allowed = max(tolerance.absolute, tolerance.relative * size)
     last_digit = max(_last_digit(old), _last_digit(new))
-    if last_digit <= SMALL_PART * size:
+    if _decimals(old) == _decimals(new) and last_digit <= SMALL_PART * size:
         allowed = max(allowed, tolerance.last_digits * last_digit)
     return abs(a - b) <= allowed * (1 + 1e-9)
 
 
 def _last_digit(number: str) -> float:
     """The worth of one unit in the last decimal place; infinite where none is printed."""
-    mantissa, _, exponent = number.lower().partition("e")
-    decimals = len(mantissa.partition(".")[2])
+    exponent = number.lower().partition("e")[2]
+    decimals = _decimals(number)
     return 10.0 ** (int(exponent or 0) - decimals) if decimals else float("inf")
+
+
+def _decimals(number: str) -> int:
+    return len(number.lower().partition("e")[0].partition(".")[2])

@@ -187,24 +187,33 @@ def cells(notebook: NotebookNode) -> list[Cell]:
 def _distribute(shown: Shown, woven: dict[Edition, NotebookNode]) -> None:
     """Give each notebook's cells what they showed: what is stored already, where that agrees.
 
-    Another processor's last digits are so no change to a reader, or to git; and in every language
-    a cell shows the same.
+    Another processor's last digits are so no change to a reader, or to git. A cell shows the same in every
+    language, so it keeps what is stored in all of them or in none: words may be new in one alone.
     """
-    settled: Shown = {}
-    for edition, notebook in woven.items():
-        stored = _stored_outputs(edition.notebook)
-        for number, cell in enumerate(code_cells(notebook)):
-            its = identity(number, Cell(cell.id, cell.source), edition.code.suffix)
-            count = number + 1
-            if its not in settled:
-                outputs = shown[its]
-                for output in outputs:
-                    if "execution_count" in output:
-                        output.execution_count = count
-                allowed = tolerance(cell.metadata.get("tags", []))
-                agrees = agreement.difference(stored.get(cell.id), outputs, allowed) is None
-                settled[its] = stored[cell.id] if agrees else outputs
-            cell.outputs, cell.execution_count = settled[its], count
+    stored = [_stored_outputs(edition.notebook) for edition in woven]
+    of_languages = zip(*map(code_cells, woven.values()), strict=True)
+    for count, here in enumerate(of_languages, 1):
+        settled: Shown = {}
+        for edition, cell, kept in zip(woven, here, stored, strict=True):
+            its = identity(count - 1, Cell(cell.id, cell.source), edition.code.suffix)
+            if its in settled:
+                continue
+            outputs = _counted(shown[its], count)
+            allowed = tolerance(cell.metadata.get("tags", []))
+            if agreement.difference(kept.get(cell.id), outputs, allowed) is not None:
+                settled = shown
+                break
+            settled[its] = kept[cell.id]
+        for edition, cell in zip(woven, here, strict=True):
+            its = identity(count - 1, Cell(cell.id, cell.source), edition.code.suffix)
+            cell.outputs, cell.execution_count = _counted(settled[its], count), count
+
+
+def _counted(outputs: list[NotebookNode], count: int) -> list[NotebookNode]:
+    for output in outputs:
+        if "execution_count" in output:
+            output.execution_count = count
+    return outputs
 
 
 def _stored_outputs(path: Path) -> dict[str, list[NotebookNode]]:

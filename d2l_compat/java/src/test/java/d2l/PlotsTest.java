@@ -104,17 +104,17 @@ class PlotsTest {
         double[] x = {1, 2, 3};
         Curves curves = Plots.curves(x, new double[] {1, 4, 9}, new double[] {2, 0, -2});
         assertEquals(
-                "折線圖，縱軸是值，橫軸是橫列。"
-                        + "甲：3 個點，從 (1, 1.00) 到 (3, 9.00)，值從 1.00 到 9.00。"
-                        + "b：3 個點，從 (1, 2.00) 到 (3, -2.00)，值從 -2.00 到 2.00。",
+                "折線圖，縱軸是數值，橫軸是橫列。"
+                        + "甲：3 個點，從 (1, 1.00) 到 (3, 9.00)，數值從 1.00 到 9.00。"
+                        + "b：3 個點，從 (1, 2.00) 到 (3, -2.00)，數值從 -2.00 到 2.00。",
                 curves.xlabel("橫列").legend("甲", "b").describe());
         try (NDManager manager = NDManager.newBaseManager()) {
             float[] numbers = {0, 2, Float.NaN, Float.NaN};
             NDArray matrices = manager.create(numbers, new Shape(1, 2, 1, 2));
             assertEquals(
-                    "「頭 1」：熱圖，縱軸 1 格，是未命名的軸；橫軸 2 格，是未命名的軸；值從 0.00 到 2.00，零有 1 個（共 2 個）；"
+                    "「頭 1」：熱圖，縱軸 1 格，是未命名的軸；橫軸 2 格，是未命名的軸；數值從 0.00 到 2.00，零有 1 個（共 2 個）；"
                             + "顏色 Reds，從 0.00 到 2.00。"
-                            + "「b」：熱圖，縱軸 1 格，是未命名的軸；橫軸 2 格，是未命名的軸；沒有值，零有 0 個（共 0 個）；"
+                            + "「b」：熱圖，縱軸 1 格，是未命名的軸；橫軸 2 格，是未命名的軸；沒有數值，零有 0 個（共 0 個）；"
                             + "顏色 Reds，從 0.00 到 2.00。",
                     Plots.heatmaps(matrices).titles("頭 1", "b").describe());
         }
