@@ -13,17 +13,12 @@ class Package:
     module: str  # what is imported
     distribution: str  # what is installed
     minimum: str  # the oldest version that works
-    extra: str = ""  # of the distribution, with its brackets
     options: str = ""  # of the command that installs it
     note: str = ""  # what else a reader must know who does not have it
 
     @property
-    def requirement(self) -> str:
-        return f"{self.distribution}{self.extra}>={self.minimum}"
-
-    @property
     def install(self) -> str:
-        return f'pip install {self.options}"{self.requirement}"'
+        return f'pip install {self.options}"{self.distribution}>={self.minimum}"'
 
 
 @dataclass(frozen=True)
@@ -90,23 +85,6 @@ FRAMEWORKS = {
         "paddle",
         (Package("paddle", "paddlepaddle", "3.3"),),
         besides=(SETUPTOOLS,),
-    ),
-    "mlx": Framework(
-        "MLX",
-        "mlx",
-        (
-            Package(
-                "mlx.core",
-                "mlx",
-                "0.29",
-                extra="[cpu]",  # without it there is no backend on Linux
-                note=" There are ones for Linux and for macOS on Apple silicon.",
-            ),
-        ),
-        to_gpu=(  # on Apple's machines it takes the GPU unless told not to
-            "mx.set_default_device(d2l.cpu())",
-            "mx.set_default_device(d2l.gpu())",
-        ),
     ),
     "djl": Framework(
         "DJL (Java)",

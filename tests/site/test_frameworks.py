@@ -16,7 +16,6 @@ IMPORTS = {
     "jax": "import jax",
     "mxnet": "from mxnet import",
     "paddle": "import paddle",
-    "mlx": "import mlx.core as mx",
     "djl": "import ai.djl",
 }
 CHOSEN = '.sd-tab-set > input:checked + label[data-sync-group="framework"]'

@@ -23,7 +23,6 @@ ALONE = {
     "jax": "import jax, flax.linen",
     "mxnet": MXNET + "from mxnet import np, npx, gluon",
     "paddle": "import paddle",
-    "mlx": "import mlx.core, mlx.nn, mlx.optimizers",
 }
 TIMED = "import time; start = time.perf_counter()\n{}\nprint(time.perf_counter() - start)"
 
