@@ -21,7 +21,7 @@ from tools.run.execute import ExecutionError, execute
 from tools.run.kernels import neutral_environment
 from tools.run.languages import fault_of
 from tools.run.records import Record, Shown, write_whole
-from tools.run.sharing import Cell, Turn, identity, turns
+from tools.run.sharing import Cell, Identity, Turn, identity, turns
 from tools.weave.lessons import Edition, LessonError, Page
 from tools.weave.notebooks import weave
 from tools.weave.programs import read_code
@@ -193,20 +193,17 @@ def _distribute(shown: Shown, woven: dict[Edition, NotebookNode]) -> None:
     stored = [_stored_outputs(edition.notebook) for edition in woven]
     of_languages = zip(*map(code_cells, woven.values()), strict=True)
     for count, here in enumerate(of_languages, 1):
-        settled: Shown = {}
-        for edition, cell, kept in zip(woven, here, stored, strict=True):
+        kept: dict[Identity, list[NotebookNode] | None] = {}
+        names = []
+        for edition, cell, outputs in zip(woven, here, stored, strict=True):
             its = identity(count - 1, Cell(cell.id, cell.source), edition.code.suffix)
-            if its in settled:
-                continue
-            outputs = _counted(shown[its], count)
-            allowed = tolerance(cell.metadata.get("tags", []))
-            if agreement.difference(kept.get(cell.id), outputs, allowed) is not None:
-                settled = shown
-                break
-            settled[its] = kept[cell.id]
-        for edition, cell in zip(woven, here, strict=True):
-            its = identity(count - 1, Cell(cell.id, cell.source), edition.code.suffix)
-            cell.outputs, cell.execution_count = _counted(settled[its], count), count
+            kept.setdefault(its, outputs.get(cell.id))
+            names.append(its)
+        fresh = {its: _counted(shown[its], count) for its in kept}
+        allowed = tolerance(here[0].metadata.get("tags", []))
+        is_new = any(agreement.difference(kept[its], fresh[its], allowed) for its in kept)
+        for its, cell in zip(names, here, strict=True):
+            cell.outputs, cell.execution_count = (fresh if is_new else kept)[its], count
 
 
 def _counted(outputs: list[NotebookNode], count: int) -> list[NotebookNode]:
