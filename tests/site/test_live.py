@@ -39,6 +39,27 @@ def test_every_control_has_a_name_and_answers_to_keys(open_page: Open, path: str
             assert slider.input_value() != before
 
 
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("width", [320, 1100])
+def test_a_number_stays_on_its_line(open_page: Open, path: str, width: int):
+    page = open_page(path, viewport={"width": width, "height": 900})
+    for end in "End", "Home":
+        for slider in page.locator("[data-live] input[type=range]").all():
+            slider.press(end)
+        broken = page.evaluate(
+            """() => Array.from(
+              document.querySelectorAll(".live-slider :is(label, output), .live-matrix > *"),
+              (each) => {
+                const text = document.createRange();
+                text.selectNodeContents(each);
+                const fits = each.scrollWidth <= each.clientWidth || !each.clientWidth;
+                return text.getClientRects().length === 1 && fits ? "" : each.textContent;
+              },
+            ).filter(Boolean)"""
+        )
+        assert broken == []
+
+
 def test_attention_is_the_formulas(open_page: Open):
     page = open_page(f"en/{LESSON}")
     Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))

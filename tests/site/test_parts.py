@@ -41,6 +41,7 @@ def test_nothing_in_a_light_figure_refers_to_what_is_gone():
         (r"\mathrm{softmax}(x)", "<mi>softmax</mi>"),
         (r"\sin a \sin b", '<mi>a</mi><mspace width="0.17em"/><mi>sin</mi>'),
         (r"\sin^2", "<msup><mi>sin</mi><mn>2</mn></msup>"),
+        (r"\boldsymbol{\Pi}", '<mi mathvariant="normal" class="bold">&#x003A0;</mi>'),
         (r"\begin{aligned} a &= b \\ &= c \end{aligned}", "<mtable"),
     ],
 )

@@ -169,3 +169,25 @@ def test_formulas_are_whole(site: Path, path: str):
     for formula in formulas:
         words = "".join(ElementTree.fromstring(formula).itertext())
         assert not set(words) & set("\\&$"), words
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("width", [390, 1100, 1280])
+def test_no_line_begins_with_the_full_stop_after_a_formula(
+    open_page: Open, language: str, width: int
+):
+    page = open_page(f"{language}/{LESSON}", viewport={"width": width, "height": 900})
+    places = page.evaluate(
+        """() => [...document.querySelectorAll("math[display=inline]")].flatMap((formula) => {
+          const rest = formula.nextSibling;
+          const mark = rest?.data?.search(/^[.,;:!?)”’。，、；：！？）」』]/) ?? -1;
+          if (mark < 0 || !formula.getClientRects().length) return [];
+          const sign = document.createRange();
+          sign.setStart(rest, mark);
+          sign.setEnd(rest, mark + 1);
+          const [there, here] = [sign, formula].map((each) => each.getBoundingClientRect());
+          return [[rest.data.slice(0, 20), there.left - here.right]];
+        })"""
+    )
+    assert len(places) > 50
+    assert [words for words, gap in places if not -2 < gap < 8] == []
