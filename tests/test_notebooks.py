@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from unicodedata import east_asian_width
 
 import nbformat
 import pytest
@@ -59,6 +60,17 @@ def test_notebook_was_executed_from_top_to_bottom_without_a_complaint(notebook):
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     assert not [output for output in outputs(notebook) if output.output_type == "error"]
     assert not [output.text for output in outputs(notebook) if output.get("name") == "stderr"]
+
+
+def test_a_printed_line_fits_the_page(notebook):
+    printed = [output.text for output in outputs(notebook) if "text" in output]
+    assert printed
+    assert [line for text in printed for line in text.splitlines() if width(line) > 84] == []
+
+
+def width(line: str) -> int:
+    """In columns, of which a Chinese character takes two."""
+    return sum(2 if east_asian_width(letter) in "FW" else 1 for letter in line)
 
 
 def test_figures_are_svg_and_have_a_text_alternative(notebook):

@@ -497,7 +497,8 @@ NDArray frequencies(NDManager manager, long width) {
 
 var omega = frequencies(manager, width);
 var turns = omega.pow(-1).mul(2 * Math.PI).round().toType(DataType.INT32, false);
-System.out.println("positions per turn: " + Arrays.toString(turns.toIntArray()));
+System.out.println("positions per turn:");
+System.out.println(Arrays.toString(turns.toIntArray()));
 
 // %% dot-products
 /** How much the numbers at one distance i - j differ, where they differ most. */

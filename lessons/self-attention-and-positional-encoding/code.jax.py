@@ -365,7 +365,8 @@ d2l.show_heatmaps(
 # %% wavelengths
 pair = jnp.arange(width // 2)
 omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
-print("positions per turn:", (2 * math.pi / omega).round().astype(int).tolist())
+print("positions per turn:")
+print((2 * math.pi / omega).round().astype(int).tolist())
 
 # %% dot-products
 products = d2l.numpy(P @ P.T)

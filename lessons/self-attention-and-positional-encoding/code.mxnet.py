@@ -358,7 +358,8 @@ d2l.show_heatmaps(
 # %% wavelengths
 pair = np.arange(width // 2)
 omega = 10000 ** (-2 * pair / width)  # radians per position, one for each pair
-print("positions per turn:", [round(turn) for turn in (2 * math.pi / omega).tolist()])
+print("positions per turn:")
+print([round(turn) for turn in (2 * math.pi / omega).tolist()])
 
 # %% dot-products
 products = P @ P.T

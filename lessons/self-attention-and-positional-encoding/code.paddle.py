@@ -359,7 +359,8 @@ d2l.show_heatmaps(
 # %% wavelengths
 pair = d2l.arange(width // 2)
 omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
-print("positions per turn:", (2 * math.pi / omega).round().astype("int64").tolist())
+print("positions per turn:")
+print((2 * math.pi / omega).round().astype("int64").tolist())
 
 # %% dot-products
 products = P @ P.T

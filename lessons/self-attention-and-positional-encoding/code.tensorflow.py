@@ -359,7 +359,8 @@ d2l.show_heatmaps(
 pair = d2l.arange(width // 2, dtype=tf.float32)
 omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
 turns = tf.cast(tf.round(2 * math.pi / omega), tf.int32)
-print("positions per turn:", d2l.numpy(turns).tolist())
+print("positions per turn:")
+print(d2l.numpy(turns).tolist())
 
 # %% dot-products
 products = d2l.numpy(P @ d2l.transpose(P))
