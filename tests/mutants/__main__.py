@@ -72,7 +72,7 @@ def _unchanged_passes(workshop: Workshop, pool: ThreadPoolExecutor, faults: list
         if fault := outcome.void or ", ".join(outcome.noticed):
             print(f"without any fault this does not pass: {what}: {fault}", file=sys.stderr)
             return False
-        print(f"passes without a fault: {what}", flush=True)
+        print(f"passes without a fault: {what} ({outcome.seconds:.0f} s)", flush=True)
     return True
 
 
@@ -86,7 +86,8 @@ def _try_all(
         word = "noticed" if is_noticed(said) else "NOT NOTICED"
         print(f"[{len(done)}/{len(faults)}] {fault} ({fault.place}): {word}")
         for check, outcome in said.items():
-            print(f"    {check}: {outcome.void or ', '.join(outcome.noticed) or '-'}", flush=True)
+            by = outcome.void or ", ".join(outcome.noticed) or "-"
+            print(f"    {check}: {by} ({outcome.seconds:.0f} s)", flush=True)
     return done
 
 

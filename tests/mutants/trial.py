@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class Outcome:
 
     noticed: list[str] = field(default_factory=list)
     void: str = ""
+    seconds: float = 0  # that the check took
 
 
 def checks(fault: Fault) -> list[tuple[str, Check]]:
@@ -134,12 +136,12 @@ class Workshop:
             for column, check in checks(fault):
                 noticed = [name for name, outcome in said.items() if outcome.noticed]
                 if not noticed or (by_all and column not in noticed):
-                    said[column] = self._run(check, project)
+                    said[column] = self._timed(check, project)
             return said
 
     def try_unchanged(self, check: Check) -> Outcome:
         with self._copy() as project:
-            return self._run(check, project)
+            return self._timed(check, project)
 
     @contextmanager
     def _copy(self) -> Iterator[Path]:
@@ -159,6 +161,12 @@ class Workshop:
             yield project
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _timed(self, check: Check, project: Path) -> Outcome:
+        start = time.monotonic()
+        outcome = self._run(check, project)
+        outcome.seconds = time.monotonic() - start
+        return outcome
 
     def _run(self, check: Check, project: Path) -> Outcome:
         """A check that did not run its course has noticed nothing."""
