@@ -117,7 +117,7 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  || failed="$$failed $$face"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
 
-mutants: $(READY) $(JAVA)  ## seed faults, one at a time, and see each one noticed (50 minutes)
+mutants: $(READY) $(JAVA)  ## seed faults, one at a time, and see each one noticed (about an hour)
 	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(FRAMEWORKS:%=--framework %)
 
 bench:  ## how long things take, beside others in the same run

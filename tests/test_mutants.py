@@ -9,7 +9,7 @@ import pytest
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants.__main__ import FAULTS, Said, is_noticed, report
 from tests.mutants.fault import DoesNotFitError, Fault
-from tests.mutants.trial import Outcome
+from tests.mutants.trial import Outcome, at_once, checks
 from tools.weave.lessons import ROOT, editions, lessons
 
 
@@ -39,7 +39,7 @@ def test_the_fault_still_fits(project: Path, fault: Fault) -> None:
 
 
 def test_there_are_enough_and_each_has_a_name_of_its_own() -> None:
-    assert len(FAULTS) >= 60
+    assert len(FAULTS) >= 160
     assert max(Counter(map(str, FAULTS)).values()) == 1
     for framework in FRAMEWORKS:
         places = Counter(fault.place for fault in FAULTS if fault.framework == framework)
@@ -64,6 +64,13 @@ def test_a_fault_that_no_longer_fits_is_refused(project: Path) -> None:
         fault = Fault("jax", "name", "d2l_compat/_shared/encoding.py", old, new)
         with pytest.raises(DoesNotFitError, match=words):
             fault.put_into(project)
+
+
+def test_whatever_a_check_runs_is_seen_to_pass_without_a_fault() -> None:
+    every = [check for fault in FAULTS for _, check in checks(fault)]
+    fewer = at_once(every)
+    assert all(any({*each.command} <= {*run.command} for run in fewer) for each in every)
+    assert len(fewer) < len({*every})
 
 
 def test_a_check_that_did_not_run_has_noticed_nothing() -> None:

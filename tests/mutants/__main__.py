@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants import faults_in_lessons, faults_in_the_shim
 from tests.mutants.fault import Fault
-from tests.mutants.trial import Outcome, Workshop, checks
+from tests.mutants.trial import Outcome, Workshop, at_once, checks
 from tools.weave.lessons import ROOT
 
 FAULTS: list[Fault] = sorted(
@@ -66,7 +66,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 def _unchanged_passes(workshop: Workshop, pool: ThreadPoolExecutor, faults: list[Fault]) -> bool:
     """Whether every check passes where there is no fault. Its word means nothing otherwise."""
-    used = list(dict.fromkeys(check for fault in faults for _, check in checks(fault)))
+    used = at_once(check for fault in faults for _, check in checks(fault))
     for check, outcome in zip(used, pool.map(workshop.try_unchanged, used), strict=True):
         what = check.notebook or " ".join(check.command[-3:])
         if fault := outcome.void or ", ".join(outcome.noticed):

@@ -7,9 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -26,6 +26,16 @@ from tools.weave.lessons import ROOT
 LIMIT = 900  # seconds for one check
 # Of what the faces share, these test what no face does for itself.
 OF_ALL_FACES = "tests/test_common.py", "tests/test_download.py", "tests/test_plot.py"
+# Where a fault is likely noticed soonest, by the module that it is in.
+TESTS_OF_A_ROOM = {
+    **dict.fromkeys(("attention", "blockwise", "additive"), "tests/faces/test_attention.py"),
+    **dict.fromkeys(("seq2seq", "data", "dropout"), "tests/faces/test_training.py"),
+    "encoding": "tests/faces/test_encoding.py",
+    "transformer": "tests/faces/test_transformer.py",
+    **dict.fromkeys(("text", "translation"), "tests/test_common.py"),
+    **dict.fromkeys(("archives", "fetching"), "tests/test_download.py"),
+    "plot": "tests/test_plot.py",
+}
 JAVA = Path("d2l_compat", "java")
 MAVEN = ("mvn", "--offline", "--quiet", "--batch-mode", "-f", str(JAVA / "pom.xml"))
 REPORTS = "report*.xml", str(JAVA / "target" / "surefire-reports" / "*.xml")
@@ -68,8 +78,7 @@ def checks(fault: Fault) -> list[tuple[str, Check]]:
             found.insert(0, ("tests", Check((*MAVEN, "test"))))
         case "shim", _:
             files = (*tests_of_a_face(fault), "--framework", framework)
-            room = f"tests/faces/test_{Path(fault.file).stem.strip('_')}.py"
-            sooner = (room,) if (ROOT / room).exists() else ()
+            sooner = (TESTS_OF_A_ROOM[Path(fault.file).stem.strip("_")],)
             found.insert(0, ("tests", Check((*PYTEST, "-x", *files), sooner=sooner)))
         case "lesson", name if name in FACES:
             file = f"lessons/{fault.lesson}/claims.py"
@@ -79,6 +88,24 @@ def checks(fault: Fault) -> list[tuple[str, Check]]:
             of_it = ("tests/test_claims_in_java.py", "--frameworks", "djl", "-k", fault.lesson)
             found.insert(0, ("tests", Check((*PYTEST, "-x", *of_it))))
     return found
+
+
+def at_once(found: Iterable[Check]) -> list[Check]:
+    """Fewer checks, which pass where all of these do: a page's languages share an execution, and of two
+    runs of tests the longer does for both."""
+    pages: dict[tuple[str, ...], list[Check]] = {}
+    others = []
+    for check in dict.fromkeys(found):
+        if check.notebook:
+            pages.setdefault(Path(check.notebook).parts[-2:], []).append(check)
+        else:
+            others.append(check)
+    merged = [
+        replace(first, command=(*first.command, *(each.notebook for each in rest)))
+        for first, *rest in pages.values()
+    ]
+    longest = [c for c in others if not any({*c.command} < {*more.command} for more in others)]
+    return [*longest, *merged]
 
 
 def tests_of_a_face(fault: Fault) -> list[str]:
