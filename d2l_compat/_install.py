@@ -33,7 +33,7 @@ def install(framework: str) -> None:
         raise ValueError(f"framework {framework!r}: need one of {', '.join(FACES)}")
     needed = (*OWN_DEPENDENCIES, *FACES[framework].besides, *FACES[framework].packages)
     for package in needed:
-        if find_spec(package.module) is None:
+        if _is_missing(package.module):
             if os.environ.get("D2L_COMPAT_INSTALL") == "never":
                 raise RuntimeError(
                     f"{package.distribution} is not installed, and D2L_COMPAT_INSTALL=never: "
@@ -46,8 +46,15 @@ def install(framework: str) -> None:
                 import_module(package.module)  # imports: setuptools
 
 
+def _is_missing(module: str) -> bool:
+    try:
+        return find_spec(module) is None
+    except ModuleNotFoundError:  # the package that it is in
+        return True
+
+
 def _install(package: Package) -> None:
-    wanted = f"{package.distribution}>={package.minimum}"
+    wanted = package.requirement
     is_alone = "--no-deps" in package.options
     fault = _pip(*package.options.split(), wanted)
     if "ResolutionImpossible" in fault:

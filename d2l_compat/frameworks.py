@@ -13,12 +13,17 @@ class Package:
     module: str  # what is imported
     distribution: str  # what is installed
     minimum: str  # the oldest version that works
+    extra: str = ""  # of the distribution, with its brackets
     options: str = ""  # of the command that installs it
     note: str = ""  # what else a reader must know who does not have it
 
     @property
+    def requirement(self) -> str:
+        return f"{self.distribution}{self.extra}>={self.minimum}"
+
+    @property
     def install(self) -> str:
-        return f'pip install {self.options}"{self.distribution}>={self.minimum}"'
+        return f'pip install {self.options}"{self.requirement}"'
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,19 @@ FRAMEWORKS = {
         "paddle",
         (Package("paddle", "paddlepaddle", "3.3"),),
         besides=(SETUPTOOLS,),
+    ),
+    "mlx": Framework(
+        "MLX",
+        "mlx",
+        (
+            Package(
+                "mlx.core",
+                "mlx",
+                "0.32",
+                extra="[cpu]",  # without it there is no backend on Linux
+                note=" There are ones for Linux and for macOS on Apple silicon.",
+            ),
+        ),
     ),
     "djl": Framework(
         "DJL (Java)",

@@ -12,6 +12,7 @@ from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
 from d2l_compat import kernel
+from d2l_compat.frameworks import FACES
 
 READS = ("d2l_compat/**/*.py",)
 
@@ -110,7 +111,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    faces = "torch, tensorflow, jax, mxnet, paddle"
+    faces = ", ".join(framework.face for framework in FACES.values())
     assert f"d2l.caffe: d2l_compat stands in for d2l, and has {faces}" in run(code, upstream)
 
 

@@ -1,4 +1,4 @@
-"""The six frameworks compute the same, and the README says how nearly.
+"""The frameworks compute the same, and the README says how nearly.
 
 Those with a Python face are asked in tests/faces/test_agreement.py, where the face is imported anyway.
 """

@@ -19,7 +19,7 @@ from d2l_compat.frameworks import FACES
 READS = ("d2l_compat/**/*.py",)
 
 PACKAGES = [package for framework in FACES.values() for package in framework.packages]
-FRAMEWORK_MODULES = {package.module for package in PACKAGES}
+FRAMEWORK_MODULES = {package.module.partition(".")[0] for package in PACKAGES}
 DISTRIBUTIONS = {package.distribution for package in PACKAGES}
 PLOT_MODULES = {"IPython", "matplotlib", "matplotlib_inline"}
 (TORCH,) = FACES["pytorch"].packages

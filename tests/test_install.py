@@ -83,7 +83,7 @@ def test_what_is_missing_is_asked_for_and_nothing_else(framework: str, service: 
     first = FACES[framework].packages[0]
     service.modules.remove(first.module)
     d2l_compat.install(framework)
-    wanted = [*first.options.split(), f"{first.distribution}>={first.minimum}"]
+    wanted = [*first.options.split(), first.requirement]
     assert service.asked == [["--quiet", *wanted]]
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.data import images, translation
+from d2l_compat._shared.data.loader import Batch, Loader
 from d2l_compat.common import show_images
-from d2l_compat.jax._loader import Batch, Loader
+from d2l_compat.jax._shuffled import shuffled
 from d2l_compat.jax.training import DataModule
 
 __all__ = ["FashionMNIST", "MTFraEng"]
@@ -50,7 +51,7 @@ class FashionMNIST(images.FashionMNIST, DataModule):
             images, labels = zip(*(pictures[int(row)] for row in rows), strict=True)
             return np.moveaxis(np.stack(images), 1, -1), np.stack(labels)
 
-        return Loader(take, len(pictures), self.batch_size, shuffle=train)
+        return Loader(take, len(pictures), self.batch_size, shuffled if train else None)
 
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None

@@ -15,9 +15,10 @@ import numpy as np
 
 from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
+from d2l_compat._shared.data.loader import Loader
 from d2l_compat.jax import devices
 from d2l_compat.jax._arrays import arrays
-from d2l_compat.jax._loader import Loader
+from d2l_compat.jax._shuffled import shuffled
 from d2l_compat.jax.tensors import get_key
 
 __all__ = ["Classifier", "DataModule", "Module", "Trainer"]
@@ -148,7 +149,7 @@ class DataModule(shared.DataModule):
             lambda rows: tuple(array[rows] for array in arrays),
             len(arrays[0]),
             self.batch_size,
-            shuffle=train,
+            shuffled if train else None,
         )
 
 

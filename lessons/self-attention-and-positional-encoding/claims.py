@@ -3,6 +3,7 @@
 nbval compares a notebook with what was stored, and so cannot know that what was stored is right.
 """
 
+import ast
 import re
 from itertools import pairwise
 from typing import Any
@@ -821,6 +822,16 @@ def test_the_trained_reader_needs_no_positions_in_its_values(face, cells):
     ]
     shown = cells["without-positions-shown"].rows
     np.testing.assert_allclose(shown, right, atol=0.002)
+
+
+def test_positions_are_left_out_where_the_text_says(cells):
+    """The shares alone do not tell where a reader is always right, with and without."""
+    tree = ast.parse(cells["without-positions"].source)
+    found = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
+    said = {ast.unparse(each.targets[0]): ast.unparse(each.value) for each in found}
+    assert said["as_trained"] == "share_right(with_P, with_P, with_P)"
+    assert said["in_queries_and_keys"] == "share_right(with_P, with_P, X)"
+    assert said["in_values"] == "share_right(X, X, with_P)"
 
 
 # Past the end

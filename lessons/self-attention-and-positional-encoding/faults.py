@@ -607,6 +607,118 @@ IN_CODE = {
             "distance.clip(0, self.max_distance)",
         ),
     ],
+    "mlx": [
+        (
+            "a softmax over the columns",
+            "weights = mx.softmax(X @ X.T, axis=-1)",
+            "weights = mx.softmax(X @ X.T, axis=0)",
+        ),
+        (
+            "the derivative without the square of the weights",
+            "mx.eye(weights.shape[1]) - outer",
+            "mx.eye(weights.shape[1])",
+        ),
+        (
+            "by hand, heads in reverse order",
+            "mx.concatenate(heads, axis=-1)",
+            "mx.concatenate(heads[::-1], axis=-1)",
+        ),
+        (
+            "a norm over the wrong axes",
+            "(jacobian**2).sum(axis=(1, 3))",
+            "(jacobian**2).sum(axis=(0, 3)).T",
+        ),
+        (
+            "one row of derivatives for all",
+            "directions = mx.eye(n * d)",
+            "directions = mx.tile(mx.eye(n * d)[:1], (n * d, 1))",
+        ),
+        (
+            "one matrix twice in the RNN",
+            "X[:, i] @ W_xh + H @ W_hh",
+            "X[:, i] @ W_xh + H @ W_xh",
+        ),
+        (
+            "angles in single precision",
+            "np.where(column % 2 == 0, np.sin(angle), np.cos(angle))",
+            "np.where(column % 2 == 0, mx.sin(mx.array(angle)), mx.cos(mx.array(angle)))",
+        ),
+        (
+            "the encoding trained along",
+            "self._P = sinusoids(max_len, num_hiddens)[None]",
+            "self.P = self._P = sinusoids(max_len, num_hiddens)[None]",
+        ),
+        (
+            "the variance for the standard deviation",
+            "scale=d_model**-0.5",
+            "scale=d_model**-1",
+        ),
+        (
+            "keys turned and queries not",
+            "queries, keys = self.turned(queries), self.turned(keys)",
+            "keys = self.turned(keys)",
+        ),
+        (
+            "the 0 and the 1 exchanged in what is drawn",
+            "places] = mx.arange(2)",
+            "places] = 1 - mx.arange(2)",
+        ),
+        (
+            "a table of positions that is not trained",
+            "return X + self.P(mx.arange(X.shape[1]))",
+            "return X + mx.stop_gradient(self.P(mx.arange(X.shape[1])))",
+        ),
+        (
+            "a learned encoding for the fixed one",
+            '"fixed": lambda: Reader(d2l.PositionalEncoding(32, 0))',
+            '"fixed": lambda: Reader(LearnedPositionalEncoding(32, max_len=64))',
+        ),
+        (
+            "the optimizer without its correction",
+            "learning_rate=8e-3, bias_correction=True",
+            "learning_rate=8e-3",
+        ),
+        (
+            "the received for the given",
+            "attention_weights.mean(axis=2)",
+            "attention_weights.mean(axis=3)",
+        ),
+        (
+            "trained on the length that is tested",
+            "(*sequences(64))",
+            "(*sequences(64, 16))",
+        ),
+        (
+            "positions left in the values",
+            "in_queries_and_keys = share_right(with_P, with_P, X)",
+            "in_queries_and_keys = share_right(with_P, with_P, with_P)",
+        ),
+        (
+            "tested on the length that was trained",
+            "sequences(1000, length)",
+            "sequences(1000)",
+        ),
+        (
+            "one seed five times",
+            "reader = trained(make_reader, seed)",
+            "reader = trained(make_reader, 0)",
+        ),
+        (
+            "the diagonal hidden by the causal mask",
+            "causal_lens = mx.arange(1, n + 1)[None]",
+            "causal_lens = mx.maximum(mx.arange(n), 1)[None]",
+        ),
+        (
+            "the cache without the newest value",
+            "values = mx.concatenate([values, layer.W_v(x)], axis=1)",
+            "values = mx.concatenate([layer.W_v(x), values], axis=1)",
+        ),
+        (
+            "distances without their sign",
+            "row = mx.clip(distance, -far, far) + far",
+            "row = mx.clip(abs(distance), -far, far) + far",
+        ),
+    ],
     "djl": [
         (
             "dropped in evaluation, too",
@@ -796,6 +908,22 @@ IN_NOTEBOOKS = {
         ),
     ],
     "zh-TW/paddle": [("a sign lost", printed("rotation", "-0.9900", " 0.9900"))],
+    "en/mlx": [
+        ("JAX's notebook in its place", whole_notebook_of("en/jax")),
+        (
+            "a curve moved by a point",
+            drawing(
+                "slopes", 'id="line2d_1"', 'id="line2d_1" transform="translate(0 1)"'
+            ),
+        ),
+        ("a digit in a table", printed("multiply-adds", "98,304", "98,804")),
+    ],
+    "zh-TW/mlx": [
+        (
+            "the columns of a table out of line",
+            printed("solution-dilated", "   5 ", "  5  "),
+        )
+    ],
     "en/djl": [
         (
             "a curve dashed as another",

@@ -686,6 +686,10 @@ HELD = {
         "scale-and-sum",
         lambda its: round(float(its.default_length)),
     ),
+    "MLX's entries have variance $1/d$": (
+        "scale-and-sum",
+        lambda its: round(float(its.default_length)),
+    ),
     r"by $\sqrt{d}$, which is about 22.6, and compare it with the encoding's 16": (
         "scale-and-sum",
         lambda its: [round(sqrt(its.d_model), 1), round(float(its.lengths[2]))],

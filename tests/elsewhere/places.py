@@ -142,7 +142,10 @@ WHEELS = VENV / "wheels"
 DOWNLOADS = [
     (COLAB, ("setuptools", "numpy", "matplotlib", *BUILD)),
     (COLAB, ("graphviz", "requests")),  # MXNet's, and it alone is not to have its NumPy
-    *((COLAB, (*package.options.split(), package.distribution)) for package in LACKING),
+    *(
+        (COLAB, (*package.options.split(), package.distribution + package.extra))
+        for package in LACKING
+    ),
     *((BINDER, ("--no-deps", package.distribution)) for package in FACES["mxnet"].packages),
     (BINDER, BUILD),
 ]
@@ -235,9 +238,9 @@ class Copy:
         """The version of each, and a digest of what is installed of it."""
         return json.loads(self.run(self.python, "-c", LIST))
 
-    def requirements_of(self, distribution: str) -> set[str]:
+    def requirements_of(self, requirement: str) -> set[str]:
         """It, and all that it needs here, as it says itself."""
-        return set(json.loads(self.run(self.python, "-c", NEEDED, distribution)))
+        return set(json.loads(self.run(self.python, "-c", NEEDED, requirement)))
 
     @property
     def kernel(self) -> Path:
@@ -267,15 +270,16 @@ NEEDED = """\
 import json, sys
 from importlib.metadata import PackageNotFoundError, requires
 from pip._vendor.packaging.requirements import Requirement
-needed, to_do = set(), [sys.argv[1]]
+needed, to_do = set(), [Requirement(sys.argv[1])]
 while to_do:
-    name = to_do.pop().lower().replace("_", "-")
-    if name not in needed:
-        needed.add(name)
+    asked = to_do.pop()
+    name = asked.name.lower().replace("_", "-")
+    if (name, *asked.extras) not in needed:
+        needed.add((name, *asked.extras))
         for each in map(Requirement, requires(name) or []):
-            if each.marker is None or each.marker.evaluate({"extra": ""}):
-                to_do.append(each.name)
-print(json.dumps(sorted(needed)))
+            if not each.marker or any(each.marker.evaluate({"extra": e}) for e in ("", *asked.extras)):
+                to_do.append(each)
+print(json.dumps(sorted({name for name, *_ in needed})))
 """
 NO_FONTS = "import matplotlib.font_manager"
 

@@ -232,7 +232,7 @@ def allowed(copy: Copy, framework: str) -> set[str]:
     """What may be new: the shim and what it says it needs, the framework and what that needs."""
     found = copy.requirements_of(SHIM) | {"setuptools"}
     for package in FACES[framework].packages:
-        found |= copy.requirements_of(package.distribution)
+        found |= copy.requirements_of(package.distribution + package.extra)
     return found
 
 

@@ -72,11 +72,11 @@ def test_without_a_python_that_is_wanted_it_is_our_own() -> None:
     assert ANY.interpreter == Path(sys.executable)
 
 
-def test_colab_has_other_versions_than_ours_and_lacks_two_frameworks() -> None:
+def test_colab_has_other_versions_than_ours_and_lacks_three_frameworks() -> None:
     compared = {package.distribution for each in FACES.values() for package in each.packages}
     compared |= {"numpy", "matplotlib", "ipython", "ipykernel"}
     lacked = {package.distribution for package in LACKING}
-    assert sorted(lacked) == ["mxnet", "paddlepaddle"]
+    assert sorted(lacked) == ["mlx", "mxnet", "paddlepaddle"]
     there = {pin for pin in COLAB.parts[0] if package_name(pin) in compared}
     assert {package_name(pin) for pin in there} == compared - lacked
     ours = {pin.partition(" ")[0] for pin in locked()}

@@ -1,6 +1,6 @@
 """How test_oracle.py drives upstream's d2l beside the face.
 
-A framework's ``oracle`` has these names. PaddlePaddle has none: upstream has no such face.
+A framework's ``oracle`` has these names. PaddlePaddle and MLX have none: upstream has no such face.
 
 ``upstream()``
     the module; ImportError where it cannot be imported

@@ -282,6 +282,63 @@ TABLE = {
             "",
         ),
     ],
+    "mlx": [
+        ("mask one key too long", "mlx/_blockwise.py", "< lens[..., None]", "<= lens[..., None]"),
+        (
+            "lengths repeated in the wrong order",
+            "mlx/attention.py",
+            "mx.repeat(valid_lens, self.num_heads, axis=0)",
+            "mx.concatenate([valid_lens] * self.num_heads)",
+        ),
+        (
+            "a double in single precision",
+            "mlx/_blockwise.py",
+            "if scores.dtype != mx.float64:",
+            "if scores.size:",
+        ),
+        (
+            "gradients of keys from the last block alone",
+            "mlx/_blockwise.py",
+            "of_keys, of_values = of_keys + more_keys,",
+            "of_keys, of_values = more_keys,",
+        ),
+        (
+            "blocks that wait for nothing",
+            "mlx/_blockwise.py",
+            "    for each in done:\n",
+            "    for each in []:\n",
+        ),
+        (
+            "everything dropped in evaluation",
+            "mlx/_dropout.py",
+            "if self.training and self.p == 1",
+            "if self.p == 1",
+        ),
+        (
+            "no sizes before the first gradient",
+            "mlx/training.py",
+            "take_sizes(self.model, lambda: self.model(*batch[:-1]))",
+            "pass",
+        ),
+        (
+            "Adam that does not correct its bias",
+            "mlx/seq2seq.py",
+            ", bias_correction=True",
+            "",
+        ),
+        (
+            "gradients of sequences not clipped",
+            "mlx/seq2seq.py",
+            "clip_gradients(gradients, 1)",
+            "gradients",
+        ),
+        (
+            "in training after every prediction",
+            "mlx/seq2seq.py",
+            "layer._set_training_mode(was_training)",
+            "layer._set_training_mode(True)",
+        ),
+    ],
     "djl": [
         ("mask one key too long", f"{JAVA}/MaskedSoftmax.java", "key.gte(lens)", "key.gt(lens)"),
         (

@@ -29,7 +29,7 @@ OF_ALL_FACES = "tests/test_common.py", "tests/test_download.py", "tests/test_plo
 # Where a fault is likely noticed soonest, by the module that it is in.
 TESTS_OF_A_ROOM = {
     **dict.fromkeys(("attention", "blockwise", "additive"), "tests/faces/test_attention.py"),
-    **dict.fromkeys(("seq2seq", "data", "dropout"), "tests/faces/test_training.py"),
+    **dict.fromkeys(("seq2seq", "training", "data", "dropout"), "tests/faces/test_training.py"),
     "encoding": "tests/faces/test_encoding.py",
     "transformer": "tests/faces/test_transformer.py",
     **dict.fromkeys(("text", "translation"), "tests/test_common.py"),

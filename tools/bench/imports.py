@@ -17,21 +17,21 @@ from d2l_compat.frameworks import FACES
 
 # MXNet needs the shim's help to be imported on today's NumPy at all; upstream's d2l for it does, too.
 MXNET = "from d2l_compat._mxnet_numpy import removed_names\nwith removed_names(): import mxnet\n"
+# What a face uses of a framework, where that is more than its packages.
 ALONE = {
-    "pytorch": "import torch",
-    "tensorflow": "import tensorflow, keras",
     "jax": "import jax, flax.linen",
     "mxnet": MXNET + "from mxnet import np, npx, gluon",
-    "paddle": "import paddle",
+    "mlx": "import mlx.core, mlx.nn, mlx.optimizers",
 }
 TIMED = "import time; start = time.perf_counter()\n{}\nprint(time.perf_counter() - start)"
 
 
 def programs(framework: str) -> dict[str, str]:
     name = FACES[framework].face
+    packages = ", ".join(package.module for package in FACES[framework].packages)
     before = MXNET if framework == "mxnet" else ""
     return {
-        "alone": ALONE[framework],
+        "alone": ALONE.get(framework, f"import {packages}"),
         "shim": f"from d2l_compat import {name}",
         "upstream": f"{before}from d2l import {name}",
     }

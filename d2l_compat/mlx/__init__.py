@@ -1,0 +1,34 @@
+"""D2L's names on MLX, which D2L itself has not: ``from d2l_compat import mlx as d2l``.
+
+They do what PyTorch's do, in MLX's way: layers are ``mlx.nn.Module``s, called as such; gradients are
+those of ``nn.value_and_grad``; random numbers are ``mx.random``'s; and nothing is computed before it
+is read, or ``mx.eval`` asks for it. Attention layers and the positional encoding are in ``attention``
+and ``additive``, what is made of them in ``transformer`` and ``seq2seq``, training in ``training``, data
+sets in ``data``, device helpers in ``devices``, array functions in ``tensors``, what a layer costs in
+``counting``; plots are the same for every framework.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from d2l_compat._shared import exports
+from d2l_compat._shared.require import require
+
+require("mlx")
+
+from d2l_compat.common import *
+from d2l_compat.mlx.additive import *
+from d2l_compat.mlx.attention import *
+from d2l_compat.mlx.counting import *
+from d2l_compat.mlx.data import *
+from d2l_compat.mlx.devices import *
+from d2l_compat.mlx.seq2seq import *
+from d2l_compat.mlx.tensors import *
+from d2l_compat.mlx.training import *
+from d2l_compat.mlx.transformer import *
+
+if not TYPE_CHECKING:  # a type checker sees what is imported with a star, and computes no list
+    __all__ = list(exports.names(__name__))
+
+
+def __getattr__(name: str) -> Any:
+    return exports.attribute(__name__, name)

@@ -1,0 +1,85 @@
+"""Additive attention, for queries and keys of different sizes: Bahdanau et al. (2015)."""
+
+from typing import Any, overload
+
+import mlx.core as mx
+from mlx import nn
+
+from d2l_compat._shared import checks, signatures
+from d2l_compat.mlx._arrays import arrays
+from d2l_compat.mlx._dropout import Dropout
+from d2l_compat.mlx._lazy import linear
+from d2l_compat.mlx.attention import masked_softmax
+
+__all__ = ["AdditiveAttention"]
+
+
+class AdditiveAttention(nn.Module):
+    """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
+
+    ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
+    input, and has no parameters before; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
+    """
+
+    @overload
+    def __init__(self, num_hiddens: int, dropout: float) -> None: ...
+    @overload
+    def __init__(
+        self, key_size: int, query_size: int, num_hiddens: int, dropout: float
+    ) -> None: ...
+    @signatures.overloaded
+    def __init__(
+        self,
+        *,
+        num_hiddens: int,
+        dropout: float,
+        key_size: int | None = None,
+        query_size: int | None = None,
+    ) -> None:
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        """
+        super().__init__()
+        self.W_q = linear(query_size, num_hiddens, bias=False)
+        self.W_k = linear(key_size, num_hiddens, bias=False)
+        self.w_v = nn.Linear(num_hiddens, 1, bias=False)
+        self.dropout = Dropout(dropout)
+        self._weights: mx.array | None = None
+
+    def __call__(
+        self,
+        queries: mx.array,
+        keys: mx.array,
+        values: mx.array,
+        valid_lens: mx.array | None = None,
+    ) -> mx.array:
+        """Attention pooling of ``values``.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
+        :func:`masked_softmax`. Returns (batch, queries, v). Every query meets every key in
+        num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
+        input that does not fit.
+        """
+        arrays.check_attention(queries, keys, values)
+        arrays.check_projection("queries", queries, self.W_q)
+        arrays.check_projection("keys", keys, self.W_k)
+        features = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
+        scores = self.w_v(mx.tanh(features)).squeeze(-1)
+        self._weights = masked_softmax(scores, valid_lens)
+        return self.dropout(self._weights) @ values
+
+    @property
+    def attention_weights(self) -> mx.array:
+        """The last call's weights, before dropout, shape (batch, queries, keys).
+
+        Raises RuntimeError before the first call.
+        """
+        if self._weights is None:
+            raise RuntimeError(checks.NOT_CALLED)
+        return self._weights
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copied or saved layer has not been called yet.
+        return {**self.__dict__, "_weights": None}

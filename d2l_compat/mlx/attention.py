@@ -1,0 +1,344 @@
+"""Scaled dot-product and multi-head attention, and the sinusoidal positional encoding.
+
+The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
+masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
+with no valid key at all (a length of 0) therefore has only zero weights, its attention
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
+padding holds must be finite all the same: zero times NaN is NaN.)
+
+As everywhere in MLX, a call computes nothing yet: what it returns is computed when it is read. Lengths
+and offsets alone are computed at once, since they are checked by value; within ``mx.compile`` and
+``mx.vmap`` they have none, and only their shapes and dtypes are checked.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, overload
+
+import mlx.core as mx
+from mlx import nn
+
+from d2l_compat._shared import checks, encoding, signatures
+from d2l_compat.mlx import _blockwise
+from d2l_compat.mlx._arrays import arrays
+from d2l_compat.mlx._dropout import Dropout
+from d2l_compat.mlx._lazy import linear
+
+__all__ = [
+    "DotProductAttention",
+    "MultiHeadAttention",
+    "PositionalEncoding",
+    "masked_softmax",
+    "transpose_output",
+    "transpose_qkv",
+]
+
+
+def masked_softmax(X: mx.array, valid_lens: mx.array | None = None) -> mx.array:
+    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+
+    Parameters
+    ----------
+    X : scores, floating point, shape (batch, queries, keys)
+    valid_lens : integers from 0 to the number of keys, shape (batch,), or (batch, queries) for
+        a length of each query's own; None takes every key.
+
+    Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
+    sum to 1, or to 0 where the length is 0.
+
+    Raises ValueError or TypeError for a wrong rank, shape, dtype or range.
+    """
+    arrays.check_scores(X, valid_lens)
+    if not X.size:
+        return X
+    if valid_lens is None:
+        return _blockwise.softmax(X)
+    valid = _blockwise.within(_per_query(valid_lens), X.shape[2])
+    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
+    scores = mx.where(valid, X, mx.finfo(X.dtype).min)
+    return mx.where(valid, _blockwise.softmax(scores), 0)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What a layer was given. No tuple: MLX would count it among the layer's state."""
+
+    queries: mx.array
+    keys: mx.array
+    valid_lens: mx.array | None
+
+
+class DotProductAttention(nn.Module):
+    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
+
+    Computed on a GPU by MLX's ``scaled_dot_product_attention``, a fused kernel; on a CPU, where that
+    forms the whole matrix of weights, long input goes some queries at a time. In training with
+    dropout the matrix is formed. ``attention_weights`` forms it when it is read, from the same
+    queries and keys.
+    """
+
+    def __init__(self, dropout: float) -> None:
+        """``dropout``: the share of weights dropped in training, from 0 to 1.
+
+        Raises ValueError or TypeError for any other value.
+        """
+        checks.dropout(dropout)
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self._last: _Call | None = None
+
+    def __call__(
+        self,
+        queries: mx.array,
+        keys: mx.array,
+        values: mx.array,
+        valid_lens: mx.array | None = None,
+    ) -> mx.array:
+        """Attention pooling of ``values``.
+
+        Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
+        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        """
+        arrays.check_dot_product(queries, keys, values)
+        arrays.check_valid_lens(valid_lens, queries, keys)
+        self._last = _Call(queries, keys, valid_lens)
+        if self.training and self.dropout.p:
+            return self.dropout(self.attention_weights) @ values
+        return _pool(queries, keys, values, valid_lens)
+
+    @property
+    def attention_weights(self) -> mx.array:
+        """The last call's weights, before dropout, shape (batch, queries, keys).
+
+        Formed here from the arrays of that call, which must not have been changed in place since;
+        of a call that was compiled or mapped there are none to read. Raises RuntimeError before
+        the first call.
+        """
+        if self._last is None:
+            raise RuntimeError(checks.NOT_CALLED)
+        queries, keys = self._last.queries, self._last.keys
+        scores = (queries / math.sqrt(queries.shape[-1])) @ keys.swapaxes(1, 2)
+        return masked_softmax(scores, self._last.valid_lens)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copied or saved layer has not been called yet.
+        return {**self.__dict__, "_last": None}
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
+
+    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
+    queries, keys and values from its first input, and has no parameters before: call it once before you train,
+    compile or load it. ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads,
+    dropout, bias=False)`` is given them. ``num_hiddens`` is shared out among the heads: each works in
+    num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
+    ``W_o`` mixes the heads' results. As MLX draws them, parameters are float32; the output has the
+    wider dtype of these and the input.
+    """
+
+    @overload
+    def __init__(
+        self, num_hiddens: int, num_heads: int, dropout: float, bias: bool = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        key_size: int,
+        query_size: int,
+        value_size: int,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool = False,
+    ) -> None: ...
+    @signatures.overloaded
+    def __init__(
+        self,
+        *,
+        num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        bias: bool,
+        key_size: int | None = None,
+        query_size: int | None = None,
+        value_size: int | None = None,
+    ) -> None:
+        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+
+        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
+        TypeError for arguments of a wrong range or kind.
+        """
+        checks.heads(num_hiddens, num_heads)
+        super().__init__()
+        self.num_hiddens, self.num_heads = num_hiddens, num_heads
+        self.attention = DotProductAttention(dropout)
+        self.W_q = linear(query_size, num_hiddens, bias)
+        self.W_k = linear(key_size, num_hiddens, bias)
+        self.W_v = linear(value_size, num_hiddens, bias)
+        self.W_o = linear(num_hiddens, num_hiddens, bias)
+
+    def __call__(
+        self,
+        queries: mx.array,
+        keys: mx.array,
+        values: mx.array,
+        valid_lens: mx.array | None = None,
+    ) -> mx.array:
+        """Attend, head by head.
+
+        Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
+        queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
+        """
+        arrays.check_attention(queries, keys, values)
+        has_sizes = [
+            arrays.check_projection("queries", queries, self.W_q),
+            arrays.check_projection("keys", keys, self.W_k),
+            arrays.check_projection("values", values, self.W_v),
+        ]
+        # Checked before the heads multiply them, so that a message speaks of what was given; by
+        # value where the projections would take their sizes from input that is then refused.
+        arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
+        if valid_lens is not None:
+            valid_lens = mx.repeat(valid_lens, self.num_heads, axis=0)
+        pooled = self.attention(
+            self.transpose_qkv(self.W_q(queries)),
+            self.transpose_qkv(self.W_k(keys)),
+            self.transpose_qkv(self.W_v(values)),
+            valid_lens,
+        )
+        return self.W_o(self.transpose_output(pooled))
+
+    @property
+    def attention_weights(self) -> mx.array:
+        """The last call's weights, before dropout, shape (batch, heads, queries, keys).
+
+        Raises RuntimeError before the first call.
+        """
+        weights = self.attention.attention_weights
+        batch = weights.shape[0] // self.num_heads
+        return mx.unflatten(weights, 0, (batch, self.num_heads))
+
+    def transpose_qkv(self, X: mx.array) -> mx.array:
+        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        return transpose_qkv(X, self.num_heads)
+
+    def transpose_output(self, X: mx.array) -> mx.array:
+        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        return transpose_output(X, self.num_heads)
+
+
+def transpose_qkv(X: mx.array, num_heads: int) -> mx.array:
+    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+
+    Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
+    """
+    num_heads = arrays.check_heads_apart(X, num_heads)
+    size = X.shape[2] // num_heads
+    return mx.unflatten(X, 2, (num_heads, size)).swapaxes(1, 2).flatten(0, 1)
+
+
+def transpose_output(X: mx.array, num_heads: int) -> mx.array:
+    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+
+    Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
+    """
+    num_heads = arrays.check_heads_together(X, num_heads)
+    batch = X.shape[0] // num_heads
+    return mx.unflatten(X, 0, (batch, num_heads)).swapaxes(1, 2).flatten(2)
+
+
+class PositionalEncoding(nn.Module):
+    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+
+    The layer has no parameters: ``P`` is a constant, neither trained nor saved, so that weights load
+    into a model with another ``max_len``.
+    """
+
+    def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
+        """``max_len``: how many positions there are, from 0 to max_len - 1.
+
+        Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
+        """
+        super().__init__()
+        sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
+        self.num_hiddens, self.max_len = sizes
+        self.dtype = "float32"  # by name: MLX's own could not be copied
+        self.dropout = Dropout(dropout)
+
+    @property
+    def P(self) -> mx.array:
+        """The encoding, shape (1, max_len, num_hiddens), float32 or what ``set_dtype`` was given.
+
+        At position i, column 2j is sin(i / 10000^(2j/d)) and column 2j + 1 the cosine of the
+        same angle, in radians; an odd d = ``num_hiddens`` has one cosine fewer.
+        """
+        return _table(self.max_len, self.num_hiddens, getattr(mx, self.dtype))
+
+    def __call__(self, X: mx.array, offset: int = 0) -> mx.array:
+        """``X`` plus the encoding of the positions offset, offset + 1, ...
+
+        ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
+        dtype, in which the encoding is added. ``offset`` lets a decoder that goes token by token
+        start where it left off. Raises ValueError or TypeError where ``X`` does not fit, or
+        ``offset`` is not an integer from 0 on or leads past ``max_len``.
+        """
+        arrays.check_encoding(X, self.num_hiddens)
+        arrays.check_positions(offset, X, self.max_len)
+        start = int(offset)
+        P = _table(self.max_len, self.num_hiddens, X.dtype)
+        return self.dropout(X + P[:, start : start + X.shape[1]])
+
+    def set_dtype(
+        self, dtype: mx.Dtype, predicate: Callable[[mx.Dtype], bool] | None = None
+    ) -> None:
+        """``P`` in another dtype, made anew: a cast one would keep the old rounding."""
+        self.dtype = str(dtype).removeprefix("mlx.core.")
+
+
+@lru_cache(maxsize=8)
+def _table(max_len: int, num_hiddens: int, dtype: mx.Dtype) -> mx.array:
+    """``P``, rounded once; on the CPU, since GPUs have no float64."""
+    table = mx.array(encoding.sinusoids(max_len, num_hiddens)[None], mx.float64)
+    rounded = table.astype(dtype, stream=mx.cpu)
+    mx.eval(rounded)  # once, and not in each program that it is part of
+    return rounded
+
+
+def _per_query(valid_lens: mx.array) -> mx.array:
+    """Lengths of shape (batch, queries or 1), of a dtype that compares with all others."""
+    lens = valid_lens.astype(mx.int32)
+    return lens if lens.ndim == 2 else lens[:, None]
+
+
+def _pool(
+    queries: mx.array, keys: mx.array, values: mx.array, valid_lens: mx.array | None
+) -> mx.array:
+    """Attention pooling without the weights."""
+    if not (queries.size and keys.size and values.size):
+        return mx.zeros((*queries.shape[:2], values.shape[2]), values.dtype)
+    if valid_lens is None:
+        return _attend(queries, keys, values, None)
+    lens = _per_query(valid_lens)
+    is_empty = lens == 0
+    # A query without a valid key sees every key, and what it pooled is then replaced by zero.
+    pooled = _attend(queries, keys, values, mx.where(is_empty, keys.shape[1], lens))
+    return mx.where(is_empty[..., None], 0, pooled)
+
+
+def _attend(queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array | None) -> mx.array:
+    if mx.default_device().type == mx.cpu:
+        return _blockwise.attend(queries, keys, values, lens)
+    # The kernels want an axis of heads: one here.
+    pooled = mx.fast.scaled_dot_product_attention(
+        queries[:, None],
+        keys[:, None],
+        values[:, None],
+        scale=1 / math.sqrt(queries.shape[-1]),
+        mask=None if lens is None else _blockwise.within(lens, keys.shape[1])[:, None],
+    )
+    return pooled.squeeze(1)

@@ -1,0 +1,75 @@
+"""D2L's data sets as MLX arrays: English and French sentences, and Fashion-MNIST."""
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from d2l_compat._shared.data import images, translation
+from d2l_compat._shared.data.loader import Batch, Loader, Rows
+from d2l_compat.common import Vocab, show_images
+from d2l_compat.mlx.training import DataModule, shuffled
+
+__all__ = ["FashionMNIST", "MTFraEng", "load_data_nmt"]
+
+
+class MTFraEng(translation.MTFraEng, DataModule):
+    """Pairs of English and French sentences, as D2L 1.0 prepares them.
+
+    ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
+    of the sources (sentences,), and the target without its first: all int32. ``num_steps`` tokens
+    a sentence, padded or cut off; ``build(src_sentences, tgt_sentences)`` gives the arrays of other
+    sentences. Raises TypeError or ValueError for sizes below 1.
+    """
+
+    def _tensor(self, array: translation.Numbers) -> mx.array:
+        return mx.array(array)
+
+
+def load_data_nmt(
+    batch_size: int, num_steps: int, num_examples: int | None = 600
+) -> tuple[Loader, Vocab, Vocab]:
+    """Pairs of sentences as D2L 0.17 prepares them: shuffled batches, and the two vocabularies.
+
+    A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
+    tokens. Raises TypeError or ValueError for sizes below 1.
+    """
+    pairs = translation.pairs(batch_size, num_steps, num_examples)
+
+    def take(rows: Rows) -> Batch:
+        return tuple(mx.array(array[rows]) for array in pairs.arrays)
+
+    loader = Loader(take, len(pairs.arrays[0]), batch_size, shuffled)
+    return loader, pairs.src_vocab, pairs.tgt_vocab
+
+
+class FashionMNIST(images.FashionMNIST, DataModule):
+    """Fashion-MNIST in batches: pictures (batch, height, width, 1) from 0 to 1, and labels.
+
+    The channel is last, where MLX's convolutions have it.
+    """
+
+    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
+        """``resize`` is (height, width), in pixels. Raises TypeError or ValueError for sizes below 1."""
+        super().__init__()
+        images.check_sizes(batch_size, resize)
+        self.save_hyperparameters()
+        self.train = images.Pictures(True, resize, self.root)
+        self.val = images.Pictures(False, resize, self.root)
+
+    def get_dataloader(self, train: bool) -> Loader:
+        """Batches of the training pictures, shuffled, or of the others."""
+        pictures = self.train if train else self.val
+
+        def take(rows: Rows) -> Batch:
+            images, labels = zip(*(pictures[int(row)] for row in rows), strict=True)
+            return mx.array(np.moveaxis(np.stack(images), 1, -1)), mx.array(np.stack(labels))
+
+        return Loader(take, len(pictures), self.batch_size, shuffled if train else None)
+
+    def visualize(
+        self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None
+    ) -> None:
+        """Show pictures of a batch, with their labels."""
+        X, y = batch
+        show_images(X.squeeze(-1), nrows, ncols, titles=labels or self.text_labels(y))

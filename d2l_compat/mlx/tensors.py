@@ -1,0 +1,99 @@
+"""The tensor functions D2L code calls on ``d2l``: MLX's own, under D2L's names."""
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from d2l_compat.mlx._arrays import arrays
+
+# fmt: off
+__all__ = [
+    "abs", "arange", "argmax", "astype", "batch_matmul", "check_shape", "concat", "cos", "cosh",
+    "exp", "expand_dims", "eye", "float32", "int32", "int64", "linspace", "log", "matmul",
+    "meshgrid", "normal", "numpy", "ones", "ones_like", "rand", "randn", "reduce_mean",
+    "reduce_sum", "repeat", "reshape", "sigmoid", "sin", "sinh", "size", "stack", "swapaxes",
+    "tanh", "tensor", "to", "transpose", "zeros", "zeros_like",
+]
+# fmt: on
+
+arange = mx.arange
+eye = mx.eye
+linspace = mx.linspace
+meshgrid = mx.meshgrid
+normal = mx.random.normal
+ones = mx.ones
+ones_like = mx.ones_like
+tensor = mx.array
+zeros = mx.zeros
+zeros_like = mx.zeros_like
+
+abs = mx.abs
+argmax = mx.argmax
+cos = mx.cos
+cosh = mx.cosh
+exp = mx.exp
+log = mx.log
+reduce_mean = mx.mean
+reduce_sum = mx.sum
+sigmoid = mx.sigmoid
+sin = mx.sin
+sinh = mx.sinh
+tanh = mx.tanh
+
+batch_matmul = mx.matmul
+concat = mx.concatenate
+expand_dims = mx.expand_dims
+matmul = mx.matmul
+repeat = mx.tile
+stack = mx.stack
+swapaxes = mx.swapaxes
+transpose = mx.transpose
+
+float32 = mx.float32
+int32 = mx.int32
+int64 = mx.int64
+
+
+def astype(x: mx.array, dtype: mx.Dtype) -> mx.array:
+    """``x`` in another dtype, of the same shape."""
+    return x.astype(dtype)
+
+
+def numpy(x: mx.array) -> Any:
+    """``x``, computed, as a NumPy array of its shape and dtype."""
+    return np.array(x)
+
+
+def rand(*shape: Any, **kwargs: Any) -> mx.array:
+    """Numbers drawn evenly from 0 to 1; the ``shape`` is one argument, or a size each."""
+    return mx.random.uniform(shape=_shape(shape), **kwargs)
+
+
+def randn(*shape: Any, **kwargs: Any) -> mx.array:
+    """Numbers drawn from the normal distribution; the ``shape`` is as in :func:`rand`."""
+    return mx.random.normal(_shape(shape), **kwargs)
+
+
+def reshape(x: mx.array, *args: Any, **kwargs: Any) -> mx.array:
+    """``x`` in another shape, one of whose sizes may be -1: ``array.reshape``."""
+    return x.reshape(*args, **kwargs)
+
+
+def size(x: mx.array) -> int:
+    """How many numbers there are in ``x``."""
+    return x.size
+
+
+def to(x: mx.array, where: mx.Dtype | mx.Device) -> mx.array:
+    """``x`` in another dtype; or, for a device, itself: all devices share one memory."""
+    return x.astype(where) if isinstance(where, mx.Dtype) else x
+
+
+def check_shape(x: mx.array, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no array."""
+    arrays.check_shape(x, shape)
+
+
+def _shape(given: tuple[Any, ...]) -> Any:
+    return given[0] if len(given) == 1 and not isinstance(given[0], int) else given

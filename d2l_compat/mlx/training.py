@@ -1,0 +1,140 @@
+"""``Module``, ``Classifier``, ``DataModule`` and ``Trainer``: D2L 1.0's design of training code."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx import nn, optimizers
+
+from d2l_compat._shared import training as shared
+from d2l_compat._shared.boards import ProgressBoard
+from d2l_compat._shared.data.loader import Loader, Rows
+from d2l_compat.mlx import devices
+from d2l_compat.mlx._arrays import arrays
+from d2l_compat.mlx._lazy import take_sizes
+
+__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+
+
+class Module(nn.Module, shared.Steps):
+    """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
+
+    net: Any
+    lr: Any
+
+    def __init__(self, plot_train_per_epoch: int = 2, plot_valid_per_epoch: int = 1) -> None:
+        """How many points are drawn in an epoch, of training and of validation."""
+        super().__init__()
+        self.save_hyperparameters()
+        self.board = ProgressBoard()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "hparams":  # MLX would look for parameters in it, which have other places
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def forward(self, X: mx.array, *args: Any) -> Any:
+        """What ``self.net`` makes of ``X``."""
+        if not hasattr(self, "net"):
+            raise shared.undefined(self, "forward")
+        return self.net(X, *args)
+
+    def __call__(self, X: mx.array, *args: Any) -> Any:
+        """What ``forward`` gives."""
+        return self.forward(X, *args)
+
+    def configure_optimizers(self) -> optimizers.Optimizer:
+        """Stochastic gradient descent, at the learning rate ``self.lr``."""
+        return optimizers.SGD(learning_rate=self.lr)
+
+    def apply_init(self, inputs: Any, init: Any = None) -> None:
+        """Call the model once, so that every layer has its sizes; then ``init`` each layer of ``self.net``."""
+        self(*inputs)
+        if init is not None:
+            self.net.apply_to_modules(lambda _, layer: init(layer))
+
+
+class Classifier(shared.ClassifierSteps, Module):
+    """The base class of models that give logits, over classes on the last axis."""
+
+    def accuracy(self, Y_hat: mx.array, Y: mx.array, averaged: bool = True) -> mx.array:
+        """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        arrays.check_labels(Y_hat, Y)
+        hits = (Y_hat.flatten(0, -2).argmax(axis=1) == Y.flatten()).astype(mx.float32)
+        return hits.mean() if averaged else hits
+
+    def loss(self, Y_hat: mx.array, Y: mx.array, averaged: bool = True) -> mx.array:
+        """Cross-entropy of logits (..., classes) and labels (...), the mean or one each."""
+        arrays.check_labels(Y_hat, Y)
+        logits = Y_hat.reshape(-1, Y_hat.shape[-1])
+        reduction: Any = "mean" if averaged else "none"
+        return nn.losses.cross_entropy(logits, Y.flatten(), reduction=reduction)
+
+    def layer_summary(self, X_shape: tuple[int, ...]) -> None:
+        """Print the shape after each layer of ``self.net``, for an input of shape ``X_shape``."""
+        X = mx.random.normal(X_shape)
+        for layer in self.net.layers:
+            X = layer(X)
+            print(f"{type(layer).__name__} output shape:\t {X.shape}")
+
+
+class DataModule(shared.DataModule):
+    """The base class of data: define ``get_dataloader(train)``."""
+
+    def get_tensorloader(
+        self, tensors: Any, train: bool, indices: slice = slice(0, None)
+    ) -> Loader:
+        """Batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
+        chosen = [tensor[indices] for tensor in tensors]
+
+        def take(rows: Rows) -> tuple[mx.array, ...]:
+            return tuple(tensor[mx.array(rows)] for tensor in chosen)
+
+        return Loader(take, len(chosen[0]), self.batch_size, shuffled if train else None)
+
+
+class Trainer(shared.Trainer):
+    """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch.
+
+    With ``num_gpus=0`` the model is trained where MLX computes by itself: its default device.
+    """
+
+    devices = devices
+
+    def run_epochs(self) -> None:
+        batch = next(iter(self.train_dataloader), None)
+        if batch is not None:
+            take_sizes(self.model, lambda: self.model(*batch[:-1]))
+        with self._on_device():
+            super().run_epochs()
+
+    def _on_device(self) -> AbstractContextManager[Any]:
+        return mx.stream(self.gpus[0]) if self.gpus else nullcontext()
+
+    def _set_training(self, is_training: bool) -> None:
+        """``train`` or ``eval`` of the model."""
+        self.model.train(is_training)
+
+    def _step(self, batch: Any) -> None:
+        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        _, gradients = nn.value_and_grad(self.model, self.model.training_step)(batch)
+        if self.gradient_clip_val > 0:
+            gradients = self.clip_gradients(self.gradient_clip_val, gradients)
+        self.optim.update(self.model, gradients)
+        # Now: or all steps would wait until the end, each with all that it was computed from.
+        mx.eval(self.model.parameters(), self.optim.state)
+
+    def clip_gradients(self, grad_clip_val: float, grads: Any) -> Any:
+        """The gradients, shortened so that all together have at most the norm ``grad_clip_val``."""
+        return clip_gradients(grads, grad_clip_val)
+
+
+def clip_gradients(gradients: Any, norm: float) -> Any:
+    return optimizers.clip_grad_norm(gradients, norm)[0]
+
+
+def shuffled(rows: Rows) -> Rows:
+    """In an order that ``mx.random`` draws."""
+    return rows[np.array(mx.random.permutation(len(rows)))]

@@ -1,0 +1,796 @@
+# The lesson's MLX code. Each cell is woven into the text where it is asked for
+# by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+
+import mlx.core as mx
+import numpy as np
+from mlx import nn, optimizers
+
+from d2l_compat import mlx as d2l
+
+mx.set_default_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+mx.random.seed(0)
+
+# %% six-words
+sentence = "the cat sat because it purred"
+# How thing-like a word is, and how action-like.
+X = mx.array([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
+
+query = X[4]  # the fifth word
+scores = X @ query  # how well does each word fit?
+weights = scores.exp() / scores.exp().sum()  # softmax: positive, and they sum to 1
+output = weights @ X  # the average, weighted by these shares
+
+for score, weight, word in zip(scores, weights, sentence.split(), strict=True):
+    print(f"{score:5.0f}{weight:8.2f}   {word}")
+print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
+
+
+# %% all-words
+def print_rows(weights, Y, sentence):
+    """For each word, the weights it gives to all six, and its new vector."""
+    for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
+        shares = "".join(f"{weight:6.2f}" for weight in row)
+        print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
+
+
+weights = mx.softmax(X @ X.T, axis=-1)  # a row for each query
+print_rows(weights, weights @ X, "the cat sat because it purred")
+
+# %% three-roles
+W_q = mx.array([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
+W_k = W_v = mx.eye(2)
+
+Q, K, V = X @ W_q, X @ W_k, X @ W_v
+weights = mx.softmax(Q @ K.T, axis=-1)
+print_rows(weights, weights @ V, "the cat sat because it purred")
+
+# %% saturation
+widths = [2**power for power in range(2, 11)]
+plain, scaled = [], []  # scores, for each width of shape (queries, keys)
+for width in widths:
+    queries = mx.random.normal((1000, 1, width))
+    keys = mx.random.normal((1000, 10, width))
+    plain.append((queries * keys).sum(axis=-1))
+    scaled.append(plain[-1] / math.sqrt(width))
+
+# %% scaling
+for i in (0, 4, 8):
+    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
+        largest = mx.softmax(scores, axis=-1).max(axis=1).mean()
+        print(
+            f"d = {widths[i]:>4}: spread {scores.std():5.2f}"
+            f", largest weight {largest:.2f}  {name}"
+        )
+
+
+# %% slopes
+def slope(scores):
+    """The norm of the softmax's derivative: the median over the queries."""
+    weights = mx.softmax(scores, axis=-1)
+    outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
+    derivatives = weights[:, :, None] * mx.eye(weights.shape[1]) - outer
+    return mx.median(mx.linalg.norm(derivatives, axis=(1, 2)))
+
+
+d2l.plot(
+    [math.log2(width) for width in widths],
+    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
+    xlabel="log2(d)",
+    ylabel="Norm of the derivative",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+# %% shape-check
+num_hiddens, num_heads = 100, 5
+attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
+attention.eval()
+
+X = mx.ones((2, 4, num_hiddens))
+valid_lens = mx.array([3, 2])
+tuple(attention(X, X, X, valid_lens).shape)
+
+
+# %% by-hand
+def attend_by_hand(X, valid_len):
+    """The formula, head by head, for one sequence."""
+    projections = (attention.W_q, attention.W_k, attention.W_v)
+    Q, K, V = (mx.split(W(X), num_heads, axis=-1) for W in projections)
+    masked = mx.arange(len(X)) >= valid_len
+    heads = []
+    for q, k, v in zip(Q, K, V, strict=True):
+        scores = q @ k.T / math.sqrt(q.shape[-1])
+        heads.append(mx.softmax(mx.where(masked, -math.inf, scores), axis=-1) @ v)
+    return attention.W_o(mx.concatenate(heads, axis=-1))
+
+
+X = mx.random.normal((2, 4, num_hiddens))
+Y = attention(X, X, X, valid_lens)
+by_hand = mx.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
+
+# %% by-hand-difference
+print(f"largest number in Y:  {Y.abs().max():.5f}")
+print(f"largest difference:   {(Y - by_hand).abs().max():.5f}")
+
+# %% weights-heatmaps
+weights = attention.attention_weights  # (batch, heads, queries, keys)
+d2l.show_heatmaps(
+    weights,
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Head {h + 1}" for h in range(num_heads)],
+    figsize=(8, 3.5),
+    cmap="Blues",
+)
+
+# %% six-tokens
+tokens = mx.random.normal((1, 6, num_hiddens))
+order = mx.array([3, 0, 5, 1, 4, 2])
+# The first query may see one key, the second two, and so on.
+earlier_only = mx.arange(1, 7)[None]
+
+
+def without_mask(X):
+    return attention(X, X, X)
+
+
+def with_mask(X):
+    return attention(X, X, X, earlier_only)
+
+
+def difference(layer):
+    """Between shuffling before the layer and after it."""
+    return (layer(tokens[:, order]) - layer(tokens)[:, order]).abs().max()
+
+
+# %% equivariance
+for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+    largest = layer(tokens).abs().max()
+    apart = difference(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
+
+# %% cnn-and-rnn
+n, d, k = 10, 16, 3
+
+cnn = nn.Conv1d(d, d, k, padding=k // 2, bias=False)
+orthogonal = nn.init.orthogonal()
+W_xh, W_hh = (orthogonal(mx.zeros((d, d))) for _ in range(2))
+
+
+def rnn(X, W_hh=W_hh):
+    H, outputs = mx.zeros_like(X[:, 0]), []
+    for i in range(X.shape[1]):
+        H = mx.tanh(X[:, i] @ W_xh + H @ W_hh)
+        outputs.append(H)
+    return mx.stack(outputs, axis=1)
+
+
+# %% three-layers
+small_attention = d2l.MultiHeadAttention(d, 2, 0)
+
+
+def self_attention(X):
+    return small_attention(X, X, X)
+
+
+layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
+X = mx.random.normal((1, n, d))
+{name: tuple(layer(X).shape) for name, layer in layers.items()}
+
+
+# %% influence
+def influence(layer, X):
+    """How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n)."""
+    n, d = X.shape[1:]
+
+    def derivatives(direction):  # of one number of the output
+        return mx.vjp(layer, [X], [direction])[1][0][0]
+
+    # A direction for each number; MLX takes them all at once.
+    directions = mx.eye(n * d).reshape(n * d, 1, n, d)
+    jacobian = mx.vmap(derivatives)(directions).reshape(n, d, n, d)
+    return (jacobian**2).sum(axis=(1, 3)).sqrt()  # over the numbers of y_i, and of x_j
+
+
+maps = [influence(layer, X) for layer in layers.values()]
+
+# %% influence-heatmaps
+names = ["CNN", "RNN", "Self-attention"]
+for name, m in zip(names, maps, strict=True):
+    print(f"{name}: {mx.count_nonzero(m).item()} of {m.size} pairs are connected")
+d2l.show_heatmaps(
+    mx.stack([m / m.max() for m in maps])[None],
+    xlabel="Input j",
+    ylabel="Output i",
+    titles=names,
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% receptive-field
+def stacked(depth):
+    def layer(X):
+        for _ in range(depth):
+            X = mx.tanh(cnn(X))
+        return X
+
+    return layer
+
+
+seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+
+# %% reach
+sees = [f"x_{j + 1}" for j in np.flatnonzero(seen[1][2])]
+print("two layers: y_3 depends on", ", ".join(sees))
+for depth, m in enumerate(seen, 1):
+    print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
+
+
+# %% sequential-operations
+def print_row(first, others):
+    print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
+
+
+print("   n             CNN             RNN  Self-attention")
+for length in (4, 8, 16, 32):
+    X = mx.zeros((1, length, d))
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
+
+# %% multiply-adds
+print("   n             CNN             RNN  Self-attention    as predicted")
+for length in (8, 16, 32, 64, 128):
+    X = mx.zeros((1, length, d))
+    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
+    of_attention = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
+
+
+# %% binary
+for i in range(8):
+    print(f"{i} in binary is {i:>03b}")
+
+
+# %% sinusoids
+def sinusoids(num_positions, num_hiddens):
+    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    # In double precision: the sine of a large angle needs the digits.
+    # MLX's own sine is in single precision, so this is NumPy's.
+    position, column = np.arange(num_positions)[:, None], np.arange(num_hiddens)
+    angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
+    return mx.array(np.where(column % 2 == 0, np.sin(angle), np.cos(angle)))
+
+
+for i, row in enumerate(sinusoids(3, 4)):
+    print(i, [f"{x:.2f}" for x in row.tolist()])
+
+
+# %% positional-encoding
+class PositionalEncoding(nn.Module):
+    """Adds sines and cosines of the position to each vector of a sequence."""
+
+    def __init__(self, num_hiddens, dropout, max_len=1000):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        # Under a name that begins with _ it is neither trained nor saved.
+        self._P = sinusoids(max_len, num_hiddens)[None]
+
+    def __call__(self, X, offset=0):
+        end, max_len = offset + X.shape[1], self._P.shape[1]
+        if offset < 0 or end > max_len:
+            raise ValueError(
+                f"no positions {offset} to {end - 1}: there are 0 to {max_len - 1}"
+            )
+        return self.dropout(X + self._P[:, offset:end])
+
+
+add_positions = PositionalEncoding(num_hiddens, dropout=0)
+
+
+def with_positions(X):
+    X = add_positions(X)
+    return attention(X, X, X)
+
+
+# %% order-seen
+print(f"with positions: largest difference {difference(with_positions):.4f}")
+
+# %% scale-and-sum
+d_model = 512
+ids = mx.random.randint(0, 1000, (1, 60))
+as_made = nn.Embedding(1000, d_model)
+small = nn.Embedding(1000, d_model)
+small.weight = mx.random.normal(small.weight.shape, scale=d_model**-0.5)
+
+scaled = small(ids) * math.sqrt(d_model)
+encoding = PositionalEncoding(d_model, 0)
+lengths = [
+    mx.linalg.norm(vectors, axis=-1).mean().item()
+    for vectors in (small(ids), scaled, encoding._P[0, :60], encoding(scaled))
+]
+default_length = mx.linalg.norm(as_made(ids), axis=-1).mean().item()
+
+# %% lengths
+for length, name in zip(
+    lengths,
+    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
+    strict=True,
+):
+    print(f"{length:6.2f}  {name}")
+print(f"{default_length:6.2f}  embedding, as MLX draws it")
+
+# %% column-plot
+num_steps, width = 60, 32
+encoding = PositionalEncoding(width, 0)
+P = encoding(mx.zeros((1, num_steps, width)))[0]
+d2l.plot(
+    mx.arange(num_steps),
+    P[:, 6:10].T,
+    xlabel="Row (position)",
+    figsize=(6, 2.5),
+    legend=[f"Col {column}" for column in range(6, 10)],
+)
+
+# %% encoding-heatmap
+d2l.show_heatmaps(
+    P[None, None],
+    xlabel="Column (encoding dimension)",
+    ylabel="Row (position)",
+    figsize=(3.5, 4),
+    cmap="RdBu_r",
+)
+
+# %% wavelengths
+pair = mx.arange(width // 2)
+omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
+print("positions per turn:")
+print((2 * math.pi / omega).round().astype(mx.int32).tolist())
+
+# %% dot-products
+products = P @ P.T
+distances = mx.arange(-20, 21)  # i - j
+d2l.plot(
+    distances,
+    [products[i, i - distances] for i in (20, 28, 36)],
+    xlabel="Distance i - j",
+    ylabel="Dot product",
+    figsize=(6, 2.5),
+    legend=[f"i = {i}" for i in (20, 28, 36)],
+)
+diagonals = [mx.diagonal(products, k) for k in range(1 - num_steps, num_steps)]
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+print(f"P_i with itself: {products[0, 0]:.4f}")
+print(f"largest gap at any one distance: {gap:.4f}")
+
+
+# %% rotation
+def turn(X, angle):
+    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
+    sin, cos = mx.sin(angle), mx.cos(angle)
+    return mx.stack([x * cos + y * sin, y * cos - x * sin], axis=-1).flatten(-2)
+
+
+for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
+    print(*(f"{x:7.4f}" for x in row[:4].tolist()), f"  row {name}")
+largest = 0
+for delta in (1, 2, 5, 10, 30, -5):
+    i = mx.arange(max(0, -delta), num_steps - max(0, delta))
+    residual = turn(P[i], delta * omega) - P[i + delta]
+    largest = max(largest, residual.abs().max().item())
+print(f"largest residual, all rows, six offsets: {largest:.1e}")
+
+# %% five-back
+# To get a map's matrix, apply the map to the rows of the identity.
+W_q, W_k = turn(mx.eye(width), -5 * omega), 4 * mx.eye(width)
+Q, K = P[:20] @ W_q, P[:20] @ W_k
+looking_back = mx.softmax(Q @ K.T / math.sqrt(width), axis=-1)
+d2l.show_heatmaps(
+    looking_back[None, None],
+    xlabel="Key j",
+    ylabel="Query i",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+
+# %% rotary
+class RotaryAttention(d2l.DotProductAttention):
+    """Turns queries and keys by their positions, and then attends as usual."""
+
+    def __call__(self, queries, keys, values, valid_lens=None):
+        queries, keys = self.turned(queries), self.turned(keys)
+        return super().__call__(queries, keys, values, valid_lens)
+
+    def turned(self, X):
+        position = mx.arange(X.shape[1])[:, None]
+        pair = mx.arange(X.shape[2] // 2)
+        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
+
+
+# %% rotary-scores
+q, k_ = mx.random.normal((2, 1, width))
+rotary = RotaryAttention(0)
+Q, K = (rotary.turned(mx.tile(x, (1, 60, 1))) for x in (q, k_))
+scores = (Q @ K.mT)[0]
+diagonals = [mx.diagonal(scores, k) for k in range(1 - num_steps, num_steps)]
+
+# %% rotary-check
+gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
+print(f"largest gap at any one distance: {gap:.4f}")
+
+
+# %% task
+def sequences(count, length=8):
+    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1?"""
+    tokens = mx.random.randint(2, 10, (count, length))
+    shuffled = mx.argsort(mx.random.uniform(shape=(count, length)), axis=1)
+    places = shuffled[:, :2]  # two different ones
+    tokens[mx.arange(count)[:, None], places] = mx.arange(2)  # the 0, the 1
+    return tokens, (places[:, 0] < places[:, 1]).astype(mx.float32)
+
+
+mx.random.seed(2)  # whose examples show both answers
+for tokens, label in zip(*sequences(3), strict=True):
+    print(tokens.tolist(), "->", int(label))
+
+
+# %% learned-positions
+def table(rows, width):
+    """A trainable vector for each row, of variance 1: MLX draws shorter ones."""
+    embedding = nn.Embedding(rows, width)
+    embedding.weight = mx.random.normal(embedding.weight.shape)
+    return embedding
+
+
+class LearnedPositionalEncoding(nn.Module):
+    """A table of positions, trained like every other weight."""
+
+    def __init__(self, num_hiddens, max_len):
+        super().__init__()
+        self.P = table(max_len, num_hiddens)
+
+    def __call__(self, X):
+        return X + self.P(mx.arange(X.shape[1]))
+
+
+# %% reader
+class Reader(nn.Module):
+    """Embedding, positions, self-attention, and a yes or no for the sequence."""
+
+    def __init__(self, positions, causal=False, num_hiddens=32):
+        super().__init__()
+        self.embedding = table(10, num_hiddens)
+        self.positions, self.causal = positions, causal
+        self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
+        self.output = nn.Sequential(
+            nn.Linear(num_hiddens, num_hiddens), nn.ReLU(), nn.Linear(num_hiddens, 1)
+        )
+
+    def __call__(self, tokens):
+        X = self.positions(self.embedding(tokens))
+        earlier = mx.broadcast_to(mx.arange(1, X.shape[1] + 1), tokens.shape)
+        Y = self.attention(X, X, X, earlier if self.causal else None)
+        return self.output(Y.mean(axis=1)).squeeze(-1)
+
+
+# %% train
+def trained(make_reader, seed):
+    """A reader, trained on sequences of 8 tokens, starting from this seed."""
+    mx.random.seed(seed)
+    reader = make_reader()
+    reader(sequences(1)[0])  # attention takes its sizes from its first input
+    optimizer = optimizers.Adam(learning_rate=8e-3, bias_correction=True)
+
+    def loss(tokens, labels):
+        return nn.losses.binary_cross_entropy(reader(tokens), labels, reduction="mean")
+
+    for _ in range(150):
+        _, gradients = nn.value_and_grad(reader, loss)(*sequences(64))
+        optimizer.update(reader, gradients)
+        # MLX computes nothing until it is asked: here, or all steps would pile up.
+        mx.eval(reader.parameters(), optimizer.state)
+    return reader
+
+
+reader = trained(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
+example = mx.array([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
+reader(example)
+weights = reader.attention.attention_weights
+
+# %% trained-maps tags=["tolerance:levels=16"]
+d2l.show_heatmaps(
+    weights,
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Head {h + 1}" for h in range(4)],
+    figsize=(8, 4),
+    cmap="Blues",
+)
+
+# %% found
+tokens, labels = sequences(1000)
+reader(tokens)
+received = reader.attention.attention_weights.mean(axis=2)
+# Shares of weight, of shape (sequences, heads).
+zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
+zero_is_first = (labels > 0)[:, None]
+first, last = (
+    mx.where(zero_is_first, zero, one),
+    mx.where(zero_is_first, one, zero),
+)
+
+# %% found-shares tags=["tolerance:absolute=0.02"]
+print("    on 0    on 1   on the first   on the last")
+for h in range(4):
+    on = [each[:, h].mean().item() for each in (zero, one, first, last)]
+    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
+
+
+# %% without-positions
+def share_right(queries, keys, values):
+    Y = reader.attention(queries, keys, values)
+    answers = reader.output(Y.mean(axis=1)).squeeze(-1)
+    return ((answers > 0) == (labels > 0)).mean().item()
+
+
+X = reader.embedding(tokens)
+with_P = reader.positions(X)
+as_trained = share_right(with_P, with_P, with_P)
+in_queries_and_keys = share_right(with_P, with_P, X)
+in_values = share_right(X, X, with_P)
+
+# %% without-positions-shown tags=["tolerance:absolute=0.02"]
+print(f"share right, positions everywhere:                {as_trained:.3f}")
+print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
+print(f"share right, positions in values alone:           {in_values:.3f}")
+
+
+# %% five-readers
+def accuracy(reader, length):
+    """The share of 1,000 new sequences that the reader gets right."""
+    tokens, labels = sequences(1000, length)
+    return ((reader(tokens) > 0) == (labels > 0)).mean().item()
+
+
+def rotary_reader():
+    reader = Reader(nn.Identity())
+    reader.attention.attention = RotaryAttention(0)
+    return reader
+
+
+readers = {
+    "fixed": lambda: Reader(d2l.PositionalEncoding(32, 0)),
+    "learned": lambda: Reader(LearnedPositionalEncoding(32, max_len=64)),
+    "rotary": rotary_reader,
+    "mask": lambda: Reader(nn.Identity(), causal=True),
+    "fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0), causal=True),
+}
+
+# %% past-the-end
+test_lengths = (8, 16, 32, 64)
+results = {name: [] for name in readers}
+for name, make_reader in readers.items():
+    for seed in range(5):
+        reader = trained(make_reader, seed)
+        results[name].append([accuracy(reader, length) for length in test_lengths])
+
+# %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
+names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
+X, Y = [test_lengths] * len(names), []
+print("".join(f"{length:>15}" for length in test_lengths), "  tokens")
+for name, runs in zip(names, results.values(), strict=True):
+    by_length = list(zip(*runs, strict=True))
+    medians = [statistics.median(shares) for shares in by_length]
+    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
+    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
+    print("".join(f"{each:>15}" for each in ranges))
+    Y.append(medians)
+for i, length in enumerate(test_lengths):  # the ranges, as bars beside each other
+    for j, runs in enumerate(results.values()):
+        X.append([length + j / 2] * 2)
+        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+d2l.plot(
+    X,
+    Y,
+    xlabel="Tokens (trained on 8)",
+    ylabel="Share right",
+    ylim=(0, 1.05),
+    figsize=(6, 3),
+    legend=names,
+)
+
+# %% solution-bias
+X, b_k = mx.random.normal((1, 4, 8)), mx.random.normal((8,))
+scores = X @ X.mT
+shifted = X @ (X + b_k).mT
+apart = mx.softmax(scores, axis=-1) - mx.softmax(shifted, axis=-1)
+difference = apart.abs().max()
+
+# %% solution-bias-shown
+print(f"scores differ by up to {(scores - shifted).abs().max():.2f}")
+print(f"weights differ by up to {difference:.5f}")
+
+
+# %% solution-stacking
+norm = mx.linalg.norm
+
+
+def diversity(X):
+    """The norm of what tells the tokens apart, over the norm of all."""
+    return (norm(X - X.mean(axis=1, keepdims=True)) / norm(X)).item()
+
+
+def stack_up(layers, skip=False, sharpness=1):
+    """The diversity before the first layer, and after each."""
+    X = d2l.PositionalEncoding(64, 0)(start)
+    curve = [diversity(X)]
+    for layer in layers:
+        pooled = layer(sharpness * X, X, X)
+        X = pooled + X if skip else pooled * norm(X) / norm(pooled)
+        curve.append(diversity(X))
+    return curve
+
+
+start = mx.random.normal((1, 16, 64))
+blocks = [d2l.MultiHeadAttention(64, 4, 0) for _ in range(8)]
+curves = [
+    stack_up(blocks),
+    stack_up(blocks, sharpness=10),
+    stack_up(blocks, skip=True),
+]
+
+# %% solution-stacking-figure
+d2l.plot(
+    list(range(9)),
+    curves,
+    xlabel="Layers",
+    ylabel="Diversity",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["attention alone", "queries ten times as long", "with skip connections"],
+)
+
+
+# %% solution-mirrored
+def mirrored(tokens):
+    """Every sequence with its 0 and 1 exchanged."""
+    return mx.where(tokens < 2, 1 - tokens, tokens)
+
+
+mx.random.seed(0)
+reader = Reader(nn.Identity())
+tokens, _ = sequences(500)
+difference = (reader(tokens) - reader(mirrored(tokens))).abs().max().item()
+print(f"largest difference between the answers to both: {difference:.5f}")
+
+# %% solution-causal
+causal_lens = mx.arange(1, n + 1)[None]  # (batch, queries)
+X = mx.random.normal((1, n, d))
+causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
+
+# %% solution-causal-map
+print("any influence of the future:", "yes" if mx.triu(causal, 1).any() else "no")
+print(f"{mx.count_nonzero(causal).item()} of {causal.size} pairs are connected")
+d2l.show_heatmaps(
+    (causal / causal.max())[None, None],
+    xlabel="Input j",
+    ylabel="Output i",
+    cmap="Blues",
+)
+
+# %% solution-fading
+n_far = 24
+X = mx.random.normal((1, n_far, d))
+followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading = [influence(layer, X)[:, 0] for layer in followed]
+
+# %% solution-fading-figure
+d2l.plot(
+    mx.arange(n_far),
+    [curve / curve[0] for curve in fading],
+    xlabel="Distance from the first token",
+    ylabel="Influence",
+    ylim=(1e-8, 10),
+    yscale="log",
+    figsize=(6, 2.5),
+    legend=["RNN", "RNN, matrix times 0.8", "self-attention"],
+)
+
+
+# %% solution-dilated
+def layers_to_cross(n, growth):
+    """Layers with k = 3 until the first of n tokens reaches the last output."""
+    signal, kernel, depth = mx.zeros((1, n, 1)), mx.ones((1, 3, 1)), 0
+    signal[:, 0] = 1
+    while signal[0, -1, 0] == 0:
+        step = growth**depth
+        signal = mx.conv1d(signal, kernel, padding=step, dilation=step)
+        signal, depth = mx.minimum(signal, 1), depth + 1  # only whether it arrives
+    return depth
+
+
+print("   n   plain  dilated")
+for length in (5, 14, 41, 122):
+    print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
+
+# %% solution-decoding
+layer, encoding = small_attention, PositionalEncoding(d, 0)
+
+
+def one_more(x, keys, values):
+    """The output of a new token, and the cache with its key and value."""
+    keys = mx.concatenate([keys, layer.W_k(x)], axis=1)
+    values = mx.concatenate([values, layer.W_v(x)], axis=1)
+    # cut into heads; transpose_output puts them together again
+    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    pooled = layer.transpose_output(layer.attention(*heads))
+    return layer.W_o(pooled), keys, values
+
+
+tokens = mx.random.normal((1, n, d))
+keys = values = tokens[:, :0]  # the cache, still empty
+outputs = []
+for i in range(n):
+    x = encoding(tokens[:, i : i + 1], offset=i)
+    y, keys, values = one_more(x, keys, values)
+    outputs.append(y)
+
+# %% solution-decoding-cost
+whole = encoding(tokens)
+at_once = layer(whole, whole, whole, causal_lens)
+difference = (at_once - mx.concatenate(outputs, axis=1)).abs().max()
+print(f"largest difference: {difference:.5f}")
+print("tokens  without cache  with cache")
+for length in (10, 100, 1000):
+    x, all_of_them = mx.zeros((1, 1, d)), mx.zeros((1, length, d))
+    cache = mx.zeros((1, length - 1, d))
+    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
+    with_cache = d2l.multiply_adds(
+        lambda *inputs: one_more(*inputs)[0], x, cache, cache
+    )
+    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
+
+
+# %% solution-relative
+class RelativeAttention(nn.Module):
+    """Adds to each key a learned vector for its distance from the query."""
+
+    def __init__(self, num_hiddens, max_distance):
+        super().__init__()
+        self.W_q, self.W_k, self.W_v = (
+            nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
+        )
+        self.table = table(2 * max_distance + 1, num_hiddens)
+        self.max_distance = max_distance
+
+    def scores(self, X):
+        Q, K, position = self.W_q(X), self.W_k(X), mx.arange(X.shape[1])
+        distance = position[:, None] - position  # i - j
+        far = self.max_distance
+        row = mx.clip(distance, -far, far) + far
+        keys = K[:, None] + self.table(row)  # (batch, queries, keys, num_hiddens)
+        return (Q[:, :, None] * keys).sum(axis=-1) / math.sqrt(X.shape[-1])
+
+    def __call__(self, X):
+        return mx.softmax(self.scores(X), axis=-1) @ self.W_v(X)
+
+
+four = mx.random.normal((1, 4, d))
+relative = RelativeAttention(d, max_distance=3)
+between = mx.random.normal((1, 3, d))
+twice = mx.concatenate([four, between, four], axis=1)  # at 0 to 3 and 7 to 10
+scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
+
+# %% solution-relative-shown
+apart = (scores[:4, :4] - scores[7:, 7:]).abs().max()
+print(f"scores at 0 and at 7: largest difference {apart:.5f}")
+apart = (relative(four) - backwards).abs().max()
+print(f"in the other order: largest difference {apart:.2f}")

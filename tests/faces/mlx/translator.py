@@ -1,0 +1,94 @@
+"""The Transformer on MLX's face; tests/faces/translator.py says what is asked for."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx import nn
+
+from d2l_compat import mlx as d2l
+from tests.faces.translator import Pairs, Translations, sentence
+
+WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 2
+
+
+class DecoderBlock(nn.Module):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+        self.attention1 = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
+        self.addnorm1 = d2l.AddNorm(WIDTH, 0.0)
+        self.attention2 = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
+        self.addnorm2 = d2l.AddNorm(WIDTH, 0.0)
+        self.ffn = d2l.PositionWiseFFN(HIDDEN, WIDTH)
+        self.addnorm3 = d2l.AddNorm(WIDTH, 0.0)
+
+    def __call__(self, X: mx.array, state: Any) -> tuple[mx.array, Any]:
+        encoded, lens, seen = state
+        before = seen[self.number]
+        keys = X if before is None else mx.concatenate((before, X), axis=1)
+        seen[self.number] = keys
+        own_lens = None
+        if self.training:  # all words at once: each looks at those up to itself
+            own_lens = mx.tile(mx.arange(1, X.shape[1] + 1), (len(X), 1))
+        Y = self.addnorm1(X, self.attention1(X, keys, keys, own_lens))
+        Z = self.addnorm2(Y, self.attention2(Y, encoded, encoded, lens))
+        return self.addnorm3(Z, self.ffn(Z)), state
+
+
+class Decoder(d2l.AttentionDecoder):
+    def __init__(self, vocab_size: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, WIDTH)
+        self.pos_encoding = d2l.PositionalEncoding(WIDTH, 0.0)
+        self.blks = [DecoderBlock(number) for number in range(BLOCKS)]
+        self.dense = nn.Linear(WIDTH, vocab_size)
+
+    def init_state(self, enc_all_outputs: mx.array, *args: Any) -> Any:
+        return enc_all_outputs, args[0], [None] * BLOCKS
+
+    def __call__(self, X: mx.array, state: Any) -> tuple[mx.array, Any]:
+        seen = state[2][0]
+        offset = 0 if seen is None else seen.shape[1]
+        X = self.pos_encoding(self.embedding(X) * math.sqrt(WIDTH), offset=offset)
+        for block in self.blks:
+            X, state = block(X, state)
+        return self.dense(X), state
+
+    @property
+    def attention_weights(self) -> list[mx.array]:
+        return [block.attention2.attention.attention_weights for block in self.blks]
+
+
+def with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
+    mx.random.seed(0)
+    encoder = d2l.TransformerEncoder(len(data.src_vocab), WIDTH, HIDDEN, HEADS, BLOCKS, 0.0)
+    decoder = Decoder(len(data.tgt_vocab))
+    model = d2l.Seq2Seq(encoder, decoder, tgt_pad=data.tgt_vocab["<pad>"], lr=0.005)
+    d2l.Trainer(max_epochs=epochs, gradient_clip_val=1).fit(model, data)
+    batch = data.build(*pairs)
+    tokens, weights = model.predict_step(batch, d2l.cpu(), data.num_steps, True)
+    return Translations(
+        [sentence(data.tgt_vocab.to_tokens(row)) for row in tokens],
+        [[np.array(block[:HEADS]) for block in step] for step in weights],
+        [loss for _, loss in model.board.data["train_loss"]],
+    )
+
+
+def with_functions(
+    load: Callable[[], Any], pairs: Pairs, num_steps: int, epochs: int
+) -> Translations | None:
+    mx.random.seed(0)
+    batches, src_vocab, tgt_vocab = load()
+    sizes = (WIDTH, WIDTH, WIDTH, WIDTH, [WIDTH], WIDTH, HIDDEN, HEADS, BLOCKS)
+    encoder = d2l.TransformerEncoder(len(src_vocab), *sizes, 0.0)
+    net = d2l.EncoderDecoder(encoder, Decoder(len(tgt_vocab)))
+    d2l.train_seq2seq(net, batches, 0.005, epochs, tgt_vocab, d2l.cpu())
+    said = [
+        d2l.predict_seq2seq(net, source, src_vocab, tgt_vocab, num_steps, d2l.cpu(), True)
+        for source in pairs[0]
+    ]
+    weights = [[np.array(block) for block in step] for step in said[0][1]]
+    return Translations([text for text, _ in said], weights, [])
