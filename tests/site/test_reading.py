@@ -18,9 +18,8 @@ from tools.weave.prose import read_passages
 
 READS = "build/site/**/*.html", "build/site/**/*.js", "build/site/**/_static/**/*"
 
-LIMIT = (
-    240_000  # bytes for each framework, of a lesson's page and all it shows, fonts and search aside
-)
+# Bytes for each framework, of a lesson's page and all it shows, fonts and search aside.
+LIMIT = 240_000
 
 
 def pages(site: Path) -> list[str]:
