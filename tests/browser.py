@@ -13,7 +13,7 @@ import pytest
 from tools.weave.lessons import ROOT
 
 if TYPE_CHECKING:  # most tests need no browser
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Request
 
 SITE = ROOT / "build" / "site"
 # For a headless browser, which has nothing to look up or to update.
@@ -50,6 +50,11 @@ def browser() -> Iterator["Browser"]:
 Open = Callable[..., "Page"]
 
 
+def is_missing(failed: "Request") -> bool:
+    """Whatever the reason, save that the reader went on before it had come."""
+    return failed.failure != "net::ERR_ABORTED"
+
+
 @pytest.fixture
 def open_page(browser: "Browser", site: Path) -> Iterator[Open]:
     """Opens a page of the site by its path; afterwards, nothing may have gone wrong in it."""
@@ -62,7 +67,7 @@ def open_page(browser: "Browser", site: Path) -> Iterator[Open]:
         page = context.new_page()
         page.on("console", lambda said: said.type in ("error", "warning") and note(said.text))
         page.on("pageerror", lambda error: note(str(error)))
-        page.on("requestfailed", lambda request: note(f"not loaded: {request.url}"))
+        page.on("requestfailed", lambda r: is_missing(r) and note(f"not loaded: {r.url}"))
         page.on("request", lambda request: leaves(request.url) and note(f"asked: {request.url}"))
         page.goto(f"file://{site}/{path}")
         return page

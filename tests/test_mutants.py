@@ -2,14 +2,16 @@
 
 import shutil
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.mutants.__main__ import FAULTS, Said, is_noticed, report
+from tests.mutants.__main__ import FAULTS, Said, is_noticed, report, try_unchanged
 from tests.mutants.fault import DoesNotFitError, Fault
-from tests.mutants.trial import Outcome, at_once, checks
+from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, to_pass_without
 from tools.weave.lessons import ROOT, editions, lessons
 
 
@@ -25,13 +27,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_the_fault_still_fits(project: Path, fault: Fault) -> None:
-    # A fault in a lesson changes its notebooks as well.
     files = [project / fault.file]
     if fault.place == "lesson":
-        files += (project / "notebooks").glob(f"*/{fault.framework}/{fault.lesson}.ipynb")
+        files += (edition.notebook for edition in fault.editions(project))
     before = {file: file.read_bytes() for file in files}
     try:
         fault.put_into(project)
+        fault.weave_into(project)
         assert all(file.read_bytes() != old for file, old in before.items())
     finally:
         for file, old in before.items():
@@ -66,11 +68,36 @@ def test_a_fault_that_no_longer_fits_is_refused(project: Path) -> None:
             fault.put_into(project)
 
 
-def test_whatever_a_check_runs_is_seen_to_pass_without_a_fault() -> None:
-    every = [check for fault in FAULTS for _, check in checks(fault)]
-    fewer = at_once(every)
-    assert all(any({*each.command} <= {*run.command} for run in fewer) for each in every)
-    assert len(fewer) < len({*every})
+def test_who_noticed_a_fault_is_tried_without_it_each_once() -> None:
+    claims = "pytest", "--framework", "jax"
+    noticed = [
+        Check(claims, ("claims.py::one",), ("--first", "cell")),
+        Check(claims, ("claims.py::two", "claims.py::one")),
+        Check((*MAVEN, "test")),
+    ]
+    languages = [Check(NBVAL, (f"notebooks/{name}/jax/page.ipynb",)) for name in ("en", "zh-TW")]
+    again = to_pass_without(
+        [*(Outcome(by=by) for by in (*noticed, *languages, *noticed)), Outcome()]
+    )
+    assert again == [
+        Check(claims, ("claims.py::one", "claims.py::two")),
+        noticed[2],
+        Check(NBVAL, (*languages[0].tests, *languages[1].tests)),
+    ]
+
+
+def test_a_test_that_fails_without_a_fault_has_noticed_nothing() -> None:
+    class Copies:
+        """Where the second of two tests fails, with or without a fault."""
+
+        def try_unchanged(self, check: Check) -> Outcome:
+            return Outcome(["two"], by=replace(check, tests=check.tests[1:]))
+
+    right, wrong = (Outcome([n], by=Check(("pytest",), (f"a.py::{n}",))) for n in ("one", "two"))
+    said: list[Said] = [{"tests": right}, {"tests": wrong}]
+    with ThreadPoolExecutor(1) as pool:
+        try_unchanged(Copies(), pool, said)
+    assert [is_noticed(each) for each in said] == [True, False]
 
 
 def test_a_check_that_did_not_run_has_noticed_nothing() -> None:

@@ -3,6 +3,7 @@
 import argparse
 import signal
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
@@ -11,7 +12,7 @@ from tempfile import TemporaryDirectory
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants import faults_in_lessons, faults_in_the_shim
 from tests.mutants.fault import Fault
-from tests.mutants.trial import Outcome, Workshop, at_once, checks
+from tests.mutants.trial import PYTEST, Outcome, Workshop, shares_tests, to_pass_without
 from tools.weave.lessons import ROOT
 
 FAULTS: list[Fault] = sorted(
@@ -39,9 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
             ThreadPoolExecutor(options.jobs) as pool,
             Workshop(Path(folder), with_java) as workshop,
         ):
-            if not _unchanged_passes(workshop, pool, faults):
-                return 1
             said = _try_all(workshop, pool, faults, options.by_all)
+            try_unchanged(workshop, pool, said.values())
     except KeyboardInterrupt:
         return 130
     text = report(said)
@@ -64,16 +64,20 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _unchanged_passes(workshop: Workshop, pool: ThreadPoolExecutor, faults: list[Fault]) -> bool:
-    """Whether every check passes where there is no fault. Its word means nothing otherwise."""
-    used = at_once(check for fault in faults for _, check in checks(fault))
+def try_unchanged(workshop: Workshop, pool: ThreadPoolExecutor, said: Iterable[Said]) -> None:
+    """Who noticed a fault has to pass where there is none, or has noticed nothing."""
+    outcomes = [outcome for each in said for outcome in each.values()]
+    used = to_pass_without(outcomes)
     for check, outcome in zip(used, pool.map(workshop.try_unchanged, used), strict=True):
-        what = check.notebook or " ".join(check.command[-3:])
-        if fault := outcome.void or ", ".join(outcome.noticed):
-            print(f"without any fault this does not pass: {what}: {fault}", file=sys.stderr)
-            return False
-        print(f"passes without a fault: {what} ({outcome.seconds:.0f} s)", flush=True)
-    return True
+        failing = check if outcome.void else outcome.by
+        word = "DOES NOT PASS" if failing else "passes"
+        what = " ".join((*check.command[len(PYTEST) :], *check.tests[:2]))
+        more = f" and {len(check.tests) - 2} more" if len(check.tests) > 2 else ""
+        print(f"{word} without a fault: {what}{more} ({outcome.seconds:.0f} s)", flush=True)
+        for other in outcomes:
+            if failing and other.by and shares_tests(failing, other.by):
+                other.void = f"not without a fault either: {outcome.void or outcome.noticed[0]}"
+                print(f"    {other.noticed[0]} has noticed nothing: {other.void}", flush=True)
 
 
 def _try_all(
@@ -92,7 +96,7 @@ def _try_all(
 
 
 def is_noticed(said: Said) -> bool:
-    return any(outcome.noticed for outcome in said.values())
+    return any(outcome.noticed and not outcome.void for outcome in said.values())
 
 
 def report(said: dict[Fault, Said]) -> str:
@@ -114,7 +118,7 @@ def report(said: dict[Fault, Said]) -> str:
     for title in (*dict.fromkeys(fault.framework for fault in said), "all"):
         of_it = [each for fault, each in said.items() if title in (fault.framework, "all")]
         noticed = sum(map(is_noticed, of_it))
-        by = [sum(c in s and bool(s[c].noticed) for s in of_it) for c in ("nbval", "tests")]
+        by = [sum(is_noticed({c: s[c]}) for s in of_it if c in s) for c in ("nbval", "tests")]
         numbers = (len(of_it), noticed, *by, len(of_it) - noticed)
         lines.append(f"| {title} | {' | '.join(map(str, numbers))} |")
     return "\n".join(lines) + "\n"

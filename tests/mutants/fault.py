@@ -53,14 +53,18 @@ class Fault:
         """Those that may show it, below the project's folder."""
         if self.place == "stored":
             return [self.file]
-        first: dict[Path, Edition] = {}  # of the lessons' languages
-        for edition in editions(frameworks=[self.framework]):
+        return [e.notebook.relative_to(ROOT).as_posix() for e in self.editions(ROOT)]
+
+    def editions(self, root: Path) -> list[Edition]:
+        """In the first language of each lesson that may show it."""
+        first: dict[Path, Edition] = {}
+        for edition in editions(frameworks=[self.framework], root=root):
             if self.lesson in ("", edition.folder.name):
                 first.setdefault(edition.folder, edition)
-        return [edition.notebook.relative_to(ROOT).as_posix() for edition in first.values()]
+        return [*first.values()]
 
     def put_into(self, project: Path) -> None:
-        """Change the files there. Raises DoesNotFitError."""
+        """Change the file there. Raises DoesNotFitError."""
         path = project / self.file
         if not path.exists():
             raise DoesNotFitError(f"{self}: there is no {self.file}")
@@ -81,16 +85,11 @@ class Fault:
         if after == before:
             raise DoesNotFitError(f"{self}: it changes nothing")
         path.write_text(after, encoding="utf-8")
-        if self.place == "lesson":
-            weave_in(project, self.lesson, self.framework)
 
-
-def weave_in(project: Path, lesson: str, framework: str) -> None:
-    """Give the notebooks the lesson's code, and leave them the outputs they have."""
-    for edition in editions(frameworks=[framework], root=project):
-        if edition.folder.name != lesson:
-            continue
-        notebook = nbformat.read(edition.notebook, as_version=4)
-        for stored, woven in zip(notebook.cells, weave(edition).cells, strict=True):
-            stored.source = woven.source
-        nbformat.write(notebook, edition.notebook)
+    def weave_into(self, project: Path) -> None:
+        """Give the notebooks that may show it the lesson's code, and leave them the outputs they have."""
+        for edition in self.editions(project) if self.place == "lesson" else ():
+            notebook = nbformat.read(edition.notebook, as_version=4)
+            for stored, woven in zip(notebook.cells, weave(edition).cells, strict=True):
+                stored.source = woven.source
+            nbformat.write(notebook, edition.notebook)

@@ -40,6 +40,7 @@ JAVA = Path("d2l_compat", "java")
 MAVEN = ("mvn", "--offline", "--quiet", "--batch-mode", "-f", str(JAVA / "pom.xml"))
 REPORTS = "report*.xml", str(JAVA / "target" / "surefire-reports" / "*.xml")
 PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junit-xml", "report.xml")
+NBVAL = (*PYTEST, "--nbval")
 
 
 class StoppedError(Exception):
@@ -48,9 +49,15 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Check:
+    """nbval on a notebook, or tests: whole files, or some of them by name."""
+
     command: tuple[str, ...]
-    notebook: str = ""  # nbval's
+    tests: tuple[str, ...] = ()  # or the notebook
     sooner: tuple[str, ...] = field(default=(), compare=False)  # tests to begin with
+
+    @property
+    def is_nbval(self) -> bool:
+        return self.command == NBVAL
 
 
 @dataclass
@@ -59,57 +66,47 @@ class Outcome:
 
     noticed: list[str] = field(default_factory=list)
     void: str = ""
+    by: Check | None = None  # of those alone who noticed it
     seconds: float = 0  # that the check took
 
 
 def checks(fault: Fault) -> list[tuple[str, Check]]:
     """Those that should notice: nbval, notebook by notebook, and tests where there are any. What a notebook
     stores is nbval's matter in the first place, what code computes that of the tests."""
-    found = [
-        ("nbval", Check((*PYTEST, "-x", "--nbval", notebook), notebook))
-        for notebook in fault.notebooks()
-    ]
+    found = [("nbval", Check(NBVAL, (notebook,))) for notebook in fault.notebooks()]
     framework = fault.framework
     match fault.place, framework:
         case "stored", _:
-            which = f"{framework}/{fault.lesson}"
-            found.append(("tests", Check((*PYTEST, "tests/test_notebooks.py", "-k", which))))
+            command = *PYTEST, "-k", f"{framework}/{fault.lesson}"
+            found.append(("tests", Check(command, ("tests/test_notebooks.py",))))
         case "shim", "djl":
             found.insert(0, ("tests", Check((*MAVEN, "test"))))
         case "shim", _:
-            files = (*tests_of_a_face(fault), "--framework", framework)
-            sooner = (TESTS_OF_A_ROOM[Path(fault.file).stem.strip("_")],)
-            found.insert(0, ("tests", Check((*PYTEST, "-x", *files), sooner=sooner)))
+            files = "tests/faces", *(OF_ALL_FACES if "_shared" in fault.file else ())
+            sooner = TESTS_OF_A_ROOM.get(Path(fault.file).stem.strip("_"), files[0])
+            found.insert(0, ("tests", Check((*PYTEST, "--framework", framework), files, (sooner,))))
         case "lesson", name if name in FACES:
-            file = f"lessons/{fault.lesson}/claims.py"
-            command = *PYTEST, "-x", "--as-needed", file, "--framework", framework
-            found.insert(0, ("tests", Check(command, sooner=("--first", fault.cell))))
+            command = *PYTEST, "--as-needed", "--framework", framework
+            claims = f"lessons/{fault.lesson}/claims.py"
+            found.insert(0, ("tests", Check(command, (claims,), ("--first", fault.cell))))
         case "lesson", "djl":
-            of_it = ("tests/test_claims_in_java.py", "--frameworks", "djl", "-k", fault.lesson)
-            found.insert(0, ("tests", Check((*PYTEST, "-x", *of_it))))
+            command = *PYTEST, "--frameworks", "djl", "-k", fault.lesson
+            found.insert(0, ("tests", Check(command, ("tests/test_claims_in_java.py",))))
     return found
 
 
-def at_once(found: Iterable[Check]) -> list[Check]:
-    """Fewer checks, which pass where all of these do: a page's languages share an execution, and of two
-    runs of tests the longer does for both."""
-    pages: dict[tuple[str, ...], list[Check]] = {}
-    others = []
-    for check in dict.fromkeys(found):
-        if check.notebook:
-            pages.setdefault(Path(check.notebook).parts[-2:], []).append(check)
-        else:
-            others.append(check)
-    merged = [
-        replace(first, command=(*first.command, *(each.notebook for each in rest)))
-        for first, *rest in pages.values()
-    ]
-    longest = [c for c in others if not any({*c.command} < {*more.command} for more in others)]
-    return [*longest, *merged]
+def to_pass_without(outcomes: Iterable[Outcome]) -> list[Check]:
+    """All who noticed a fault, each once; the languages of a page share an execution."""
+    tests: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, None]] = {}
+    for check in (outcome.by for outcome in outcomes if outcome.by):
+        page = Path(check.tests[0]).parts[-2:] if check.is_nbval else ()
+        tests.setdefault((check.command, page), {}).update(dict.fromkeys(check.tests))
+    return [Check(command, (*names,)) for (command, _), names in tests.items()]
 
 
-def tests_of_a_face(fault: Fault) -> list[str]:
-    return ["tests/faces", *(OF_ALL_FACES if "_shared" in fault.file else ())]
+def shares_tests(one: Check, other: Check) -> bool:
+    """Maven's are all its tests."""
+    return one.command == other.command and (one == other or bool({*one.tests} & {*other.tests}))
 
 
 class Workshop:
@@ -163,7 +160,9 @@ class Workshop:
             for column, check in checks(fault):
                 noticed = [name for name, outcome in said.items() if outcome.noticed]
                 if not noticed or (by_all and column not in noticed):
-                    said[column] = self._timed(check, project)
+                    if check.is_nbval:  # the tests do without
+                        fault.weave_into(project)
+                    said[column] = self._timed(check, project, "-x")
             return said
 
     def try_unchanged(self, check: Check) -> Outcome:
@@ -189,13 +188,13 @@ class Workshop:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _timed(self, check: Check, project: Path) -> Outcome:
+    def _timed(self, check: Check, project: Path, *options: str) -> Outcome:
         start = time.monotonic()
-        outcome = self._run(check, project)
+        outcome = self._run(check, project, options)
         outcome.seconds = time.monotonic() - start
         return outcome
 
-    def _run(self, check: Check, project: Path) -> Outcome:
+    def _run(self, check: Check, project: Path, options: tuple[str, ...]) -> Outcome:
         """A check that did not run its course has noticed nothing."""
 
         def written() -> list[Path]:
@@ -203,23 +202,29 @@ class Workshop:
 
         for old in written():
             old.unlink()
+        is_maven = check.command[: len(MAVEN)] == MAVEN
+        command = check.command if is_maven else (*check.command, *options, *check.sooner)
         try:
-            begin, *rest = check.command[: len(PYTEST)], *check.command[len(PYTEST) :]
-            status, said = self._call((*begin, *check.sooner, *rest), project)
+            status, said = self._call((*command, *check.tests), project)
         except subprocess.TimeoutExpired:
             return Outcome(void=f"over the limit of {LIMIT} s")
         reports = sorted(written())
         cases = [case for path in reports for case in ElementTree.parse(path).iter("testcase")]
         # To pytest an error is what keeps a test from running; to Java any exception in it.
-        kinds = {"failure"} if check.command[0] == sys.executable else {"failure", "error"}
-        failed = [c.get("name", "") for c in cases if kinds & {part.tag for part in c}]
+        kinds = {"failure", "error"} if is_maven else {"failure"}
+        failed = [case for case in cases if kinds & {part.tag for part in case}]
         if not cases or status not in (0, 1) or bool(status) != bool(failed):
             return Outcome(void=f"ended with {status}: " + " ".join(said.splitlines()[-3:]))
-        if not check.notebook:
-            return Outcome(failed)
-        if "Cell 0" in failed:  # it imports: no fault is there, and something else is amiss
+        names = [case.get("name", "") for case in failed]
+        if not failed:
+            return Outcome()
+        if is_maven:
+            return Outcome(names, by=check)
+        if not check.is_nbval:
+            return Outcome(names, by=replace(check, tests=(*map(test_name, failed),)))
+        if "Cell 0" in names:  # it imports: no fault is there, and something else is amiss
             return Outcome(void="the first cell fails")
-        return Outcome(cell_names(failed, project / check.notebook))
+        return Outcome(cell_names(names, project / check.tests[0]), by=check)
 
     def _build(self, project: Path) -> str:
         """Make DJL's classes; return what is wrong, or nothing."""
@@ -268,6 +273,11 @@ def end(process: psutil.Process) -> None:
             with suppress(psutil.NoSuchProcess):
                 member.kill()
         psutil.wait_procs(family, timeout=10)
+
+
+def test_name(case: ElementTree.Element) -> str:
+    """As pytest finds it."""
+    return f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
 
 
 def cell_names(numbers: list[str], path: Path) -> list[str]:
