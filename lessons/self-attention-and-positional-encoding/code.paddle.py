@@ -197,12 +197,13 @@ X = d2l.randn((1, n, d))
 # %% influence
 def influence(layer, X):
     """How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n)."""
-    X = X.detach()
-    X.stop_gradient = False
-    # Not paddle.autograd.jacobian: it asks for second derivatives, which softmax lacks.
-    rows = [paddle.grad(y, X, retain_graph=True)[0] for y in layer(X).flatten()]
-    jacobian = d2l.stack(rows).reshape([*X.shape[1:], *X.shape[1:]])
-    return jacobian.square().sum(axis=[1, 3]).sqrt()
+    _, n, d = X.shape
+    # A copy of X for each number of the output: one backward pass then serves all.
+    copies = X.detach().repeat_interleave(n * d, axis=0)
+    copies.stop_gradient = False
+    Y = layer(copies)
+    (jacobian,) = paddle.grad(Y, copies, d2l.eye(n * d).reshape(Y.shape))
+    return jacobian.reshape([n, d, n, d]).square().sum(axis=[1, 3]).sqrt()
 
 
 maps = [influence(layer, X) for layer in layers.values()]
@@ -671,7 +672,13 @@ print(f"largest difference between the answers to both: {difference:.5f}")
 # %% solution-causal
 causal_lens = d2l.arange(1, n + 1).unsqueeze(0)  # (batch, queries)
 X = d2l.randn((1, n, d))
-causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
+
+
+def causal_attention(X):
+    return small_attention(X, X, X, causal_lens.repeat_interleave(len(X), axis=0))
+
+
+causal = influence(causal_attention, X)
 
 # %% solution-causal-map
 print("any influence of the future:", "yes" if causal.triu(1).any() else "no")

@@ -199,12 +199,15 @@ layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
 # %% influence
 def influence(layer, X):
     """How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n)."""
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch(X)
-        Y = layer(X)
-    # One backward pass for each number in Y: quick enough, and nothing to compile.
-    jacobian = tape.jacobian(Y, X, experimental_use_pfor=False)[0, :, :, 0]
-    return tf.norm(jacobian, axis=(1, 3))
+    _, n, d = X.shape
+    # A copy of X for each number of the output: one backward pass then serves all.
+    copies = tf.repeat(X, n * d, axis=0)
+    with tf.GradientTape() as tape:
+        tape.watch(copies)
+        Y = layer(copies)
+    each = d2l.reshape(d2l.eye(n * d), Y.shape)
+    jacobian = tape.gradient(Y, copies, output_gradients=each)
+    return tf.norm(d2l.reshape(jacobian, (n, d, n, d)), axis=(1, 3))
 
 
 maps = [influence(layer, X) for layer in layers.values()]
@@ -671,7 +674,13 @@ print(f"largest difference between the answers to both: {difference:.5f}")
 # %% solution-causal
 causal_lens = d2l.arange(1, n + 1)[tf.newaxis]  # (batch, queries)
 X = d2l.normal((1, n, d))
-causal = d2l.numpy(influence(lambda X: small_attention(X, X, X, causal_lens), X))
+
+
+def causal_attention(X):
+    return small_attention(X, X, X, tf.repeat(causal_lens, len(X), axis=0))
+
+
+causal = d2l.numpy(influence(causal_attention, X))
 
 # %% solution-causal-map
 print("any influence of the future:", "yes" if np.triu(causal, 1).any() else "no")
