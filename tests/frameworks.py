@@ -4,7 +4,7 @@ One framework a process: some cannot live in one (tests/test_one_process.py).
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def face(request: pytest.FixtureRequest) -> ModuleType:
+def face(request: pytest.FixtureRequest) -> Any:
     """The adapter of the framework asked for."""
     name = f"tests.faces.{request.config.getoption('framework')}.adapter"
-    return import_module(name)  # imports: of tests/faces, which alone ask for it
+    return import_module(name).Adapter()  # imports: of tests/faces, which alone ask for it

@@ -17,7 +17,7 @@ from d2l_compat.mlx._arrays import values as read
 
 Example: TypeAlias = tuple[mx.array, mx.array, mx.array, mx.array | None]
 BLOCK = 128  # queries, of one example: their weights stay in the cache
-MIN_QUERIES = 1024  # with fewer the matrix is cheap, and kept for the gradients
+MIN_QUERIES = 2048  # with fewer the matrix is cheap, and kept for the gradients
 
 
 def attend(queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array | None) -> mx.array:

@@ -1,85 +1,275 @@
 """How the shared tests drive each face: NumPy goes in and comes out.
 
-Every framework's ``adapter`` has the same names:
-
-``d2l``
-    the face
-``FUSED``, ``CASTS``, ``ACCEPTS_NUMPY``
-    whether attention is one product (a fused kernel); the dtype that
-    comes of float64 input and float32 weights, or False where it is refused; whether it takes
-    NumPy arrays as they are
-``tensor(x)``
-    a NumPy array as the framework's tensor
-``masked_softmax(X, valid_lens)``, ``dot_product(dropout)``, ``multi_head(*args, weights, dtype)``,
-``encoding(*args, dtype)``
-    the face's own, behind :class:`Layer`; ``weights`` has W_q, W_k, W_v, W_o of shape (inputs,
-    outputs) and perhaps b_q, b_k, b_v, b_o
-``build(name, *args)``, ``call(name, *args)``
-    a layer of the face behind :class:`AnyLayer`, and what a function of the face gives
-``FORMS``, ``NORM_EPSILON``
-    arguments for layers of 8 dimensions, 2 heads, 16 hidden units, 7 words, 2 blocks and no
-    dropout, in the short and the long form (where there is but one, the same twice); and what
-    layer normalization adds to the variance
-``plain(x)``
-    tensors, also in tuples and lists, as NumPy arrays; devices as what equals another's
-``fit_classifier(X, Y, lr, epochs, clip, d2l, start)``
-    a linear ``Classifier`` of 3 classes, trained on all rows as one batch: its parameters before
-    and after (weight, bias), and what its board has drawn; of another ``d2l``, or from a start
-``classifier(name)``
-    a ``Classifier``'s ``loss`` or ``accuracy``, to be called with logits and labels as they are
-``sequence_loss(Y_hat, Y, tgt_pad)``
-    what ``Seq2Seq.loss`` makes of logits and labels: the mean, and a loss each
-``with_trainer``, ``with_functions``
-    those of its ``translator``
-``parameter_shapes(layer)``
-    of a multi-head layer, under the names in ``weights``
-``lesson_projections(names, layer)``
-    the weights of ``attention`` (or another layer) among the lesson's variables
-``lesson_encoding(layer, X, offset, training)``, ``lesson_kept(layer)``
-    what a layer of the lesson's own class ``PositionalEncoding`` makes of ``X``; and the names of all that
-    is trained or saved of it
-``lesson_sequences(names, count, length)``
-    tokens and labels that the lesson's function draws
-``lesson_reader(names, kind)``
-    the reader among the lesson's variables, or a new one of this kind: its weights, which are
-    embedding, W_q, W_k, W_v, W_o, W_1, b_1, W_2, b_2 and perhaps P, and a function from tokens to answers
-``lesson_learned_table(names)``
-    of a reader with a learned table of positions: the table, before and after training
-``lesson_blocks(names)``
-    the weights of each layer among the lesson's ``blocks``
-``lesson_relative(names)``
-    W_q, W_k and W_v of ``relative``, and its table of vectors, a row for each distance
+``tests.faces.FRAMEWORK.adapter`` has a subclass of :class:`Layer` and one of :class:`Adapter`, under these names.
 """
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tests.reference import Gates
 
+Arrays = dict[str, NDArray[Any]]
 
-class Layer(Protocol):
-    """A layer of the face. NumPy arrays are made tensors; anything else goes in as it is."""
 
-    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> NDArray[Any]: ...
+class Layer(ABC):
+    """Any layer of a framework. NumPy arrays are made tensors; anything else goes in as it is. Several outputs
+    come as a list, and as such come the weights of several blocks."""
+
+    def __init__(self, layer: Any) -> None:
+        self.layer = layer
+
+    @abstractmethod
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any: ...
 
     @property
-    def attention_weights(self) -> NDArray[Any]:
+    @abstractmethod
+    def attention_weights(self) -> Any:
         """Of the last call."""
 
+    @property
+    @abstractmethod
+    def P(self) -> NDArray[Any]:
+        """Of a positional encoding."""
+
+    @abstractmethod
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
         """Of sum(direction * output), with respect to the inputs of floating-point numbers."""
 
-
-class AnyLayer(Layer, Protocol):
-    """Any layer. Several outputs come as a list, and as such come the weights of several blocks."""
-
+    @abstractmethod
     def randomize(self, *inputs: Any) -> None:
         """Call it once, and then draw every parameter anew, biases and scales too."""
 
-    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+    @abstractmethod
+    def parameters(self, path: str) -> Arrays:
         """Of a part such as ``blks.0.ffn.dense1``: weight (inputs, outputs) and perhaps bias;
         gamma and beta of a normalization; table (tokens, features) of an embedding."""
 
+    @abstractmethod
     def gates(self, path: str) -> list[Gates]:
         """Of a recurrent part, layer by layer."""
+
+    def part(self, path: str) -> Any:
+        part = self.layer
+        for name in path.split("."):
+            part = part[int(name)] if name.isdecimal() else getattr(part, name)
+        return part
+
+
+def in_one_form(forms: dict[str, Any]) -> dict[str, Any]:
+    """``Adapter.FORMS`` where the long form is the short one."""
+    return {
+        name: dict.fromkeys(form, form["short"]) if isinstance(form, dict) else form
+        for name, form in forms.items()
+    }
+
+
+class Adapter(ABC):
+    """A face, with what the tests ask of it and of the lessons' code. Here is what most frameworks do alike."""
+
+    d2l: Any  # the face
+    layer: type[Layer]
+    with_trainer: Callable[..., Any]  # of its translator
+    with_functions: Callable[..., Any]
+    FUSED = False  # whether attention is one product, a fused kernel
+    # The dtype that comes of float64 input and float32 weights; False where it is refused.
+    CASTS: str | bool = False
+    ACCEPTS_NUMPY = False  # as it is
+    NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
+    OUTPUT = "output.0", "output.2"  # of a lesson's reader, the two linear layers in the end
+    # Arguments for layers of 8 dimensions, 2 heads, 16 hidden units, 7 words, 2 blocks and no dropout, in
+    # the short and the long form; where there is but one, the same twice.
+    NORM: tuple[Any, ...] = (8, 0.0)
+    SIZES: tuple[Any, ...] = (8, 8, 8, 8, [8], 8)
+
+    @property
+    def FORMS(self) -> dict[str, Any]:
+        return {
+            "AddNorm": self.NORM,
+            "PositionWiseFFN": {"short": (16, 8), "long": (8, 16, 8)},
+            "TransformerEncoderBlock": {
+                "short": (8, 16, 2, 0.0),
+                "long": (*self.SIZES, 16, 2, 0.0),
+            },
+            "TransformerEncoder": {
+                "short": (7, 8, 16, 2, 2, 0.0),
+                "long": (7, *self.SIZES, 16, 2, 2, 0.0),
+            },
+        }
+
+    # Arrays
+
+    @staticmethod
+    @abstractmethod
+    def tensor(x: NDArray[Any]) -> Any:
+        """The framework's."""
+
+    @staticmethod
+    @abstractmethod
+    def plain(x: Any) -> Any:
+        """Tensors, also in tuples and lists, as NumPy arrays; devices as what equals another's."""
+
+    def given(self, x: Any) -> Any:
+        return self.tensor(x) if isinstance(x, np.ndarray) else x
+
+    # The face
+
+    def build(self, name: str, *args: Any, **kwargs: Any) -> Layer:
+        return self.layer(getattr(self.d2l, name)(*args, **kwargs))
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self.plain(getattr(self.d2l, name)(*map(self.given, args), **kwargs))
+
+    def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
+        return self.call("masked_softmax", X, valid_lens)
+
+    def dot_product(self, dropout: float = 0.0) -> Layer:
+        return self.build("DotProductAttention", dropout)
+
+    @abstractmethod
+    def multi_head(
+        self, *args: Any, weights: Arrays | None = None, dtype: str = "float64", **kwargs: Any
+    ) -> Layer:
+        """``weights`` has W_q, W_k, W_v, W_o of shape (inputs, outputs) and perhaps b_q, b_k, b_v, b_o."""
+
+    @abstractmethod
+    def parameter_shapes(self, layer: Layer) -> dict[str, tuple[int, ...]]:
+        """Of a multi-head layer, under the names in ``weights``."""
+
+    @abstractmethod
+    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
+
+    # Training
+
+    @abstractmethod
+    def linear(self, inputs: int, start: Arrays | None) -> Any:
+        """A linear layer with 3 outputs; it may start from this weight and bias."""
+
+    @abstractmethod
+    def nothing(self) -> Any:
+        """A layer that is never called."""
+
+    def labels(self, Y: NDArray[Any]) -> Any:
+        return self.tensor(Y)
+
+    def fit_classifier(
+        self,
+        X: NDArray[Any],
+        Y: NDArray[Any],
+        lr: float,
+        epochs: int,
+        clip: float,
+        d2l: Any = None,
+        start: Arrays | None = None,
+    ) -> tuple[Arrays, Arrays, dict[str, Any]]:
+        """A linear ``Classifier`` of 3 classes, trained on all rows as one batch: its parameters before
+        and after (weight, bias), and what its board has drawn; of another ``d2l``, or from a start."""
+        d2l = d2l or self.d2l
+        arrays = self.tensor(X), self.labels(Y)
+        net = self.linear(X.shape[1], start)
+
+        class Rows(d2l.DataModule):
+            def __init__(self) -> None:
+                super().__init__()
+                self.arrays, self.batch_size = arrays, len(X)
+
+            def get_dataloader(self, train: bool) -> Any:
+                return self.get_tensorloader(self.arrays, train)
+
+        class Linear(d2l.Classifier):
+            def __init__(self, lr: float) -> None:
+                super().__init__()
+                self.save_hyperparameters()
+                self.net = net
+
+        model = Linear(lr)
+        built = self.layer(model)
+        before = {name: array.copy() for name, array in built.parameters("net").items()}
+        d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
+        return before, built.parameters("net"), model.board.data
+
+    def classifier(self, name: str) -> Any:
+        """A ``Classifier``'s ``loss`` or ``accuracy``, to be called with logits and labels as they are."""
+        return getattr(self.d2l.Classifier(), name)
+
+    def sequence_loss(
+        self, Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int
+    ) -> list[NDArray[Any]]:
+        """What ``Seq2Seq.loss`` makes of logits and labels: the mean, and a loss each."""
+        model = self.d2l.Seq2Seq(self.nothing(), self.nothing(), tgt_pad, 0.1)
+        given = self.tensor(Y_hat), self.tensor(Y)
+        return self.plain([model.loss(*given), model.loss(*given, averaged=False)])
+
+    # The lessons' variables, ``names``
+
+    def projections(self, layer: Any, roles: str = "qkvo") -> Arrays:
+        """W_q, W_k, W_v, W_o, or some of them."""
+        its = self.layer(layer)
+        return {f"W_{role}": its.parameters(f"W_{role}")["weight"] for role in roles}
+
+    def lesson_projections(self, names: dict[str, Any], layer: str = "attention") -> Arrays:
+        return self.projections(names[layer])
+
+    def lesson_encoding(
+        self, layer: Any, X: NDArray[Any], offset: int = 0, training: bool = False
+    ) -> NDArray[Any]:
+        """What a layer of the lesson's own class ``PositionalEncoding`` makes of ``X``."""
+        return self.layer(layer)(X, offset=offset, training=training)
+
+    @abstractmethod
+    def lesson_kept(self, layer: Any) -> list[str]:
+        """The names of all that is trained or saved of it."""
+
+    def lesson_sequences(
+        self, names: dict[str, Any], count: int, length: int = 8
+    ) -> list[NDArray[Any]]:
+        """Tokens and labels that the lesson's function draws."""
+        return self.plain(names["sequences"](count, length))
+
+    def new_reader(self, names: dict[str, Any], kind: str) -> Any:
+        """With its parameters, which may take their sizes from the first input."""
+        reader = names["readers"][kind]()
+        reader(self.tensor(np.zeros((1, 8), "int64")))
+        return reader
+
+    def lesson_reader(
+        self, names: dict[str, Any], kind: str = ""
+    ) -> tuple[Arrays, Callable[[NDArray[Any]], NDArray[Any]]]:
+        """The reader, or a new one of this kind: its weights, which are embedding, W_q, W_k, W_v, W_o, W_1, b_1,
+        W_2, b_2 and perhaps P, and a function from tokens to answers."""
+        reader = self.new_reader(names, kind) if kind else names["reader"]
+        its = self.layer(reader)
+        weights = {"embedding": its.parameters("embedding")["table"]}
+        for number, path in enumerate(self.OUTPUT, 1):
+            dense = its.parameters(path)
+            weights |= {f"W_{number}": dense["weight"], f"b_{number}": dense["bias"]}
+        if kind == "learned":
+            weights["P"] = its.parameters("positions.P")["table"]
+        return weights | self.projections(reader.attention), its
+
+    def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
+        """Of a reader with a learned table of positions: the table, before and after training."""
+        tables = []
+
+        def table(reader: Any) -> NDArray[Any]:
+            return self.layer(reader).parameters("positions.P")["table"].copy()
+
+        def make_reader() -> Any:
+            reader = self.new_reader(names, "learned")
+            tables.append(table(reader))
+            return reader
+
+        trained = names["trained"](make_reader, 0)
+        return [*tables, table(trained)]
+
+    def lesson_blocks(self, names: dict[str, Any]) -> list[Arrays]:
+        """The weights of each layer among ``blocks``."""
+        return [self.projections(block) for block in names["blocks"]]
+
+    def lesson_relative(self, names: dict[str, Any]) -> Arrays:
+        """W_q, W_k and W_v of ``relative``, and its table of vectors, a row for each distance."""
+        table = self.layer(names["relative"]).parameters("table")["table"]
+        return self.projections(names["relative"], "qkv") | {"table": table}

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def main(framework: str, given: str, answers: str) -> None:
-    face = import_module(f"tests.faces.{framework}.adapter")
+    face = import_module(f"tests.faces.{framework}.adapter").Adapter()
     case = dict(np.load(given))
     inputs = [case[name] for name in ("queries", "keys", "values", "valid_lens")]
     dtype = str(inputs[0].dtype)

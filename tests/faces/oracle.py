@@ -8,7 +8,7 @@ A framework's ``oracle`` has these names. PaddlePaddle and MLX have none: upstre
     of each layer, arguments that upstream takes as well: widths of 8, 2 heads, 16 hidden units, 7
     words, no dropout
 ``twin(ours, theirs, *inputs)``
-    upstream's layer behind the adapter's ``AnyLayer``, with the parameters of ours
+    upstream's layer behind the adapter's ``Layer``, with the parameters of ours
 ``call(function, *args)``
     a function of either, on NumPy arrays
 ``TENSOR_CALLS``

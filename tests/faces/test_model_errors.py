@@ -475,7 +475,7 @@ def test_tokens_are_whole_numbers_of_any_dtype(face: ModuleType, name: str, dtyp
 
 
 TO_BE_DEFINED: dict[str, Callable[[ModuleType, Any], Any]] = {
-    "Encoder": lambda face, Mine: face.AnyLayer(Mine())(X),
+    "Encoder": lambda face, Mine: face.layer(Mine())(X),
     "Decoder": lambda face, Mine: Mine().init_state(X),
     "AttentionDecoder": lambda face, Mine: Mine().attention_weights,
 }

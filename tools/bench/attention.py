@@ -2,8 +2,9 @@
 
 Multi-head attention forward and backward: the shim's, upstream d2l's, and the framework's own
 (tools/bench/layers). They take turns, there and back, at each length and in each round a process
-each: what one holds on to, the next does not lack. The median of the rounds counts. Memory is what
-the first step of that length adds to the most that the process ever held.
+each: what one holds on to, the next does not lack. The median of the rounds counts; where every step
+is long, there is one. Memory is what the first step of that length adds to the most that the process
+ever held.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from tools.bench.layers import Step, lengths
 
 ROUNDS = 3
 AT_LEAST = 1.0  # seconds a measurement, however many steps that are
+LONG = 10.0  # seconds a step, in which noise is evened out: one round is enough
 NAMES = ("shim", "upstream", "own")
 
 
@@ -98,6 +100,8 @@ def take_turns(framework: str, n: int) -> dict[str, Took]:
                 remaining.remove(name)
             else:
                 rounds[name].append(took)
+        if remaining and all(rounds[name][0].open > LONG for name in remaining):
+            break
     return {
         name: Took(*map(statistics.median, zip(*rounds[name], strict=True))) for name in remaining
     }

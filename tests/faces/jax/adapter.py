@@ -1,4 +1,4 @@
-"""Drives d2l_compat.jax; tests/faces/adapter.py says what each name is for."""
+"""Drives d2l_compat.jax."""
 
 from collections.abc import Callable
 from itertools import count
@@ -15,22 +15,8 @@ from d2l_compat import jax as d2l
 from d2l_compat._shared import checks
 from d2l_compat.jax._state import TrainState
 from tests import reference
+from tests.faces import adapter
 from tests.faces.jax.translator import with_functions, with_trainer
-
-FUSED = False
-CASTS = "float64"  # with weights of float32: Flax takes the wider
-ACCEPTS_NUMPY = True
-__all__ = ["with_functions", "with_trainer"]
-NORM_EPSILON = 1e-6
-_FORMS = {  # JAX came with D2L 1.0, so that each has but one
-    "PositionWiseFFN": (16, 8),
-    "TransformerEncoderBlock": (8, 16, 2, 0.0),
-    "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
-}
-FORMS = {
-    "AddNorm": (0.0,),
-    **{name: dict.fromkeys(("short", "long"), form) for name, form in _FORMS.items()},
-}
 
 # Here and there rather than for the whole process: the lesson runs in single precision.
 double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
@@ -41,46 +27,25 @@ def tensor(x: NDArray[Any]) -> jax.Array:
         return jax.numpy.array(x)
 
 
-class Layer:
-    """A layer and its variables: those given, or drawn for the first input."""
+def plain(x: Any) -> Any:
+    if isinstance(x, (tuple, list)):
+        return [plain(part) for part in x]
+    return np.asarray(x) if isinstance(x, jax.Array) else x
+
+
+def _given(x: Any) -> Any:
+    return tensor(x) if isinstance(x, np.ndarray) else x
+
+
+class Layer(adapter.Layer):
+    """A layer and its variables: those given, or drawn for the first input. Weights are kept apart from
+    the outputs, whether they are returned or sown."""
 
     def __init__(self, layer: nn.Module, variables: dict[str, Any] | None = None) -> None:
-        self.layer, self.variables = layer, variables
-        self.weights: jax.Array | None = None
+        super().__init__(layer)
+        self.variables = variables
+        self.weights: Any = None
         self.keys = map(jax.random.key, count())
-
-    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> NDArray[Any]:
-        with double(True):
-            inputs = tuple(map(_given, inputs))
-            if self.variables is None:
-                self.variables = self.layer.init(next(self.keys), *inputs, **kwargs)
-            rngs = {"dropout": next(self.keys)} if training else None
-            output = self.layer.apply(
-                self.variables, *inputs, rngs=rngs, training=training, **kwargs
-            )
-        if isinstance(output, tuple):
-            output, self.weights = output
-        return np.asarray(output)
-
-    @property
-    def attention_weights(self) -> NDArray[Any]:
-        if self.weights is None:  # Flax's layers return them and keep nothing
-            raise RuntimeError(checks.NOT_CALLED)
-        return np.asarray(self.weights)
-
-    def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        *floats, valid_lens = map(_given, inputs)
-
-        def output(*floats: jax.Array) -> jax.Array:
-            return self.layer.apply(self.variables or {}, *floats, valid_lens)[0]
-
-        with double(True), jax.debug_nans(True):  # NaN on the way is an error as well
-            _, pull_back = jax.vjp(output, *floats)
-            return [np.asarray(gradient) for gradient in pull_back(tensor(direction))]
-
-
-class AnyLayer(Layer):
-    """Weights are kept apart from the outputs, whether they are returned or sown."""
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
         if training:
@@ -102,9 +67,23 @@ class AnyLayer(Layer):
 
     @property
     def attention_weights(self) -> Any:
-        if self.weights is None:
+        if self.weights is None:  # Flax's layers return them and keep nothing
             raise RuntimeError(checks.NOT_CALLED)
         return plain(self.weights)
+
+    @property
+    def P(self) -> NDArray[Any]:
+        return np.asarray(self.layer.P)
+
+    def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
+        *floats, valid_lens = map(_given, inputs)
+
+        def output(*floats: jax.Array) -> jax.Array:
+            return self.layer.apply(self.variables or {}, *floats, valid_lens)[0]
+
+        with double(True), jax.debug_nans(True):  # NaN on the way is an error as well
+            _, pull_back = jax.vjp(output, *floats)
+            return [np.asarray(gradient) for gradient in pull_back(tensor(direction))]
 
     def randomize(self, *inputs: Any) -> None:
         self(*inputs)
@@ -114,7 +93,7 @@ class AnyLayer(Layer):
             self.variables,
         )
 
-    def _part(self, path: str) -> dict[str, Any]:
+    def part(self, path: str) -> dict[str, Any]:
         part = self.variables["params"]
         for name in path.replace("blks.", "blks_").split("."):
             part = part["LayerNorm_0" if name == "ln" else name]
@@ -122,12 +101,12 @@ class AnyLayer(Layer):
 
     def parameters(self, path: str) -> dict[str, NDArray[Any]]:
         names = {"kernel": "weight", "embedding": "table", "scale": "gamma"}
-        part = {names.get(name, name): np.asarray(x) for name, x in self._part(path).items()}
+        part = {names.get(name, name): np.asarray(x) for name, x in self.part(path).items()}
         return part | {"beta": part["bias"]} if "gamma" in part else part
 
     def gates(self, path: str) -> list[reference.Gates]:
         # Flax's layer of cells has no parameters of its own: "rnn.rnn" is "rnn".
-        cells = sorted(self._part(path.split(".")[0]).items())
+        cells = sorted(self.part(path.split(".")[0]).items())
 
         def linears(cell: dict[str, Any], kind: str) -> dict[str, reference.Linear]:
             letters = {"reset": "r", "update": "z", "new": "n"}
@@ -153,86 +132,156 @@ class Encoding(Layer):
             return np.asarray(self.layer.P)
 
 
-def build(name: str, *args: Any, **kwargs: Any) -> AnyLayer:
-    return AnyLayer(getattr(d2l, name)(*args, **kwargs))
+class Adapter(adapter.Adapter):
+    d2l, layer = d2l, Layer
+    tensor, plain = staticmethod(tensor), staticmethod(plain)
+    with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+    CASTS = "float64"  # Flax takes the wider
+    ACCEPTS_NUMPY = True
+    NORM_EPSILON = 1e-6
+    NORM = (0.0,)
 
+    @property
+    def FORMS(self) -> dict[str, Any]:
+        return adapter.in_one_form(super().FORMS)  # JAX came with D2L 1.0, which has but one
 
-def call(name: str, *args: Any, **kwargs: Any) -> Any:
-    return plain(getattr(d2l, name)(*map(_given, args), **kwargs))
+    def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
+        with double(True):
+            return super().masked_softmax(X, valid_lens)
 
+    def multi_head(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.MultiHeadAttention(*args, **kwargs)
+        if weights is None:
+            return Layer(layer)
+        names, parameters = {"W": "kernel", "b": "bias"}, {}
+        for name, array in weights.items():
+            projection = parameters.setdefault(f"W_{name[2]}", {})
+            projection[names[name[0]]] = tensor(array)
+        return Layer(layer, {"params": parameters})
 
-def masked_softmax(X: Any, valid_lens: Any = None) -> NDArray[Any]:
-    with double(True):
-        return np.asarray(d2l.masked_softmax(_given(X), _given(valid_lens)))
+    def parameter_shapes(self, layer: adapter.Layer) -> dict[str, tuple[int, ...]]:
+        assert isinstance(layer, Layer)
+        names = {"kernel": "W", "bias": "b"}
+        return {
+            f"{names[kind]}_{projection[2]}": array.shape
+            for projection, arrays in layer.variables["params"].items()
+            for kind, array in arrays.items()
+        }
 
+    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Encoding(d2l.PositionalEncoding(*args, **kwargs), dtype)
 
-def dot_product(dropout: float = 0.0) -> Layer:
-    return Layer(d2l.DotProductAttention(dropout))
+    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
+        return nn.Dense(3)
 
+    def nothing(self) -> nn.Module:
+        return nn.Dense(1)
 
-def multi_head(
-    *args: Any,
-    weights: dict[str, NDArray[Any]] | None = None,
-    dtype: str = "float64",
-    **kwargs: Any,
-) -> Layer:
-    layer = d2l.MultiHeadAttention(*args, **kwargs)
-    if weights is None:
-        return Layer(layer)
-    names, parameters = {"W": "kernel", "b": "bias"}, {}
-    for name, array in weights.items():
-        projection = parameters.setdefault(f"W_{name[2]}", {})
-        projection[names[name[0]]] = tensor(array)
-    return Layer(layer, {"params": parameters})
+    def fit_classifier(
+        self,
+        X: NDArray[Any],
+        Y: NDArray[Any],
+        lr: float,
+        epochs: int,
+        clip: float,
+        d2l: Any = d2l,
+        start: adapter.Arrays | None = None,
+    ) -> tuple[adapter.Arrays, adapter.Arrays, dict[str, Any]]:
+        class Rows(d2l.DataModule):
+            def __init__(self) -> None:
+                super().__init__()
+                self.arrays, self.batch_size = (X, Y), len(X)
 
+            def get_dataloader(self, train: bool) -> Any:
+                return self.get_tensorloader(self.arrays, train)
 
-def encoding(*args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
-    return Encoding(d2l.PositionalEncoding(*args, **kwargs), dtype)
+        class Linear(d2l.Classifier):
+            lr: float
 
+            def setup(self) -> None:
+                self.net = nn.Dense(3)
 
-def fit_classifier(
-    X: NDArray[Any],
-    Y: NDArray[Any],
-    lr: float,
-    epochs: int,
-    clip: float,
-    d2l: Any = d2l,
-    start: dict[str, NDArray[Any]] | None = None,
-) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]], dict[str, Any]]:
-    class Rows(d2l.DataModule):
-        def __init__(self) -> None:
-            super().__init__()
-            self.arrays, self.batch_size = (X, Y), len(X)
+        model = Linear(lr)
+        variables = model.init(jax.random.key(0), X)
+        if start:
+            kernel, bias = jax.numpy.asarray(start["weight"]), jax.numpy.asarray(start["bias"])
+            variables = {"params": {"net": {"kernel": kernel, "bias": bias}}}
+        model.apply_init = lambda dummy_input, key: variables
+        trainer = d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip)
+        trainer.fit(model, Rows())
+        before, after = Layer(model, variables), Layer(model, {"params": trainer.state.params})
+        return before.parameters("net"), after.parameters("net"), model.board.data
 
-        def get_dataloader(self, train: bool) -> Any:
-            return self.get_tensorloader(self.arrays, train)
+    def classifier(self, name: str) -> Any:
+        return lambda Y_hat, Y: getattr(d2l.Classifier(), name)({}, (Y_hat,), Y, _hands_on())
 
-    class Linear(d2l.Classifier):
-        lr: float
+    def sequence_loss(
+        self, Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int
+    ) -> list[NDArray[Any]]:
+        model = d2l.Seq2Seq(nn.Dense(1), nn.Dense(1), tgt_pad, 0.1, training=False)
+        given = {}, (tensor(Y_hat),), tensor(Y), _hands_on()
+        return [plain(model.loss(*given)[0]), plain(model.loss(*given, False)[0])]
 
-        def setup(self) -> None:
-            self.net = nn.Dense(3)
+    def projections(self, layer: Any, roles: str = "qkvo") -> adapter.Arrays:
+        """Of the variables of a layer."""
+        return {f"W_{i}": np.asarray(layer["params"][f"W_{i}"]["kernel"]) for i in roles}
 
-    model = Linear(lr)
-    variables = model.init(jax.random.key(0), X)
-    if start:
-        kernel, bias = jax.numpy.asarray(start["weight"]), jax.numpy.asarray(start["bias"])
-        variables = {"params": {"net": {"kernel": kernel, "bias": bias}}}
-    model.apply_init = lambda dummy_input, key: variables
-    trainer = d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip)
-    trainer.fit(model, Rows())
-    before, after = AnyLayer(model, variables), AnyLayer(model, {"params": trainer.state.params})
-    return before.parameters("net"), after.parameters("net"), model.board.data
+    def lesson_projections(self, names: dict[str, Any], layer: str = "attention") -> adapter.Arrays:
+        variables = {"attention": "attention_variables", "small_attention": "small_variables"}
+        return super().lesson_projections(names, variables[layer])
 
+    def lesson_encoding(
+        self, layer: nn.Module, X: NDArray[Any], offset: int = 0, training: bool = False
+    ) -> NDArray[Any]:
+        rngs = {"dropout": jax.random.key(0)} if training else None
+        return np.asarray(layer.apply({}, X, training=training, offset=offset, rngs=rngs))
 
-def sequence_loss(Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int) -> list[NDArray[Any]]:
-    model = d2l.Seq2Seq(nn.Dense(1), nn.Dense(1), tgt_pad, 0.1, training=False)
-    given = {}, (tensor(Y_hat),), tensor(Y), _hands_on()
-    return [plain(model.loss(*given)[0]), plain(model.loss(*given, False)[0])]
+    def lesson_kept(self, layer: nn.Module) -> list[str]:
+        return [*layer.init(jax.random.key(0), np.zeros((1, 8, layer.num_hiddens), "float32"))]
 
+    def lesson_sequences(
+        self, names: dict[str, Any], count: int, length: int = 8
+    ) -> list[NDArray[Any]]:
+        return plain(names["sequences"](jax.random.key(0), count, length))
 
-def classifier(name: str) -> Any:
-    return lambda Y_hat, Y: getattr(d2l.Classifier(), name)({}, (Y_hat,), Y, _hands_on())
+    def lesson_reader(
+        self, names: dict[str, Any], kind: str = ""
+    ) -> tuple[adapter.Arrays, Callable[[NDArray[Any]], NDArray[Any]]]:
+        reader = names["readers"][kind] if kind else names["reader"]
+        # Of a new one, those drawn for some tokens.
+        new = reader.init(jax.random.key(0), np.zeros((1, 8), "int32")) if kind else None
+        variables = new or names["variables"]
+        parts = variables["params"]
+
+        def answers(tokens: NDArray[Any]) -> NDArray[Any]:
+            logits, _ = reader.apply(variables, tokens)
+            return np.asarray(logits)
+
+        weights = {"embedding": parts["embedding"]["embedding"]}
+        for i, layer in (1, "layers_0"), (2, "layers_2"):  # a ReLU is between them
+            dense = parts["output"][layer]
+            weights |= {f"W_{i}": dense["kernel"], f"b_{i}": dense["bias"]}
+        if kind == "learned":
+            weights["P"] = _table(variables)
+        arrays = {name: np.asarray(each) for name, each in weights.items()}
+        return arrays | self.projections({"params": parts["attention"]}), answers
+
+    def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
+        reader = names["readers"]["learned"]
+        _, for_init = jax.random.split(jax.random.key(0))
+        start = reader.init(for_init, names["example"])
+        return [_table(variables) for variables in (start, names["trained"](reader, 0))]
+
+    def lesson_relative(self, names: dict[str, Any]) -> adapter.Arrays:
+        variables = names["relative"].variables
+        table = np.asarray(variables["params"]["table"]["embedding"])
+        return self.projections(variables, "qkv") | {"table": table}
 
 
 def _hands_on() -> TrainState:
@@ -246,88 +295,5 @@ def _hands_on() -> TrainState:
     )
 
 
-def parameter_shapes(layer: Layer) -> dict[str, tuple[int, ...]]:
-    names = {"kernel": "W", "bias": "b"}
-    return {
-        f"{names[kind]}_{projection[2]}": array.shape
-        for projection, arrays in layer.variables["params"].items()
-        for kind, array in arrays.items()
-    }
-
-
-def lesson_projections(names: dict[str, Any], layer: str = "attention") -> dict[str, NDArray[Any]]:
-    variables = {"attention": "attention_variables", "small_attention": "small_variables"}
-    return _projections(names[variables[layer]]["params"])
-
-
-def _projections(parameters: Any) -> dict[str, NDArray[Any]]:
-    return {f"W_{i}": np.asarray(parameters[f"W_{i}"]["kernel"]) for i in "qkvo"}
-
-
-def lesson_encoding(
-    layer: nn.Module, X: NDArray[Any], offset: int = 0, training: bool = False
-) -> NDArray[Any]:
-    rngs = {"dropout": jax.random.key(0)} if training else None
-    return np.asarray(layer.apply({}, X, training=training, offset=offset, rngs=rngs))
-
-
-def lesson_kept(layer: nn.Module) -> list[str]:
-    return [*layer.init(jax.random.key(0), np.zeros((1, 8, layer.num_hiddens), "float32"))]
-
-
-def lesson_sequences(names: dict[str, Any], count: int, length: int = 8) -> list[NDArray[Any]]:
-    return plain(names["sequences"](jax.random.key(0), count, length))
-
-
-def lesson_reader(
-    names: dict[str, Any], kind: str = ""
-) -> tuple[dict[str, NDArray[Any]], Callable[[NDArray[Any]], NDArray[Any]]]:
-    reader = names["readers"][kind] if kind else names["reader"]
-    # Of a new one, those drawn for some tokens.
-    new = reader.init(jax.random.key(0), np.zeros((1, 8), "int32")) if kind else None
-    variables = new or names["variables"]
-    parts = variables["params"]
-
-    def answers(tokens: NDArray[Any]) -> NDArray[Any]:
-        logits, _ = reader.apply(variables, tokens)
-        return np.asarray(logits)
-
-    weights = {"embedding": parts["embedding"]["embedding"]}
-    for i, layer in (1, "layers_0"), (2, "layers_2"):  # a ReLU is between them
-        dense = parts["output"][layer]
-        weights |= {f"W_{i}": dense["kernel"], f"b_{i}": dense["bias"]}
-    if kind == "learned":
-        weights["P"] = _table(variables)
-    arrays = {name: np.asarray(each) for name, each in weights.items()}
-    return arrays | _projections(parts["attention"]), answers
-
-
-def lesson_learned_table(names: dict[str, Any]) -> list[NDArray[Any]]:
-    reader = names["readers"]["learned"]
-    _, for_init = jax.random.split(jax.random.key(0))
-    start = reader.init(for_init, names["example"])
-    return [_table(variables) for variables in (start, names["trained"](reader, 0))]
-
-
 def _table(variables: Any) -> NDArray[Any]:
     return np.asarray(variables["params"]["positions"]["P"]["embedding"])
-
-
-def lesson_blocks(names: dict[str, Any]) -> list[dict[str, NDArray[Any]]]:
-    return [_projections(variables["params"]) for variables in names["blocks"]]
-
-
-def lesson_relative(names: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    parameters = names["relative"].variables["params"]
-    weights = {f"W_{i}": np.asarray(parameters[f"W_{i}"]["kernel"]) for i in "qkv"}
-    return weights | {"table": np.asarray(parameters["table"]["embedding"])}
-
-
-def _given(x: Any) -> Any:
-    return tensor(x) if isinstance(x, np.ndarray) else x
-
-
-def plain(x: Any) -> Any:
-    if isinstance(x, (tuple, list)):
-        return [plain(part) for part in x]
-    return np.asarray(x) if isinstance(x, jax.Array) else x

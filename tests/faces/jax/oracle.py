@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.faces.jax.adapter import AnyLayer, double, plain, tensor
+from tests.faces.jax.adapter import Layer, double, plain, tensor
 
 FORMS: dict[str, tuple[Any, ...]] = {
     "AddNorm": (0.0,),
@@ -112,8 +112,8 @@ def _with(module: ModuleType, **names: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**vars(module), **names})
 
 
-def twin(ours: AnyLayer, theirs: nn.Module, *inputs: Any) -> AnyLayer:
-    return AnyLayer(theirs, _renamed(ours.variables))
+def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
+    return Layer(theirs, _renamed(ours.variables))
 
 
 def _renamed(variables: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
     done = []
     for encoder in (d2l.Seq2SeqEncoder(7, 6, 4, 2), d2l.TransformerEncoder(7, 4, 8, 2, 2, 0.0)):
         model = getattr(d2l, name)(encoder, decoder=Decoder(), training=False, **others)
-        built = AnyLayer(model)
+        built = Layer(model)
         built.randomize(*batch[:-1])
         predicted, weights = model.predict_step(built.variables["params"], batch, 4, True)
         done.append([built(*batch[:-1]), plain(predicted), plain(weights)])

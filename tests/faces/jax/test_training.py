@@ -16,7 +16,7 @@ import pytest
 
 from d2l_compat import jax as d2l
 from tests import reference
-from tests.faces.jax.adapter import AnyLayer
+from tests.faces.jax.adapter import Layer
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(7, 4)).astype("float32")
@@ -247,10 +247,10 @@ def test_a_summary_names_each_layer_and_its_shape(capsys: pytest.CaptureFixture[
 
 
 def test_layers_read_what_the_layer_below_says_and_start_where_they_are_told() -> None:
-    layer = AnyLayer(d2l.GRU(6, 3))
+    layer = Layer(d2l.GRU(6, 3))
     steps = np.random.default_rng(1).normal(size=(5, 2, 4)).astype("float32")
     layer.randomize(steps)
-    layer = AnyLayer(d2l.GRU(6, 3), {"params": {"rnn": layer.variables["params"]}})
+    layer = Layer(d2l.GRU(6, 3), {"params": {"rnn": layer.variables["params"]}})
     gates = layer.gates("rnn")
     layer.variables = {"params": layer.variables["params"]["rnn"]}
     outputs, state = layer(steps)

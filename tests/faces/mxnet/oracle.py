@@ -3,7 +3,7 @@
 from typing import Any
 
 # First: it makes MXNet importable.
-from tests.faces.mxnet.adapter import AnyLayer, plain, tensor  # isort: skip
+from tests.faces.mxnet.adapter import Layer, plain, tensor  # isort: skip
 from mxnet import cpu, init, np, npx
 from mxnet.gluon import nn
 
@@ -36,8 +36,8 @@ def upstream() -> Any:
     return d2l
 
 
-def twin(ours: AnyLayer, theirs: nn.Block, *inputs: Any) -> AnyLayer:
-    built = AnyLayer(theirs)
+def twin(ours: Layer, theirs: nn.Block, *inputs: Any) -> Layer:
+    built = Layer(theirs)
     built.randomize(*inputs)  # which gives it sizes
     values = ours.layer._collect_params_with_prefix()
     parameters = theirs._collect_params_with_prefix()
@@ -84,7 +84,7 @@ def _model(d2l: Any, name: str) -> Any:
 def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
     model = _model(d2l, name)
     source, lengths = tensor(tokens), tensor(lens)
-    AnyLayer(model).randomize(source, source, lengths)
+    Layer(model).randomize(source, source, lengths)
     output = model(source, source, lengths)
     batch = source, source, lengths, source
     predicted, weights = model.predict_step(batch, cpu(), 4, True)

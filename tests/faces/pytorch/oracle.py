@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tests.faces.pytorch.adapter import AnyLayer, plain, tensor
+from tests.faces.pytorch.adapter import Layer, plain, tensor
 
 FORMS = {
     "AddNorm": (8, 0.0),
@@ -38,8 +38,8 @@ def upstream() -> Any:
     return d2l
 
 
-def twin(ours: AnyLayer, theirs: nn.Module, *inputs: Any) -> AnyLayer:
-    built = AnyLayer(theirs)
+def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
+    built = Layer(theirs)
     built(*inputs)  # which gives it sizes
     theirs.load_state_dict(ours.layer.state_dict())
     return built

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.faces.tensorflow.adapter import AnyLayer, plain, tensor
+from tests.faces.tensorflow.adapter import Layer, plain, tensor
 
 _SIZES = (8, 8, 8, 8, [2])
 FORMS = {
@@ -75,8 +75,8 @@ def upstream() -> Any:
     return d2l
 
 
-def twin(ours: AnyLayer, theirs: keras.layers.Layer, *inputs: Any) -> AnyLayer:
-    built = AnyLayer(theirs)
+def twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
+    built = Layer(theirs)
     with warnings.catch_warnings(action="ignore"):  # Keras 3 wants **kwargs by name
         built(*inputs)  # which gives it weights
     _copy(ours.layer, theirs)
