@@ -1,4 +1,4 @@
-"""Linear layers that take their size from their first input: MLX itself has none."""
+"""Linear layers, quick on a CPU, that may take their size from their first input: MLX itself has none such."""
 
 import math
 from collections.abc import Callable

@@ -4,7 +4,7 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -22,18 +22,37 @@ class Layer(ABC):
     def __init__(self, layer: Any) -> None:
         self.layer = layer
 
+    @staticmethod
+    @abstractmethod
+    def tensor(x: NDArray[Any]) -> Any:
+        """The framework's."""
+
+    @staticmethod
+    @abstractmethod
+    def array(x: Any) -> Any:
+        """A tensor as a NumPy array, a device as what equals another's, and anything else as it is."""
+
+    @classmethod
+    def given(cls, inputs: Iterable[Any]) -> list[Any]:
+        return [cls.tensor(x) if isinstance(x, np.ndarray) else x for x in inputs]
+
+    @classmethod
+    def plain(cls, x: Any) -> Any:
+        """Tensors, also in tuples and lists, as NumPy arrays."""
+        return [*map(cls.plain, x)] if isinstance(x, (tuple, list)) else cls.array(x)
+
     @abstractmethod
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any: ...
 
     @property
-    @abstractmethod
     def attention_weights(self) -> Any:
         """Of the last call."""
+        return self.plain(self.layer.attention_weights)
 
     @property
-    @abstractmethod
     def P(self) -> NDArray[Any]:
         """Of a positional encoding."""
+        return self.plain(self.layer.P)
 
     @abstractmethod
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
@@ -42,6 +61,11 @@ class Layer(ABC):
     @abstractmethod
     def randomize(self, *inputs: Any) -> None:
         """Call it once, and then draw every parameter anew, biases and scales too."""
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Of all its parameters."""
 
     @abstractmethod
     def parameters(self, path: str) -> Arrays:
@@ -59,14 +83,6 @@ class Layer(ABC):
         return part
 
 
-def in_one_form(forms: dict[str, Any]) -> dict[str, Any]:
-    """``Adapter.FORMS`` where the long form is the short one."""
-    return {
-        name: dict.fromkeys(form, form["short"]) if isinstance(form, dict) else form
-        for name, form in forms.items()
-    }
-
-
 class Adapter(ABC):
     """A face, with what the tests ask of it and of the lessons' code. Here is what most frameworks do alike."""
 
@@ -80,16 +96,19 @@ class Adapter(ABC):
     ACCEPTS_NUMPY = False  # as it is
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
     OUTPUT = "output.0", "output.2"  # of a lesson's reader, the two linear layers in the end
-    # Arguments for layers of 8 dimensions, 2 heads, 16 hidden units, 7 words, 2 blocks and no dropout, in
-    # the short and the long form; where there is but one, the same twice.
-    NORM: tuple[Any, ...] = (8, 0.0)
-    SIZES: tuple[Any, ...] = (8, 8, 8, 8, [8], 8)
+    NORM: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments
+    FEATURES: tuple[int, ...] = (
+        8,
+    )  # that the long forms begin with, or nothing: they take them from the input
+    SIZES: tuple[Any, ...] = (8, 8, 8, 8, [8], 8)  # of a block, in the long form
 
     @property
     def FORMS(self) -> dict[str, Any]:
+        """Arguments for layers of 8 dimensions, 2 heads, 16 hidden units, 7 words, 2 blocks and no dropout,
+        in the short and the long form; where there is but one, the same twice."""
         return {
             "AddNorm": self.NORM,
-            "PositionWiseFFN": {"short": (16, 8), "long": (8, 16, 8)},
+            "PositionWiseFFN": {"short": (16, 8), "long": (*self.FEATURES, 16, 8)},
             "TransformerEncoderBlock": {
                 "short": (8, 16, 2, 0.0),
                 "long": (*self.SIZES, 16, 2, 0.0),
@@ -102,18 +121,11 @@ class Adapter(ABC):
 
     # Arrays
 
-    @staticmethod
-    @abstractmethod
-    def tensor(x: NDArray[Any]) -> Any:
-        """The framework's."""
+    def tensor(self, x: NDArray[Any]) -> Any:
+        return self.layer.tensor(x)
 
-    @staticmethod
-    @abstractmethod
-    def plain(x: Any) -> Any:
-        """Tensors, also in tuples and lists, as NumPy arrays; devices as what equals another's."""
-
-    def given(self, x: Any) -> Any:
-        return self.tensor(x) if isinstance(x, np.ndarray) else x
+    def plain(self, x: Any) -> Any:
+        return self.layer.plain(x)
 
     # The face
 
@@ -121,7 +133,7 @@ class Adapter(ABC):
         return self.layer(getattr(self.d2l, name)(*args, **kwargs))
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        return self.plain(getattr(self.d2l, name)(*map(self.given, args), **kwargs))
+        return self.plain(getattr(self.d2l, name)(*self.layer.given(args), **kwargs))
 
     def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
         return self.call("masked_softmax", X, valid_lens)
@@ -135,9 +147,16 @@ class Adapter(ABC):
     ) -> Layer:
         """``weights`` has W_q, W_k, W_v, W_o of shape (inputs, outputs) and perhaps b_q, b_k, b_v, b_o."""
 
-    @abstractmethod
     def parameter_shapes(self, layer: Layer) -> dict[str, tuple[int, ...]]:
         """Of a multi-head layer, under the names in ``weights``."""
+        kinds = {"weight": "W", "bias": "b"}
+        shapes = {
+            f"{kinds[kind]}_{role}": x.shape
+            for role in "qkvo"
+            for kind, x in layer.parameters(f"W_{role}").items()
+        }
+        assert len(shapes) == len(layer.names)  # it has no others
+        return shapes
 
     @abstractmethod
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
@@ -168,16 +187,7 @@ class Adapter(ABC):
         """A linear ``Classifier`` of 3 classes, trained on all rows as one batch: its parameters before
         and after (weight, bias), and what its board has drawn; of another ``d2l``, or from a start."""
         d2l = d2l or self.d2l
-        arrays = self.tensor(X), self.labels(Y)
         net = self.linear(X.shape[1], start)
-
-        class Rows(d2l.DataModule):
-            def __init__(self) -> None:
-                super().__init__()
-                self.arrays, self.batch_size = arrays, len(X)
-
-            def get_dataloader(self, train: bool) -> Any:
-                return self.get_tensorloader(self.arrays, train)
 
         class Linear(d2l.Classifier):
             def __init__(self, lr: float) -> None:
@@ -188,8 +198,22 @@ class Adapter(ABC):
         model = Linear(lr)
         built = self.layer(model)
         before = {name: array.copy() for name, array in built.parameters("net").items()}
-        d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, Rows())
+        rows = self.rows(d2l, self.tensor(X), self.labels(Y))
+        d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, rows)
         return before, built.parameters("net"), model.board.data
+
+    def rows(self, d2l: Any, *arrays: Any) -> Any:
+        """All of them in one batch."""
+
+        class Rows(d2l.DataModule):
+            def __init__(self) -> None:
+                super().__init__()
+                self.arrays, self.batch_size = arrays, len(arrays[0])
+
+            def get_dataloader(self, train: bool) -> Any:
+                return self.get_tensorloader(self.arrays, train)
+
+        return Rows()
 
     def classifier(self, name: str) -> Any:
         """A ``Classifier``'s ``loss`` or ``accuracy``, to be called with logits and labels as they are."""
@@ -219,9 +243,9 @@ class Adapter(ABC):
         """What a layer of the lesson's own class ``PositionalEncoding`` makes of ``X``."""
         return self.layer(layer)(X, offset=offset, training=training)
 
-    @abstractmethod
     def lesson_kept(self, layer: Any) -> list[str]:
         """The names of all that is trained or saved of it."""
+        return self.layer(layer).names
 
     def lesson_sequences(
         self, names: dict[str, Any], count: int, length: int = 8

@@ -9,6 +9,7 @@ import jax
 import jax.experimental
 import numpy as np
 import optax  # type: ignore[import-untyped]
+from jax.tree_util import keystr, tree_leaves_with_path
 from numpy.typing import NDArray
 
 from d2l_compat import jax as d2l
@@ -22,21 +23,6 @@ from tests.faces.jax.translator import with_functions, with_trainer
 double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
 
-def tensor(x: NDArray[Any]) -> jax.Array:
-    with double(True):
-        return jax.numpy.array(x)
-
-
-def plain(x: Any) -> Any:
-    if isinstance(x, (tuple, list)):
-        return [plain(part) for part in x]
-    return np.asarray(x) if isinstance(x, jax.Array) else x
-
-
-def _given(x: Any) -> Any:
-    return tensor(x) if isinstance(x, np.ndarray) else x
-
-
 class Layer(adapter.Layer):
     """A layer and its variables: those given, or drawn for the first input. Weights are kept apart from
     the outputs, whether they are returned or sown."""
@@ -47,11 +33,20 @@ class Layer(adapter.Layer):
         self.weights: Any = None
         self.keys = map(jax.random.key, count())
 
+    @staticmethod
+    def tensor(x: NDArray[Any]) -> jax.Array:
+        with double(True):
+            return jax.numpy.array(x)
+
+    @staticmethod
+    def array(x: Any) -> Any:
+        return np.asarray(x) if isinstance(x, jax.Array) else x
+
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
         if training:
             kwargs["training"] = True  # not every layer takes it
         with double(True):
-            given = tuple(map(_given, inputs))
+            given = self.given(inputs)
             if self.variables is None:
                 self.variables = self.layer.init(next(self.keys), *given, **kwargs)
             rngs = {"dropout": next(self.keys)}
@@ -63,27 +58,23 @@ class Layer(adapter.Layer):
             (self.weights,) = sown["enc_attention_weights"]
         elif isinstance(output, tuple) and not hasattr(self.layer, "num_layers"):
             output, self.weights = output
-        return plain(output)
+        return self.plain(output)
 
     @property
     def attention_weights(self) -> Any:
         if self.weights is None:  # Flax's layers return them and keep nothing
             raise RuntimeError(checks.NOT_CALLED)
-        return plain(self.weights)
-
-    @property
-    def P(self) -> NDArray[Any]:
-        return np.asarray(self.layer.P)
+        return self.plain(self.weights)
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        *floats, valid_lens = map(_given, inputs)
+        *floats, valid_lens = self.given(inputs)
 
         def output(*floats: jax.Array) -> jax.Array:
             return self.layer.apply(self.variables or {}, *floats, valid_lens)[0]
 
         with double(True), jax.debug_nans(True):  # NaN on the way is an error as well
             _, pull_back = jax.vjp(output, *floats)
-            return [np.asarray(gradient) for gradient in pull_back(tensor(direction))]
+            return [np.asarray(gradient) for gradient in pull_back(self.tensor(direction))]
 
     def randomize(self, *inputs: Any) -> None:
         self(*inputs)
@@ -99,7 +90,11 @@ class Layer(adapter.Layer):
             part = part["LayerNorm_0" if name == "ln" else name]
         return part
 
-    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+    @property
+    def names(self) -> list[str]:
+        return [keystr(path) for path, _ in tree_leaves_with_path(self.variables)]
+
+    def parameters(self, path: str) -> adapter.Arrays:
         names = {"kernel": "weight", "embedding": "table", "scale": "gamma"}
         part = {names.get(name, name): np.asarray(x) for name, x in self.part(path).items()}
         return part | {"beta": part["bias"]} if "gamma" in part else part
@@ -121,6 +116,9 @@ class Layer(adapter.Layer):
         return [reference.Gates(linears(cell, "i"), linears(cell, "h")) for _, cell in cells]
 
 
+tensor, plain = Layer.tensor, Layer.plain
+
+
 class Encoding(Layer):
     def __init__(self, layer: nn.Module, dtype: str) -> None:
         super().__init__(layer)
@@ -134,16 +132,13 @@ class Encoding(Layer):
 
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
-    tensor, plain = staticmethod(tensor), staticmethod(plain)
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
     CASTS = "float64"  # Flax takes the wider
     ACCEPTS_NUMPY = True
     NORM_EPSILON = 1e-6
     NORM = (0.0,)
-
-    @property
-    def FORMS(self) -> dict[str, Any]:
-        return adapter.in_one_form(super().FORMS)  # JAX came with D2L 1.0, which has but one
+    FEATURES = ()  # Flax's layers take their sizes from their input
+    SIZES = (8,)
 
     def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
         with double(True):
@@ -165,15 +160,6 @@ class Adapter(adapter.Adapter):
             projection[names[name[0]]] = tensor(array)
         return Layer(layer, {"params": parameters})
 
-    def parameter_shapes(self, layer: adapter.Layer) -> dict[str, tuple[int, ...]]:
-        assert isinstance(layer, Layer)
-        names = {"kernel": "W", "bias": "b"}
-        return {
-            f"{names[kind]}_{projection[2]}": array.shape
-            for projection, arrays in layer.variables["params"].items()
-            for kind, array in arrays.items()
-        }
-
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Encoding(d2l.PositionalEncoding(*args, **kwargs), dtype)
 
@@ -193,19 +179,13 @@ class Adapter(adapter.Adapter):
         d2l: Any = d2l,
         start: adapter.Arrays | None = None,
     ) -> tuple[adapter.Arrays, adapter.Arrays, dict[str, Any]]:
-        class Rows(d2l.DataModule):
-            def __init__(self) -> None:
-                super().__init__()
-                self.arrays, self.batch_size = (X, Y), len(X)
-
-            def get_dataloader(self, train: bool) -> Any:
-                return self.get_tensorloader(self.arrays, train)
+        linear = self.linear
 
         class Linear(d2l.Classifier):
             lr: float
 
             def setup(self) -> None:
-                self.net = nn.Dense(3)
+                self.net = linear(X.shape[1], None)
 
         model = Linear(lr)
         variables = model.init(jax.random.key(0), X)
@@ -214,7 +194,7 @@ class Adapter(adapter.Adapter):
             variables = {"params": {"net": {"kernel": kernel, "bias": bias}}}
         model.apply_init = lambda dummy_input, key: variables
         trainer = d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip)
-        trainer.fit(model, Rows())
+        trainer.fit(model, self.rows(d2l, X, Y))
         before, after = Layer(model, variables), Layer(model, {"params": trainer.state.params})
         return before.parameters("net"), after.parameters("net"), model.board.data
 
@@ -224,7 +204,7 @@ class Adapter(adapter.Adapter):
     def sequence_loss(
         self, Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int
     ) -> list[NDArray[Any]]:
-        model = d2l.Seq2Seq(nn.Dense(1), nn.Dense(1), tgt_pad, 0.1, training=False)
+        model = d2l.Seq2Seq(self.nothing(), self.nothing(), tgt_pad, 0.1, training=False)
         given = {}, (tensor(Y_hat),), tensor(Y), _hands_on()
         return [plain(model.loss(*given)[0]), plain(model.loss(*given, False)[0])]
 

@@ -14,61 +14,51 @@ from tests.faces import adapter
 from tests.faces.mlx.translator import with_functions, with_trainer
 
 
-def tensor(x: NDArray[Any]) -> mx.array:
-    return mx.array(x, getattr(mx, "bool_" if x.dtype == bool else str(x.dtype)))
-
-
-def plain(x: Any) -> Any:
-    if isinstance(x, (tuple, list)):
-        return [plain(part) for part in x]
-    return np.array(x) if isinstance(x, mx.array) else x
-
-
-def _given(x: Any) -> Any:
-    return tensor(x) if isinstance(x, np.ndarray) else x
-
-
 class Layer(adapter.Layer):
+    @staticmethod
+    def tensor(x: NDArray[Any]) -> mx.array:
+        return mx.array(x, getattr(mx, "bool_" if x.dtype == bool else str(x.dtype)))
+
+    @staticmethod
+    def array(x: Any) -> Any:
+        return np.array(x) if isinstance(x, mx.array) else x
+
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        return plain(self.layer.train(training)(*map(_given, inputs), **kwargs))
-
-    @property
-    def attention_weights(self) -> Any:
-        return plain(self.layer.attention_weights)
-
-    @property
-    def P(self) -> NDArray[Any]:
-        return plain(self.layer.P)
+        return self.plain(self.layer.train(training)(*self.given(inputs), **kwargs))
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        *floats, valid_lens = map(_given, inputs)
+        *floats, valid_lens = self.given(inputs)
         self.layer.eval()
 
         def output(*floats: mx.array) -> list[mx.array]:
             return [self.layer(*floats, valid_lens)]
 
-        return plain(mx.vjp(output, floats, [tensor(direction)])[1])
+        return self.plain(mx.vjp(output, floats, [self.tensor(direction)])[1])
 
     def randomize(self, *inputs: Any) -> None:
         self(*inputs)
         mx.random.seed(0)
         self.layer.apply(lambda array: 0.5 * mx.random.normal(array.shape))
 
-    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+    @property
+    def names(self) -> list[str]:
+        return [path for path, _ in tree_flatten(self.layer.parameters())]
+
+    def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
-        weight = plain(layer.weight)
+        weight = self.plain(layer.weight)
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
         if isinstance(layer, nn.LayerNorm):
-            return {"gamma": weight, "beta": plain(layer.bias)}
-        bias = {"bias": plain(layer.bias)} if "bias" in layer else {}
+            return {"gamma": weight, "beta": self.plain(layer.bias)}
+        bias = {"bias": self.plain(layer.bias)} if "bias" in layer else {}
         return {"weight": weight.T, **bias}
 
     def gates(self, path: str) -> list[reference.Gates]:
         def linears(weight: mx.array, *biases: mx.array) -> dict[str, reference.Linear]:
             names = ("reset", "update", "new")
             parts = zip(names, mx.split(weight, 3), biases, strict=True)
-            return {name: reference.Linear(plain(w).T, plain(b)) for name, w, b in parts}
+            return {name: reference.Linear(self.plain(w).T, self.plain(b)) for name, w, b in parts}
 
         none = mx.array(0.0)
         return [
@@ -79,9 +69,11 @@ class Layer(adapter.Layer):
         ]
 
 
+tensor, plain = Layer.tensor, Layer.plain
+
+
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
-    tensor, plain = staticmethod(tensor), staticmethod(plain)
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
     CASTS = "float64"  # MLX takes the wider
     OUTPUT = "output.layers.0", "output.layers.2"
@@ -105,14 +97,6 @@ class Adapter(adapter.Adapter):
         layer.set_dtype(getattr(mx, dtype))
         return Layer(layer)
 
-    def parameter_shapes(self, layer: adapter.Layer) -> dict[str, tuple[int, ...]]:
-        names = {"weight": "W", "bias": "b"}
-        shapes = {}
-        for path, parameter in tree_flatten(layer.layer.parameters()):
-            projection, kind = path.split(".")
-            shapes[f"{names[kind]}_{projection[2]}"] = parameter.shape[::-1]
-        return shapes
-
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         layer = d2l.PositionalEncoding(*args, **kwargs)
         layer.set_dtype(getattr(mx, dtype))
@@ -126,6 +110,3 @@ class Adapter(adapter.Adapter):
 
     def nothing(self) -> nn.Module:
         return nn.Identity()
-
-    def lesson_kept(self, layer: nn.Module) -> list[str]:
-        return [path for path, _ in tree_flatten(layer.parameters())]

@@ -18,41 +18,27 @@ from tests.faces import adapter
 from tests.faces.mxnet.translator import with_functions, with_trainer
 
 
-def tensor(x: NDArray[Any]) -> mxnet.np.ndarray:
-    return mxnet.np.array(x, dtype=x.dtype)
-
-
-def plain(x: Any) -> Any:
-    if isinstance(x, (tuple, list)):
-        return [plain(part) for part in x]
-    return x.asnumpy() if isinstance(x, mxnet.np.ndarray) else x
-
-
-def _given(x: Any) -> Any:
-    return tensor(x) if isinstance(x, np.ndarray) else x
-
-
 class Layer(adapter.Layer):
+    @staticmethod
+    def tensor(x: NDArray[Any]) -> mxnet.np.ndarray:
+        return mxnet.np.array(x, dtype=x.dtype)
+
+    @staticmethod
+    def array(x: Any) -> Any:
+        return x.asnumpy() if isinstance(x, mxnet.np.ndarray) else x
+
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
         with autograd.train_mode() if training else autograd.predict_mode():
-            return plain(self.layer(*map(_given, inputs), **kwargs))
-
-    @property
-    def attention_weights(self) -> Any:
-        return plain(self.layer.attention_weights)
-
-    @property
-    def P(self) -> NDArray[Any]:
-        return self.layer.P.asnumpy()
+            return self.plain(self.layer(*self.given(inputs), **kwargs))
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        tensors = [_given(x) for x in inputs]
+        tensors = self.given(inputs)
         floats = [x for x in tensors if x is not None and np.dtype(x.dtype).kind == "f"]
         for x in floats:
             x.attach_grad()
         with autograd.record(train_mode=False):
             output = self.layer(*tensors)
-        output.backward(tensor(direction))
+        output.backward(self.tensor(direction))
         return [x.grad.asnumpy() for x in floats]
 
     def randomize(self, *inputs: Any) -> None:
@@ -60,16 +46,20 @@ class Layer(adapter.Layer):
         self(*inputs)
         rng = np.random.default_rng(0)
         for parameter in self.layer.collect_params().values():
-            parameter.set_data(tensor(rng.normal(0, 0.5, parameter.shape).astype("float32")))
+            parameter.set_data(self.tensor(rng.normal(0, 0.5, parameter.shape).astype("float32")))
 
-    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+    @property
+    def names(self) -> list[str]:
+        return [*self.layer.collect_params()]
+
+    def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
         if isinstance(layer, nn.LayerNorm):
-            return {name: plain(getattr(layer, name).data()) for name in ("gamma", "beta")}
-        weight = plain(layer.weight.data())
+            return {name: self.plain(getattr(layer, name).data()) for name in ("gamma", "beta")}
+        weight = self.plain(layer.weight.data())
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
-        bias = {} if layer.bias is None else {"bias": plain(layer.bias.data())}
+        bias = {} if layer.bias is None else {"bias": self.plain(layer.bias.data())}
         return {"weight": weight.T, **bias}
 
     def gates(self, path: str) -> list[reference.Gates]:
@@ -79,7 +69,7 @@ class Layer(adapter.Layer):
         def linears(name: str) -> dict[str, reference.Linear]:
             """Of ``l0_i2h`` and its like."""
             weight, bias = (
-                np.split(plain(parameters[f"{layer.prefix}{name}_{kind}"].data()), 3)
+                np.split(self.plain(parameters[f"{layer.prefix}{name}_{kind}"].data()), 3)
                 for kind in ("weight", "bias")
             )
             parts = zip(("reset", "update", "new"), weight, bias, strict=True)
@@ -91,18 +81,16 @@ class Layer(adapter.Layer):
         ]
 
 
+tensor, plain = Layer.tensor, Layer.plain
+
+
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
-    tensor, plain = staticmethod(tensor), staticmethod(plain)
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
     NORM = (0.0,)
+    FEATURES = ()  # Gluon's layers take their sizes from their input
+    SIZES = (8,)
     OUTPUT = "output.0", "output.1"
-
-    @property
-    def FORMS(self) -> dict[str, Any]:
-        return adapter.in_one_form(
-            super().FORMS
-        )  # Gluon's layers take their sizes from their input
 
     def multi_head(
         self,
@@ -119,14 +107,6 @@ class Adapter(adapter.Adapter):
         for name, array in (weights or {}).items():
             getattr(getattr(layer, f"W_{name[2]}"), kinds[name[0]]).set_data(tensor(array.T))
         return Layer(layer)
-
-    def parameter_shapes(self, layer: adapter.Layer) -> dict[str, tuple[int, ...]]:
-        projections = {role: layer.part(f"W_{role}") for role in "qkvo"}
-        shapes = {f"W_{role}": W.weight.shape[::-1] for role, W in projections.items()}
-        biases = {
-            f"b_{role}": W.bias.shape for role, W in projections.items() if W.bias is not None
-        }
-        return shapes | biases
 
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         layer = d2l.PositionalEncoding(*args, **kwargs)
@@ -152,7 +132,7 @@ class Adapter(adapter.Adapter):
     def lesson_kept(self, layer: nn.Block) -> list[str]:
         with NamedTemporaryFile() as file:
             layer.save_parameters(file.name)
-            return [*layer.collect_params(), *npx.load(file.name)]
+            return [*super().lesson_kept(layer), *npx.load(file.name)]
 
     def new_reader(self, names: dict[str, Any], kind: str) -> nn.Block:
         reader = names["readers"][kind]()

@@ -15,42 +15,28 @@ from tests.faces import adapter
 from tests.faces.paddle.translator import with_functions, with_trainer
 
 
-def tensor(x: NDArray[Any]) -> paddle.Tensor:
-    return paddle.to_tensor(np.array(x))
-
-
-def plain(x: Any) -> Any:
-    if isinstance(x, (tuple, list)):
-        return [plain(part) for part in x]
-    return x.numpy() if isinstance(x, paddle.Tensor) else x
-
-
-def _given(x: Any) -> Any:
-    return tensor(x) if isinstance(x, np.ndarray) else x
-
-
 class Layer(adapter.Layer):
+    @staticmethod
+    def tensor(x: NDArray[Any]) -> paddle.Tensor:
+        return paddle.to_tensor(np.array(x))
+
+    @staticmethod
+    def array(x: Any) -> Any:
+        return x.numpy() if isinstance(x, paddle.Tensor) else x
+
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
         self.layer.train() if training else self.layer.eval()
-        return plain(self.layer(*map(_given, inputs), **kwargs))
-
-    @property
-    def attention_weights(self) -> Any:
-        return plain(self.layer.attention_weights)
-
-    @property
-    def P(self) -> NDArray[Any]:
-        return self.layer.P.numpy()
+        return self.plain(self.layer(*self.given(inputs), **kwargs))
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
         self.layer.eval()
-        tensors = [_given(x) for x in inputs]
+        tensors = self.given(inputs)
         floats = [x for x in tensors if x is not None and x.is_floating_point()]
         for x in floats:
             x.stop_gradient = False
         paddle.set_flags({"FLAGS_check_nan_inf": True})  # NaN on the way is an error as well
         try:
-            gradients = paddle.grad((self.layer(*tensors) * tensor(direction)).sum(), floats)
+            gradients = paddle.grad((self.layer(*tensors) * self.tensor(direction)).sum(), floats)
         finally:
             paddle.set_flags({"FLAGS_check_nan_inf": False})
         return [gradient.numpy() for gradient in gradients]
@@ -61,14 +47,18 @@ class Layer(adapter.Layer):
         for parameter in self.layer.parameters():
             parameter.set_value(paddle.randn(parameter.shape) * 0.5)
 
-    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+    @property
+    def names(self) -> list[str]:
+        return [*dict(self.layer.named_parameters())]
+
+    def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
-        weight = plain(layer.weight)
+        weight = self.plain(layer.weight)
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
         if isinstance(layer, nn.LayerNorm):
-            return {"gamma": weight, "beta": plain(layer.bias)}
-        bias = {} if layer.bias is None else {"bias": plain(layer.bias)}
+            return {"gamma": weight, "beta": self.plain(layer.bias)}
+        bias = {} if layer.bias is None else {"bias": self.plain(layer.bias)}
         return {"weight": weight, **bias}
 
     def gates(self, path: str) -> list[reference.Gates]:
@@ -76,7 +66,7 @@ class Layer(adapter.Layer):
 
         def linears(kind: str, number: int) -> dict[str, reference.Linear]:
             weight, bias = (
-                np.split(plain(getattr(layer, f"{what}_{kind}_l{number}")), 3)
+                np.split(self.plain(getattr(layer, f"{what}_{kind}_l{number}")), 3)
                 for what in ("weight", "bias")
             )
             parts = zip(("reset", "update", "new"), weight, bias, strict=True)
@@ -88,9 +78,11 @@ class Layer(adapter.Layer):
         ]
 
 
+tensor, plain = Layer.tensor, Layer.plain
+
+
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
-    tensor, plain = staticmethod(tensor), staticmethod(plain)
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
 
     def multi_head(
@@ -113,14 +105,6 @@ class Adapter(adapter.Adapter):
             assert not unexpected
         return Layer(layer)
 
-    def parameter_shapes(self, layer: adapter.Layer) -> dict[str, tuple[int, ...]]:
-        names = {"weight": "W", "bias": "b"}
-        shapes = {}
-        for name, parameter in layer.layer.named_parameters():
-            projection, kind = name.split(".")
-            shapes[f"{names[kind]}_{projection[2]}"] = tuple(parameter.shape)
-        return shapes
-
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.PositionalEncoding(*args, **kwargs).to(dtype=dtype))
 
@@ -134,4 +118,4 @@ class Adapter(adapter.Adapter):
         return nn.Identity()
 
     def lesson_kept(self, layer: nn.Layer) -> list[str]:
-        return [*dict(layer.named_parameters()), *layer.state_dict()]
+        return [*super().lesson_kept(layer), *layer.state_dict()]

@@ -13,43 +13,29 @@ from tests.faces import adapter
 from tests.faces.tensorflow.translator import with_functions, with_trainer
 
 
-def tensor(x: NDArray[Any]) -> tf.Tensor:
-    return tf.constant(x)
-
-
-def plain(x: Any) -> Any:
-    if isinstance(x, (tuple, list)):
-        return [plain(part) for part in x]
-    if hasattr(x, "_device_name"):  # a device, which equals no other
-        return x._device_name
-    return x.numpy() if isinstance(x, (tf.Tensor, tf.Variable)) else x
-
-
-def _given(x: Any) -> Any:
-    return tensor(x) if isinstance(x, np.ndarray) else x
-
-
 class Layer(adapter.Layer):
+    @staticmethod
+    def tensor(x: NDArray[Any]) -> tf.Tensor:
+        return tf.constant(x)
+
+    @staticmethod
+    def array(x: Any) -> Any:
+        if hasattr(x, "_device_name"):  # a device, which equals no other
+            return x._device_name
+        return x.numpy() if isinstance(x, (tf.Tensor, tf.Variable)) else x
+
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        return plain(self.layer(*map(_given, inputs), training=training, **kwargs))
-
-    @property
-    def attention_weights(self) -> Any:
-        return plain(self.layer.attention_weights)
-
-    @property
-    def P(self) -> NDArray[Any]:
-        return self.layer.P
+        return self.plain(self.layer(*self.given(inputs), training=training, **kwargs))
 
     def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        tensors = [_given(x) for x in inputs]
+        tensors = self.given(inputs)
         floats = [x for x in tensors if x is not None and x.dtype.is_floating]
         tf.debugging.enable_check_numerics()  # NaN on the way is an error as well
         try:
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(floats)
                 output = self.layer(*tensors)
-            return [g.numpy() for g in tape.gradient(output, floats, tensor(direction))]
+            return [g.numpy() for g in tape.gradient(output, floats, self.tensor(direction))]
         finally:
             tf.debugging.disable_check_numerics()
 
@@ -59,7 +45,11 @@ class Layer(adapter.Layer):
         for variable in self.layer.trainable_variables:
             variable.assign(rng.normal(scale=0.5, size=variable.shape))
 
-    def parameters(self, path: str) -> dict[str, NDArray[Any]]:
+    @property
+    def names(self) -> list[str]:
+        return [weight.path for weight in self.layer.weights]
+
+    def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
         names = {"kernel": "weight", "embeddings": "table"}
         return {names.get(v.name, v.name): v.numpy() for v in layer.trainable_variables}
@@ -80,9 +70,11 @@ class Layer(adapter.Layer):
         return gates
 
 
+tensor, plain = Layer.tensor, Layer.plain
+
+
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
-    tensor, plain = staticmethod(tensor), staticmethod(plain)
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
     CASTS = "float32"
     ACCEPTS_NUMPY = True
@@ -107,14 +99,6 @@ class Adapter(adapter.Adapter):
                 getattr(layer, f"W_{role}").set_weights(arrays)
         return Layer(layer)
 
-    def parameter_shapes(self, layer: adapter.Layer) -> dict[str, tuple[int, ...]]:
-        names = {"kernel": "W", "bias": "b"}
-        return {
-            f"{names[weight.name]}_{role}": tuple(weight.shape)
-            for role in "qkvo"
-            for weight in layer.part(f"W_{role}").weights
-        }
-
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.PositionalEncoding(*args, dtype=dtype, **kwargs))
 
@@ -127,6 +111,3 @@ class Adapter(adapter.Adapter):
 
     def nothing(self) -> keras.layers.Layer:
         return keras.layers.Dense(1)
-
-    def lesson_kept(self, layer: keras.layers.Layer) -> list[str]:
-        return [weight.path for weight in layer.weights]
