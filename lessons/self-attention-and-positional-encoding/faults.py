@@ -294,8 +294,8 @@ IN_CODE = {
         ),
         (
             "maps of influence transposed",
-            "return tf.norm(jacobian, axis=(1, 3))",
-            "return tf.transpose(tf.norm(jacobian, axis=(1, 3)))",
+            "return tf.norm(d2l.reshape(jacobian, (n, d, n, d)), axis=(1, 3))",
+            "return tf.transpose(tf.norm(d2l.reshape(jacobian, (n, d, n, d)), axis=(1, 3)))",
         ),
         (
             "maps divided by their sums",
