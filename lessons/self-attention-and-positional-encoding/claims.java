@@ -967,8 +967,8 @@ class Remembering extends Reader {
     }
     // In the order of the table: fixed, learned, RoPE, mask, fixed and mask.
     for (int kind = 0; kind < 2; kind++) {
-        claim("on 16 tokens the fixed encoding and the table are right five to eight times in ten",
-                Math.abs(medians[1][kind] - 0.65) < 0.15);
+        claim("on 16 tokens the fixed encoding and the table are right six to eight times in ten",
+                Math.abs(medians[1][kind] - 0.7) < 0.15);
         for (int i : new int[] {1, 2}) {
             claim("on 16 and on 32 tokens RoPE is far ahead of these",
                     medians[i][2] > medians[i][kind] + 0.15 && least[i][2] > medians[i][kind]);

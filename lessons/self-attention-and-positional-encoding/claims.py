@@ -49,9 +49,9 @@ TESTED = (8, 16, 32, 64)
 # What the text says of shares in words, with room for another framework's draws.
 ALL_RIGHT = 0.98
 ALMOST_ALWAYS = 0.95
-FIVE_TO_EIGHT_IN_TEN = pytest.approx(0.65, abs=0.15)
+SIX_TO_EIGHT_IN_TEN = pytest.approx(0.7, abs=0.15)
 CHANCE = pytest.approx(1 / 2, abs=0.1)
-NINE_IN_TEN = pytest.approx(9 / 10, abs=0.1)
+NINE_IN_TEN = pytest.approx(9 / 10, abs=0.07)
 A_THIRD = 1 / 3
 MISLED = 0.47  # two standard deviations below one half, for a thousand guesses
 
@@ -112,8 +112,10 @@ def reader_is_as_told(rows: dict[str, list[list[float]]]) -> None:
     assert any(
         max(zero, one) > 0.8 for zero, one, _, _ in shares
     )  # follows one of them
-    for_order = [row for row in shares if abs(row[0] - row[1]) < 0.2]
-    assert any(max(first, last) > 0.6 for _, _, first, last in for_order)
+    for_order = [row for row in shares if abs(row[0] - row[1]) < 0.2 and row[0] + row[1] > 0.5]
+    assert for_order
+    for *_, first, last in for_order:
+        assert max(first, last) > 3 * min(first, last)
     (everywhere,), (not_in_values,), (in_values,) = rows["without-positions-shown"]
     assert everywhere >= ALL_RIGHT
     assert not_in_values > ALMOST_ALWAYS
@@ -137,7 +139,7 @@ def past_the_end_is_as_told(runs: np.ndarray) -> None:
     median, least, most = range(3)
     assert runs[:, least, 0].min() >= ALL_RIGHT  # on 8 tokens
     for absolute in (fixed, learned):
-        assert absolute[median, 1] == FIVE_TO_EIGHT_IN_TEN
+        assert absolute[median, 1] == SIX_TO_EIGHT_IN_TEN
         assert (rotary[median, 1:3] > absolute[median, 1:3] + 0.15).all()
         assert (rotary[least, 1:3] > absolute[median, 1:3]).all()
     assert fixed[least, 3] < MISLED

@@ -96,7 +96,7 @@ printRows(weights, weights.matMul(V), "the cat sat because it purred");
 
 // %% saturation
 var widths = IntStream.rangeClosed(2, 10).map(power -> 1 << power).toArray();
-var plain = new ArrayList<NDArray>(); // scores, for each width of shape (queries, keys)
+var plain = new ArrayList<NDArray>(); // for each width, scores of shape (queries, keys)
 var scaled = new ArrayList<NDArray>();
 for (int width : widths) {
     var queries = manager.randomNormal(new Shape(1000, 1, width));
@@ -208,8 +208,8 @@ NDArray withMask(NDArray X) {
     return evaluate(attention, X, X, X, earlierOnly(X));
 }
 
-/** Between shuffling before the layer and after it. */
-float difference(UnaryOperator<NDArray> layer) {
+/** How far shuffling before the layer is from shuffling after it. */
+float effectOfOrder(UnaryOperator<NDArray> layer) {
     var before = layer.apply(tokens.get(":, {}", order));
     var after = layer.apply(tokens).get(":, {}", order);
     return largest(before.sub(after));
@@ -219,7 +219,7 @@ float difference(UnaryOperator<NDArray> layer) {
 for (var name : List.of("without a mask", "with a causal mask")) {
     UnaryOperator<NDArray> layer = X ->
             name.equals("without a mask") ? withoutMask(X) : withMask(X);
-    float top = largest(layer.apply(tokens)), apart = difference(layer);
+    float top = largest(layer.apply(tokens)), apart = effectOfOrder(layer);
     var line = "%s: largest output %.4f, largest difference %.4f";
     System.out.println(line.formatted(name, top, apart));
 }
@@ -429,7 +429,7 @@ NDArray withPositions(NDArray X) {
 }
 
 // %% order-seen
-float moved = difference(X -> withPositions(X));
+float moved = effectOfOrder(X -> withPositions(X));
 System.out.println("with positions: largest difference %.4f".formatted(moved));
 
 // %% scale-and-sum

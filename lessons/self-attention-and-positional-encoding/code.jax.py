@@ -54,7 +54,7 @@ print_rows(weights, weights @ V, "the cat sat because it purred")
 
 # %% saturation
 widths = [2**power for power in range(2, 11)]
-plain, scaled = [], []  # scores, for each width of shape (queries, keys)
+plain, scaled = [], []  # for each width, scores of shape (queries, keys)
 drawn = jax.random.normal(jax.random.key(10), (1000, 11, 1024))
 for width in widths:  # all from one draw, the narrow ones cut from the wide
     queries, keys = drawn[:, :1, :width], drawn[:, 1:, :width]
@@ -148,15 +148,15 @@ def with_mask(X):
     return attention.apply(attention_variables, X, X, X, earlier_only)[0]
 
 
-def difference(layer):
-    """Between shuffling before the layer and after it."""
+def effect_of_order(layer):
+    """How far shuffling before the layer is from shuffling after it."""
     return jnp.abs(layer(tokens[:, order]) - layer(tokens)[:, order]).max()
 
 
 # %% equivariance
 for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
     largest = jnp.abs(layer(tokens)).max()
-    apart = difference(layer)
+    apart = effect_of_order(layer)
     print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
 
 
@@ -312,7 +312,7 @@ def with_positions(X):
 
 
 # %% order-seen
-print(f"with positions: largest difference {difference(with_positions):.4f}")
+print(f"with positions: largest difference {effect_of_order(with_positions):.4f}")
 
 # %% scale-and-sum
 d_model = 512

@@ -55,7 +55,7 @@ print_rows(weights, weights @ V, "the cat sat because it purred")
 
 # %% saturation
 widths = [2**power for power in range(2, 11)]
-plain, scaled = [], []  # scores, for each width of shape (queries, keys)
+plain, scaled = [], []  # for each width, scores of shape (queries, keys)
 for width in widths:
     queries, keys = d2l.randn(1000, 1, width), d2l.randn(1000, 10, width)
     plain.append((queries * keys).sum(axis=-1))
@@ -147,15 +147,15 @@ def with_mask(X):
     return attention(X, X, X, earlier_only)
 
 
-def difference(layer):
-    """Between shuffling before the layer and after it."""
+def effect_of_order(layer):
+    """How far shuffling before the layer is from shuffling after it."""
     return np.abs(layer(tokens[:, order]) - layer(tokens)[:, order]).max()
 
 
 # %% equivariance
 for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
     largest = np.abs(layer(tokens)).max()
-    apart = difference(layer)
+    apart = effect_of_order(layer)
     print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
 
 
@@ -308,7 +308,7 @@ def with_positions(X):
 
 
 # %% order-seen
-print(f"with positions: largest difference {difference(with_positions):.4f}")
+print(f"with positions: largest difference {effect_of_order(with_positions):.4f}")
 
 # %% scale-and-sum
 d_model = 512

@@ -828,12 +828,12 @@ HELD = {
         "past-the-end",
         where_all_are_right,
     ),
-    """Those with RoPE are far ahead of these on 16 and on 32 tokens, but on 64 most of these,
-        too, are near chance""": (
+    """The readers with RoPE are far ahead of both on 16 and on 32 tokens, but on 64 most of them,
+        too, are little better than chance""": (
         "past-the-end",
         where_rotary_is_far_ahead,
     ),
-    """Take the token 1. Under the mask it sees the 0 exactly if the 0 came before it. So what a head
+    """Take the token 1. Under the mask it sees the 0 exactly when the 0 came before it. So what a head
         that looks for the 0 brings back to the 1""": (
         "found",
         zero_is_seen_by_the_one_where_it_came_first,
