@@ -769,7 +769,7 @@ HELD = {
     ),
     "most similar to the one at $j = i - 5$": ("five-back", looks_back),
     "each query from $i = 5$ on": ("five-back", looks_back),
-    "the later two of them settle for key 0": (
+    "the last two of them settle for key 0": (
         "five-back",
         lambda its: np.unique(array(its.looking_back)[3:5].argmax(axis=1)),
     ),
@@ -851,7 +851,7 @@ HELD = {
         "setup",
         weight_of_nine_tenths,
     ),
-    """The query $(2.2, 0)$ has this score with the first key and 0 with the second. So does every
+    """The query $(2.2, 0)$ has this score with the first key and 0 with the second. Every
         $(2.2 + c, c)$""": ("setup", queries_for_nine_tenths),
     "with its 0 and 1 exchanged": ("solution-mirrored", zero_and_one_are_exchanged),
     "Multiply the RNN's recurrent matrix by 0.8": (
