@@ -112,7 +112,9 @@ def reader_is_as_told(rows: dict[str, list[list[float]]]) -> None:
     assert any(
         max(zero, one) > 0.8 for zero, one, _, _ in shares
     )  # follows one of them
-    for_order = [row for row in shares if abs(row[0] - row[1]) < 0.2 and row[0] + row[1] > 0.5]
+    for_order = [
+        row for row in shares if abs(row[0] - row[1]) < 0.2 and row[0] + row[1] > 0.5
+    ]
     assert for_order
     for *_, first, last in for_order:
         assert max(first, last) > 3 * min(first, last)
