@@ -4,9 +4,11 @@ Written from the definitions and for reading, with loops where they are clearer.
 code with the shim and knows no framework; arrays go in and come out.
 """
 
+import cmath
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,25 +37,41 @@ def lengths(valid_lens: Lengths, batch: int, queries: int, keys: int) -> NDArray
     return valid_lens
 
 
-def softmax(scores: ArrayLike, valid_lens: Lengths = None) -> Array:
-    """Softmax over each row's first entries; zero past them."""
+def softmax(
+    scores: ArrayLike,
+    valid_lens: Lengths = None,
+    *,
+    causal: bool = False,
+    score_bias: ArrayLike | None = None,
+) -> Array:
+    """Softmax over what each row may see of its scores; zero elsewhere, and where it may see nothing."""
     scores = np.asarray(scores, np.float64)
+    _, num_queries, num_keys = scores.shape
+    bias = np.broadcast_to(0.0 if score_bias is None else np.asarray(score_bias), scores.shape)
     weights = np.zeros(scores.shape)
     for (b, q), length in np.ndenumerate(lengths(valid_lens, *scores.shape)):
-        if length:
-            row = scores[b, q, :length]
+        end = min(length, num_keys - num_queries + q + 1) if causal else length
+        seen = [k for k in range(end) if bias[b, q, k] != -np.inf]
+        if seen:
+            row = scores[b, q, seen] + bias[b, q, seen]
             powers = np.exp(row - row.max())
-            weights[b, q, :length] = powers / powers.sum()
+            weights[b, q, seen] = powers / powers.sum()
     return weights
 
 
 def dot_product_attention(
-    queries: ArrayLike, keys: ArrayLike, values: ArrayLike, valid_lens: Lengths = None
+    queries: ArrayLike,
+    keys: ArrayLike,
+    values: ArrayLike,
+    valid_lens: Lengths = None,
+    *,
+    causal: bool = False,
+    score_bias: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
     """softmax(Q K^T / sqrt(d)) V, and the weights, shape (batch, queries, keys)."""
     q, k, v = (np.asarray(x, np.float64) for x in (queries, keys, values))
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
-    weights = softmax(scores, valid_lens)
+    weights = softmax(scores, valid_lens, causal=causal, score_bias=score_bias)
     return np.einsum("bqk,bkv->bqv", weights, v), weights
 
 
@@ -68,19 +86,49 @@ def multi_head_attention(
     w_k: Linear,
     w_v: Linear,
     w_o: Linear,
+    causal: bool = False,
+    score_bias: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
     """The output, and the weights, shape (batch, heads, queries, keys)."""
     q, k, v = w_q(queries), w_k(keys), w_v(values)
     size = q.shape[-1] // num_heads
+    shape = len(q), num_heads, q.shape[1], k.shape[1]
+    biases = np.broadcast_to(0.0 if score_bias is None else np.asarray(score_bias), shape)
     outputs, weights = [], []
     for head in range(num_heads):
         columns = slice(head * size, (head + 1) * size)
         output, weight = dot_product_attention(
-            q[..., columns], k[..., columns], v[..., columns], valid_lens
+            q[..., columns],
+            k[..., columns],
+            v[..., columns],
+            valid_lens,
+            causal=causal,
+            score_bias=biases[:, head],
         )
         outputs.append(output)
         weights.append(weight)
     return w_o(np.concatenate(outputs, axis=-1)), np.stack(weights, axis=1)
+
+
+def rotary(
+    x: ArrayLike,
+    positions: Sequence[int],
+    *,
+    base: float = 10000,
+    layout: str = "interleaved",
+    position_scale: float = 1,
+) -> Array:
+    """Each row of x, shape (batch, steps, d), turned by its position, pair by pair."""
+    x = np.asarray(x, np.float64)
+    d = x.shape[-1]
+    turned = x.copy()
+    for (step, position), pair in product(enumerate(positions), range(d // 2)):
+        first, second = (pair, pair + d // 2) if layout == "halves" else (2 * pair, 2 * pair + 1)
+        angle = position * position_scale / base ** (2 * pair / d)
+        number = x[:, step, first] + 1j * x[:, step, second]  # a turn is a product
+        number = number * cmath.exp(1j * angle)
+        turned[:, step, first], turned[:, step, second] = number.real, number.imag
+    return turned
 
 
 def positional_encoding(max_len: int, num_hiddens: int) -> Array:

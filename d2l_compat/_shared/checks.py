@@ -122,6 +122,25 @@ def encoding_arguments(num_hiddens: int, dropout_rate: float, max_len: int) -> t
     return size("num_hiddens", num_hiddens), size("max_len", max_len)
 
 
+LAYOUTS = "interleaved", "halves"
+
+
+def rotary_arguments(
+    num_hiddens: int, max_len: int, base: float, layout: str, position_scale: float
+) -> tuple[int, int]:
+    """``num_hiddens`` and ``max_len`` as ints of at least 1."""
+    sizes = size("num_hiddens", num_hiddens), size("max_len", max_len)
+    if sizes[0] % 2:
+        raise ValueError(fault("num_hiddens", sizes[0], "an even number, since pairs are turned"))
+    for what, value, least in ("base", base, 1), ("position_scale", position_scale, 0):
+        need = f"a finite number above {least}"
+        if not least < real(what, value, need) < math.inf:
+            raise ValueError(fault(what, value, need))
+    if layout not in LAYOUTS:
+        raise ValueError(fault("layout", shown(layout), " or ".join(map(repr, LAYOUTS))))
+    return sizes
+
+
 def positions(offset: int, num_steps: int, max_len: int) -> None:
     """Positions ``offset`` to ``offset + num_steps`` are among the ``max_len`` there are."""
     integer("offset", offset, 0)
@@ -257,6 +276,35 @@ class Arrays(ABC):
             return None
         of_queries, num_keys = self.shape(queries), self.shape(keys)[1]
         return self._check_lens(valid_lens, of_queries[0], of_queries[1], num_keys, in_range)
+
+    def check_causal(self, causal: Any, queries: Any, keys: Any) -> None:
+        """True or False; the last query sees the last key, so every query needs a key of its own."""
+        instance("causal", causal, bool, "True or False")
+        num_queries, num_keys = self.shape(queries)[1], self.shape(keys)[1]
+        if causal and not isinstance(num_keys, Unknown) and num_queries > num_keys:
+            got = f"{num_queries} queries and {num_keys} keys"
+            raise ValueError(fault("causal attention", got, "at least one key for each query"))
+
+    def check_score_bias(
+        self, score_bias: Any, queries: Any, keys: Any, heads: int | None = None
+    ) -> None:
+        """One number for each score; of ``heads``, the same for all of them or each its own."""
+        if score_bias is None:
+            return
+        self.check_instance("score_bias", score_bias)
+        (batch, num_queries, _), num_keys = self.shape(queries), self.shape(keys)[1]
+        each = num_queries, num_keys
+        fitting = {"queries, keys": each}
+        if heads is None:
+            fitting["batch, queries, keys"] = batch, *each
+        else:
+            fitting["heads, queries, keys"] = heads, *each
+            fitting["batch, heads, queries, keys"] = batch, heads, *each
+        shape = tuple(self.shape(score_bias))
+        if shape not in fitting.values():
+            need = " or ".join(f"({axes}), here {sizes}" for axes, sizes in fitting.items())
+            raise ValueError(fault("score_bias", f"shape {shape}", f"shape {need}"))
+        self.check_floating("queries and score_bias", queries, score_bias)
 
     def check_scores(self, X: Any, valid_lens: Any) -> Any:
         """What is given to ``masked_softmax``; returns ``counts`` of ``valid_lens``."""

@@ -1,4 +1,4 @@
-"""The sinusoidal table, once for every framework."""
+"""Tables of positions, once for every framework."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,3 +17,28 @@ def sinusoids(max_len: int, num_hiddens: int) -> NDArray[np.float64]:
     P[:, 0::2] = np.sin(angles)
     P[:, 1::2] = np.cos(angles[:, : num_hiddens // 2])
     return P
+
+
+def rotations(
+    max_len: int, num_hiddens: int, base: float, position_scale: float
+) -> NDArray[np.float64]:
+    """The cosines and sines of rotary position embedding, Su et al. (2021), section 3.2.2.
+
+    Pair l is turned at position i by the angle position_scale * i * base^(-2l/d), in radians, with d =
+    ``num_hiddens``. Shape (2, max_len, num_hiddens / 2), float64: first the cosines.
+    """
+    speeds = base ** -(np.arange(0, num_hiddens, 2) / num_hiddens)
+    angles = position_scale * np.arange(max_len)[:, None] * speeds
+    return np.stack([np.cos(angles), np.sin(angles)])
+
+
+def slopes(num_heads: int) -> NDArray[np.float64]:
+    """A slope for each head, Press et al. (2022): 2^(-8h/H) for head h of H, counted from 1.
+
+    Where H is no power of two, they are as in the authors' code: those of the power below, and then every
+    second one of the power above.
+    """
+    below = 1 << (num_heads.bit_length() - 1)
+    of_power = 2.0 ** (-8 * np.arange(1, below + 1) / below)
+    between = 2.0 ** (-8 * np.arange(1, 2 * below, 2) / (2 * below))
+    return np.concatenate([of_power, between[: num_heads - below]])

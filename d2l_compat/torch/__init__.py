@@ -1,6 +1,6 @@
 """``d2l.torch`` on today's PyTorch: ``from d2l_compat import torch as d2l``.
 
-Attention layers and the positional encoding are in ``attention`` and ``additive``, what is made
+Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
 helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
 the same for every framework.
@@ -19,6 +19,7 @@ from d2l_compat.torch.attention import *
 from d2l_compat.torch.counting import *
 from d2l_compat.torch.data import *
 from d2l_compat.torch.devices import *
+from d2l_compat.torch.relative import *
 from d2l_compat.torch.seq2seq import *
 from d2l_compat.torch.tensors import *
 from d2l_compat.torch.training import *

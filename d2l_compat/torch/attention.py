@@ -4,7 +4,8 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.)
+padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
+causal mask hides, and for those whose ``score_bias`` is minus infinity.
 
 Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them once (and a
 layer that has no sizes yet twice).
@@ -48,10 +49,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     arrays.check_scores(X, valid_lens)
     if valid_lens is None:
         return F.softmax(X, dim=-1)
-    valid = _valid_keys(valid_lens, X.shape[2], X.device)
-    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    scores = X.masked_fill(~valid, torch.finfo(X.dtype).min)
-    return F.softmax(scores, dim=-1).masked_fill(~valid, 0)
+    return _softmax(X, _valid_keys(valid_lens, X.shape[2], X.device))
 
 
 class DotProductAttention(nn.Module):
@@ -72,34 +70,48 @@ class DotProductAttention(nn.Module):
         checks.dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self._last: tuple[Tensor, Tensor, Tensor | None] | None = None
+        self._last: tuple[Tensor, Tensor, Tensor | None, Tensor | None] | None = None
 
     def forward(
-        self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        valid_lens: Tensor | None = None,
+        *,
+        causal: bool = False,
+        score_bias: Tensor | None = None,
     ) -> Tensor:
         """Attention pooling of ``values``.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
-        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
-        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
+        ``causal`` the last query sees every key, the one before it all but the last, and so on.
+        ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
+        the scores; a key whose bias is minus infinity is not seen. Each of the three may hide
+        a key. Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
+        arrays.check_causal(causal, queries, keys)
+        arrays.check_score_bias(score_bias, queries, keys)
+        is_square = queries.shape[1] == keys.shape[1]
+        is_plain = causal and is_square and valid_lens is None and score_bias is None
         mask = empty = None
-        if valid_lens is not None:
-            valid = _valid_keys(valid_lens, keys.shape[1], queries.device)
-            # Kernels differ in what they make of a row without a valid key. Such a row sees
-            # every key, and what it pooled is then replaced by zero.
-            empty = ~valid.any(dim=-1, keepdim=True)
-            mask = (valid | empty).unsqueeze(1)
-        self._last = queries, keys, valid_lens
+        lens = _lens(valid_lens, causal, queries, keys)
+        self._last = queries, keys, lens, score_bias
+        if (
+            not is_plain
+        ):  # the kernels' own causal mask, the faster one, is right for a square alone
+            mask, empty = _mask(_valid(lens, score_bias, queries, keys), score_bias)
         # The kernels want an axis of heads: one here.
         pooled = F.scaled_dot_product_attention(
             queries.unsqueeze(1),
             keys.unsqueeze(1),
             values.unsqueeze(1),
-            attn_mask=mask,
+            attn_mask=None if mask is None else mask.unsqueeze(-3),
             dropout_p=self.dropout.p if self.training else 0.0,
+            is_causal=is_plain,
         ).squeeze(1)
         return pooled if empty is None else pooled.masked_fill(empty, 0)
 
@@ -112,9 +124,11 @@ class DotProductAttention(nn.Module):
         """
         if self._last is None:
             raise RuntimeError(checks.NOT_CALLED)
-        queries, keys, valid_lens = self._last
+        queries, keys, lens, score_bias = self._last
         scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
-        return masked_softmax(scores, valid_lens)
+        if score_bias is not None:
+            scores = scores + score_bias
+        return _softmax(scores, _valid(lens, score_bias, queries, keys))
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or saved layer has not been called yet.
@@ -174,13 +188,22 @@ class MultiHeadAttention(nn.Module):
         self.W_o = linear(num_hiddens, num_hiddens, bias)
 
     def forward(
-        self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        valid_lens: Tensor | None = None,
+        *,
+        causal: bool = False,
+        score_bias: Tensor | None = None,
     ) -> Tensor:
         """Attend, head by head.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
-        queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
+        :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
+        queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
+        Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_attention(queries, keys, values)
         has_sizes = [
@@ -191,13 +214,19 @@ class MultiHeadAttention(nn.Module):
         # Checked before the heads multiply them, so that a message speaks of what was given; by
         # value where the projections would take their sizes from input that is then refused.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
+        arrays.check_causal(causal, queries, keys)
+        arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = valid_lens.repeat_interleave(self.num_heads, dim=0)
+        masks: dict[str, Any] = {"causal": True} if causal else {}
+        if score_bias is not None:
+            masks["score_bias"] = self._for_heads(score_bias, len(queries))
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
+            **masks,  # those asked for: a reader's own attention may know of none
         )
         return self.W_o(self.transpose_output(pooled))
 
@@ -210,6 +239,12 @@ class MultiHeadAttention(nn.Module):
         weights = self.attention.attention_weights
         batch = weights.shape[0] // self.num_heads
         return weights.unflatten(0, (batch, self.num_heads))
+
+    def _for_heads(self, score_bias: Tensor, batch: int) -> Tensor:
+        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+        if score_bias.ndim == 2:
+            return score_bias
+        return score_bias.expand(batch, self.num_heads, -1, -1).flatten(0, 1)
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
@@ -294,6 +329,52 @@ def _valid_keys(valid_lens: Tensor, num_keys: int, device: torch.device) -> Tens
     lens = valid_lens.to(device, torch.int64)  # the one dtype that compares with all others
     per_query = lens if lens.ndim == 2 else lens[:, None]
     return torch.arange(num_keys, device=device) < per_query[:, :, None]
+
+
+def _lens(valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:
+    """``valid_lens`` and a causal mask in one: lengths as in :func:`masked_softmax`."""
+    if not causal:
+        return valid_lens
+    num_queries, num_keys = queries.shape[1], keys.shape[1]
+    last = torch.arange(num_keys - num_queries + 1, num_keys + 1, device=queries.device)
+    if valid_lens is None:
+        return last.expand(len(queries), num_queries)
+    lens = valid_lens.to(queries.device, torch.int64)
+    return torch.minimum(lens if lens.ndim == 2 else lens[:, None], last)
+
+
+def _valid(
+    lens: Tensor | None, score_bias: Tensor | None, queries: Tensor, keys: Tensor
+) -> Tensor | None:
+    """True for the keys that are seen; shape (batch, queries or 1, keys) or (queries, keys)."""
+    valid = None if lens is None else _valid_keys(lens, keys.shape[1], queries.device)
+    if score_bias is None:
+        return valid
+    is_seen = score_bias > -math.inf
+    return is_seen if valid is None else valid & is_seen
+
+
+def _mask(valid: Tensor | None, score_bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """What the kernels are given, and True for the queries that see no key.
+
+    Kernels differ in what they make of such a query. So it sees every key, and what it pooled
+    is then replaced by zero.
+    """
+    if valid is None:
+        return None, None
+    empty = ~valid.any(dim=-1, keepdim=True)
+    if score_bias is None:
+        return valid | empty, empty
+    return score_bias.masked_fill(~valid, -math.inf).masked_fill(empty, 0), empty
+
+
+def _softmax(scores: Tensor, valid: Tensor | None) -> Tensor:
+    """Over the valid scores of each row; exactly 0 elsewhere, and in a row that has none."""
+    if valid is None:
+        return F.softmax(scores, dim=-1)
+    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
+    finite = scores.masked_fill(~valid, torch.finfo(scores.dtype).min)
+    return F.softmax(finite, dim=-1).masked_fill(~valid, 0)
 
 
 def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:

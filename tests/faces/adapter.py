@@ -37,6 +37,10 @@ class Layer(ABC):
         return [cls.tensor(x) if isinstance(x, np.ndarray) else x for x in inputs]
 
     @classmethod
+    def named(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+        return dict(zip(kwargs, cls.given(kwargs.values()), strict=True))
+
+    @classmethod
     def plain(cls, x: Any) -> Any:
         """Tensors, also in tuples and lists, as NumPy arrays."""
         return [*map(cls.plain, x)] if isinstance(x, (tuple, list)) else cls.array(x)
@@ -55,8 +59,8 @@ class Layer(ABC):
         return self.plain(self.layer.P)
 
     @abstractmethod
-    def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        """Of sum(direction * output), with respect to the inputs of floating-point numbers."""
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        """Of sum(direction * output), with respect to all that is given in floating-point numbers."""
 
     @abstractmethod
     def randomize(self, *inputs: Any) -> None:
@@ -160,6 +164,9 @@ class Adapter(ABC):
 
     @abstractmethod
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
+
+    @abstractmethod
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
 
     # Training
 

@@ -48,6 +48,7 @@ INPUTS: dict[str, tuple[Any, ...]] = {
     "MultiHeadAttention": (X, X, X, LENS),
     "PositionWiseFFN": (X,),
     "PositionalEncoding": (X,),
+    "RotaryEncoding": (X,),
     "Seq2SeqEncoder": (TOKENS,),
     "TransformerEncoder": (TOKENS, LENS),
     "TransformerEncoderBlock": (X, LENS),
@@ -57,6 +58,7 @@ SIZES: dict[str, tuple[Any, ...]] = {
     "DotProductAttention": (0.0,),
     "MultiHeadAttention": (8, 2, 0.0),
     "PositionalEncoding": (8, 0.0, 10),
+    "RotaryEncoding": (8, 10),
     "Seq2SeqEncoder": (7, 6, 4, 2, 0.0),
 }
 
@@ -115,6 +117,19 @@ def used(name: str) -> Call:
     return get, lambda face: INPUTS[name]
 
 
+def masked(name: str, *shape: int) -> Call:
+    """One that has its sizes, with a causal mask and a bias of the scores."""
+    layer, _ = used(name)
+
+    def get(face: ModuleType) -> Callable[..., Any]:
+        def attend(queries: Any, keys: Any, causal: Any, score_bias: Any) -> Any:
+            return layer(face)(queries, keys, keys, causal=causal, score_bias=score_bias)
+
+        return attend
+
+    return get, lambda face: (X, X, True, tensor(np.ones(shape), "float32"))
+
+
 def doubled(x: Any) -> Any:
     return x + x
 
@@ -130,6 +145,8 @@ CALLS: dict[str, Call] = {
         for name in ("AdditiveAttention", "MultiHeadAttention", "PositionWiseFFN")
     },
     **{f"{name}, call": used(name) for name in INPUTS},
+    "DotProductAttention, masks": masked("DotProductAttention", 3, 3),
+    "MultiHeadAttention, masks": masked("MultiHeadAttention", 2, 3, 3),
     "Accumulator": itself("Accumulator", 2),
     "Accumulator.add": method("Accumulator", "add", (2,), 1, 2.0),
     "Animator.add": method("Animator", "add", (), 1, 2.0),
@@ -154,6 +171,7 @@ CALLS: dict[str, Call] = {
         lambda face: face.d2l.add_to_class(type("A", (), {})),
         lambda face: (len,),
     ),
+    "alibi_slopes": itself("alibi_slopes", 4),
     "bleu": itself("bleu", "a b", "a b c", 2),
     "check_shape": itself("check_shape", X, (2, 3, 8)),
     "download": itself("download", "fra-eng", "data", None),

@@ -43,6 +43,10 @@ class Case:
         return self.queries @ self.keys.swapaxes(1, 2)
 
     @property
+    def scores_shape(self) -> tuple[int, int]:
+        return self.queries.shape[1], self.keys.shape[1]
+
+    @property
     def is_masked(self) -> np.ndarray:
         """True for the keys past a length; shape (batch, queries, keys)."""
         num_keys = self.keys.shape[1]
@@ -106,7 +110,7 @@ def make_weights(
 
 
 def reference_multi_head(
-    weights: dict[str, np.ndarray], num_heads: int, *inputs: Any
+    weights: dict[str, np.ndarray], num_heads: int, *inputs: Any, **masks: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """The reference's output and weights, with these projections."""
     projections = {
@@ -115,7 +119,7 @@ def reference_multi_head(
         )
         for role in "qkvo"
     }
-    return reference.multi_head_attention(*inputs, num_heads=num_heads, **projections)
+    return reference.multi_head_attention(*inputs, num_heads=num_heads, **projections, **masks)
 
 
 def assert_close(got: np.ndarray, want: Any, tolerance: float | None = None) -> None:

@@ -12,16 +12,26 @@ BOTH_SIGNATURES = "or (key_size, query_size, value_size, num_hiddens, num_heads,
 
 
 def attend(
-    face: ModuleType, queries: Any = X, keys: Any = X, values: Any = X, valid_lens: Any = None
+    face: ModuleType,
+    queries: Any = X,
+    keys: Any = X,
+    values: Any = X,
+    valid_lens: Any = None,
+    **masks: Any,
 ) -> np.ndarray:
-    return face.dot_product(0.0)(queries, keys, values, valid_lens)
+    return face.dot_product(0.0)(queries, keys, values, valid_lens, **masks)
 
 
 def heads(
-    face: ModuleType, queries: Any = X, keys: Any = X, values: Any = X, valid_lens: Any = None
+    face: ModuleType,
+    queries: Any = X,
+    keys: Any = X,
+    values: Any = X,
+    valid_lens: Any = None,
+    **masks: Any,
 ) -> np.ndarray:
     layer = face.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
-    return layer(queries, keys, values, valid_lens)
+    return layer(queries, keys, values, valid_lens, **masks)
 
 
 def encode(face: ModuleType, inputs: Any = X, offset: Any = 0) -> np.ndarray:
@@ -319,6 +329,104 @@ INPUTS = [
         "offset: got True",
         "an integer",
         id="offset a bool",
+    ),
+    pytest.param(
+        lambda face: attend(face, keys=X[:, :2], values=X[:, :2], causal=True),
+        ValueError,
+        "causal attention: got 3 queries and 2 keys",
+        "at least one key for each query",
+        id="causal, with more queries than keys",
+    ),
+    pytest.param(
+        lambda face: heads(face, keys=X[:, :2], values=X[:, :2], causal=True),
+        ValueError,
+        "causal attention: got 3 queries and 2 keys",
+        "at least one key for each query",
+        id="causal heads, with more queries than keys",
+    ),
+    pytest.param(
+        lambda face: attend(face, causal=1),
+        TypeError,
+        "causal: got int",
+        "True or False",
+        id="causal a number",
+    ),
+    pytest.param(
+        lambda face: attend(face, score_bias=np.zeros((3, 2), "float32")),
+        ValueError,
+        "score_bias: got shape (3, 2)",
+        "shape (queries, keys), here (3, 3) or (batch, queries, keys), here (2, 3, 3)",
+        id="bias of another shape",
+    ),
+    pytest.param(
+        lambda face: heads(face, score_bias=np.zeros((3, 3, 3), "float32")),
+        ValueError,
+        "score_bias: got shape (3, 3, 3)",
+        "(heads, queries, keys), here (2, 3, 3) or (batch, heads, queries, keys), here (2, 2, 3, 3)",
+        id="bias of too many heads",
+    ),
+    pytest.param(
+        lambda face: attend(face, score_bias=np.zeros((3, 3), "float64")),
+        TypeError,
+        "queries and score_bias: got dtype float32, float64",
+        "one floating-point dtype",
+        id="bias of another dtype",
+    ),
+    pytest.param(
+        lambda face: attend(face, score_bias=[[0.0]]),
+        TypeError,
+        "score_bias: got list",
+        "a tensor",
+        id="bias a list",
+    ),
+    pytest.param(
+        lambda face: face.rotary(7),
+        ValueError,
+        "num_hiddens: got 7",
+        "an even number, since pairs are turned",
+        id="odd width to be turned",
+    ),
+    pytest.param(
+        lambda face: face.rotary(8, layout="neox"),
+        ValueError,
+        "layout: got 'neox'",
+        "'interleaved' or 'halves'",
+        id="unknown layout",
+    ),
+    pytest.param(
+        lambda face: face.rotary(8, base=1),
+        ValueError,
+        "base: got 1",
+        "a finite number above 1",
+        id="base too small",
+    ),
+    pytest.param(
+        lambda face: face.rotary(8, position_scale=0),
+        ValueError,
+        "position_scale: got 0",
+        "a finite number above 0",
+        id="positions scaled to nothing",
+    ),
+    pytest.param(
+        lambda face: face.rotary(8, 10, dtype="float32")(X, offset=8),
+        ValueError,
+        "got 3 positions from offset 8",
+        "at most 10 in all; make the layer with a larger max_len",
+        id="turned past max_len",
+    ),
+    pytest.param(
+        lambda face: face.rotary(6, dtype="float32")(X),
+        ValueError,
+        "X: got shape (2, 3, 8)",
+        "a last dimension of 6",
+        id="turned in another width",
+    ),
+    pytest.param(
+        lambda face: face.call("alibi_slopes", 0),
+        ValueError,
+        "num_heads: got 0",
+        "at least 1",
+        id="slopes of no heads",
     ),
 ]
 

@@ -23,13 +23,19 @@ class Layer(adapter.Layer):
         return x.detach().numpy() if isinstance(x, torch.Tensor) else x
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        return self.plain(self.layer.train(training)(*self.given(inputs), **kwargs))
+        return self.plain(self.layer.train(training)(*self.given(inputs), **self.named(kwargs)))
 
-    def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        tensors = self.given(inputs)
-        floats = [x.requires_grad_() for x in tensors if x is not None and x.is_floating_point()]
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        tensors, named = self.given(inputs), self.named(kwargs)
+        every = (*tensors, *named.values())
+        floats = [
+            x.requires_grad_()
+            for x in every
+            if isinstance(x, torch.Tensor) and x.is_floating_point()
+        ]
         with torch.autograd.set_detect_anomaly(True):  # NaN on the way is an error as well
-            (self.layer.eval()(*tensors) * self.tensor(direction)).sum().backward()
+            output = self.layer.eval()(*tensors, **named)
+            (output * self.tensor(direction)).sum().backward()
         return [x.grad.numpy() for x in floats]
 
     def randomize(self, *inputs: Any) -> None:
@@ -90,6 +96,9 @@ class Adapter(adapter.Adapter):
 
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.PositionalEncoding(*args, **kwargs).to(getattr(torch, dtype)))
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.RotaryEncoding(*args, **kwargs).to(getattr(torch, dtype)))
 
     def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         net = nn.Linear(inputs, 3)

@@ -1,0 +1,180 @@
+"""A causal mask and a bias of the scores, beside lengths and each other, held to the NumPy reference."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import reference
+from tests.faces.cases import (
+    LENGTHS,
+    Case,
+    assert_close,
+    cases,
+    make_case,
+    make_weights,
+    reference_multi_head,
+)
+from tests.faces.test_attention import short_is_long  # noqa: F401
+
+Masks = dict[str, Any]
+
+
+def a_bias(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
+    """Numbers, and minus infinity for one key in four."""
+    rng = np.random.default_rng(seed)
+    bias = rng.normal(size=shape)
+    bias[rng.random(shape) < 0.25] = -np.inf
+    return bias.astype(dtype)
+
+
+@st.composite
+def masks(draw: st.DrawFn, case: Case, *shapes: tuple[int, ...]) -> Masks:
+    """Either, both or none; a bias has one of the ``shapes``, before (queries, keys)."""
+    num_queries, num_keys = case.scores_shape
+    causal = num_queries <= num_keys and draw(st.booleans())
+    shape = draw(st.none() | st.sampled_from(shapes))
+    if shape is None:
+        return {"causal": causal}
+    seed = draw(st.integers(0, 1000))
+    return {
+        "causal": causal,
+        "score_bias": a_bias((*shape, num_queries, num_keys), case.queries.dtype, seed),
+    }
+
+
+@given(data=st.data(), case=cases())
+def test_dot_product_attention_with_any_masks(
+    face: ModuleType, data: st.DataObject, case: Case
+) -> None:
+    given = data.draw(masks(case, (), (len(case.queries),)))
+    layer = face.dot_product(dropout=0.5)
+    output, weights = reference.dot_product_attention(*case.arrays, **given)
+    assert_close(layer(*case.arrays, **given), output)
+    assert_close(layer.attention_weights, weights)
+    assert (layer.attention_weights[weights == 0] == 0).all()
+
+
+@given(data=st.data(), case=cases(equal_sizes=False), num_heads=st.integers(1, 3))
+def test_multi_head_attention_with_any_masks(
+    face: ModuleType, data: st.DataObject, case: Case, num_heads: int
+) -> None:
+    dtype, batch = str(case.queries.dtype), len(case.queries)
+    weights = make_weights(case.sizes, 2 * num_heads, dtype=dtype)
+    given = data.draw(masks(case, (), (num_heads,), (batch, num_heads)))
+    sizes = (*case.sizes, 2 * num_heads, num_heads, 0.5)
+    layer = face.multi_head(*sizes, weights=weights, dtype=dtype)
+    output, shares = reference_multi_head(weights, num_heads, *case.arrays, **given)
+    assert_close(layer(*case.arrays, **given), output)
+    assert_close(layer.attention_weights, shares)
+
+
+def test_the_last_query_sees_the_last_key(face: ModuleType) -> None:
+    case = make_case(steps=(2, 4))
+    layer = face.dot_product()
+    layer(*case.arrays, causal=True)
+    seen = layer.attention_weights[0] > 0
+    np.testing.assert_array_equal(seen, [[True, True, True, False], [True] * 4])
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4)])
+def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
+    face: ModuleType, shape: tuple[int, ...]
+) -> None:
+    case = make_case()
+    bias = np.zeros(shape)
+    bias[..., 0, :] = -np.inf  # the first query sees nothing
+    bias[..., 1, 2] = -np.inf
+    layer = face.dot_product()
+    assert not layer(*case.arrays, score_bias=bias)[:, 0].any()
+    weights = layer.attention_weights
+    assert (weights[:, 0] == 0).all()
+    assert (weights[:, 1, 2] == 0).all()
+    assert_close(weights[:, 1:].sum(axis=-1), np.ones((2, 2)))
+
+
+KINDS: dict[str, Masks] = {
+    "causal": {"causal": True},
+    "bias": {"score_bias": a_bias((3, 4), float, 1)},
+    "bias of each": {"score_bias": a_bias((2, 3, 4), float, 2)},
+    "both": {"causal": True, "score_bias": a_bias((3, 4), float, 3)},
+}
+every_kind_of_mask = pytest.mark.parametrize("given", KINDS.values(), ids=KINDS)
+every_kind_of_lengths = pytest.mark.parametrize("valid_lens", LENGTHS.values(), ids=LENGTHS)
+
+
+def assert_gradients(
+    face_layer: Any,
+    attend: Callable[..., tuple[np.ndarray, np.ndarray]],
+    case: Case,
+    masks: Masks,
+) -> None:
+    """Those of queries, keys and values, and of a bias where it is finite."""
+    output, _ = attend(*case.arrays, **masks)
+    direction = np.random.default_rng(1).normal(size=output.shape)
+    got = face_layer.gradients(direction, *case.arrays, **masks)
+    given: Masks = {"queries": case.queries, "keys": case.keys, "values": case.values}
+    if "score_bias" in masks:
+        given["score_bias"] = masks["score_bias"]
+
+    def loss(name: str, x: np.ndarray) -> float:
+        changed = {**given, **masks, name: x}
+        return float((attend(**changed, valid_lens=case.valid_lens)[0] * direction).sum())
+
+    assert len(got) == len(given)
+    for gradient, (name, x) in zip(got, given.items(), strict=True):
+        finite = np.where(np.isfinite(x), x, 0)
+
+        def changed(at: np.ndarray, name: str = name, x: np.ndarray = x) -> float:
+            return loss(name, np.where(np.isfinite(x), at, x))
+
+        want = reference.gradient(changed, finite)
+        np.testing.assert_allclose(gradient, want, atol=1e-8)
+
+
+@every_kind_of_lengths
+@every_kind_of_mask
+def test_gradients_with_masks_are_the_references(
+    face: ModuleType, valid_lens: np.ndarray | None, given: Masks
+) -> None:
+    case = make_case(valid_lens, sizes=(3, 3, 5))
+    assert_gradients(face.dot_product(), reference.dot_product_attention, case, given)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (2, 2, 3, 4)])
+def test_gradients_of_multi_head_attention_with_masks(
+    face: ModuleType, shape: tuple[int, ...]
+) -> None:
+    case = make_case(LENGTHS["per example"], sizes=(3, 3, 5))
+    weights = make_weights(case.sizes, 4)
+    layer = face.multi_head(*case.sizes, 4, 2, 0.0, weights=weights)
+
+    def attend(queries: Any, keys: Any, values: Any, valid_lens: Any, **masks: Any) -> Any:
+        return reference_multi_head(weights, 2, queries, keys, values, valid_lens, **masks)
+
+    given = {"causal": True, "score_bias": a_bias(shape, float, 4)}
+    assert_gradients(layer, attend, case, given)
+
+
+@pytest.mark.usefixtures("short_is_long")
+@every_kind_of_lengths
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_long_input_with_masks_and_its_gradients(
+    face: ModuleType, valid_lens: np.ndarray | None, with_bias: bool
+) -> None:
+    lengths = None if valid_lens is None else valid_lens
+    if lengths is not None and lengths.ndim == 2:
+        lengths = np.array([[4, 1, 0, 2, 3, 4, 1], [2, 0, 3, 1, 4, 7, 2]])
+    case = make_case(lengths, steps=(7, 8))
+    given: Masks = {"causal": True}
+    if with_bias:
+        given["score_bias"] = a_bias((7, 8), float, 5)
+    layer = face.dot_product()
+    output, weights = reference.dot_product_attention(*case.arrays, **given)
+    assert_close(layer(*case.arrays, **given), output)
+    assert_close(layer.attention_weights, weights)
+    assert_gradients(layer, reference.dot_product_attention, case, given)
