@@ -95,14 +95,13 @@ class DotProductAttention(nn.Module):
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys)
-        is_square = queries.shape[1] == keys.shape[1]
-        is_plain = causal and is_square and valid_lens is None and score_bias is None
-        mask = empty = None
         lens = _lens(valid_lens, causal, queries, keys)
         self._last = queries, keys, lens, score_bias
-        if (
-            not is_plain
-        ):  # the kernels' own causal mask, the faster one, is right for a square alone
+        mask, empty, is_causal = None, None, False
+        is_alone = valid_lens is None and score_bias is None
+        if causal and is_alone and queries.shape[1] == keys.shape[1]:
+            is_causal = True  # the kernels' own mask: the fastest, and right for a square alone
+        else:
             mask, empty = _mask(_valid(lens, score_bias, queries, keys), score_bias)
         # The kernels want an axis of heads: one here.
         pooled = F.scaled_dot_product_attention(
@@ -111,7 +110,7 @@ class DotProductAttention(nn.Module):
             values.unsqueeze(1),
             attn_mask=None if mask is None else mask.unsqueeze(-3),
             dropout_p=self.dropout.p if self.training else 0.0,
-            is_causal=is_plain,
+            is_causal=is_causal,
         ).squeeze(1)
         return pooled if empty is None else pooled.masked_fill(empty, 0)
 

@@ -72,6 +72,48 @@ TABLE = {
             "        clip_gradients(net, 1)\n",
             "",
         ),
+        (
+            "a causal mask aligned at the first key",
+            "torch/attention.py",
+            "torch.arange(num_keys - num_queries + 1, num_keys + 1, ",
+            "torch.arange(1, num_queries + 1, ",
+        ),
+        (
+            "the kernels' own causal mask with fewer queries than keys",
+            "torch/attention.py",
+            "causal and is_alone and queries.shape[1] == keys.shape[1]",
+            "causal and is_alone",
+        ),
+        (
+            "the bias of all but the first head lost",
+            "torch/attention.py",
+            "score_bias.expand(batch, self.num_heads, -1, -1)",
+            "score_bias[..., :1, :, :].expand(batch, self.num_heads, -1, -1)",
+        ),
+        (
+            "a bias that the weights shown lack",
+            "torch/attention.py",
+            "            scores = scores + score_bias\n",
+            "            pass\n",
+        ),
+        (
+            "the layouts of rotary encoding exchanged",
+            "torch/relative.py",
+            'if self.layout == "halves":',
+            'if self.layout != "halves":',
+        ),
+        (
+            "queries turned the other way",
+            "torch/relative.py",
+            "[x * cos - y * sin, x * sin + y * cos], dim=-1).flatten(-2)",
+            "[x * cos + y * sin, y * cos - x * sin], dim=-1).flatten(-2)",
+        ),
+        (
+            "positions divided by their scale",
+            "_shared/encoding.py",
+            "angles = position_scale * np.arange(max_len)",
+            "angles = np.arange(max_len) / position_scale",
+        ),
     ],
     "tensorflow": [
         (

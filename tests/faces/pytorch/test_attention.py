@@ -255,3 +255,32 @@ def test_second_derivatives_are_there_with_the_plain_kernel() -> None:
     queries = torch.from_numpy(case.queries).requires_grad_()
     with sdpa_kernel(SDPBackend.MATH):
         assert torch.autograd.gradgradcheck(lambda q: layer(q, keys, values), queries)
+
+
+def test_masks_are_those_of_pytorchs_own_layer() -> None:
+    torch.manual_seed(0)
+    X, bias = torch.randn(2, 6, 16), torch.randn(4, 6, 6)
+    own = nn.MultiheadAttention(16, 4, bias=False, batch_first=True)
+    layer = d2l.MultiHeadAttention(16, 16, 16, 16, 4, 0.0)
+    with torch.no_grad():
+        projections = own.in_proj_weight.chunk(3)
+        for ours, theirs in zip((layer.W_q, layer.W_k, layer.W_v), projections, strict=True):
+            ours.weight.copy_(theirs)
+        layer.W_o.weight.copy_(own.out_proj.weight)
+    later = torch.full((6, 6), -torch.inf).triu(1)
+    want, _ = own(X, X, X, attn_mask=(bias + later).repeat(2, 1, 1), need_weights=False)
+    for masks in ({"causal": True, "score_bias": bias}, {"score_bias": bias + later}):
+        assert_close(layer(X, X, X, **masks), want, 1e-5)
+
+
+def test_masks_and_turns_compile_as_one_graph_at_any_length() -> None:
+    torch.manual_seed(0)
+    layer, rotary = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), d2l.RotaryEncoding(8)
+    compiled, turn = (
+        torch.compile(each, fullgraph=True, backend="eager") for each in (layer, rotary)
+    )
+    for length in (4, 6, 7):  # from the second on with a length that is not known
+        X, bias = torch.randn(2, length, 8), torch.randn(2, length, length)
+        for masks in ({"causal": True}, {"causal": True, "score_bias": bias}):
+            assert_close(compiled(X, X, X, **masks), layer(X, X, X, **masks))
+        assert_close(turn(X, offset=3), rotary(X, offset=3))

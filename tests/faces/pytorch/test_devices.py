@@ -79,11 +79,15 @@ def test_layers_stay_on_the_gpu(
         with CUDA_0:
             heads = d2l.MultiHeadAttention(100, 100, 100, 100, 5, 0.5).eval()
             encoding = d2l.PositionalEncoding(100, 0.5).eval()
+            rotary = d2l.RotaryEncoding(100)
         X = torch.randn(2, 4, 100, device=CUDA_0)
         lens = None if valid_lens is None else torch.tensor(valid_lens, device=CUDA_0)
         assert heads(X, X, X, lens).device == CUDA_0
         assert heads.attention_weights.device == CUDA_0
         assert encoding(X).device == CUDA_0
+        assert rotary(X).device == CUDA_0
+        bias = torch.randn(4, 4, device=CUDA_0)
+        assert heads(X, X, X, lens, causal=True, score_bias=bias).device == CUDA_0
         assert d2l.masked_softmax(X, lens).device == CUDA_0
         assert d2l.DotProductAttention(0.5).eval()(X, X, X, lens).device == CUDA_0
 
