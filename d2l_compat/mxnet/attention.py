@@ -4,7 +4,8 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.)
+padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
+causal mask hides, and for those whose ``score_bias`` is minus infinity.
 
 A tensor is an ``mxnet.np.ndarray`` here; MXNet's older ``NDArray`` is refused. Dropout acts
 where ``autograd`` is in training mode, as it is while it records.
@@ -19,6 +20,7 @@ from typing import Any, overload
 import numpy as onp
 from mxnet import np, npx
 from mxnet.gluon import nn
+from numpy.typing import NDArray
 
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.mxnet._arrays import arrays
@@ -49,15 +51,7 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
 
     Raises ValueError or TypeError for a wrong rank, shape, dtype or range.
     """
-    lens = arrays.check_scores(X, valid_lens)
-    if lens is None:
-        return npx.softmax(X, axis=-1)
-    if not X.size:  # MXNet's own would end the process
-        return X
-    # A length a row, in an integer dtype that MXNet's own knows.
-    per_query = onp.broadcast_to(lens if lens.ndim == 2 else lens[:, None], X.shape[:2])
-    length = np.array(per_query, dtype="int32", ctx=X.ctx)
-    return npx.softmax(X, length=length, use_length=True, axis=-1)
+    return _softmax(X, arrays.check_scores(X, valid_lens))
 
 
 class DotProductAttention(nn.Block):
@@ -79,9 +73,14 @@ class DotProductAttention(nn.Block):
         keys: np.ndarray,
         values: np.ndarray,
         valid_lens: np.ndarray | None = None,
+        *,
+        causal: bool = False,
+        score_bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        # Gluon's own takes arguments by position alone.
-        return super().__call__(queries, keys, values, valid_lens)
+        # Gluon's own takes arguments by position alone. Masks are those asked for: a reader's own
+        # ``forward`` may know of none.
+        masks = () if causal is False and score_bias is None else (causal, score_bias)
+        return super().__call__(queries, keys, values, valid_lens, *masks)
 
     def forward(
         self,
@@ -89,16 +88,25 @@ class DotProductAttention(nn.Block):
         keys: np.ndarray,
         values: np.ndarray,
         valid_lens: np.ndarray | None = None,
+        causal: bool = False,
+        score_bias: np.ndarray | None = None,
     ) -> np.ndarray:
         """Attention pooling of ``values``.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
-        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
-        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
+        ``causal`` the last query sees every key, the one before it all but the last, and so on.
+        ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added
+        to the scores; a key whose bias is minus infinity is not seen. Each of the three may hide a
+        key. Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
+        lens = arrays.check_valid_lens(valid_lens, queries, keys)
+        arrays.check_causal(causal, queries, keys)
+        arrays.check_score_bias(score_bias, queries, keys)
         scaled = queries / math.sqrt(queries.shape[-1])  # fewer numbers than the scores
-        self._weights = masked_softmax(npx.batch_dot(scaled, keys, transpose_b=True), valid_lens)
+        scores = npx.batch_dot(scaled, keys, transpose_b=True)
+        self._weights = _softmax(scores, _causal(lens, scores) if causal else lens, score_bias)
         return npx.batch_dot(self.dropout(self._weights), values)
 
     @property
@@ -170,8 +178,12 @@ class MultiHeadAttention(nn.Block):
         keys: np.ndarray,
         values: np.ndarray,
         valid_lens: np.ndarray | None = None,
+        *,
+        causal: bool = False,
+        score_bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        return super().__call__(queries, keys, values, valid_lens)
+        masks = () if causal is False and score_bias is None else (causal, score_bias)
+        return super().__call__(queries, keys, values, valid_lens, *masks)
 
     def forward(
         self,
@@ -179,12 +191,16 @@ class MultiHeadAttention(nn.Block):
         keys: np.ndarray,
         values: np.ndarray,
         valid_lens: np.ndarray | None = None,
+        causal: bool = False,
+        score_bias: np.ndarray | None = None,
     ) -> np.ndarray:
         """Attend, head by head.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
-        queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
+        :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
+        queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
+        Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_attention(queries, keys, values)
         arrays.check_projection("queries", queries, self.W_q)
@@ -193,13 +209,19 @@ class MultiHeadAttention(nn.Block):
         # Checked before the heads multiply them, so that a message speaks of what was given, and
         # before the projections take their sizes from input that is refused.
         arrays.check_valid_lens(valid_lens, queries, keys)
+        arrays.check_causal(causal, queries, keys)
+        arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = valid_lens.repeat(self.num_heads, axis=0)
+        masks: dict[str, Any] = {"causal": True} if causal else {}
+        if score_bias is not None:
+            masks["score_bias"] = self._for_heads(score_bias, len(queries))
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
+            **masks,  # those asked for: a reader's own attention may know of none
         )
         return self.W_o(self.transpose_output(pooled))
 
@@ -212,6 +234,14 @@ class MultiHeadAttention(nn.Block):
         weights = self.attention.attention_weights
         batch = weights.shape[0] // self.num_heads
         return weights.reshape(batch, self.num_heads, *weights.shape[1:])
+
+    def _for_heads(self, score_bias: np.ndarray, batch: int) -> np.ndarray:
+        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+        if score_bias.ndim == 2:
+            return score_bias
+        scores = score_bias.shape[-2:]
+        biases = np.broadcast_to(score_bias, (batch, self.num_heads, *scores))
+        return biases.reshape(batch * self.num_heads, *scores)
 
     def transpose_qkv(self, X: np.ndarray) -> np.ndarray:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
@@ -288,6 +318,38 @@ class PositionalEncoding(nn.Block):
         arrays.check_positions(offset, X, self.max_len)
         P = self.P[:, offset : offset + X.shape[1]]
         return self.dropout(X + P.as_in_ctx(X.ctx).astype(X.dtype))
+
+
+def _causal(lens: NDArray[Any] | None, scores: np.ndarray) -> NDArray[Any]:
+    """``lens`` and a causal mask in one: a length for each query."""
+    batch, num_queries, num_keys = scores.shape
+    last = onp.arange(num_keys - num_queries + 1, num_keys + 1)
+    if lens is None:
+        return onp.broadcast_to(last, (batch, num_queries))
+    return onp.minimum(lens if lens.ndim == 2 else lens[:, None], last)
+
+
+def _softmax(
+    X: np.ndarray, lens: NDArray[Any] | None, score_bias: np.ndarray | None = None
+) -> np.ndarray:
+    """Over the valid scores of each row, plus their bias; exactly 0 elsewhere."""
+    if lens is None and score_bias is None:
+        return npx.softmax(X, axis=-1)
+    if not X.size:  # MXNet's own would end the process
+        return X
+    batch, _, num_keys = X.shape
+    if lens is None:
+        lens = onp.full(batch, num_keys)
+    # A length a row, in an integer dtype that MXNet's own knows.
+    per_query = onp.broadcast_to(lens if lens.ndim == 2 else lens[:, None], X.shape[:2])
+    length = np.array(per_query, dtype="int32", ctx=X.ctx)
+    if score_bias is not None:
+        X = X + score_bias
+        # Of a row of minus infinities MXNet's own makes NaN, of a length of 0 zeros.
+        is_valid = np.arange(num_keys, dtype="int32", ctx=X.ctx) < np.expand_dims(length, -1)
+        is_seen = is_valid * (score_bias.detach() > -math.inf)
+        length = length * is_seen.any(axis=-1)
+    return npx.softmax(X, length=length, use_length=True, axis=-1)
 
 
 def dense(inputs: int | None, outputs: int, bias: bool = True) -> nn.Dense:

@@ -29,15 +29,19 @@ class Layer(adapter.Layer):
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
         with autograd.train_mode() if training else autograd.predict_mode():
-            return self.plain(self.layer(*self.given(inputs), **kwargs))
+            return self.plain(self.layer(*self.given(inputs), **self.named(kwargs)))
 
-    def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        tensors = self.given(inputs)
-        floats = [x for x in tensors if x is not None and np.dtype(x.dtype).kind == "f"]
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        tensors, named = self.given(inputs), self.named(kwargs)
+        floats = [
+            x
+            for x in (*tensors, *named.values())
+            if isinstance(x, mxnet.np.ndarray) and np.dtype(x.dtype).kind == "f"
+        ]
         for x in floats:
             x.attach_grad()
         with autograd.record(train_mode=False):
-            output = self.layer(*tensors)
+            output = self.layer(*tensors, **named)
         output.backward(self.tensor(direction))
         return [x.grad.asnumpy() for x in floats]
 
@@ -110,6 +114,11 @@ class Adapter(adapter.Adapter):
 
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         layer = d2l.PositionalEncoding(*args, **kwargs)
+        layer.cast(dtype)
+        return Layer(layer)
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        layer = d2l.RotaryEncoding(*args, **kwargs)
         layer.cast(dtype)
         return Layer(layer)
 

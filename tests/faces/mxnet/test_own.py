@@ -106,6 +106,15 @@ def test_weights_go_into_a_layer_that_does_not_know_its_sizes(
     assert mx.np.array_equal(other(X, X, X), Y)
 
 
+def test_a_readers_own_attention_need_know_of_no_masks(heads: nn.Block, X: Any) -> None:
+    class Opposed(d2l.DotProductAttention):  # type: ignore[misc]
+        def forward(self, queries: Any, keys: Any, values: Any, valid_lens: Any = None) -> Any:
+            return super().forward(-queries, keys, values, valid_lens)
+
+    heads.attention = Opposed(0.0)
+    assert heads(X, X, X, mx.np.array([3, 2], dtype="int64")).shape == (2, 3, 8)
+
+
 @pytest.mark.parametrize("valid_lens", LENGTHS.values(), ids=LENGTHS)
 def test_hybridized_layers_compute_the_same(face: ModuleType, valid_lens: Any) -> None:
     case = make_case(valid_lens)
@@ -128,15 +137,18 @@ def test_the_encoding_is_no_parameter_and_is_not_saved(tmp_path: Path) -> None:
     assert mx.np.array_equal(models[1](X), models[0](X))
 
 
-def test_the_encoding_is_rounded_once_within_a_model_that_changes_dtype() -> None:
+def test_the_encodings_are_rounded_once_within_a_model_that_changes_dtype() -> None:
     model = nn.Sequential()
-    model.add(d2l.PositionalEncoding(7, 0.0))
+    model.add(d2l.PositionalEncoding(7, 0.0), d2l.RotaryEncoding(6))
+    ones = np.tile([1.0, 0.0], (1, 1000, 3))  # turned, they are the cosines and sines
+    turned = reference.rotary(ones, range(1000)).reshape(1000, 3, 2)
+    wanted = reference.positional_encoding(1000, 7)[None], turned.transpose(2, 0, 1)
     for dtype in ("float16", "float64"):
         model.cast(dtype)
-        P = model[0].P.asnumpy()
-        want = reference.positional_encoding(1000, 7)[None]
-        assert P.dtype == dtype
-        assert np.abs(P - want).max() <= max(np.finfo(dtype).eps / 4, 1e-12)
+        for layer, want in zip(model, wanted, strict=True):
+            P = layer.P.asnumpy()
+            assert P.dtype == dtype
+            assert np.abs(P - want).max() <= max(np.finfo(dtype).eps / 4, 1e-12)
 
 
 def test_a_mask_takes_lengths_of_floating_point_and_lets_gradients_through() -> None:
@@ -472,7 +484,10 @@ def test_layers_stay_on_the_second_device(heads: nn.Block) -> None:
     there = heads(X, X, X, lens)
     assert there.ctx == heads.attention_weights.ctx == other
     np.testing.assert_array_equal(there.asnumpy(), here)
+    bias = mx.np.zeros((3, 3), ctx=other)
+    assert heads(X, X, X, lens, causal=True, score_bias=bias).ctx == other
     assert d2l.PositionalEncoding(8, 0.5)(X).ctx == other
+    assert d2l.RotaryEncoding(8)(X).ctx == other
     assert d2l.masked_softmax(X, lens).ctx == other
 
 
