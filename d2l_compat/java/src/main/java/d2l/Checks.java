@@ -5,8 +5,10 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -110,6 +112,63 @@ final class Checks {
         if (keys.get(1) != values.get(1)) {
             String got = "%s keys and %s values".formatted(keys.get(1), values.get(1));
             throw fault("keys and values", got, "one value for each key");
+        }
+    }
+
+    /** {@code value} as one of {@code kind}. */
+    static <T> T instance(String what, Object value, Class<T> kind, String need) {
+        if (!kind.isInstance(value)) {
+            throw fault(what, value == null ? null : value.getClass().getSimpleName(), need);
+        }
+        return kind.cast(value);
+    }
+
+    /** The last query sees the last key, so every query needs a key of its own. */
+    static void causal(long numQueries, long numKeys) {
+        if (numQueries > numKeys) {
+            String got = "%s queries and %s keys".formatted(numQueries, numKeys);
+            throw fault("causal attention", got, "at least one key for each query");
+        }
+    }
+
+    /** One number for each score; of heads, where there are any, the same or each its own. */
+    static void scoreBias(Shape shape, long batch, long numQueries, long numKeys, int numHeads) {
+        Shape scores = new Shape(numQueries, numKeys);
+        Map<String, Shape> fitting = new LinkedHashMap<>();
+        fitting.put("queries, keys", scores);
+        if (numHeads == 0) {
+            fitting.put("batch, queries, keys", new Shape(batch).addAll(scores));
+        } else {
+            fitting.put("heads, queries, keys", new Shape(numHeads).addAll(scores));
+            fitting.put(
+                    "batch, heads, queries, keys", new Shape(batch, numHeads).addAll(scores));
+        }
+        if (!fitting.containsValue(shape)) {
+            String need =
+                    fitting.entrySet().stream()
+                            .map(each -> "(%s), here %s".formatted(each.getKey(), each.getValue()))
+                            .collect(Collectors.joining(" or "));
+            throw fault("scoreBias", "shape " + shape, "shape " + need);
+        }
+    }
+
+    /** What a rotary encoding is made of. */
+    static void rotary(
+            int numHiddens, int maxLen, double base, Object layout, double positionScale) {
+        integer("numHiddens", numHiddens, 1);
+        integer("maxLen", maxLen, 1);
+        tableSize(maxLen, numHiddens);
+        if (numHiddens % 2 != 0) {
+            throw fault("numHiddens", numHiddens, "an even number, since pairs are turned");
+        }
+        finiteAbove("base", base, 1);
+        finiteAbove("positionScale", positionScale, 0);
+        instance("layout", layout, RotaryEncoding.Layout.class, "INTERLEAVED or HALVES");
+    }
+
+    private static void finiteAbove(String what, double value, int least) {
+        if (!(least < value && value < Double.POSITIVE_INFINITY)) {
+            throw fault(what, value, "a finite number above " + least);
         }
     }
 

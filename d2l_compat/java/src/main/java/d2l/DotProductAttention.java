@@ -18,6 +18,16 @@ import ai.djl.util.PairList;
  * one floating-point dtype, and perhaps the valid lengths, as in {@link MaskedSoftmax}. Output:
  * (batch, queries, v). A query without a valid key gets the zero vector. What the padding holds
  * must be finite all the same: zero times NaN is NaN.
+ *
+ * <p>Two of a call's {@code params} may hide keys as well. With {@code causal}, true or false, the
+ * last query sees every key, the one before it all but the last, and so on. {@code scoreBias}, an
+ * array of the queries' dtype, shape (queries, keys) or (batch, queries, keys), is added to the
+ * scores; a key whose bias is minus infinity is not seen.
+ *
+ * <pre>{@code
+ * var params = new PairList<String, Object>(Map.of("causal", true, "scoreBias", bias));
+ * attention.forward(parameterStore, new NDList(queries, keys, values), training, params);
+ * }</pre>
  */
 public class DotProductAttention extends AbstractBlock {
 
@@ -46,8 +56,10 @@ public class DotProductAttention extends AbstractBlock {
         NDArray values = inputs.get(2);
         long d = queries.getShape().getLastDimension();
         Checks.lastDimension("keys", keys.getShape(), d);
+        Masks masks = Masks.of(params);
+        masks.check(queries, keys);
         NDArray scores = dividedByRoot(queries.matMul(keys.swapAxes(1, 2)), d);
-        weights = maskedSoftmax(scores, inputs.size() > 3 ? inputs.get(3) : null);
+        weights = maskedSoftmax(scores, inputs.size() > 3 ? inputs.get(3) : null, masks);
         NDArray kept = Dropout.dropout(weights, dropout, training).head();
         return new NDList(kept.matMul(values));
     }

@@ -21,6 +21,9 @@ import ai.djl.util.PairList;
  * keys, valueSize), and perhaps the valid lengths, as in {@link MaskedSoftmax}. Output: (batch,
  * queries, numHiddens). Each head works in numHiddens / numHeads dimensions, its slice of the
  * projections {@code W_q}, {@code W_k}, {@code W_v}; {@code W_o} mixes the heads' results.
+ *
+ * <p>The {@code params} of a call may be those of {@link DotProductAttention}, with a {@code
+ * scoreBias} of shape (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys).
  */
 public final class MultiHeadAttention extends AbstractBlock {
 
@@ -138,6 +141,8 @@ public final class MultiHeadAttention extends AbstractBlock {
         NDArray keys = inputs.get(1);
         NDArray values = inputs.get(2);
         checkSizes(queries.getShape(), keys.getShape(), values.getShape());
+        Masks masks = Masks.of(params);
+        masks.check(queries, keys, numHeads);
         NDList perHead =
                 new NDList(
                         transposeQkv(project(W_q, queries, parameterStore, training)),
@@ -151,7 +156,9 @@ public final class MultiHeadAttention extends AbstractBlock {
             lensPerHead.attach(queries.getManager()); // the lengths' own may live longer
             perHead.add(lensPerHead);
         }
-        NDArray pooled = attention.forward(parameterStore, perHead, training).head();
+        PairList<String, Object> more =
+                masks.forHeads(queries.getShape().get(0), numHeads, queries.getManager());
+        NDArray pooled = attention.forward(parameterStore, perHead, training, more).head();
         return new NDList(project(W_o, transposeOutput(pooled), parameterStore, training));
     }
 

@@ -81,15 +81,9 @@ public final class PositionalEncoding extends AbstractBlock {
             NDList inputs,
             boolean training,
             PairList<String, Object> params) {
-        Checks.count(inputs, 1, 2, "X and perhaps an offset");
-        NDArray X = inputs.get(0);
-        Checks.rank("X", X.getShape(), "batch", "steps", "features");
-        Checks.lastDimension("X", X.getShape(), numHiddens);
-        Checks.floating("X", X);
+        int from = checkedOffset(inputs, numHiddens, maxLen) * numHiddens;
+        NDArray X = inputs.head();
         long steps = X.getShape().get(1);
-        long offset = inputs.size() > 1 ? offset(inputs.get(1)) : 0;
-        Checks.positions(offset, steps, maxLen);
-        int from = (int) offset * numHiddens;
         double[] rows = Arrays.copyOfRange(table, from, from + (int) steps * numHiddens);
         // Made for each call: it follows X's device, which need not be its manager's, and dtype.
         try (NDManager scratch = X.getManager().newSubManager(X.getDevice())) {
@@ -97,6 +91,18 @@ public final class PositionalEncoding extends AbstractBlock {
             NDArray encoded = X.add(P.toType(X.getDataType(), false));
             return Dropout.dropout(encoded, dropout, training);
         }
+    }
+
+    /** The position of X's first step; X fits, and its positions are among the table's. */
+    static int checkedOffset(NDList inputs, int numHiddens, int maxLen) {
+        Checks.count(inputs, 1, 2, "X and perhaps an offset");
+        NDArray X = inputs.get(0);
+        Checks.rank("X", X.getShape(), "batch", "steps", "features");
+        Checks.lastDimension("X", X.getShape(), numHiddens);
+        Checks.floating("X", X);
+        long offset = inputs.size() > 1 ? offset(inputs.get(1)) : 0;
+        Checks.positions(offset, X.getShape().get(1), maxLen);
+        return (int) offset;
     }
 
     private static long offset(NDArray offset) {

@@ -29,8 +29,6 @@ import ai.djl.training.GradientCollector;
 import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
 
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -41,7 +39,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.util.ArrayList;
-import java.nio.ByteBuffer;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
@@ -53,42 +50,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /** The layers against their formulas, written out in double precision and with loops. */
-class LayersTest {
-
-    private NDManager manager;
-
-    @BeforeEach
-    void open() {
-        Engine.getInstance().setRandomSeed(0);
-        manager = NDManager.newBaseManager();
-    }
-
-    @AfterEach
-    void close() {
-        manager.close();
-    }
-
-    private NDArray random(long... shape) {
-        return manager.randomNormal(new Shape(shape)).toType(DataType.FLOAT64, false);
-    }
-
-    private NDArray call(Block layer, boolean training, NDArray... inputs) {
-        return layer.forward(new ParameterStore(manager, false), new NDList(inputs), training)
-                .head();
-    }
-
-    private NDArray call(Block layer, NDArray... inputs) {
-        return call(layer, false, inputs);
-    }
-
-    private <B extends Block> B initialized(B layer, NDArray... inputs) {
-        layer.initialize(manager, inputs[0].getDataType(), new NDList(inputs).getShapes());
-        return layer;
-    }
-
-    private static void assertFault(String words, Executable action) {
-        assertEquals(words, assertThrows(IllegalArgumentException.class, action).getMessage());
-    }
+class LayersTest extends WithArrays {
 
     // ---- the formulas ----
 
@@ -823,15 +785,5 @@ class LayersTest {
             }
         }
         assertArrayEquals(gradients.get(0), gradients.get(1));
-    }
-
-    /** Has Java let go of memory that no object holds, and writes NaN where it was. */
-    private static void overwriteWhatIsFree() {
-        for (int round = 0; round < 5; round++) {
-            System.gc();
-            for (int i = 0; i < 20_000; i++) {
-                ByteBuffer.allocateDirect(Double.BYTES).putDouble(0, Double.NaN);
-            }
-        }
     }
 }

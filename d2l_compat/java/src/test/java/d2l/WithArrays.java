@@ -1,0 +1,68 @@
+package d2l;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.training.ParameterStore;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.function.Executable;
+
+import java.nio.ByteBuffer;
+
+/** What tests of layers need: arrays, which are gone after each test, and calls. */
+abstract class WithArrays {
+
+    NDManager manager;
+
+    @BeforeEach
+    void open() {
+        Engine.getInstance().setRandomSeed(0);
+        manager = NDManager.newBaseManager();
+    }
+
+    @AfterEach
+    void close() {
+        manager.close();
+    }
+
+    NDArray random(long... shape) {
+        return manager.randomNormal(new Shape(shape)).toType(DataType.FLOAT64, false);
+    }
+
+    NDArray call(Block layer, boolean training, NDArray... inputs) {
+        return layer.forward(new ParameterStore(manager, false), new NDList(inputs), training)
+                .head();
+    }
+
+    NDArray call(Block layer, NDArray... inputs) {
+        return call(layer, false, inputs);
+    }
+
+    <B extends Block> B initialized(B layer, NDArray... inputs) {
+        layer.initialize(manager, inputs[0].getDataType(), new NDList(inputs).getShapes());
+        return layer;
+    }
+
+    static void assertFault(String words, Executable action) {
+        assertEquals(words, assertThrows(IllegalArgumentException.class, action).getMessage());
+    }
+
+    /** Has Java let go of memory that no object holds, and writes NaN where it was. */
+    static void overwriteWhatIsFree() {
+        for (int round = 0; round < 5; round++) {
+            System.gc();
+            for (int i = 0; i < 20_000; i++) {
+                ByteBuffer.allocateDirect(Double.BYTES).putDouble(0, Double.NaN);
+            }
+        }
+    }
+}
