@@ -352,6 +352,13 @@ INPUTS = [
         id="causal a number",
     ),
     pytest.param(
+        lambda face: heads(face, causal=1),
+        TypeError,
+        "causal: got int",
+        "True or False",
+        id="causal heads with a number",
+    ),
+    pytest.param(
         lambda face: attend(face, score_bias=np.zeros((3, 2), "float32")),
         ValueError,
         "score_bias: got shape (3, 2)",

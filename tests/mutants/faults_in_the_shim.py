@@ -272,6 +272,18 @@ TABLE = {
             "partial(build_opener(_Handler(clock)).open, timeout=_SECONDS)",
             "partial(build_opener(_Handler(clock)).open)",
         ),
+        (
+            "a row whose keys a bias all hides",
+            "mxnet/attention.py",
+            "        length = length * is_seen.any(axis=-1)\n",
+            "",
+        ),
+        (
+            "a bias that learns nothing",
+            "mxnet/attention.py",
+            "X = X + score_bias\n",
+            "X = X + score_bias.detach()\n",
+        ),
     ],
     "paddle": [
         (
@@ -412,6 +424,18 @@ TABLE = {
             f"{JAVA}/Heatmaps.java",
             "colorMap.color(share(value))",
             "colorMap.color(1 - share(value))",
+        ),
+        (
+            "a causal mask aligned at the first key",
+            f"{JAVA}/MaskedSoftmax.java",
+            "long first = scores.get(2) - numQueries + 1;",
+            "long first = 1;",
+        ),
+        (
+            "a table of turns in memory that is not its own",
+            f"{JAVA}/RotaryEncoding.java",
+            ".toType(X.getDataType(), false).duplicate()",
+            ".toType(X.getDataType(), false)",
         ),
     ],
 }
