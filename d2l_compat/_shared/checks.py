@@ -281,7 +281,8 @@ class Arrays(ABC):
         """True or False; the last query sees the last key, so every query needs a key of its own."""
         instance("causal", causal, bool, "True or False")
         num_queries, num_keys = self.shape(queries)[1], self.shape(keys)[1]
-        if causal and not isinstance(num_keys, Unknown) and num_queries > num_keys:
+        are_known = not any(isinstance(size, Unknown) for size in (num_queries, num_keys))
+        if causal and are_known and num_queries > num_keys:
             got = f"{num_queries} queries and {num_keys} keys"
             raise ValueError(fault("causal attention", got, "at least one key for each query"))
 
@@ -294,7 +295,7 @@ class Arrays(ABC):
         self.check_instance("score_bias", score_bias)
         (batch, num_queries, _), num_keys = self.shape(queries), self.shape(keys)[1]
         each = num_queries, num_keys
-        fitting = {"queries, keys": each}
+        fitting: dict[str, tuple[Any, ...]] = {"queries, keys": each}
         if heads is None:
             fitting["batch, queries, keys"] = batch, *each
         else:

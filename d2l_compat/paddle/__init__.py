@@ -1,6 +1,6 @@
 """``d2l.paddle`` on today's PaddlePaddle: ``from d2l_compat import paddle as d2l``.
 
-Attention layers and the positional encoding are in ``attention`` and ``additive``, what is made
+Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
 helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
 the same for every framework.
@@ -26,6 +26,7 @@ from d2l_compat.paddle.attention import *
 from d2l_compat.paddle.counting import *
 from d2l_compat.paddle.data import *
 from d2l_compat.paddle.devices import *
+from d2l_compat.paddle.relative import *
 from d2l_compat.paddle.seq2seq import *
 from d2l_compat.paddle.tensors import *
 from d2l_compat.paddle.training import *

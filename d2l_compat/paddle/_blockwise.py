@@ -22,18 +22,26 @@ MIN_QUERIES = 512  # with fewer the matrix is cheap
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:
     """Softmax(Q K^T / sqrt(d)) V, over the first ``lens`` keys: shape (batch, queries, v).
 
-    ``lens`` is (batch,) or (batch, queries). A query of length 0 pools zero.
+    ``lens`` is (batch,), (batch, queries) or (1, queries). A query of length 0 pools zero.
     """
     return _Pool.apply(queries, keys, values, lens)
 
 
-def softmax(scores: Tensor, lens: Tensor | None) -> Tensor:
-    """Over the first ``lens`` scores, (batch,) or (batch, queries); exactly 0 past them."""
-    if lens is None:
+def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = None) -> Tensor:
+    """Over the first ``lens`` scores, as in :func:`attend`; exactly 0 past them.
+
+    So it is where ``score_bias``, which is added to the scores, is minus infinity.
+    """
+    valid = None
+    if lens is not None:
+        lens = lens.astype("int64")  # the one dtype that compares with all others
+        per_query = lens if lens.ndim == 2 else lens.unsqueeze(1)
+        valid = paddle.arange(scores.shape[2]) < per_query.unsqueeze(2)
+    if score_bias is not None:
+        scores, is_seen = scores + score_bias, score_bias > -math.inf
+        valid = is_seen if valid is None else valid & is_seen
+    if valid is None:
         return F.softmax(scores, axis=-1)
-    lens = lens.astype("int64")  # the one dtype that compares with all others
-    per_query = lens if lens.ndim == 2 else lens.unsqueeze(1)
-    valid = paddle.arange(scores.shape[2]) < per_query.unsqueeze(2)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
     finite = scores.masked_fill(~valid, paddle.finfo(scores.dtype).min)
     return F.softmax(finite, axis=-1).masked_fill(~valid, 0)

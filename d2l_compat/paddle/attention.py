@@ -4,7 +4,8 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.)
+padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
+causal mask hides, and for those whose ``score_bias`` is minus infinity.
 
 Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them. A program
 that ``paddle.jit.to_static`` makes has no values yet, and leaves that check out.
@@ -67,23 +68,35 @@ class DotProductAttention(nn.Layer):
         self._last: tuple[Any, ...] = ()
 
     def forward(
-        self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        valid_lens: Tensor | None = None,
+        causal: bool = False,  # no keyword only: a program is not given such tensors
+        score_bias: Tensor | None = None,
     ) -> Tensor:
         """Attention pooling of ``values``.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
-        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
-        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
+        ``causal`` the last query sees every key, the one before it all but the last, and so on.
+        ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
+        the scores; a key whose bias is minus infinity is not seen. Each of the three may hide
+        a key. Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
+        arrays.check_valid_lens(valid_lens, queries, keys)
+        arrays.check_causal(causal, queries, keys)
+        arrays.check_score_bias(score_bias, queries, keys)
+        lens = _lens(valid_lens, causal, queries, keys)
         is_eager = paddle.in_dynamic_mode()  # a program has no weights to show
-        is_dropping = self.training and self.dropout.p > 0
-        if is_eager and not is_dropping and queries.shape[1] >= _blockwise.MIN_QUERIES:
-            arrays.check_valid_lens(valid_lens, queries, keys)
-            self._last = queries, keys, valid_lens
-            pooled = _blockwise.attend(queries, keys, values, valid_lens)
+        forms_weights = score_bias is not None or (self.training and self.dropout.p > 0)
+        if is_eager and not forms_weights and queries.shape[1] >= _blockwise.MIN_QUERIES:
+            self._last = queries, keys, lens
+            pooled = _blockwise.attend(queries, keys, values, lens)
         else:
-            weights = _weights(queries, keys, valid_lens)
+            weights = _weights(queries, keys, lens, score_bias)
             pooled = paddle.bmm(self.dropout(weights), values)
             if is_eager:
                 self._last = (weights,)
@@ -105,9 +118,27 @@ class DotProductAttention(nn.Layer):
         return {**super().__getstate__(), "_last": ()}
 
 
-def _weights(queries: Tensor, keys: Tensor, valid_lens: Tensor | None) -> Tensor:
+def _lens(valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:
+    """``valid_lens`` and a causal mask in one: lengths as in :func:`masked_softmax`.
+
+    Where they are the same for all examples, shape (1, queries).
+    """
+    if not causal:
+        return valid_lens
+    num_queries, num_keys = queries.shape[1], keys.shape[1]
+    last = paddle.arange(1, num_queries + 1, dtype="int64") + (num_keys - num_queries)
+    if valid_lens is None:
+        return last.unsqueeze(0)
+    lens = valid_lens.astype("int64")
+    return paddle.minimum(lens if lens.ndim == 2 else lens.unsqueeze(1), last)
+
+
+def _weights(
+    queries: Tensor, keys: Tensor, lens: Tensor | None, score_bias: Tensor | None = None
+) -> Tensor:
     scaled = queries / math.sqrt(queries.shape[2])  # fewer numbers than the scores
-    return masked_softmax(paddle.matmul(scaled, keys, transpose_y=True), valid_lens)
+    scores = paddle.matmul(scaled, keys, transpose_y=True)
+    return _blockwise.softmax(scores, lens, score_bias)
 
 
 class MultiHeadAttention(nn.Layer):
@@ -168,13 +199,21 @@ class MultiHeadAttention(nn.Layer):
         self.W_o = linear(num_hiddens, num_hiddens, bias)
 
     def forward(
-        self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        valid_lens: Tensor | None = None,
+        causal: bool = False,
+        score_bias: Tensor | None = None,
     ) -> Tensor:
         """Attend, head by head.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
-        queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
+        :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
+        queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
+        Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_attention(queries, keys, values)
         arrays.check_projection("queries", queries, self.W_q)
@@ -183,13 +222,21 @@ class MultiHeadAttention(nn.Layer):
         # Checked before the heads multiply them, so that a message speaks of what was given, and
         # before the projections take their sizes from input that is refused.
         arrays.check_valid_lens(valid_lens, queries, keys)
+        arrays.check_causal(causal, queries, keys)
+        arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = valid_lens.astype("int64").repeat_interleave(self.num_heads, axis=0)
+        Q = self.transpose_qkv(self.W_q(queries))
+        masks: dict[str, Any] = {"causal": True} if causal else {}
+        if score_bias is not None:
+            # Of what is projected under autocast the dtype is another.
+            masks["score_bias"] = self._for_heads(score_bias, queries.shape[0]).astype(Q.dtype)
         pooled = self.attention(
-            self.transpose_qkv(self.W_q(queries)),
+            Q,
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
+            **masks,  # those asked for: a reader's own attention may know of none
         )
         return self.W_o(self.transpose_output(pooled))
 
@@ -202,6 +249,12 @@ class MultiHeadAttention(nn.Layer):
         """
         weights = self.attention.attention_weights
         return weights.unflatten(0, [weights.shape[0] // self.num_heads, self.num_heads])
+
+    def _for_heads(self, score_bias: Tensor, batch: int) -> Tensor:
+        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+        if score_bias.ndim == 2:
+            return score_bias
+        return score_bias.expand([batch, self.num_heads, -1, -1]).flatten(0, 1)
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""

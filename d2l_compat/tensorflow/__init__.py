@@ -1,6 +1,6 @@
 """``d2l.tensorflow`` on today's TensorFlow and Keras: ``from d2l_compat import tensorflow as d2l``.
 
-Attention layers and the positional encoding are in ``attention`` and ``additive``, what is made
+Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
 helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots
 are the same for every framework.
@@ -29,6 +29,7 @@ from d2l_compat.tensorflow.attention import *
 from d2l_compat.tensorflow.counting import *
 from d2l_compat.tensorflow.data import *
 from d2l_compat.tensorflow.devices import *
+from d2l_compat.tensorflow.relative import *
 from d2l_compat.tensorflow.seq2seq import *
 from d2l_compat.tensorflow.tensors import *
 from d2l_compat.tensorflow.training import *

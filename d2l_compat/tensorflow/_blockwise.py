@@ -17,7 +17,7 @@ MIN_QUERIES = 2048  # with fewer the matrix is cheap
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:
     """Softmax(Q K^T / sqrt(d)) V, over the first ``lens`` keys: shape (batch, queries, v).
 
-    ``lens`` is (batch,) or (batch, queries). A query of length 0 pools zero.
+    ``lens`` is (batch,), (batch, queries) or (1, queries). A query of length 0 pools zero.
     """
 
     def pool(
@@ -68,16 +68,24 @@ def _weights(queries: Tensor, keys: Tensor, lens: Tensor | None, block: slice) -
     return softmax(scores, lens)
 
 
-def softmax(scores: Tensor, lens: Tensor | None) -> Tensor:
-    """Over the first ``lens`` scores, (batch,) or (batch, queries); exactly 0 past them."""
-    if lens is None:
+def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = None) -> Tensor:
+    """Over the first ``lens`` scores, as in :func:`attend`; exactly 0 past them.
+
+    So it is where ``score_bias``, which is added to the scores, is minus infinity.
+    """
+    valid = None
+    if lens is not None:
+        lens = tf.cast(lens, tf.int64)  # the one dtype that compares with all others
+        per_query = lens if lens.shape.rank == 2 else lens[:, None]
+        keys = tf.range(tf.shape(scores, tf.int64)[-1], dtype=tf.int64)
+        valid = keys < per_query[:, :, None]
+    if score_bias is not None:
+        scores, is_seen = scores + score_bias, score_bias > -math.inf
+        valid = is_seen if valid is None else valid & is_seen
+    if valid is None:
         return tf.nn.softmax(scores, axis=-1)
-    lens = tf.cast(lens, tf.int64)  # the one dtype that compares with all others
-    per_query = lens if lens.shape.rank == 2 else lens[:, None]
-    keys = tf.range(tf.shape(scores, tf.int64)[-1], dtype=tf.int64)
-    valid = keys < per_query[:, :, None]
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
     weights = tf.nn.softmax(tf.where(valid, scores, scores.dtype.min), axis=-1)
-    if tf.executing_eagerly() and tf.reduce_min(lens) > 0:
+    if score_bias is None and tf.executing_eagerly() and tf.reduce_min(lens) > 0:
         return weights  # that are 0 there already
     return tf.where(valid, weights, tf.zeros((), scores.dtype))

@@ -4,7 +4,8 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.)
+padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
+causal mask hides, and for those whose ``score_bias`` is minus infinity.
 
 The layers are Keras layers: they go into models, are saved and loaded with them, and take NumPy
 arrays wherever they take tensors. Shapes and dtypes are checked as far as they are known, also
@@ -81,18 +82,27 @@ class DotProductAttention(keras.layers.Layer):
         keys: Array,
         values: Array,
         valid_lens: Array | None = None,
+        *,
+        causal: bool = False,
+        score_bias: Array | None = None,
         **kwargs: Any,
     ) -> Tensor:
         """Attention pooling of ``values``; ``training=True`` drops weights.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
-        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
-        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
+        ``causal`` the last query sees every key, the one before it all but the last, and so on.
+        ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
+        the scores; a key whose bias is minus infinity is not seen. Each of the three may hide
+        a key. Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         # Here rather than in `call`, for which Keras casts the inputs and rewords errors.
         layer_inputs.check_dot_product(queries, keys, values)
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
-        return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
+        layer_inputs.check_causal(causal, queries, keys)
+        layer_inputs.check_score_bias(score_bias, queries, keys)
+        masks = _asked_for(causal, score_bias)
+        return super().__call__(queries, keys, values, valid_lens=valid_lens, **masks, **kwargs)
 
     def call(
         self,
@@ -101,14 +111,18 @@ class DotProductAttention(keras.layers.Layer):
         values: Tensor,
         valid_lens: Tensor | None = None,
         training: bool | None = None,
+        *,
+        causal: bool = False,
+        score_bias: Tensor | None = None,
     ) -> Tensor:
-        is_dropping = training and self.dropout.rate > 0
-        if not is_dropping and (queries.shape[1] or 0) >= _blockwise.MIN_QUERIES:
-            if valid_lens is not None:
-                valid_lens = tf.convert_to_tensor(valid_lens)
-            self._last = queries, keys, valid_lens
-            return _blockwise.attend(queries, keys, values, valid_lens)
-        self._last = _weights(queries, keys, valid_lens)
+        lens = _lens(valid_lens, causal, queries, keys)
+        forms_weights = score_bias is not None or (training and self.dropout.rate > 0)
+        if not forms_weights and (queries.shape[1] or 0) >= _blockwise.MIN_QUERIES:
+            if lens is not None:
+                lens = tf.convert_to_tensor(lens)
+            self._last = queries, keys, lens
+            return _blockwise.attend(queries, keys, values, lens)
+        self._last = _weights(queries, keys, lens, score_bias)
         return tf.matmul(self.dropout(self._last, training=training), values)
 
     @property
@@ -129,9 +143,35 @@ class DotProductAttention(keras.layers.Layer):
         return {**super().get_config(), "dropout": self.dropout.rate}
 
 
-def _weights(queries: Tensor, keys: Tensor, valid_lens: Tensor | None) -> Tensor:
+def _asked_for(causal: bool, score_bias: Array | None) -> dict[str, Any]:
+    """The masks among them: a reader's own attention may know of none."""
+    masks: dict[str, Any] = {"causal": True} if causal else {}
+    if score_bias is not None:
+        masks["score_bias"] = score_bias
+    return masks
+
+
+def _lens(valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:
+    """``valid_lens`` and a causal mask in one: lengths as in :func:`masked_softmax`.
+
+    Where they are the same for all examples, shape (1, queries).
+    """
+    if not causal:
+        return valid_lens
+    num_queries, num_keys = tf.shape(queries, tf.int64)[1], tf.shape(keys, tf.int64)[1]
+    last = tf.range(1, num_queries + 1) + (num_keys - num_queries)
+    if valid_lens is None:
+        return last[tf.newaxis]
+    lens = tf.cast(valid_lens, tf.int64)
+    return tf.minimum(lens if lens.shape.rank == 2 else lens[:, tf.newaxis], last)
+
+
+def _weights(
+    queries: Tensor, keys: Tensor, lens: Tensor | None, score_bias: Tensor | None = None
+) -> Tensor:
     scaled = queries / math.sqrt(queries.shape[-1])  # fewer numbers than the scores
-    return masked_softmax(tf.matmul(scaled, keys, transpose_b=True), valid_lens)
+    scores = tf.matmul(scaled, keys, transpose_b=True)
+    return _blockwise.softmax(scores, lens, score_bias)
 
 
 @register
@@ -214,21 +254,29 @@ class MultiHeadAttention(keras.layers.Layer):
         keys: Array,
         values: Array,
         valid_lens: Array | None = None,
+        *,
+        causal: bool = False,
+        score_bias: Array | None = None,
         **kwargs: Any,
     ) -> Tensor:
         """Attend, head by head; ``training=True`` drops attention weights.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, value_size), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`. Returns (batch, queries, num_hiddens). Raises ValueError or
-        TypeError for input that does not fit.
+        :func:`masked_softmax`, ``causal`` as in :class:`DotProductAttention`, and ``score_bias`` as
+        there, of shape (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys).
+        Returns (batch, queries, num_hiddens). Raises ValueError or TypeError for input that does
+        not fit.
         """
         layer_inputs.check_attention(queries, keys, values)
         layer_inputs.check_projection("queries", queries, self.W_q)
         layer_inputs.check_projection("keys", keys, self.W_k)
         layer_inputs.check_projection("values", values, self.W_v)
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
-        return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
+        layer_inputs.check_causal(causal, queries, keys)
+        layer_inputs.check_score_bias(score_bias, queries, keys, self.num_heads)
+        masks = _asked_for(causal, score_bias)
+        return super().__call__(queries, keys, values, valid_lens=valid_lens, **masks, **kwargs)
 
     def call(
         self,
@@ -237,15 +285,21 @@ class MultiHeadAttention(keras.layers.Layer):
         values: Tensor,
         valid_lens: Tensor | None = None,
         training: bool | None = None,
+        *,
+        causal: bool = False,
+        score_bias: Tensor | None = None,
     ) -> Tensor:
         if valid_lens is not None:
             valid_lens = tf.repeat(valid_lens, self.num_heads, axis=0)
+        if score_bias is not None:
+            score_bias = self._for_heads(score_bias, keras.ops.shape(queries)[0])
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
             training=training,
+            **_asked_for(causal, score_bias),
         )
         return self.W_o(self.transpose_output(pooled))
 
@@ -257,6 +311,15 @@ class MultiHeadAttention(keras.layers.Layer):
         :class:`DotProductAttention`.
         """
         return _split_batch(self.attention.attention_weights, self.num_heads)
+
+    def _for_heads(self, score_bias: Tensor, batch: int | Tensor) -> Tensor:
+        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+        if score_bias.shape.rank == 2:
+            return score_bias
+        if score_bias.shape.rank == 3:
+            return tf.tile(score_bias, (batch, 1, 1))
+        _, _, queries, keys = keras.ops.shape(score_bias)
+        return tf.reshape(score_bias, (batch * self.num_heads, queries, keys))
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""

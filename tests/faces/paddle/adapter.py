@@ -26,17 +26,20 @@ class Layer(adapter.Layer):
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
         self.layer.train() if training else self.layer.eval()
-        return self.plain(self.layer(*self.given(inputs), **kwargs))
+        return self.plain(self.layer(*self.given(inputs), **self.named(kwargs)))
 
-    def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
         self.layer.eval()
-        tensors = self.given(inputs)
-        floats = [x for x in tensors if x is not None and x.is_floating_point()]
+        tensors, named = self.given(inputs), self.named(kwargs)
+        every = (*tensors, *named.values())
+        floats = [x for x in every if isinstance(x, paddle.Tensor) and x.is_floating_point()]
         for x in floats:
             x.stop_gradient = False
-        paddle.set_flags({"FLAGS_check_nan_inf": True})  # NaN on the way is an error as well
-        try:
-            gradients = paddle.grad((self.layer(*tensors) * self.tensor(direction)).sum(), floats)
+        try:  # NaN on the way is an error as well; so is infinity, but that a bias may hold
+            paddle.set_flags({"FLAGS_check_nan_inf": not any(x.isinf().any() for x in floats)})
+            output = self.layer(*tensors, **named)
+            paddle.set_flags({"FLAGS_check_nan_inf": True})
+            gradients = paddle.grad((output * self.tensor(direction)).sum(), floats)
         finally:
             paddle.set_flags({"FLAGS_check_nan_inf": False})
         return [gradient.numpy() for gradient in gradients]
@@ -107,6 +110,9 @@ class Adapter(adapter.Adapter):
 
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.PositionalEncoding(*args, **kwargs).to(dtype=dtype))
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.RotaryEncoding(*args, **kwargs).to(dtype=dtype))
 
     def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Layer:
         net = nn.Linear(inputs, 3)

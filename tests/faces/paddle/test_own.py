@@ -38,6 +38,21 @@ class Block(nn.Layer):
         return self.attention(X, X, X, valid_lens)
 
 
+class Masked(nn.Layer):
+    """Everything that positions and masks can do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = nn.Sequential(
+            *(d2l.RotaryEncoding(6, 50, layout=layout) for layout in ("halves", "interleaved"))
+        )
+        self.attention = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.5)
+
+    def forward(self, X: paddle.Tensor, lens: paddle.Tensor, bias: paddle.Tensor) -> paddle.Tensor:
+        turned = self.turns(X)
+        return self.attention(turned, turned, X, lens, causal=True, score_bias=bias)
+
+
 class Mask(nn.Layer):
     """The functions alone, and the check of equal shapes."""
 
@@ -47,6 +62,8 @@ class Mask(nn.Layer):
 
 
 TOKENS = paddle.to_tensor([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]])
+BIAS = RNG.normal(size=(2, 2, 5, 5)).astype("float32")
+BIAS[..., 2, :] = -np.inf
 # Each with what it is called with, and the sizes of that: B is the batch, S the steps.
 LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[Any, ...], tuple[Any, ...]]] = {
     "additive": (
@@ -61,6 +78,14 @@ LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[Any, ...], tuple[Any, ...]
     ),
     "recurrent": (lambda: d2l.Seq2SeqEncoder(7, 6, 4, 2), (TOKENS,), ("BS",)),
     "mask": (Mask, (X, LENGTHS), ("BS6", "B")),
+    **{
+        f"bias of rank {len(sizes)}": (
+            Masked,
+            (X, LENGTHS, paddle.to_tensor(BIAS[(0,) * (4 - len(sizes))])),
+            ("BS6", "B", sizes),
+        )
+        for sizes in ("SS", "BSS", "BBSS")  # there are as many heads as examples
+    },
 }
 
 
@@ -332,6 +357,48 @@ def test_sizes_that_are_not_known_fit_those_that_are(keys: list[Any]) -> None:
     program = paddle.jit.to_static(layer, [*specs, lengths], full_graph=True)
     assert program.forward.concrete_program.outputs[0].shape == [1, 3, 6]
     assert_equal(program(*inputs), want)
+
+
+def test_a_program_is_given_masks_by_their_names() -> None:
+    layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.5)
+    layer.eval()
+    masks = {"causal": True, "score_bias": paddle.to_tensor(BIAS)}
+    want = layer(X, X, X, LENGTHS, **masks)
+    assert_equal(paddle.jit.to_static(layer, full_graph=True)(X, X, X, LENGTHS, **masks), want)
+
+
+@pytest.mark.parametrize("queries", [3, None])
+@pytest.mark.parametrize("keys", [5, None])
+def test_the_last_query_sees_the_last_key_in_a_program_too(
+    queries: int | None, keys: int | None
+) -> None:
+    layer = d2l.DotProductAttention(0.5)
+    layer.eval()
+    want = layer(X[:, :3], X, X, causal=True)
+    specs = [paddle.static.InputSpec([2, steps, 6]) for steps in (queries, keys, keys)]
+    program = paddle.jit.to_static(layer, [*specs, None, True], full_graph=True)
+    assert_equal(program(X[:, :3], X, X, causal=True), want)
+
+
+def test_a_bias_is_added_in_the_dtype_of_what_is_projected() -> None:
+    """Autocast changes that, but on GPUs alone: here hooks do."""
+    layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
+    bias = paddle.to_tensor(BIAS)
+    want = layer(X, X, X, score_bias=bias)
+    for part in (layer.W_q, layer.W_k, layer.W_v):
+        part.register_forward_post_hook(lambda *call: call[-1].astype("float64"))
+    layer.attention.register_forward_post_hook(lambda *call: call[-1].astype("float32"))
+    assert_equal(layer(X, X, X, score_bias=bias), want)
+
+
+def test_a_turn_has_second_derivatives() -> None:
+    for layout in ("halves", "interleaved"):
+        x = X.clone()
+        x.stop_gradient = False
+        turned = d2l.RotaryEncoding(6, layout=layout)(x)
+        (slope,) = paddle.grad(turned.square().sum(), x, create_graph=True)
+        (second,) = paddle.grad(slope.sum(), x)
+        assert_equal(second, paddle.full_like(x, 2))  # of a length, which a turn keeps
 
 
 @pytest.mark.parametrize(

@@ -25,16 +25,20 @@ class Layer(adapter.Layer):
         return x.numpy() if isinstance(x, (tf.Tensor, tf.Variable)) else x
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        return self.plain(self.layer(*self.given(inputs), training=training, **kwargs))
+        named = self.named(kwargs)
+        return self.plain(self.layer(*self.given(inputs), training=training, **named))
 
-    def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        tensors = self.given(inputs)
-        floats = [x for x in tensors if x is not None and x.dtype.is_floating]
-        tf.debugging.enable_check_numerics()  # NaN on the way is an error as well
-        try:
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        tensors, named = self.given(inputs), self.named(kwargs)
+        every = (*tensors, *named.values())
+        floats = [x for x in every if isinstance(x, tf.Tensor) and x.dtype.is_floating]
+        try:  # NaN on the way is an error as well; so is infinity, but that a bias may hold
+            if all(np.isfinite(x).all() for x in floats):
+                tf.debugging.enable_check_numerics()
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(floats)
-                output = self.layer(*tensors)
+                output = self.layer(*tensors, **named)
+            tf.debugging.enable_check_numerics()
             return [g.numpy() for g in tape.gradient(output, floats, self.tensor(direction))]
         finally:
             tf.debugging.disable_check_numerics()
@@ -101,6 +105,9 @@ class Adapter(adapter.Adapter):
 
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.PositionalEncoding(*args, dtype=dtype, **kwargs))
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.RotaryEncoding(*args, dtype=dtype, **kwargs))
 
     def linear(self, inputs: int, start: adapter.Arrays | None) -> keras.layers.Layer:
         net = keras.layers.Dense(3)

@@ -23,6 +23,8 @@ from tests.faces.test_training import make_fashion
 
 X = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
 LENGTHS = np.array([3, 1])
+BIAS = np.random.default_rng(1).normal(size=(2, 2, 3, 3)).astype("float32")
+BIAS[..., 1, :] = -np.inf
 ANY = tf.TensorSpec((None, None, 8))
 
 LAYERS = {
@@ -41,6 +43,16 @@ LAYERS = {
     ),
     "dot product": (d2l.DotProductAttention, {"dropout": 0.25}),
     "encoding": (d2l.PositionalEncoding, {"num_hiddens": 7, "dropout": 0.25, "max_len": 20}),
+    "rotary": (
+        d2l.RotaryEncoding,
+        {
+            "num_hiddens": 6,
+            "max_len": 20,
+            "base": 500.0,
+            "layout": "halves",
+            "position_scale": 0.5,
+        },
+    ),
     "additive": (d2l.AdditiveAttention, {"num_hiddens": 8, "dropout": 0.5}),
     "additive, long": (
         d2l.AdditiveAttention,
@@ -109,6 +121,22 @@ def test_a_saved_model_computes_the_same(tmp_path: Path) -> None:
     loaded = keras.models.load_model(file)
     np.testing.assert_array_equal(loaded([X, LENGTHS]), saved([X, LENGTHS]))
     assert loaded.count_params() == 4 * 8 * 8
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])  # beside that of examples, or of heads
+def test_a_saved_model_with_masks_computes_the_same(tmp_path: Path, axes: int) -> None:
+    tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
+    bias = keras.Input((None,) * axes)
+    turned = d2l.RotaryEncoding(8, 10)(tokens)
+    attention = d2l.MultiHeadAttention(8, 2, 0.1)
+    attended = attention(turned, turned, tokens, lengths, causal=True, score_bias=bias)
+    saved, file = keras.Model([tokens, lengths, bias], attended), tmp_path / "model.keras"
+    saved.save(file)
+    given = [X, LENGTHS, BIAS[(0,) * (3 - axes)]]
+    np.testing.assert_array_equal(keras.models.load_model(file)(given), saved(given))
+    turned = d2l.RotaryEncoding(8, 10)(X)
+    eager = attention(turned, turned, X, LENGTHS, causal=True, score_bias=given[-1])
+    np.testing.assert_allclose(saved(given), eager, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "recurrent encoder"])
@@ -395,6 +423,39 @@ def test_a_graph_computes_the_same(spec: tf.TensorSpec | None, jit_compile: bool
         np.testing.assert_allclose(got, want, atol=1e-6)
 
 
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "XLA"])
+@pytest.mark.parametrize("are_known", [True, False], ids=["shapes known", "unknown"])
+@pytest.mark.parametrize("bias", [BIAS[0, 0], BIAS[0], BIAS], ids=np.ndim)
+def test_masks_in_a_graph_are_the_same(
+    bias: np.ndarray, are_known: bool, jit_compile: bool
+) -> None:
+    layer = d2l.MultiHeadAttention(8, 2, 0.5)
+    lengths = tf.TensorSpec((None,), tf.int64)
+    signature = [ANY, lengths, tf.TensorSpec((None,) * bias.ndim)]
+
+    @tf.function(input_signature=None if are_known else signature, jit_compile=jit_compile)
+    def attend(X: tf.Tensor, lengths: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        output = layer(X, X, X, lengths, causal=True, score_bias=bias)
+        return output, layer.attention_weights
+
+    got = attend(X, LENGTHS, bias)
+    output = layer(X, X, X, LENGTHS, causal=True, score_bias=bias)
+    for ours, eager in zip(got, (output, layer.attention_weights), strict=True):
+        np.testing.assert_allclose(ours, eager, atol=1e-6)
+
+
+@pytest.mark.parametrize("queries", [2, None])
+@pytest.mark.parametrize("keys", [3, None])
+def test_the_last_query_sees_the_last_key_in_a_graph_too(
+    queries: int | None, keys: int | None
+) -> None:
+    layer = d2l.DotProductAttention(0.0)
+    signature = [tf.TensorSpec((2, steps, 8)) for steps in (queries, keys)]
+    attend = tf.function(lambda Q, K: layer(Q, K, K, causal=True), input_signature=signature)
+    eager = layer(X[:, :2], X, X, causal=True)
+    np.testing.assert_allclose(attend(X[:, :2], X), eager, atol=1e-6)
+
+
 def test_weights_of_a_graph_are_not_read_outside_of_it() -> None:
     network = model(max_len=10)
     network.predict([X, LENGTHS], verbose=0)
@@ -427,8 +488,17 @@ def test_a_model_is_checked_while_it_is_put_together(shape: tuple, message: str)
         layer(keras.Input(shape), tokens, tokens)
 
 
-def test_an_offset_may_be_a_tensor_of_a_graph() -> None:
-    layer = d2l.PositionalEncoding(8, 0.0, max_len=10)
+POSITIONS = {
+    "encoding": lambda: d2l.PositionalEncoding(8, 0.0, max_len=10),
+    "rotary": lambda: d2l.RotaryEncoding(8, 10),
+    "rotary, halves": lambda: d2l.RotaryEncoding(8, 10, layout="halves"),
+}
+any_positions = pytest.mark.parametrize("make", POSITIONS.values(), ids=POSITIONS)
+
+
+@any_positions
+def test_an_offset_may_be_a_tensor_of_a_graph(make: Callable[[], keras.layers.Layer]) -> None:
+    layer = make()
     encode = tf.function(lambda X, offset: layer(X, offset=offset))
     np.testing.assert_array_equal(encode(X, tf.constant(7)), layer(X, 7))
     for outside in (10, -1):
@@ -436,12 +506,13 @@ def test_an_offset_may_be_a_tensor_of_a_graph() -> None:
             encode(X[:, :1], tf.constant(outside))
 
 
-def test_a_layer_made_in_a_graph_works_outside_of_it() -> None:
+@any_positions
+def test_a_layer_made_in_a_graph_works_outside_of_it(make: Callable[[], Any]) -> None:
     made = []
 
     @tf.function
     def encode(X: tf.Tensor) -> tf.Tensor:
-        made.append(d2l.PositionalEncoding(8, 0.0))
+        made.append(make())
         return made[0](X)
 
     np.testing.assert_array_equal(encode(X), made[0](X))
@@ -455,6 +526,9 @@ def test_layers_compute_in_the_dtype_of_their_policy(policy: str) -> None:
     attention(encoded, encoded, encoded, LENGTHS, training=True)
     dtype = policy.removeprefix("mixed_")
     assert encoded.dtype == attention.attention_weights.dtype == encoding.P.dtype == dtype
+    rotary = d2l.RotaryEncoding(8, dtype=policy)
+    assert attention(X, X, X, score_bias=BIAS).dtype == rotary(X).dtype == rotary.P.dtype == dtype
+    attention(encoded, encoded, encoded, LENGTHS, training=True)
     assert encoding.P[0, :, 6:8].T.shape == (2, 1000)
     weights = attention.attention_weights.numpy()
     assert (weights[1, :, :, 1:] == 0).all()
@@ -469,9 +543,10 @@ def test_fit_drops_and_predict_does_not() -> None:
     assert network.fit(X, target, verbose=0).history["loss"][0] > 1
 
 
-def test_the_encoding_passes_a_mask_on() -> None:
+@any_positions
+def test_positions_pass_a_mask_on(make: Callable[[], keras.layers.Layer]) -> None:
     embedding = keras.layers.Embedding(5, 8, mask_zero=True)
-    mask = d2l.PositionalEncoding(8, 0.0)(embedding(np.array([[1, 2, 0]])))._keras_mask
+    mask = make()(embedding(np.array([[1, 2, 0]])))._keras_mask
     assert mask.numpy().tolist() == [[True, True, False]]
 
 
@@ -497,6 +572,7 @@ with tf.device("/CPU:1"):
     heads = d2l.MultiHeadAttention(100, 5, 0.5)
     shown = [heads(X, X, X, lens), heads.attention_weights, *(w.value for w in heads.weights)]
     shown += [d2l.PositionalEncoding(100, 0.5)(X), d2l.masked_softmax(X, lens)]
+    shown += [d2l.RotaryEncoding(100)(X), heads(X, X, X, causal=True, score_bias=tf.zeros((4, 4)))]
 assert all(tensor.device.endswith("CPU:1") for tensor in shown), [x.device for x in shown]
 print("seen:", len(shown))
 """
@@ -506,7 +582,7 @@ def test_layers_stay_on_the_second_device() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ON_THE_SECOND_DEVICE], capture_output=True, text=True, check=False
     )
-    assert "seen: 8" in done.stdout, done.stderr
+    assert "seen: 10" in done.stdout, done.stderr
 
 
 def test_tensor_functions_are_tensorflows_under_d2ls_names() -> None:
@@ -546,7 +622,9 @@ d2l.num_gpus()
 X, lens = d2l.ones((2, 4, 8)), tf.constant([3, 2])
 for layer in (d2l.MultiHeadAttention(8, 2, 0.5), d2l.AdditiveAttention(8, 0.5)):
     tf.function(layer)(X, X, X, lens)
+tf.function(d2l.MultiHeadAttention(8, 2, 0.5))(X, X, X, causal=True, score_bias=d2l.ones((2, 4, 4)))
 tf.function(d2l.PositionalEncoding(8, 0.5))(X)
+tf.function(d2l.RotaryEncoding(8))(X)
 tf.function(d2l.TransformerEncoderBlock(8, 16, 2, 0.5))(X, lens)
 """
 

@@ -1,0 +1,89 @@
+"""Relative positions: rotary position embedding, and the slopes of ALiBi."""
+
+from typing import Any
+
+import paddle
+from paddle import Tensor, nn
+
+from d2l_compat._shared import checks, encoding
+from d2l_compat.paddle._arrays import arrays
+
+__all__ = ["RotaryEncoding", "alibi_slopes"]
+
+
+class RotaryEncoding(nn.Layer):
+    """Turns queries and keys by their positions: RoPE, Su et al. (2021).
+
+    The dot product of a turned query and a turned key depends, beside the two themselves, on the distance
+    of their positions alone. Dimensions are turned in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
+    x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
+
+    There are two layouts, and weights trained with one do not fit the other: "interleaved", as in the paper,
+    pairs dimension 0 with 1, 2 with 3, and so on; "halves" pairs 0 with d/2, 1 with d/2 + 1, and so on.
+
+    It has no parameters and is not part of ``state_dict``.
+    """
+
+    P: Tensor
+
+    def __init__(
+        self,
+        num_hiddens: int,
+        max_len: int = 1000,
+        *,
+        base: float = 10000.0,
+        layout: str = "interleaved",
+        position_scale: float = 1.0,
+    ) -> None:
+        """``num_hiddens``: the even width of what is turned, which in multi-head attention is a head's.
+
+        ``max_len``: how many positions there are, from 0 to max_len - 1. ``position_scale`` multiplies them:
+        with 0.5, twice as many lie in the range of angles (position interpolation, Chen et al., 2023).
+        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        """
+        super().__init__()
+        sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
+        self.num_hiddens, self.max_len = sizes
+        self.base, self.layout, self.position_scale = base, layout, position_scale
+        table = self._table().astype(paddle.get_default_dtype())
+        self.register_buffer("P", table, persistable=False)
+
+    def forward(self, X: Tensor, offset: int = 0) -> Tensor:
+        """``X``, turned by the positions offset, offset + 1, ...
+
+        ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be one of heads;
+        the result has its shape and dtype. Raises ValueError or TypeError where ``X`` does not fit, or
+        ``offset`` is not an integer from 0 on or leads past ``max_len``.
+        """
+        arrays.check_encoding(X, self.num_hiddens)
+        arrays.check_positions(offset, X, self.max_len)
+        cos, sin = self.P[:, offset : offset + X.shape[1]].astype(X.dtype).unbind(0)
+        if self.layout == "halves":
+            x, y = X.chunk(2, axis=-1)
+            return paddle.concat([x * cos - y * sin, x * sin + y * cos], axis=-1)
+        pairs = X.reshape([X.shape[0], X.shape[1], self.num_hiddens // 2, 2])
+        x, y = pairs.unbind(-1)
+        return paddle.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).reshape(X.shape)
+
+    def _table(self) -> Tensor:
+        """Cosines and sines, shape (2, max_len, num_hiddens / 2)."""
+        sizes = self.max_len, self.num_hiddens
+        return paddle.to_tensor(encoding.rotations(*sizes, self.base, self.position_scale))
+
+    def _apply(self, *args: Any, **kwargs: Any) -> None:
+        # In another dtype a new table, since a cast one keeps the old rounding.
+        before = self.P.dtype
+        super()._apply(*args, **kwargs)
+        if self.P.dtype != before:
+            self.P = self._table().to(self.P.place, self.P.dtype)
+
+
+def alibi_slopes(num_heads: int) -> Tensor:
+    """How much each head's scores fall with each position of distance: ALiBi, Press et al. (2022).
+
+    2^(-8h/H) for head h of H = ``num_heads``, counted from 1, shape (num_heads,), in Paddle's default dtype;
+    where H is no power of two, as in the authors' code. Times minus the distance i - j they are a ``score_bias``.
+    Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
+    """
+    slopes = encoding.slopes(checks.size("num_heads", num_heads))
+    return paddle.to_tensor(slopes).astype(paddle.get_default_dtype())
