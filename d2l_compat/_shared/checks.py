@@ -134,7 +134,7 @@ def rotary_arguments(
         raise ValueError(fault("num_hiddens", sizes[0], "an even number, since pairs are turned"))
     for what, value, least in ("base", base, 1), ("position_scale", position_scale, 0):
         need = f"a finite number above {least}"
-        if not least < real(what, value, need) < math.inf:
+        if not least < real(what, value, need) <= np.finfo(float).max:
             raise ValueError(fault(what, value, need))
     if layout not in LAYOUTS:
         raise ValueError(fault("layout", shown(layout), " or ".join(map(repr, LAYOUTS))))

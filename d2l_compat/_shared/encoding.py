@@ -27,7 +27,7 @@ def rotations(
     Pair l is turned at position i by the angle position_scale * i * base^(-2l/d), in radians, with d =
     ``num_hiddens``. Shape (2, max_len, num_hiddens / 2), float64: first the cosines.
     """
-    speeds = base ** -(np.arange(0, num_hiddens, 2) / num_hiddens)
+    speeds = float(base) ** -(np.arange(0, num_hiddens, 2) / num_hiddens)
     angles = position_scale * np.arange(max_len)[:, None] * speeds
     return np.stack([np.cos(angles), np.sin(angles)])
 

@@ -217,11 +217,14 @@ class MultiHeadAttention(nn.Module):
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = valid_lens.repeat_interleave(self.num_heads, dim=0)
+        projected = self.W_q(queries)
         masks: dict[str, Any] = {"causal": True} if causal else {}
-        if score_bias is not None:
-            masks["score_bias"] = self._for_heads(score_bias, len(queries))
+        if (
+            score_bias is not None
+        ):  # in the dtype of the scores, which is autocast's where there is one
+            masks["score_bias"] = self._for_heads(score_bias, len(queries)).to(projected.dtype)
         pooled = self.attention(
-            self.transpose_qkv(self.W_q(queries)),
+            self.transpose_qkv(projected),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,

@@ -165,6 +165,18 @@ TABLE = {
             "clip_gradients(tape.gradient(loss, variables), 1)",
             "tape.gradient(loss, variables)",
         ),
+        (
+            "the biases of heads in the order of examples",
+            "tensorflow/attention.py",
+            "tf.tile(score_bias, (batch, 1, 1))",
+            "tf.repeat(score_bias, batch, axis=0)",
+        ),
+        (
+            "turned from the first position on",
+            "tensorflow/relative.py",
+            "(0, offset, 0)",
+            "(0, 0, 0)",
+        ),
     ],
     "jax": [
         (
@@ -320,8 +332,8 @@ TABLE = {
         (
             "positions counted from one",
             "_shared/encoding.py",
-            "np.arange(max_len)[:, None]",
-            "np.arange(1, max_len + 1)[:, None]",
+            "angles = np.arange(max_len)[:, None]",
+            "angles = np.arange(1, max_len + 1)[:, None]",
         ),
         (
             "in training after every prediction",
@@ -334,6 +346,18 @@ TABLE = {
             "paddle/seq2seq.py",
             "        clip_gradients(net, 1)\n",
             "",
+        ),
+        (
+            "a causal mask aligned at the first key",
+            "paddle/attention.py",
+            'dtype="int64") + (num_keys - num_queries)',
+            'dtype="int64")',
+        ),
+        (
+            "a bias that hides nothing",
+            "paddle/_blockwise.py",
+            "score_bias > -math.inf\n",
+            "score_bias == score_bias\n",
         ),
     ],
     "mlx": [

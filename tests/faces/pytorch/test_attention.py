@@ -244,8 +244,10 @@ def test_a_width_other_than_that_of_loaded_weights_is_named() -> None:
 
 def test_under_autocast_input_may_be_of_another_dtype_than_the_weights() -> None:
     layer, X = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), torch.ones(2, 3, 8, dtype=torch.bfloat16)
+    bias = torch.zeros(3, 3)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert layer(X, X, X).dtype == torch.bfloat16
+        assert layer(X.float(), X.float(), X.float(), score_bias=bias).dtype == torch.bfloat16
 
 
 def test_second_derivatives_are_there_with_the_plain_kernel() -> None:
