@@ -1,6 +1,6 @@
 """``d2l.jax`` on today's JAX and Flax: ``from d2l_compat import jax as d2l``.
 
-Attention layers and the positional encoding are in ``attention`` and ``additive``, what is made
+Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
 helpers in ``devices``, array functions and ``get_key`` in ``tensors``, what a layer costs in
 ``counting``; plots are the same for every framework.
@@ -19,6 +19,7 @@ from d2l_compat.jax.attention import *
 from d2l_compat.jax.counting import *
 from d2l_compat.jax.data import *
 from d2l_compat.jax.devices import *
+from d2l_compat.jax.relative import *
 from d2l_compat.jax.seq2seq import *
 from d2l_compat.jax.tensors import *
 from d2l_compat.jax.training import *

@@ -75,11 +75,20 @@ def without_padding(
     return keys, values, bias
 
 
-def softmax(scores: jax.Array, per_query: jax.Array | None) -> jax.Array:
-    """Over the first ``per_query`` scores, (..., queries or 1); exactly 0 past them."""
-    if per_query is None:
+def softmax(
+    scores: jax.Array, per_query: jax.Array | None, bias: jax.Array | None = None
+) -> jax.Array:
+    """Over the first ``per_query`` scores, (..., queries or 1); exactly 0 past them.
+
+    ``bias``, (..., queries, keys), is added; where it is -inf the weight is exactly 0 as well.
+    """
+    valid: jax.Array | bool = True
+    if per_query is not None:
+        valid = jnp.arange(scores.shape[-1]) < per_query[..., None]
+    if bias is not None:
+        scores, valid = scores + bias, valid & (bias > -jnp.inf)
+    if valid is True:
         return jax.nn.softmax(scores, axis=-1)
-    valid = jnp.arange(scores.shape[-1]) < per_query[..., None]
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
     finite = jnp.where(valid, scores, jnp.finfo(scores.dtype).min)
     return jnp.where(valid, jax.nn.softmax(finite, axis=-1), 0)

@@ -4,7 +4,8 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.)
+padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
+causal mask hides, and for those whose ``score_bias`` is minus infinity.
 
 The layers are Flax (linen) modules. NumPy arrays are taken wherever JAX's are. All shapes and
 dtypes are checked, also under ``jit``, ``vmap`` and ``grad``; lengths and offsets are checked by
@@ -50,10 +51,7 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
     """
     X = as_jax(X)
     arrays.check_scores(X, valid_lens)
-    if valid_lens is None:
-        return jax.nn.softmax(X, axis=-1)
-    lens = jnp.asarray(valid_lens)
-    return _blockwise.softmax(X, lens if lens.ndim == 2 else lens[:, None])
+    return _blockwise.softmax(X, _per_query(valid_lens))
 
 
 class DotProductAttention(nn.Module):
@@ -77,24 +75,37 @@ class DotProductAttention(nn.Module):
         values: Array,
         valid_lens: Array | None = None,
         training: bool = False,
+        *,
+        causal: bool = False,
+        score_bias: Array | None = None,
     ) -> tuple[jax.Array, jax.Array]:
         """Attention pooling of ``values``, and the weights before dropout.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
-        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
-        (batch, queries, v) and (batch, queries, keys). ``training`` needs a key named "dropout".
-        Raises ValueError or TypeError for input that does not fit.
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
+        ``causal``, which under ``jit`` is static, the last query sees every key, the one before it
+        all but the last, and so on. ``score_bias``, shape (queries, keys) or (batch, queries, keys),
+        of the same dtype, is added to the scores; a key whose bias is minus infinity is not seen.
+        Each of the three may hide a key. Returns (batch, queries, v) and (batch, queries, keys).
+        ``training`` needs a key named "dropout". Raises ValueError or TypeError for input that
+        does not fit.
         """
         check_training(training)
         queries, keys, values = map(as_jax, (queries, keys, values))
+        score_bias = None if score_bias is None else as_jax(score_bias)
         arrays.check_dot_product(queries, keys, values)
+        arrays.check_valid_lens(valid_lens, queries, keys)
+        arrays.check_causal(causal, queries, keys)
+        arrays.check_score_bias(score_bias, queries, keys)
+        lens = _lens(valid_lens, causal, queries, keys)
         scores = queries @ keys.swapaxes(1, 2) / math.sqrt(queries.shape[-1])
-        weights = masked_softmax(scores, valid_lens)
+        weights = _blockwise.softmax(scores, _per_query(lens), score_bias)
         is_dropping = training and self.dropout > 0
         is_traced = isinstance(queries, jax.core.Tracer)
-        if is_traced and not is_dropping and queries.shape[1] >= _blockwise.MIN_QUERIES:
+        is_long = queries.shape[1] >= _blockwise.MIN_QUERIES
+        if is_traced and is_long and not is_dropping and score_bias is None:
             # Compiled, the weights are left out where nobody asks for them.
-            return _blockwise.attend(queries, keys, values, valid_lens), weights
+            return _blockwise.attend(queries, keys, values, lens), weights
         used = nn.Dropout(self.dropout)(weights, deterministic=not training)
         return used @ values, weights
 
@@ -173,33 +184,55 @@ class MultiHeadAttention(CheckedModule):
         values: Array,
         valid_lens: Array | None = None,
         training: bool = False,
+        *,
+        causal: bool = False,
+        score_bias: Array | None = None,
     ) -> tuple[jax.Array, jax.Array]:
         """Attend, head by head; return the output, and the weights before dropout.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
-        queries, num_hiddens) and (batch, heads, queries, keys). ``training`` needs a key named
-        "dropout". Raises ValueError or TypeError for input that does not fit.
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
+        :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
+        queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens) and
+        (batch, heads, queries, keys). ``training`` needs a key named "dropout". Raises ValueError or
+        TypeError for input that does not fit.
         """
         check_training(training)
         queries, keys, values = map(as_jax, (queries, keys, values))
+        score_bias = None if score_bias is None else as_jax(score_bias)
         arrays.check_attention(queries, keys, values)
         arrays.check_projection("queries", queries, self.W_q, self.query_size)
         arrays.check_projection("keys", keys, self.W_k, self.key_size)
         arrays.check_projection("values", values, self.W_v, self.value_size)
         # Checked before the heads multiply them, so that a message speaks of what was given.
         arrays.check_valid_lens(valid_lens, queries, keys)
+        arrays.check_causal(causal, queries, keys)
+        arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = jnp.repeat(valid_lens, self.num_heads, axis=0)
+        projected = self.W_q(queries)
+        masks: dict[str, Any] = {"causal": True} if causal else {}
+        if score_bias is not None:  # in the dtype that the weights may have widened
+            of_heads = self._for_heads(score_bias, len(queries))
+            masks["score_bias"] = of_heads.astype(projected.dtype)
         pooled, weights = self.attention(
-            self.transpose_qkv(self.W_q(queries)),
+            self.transpose_qkv(projected),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
             training,
+            **masks,  # those asked for: a reader's own attention may know of none
         )
         output = self.W_o(self.transpose_output(pooled))
         return output, weights.reshape(len(queries), self.num_heads, *weights.shape[1:])
+
+    def _for_heads(self, score_bias: jax.Array, batch: int) -> jax.Array:
+        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+        if score_bias.ndim == 2:
+            return score_bias
+        num_heads, each = self.num_heads, score_bias.shape[-2:]
+        bias = jnp.broadcast_to(score_bias, (batch, num_heads, *each))
+        return bias.reshape(batch * num_heads, *each)
 
     def transpose_qkv(self, X: jax.Array) -> jax.Array:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
@@ -285,6 +318,27 @@ class PositionalEncoding(nn.Module):
         self.sow("intermediates", "P", P)
         total = X + _rows(P, offset, X.shape[1])
         return nn.Dropout(self.dropout)(total, deterministic=not training)
+
+
+def _per_query(lens: Array | None) -> jax.Array | None:
+    """Lengths of shape (batch, queries or 1)."""
+    if lens is None:
+        return None
+    return jnp.asarray(lens) if lens.ndim == 2 else jnp.asarray(lens)[:, None]
+
+
+def _lens(
+    valid_lens: Array | None, causal: bool, queries: jax.Array, keys: jax.Array
+) -> Array | None:
+    """``valid_lens`` and a causal mask in one: lengths as in :func:`masked_softmax`."""
+    if not causal:
+        return valid_lens
+    num_queries, num_keys = queries.shape[1], keys.shape[1]
+    last = jnp.arange(num_keys - num_queries + 1, num_keys + 1)
+    per_query = _per_query(valid_lens)
+    if per_query is None:
+        return jnp.broadcast_to(last, queries.shape[:2])
+    return jnp.minimum(per_query.astype(last.dtype), last)
 
 
 # A Flax layer is made anew in each `apply`; its table need not be.

@@ -2,9 +2,9 @@
 
 They do what PyTorch's do, in MLX's way: layers are ``mlx.nn.Module``s, called as such; gradients are
 those of ``nn.value_and_grad``; random numbers are ``mx.random``'s; and nothing is computed before it
-is read, or ``mx.eval`` asks for it. Attention layers and the positional encoding are in ``attention``
-and ``additive``, what is made of them in ``transformer`` and ``seq2seq``, training in ``training``, data
-sets in ``data``, device helpers in ``devices``, array functions in ``tensors``, what a layer costs in
+is read, or ``mx.eval`` asks for it. Attention layers and positions are in ``attention``,
+``additive`` and ``relative``, what is made of them in ``transformer`` and ``seq2seq``, training in ``training``,
+data sets in ``data``, device helpers in ``devices``, array functions in ``tensors``, what a layer costs in
 ``counting``; plots are the same for every framework.
 """
 
@@ -21,6 +21,7 @@ from d2l_compat.mlx.attention import *
 from d2l_compat.mlx.counting import *
 from d2l_compat.mlx.data import *
 from d2l_compat.mlx.devices import *
+from d2l_compat.mlx.relative import *
 from d2l_compat.mlx.seq2seq import *
 from d2l_compat.mlx.tensors import *
 from d2l_compat.mlx.training import *

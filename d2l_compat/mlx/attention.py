@@ -4,7 +4,8 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.)
+padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
+causal mask hides, and for those whose ``score_bias`` is minus infinity.
 
 As everywhere in MLX, a call computes nothing yet: what it returns is computed when it is read. Lengths
 and offsets alone are computed at once, since they are checked by value; within ``mx.compile`` and
@@ -18,7 +19,9 @@ from functools import lru_cache
 from typing import Any, overload
 
 import mlx.core as mx
+import numpy as np
 from mlx import nn
+from numpy.typing import NDArray
 
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.mlx import _blockwise
@@ -51,14 +54,7 @@ def masked_softmax(X: mx.array, valid_lens: mx.array | None = None) -> mx.array:
     Raises ValueError or TypeError for a wrong rank, shape, dtype or range.
     """
     arrays.check_scores(X, valid_lens)
-    if not X.size:
-        return X
-    if valid_lens is None:
-        return _blockwise.softmax(X)
-    valid = _blockwise.within(_per_query(valid_lens), X.shape[2])
-    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    scores = mx.where(valid, X, mx.finfo(X.dtype).min)
-    return mx.where(valid, _blockwise.softmax(scores), 0)
+    return _softmax(X, valid_lens)
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,8 @@ class _Call:
 
     queries: mx.array
     keys: mx.array
-    valid_lens: mx.array | None
+    lens: mx.array | None
+    score_bias: mx.array | None
 
 
 class DotProductAttention(nn.Module):
@@ -75,8 +72,8 @@ class DotProductAttention(nn.Module):
 
     Computed on a GPU by MLX's ``scaled_dot_product_attention``, a fused kernel; on a CPU, where that
     forms the whole matrix of weights, long input goes some queries at a time. In training with
-    dropout the matrix is formed. ``attention_weights`` forms it when it is read, from the same
-    queries and keys.
+    dropout, and with a ``score_bias``, the matrix is formed. ``attention_weights`` forms it when it is
+    read, from the same queries and keys.
     """
 
     def __init__(self, dropout: float) -> None:
@@ -95,19 +92,28 @@ class DotProductAttention(nn.Module):
         keys: mx.array,
         values: mx.array,
         valid_lens: mx.array | None = None,
+        *,
+        causal: bool = False,
+        score_bias: mx.array | None = None,
     ) -> mx.array:
         """Attention pooling of ``values``.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
-        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. Returns
-        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
+        ``causal`` the last query sees every key, the one before it all but the last, and so on.
+        ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
+        the scores; a key whose bias is minus infinity is not seen. Each of the three may hide
+        a key. Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
-        self._last = _Call(queries, keys, valid_lens)
-        if self.training and self.dropout.p:
+        arrays.check_causal(causal, queries, keys)
+        arrays.check_score_bias(score_bias, queries, keys)
+        lens = _lens(valid_lens, causal, queries, keys)
+        self._last = _Call(queries, keys, lens, score_bias)
+        if score_bias is not None or (self.training and self.dropout.p):
             return self.dropout(self.attention_weights) @ values
-        return _pool(queries, keys, values, valid_lens)
+        return _pool(queries, keys, values, lens)
 
     @property
     def attention_weights(self) -> mx.array:
@@ -121,7 +127,7 @@ class DotProductAttention(nn.Module):
             raise RuntimeError(checks.NOT_CALLED)
         queries, keys = self._last.queries, self._last.keys
         scores = (queries / math.sqrt(queries.shape[-1])) @ keys.swapaxes(1, 2)
-        return masked_softmax(scores, self._last.valid_lens)
+        return _softmax(scores, self._last.lens, self._last.score_bias)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or saved layer has not been called yet.
@@ -187,12 +193,17 @@ class MultiHeadAttention(nn.Module):
         keys: mx.array,
         values: mx.array,
         valid_lens: mx.array | None = None,
+        *,
+        causal: bool = False,
+        score_bias: mx.array | None = None,
     ) -> mx.array:
         """Attend, head by head.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`. Returns (batch,
-        queries, num_hiddens). Raises ValueError or TypeError for input that does not fit.
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
+        :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
+        queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
+        Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_attention(queries, keys, values)
         has_sizes = [
@@ -203,13 +214,21 @@ class MultiHeadAttention(nn.Module):
         # Checked before the heads multiply them, so that a message speaks of what was given; by
         # value where the projections would take their sizes from input that is then refused.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
+        arrays.check_causal(causal, queries, keys)
+        arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = mx.repeat(valid_lens, self.num_heads, axis=0)
+        projected = self.W_q(queries)
+        masks: dict[str, Any] = {"causal": True} if causal else {}
+        if score_bias is not None:  # in the dtype that the weights may have widened
+            of_heads = self._for_heads(score_bias, len(queries))
+            masks["score_bias"] = of_heads.astype(projected.dtype)
         pooled = self.attention(
-            self.transpose_qkv(self.W_q(queries)),
+            self.transpose_qkv(projected),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
+            **masks,  # those asked for: a reader's own attention may know of none
         )
         return self.W_o(self.transpose_output(pooled))
 
@@ -222,6 +241,13 @@ class MultiHeadAttention(nn.Module):
         weights = self.attention.attention_weights
         batch = weights.shape[0] // self.num_heads
         return mx.unflatten(weights, 0, (batch, self.num_heads))
+
+    def _for_heads(self, score_bias: mx.array, batch: int) -> mx.array:
+        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+        if score_bias.ndim == 2:
+            return score_bias
+        shape = batch, self.num_heads, *score_bias.shape[-2:]
+        return mx.broadcast_to(score_bias, shape).flatten(0, 1)
 
     def transpose_qkv(self, X: mx.array) -> mx.array:
         """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
@@ -302,17 +328,50 @@ class PositionalEncoding(nn.Module):
 
 @lru_cache(maxsize=8)
 def _table(max_len: int, num_hiddens: int, dtype: mx.Dtype) -> mx.array:
-    """``P``, rounded once; on the CPU, since GPUs have no float64."""
-    table = mx.array(encoding.sinusoids(max_len, num_hiddens)[None], mx.float64)
-    rounded = table.astype(dtype, stream=mx.cpu)
-    mx.eval(rounded)  # once, and not in each program that it is part of
-    return rounded
+    return rounded(encoding.sinusoids(max_len, num_hiddens)[None], dtype)
+
+
+def rounded(table: NDArray[np.float64], dtype: mx.Dtype) -> mx.array:
+    """In this dtype, rounded once; on the CPU, since GPUs have no float64."""
+    result = mx.array(table, mx.float64).astype(dtype, stream=mx.cpu)
+    mx.eval(result)  # once, and not in each program that it is part of
+    return result
+
+
+def _softmax(
+    scores: mx.array, lens: mx.array | None, score_bias: mx.array | None = None
+) -> mx.array:
+    """:func:`masked_softmax`, of scores to which a bias is added."""
+    if not scores.size:
+        return scores
+    valid = None if lens is None else _blockwise.within(_per_query(lens), scores.shape[2])
+    if score_bias is not None:
+        scores, is_seen = scores + score_bias, score_bias > -math.inf
+        valid = is_seen if valid is None else valid & is_seen
+    if valid is None:
+        return _blockwise.softmax(scores)
+    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
+    finite = mx.where(valid, scores, mx.finfo(scores.dtype).min)
+    return mx.where(valid, _blockwise.softmax(finite), 0)
 
 
 def _per_query(valid_lens: mx.array) -> mx.array:
     """Lengths of shape (batch, queries or 1), of a dtype that compares with all others."""
     lens = valid_lens.astype(mx.int32)
     return lens if lens.ndim == 2 else lens[:, None]
+
+
+def _lens(
+    valid_lens: mx.array | None, causal: bool, queries: mx.array, keys: mx.array
+) -> mx.array | None:
+    """``valid_lens`` and a causal mask in one: lengths as in :func:`masked_softmax`."""
+    if not causal:
+        return valid_lens
+    num_queries, num_keys = queries.shape[1], keys.shape[1]
+    last = mx.arange(num_keys - num_queries + 1, num_keys + 1)
+    if valid_lens is None:
+        return mx.broadcast_to(last, queries.shape[:2])
+    return mx.minimum(_per_query(valid_lens), last)
 
 
 def _pool(

@@ -23,6 +23,10 @@ from tests.faces.jax.translator import with_functions, with_trainer
 double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
 
+def is_floating(x: Any) -> bool:
+    return isinstance(x, jax.Array) and jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
+
+
 class Layer(adapter.Layer):
     """A layer and its variables: those given, or drawn for the first input. Weights are kept apart from
     the outputs, whether they are returned or sown."""
@@ -46,7 +50,7 @@ class Layer(adapter.Layer):
         if training:
             kwargs["training"] = True  # not every layer takes it
         with double(True):
-            given = self.given(inputs)
+            given, kwargs = self.given(inputs), self.named(kwargs)
             if self.variables is None:
                 self.variables = self.layer.init(next(self.keys), *given, **kwargs)
             rngs = {"dropout": next(self.keys)}
@@ -66,11 +70,16 @@ class Layer(adapter.Layer):
             raise RuntimeError(checks.NOT_CALLED)
         return self.plain(self.weights)
 
-    def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        *floats, valid_lens = self.given(inputs)
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        every, tree = jax.tree.flatten((self.given(inputs), self.named(kwargs)))
+        floats = [x for x in every if is_floating(x)]
 
         def output(*floats: jax.Array) -> jax.Array:
-            return self.layer.apply(self.variables or {}, *floats, valid_lens)[0]
+            rest = iter(floats)
+            mixed = [next(rest) if is_floating(x) else x for x in every]
+            inputs, kwargs = jax.tree.unflatten(tree, mixed)
+            result = self.layer.apply(self.variables or {}, *inputs, **kwargs)
+            return result[0] if isinstance(result, tuple) else result
 
         with double(True), jax.debug_nans(True):  # NaN on the way is an error as well
             _, pull_back = jax.vjp(output, *floats)
@@ -162,6 +171,9 @@ class Adapter(adapter.Adapter):
 
     def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Encoding(d2l.PositionalEncoding(*args, **kwargs), dtype)
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.RotaryEncoding(*args, **kwargs))
 
     def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         return nn.Dense(3)

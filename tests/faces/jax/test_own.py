@@ -23,6 +23,7 @@ from d2l_compat.jax import (
     counting,
     data,
     devices,
+    relative,
     seq2seq,
     tensors,
     training,
@@ -31,6 +32,7 @@ from d2l_compat.jax import (
 from tests import reference
 from tests.faces.cases import LENGTHS, every_kind_of_lengths, make_case
 from tests.faces.jax.adapter import double
+from tests.faces.test_attention import short_is_long  # noqa: F401
 
 KEY = jax.random.key(0)
 SHORT = d2l.MultiHeadAttention(6, 3, 0.5)
@@ -44,6 +46,7 @@ OTHERS = {
     "network": d2l.PositionWiseFFN(16, 8),
     "recurrent": d2l.Seq2SeqEncoder(7, 6, 4, 2),
     "residual": d2l.AddNorm(0.5),
+    "rotary": d2l.RotaryEncoding(6, 9, base=500, layout="halves", position_scale=0.5),
 }
 
 
@@ -102,6 +105,23 @@ def test_subclasses_and_lifted_layers_have_both_signatures_and_fields_of_their_o
     assert nn.remat(d2l.MultiHeadAttention)(5, 6, 7, 8, 2, 0.5).value_size == 7
 
 
+def test_a_readers_own_attention_may_know_of_no_masks() -> None:
+    class Doubled(d2l.DotProductAttention):
+        def __call__(
+            self, queries: Any, keys: Any, values: Any, lens: Any = None, training: bool = False
+        ) -> Any:
+            output, weights = super().__call__(queries, keys, values, lens, training)
+            return 2 * output, weights
+
+    class Heads(d2l.MultiHeadAttention):
+        Attention = Doubled
+
+    given = inputs(LENGTHS["per example"])
+    (want, _), variables = SHORT.init_with_output(KEY, *given)
+    got, _ = Heads(6, 3, 0.5).apply(variables, *given)
+    np.testing.assert_allclose(got, 2 * want, atol=1e-6)
+
+
 # Transformations
 
 
@@ -117,6 +137,77 @@ def test_jit_and_vmap_give_what_a_plain_call_gives(
     mapped = jax.vmap(lambda *x: layer.apply(variables, *x))(*alone)
     for got in (jax.jit(layer.apply)(variables, *given), [x[:, 0] for x in mapped]):
         jax.tree.map(lambda g, w: np.testing.assert_allclose(g, w, atol=1e-6), tuple(got), output)
+
+
+MASKS = pytest.mark.parametrize("with_bias", [False, True], ids=["causal", "causal and bias"])
+
+
+def a_bias(*shape: int) -> jax.Array:
+    bias = jax.random.normal(jax.random.key(2), shape)
+    return bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)  # the last sees nothing
+
+
+@BOTH
+@MASKS
+@every_kind_of_lengths
+def test_masks_under_jit_vmap_and_grad_give_what_a_plain_call_gives(
+    layer: nn.Module, with_bias: bool, valid_lens: np.ndarray | None
+) -> None:
+    given = (*inputs(valid_lens), a_bias(2, 3, 3, 4) if with_bias else None)
+    variables = layer.init(KEY, *given[:3])
+
+    def attend(*given: Any) -> Any:
+        *given, bias = given
+        return layer.apply(variables, *given, causal=True, score_bias=bias)
+
+    def slopes(*given: Any) -> Any:
+        return jax.grad(lambda x: (attend(*x)[0] ** 2).sum(), allow_int=True)(given)
+
+    alone = [None if x is None else x[:, None] for x in given]
+    for function in attend, slopes:
+        want = function(*given)
+        mapped = jax.vmap(function)(*alone)
+        for got in (jax.jit(function)(*given), jax.tree.map(lambda x: x[:, 0], mapped)):
+            for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+                if w.dtype != jax.dtypes.float0:  # as the gradients of lengths are
+                    np.testing.assert_allclose(g, w, atol=1e-5)
+                    assert np.isfinite(g).all()
+
+
+def test_a_causal_mask_is_static() -> None:
+    given = inputs()
+    attend = jax.jit(lambda *x, causal: d2l.DotProductAttention(0.0).apply({}, *x, causal=causal))
+    with pytest.raises(TypeError, match=r"causal: got \w*Tracer; need True or False"):
+        attend(*given, causal=True)
+
+
+@pytest.mark.usefixtures("short_is_long")
+@every_kind_of_lengths
+def test_long_input_with_a_causal_mask_is_compiled_without_its_weights(
+    valid_lens: np.ndarray | None,
+) -> None:
+    given, layer = inputs(valid_lens), d2l.DotProductAttention(0.0)
+    X, *_, lens = [None if x is None else jnp.tile(x, (1, 3, 1)[: x.ndim]) for x in given]
+
+    def pool(X: jax.Array) -> jax.Array:
+        return layer.apply({}, X, X, X, lens, causal=True)[0]
+
+    np.testing.assert_allclose(jax.jit(pool)(X), pool(X), atol=1e-6)
+    programs = [
+        jax.jit(function).lower(X).compile().as_text()
+        for function in (pool, lambda X: layer.apply({}, X, X, X, lens, causal=True))
+    ]
+    assert ["f32[2,9,9]" in program for program in programs] == [False, True]
+
+
+def test_a_bias_has_the_dtype_of_the_input_though_weights_may_widen_both() -> None:
+    half = [x.astype(jnp.bfloat16) for x in inputs()[:3]]
+    bias = a_bias(3, 3, 4).astype(jnp.bfloat16)
+    variables = SHORT.init(KEY, *half)
+    output, _ = SHORT.apply(variables, *half, score_bias=bias)
+    whole = [np.asarray(x, "float64") for x in half]  # NumPy's, which are singles here
+    want, _ = SHORT.apply(variables, *whole, score_bias=np.asarray(bias, "float64"))
+    np.testing.assert_allclose(output, want, atol=1e-6)
 
 
 def test_lengths_are_checked_under_jit_where_they_are_known() -> None:
@@ -149,6 +240,15 @@ def test_a_traced_offset_works_and_what_does_not_exist_is_nan() -> None:
         np.testing.assert_array_equal(jnp.isnan(encode(offset))[0].all(axis=1), missing)
     with pytest.raises(TypeError, match="offset: got"):
         encode(1.0)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_so_does_one_to_turn_by(layout: str) -> None:
+    layer, X = d2l.RotaryEncoding(6, 5, layout=layout), inputs()[0]
+    turn = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
+    np.testing.assert_allclose(turn(2), layer.apply({}, X, offset=2), atol=1e-6)
+    for offset, missing in ((3, [False, False, True]), (-1, [True, False, False])):
+        np.testing.assert_array_equal(jnp.isnan(turn(offset))[0].all(axis=1), missing)
 
 
 # Keys, sown values, dtypes, flags
@@ -228,9 +328,11 @@ def test_heads_compute_in_the_wider_dtype_of_weights_and_input(given: str, want:
 
 
 def test_numpys_doubles_are_singles_as_everywhere_in_jax() -> None:
-    X = np.zeros((2, 3, 6))
-    output, _ = d2l.DotProductAttention(0.0).apply({}, jnp.asarray(X), X, X)
+    X, bias = np.zeros((2, 3, 6)), np.zeros((3, 3))
+    layer = d2l.DotProductAttention(0.0)
+    output, _ = layer.apply({}, jnp.asarray(X), X, X, score_bias=bias)
     assert output.dtype == jnp.float32
+    assert d2l.RotaryEncoding(6).apply({}, X).dtype == jnp.float32
 
 
 def test_without_any_key_at_all_attention_pools_zero() -> None:
@@ -266,13 +368,16 @@ import jax, jax.numpy as jnp
 
 first, second = jax.devices()
 heads, encoding = d2l.MultiHeadAttention(100, 5, 0.5), d2l.PositionalEncoding(100, 0.5)
+rotary, bias = d2l.RotaryEncoding(100), -d2l.alibi_slopes(5)[:, None, None] * jnp.ones((4, 4))
 X = jax.random.normal(jax.random.key(0), (2, 4, 100))
 given = heads.init(jax.random.key(1), X, X, X), X, jnp.array([3, 2])
 
 
 def shown(variables, X, lens):
     attended = heads.apply(variables, X, X, X, lens)
-    return *attended, encoding.apply({}, X), d2l.masked_softmax(X, lens)
+    masked = heads.apply(variables, X, X, X, lens, causal=True, score_bias=bias)
+    added, turned = encoding.apply({}, X), rotary.apply({}, X)
+    return *attended, *masked, added, turned, d2l.masked_softmax(X, lens)
 
 
 here, there = (shown(*jax.device_put(given, device)) for device in (first, second))
@@ -291,7 +396,7 @@ def test_layers_stay_on_the_second_device() -> None:
         text=True,
         check=False,
     )
-    assert "seen: 4" in done.stdout, done.stderr
+    assert "seen: 7" in done.stdout, done.stderr
 
 
 def test_looking_for_gpus_prints_nothing() -> None:
@@ -354,10 +459,23 @@ def test_check_shape_wants_exactly_this_shape() -> None:
         d2l.check_shape([1], (1,))
 
 
+MODULES = (
+    additive,
+    attention,
+    counting,
+    data,
+    devices,
+    relative,
+    seq2seq,
+    training,
+    transformer,
+)
+
+
 def test_the_face_lists_every_name_once_and_has_it() -> None:
     own = {
         name
-        for module in (additive, attention, counting, data, devices, seq2seq, training, transformer)
+        for module in MODULES
         for name, value in vars(module).items()
         if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
     }

@@ -14,6 +14,10 @@ from tests.faces import adapter
 from tests.faces.mlx.translator import with_functions, with_trainer
 
 
+def is_floating(x: Any) -> bool:
+    return isinstance(x, mx.array) and mx.issubdtype(x.dtype, mx.floating)
+
+
 class Layer(adapter.Layer):
     @staticmethod
     def tensor(x: NDArray[Any]) -> mx.array:
@@ -24,14 +28,18 @@ class Layer(adapter.Layer):
         return np.array(x) if isinstance(x, mx.array) else x
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        return self.plain(self.layer.train(training)(*self.given(inputs), **kwargs))
+        return self.plain(self.layer.train(training)(*self.given(inputs), **self.named(kwargs)))
 
-    def gradients(self, direction: NDArray[Any], *inputs: Any) -> list[NDArray[Any]]:
-        *floats, valid_lens = self.given(inputs)
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        arrays, named = self.given(inputs), self.named(kwargs)
+        floats = [x for x in (*arrays, *named.values()) if is_floating(x)]
         self.layer.eval()
 
         def output(*floats: mx.array) -> list[mx.array]:
-            return [self.layer(*floats, valid_lens)]
+            rest = iter(floats)
+            every = [next(rest) if is_floating(x) else x for x in (*arrays, *named.values())]
+            given = every[: len(arrays)], dict(zip(named, every[len(arrays) :], strict=True))
+            return [self.layer(*given[0], **given[1])]
 
         return self.plain(mx.vjp(output, floats, [self.tensor(direction)])[1])
 
@@ -101,6 +109,9 @@ class Adapter(adapter.Adapter):
         layer = d2l.PositionalEncoding(*args, **kwargs)
         layer.set_dtype(getattr(mx, dtype))
         return Layer(layer)
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.RotaryEncoding(*args, **kwargs))
 
     def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         net = nn.Linear(inputs, 3)

@@ -121,6 +121,19 @@ def test_a_copy_computes_the_same_and_has_not_been_called(
     np.testing.assert_array_equal(double(X, LENGTHS), output)
 
 
+def test_a_readers_own_attention_may_know_of_no_masks() -> None:
+    class Doubled(d2l.DotProductAttention):
+        def __call__(
+            self, queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array | None = None
+        ) -> mx.array:
+            return 2 * super().__call__(queries, keys, values, lens)
+
+    heads = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
+    want = 2 * heads(X, X, X, LENGTHS)
+    heads.attention = Doubled(0.0)
+    np.testing.assert_allclose(heads(X, X, X, LENGTHS), want, atol=1e-6)
+
+
 def test_prediction_leaves_every_layer_in_the_mode_that_it_had() -> None:
     model = nn.Sequential(nn.Dropout(0.5), nn.Sequential(nn.Dropout(0.5)))
     model.layers[1].eval()
@@ -134,6 +147,10 @@ def test_prediction_leaves_every_layer_in_the_mode_that_it_had() -> None:
 def test_a_dropout_of_everything_is_off_in_evaluation() -> None:
     layer = d2l.AddNorm(6, 1.0)
     assert not np.array_equal(layer.eval()(X, X[::-1]), layer.train()(X, X[::-1]))
+    attention = d2l.DotProductAttention(1.0)
+    for given in {}, {"causal": True}, {"score_bias": mx.zeros((5, 5))}:
+        assert not np.array(attention.train()(X, X, X, **given)).any()
+        assert np.array(attention.eval()(X, X, X, **given)).all()
 
 
 # Programs
@@ -182,6 +199,36 @@ def test_mapped_gradients_are_each_examples_own() -> None:
 
 
 @either_length
+@pytest.mark.parametrize("with_bias", [False, True], ids=["causal", "causal and bias"])
+def test_masks_may_be_compiled_and_mapped_with_their_gradients(with_bias: bool) -> None:
+    attention = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
+    bias = mx.array(RNG.normal(size=(2, 2, 5, 5)).astype("float32"))
+    bias[:, :, 4] = -np.inf  # the last query sees nothing
+    lengths = mx.array([5, 0])
+
+    def pool(x: mx.array, length: mx.array, bias: mx.array) -> mx.array:
+        given = {"score_bias": bias[None]} if with_bias else {}
+        return attention(x[None], x[None], x[None], length[None], causal=True, **given)[0]
+
+    def slopes(*given: mx.array) -> Any:
+        return mx.grad(lambda *x: (pool(*x) ** 2).sum(), argnums=(0, 2))(*given)
+
+    for function in pool, slopes:
+        want = [function(*given) for given in zip(X, lengths, bias, strict=True)]
+        want = [mx.stack(parts) for parts in zip(*map(as_list, want), strict=True)]
+        mapped = as_list(mx.vmap(function)(X, lengths, bias))
+        compiled = as_list(mx.compile(function)(X[0], lengths[0], bias[0]))
+        for m, c, w in zip(mapped, compiled, want, strict=True):
+            np.testing.assert_allclose(m, w, atol=1e-5)
+            np.testing.assert_allclose(c, w[0], atol=1e-5)
+            assert np.isfinite(np.array(w)).all()
+
+
+def as_list(x: Any) -> list[mx.array]:
+    return [x] if isinstance(x, mx.array) else list(x)
+
+
+@either_length
 @pytest.mark.parametrize("lens", [None, LENGTHS], ids=["every key", "lengths"])
 def test_second_derivatives_are_those_of_the_formula(lens: mx.array | None) -> None:
     attention = d2l.DotProductAttention(0.0)
@@ -220,6 +267,15 @@ def test_half_precision_is_kept_and_near(dtype: mx.Dtype) -> None:
     want, _ = reference.dot_product_attention(*[np.array(X)] * 3, np.array(LENGTHS))
     np.testing.assert_allclose(output.astype(mx.float32), want, atol=0.03)
     assert d2l.PositionalEncoding(6, 0.0)(half).dtype == dtype
+    assert d2l.RotaryEncoding(6)(half).dtype == dtype
+
+
+def test_a_bias_has_the_dtype_of_the_input_though_weights_may_widen_both() -> None:
+    heads = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
+    half, bias = X.astype(mx.bfloat16), mx.random.normal((2, 5, 5)).astype(mx.bfloat16)
+    wide, wide_bias = half.astype(mx.float32), bias.astype(mx.float32)
+    want = heads(wide, wide, wide, score_bias=wide_bias)
+    np.testing.assert_allclose(heads(half, half, half, score_bias=bias), want, atol=1e-6)
 
 
 def test_float64_is_as_precise_as_it_says_where_mlxs_own_is_not() -> None:
@@ -240,12 +296,40 @@ def test_a_call_is_of_what_it_was_given_though_it_is_computed_later() -> None:
     np.testing.assert_allclose(output, want, atol=1e-5)
 
 
+# MLX's own positions
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_turning_is_that_of_mlxs_layer(layout: str) -> None:
+    ours = d2l.RotaryEncoding(6, base=500, layout=layout, position_scale=0.25)
+    mlxs = nn.RoPE(6, traditional=layout == "interleaved", base=500, scale=0.25)
+    np.testing.assert_allclose(ours(X, offset=3), mlxs(X, offset=3), atol=1e-6)
+
+
+@pytest.mark.parametrize("num_heads", [3, 4])
+def test_slopes_make_the_bias_that_mlxs_layer_adds(num_heads: int) -> None:
+    distance = mx.abs(mx.arange(3, 5)[:, None] - mx.arange(5))  # the last two of five positions
+    bias = -d2l.alibi_slopes(num_heads)[:, None, None] * distance
+    scores = mx.array(RNG.normal(size=(2, num_heads, 2, 5)).astype("float32"))
+    want = nn.ALiBi()(scores, offset=3)
+    np.testing.assert_allclose(scores + bias, want, rtol=1e-6)
+    features = 2 * num_heads
+    x = mx.array(RNG.normal(size=(2, 5, features)).astype("float32"))
+    layer = d2l.MultiHeadAttention(*[features] * 4, num_heads, 0.0)
+    layer(x[:, 3:], x, x, score_bias=bias)
+    q, k = layer.transpose_qkv(layer.W_q(x[:, 3:])), layer.transpose_qkv(layer.W_k(x))
+    scores = mx.unflatten(q @ k.swapaxes(1, 2) / 2**0.5, 0, (2, num_heads))
+    weights = mx.softmax(nn.ALiBi()(scores, offset=3), axis=-1)
+    np.testing.assert_allclose(layer.attention_weights, weights, atol=1e-6)
+
+
 # Memory
 
 
-def test_memory_grows_with_the_length_and_not_with_its_square() -> None:
+@pytest.mark.parametrize("causal", [False, True])
+def test_memory_grows_with_the_length_and_not_with_its_square(causal: bool) -> None:
     attention = d2l.DotProductAttention(0.0).eval()
-    gradient = mx.grad(lambda x, lens: attention(x, x, x, lens).sum())
+    gradient = mx.grad(lambda x, lens: attention(x, x, x, lens, causal=causal).sum())
 
     def peak(steps: int) -> int:
         x = mx.random.normal((1, steps, 4))

@@ -1,0 +1,77 @@
+"""Relative positions: rotary position embedding, and the slopes of ALiBi."""
+
+from dataclasses import KW_ONLY
+from functools import lru_cache
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from d2l_compat._shared import checks, encoding
+from d2l_compat.jax._arrays import Array, arrays, as_jax
+from d2l_compat.jax.attention import _rows
+
+__all__ = ["RotaryEncoding", "alibi_slopes"]
+
+
+class RotaryEncoding(nn.Module):
+    """Turns queries and keys by their positions: RoPE, Su et al. (2021).
+
+    The dot product of a turned query and a turned key depends, beside the two themselves, on the distance
+    of their positions alone. Dimensions are turned in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
+    x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
+
+    There are two layouts, and weights trained with one do not fit the other: "interleaved", as in the paper,
+    pairs dimension 0 with 1, 2 with 3, and so on; "halves" pairs 0 with d/2, 1 with d/2 + 1, and so on.
+
+    ``num_hiddens`` is the even width of what is turned, which in multi-head attention is a head's; ``max_len`` is
+    how many positions there are, from 0 to max_len - 1. ``position_scale`` multiplies them: with 0.5, twice as many
+    lie in the range of angles (position interpolation, Chen et al., 2023). The layer has no parameters, and no dtype
+    of its own: cosines and sines are in the input's. Raises ValueError or TypeError for arguments of a wrong range or
+    kind.
+    """
+
+    num_hiddens: int
+    max_len: int = 1000
+    _: KW_ONLY
+    base: float = 10000.0
+    layout: str = "interleaved"
+    position_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.num_hiddens, self.max_len = checks.rotary_arguments(
+            self.num_hiddens, self.max_len, self.base, self.layout, self.position_scale
+        )
+        super().__post_init__()
+
+    def __call__(self, X: Array, offset: int | jax.Array = 0) -> jax.Array:
+        """``X``, turned by the positions offset, offset + 1, ...
+
+        ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be one of heads;
+        the result has its shape and dtype. Raises ValueError or TypeError where ``X`` does not fit, or
+        ``offset`` is not an integer from 0 on or leads past ``max_len``. A traced ``offset`` has no value to
+        check yet: what is at positions that do not exist is then NaN.
+        """
+        X = as_jax(X)
+        arrays.check_encoding(X, self.num_hiddens)
+        table = _rotations(self.max_len, self.num_hiddens, self.base, self.position_scale)
+        cos, sin = _rows(jnp.asarray(table, X.dtype), offset, X.shape[1])
+        if self.layout == "halves":
+            x, y = jnp.split(X, 2, axis=-1)
+            return jnp.concatenate([x * cos - y * sin, x * sin + y * cos], axis=-1)
+        x, y = X[..., 0::2], X[..., 1::2]
+        return jnp.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).reshape(X.shape)
+
+
+# A Flax layer is made anew in each `apply`; its table need not be.
+_rotations = lru_cache(maxsize=8)(encoding.rotations)
+
+
+def alibi_slopes(num_heads: int) -> jax.Array:
+    """How much each head's scores fall with each position of distance: ALiBi, Press et al. (2022).
+
+    2^(-8h/H) for head h of H = ``num_heads``, counted from 1, shape (num_heads,), float32; where H is no
+    power of two, as in the authors' code. Times minus the distance i - j they are a ``score_bias``.
+    Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
+    """
+    return jnp.asarray(encoding.slopes(checks.size("num_heads", num_heads)), jnp.float32)
