@@ -82,19 +82,38 @@ def test_the_last_query_sees_the_last_key(face: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4)])
+@pytest.mark.parametrize("valid_lens", [None, np.array([4, 4])], ids=["no lengths", "lengths"])
+@pytest.mark.parametrize("causal", [False, True])
 def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
-    face: ModuleType, shape: tuple[int, ...]
+    face: ModuleType, causal: bool, valid_lens: np.ndarray | None, shape: tuple[int, ...]
 ) -> None:
-    case = make_case()
+    case = make_case(valid_lens)
     bias = np.zeros(shape)
-    bias[..., 0, :] = -np.inf  # the first query sees nothing
+    bias[
+        ..., 2, :
+    ] = -np.inf  # the last query sees nothing, though no other mask hides anything from it
     bias[..., 1, 2] = -np.inf
     layer = face.dot_product()
-    assert not layer(*case.arrays, score_bias=bias)[:, 0].any()
+    masks: Masks = {"causal": True} if causal else {}
+    assert not layer(*case.arrays, score_bias=bias, **masks)[:, 2].any()
     weights = layer.attention_weights
-    assert (weights[:, 0] == 0).all()
+    assert (weights[:, 2] == 0).all()
     assert (weights[:, 1, 2] == 0).all()
-    assert_close(weights[:, 1:].sum(axis=-1), np.ones((2, 2)))
+    assert_close(weights[:, :2].sum(axis=-1), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_with_masks_weights_are_dropped_as_well(face: ModuleType, with_bias: bool) -> None:
+    case = make_case(batch=4, steps=(50, 50), sizes=(8, 8, 8), dtype="float32")
+    masks: Masks = {"causal": True}
+    if with_bias:
+        masks["score_bias"] = np.zeros((50, 50), "float32")
+    layer = face.dot_product(dropout=0.25)
+    identity = np.tile(np.eye(50, dtype="float32"), (4, 1, 1))
+    used = layer(case.queries, case.keys, identity, training=True, **masks)
+    seen = layer.attention_weights > 0
+    assert (used[~seen] == 0).all()
+    assert (used[seen] == 0).mean() == pytest.approx(0.25, abs=0.03)
 
 
 KINDS: dict[str, Masks] = {

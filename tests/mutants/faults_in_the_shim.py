@@ -228,6 +228,18 @@ TABLE = {
             'archive.extractall(folder, filter="data")',
             'archive.extractall(folder, filter="tar")',
         ),
+        (
+            "a causal mask aligned at the first key",
+            "jax/attention.py",
+            "jnp.arange(num_keys - num_queries + 1, num_keys + 1)",
+            "jnp.arange(1, num_queries + 1)",
+        ),
+        (
+            "a bias that hides nothing",
+            "jax/_blockwise.py",
+            "scores + bias, valid & (bias > -jnp.inf)",
+            "scores + bias, valid",
+        ),
     ],
     "mxnet": [
         (
@@ -415,6 +427,18 @@ TABLE = {
             "mlx/seq2seq.py",
             "layer._set_training_mode(was_training)",
             "layer._set_training_mode(True)",
+        ),
+        (
+            "a causal mask aligned at the first key",
+            "mlx/attention.py",
+            "mx.arange(num_keys - num_queries + 1, num_keys + 1)",
+            "mx.arange(1, num_queries + 1)",
+        ),
+        (
+            "a bias that is forgotten",
+            "mlx/attention.py",
+            "_Call(queries, keys, lens, score_bias)",
+            "_Call(queries, keys, lens, None)",
         ),
     ],
     "djl": [
