@@ -15,7 +15,7 @@ __all__ = ["RotaryEncoding", "alibi_slopes"]
 class RotaryEncoding(nn.Module):
     """Turns queries and keys by their positions: RoPE, Su et al. (2021).
 
-    The dot product of a turned query and a turned key depends, beside the two themselves, on the distance
+    The dot product of a turned query and a turned key depends, apart from the two themselves, on the distance
     of their positions alone. Dimensions are turned in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
     x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
 
@@ -77,7 +77,7 @@ def alibi_slopes(num_heads: int) -> mx.array:
     """How much each head's scores fall with each position of distance: ALiBi, Press et al. (2022).
 
     2^(-8h/H) for head h of H = ``num_heads``, counted from 1, shape (num_heads,), float32; where H is no
-    power of two, as in the authors' code. Times minus the distance i - j they are a ``score_bias``.
+    power of two, as in the authors' code. Multiplied by minus the distance i - j, they make a ``score_bias``.
     Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
     """
     return mx.array(encoding.slopes(checks.size("num_heads", num_heads)), mx.float32)

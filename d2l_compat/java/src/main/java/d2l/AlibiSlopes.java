@@ -9,8 +9,8 @@ public final class AlibiSlopes {
     private AlibiSlopes() {}
 
     /**
-     * A slope for each head. Times minus the distance i - j they are a bias of the scores, as in
-     * {@link DotProductAttention}.
+     * A slope for each head. Multiplied by minus the distance i - j, they make a bias of the
+     * scores for {@link DotProductAttention}.
      *
      * @param manager with which the result goes
      * @param numHeads how many heads there are, H
