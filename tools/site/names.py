@@ -20,6 +20,7 @@ def table() -> str:
     for home in (
         "attention",
         "additive",
+        "relative",
         "transformer",
         "seq2seq",
         "training",
