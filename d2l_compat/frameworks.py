@@ -98,7 +98,7 @@ FRAMEWORKS = {
             Package(
                 "mlx.core",
                 "mlx",
-                "0.32",
+                "0.32.4",
                 extra="[cpu]",  # without it there is no backend on Linux
                 note=" There are ones for Linux and for macOS on Apple silicon.",
             ),
