@@ -56,11 +56,11 @@ class RotaryEncoding(nn.Module):
         arrays.check_encoding(X, self.num_hiddens)
         table = _rotations(self.max_len, self.num_hiddens, self.base, self.position_scale)
         cos, sin = _rows(jnp.asarray(table, X.dtype), offset, X.shape[1])
-        if self.layout == "halves":
-            x, y = jnp.split(X, 2, axis=-1)
-            return jnp.concatenate([x * cos - y * sin, x * sin + y * cos], axis=-1)
-        x, y = X[..., 0::2], X[..., 1::2]
-        return jnp.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).reshape(X.shape)
+        # Pairs, and along which of the two axes that they make a pair's two numbers lie.
+        pairs = self.num_hiddens // 2
+        shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
+        x, y = jnp.moveaxis(X.reshape(*X.shape[:2], *shape), axis, 0)
+        return jnp.stack([x * cos - y * sin, x * sin + y * cos], axis).reshape(X.shape)
 
 
 # A Flax layer is made anew in each `apply`; its table need not be.

@@ -58,11 +58,11 @@ class RotaryEncoding(nn.Module):
         start = int(offset)
         table = _table(self.max_len, self.num_hiddens, self.base, self.position_scale, X.dtype)
         cos, sin = table[:, start : start + X.shape[1]]
-        if self.layout == "halves":
-            x, y = mx.split(X, 2, axis=-1)
-            return mx.concatenate([x * cos - y * sin, x * sin + y * cos], axis=-1)
-        x, y = X[..., 0::2], X[..., 1::2]
-        return mx.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).flatten(-2)
+        # Pairs, and along which of the two axes that they make a pair's two numbers lie.
+        pairs = self.num_hiddens // 2
+        shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
+        x, y = mx.moveaxis(mx.unflatten(X, -1, shape), axis, 0)
+        return mx.stack([x * cos - y * sin, x * sin + y * cos], axis).flatten(-2)
 
 
 @lru_cache(maxsize=8)

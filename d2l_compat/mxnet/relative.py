@@ -67,11 +67,11 @@ class RotaryEncoding(nn.Block):
         arrays.check_positions(offset, X, self.max_len)
         P = self.P[:, offset : offset + X.shape[1]]
         cos, sin = P.as_in_ctx(X.ctx).astype(X.dtype)
-        if self.layout == "halves":
-            x, y = np.split(X, 2, axis=-1)
-            return np.concatenate([x * cos - y * sin, x * sin + y * cos], axis=-1)
-        x, y = X[..., 0::2], X[..., 1::2]
-        return np.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).reshape(X.shape)
+        # Pairs, and along which of the two axes that they make a pair's two numbers lie.
+        pairs = self.num_hiddens // 2
+        shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
+        x, y = np.moveaxis(X.reshape(*X.shape[:2], *shape), axis, 0)
+        return np.stack([x * cos - y * sin, x * sin + y * cos], axis=axis).reshape(X.shape)
 
 
 def alibi_slopes(num_heads: int) -> np.ndarray:

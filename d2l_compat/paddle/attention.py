@@ -14,12 +14,15 @@ that ``paddle.jit.to_static`` makes has no values yet, and leaves that check out
 import math
 from typing import Any, overload
 
+import numpy as np
 import paddle
+from numpy.typing import NDArray
 from paddle import Tensor, nn
 
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.paddle import _blockwise
 from d2l_compat.paddle._arrays import arrays
+from d2l_compat.paddle._tabulated import Tabulated
 
 __all__ = [
     "DotProductAttention",
@@ -298,7 +301,7 @@ def _heads_together(X: Tensor, num_heads: int) -> Tensor:
     return by_head.transpose([0, 2, 1, 3]).flatten(2)
 
 
-class PositionalEncoding(nn.Layer):
+class PositionalEncoding(Tabulated):
     """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
 
     ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
@@ -306,8 +309,6 @@ class PositionalEncoding(nn.Layer):
     one cosine fewer. It follows the layer's device and dtype, is not trained, and is not part
     of ``state_dict``, so that weights load into a layer with another ``max_len``.
     """
-
-    P: Tensor
 
     def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
         """``max_len``: how many positions there are, from 0 to max_len - 1.
@@ -318,8 +319,7 @@ class PositionalEncoding(nn.Layer):
         sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dropout = nn.Dropout(float(dropout))
-        table = self._table().astype(paddle.get_default_dtype())
-        self.register_buffer("P", table, persistable=False)
+        self.tabulate()
 
     def forward(self, X: Tensor, offset: int = 0) -> Tensor:
         """``X`` plus the encoding of the positions offset, offset + 1, ...
@@ -333,15 +333,8 @@ class PositionalEncoding(nn.Layer):
         arrays.check_positions(offset, X, self.max_len)
         return self.dropout(X + self.P[:, offset : offset + X.shape[1]].astype(X.dtype))
 
-    def _table(self) -> Tensor:
-        return paddle.to_tensor(encoding.sinusoids(self.max_len, self.num_hiddens)[None])
-
-    def _apply(self, *args: Any, **kwargs: Any) -> None:
-        # .to(...), .bfloat16(): in another dtype a new P, since a cast one keeps the old rounding.
-        before = self.P.dtype
-        super()._apply(*args, **kwargs)
-        if self.P.dtype != before:
-            self.P = self._table().to(self.P.place, self.P.dtype)
+    def exact(self) -> NDArray[np.float64]:
+        return encoding.sinusoids(self.max_len, self.num_hiddens)[None]
 
 
 def zero_without_keys(pooled: Tensor, keys: Tensor) -> Tensor:

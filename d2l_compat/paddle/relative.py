@@ -1,17 +1,18 @@
 """Relative positions: rotary position embedding, and the slopes of ALiBi."""
 
-from typing import Any
-
+import numpy as np
 import paddle
-from paddle import Tensor, nn
+from numpy.typing import NDArray
+from paddle import Tensor
 
 from d2l_compat._shared import checks, encoding
 from d2l_compat.paddle._arrays import arrays
+from d2l_compat.paddle._tabulated import Tabulated
 
 __all__ = ["RotaryEncoding", "alibi_slopes"]
 
 
-class RotaryEncoding(nn.Layer):
+class RotaryEncoding(Tabulated):
     """Turns queries and keys by their positions: RoPE, Su et al. (2021).
 
     The dot product of a turned query and a turned key depends, apart from the two themselves, on the distance
@@ -23,8 +24,6 @@ class RotaryEncoding(nn.Layer):
 
     It has no parameters and is not part of ``state_dict``.
     """
-
-    P: Tensor
 
     def __init__(
         self,
@@ -45,8 +44,7 @@ class RotaryEncoding(nn.Layer):
         sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
         self.num_hiddens, self.max_len = sizes
         self.base, self.layout, self.position_scale = base, layout, position_scale
-        table = self._table().astype(paddle.get_default_dtype())
-        self.register_buffer("P", table, persistable=False)
+        self.tabulate()
 
     def forward(self, X: Tensor, offset: int = 0) -> Tensor:
         """``X``, turned by the positions offset, offset + 1, ...
@@ -58,24 +56,17 @@ class RotaryEncoding(nn.Layer):
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
         cos, sin = self.P[:, offset : offset + X.shape[1]].astype(X.dtype).unbind(0)
-        if self.layout == "halves":
-            x, y = X.chunk(2, axis=-1)
-            return paddle.concat([x * cos - y * sin, x * sin + y * cos], axis=-1)
-        pairs = X.reshape([X.shape[0], X.shape[1], self.num_hiddens // 2, 2])
-        x, y = pairs.unbind(-1)
-        return paddle.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).reshape(X.shape)
+        # Pairs, and along which of the two axes that they make a pair's two numbers lie.
+        pairs = self.num_hiddens // 2
+        shape, axis = ([2, pairs], -2) if self.layout == "halves" else ([pairs, 2], -1)
+        x, y = X.reshape([X.shape[0], X.shape[1], *shape]).unbind(axis)
+        turned = [x * cos - y * sin, x * sin + y * cos]
+        return paddle.stack(turned, axis=axis).reshape(X.shape)
 
-    def _table(self) -> Tensor:
+    def exact(self) -> NDArray[np.float64]:
         """Cosines and sines, shape (2, max_len, num_hiddens / 2)."""
         sizes = self.max_len, self.num_hiddens
-        return paddle.to_tensor(encoding.rotations(*sizes, self.base, self.position_scale))
-
-    def _apply(self, *args: Any, **kwargs: Any) -> None:
-        # In another dtype a new table, since a cast one keeps the old rounding.
-        before = self.P.dtype
-        super()._apply(*args, **kwargs)
-        if self.P.dtype != before:
-            self.P = self._table().to(self.P.place, self.P.dtype)
+        return encoding.rotations(*sizes, self.base, self.position_scale)
 
 
 def alibi_slopes(num_heads: int) -> Tensor:

@@ -19,13 +19,13 @@ from typing import Any, overload
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 from tensorflow import Tensor
 
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
+from d2l_compat.tensorflow._tabulated import Tabulated
 
 __all__ = [
     "DotProductAttention",
@@ -363,7 +363,7 @@ def _split_batch(X: Array, num_heads: int) -> Tensor:
 
 
 @register
-class PositionalEncoding(keras.layers.Layer):
+class PositionalEncoding(Tabulated):
     """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
 
     ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
@@ -383,15 +383,7 @@ class PositionalEncoding(keras.layers.Layer):
         super().__init__(**kwargs)
         self.num_hiddens, self.max_len = arguments
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
-        self.supports_masking = True
-        with tf.init_scope():  # of no graph, should the layer be made while one is traced
-            table = encoding.sinusoids(self.max_len, self.num_hiddens)
-            self._table = tf.constant(table[np.newaxis], self.compute_dtype)
-
-    @property
-    def P(self) -> NDArray[Any]:
-        """The encoding as a NumPy array in the layer's dtype."""
-        return self._table.numpy()
+        self.tabulate(encoding.sinusoids(self.max_len, self.num_hiddens)[np.newaxis])
 
     def __call__(self, X: Array, offset: int = 0, **kwargs: Any) -> Tensor:
         """``X`` plus the encoding of the positions offset, offset + 1, ...
@@ -401,11 +393,7 @@ class PositionalEncoding(keras.layers.Layer):
         goes token by token start where it left off. Raises ValueError or TypeError where ``X``
         does not fit, or ``offset`` is not an integer from 0 on or leads past ``max_len``.
         """
-        layer_inputs.check_encoding(X, self.num_hiddens)
-        if not tf.is_symbolic_tensor(offset):
-            layer_inputs.check_positions(offset, X, self.max_len)
-            offset = int(offset)
-        return super().__call__(X, offset=offset, **kwargs)
+        return super().__call__(X, offset, **kwargs)
 
     def call(self, X: Tensor, offset: int = 0, training: bool | None = None) -> Tensor:
         # A slice of exactly that size, or an error where it leads past the end.

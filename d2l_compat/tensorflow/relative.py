@@ -4,18 +4,18 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from numpy.typing import NDArray
 from tensorflow import Tensor
 
 from d2l_compat._shared import checks, encoding
-from d2l_compat.tensorflow._arrays import Array, layer_inputs
+from d2l_compat.tensorflow._arrays import Array
+from d2l_compat.tensorflow._tabulated import Tabulated
 from d2l_compat.tensorflow.attention import register
 
 __all__ = ["RotaryEncoding", "alibi_slopes"]
 
 
 @register
-class RotaryEncoding(keras.layers.Layer):
+class RotaryEncoding(Tabulated):
     """Turns queries and keys by their positions: RoPE, Su et al. (2021).
 
     The dot product of a turned query and a turned key depends, apart from the two themselves, on the distance
@@ -25,7 +25,8 @@ class RotaryEncoding(keras.layers.Layer):
     There are two layouts, and weights trained with one do not fit the other: "interleaved", as in the paper,
     pairs dimension 0 with 1, 2 with 3, and so on; "halves" pairs 0 with d/2, 1 with d/2 + 1, and so on.
 
-    Its table is a constant, in the dtype in which the layer computes: not trained, and not among the weights.
+    ``P``, shape (2, max_len, num_hiddens / 2), has the cosines and sines: a constant, in the dtype in which the layer
+    computes, not trained, and not among the weights.
     """
 
     def __init__(
@@ -48,15 +49,8 @@ class RotaryEncoding(keras.layers.Layer):
         super().__init__(**kwargs)
         self.num_hiddens, self.max_len = sizes
         self.base, self.layout, self.position_scale = base, layout, position_scale
-        self.supports_masking = True
-        with tf.init_scope():  # of no graph, should the layer be made while one is traced
-            table = encoding.rotations(self.max_len, self.num_hiddens, base, position_scale)
-            self._table = tf.constant(table, self.compute_dtype)
-
-    @property
-    def P(self) -> NDArray[Any]:
-        """Cosines and sines as a NumPy array in the layer's dtype, shape (2, max_len, num_hiddens / 2)."""
-        return self._table.numpy()
+        of_table = self.max_len, self.num_hiddens, base, position_scale
+        self.tabulate(encoding.rotations(*of_table))
 
     def __call__(self, X: Array, offset: int = 0, **kwargs: Any) -> Tensor:
         """``X``, turned by the positions offset, offset + 1, ...
@@ -65,22 +59,17 @@ class RotaryEncoding(keras.layers.Layer):
         as with every Keras layer is cast to the layer's dtype; the result has its shape. Raises ValueError or
         TypeError where ``X`` does not fit, or ``offset`` is not an integer from 0 on or leads past ``max_len``.
         """
-        layer_inputs.check_encoding(X, self.num_hiddens)
-        if not tf.is_symbolic_tensor(offset):
-            layer_inputs.check_positions(offset, X, self.max_len)
-            offset = int(offset)
-        return super().__call__(X, offset=offset, **kwargs)
+        return super().__call__(X, offset, **kwargs)
 
     def call(self, X: Tensor, offset: int = 0) -> Tensor:
         batch, steps, _ = keras.ops.shape(X)
+        pairs = self.num_hiddens // 2
         # A slice of exactly that size, or an error where it leads past the end.
-        table = tf.slice(self._table, (0, offset, 0), (2, steps, self.num_hiddens // 2))
-        cos, sin = tf.unstack(table)
-        if self.layout == "halves":
-            x, y = tf.split(X, 2, axis=-1)
-            return tf.concat([x * cos - y * sin, x * sin + y * cos], axis=-1)
-        x, y = X[..., 0::2], X[..., 1::2]
-        turned = tf.stack([x * cos - y * sin, x * sin + y * cos], axis=-1)
+        cos, sin = tf.unstack(tf.slice(self._table, (0, offset, 0), (2, steps, pairs)))
+        # Pairs, and along which of the two axes that they make a pair's two numbers lie.
+        shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
+        x, y = tf.unstack(tf.reshape(X, (batch, steps, *shape)), axis=axis)
+        turned = tf.stack([x * cos - y * sin, x * sin + y * cos], axis)
         return tf.reshape(turned, (batch, steps, self.num_hiddens))
 
     def get_config(self) -> dict[str, Any]:

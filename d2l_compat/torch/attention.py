@@ -12,15 +12,17 @@ layer that has no sizes yet twice).
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, overload
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.torch._arrays import arrays
+from d2l_compat.torch._tabulated import Tabulated
 
 __all__ = [
     "DotProductAttention",
@@ -277,7 +279,7 @@ def transpose_output(X: Tensor, num_heads: int) -> Tensor:
     return X.unflatten(0, (batch, num_heads)).transpose(1, 2).flatten(2)
 
 
-class PositionalEncoding(nn.Module):
+class PositionalEncoding(Tabulated):
     """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
 
     ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
@@ -285,8 +287,6 @@ class PositionalEncoding(nn.Module):
     one cosine fewer. It follows the layer's device and dtype, is not trained, and is not part
     of ``state_dict``, so that weights load into a layer with another ``max_len``.
     """
-
-    P: Tensor
 
     def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
         """``max_len``: how many positions there are, from 0 to max_len - 1.
@@ -297,7 +297,7 @@ class PositionalEncoding(nn.Module):
         sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dropout = nn.Dropout(dropout)
-        self.register_buffer("P", self._table(torch.empty(())), persistent=False)
+        self.tabulate()
 
     def forward(self, X: Tensor, offset: int = 0) -> Tensor:
         """``X`` plus the encoding of the positions offset, offset + 1, ...
@@ -311,19 +311,8 @@ class PositionalEncoding(nn.Module):
         arrays.check_positions(offset, X, self.max_len)
         return self.dropout(X + self.P[:, offset : offset + X.shape[1]].to(X.dtype))
 
-    def _table(self, like: Tensor) -> Tensor:
-        table = torch.from_numpy(encoding.sinusoids(self.max_len, self.num_hiddens))
-        # Dtype before device: Apple's has no float64.
-        return table.unsqueeze(0).to(like.dtype).to(like.device)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "PositionalEncoding":
-        # .double(), .to(...): in another dtype a new P, since a cast one keeps the old rounding;
-        # and one that comes from the meta device has no values yet.
-        before = self.P
-        super()._apply(fn, recurse)
-        if self.P.dtype != before.dtype or before.is_meta:
-            self.P = self._table(self.P)
-        return self
+    def exact(self) -> NDArray[np.float64]:
+        return encoding.sinusoids(self.max_len, self.num_hiddens)[None]
 
 
 def _valid_keys(valid_lens: Tensor, num_keys: int, device: torch.device) -> Tensor:

@@ -1,17 +1,18 @@
 """Relative positions: rotary position embedding, and the slopes of ALiBi."""
 
-from collections.abc import Callable
-
+import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import Tensor
 
 from d2l_compat._shared import checks, encoding
 from d2l_compat.torch._arrays import arrays
+from d2l_compat.torch._tabulated import Tabulated
 
 __all__ = ["RotaryEncoding", "alibi_slopes"]
 
 
-class RotaryEncoding(nn.Module):
+class RotaryEncoding(Tabulated):
     """Turns queries and keys by their positions: RoPE, Su et al. (2021).
 
     The dot product of a turned query and a turned key depends, apart from the two themselves, on the distance
@@ -23,8 +24,6 @@ class RotaryEncoding(nn.Module):
 
     It has no parameters and is not part of ``state_dict``.
     """
-
-    P: Tensor
 
     def __init__(
         self,
@@ -45,7 +44,7 @@ class RotaryEncoding(nn.Module):
         sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
         self.num_hiddens, self.max_len = sizes
         self.base, self.layout, self.position_scale = base, layout, position_scale
-        self.register_buffer("P", self._table(torch.empty(())), persistent=False)
+        self.tabulate()
 
     def forward(self, X: Tensor, offset: int = 0) -> Tensor:
         """``X``, turned by the positions offset, offset + 1, ...
@@ -57,27 +56,15 @@ class RotaryEncoding(nn.Module):
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
         cos, sin = self.P[:, offset : offset + X.shape[1]].to(X.dtype)
-        if self.layout == "halves":
-            x, y = X.chunk(2, dim=-1)
-            return torch.cat([x * cos - y * sin, x * sin + y * cos], dim=-1)
-        x, y = X[..., 0::2], X[..., 1::2]
-        return torch.stack([x * cos - y * sin, x * sin + y * cos], dim=-1).flatten(-2)
+        # Pairs, and along which of the two axes that they make a pair's two numbers lie.
+        shape, axis = ((2, -1), -2) if self.layout == "halves" else ((-1, 2), -1)
+        x, y = X.unflatten(-1, shape).unbind(axis)
+        return torch.stack([x * cos - y * sin, x * sin + y * cos], dim=axis).flatten(-2)
 
-    def _table(self, like: Tensor) -> Tensor:
+    def exact(self) -> NDArray[np.float64]:
         """Cosines and sines, shape (2, max_len, num_hiddens / 2)."""
         sizes = self.max_len, self.num_hiddens
-        table = torch.from_numpy(encoding.rotations(*sizes, self.base, self.position_scale))
-        # Dtype before device: Apple's has no float64.
-        return table.to(like.dtype).to(like.device)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "RotaryEncoding":
-        # .double(), .to(...): in another dtype a new table, since a cast one keeps the old rounding;
-        # and one that comes from the meta device has no values yet.
-        before = self.P
-        super()._apply(fn, recurse)
-        if self.P.dtype != before.dtype or before.is_meta:
-            self.P = self._table(self.P)
-        return self
+        return encoding.rotations(*sizes, self.base, self.position_scale)
 
 
 def alibi_slopes(num_heads: int) -> Tensor:

@@ -1,5 +1,6 @@
 """Input for the attention layers, chosen or drawn; the same for every framework."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,7 +111,7 @@ def make_weights(
 
 
 def reference_multi_head(
-    weights: dict[str, np.ndarray], num_heads: int, *inputs: Any, **masks: Any
+    weights: dict[str, np.ndarray], num_heads: int, *inputs: Any, **named: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """The reference's output and weights, with these projections."""
     projections = {
@@ -119,7 +120,30 @@ def reference_multi_head(
         )
         for role in "qkvo"
     }
-    return reference.multi_head_attention(*inputs, num_heads=num_heads, **projections, **masks)
+    return reference.multi_head_attention(*inputs, num_heads=num_heads, **projections, **named)
+
+
+def assert_gradients(
+    layer: Any,
+    attend: Callable[..., tuple[np.ndarray, np.ndarray]],
+    case: Case,
+    direction: np.ndarray,
+    **masks: Any,
+) -> None:
+    """Those of a layer are the reference's: of queries, keys and values, and of a bias where it is finite."""
+    given = {"queries": case.queries, "keys": case.keys, "values": case.values}
+    if "score_bias" in masks:
+        given["score_bias"] = masks["score_bias"]
+    got = layer.gradients(direction, *case.arrays, **masks)
+    assert len(got) == len(given)
+    for gradient, (name, x) in zip(got, given.items(), strict=True):
+
+        def loss(at: np.ndarray, name: str = name, x: np.ndarray = x) -> float:
+            changed = {**given, **masks, name: np.where(np.isfinite(x), at, x)}
+            return float((attend(**changed, valid_lens=case.valid_lens)[0] * direction).sum())
+
+        want = reference.gradient(loss, np.where(np.isfinite(x), x, 0))
+        np.testing.assert_allclose(gradient, want, atol=1e-8)
 
 
 def assert_close(got: np.ndarray, want: Any, tolerance: float | None = None) -> None:

@@ -23,3 +23,17 @@ def upstream(oracle: ModuleType, pytestconfig: pytest.Config) -> Any:
     if pytestconfig.getoption("without_upstream"):
         pytest.skip("upstream's d2l is left out, as was asked")
     return oracle.upstream()
+
+
+@pytest.fixture
+def short_is_long(face: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a face attends to long input block by block, 4 queries are long, and 3 a block.
+
+    JAX takes some examples at a time: here one.
+    """
+    name = f"{face.d2l.__name__}._blockwise"
+    if find_spec(name):
+        monkeypatch.setattr(f"{name}.MIN_QUERIES", 4)
+        monkeypatch.setattr(f"{name}.BLOCK", 3)
+        if name == "d2l_compat.jax._blockwise":
+            monkeypatch.setattr(f"{name}.EXAMPLES", 1)

@@ -1,7 +1,6 @@
 """The attention layers of one face, held to the NumPy reference."""
 
-from collections.abc import Callable
-from importlib.util import find_spec
+from functools import partial
 from types import ModuleType
 
 import numpy as np
@@ -15,6 +14,7 @@ from tests.faces.cases import (
     SEEDS,
     Case,
     assert_close,
+    assert_gradients,
     cases,
     every_kind_of_lengths,
     make_case,
@@ -226,30 +226,13 @@ def test_every_example_is_attended_to_on_its_own(
 # Gradients
 
 
-def numeric_gradients(
-    attend: Callable[..., tuple[np.ndarray, np.ndarray]], case: Case, direction: np.ndarray
-) -> list[np.ndarray]:
-    def loss(which: int, x: np.ndarray) -> float:
-        inputs = list(case.arrays)
-        inputs[which] = x
-        return float((attend(*inputs)[0] * direction).sum())
-
-    return [
-        reference.gradient(lambda x, which=which: loss(which, x), case.arrays[which])
-        for which in range(3)
-    ]
-
-
 @every_kind_of_lengths
 def test_gradients_of_dot_product_attention_are_the_references(
     face: ModuleType, valid_lens: np.ndarray | None
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 3, 5))
     direction = np.random.default_rng(1).normal(size=(2, 3, 5))
-    got = face.dot_product().gradients(direction, *case.arrays)
-    want = numeric_gradients(reference.dot_product_attention, case, direction)
-    for g, w in zip(got, want, strict=True):
-        np.testing.assert_allclose(g, w, atol=1e-8)
+    assert_gradients(face.dot_product(), reference.dot_product_attention, case, direction)
 
 
 @every_kind_of_lengths
@@ -260,10 +243,7 @@ def test_gradients_of_multi_head_attention_are_the_references(
     weights = make_weights(case.sizes, 4, bias=True)
     layer = face.multi_head(*case.sizes, 4, 2, 0.0, True, weights=weights)
     direction = np.random.default_rng(1).normal(size=(2, 3, 4))
-    got = layer.gradients(direction, *case.arrays)
-    want = numeric_gradients(lambda *x: reference_multi_head(weights, 2, *x), case, direction)
-    for g, w in zip(got, want, strict=True):
-        np.testing.assert_allclose(g, w, atol=1e-8)
+    assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -290,20 +270,6 @@ def test_gradients_past_a_length_are_exactly_zero_and_none_is_nan(
 # Long input
 
 
-@pytest.fixture
-def short_is_long(face: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a face attends to long input block by block, 4 queries are long, and 3 a block.
-
-    JAX takes some examples at a time: here one.
-    """
-    name = f"{face.d2l.__name__}._blockwise"
-    if find_spec(name):
-        monkeypatch.setattr(f"{name}.MIN_QUERIES", 4)
-        monkeypatch.setattr(f"{name}.BLOCK", 3)
-        if name == "d2l_compat.jax._blockwise":
-            monkeypatch.setattr(f"{name}.EXAMPLES", 1)
-
-
 LONG_LENGTHS = {
     "every key": None,
     "per example": np.array([3, 0]),
@@ -322,10 +288,7 @@ def test_long_input_equals_the_reference_with_its_gradients(
     assert_close(layer(*case.arrays), output)
     assert_close(layer.attention_weights, weights)
     direction = np.random.default_rng(9).normal(size=output.shape)
-    got = layer.gradients(direction, *case.arrays)
-    want = numeric_gradients(reference.dot_product_attention, case, direction)
-    for g, w in zip(got, want, strict=True):
-        np.testing.assert_allclose(g, w, atol=1e-8)
+    assert_gradients(layer, reference.dot_product_attention, case, direction)
 
 
 @pytest.mark.usefixtures("short_is_long")

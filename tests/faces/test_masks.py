@@ -1,6 +1,6 @@
 """A causal mask and a bias of the scores, beside lengths and each other, held to the NumPy reference."""
 
-from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -14,12 +14,13 @@ from tests.faces.cases import (
     LENGTHS,
     Case,
     assert_close,
+    assert_gradients,
     cases,
+    every_kind_of_lengths,
     make_case,
     make_weights,
     reference_multi_head,
 )
-from tests.faces.test_attention import short_is_long  # noqa: F401
 
 Masks = dict[str, Any]
 
@@ -123,36 +124,6 @@ KINDS: dict[str, Masks] = {
     "both": {"causal": True, "score_bias": a_bias((3, 4), float, 3)},
 }
 every_kind_of_mask = pytest.mark.parametrize("given", KINDS.values(), ids=KINDS)
-every_kind_of_lengths = pytest.mark.parametrize("valid_lens", LENGTHS.values(), ids=LENGTHS)
-
-
-def assert_gradients(
-    face_layer: Any,
-    attend: Callable[..., tuple[np.ndarray, np.ndarray]],
-    case: Case,
-    masks: Masks,
-) -> None:
-    """Those of queries, keys and values, and of a bias where it is finite."""
-    output, _ = attend(*case.arrays, **masks)
-    direction = np.random.default_rng(1).normal(size=output.shape)
-    got = face_layer.gradients(direction, *case.arrays, **masks)
-    given: Masks = {"queries": case.queries, "keys": case.keys, "values": case.values}
-    if "score_bias" in masks:
-        given["score_bias"] = masks["score_bias"]
-
-    def loss(name: str, x: np.ndarray) -> float:
-        changed = {**given, **masks, name: x}
-        return float((attend(**changed, valid_lens=case.valid_lens)[0] * direction).sum())
-
-    assert len(got) == len(given)
-    for gradient, (name, x) in zip(got, given.items(), strict=True):
-        finite = np.where(np.isfinite(x), x, 0)
-
-        def changed(at: np.ndarray, name: str = name, x: np.ndarray = x) -> float:
-            return loss(name, np.where(np.isfinite(x), at, x))
-
-        want = reference.gradient(changed, finite)
-        np.testing.assert_allclose(gradient, want, atol=1e-8)
 
 
 @every_kind_of_lengths
@@ -161,7 +132,9 @@ def test_gradients_with_masks_are_the_references(
     face: ModuleType, valid_lens: np.ndarray | None, given: Masks
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 3, 5))
-    assert_gradients(face.dot_product(), reference.dot_product_attention, case, given)
+    direction = np.random.default_rng(1).normal(size=(2, 3, 5))
+    layer = face.dot_product()
+    assert_gradients(layer, reference.dot_product_attention, case, direction, **given)
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (2, 2, 3, 4)])
@@ -171,24 +144,24 @@ def test_gradients_of_multi_head_attention_with_masks(
     case = make_case(LENGTHS["per example"], sizes=(3, 3, 5))
     weights = make_weights(case.sizes, 4)
     layer = face.multi_head(*case.sizes, 4, 2, 0.0, weights=weights)
+    masks: Masks = {"causal": True, "score_bias": a_bias(shape, float, 4)}
+    direction = np.random.default_rng(1).normal(size=(2, 3, 4))
+    assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction, **masks)
 
-    def attend(queries: Any, keys: Any, values: Any, valid_lens: Any, **masks: Any) -> Any:
-        return reference_multi_head(weights, 2, queries, keys, values, valid_lens, **masks)
 
-    given = {"causal": True, "score_bias": a_bias(shape, float, 4)}
-    assert_gradients(layer, attend, case, given)
+LONG_LENGTHS = {
+    **LENGTHS,
+    "per query": np.array([[4, 1, 0, 2, 3, 4, 1], [2, 0, 3, 1, 4, 7, 2]]),
+}
 
 
 @pytest.mark.usefixtures("short_is_long")
-@every_kind_of_lengths
+@pytest.mark.parametrize("valid_lens", LONG_LENGTHS.values(), ids=LONG_LENGTHS)
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_long_input_with_masks_and_its_gradients(
     face: ModuleType, valid_lens: np.ndarray | None, with_bias: bool
 ) -> None:
-    lengths = None if valid_lens is None else valid_lens
-    if lengths is not None and lengths.ndim == 2:
-        lengths = np.array([[4, 1, 0, 2, 3, 4, 1], [2, 0, 3, 1, 4, 7, 2]])
-    case = make_case(lengths, steps=(7, 8))
+    case = make_case(valid_lens, steps=(7, 8))
     given: Masks = {"causal": True}
     if with_bias:
         given["score_bias"] = a_bias((7, 8), float, 5)
@@ -196,4 +169,5 @@ def test_long_input_with_masks_and_its_gradients(
     output, weights = reference.dot_product_attention(*case.arrays, **given)
     assert_close(layer(*case.arrays, **given), output)
     assert_close(layer.attention_weights, weights)
-    assert_gradients(layer, reference.dot_product_attention, case, given)
+    direction = np.random.default_rng(1).normal(size=output.shape)
+    assert_gradients(layer, reference.dot_product_attention, case, direction, **given)

@@ -99,14 +99,14 @@ TABLE = {
         (
             "the layouts of rotary encoding exchanged",
             "torch/relative.py",
-            'if self.layout == "halves":',
-            'if self.layout != "halves":',
+            'if self.layout == "halves" else',
+            'if self.layout != "halves" else',
         ),
         (
             "queries turned the other way",
             "torch/relative.py",
-            "[x * cos - y * sin, x * sin + y * cos], dim=-1).flatten(-2)",
-            "[x * cos + y * sin, y * cos - x * sin], dim=-1).flatten(-2)",
+            "[x * cos - y * sin, x * sin + y * cos]",
+            "[x * cos + y * sin, y * cos - x * sin]",
         ),
         (
             "positions divided by their scale",
