@@ -32,7 +32,6 @@ from d2l_compat.jax import (
 from tests import reference
 from tests.faces.cases import LENGTHS, every_kind_of_lengths, make_case
 from tests.faces.jax.adapter import double
-from tests.faces.test_attention import short_is_long  # noqa: F401
 
 KEY = jax.random.key(0)
 SHORT = d2l.MultiHeadAttention(6, 3, 0.5)
