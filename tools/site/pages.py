@@ -22,7 +22,7 @@ from tools.site.slides import deck_path
 from tools.site.words import WORDS
 from tools.weave.launch import SOURCE, services
 from tools.weave.lessons import Edition, LessonError
-from tools.weave.notebooks import IMAGE
+from tools.weave.notebooks import IMAGE, link_lessons
 from tools.weave.programs import LANGUAGES
 from tools.weave.prose import Passage, joined, original, read_passages
 
@@ -39,7 +39,7 @@ def page(editions: list[Edition]) -> NotebookNode:
     number = count(1)
 
     def markdown(source: str) -> None:
-        source = _with_drawings(source, text.parent.name)
+        source = link_lessons(_with_drawings(source, text.parent.name))
         result.cells.append(v4.new_markdown_cell(source, id=f"text-{next(number)}"))
 
     for block, passages in _by_block(text):
