@@ -20,11 +20,10 @@ DETERMINED = [
     "three-customers",
     "batches",
     "last-queries",
-    "empty-row",
     "same-answer",
 ]
-# Java shows a map in its own way, and writes NaN in capitals.
-IN_ANOTHER_FORM: list[str] = []
+# Letters are drawn; Java writes NaN in capitals.
+IN_ANOTHER_FORM = ["dictionaries", "trained-map", "empty-row"]
 
 KEYS = np.array([[2, 1], [0, 3], [3, 0]], float)  # apple, lemon, pear
 PRICES = np.array([50, 40, 70], float)
@@ -57,7 +56,7 @@ def widths_are_as_told(rows: dict[str, list[list[float]]]) -> None:
     (low, narrow), (high, wide) = from_either
     assert (low, high) == (0.1, 1)
     assert abs(narrow - wide) <= THE_SAME_WIDTH
-    assert 0.05 < min(narrow, wide) < max(narrow, wide) < 3
+    assert 0.05 < min(narrow, wide) <= max(narrow, wide) < 3
     assert alone <= min(narrow, wide) / 2
 
 
@@ -509,6 +508,20 @@ def test_it_is_right_on_more_entries_than_it_was_trained_on(face, cells):
         both = its["letter"][letters] + its["digit"][digits]
         logits, _ = look_up_by_hand(its, its["letter"][questions], both, both)
         assert right(logits, answers) >= ALL_RIGHT
+
+
+def test_it_is_trained_on_six_entries(cells, monkeypatch):
+    names, sizes = cells["train"].names, set()
+    draw = names["dictionaries"]
+
+    def watched(*args):
+        drawn = draw(*args)
+        sizes.add(int(drawn[0].shape[1]))
+        return drawn
+
+    monkeypatch.setitem(names["trained"].__globals__, "dictionaries", watched)
+    names["trained"](0)
+    assert sizes == {6}
 
 
 def test_it_is_tested_on_as_many_entries_as_it_says(cells, monkeypatch):

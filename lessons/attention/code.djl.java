@@ -171,6 +171,7 @@ Plots.curves(xs, ys)
         .ylabel("y")
         .figsize(6, 3)
         .legend(legend.toArray(String[]::new))
+        .points(0)
         .show();
 
 // %% width-heatmaps

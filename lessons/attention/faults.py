@@ -469,7 +469,9 @@ IN_NOTEBOOKS = {
             source("learned-width", "range(100)", "range(200)"),
         ),
     ],
-    "zh-TW/pytorch": [("columns out of line", printed_as("shares", " +", " "))],
+    "zh-TW/pytorch": [
+        ("columns out of line", printed_as("from-soft-to-hard", " +", " "))
+    ],
     "en/jax": [
         ("TensorFlow's notebook in its place", whole_notebook_of("en/tensorflow"))
     ],
