@@ -101,11 +101,12 @@ def _with_drawings(prose: str, lesson: str) -> str:
 
 
 def _anchors(first: Path) -> Iterator[str]:
-    """The same in every language, so that a link keeps its place when the language changes."""
+    """The same in every language, so that a link keeps its place when the language changes; of one lesson's
+    own, since others have a summary, too."""
     for passage in read_passages(first):
         if passage.block is None and len(passage.heading) > 1:
             title = passage.prose.splitlines()[0].lower()
-            yield "-".join(re.findall(r"[a-z]\w*", title))
+            yield "-".join([first.parent.name, *re.findall(r"[a-z]\w*", title)])
 
 
 def _only(passage: Passage, editions: list[Edition]) -> str:

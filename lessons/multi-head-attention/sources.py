@@ -1,0 +1,4 @@
+DEFINED: list[str] = []
+HELD: dict = {}
+EXERCISES: dict = {}
+IN_OTHER_WORDS: list[str] = []
