@@ -1,4 +1,0 @@
-DEFINED: list[str] = []
-HELD: dict = {}
-EXERCISES: dict = {}
-IN_OTHER_WORDS: list[str] = []
