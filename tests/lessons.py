@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from d2l_compat._shared.arrays import to_numpy
 from tools.compare.numbers import NUMBER
 from tools.weave.lessons import Edition, frameworks_of
 
@@ -219,7 +220,18 @@ def untrue(request: pytest.FixtureRequest, cells: Cells) -> list[str]:
     return said
 
 
-# What is printed and drawn, read
+# What cells leave behind, print and draw, read
+
+
+def array(x: Any) -> np.ndarray:
+    """Of any framework, in double precision."""
+    return to_numpy("the lesson's", x).astype(float)
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Over the last axis."""
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def table(text: str) -> list[list[str]]:

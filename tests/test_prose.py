@@ -48,7 +48,7 @@ PAGES = sorted(ROOT.glob(f"docs/{ORIGINAL}/*.md"))
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 
 YEAR = r"(?:19|20)\d\d"
-CITED = re.compile(rf"(\w+) et al\.,? \(?({YEAR})\)?")
+CITED = re.compile(rf"(\w+)(?: et al\.,? \(?|(?: and \w+)? \()({YEAR})\)?")
 REFERENCE = re.compile(rf"^\* (\w+), \w\.[^*]*?\(({YEAR})\)", re.MULTILINE)
 ARXIV = re.compile(rf"\(({YEAR})\)\.[^*]*?arxiv\.org/abs/(\d\d)\d\d\.")
 SOLUTION = re.compile(r"^### (\d+)\. ", re.MULTILINE)

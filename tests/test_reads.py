@@ -48,7 +48,7 @@ def test_a_faces_check_depends_on_no_other_face_and_not_on_the_site(framework: s
 NOWHERE = ".*", "CONTRIBUTING.md", "LICENSE-TEXT", "Makefile"
 OF_BINDER = "apt.txt", "environment.yml", "postBuild", "requirements/*"
 LOOKS = tuple(f"tools/site/{name}/*" for name in ("deck", "locale", "static", "templates"))
-OTHER_TESTS = "tests/test_*.py", "tests/site/*", "tests/growth/*"
+OTHER_TESTS = "tests/test_*.py", "tests/claims.java", "tests/site/*", "tests/growth/*"
 TOOLS = "tools/__main__.py", "tools/bench/*", "tools/changed/*", "tools/project/*"
 NOT_EXECUTING = (
     *TOOLS,
@@ -74,7 +74,7 @@ NOT_READ = {
         *(*NOWHERE, *OF_BINDER, *OTHER_TESTS, *NOT_EXECUTING, "LICENSE", "docs/*"),
         *("lessons/_live/*", "lessons/*/live/*", "lessons/*.toml", "lessons/*.md", "lessons/*.svg"),
         *("lessons/*/faults.py", "lessons/*.java", "notebooks/*", "tools/site/*"),
-        *("tests/elsewhere/*", "tests/mutants/*", "tests/sanitize.cfg"),
+        *("tests/elsewhere/*", "tests/mutants/*", "tests/live.py", "tests/sanitize.cfg"),
         *("tools/weave/launch.py", "tools/weave/notebooks.py"),
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
@@ -82,7 +82,7 @@ NOT_READ = {
         *(*NOWHERE, *OF_BINDER, *OTHER_TESTS, *NOT_EXECUTING, "README.md", "LICENSE", "docs/*"),
         *("lessons/*", "notebooks/*/djl/*", "tools/run/java.py", "tools/site/*"),
         *("tests/elsewhere/*", "tests/faces/*", "tests/mutants/*", "tests/compare_frameworks.py"),
-        *("tests/conftest.py", "tests/reference.py"),
+        *("tests/conftest.py", "tests/live.py", "tests/reference.py"),
         *("tools/weave/launch.py", "tools/weave/notebooks.py"),
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
@@ -99,12 +99,12 @@ NOT_READ = {
     "elsewhere": (
         *(*NOWHERE, *OTHER_TESTS, *NOT_EXECUTING, "docs/*", "lessons/*", "notebooks/*/djl/*"),
         *("requirements/djl.lock", "tests/faces/*", "tests/mutants/*", "tests/sanitize.cfg"),
-        *("tests/compare_frameworks.py", "tests/reference.py"),
+        *("tests/compare_frameworks.py", "tests/live.py", "tests/reference.py"),
         *("tools/site/*", "tools/weave/notebooks.py", "d2l_compat/java/*"),
     ),
     "growth": (
         *(*NOWHERE, "README.md", "LICENSE", "lessons/ruff.toml", "lessons/[!_]*/*", "notebooks/*"),
-        *("d2l_compat/[!f]*", "tests/faces/*", "tests/sanitize.cfg"),
+        *("d2l_compat/[!f]*", "tests/faces/*", "tests/claims.java", "tests/sanitize.cfg"),
     ),
 }
 BY_FRAMEWORK = "faces", "notebooks", "elsewhere"

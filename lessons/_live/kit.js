@@ -1,4 +1,4 @@
-// What all live figures share: elements, sliders, numbers as text, words in the page's language, and mounting.
+// What all live figures share: elements, controls, numbers as text, words in the page's language, and mounting.
 "use strict";
 
 globalThis.d2lLive ??= {};
@@ -28,7 +28,7 @@ globalThis.d2lLive ??= {};
     return node;
   };
 
-  /** A control and its label: the part that is alike for sliders and checkboxes. */
+  /** A control and its label: the part that is alike for sliders, checkboxes and radio buttons. */
   const labelled = (label, attributes, onInput) => {
     const id = `live-${++ids}`;
     const input = html("input", { id, ...attributes });
@@ -78,6 +78,26 @@ globalThis.d2lLive ??= {};
       },
       set value(checked) {
         input.checked = checked;
+      },
+    };
+  };
+
+  /**
+   * One of several: radio buttons under a legend. Its value is the number of the one that is chosen.
+   * @type {(legend: string, options: string[], value: number, onInput: () => void) => object}
+   */
+  const choice = (legend, options, value, onInput) => {
+    const name = `live-${++ids}`;
+    const buttons = options.map((option) => labelled(option, { type: "radio", name }, onInput));
+    buttons[value].input.checked = true;
+    const parts = buttons.map(({ input, label }) => html("span", {}, input, label));
+    return {
+      node: html("fieldset", { class: "live-choice" }, html("legend", {}, legend), ...parts),
+      get value() {
+        return buttons.findIndex(({ input }) => input.checked);
+      },
+      set value(number) {
+        buttons[number].input.checked = true;
       },
     };
   };
@@ -172,6 +192,7 @@ globalThis.d2lLive ??= {};
     button,
     slider,
     checkbox,
+    choice,
     announcer,
     figure,
     decimals,

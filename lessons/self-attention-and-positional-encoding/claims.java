@@ -3,101 +3,8 @@
 // cell has printed, with the words that stand for its figures, is in ``shown``.
 
 // %% setup
-/** Fails in these words where it is not true. */
-void claim(String sentence, boolean isTrue) {
-    if (!isTrue) {
-        throw new AssertionError(sentence);
-    }
-}
-
-/** The numbers of a text, in their order. */
-double[] numbersIn(String text) {
-    return java.util.regex.Pattern.compile("(?<![\\w.])-?\\d[\\d,]*(?:\\.\\d+)?(?:e[-+]\\d+)?")
-            .matcher(text)
-            .results()
-            .mapToDouble(found -> Double.parseDouble(found.group().replace(",", "")))
-            .toArray();
-}
-
-/** Arithmetic in double precision and plain Java, to compare with. */
-class Plain {
-    static double[][] of(int rows, int columns, DoubleBinaryOperator number) {
-        var made = new double[rows][columns];
-        for (int i = 0; i < rows; i++) {
-            for (int j = 0; j < columns; j++) {
-                made[i][j] = number.applyAsDouble(i, j);
-            }
-        }
-        return made;
-    }
-
-    /** An array's rows, whatever is around them. */
-    static double[][] rows(NDArray X) {
-        int width = (int) X.getShape().getLastDimension();
-        var numbers = X.toType(DataType.FLOAT64, true).toDoubleArray();
-        return of(numbers.length / width, width, (i, j) -> numbers[(int) (i * width + j)]);
-    }
-
-    static NDArray array(double[][] rows) {
-        return manager.create(flat(rows), new Shape(rows.length, rows[0].length))
-                .toType(DataType.FLOAT32, false);
-    }
-
-    static double[] flat(double[][] rows) {
-        return Stream.of(rows).flatMapToDouble(DoubleStream::of).toArray();
-    }
-
-    static double[][] drawn(int rows, int columns, int seed) {
-        var random = new Random(seed);
-        return of(rows, columns, (i, j) -> random.nextGaussian());
-    }
-
-    static double[][] transposed(double[][] A) {
-        return of(A[0].length, A.length, (i, j) -> A[(int) j][(int) i]);
-    }
-
-    static double[][] plus(double[][] A, double[][] B) {
-        return of(A.length, A[0].length, (i, j) -> A[(int) i][(int) j] + B[(int) i][(int) j]);
-    }
-
-    static double[][] times(double[][] A, double[][] B) {
-        var product = new double[A.length][B[0].length];
-        for (int i = 0; i < A.length; i++) {
-            for (int k = 0; k < B.length; k++) {
-                for (int j = 0; j < B[0].length; j++) {
-                    product[i][j] += A[i][k] * B[k][j];
-                }
-            }
-        }
-        return product;
-    }
-
-    static double[][] columns(double[][] A, int from, int to) {
-        return Stream.of(A).map(row -> Arrays.copyOfRange(row, from, to)).toArray(double[][]::new);
-    }
-
-    static double[] softmax(double... scores) {
-        double highest = DoubleStream.of(scores).max().getAsDouble();
-        var powers = DoubleStream.of(scores).map(score -> Math.exp(score - highest)).toArray();
-        double sum = DoubleStream.of(powers).sum();
-        return DoubleStream.of(powers).map(power -> power / sum).toArray();
-    }
-
-    static double[][] softmax(double[][] scores) {
-        return Stream.of(scores).map(row -> softmax(row)).toArray(double[][]::new);
-    }
-
-    /** The norm of diag(w) - w w^T. */
-    static double slope(double[] weights) {
-        double square = 0;
-        for (int i = 0; i < weights.length; i++) {
-            for (int j = 0; j < weights.length; j++) {
-                square += Math.pow(weights[i] * ((i == j ? 1 : 0) - weights[j]), 2);
-            }
-        }
-        return Math.sqrt(square);
-    }
-
+/** The lesson's formulas, in plain Java. */
+class Formula extends Plain {
     /** The encoding, by its formula. */
     static double[][] sines(int rows, int width) {
         return of(rows, width, (i, column) -> {
@@ -166,20 +73,6 @@ class Plain {
         return through(layer.W_o, pooled);
     }
 
-    /** The first parameter of a block: of a linear one the weights, of an embedding the table. */
-    static double[][] weights(Block block) {
-        return rows(block.getParameters().get(0).getValue().getArray());
-    }
-
-    /** Without its bias. */
-    static double[][] through(Block linear, double[][] X) {
-        return times(X, transposed(weights(linear)));
-    }
-
-    static double largest(double[][] A) {
-        return DoubleStream.of(flat(A)).map(Math::abs).max().getAsDouble();
-    }
-
     /** The norm of dy_i/dx_j of a layer with two heads, by finite differences. */
     static double[][] influence(MultiHeadAttention layer, double[][] X, int[] lens) {
         int n = X.length, d = X[0].length;
@@ -209,51 +102,6 @@ class Plain {
         return norm(of(X.length, columns.length, (i, j) ->
                 X[(int) i][(int) j] - mean(columns[(int) j]))) / norm(X);
     }
-
-    /** How far apart numbers are, at most; infinitely where there are not as many, or NaN. */
-    static double apart(double[] a, double[] b) {
-        if (a.length != b.length || DoubleStream.of(a).anyMatch(Double::isNaN)) {
-            return Double.POSITIVE_INFINITY;
-        }
-        return IntStream.range(0, a.length).mapToDouble(i -> Math.abs(a[i] - b[i])).max().orElse(0);
-    }
-
-    static double apart(double[][] a, double[][] b) {
-        return apart(flat(a), flat(b));
-    }
-
-    static double apart(NDArray found, double[]... expected) {
-        return apart(rows(found), expected);
-    }
-
-    static double mean(double[] numbers) {
-        return DoubleStream.of(numbers).average().getAsDouble();
-    }
-
-    static double median(double[] numbers) {
-        var sorted = DoubleStream.of(numbers).sorted().toArray();
-        return (sorted[(sorted.length - 1) / 2] + sorted[sorted.length / 2]) / 2;
-    }
-
-    static double spread(double[] numbers) {
-        double mean = mean(numbers);
-        return Math.sqrt(mean(DoubleStream.of(numbers).map(x -> Math.pow(x - mean, 2)).toArray()));
-    }
-
-    static double norm(double[][] A) {
-        return Math.sqrt(DoubleStream.of(flat(A)).map(x -> x * x).sum());
-    }
-
-    /** The mean of the largest number of each row. */
-    static double peak(double[][] A) {
-        var peaks = Stream.of(A).mapToDouble(row -> DoubleStream.of(row).max().getAsDouble());
-        return mean(peaks.toArray());
-    }
-}
-
-/** Whether these are the numbers that are shown, as they are rounded to so many digits. */
-boolean isShown(String text, int digits, double... expected) {
-    return Plain.apart(numbersIn(text), expected) <= 0.51 * Math.pow(10, -digits);
 }
 
 double[][] WORDS = {{0, 0}, {3, 0}, {0, 2}, {0, 0}, {1, 0}, {0, 2}};
@@ -356,7 +204,7 @@ for (int i = 0; i < 2; i++) {
     int valid = i == 0 ? 3 : 2;
     int[] lens = {valid, valid, valid, valid};
     var rows = Plain.rows(X.get(i));
-    var expected = Plain.multiHead(attention, new double[5][][], false, rows, rows, lens);
+    var expected = Formula.multiHead(attention, new double[5][][], false, rows, rows, lens);
     claim("the layer computes the formula", Plain.apart(Y.get(i), expected) < 1e-5);
     claim("by hand it is the formula, too", Plain.apart(byHand.get(i), expected) < 1e-5);
 }
@@ -370,7 +218,7 @@ for (int i = 0; i < 2; i++) {
     var maps = new double[5][][];
     var rows = Plain.rows(X.get(i));
     int valid = i == 0 ? 3 : 2;
-    Plain.multiHead(attention, maps, false, rows, rows, new int[] {valid, valid, valid, valid});
+    Formula.multiHead(attention, maps, false, rows, rows, new int[] {valid, valid, valid, valid});
     for (int h = 0; h < 5; h++) {
         claim("the weights are the softmax's, and padding gets none",
                 Plain.apart(weights.get(i).get(h), maps[h]) < 1e-5);
@@ -384,9 +232,9 @@ for (int i = 0; i < 2; i++) {
     var moved = IntStream.of(shuffle).mapToObj(i -> rows[i]).toArray(double[][]::new);
     double[] apart = new double[2], upTo = new double[2];
     for (int masked = 0; masked < 2; masked++) {
-        int[] lens = masked == 0 ? Plain.all(6) : Plain.causal(6);
-        var after = Plain.multiHead(attention, new double[5][][], false, moved, moved, lens);
-        var before = Plain.multiHead(attention, new double[5][][], false, rows, rows, lens);
+        int[] lens = masked == 0 ? Formula.all(6) : Formula.causal(6);
+        var after = Formula.multiHead(attention, new double[5][][], false, moved, moved, lens);
+        var before = Formula.multiHead(attention, new double[5][][], false, rows, rows, lens);
         var both = IntStream.of(shuffle).mapToObj(i -> before[i]).toArray(double[][]::new);
         apart[masked] = Plain.apart(after, both);
         upTo[masked] = Plain.largest(before);
@@ -488,9 +336,9 @@ claim("only the RNN takes more steps for a longer sequence",
 {
     for (int[] size : new int[][] {{3, 4}, {20, 7}, {1000, 32}, {5, 1}}) {
         claim("the sinusoids are those of the formula",
-                Plain.apart(sinusoids(size[0], size[1]), Plain.sines(size[0], size[1])) < 1e-6);
+                Plain.apart(sinusoids(size[0], size[1]), Formula.sines(size[0], size[1])) < 1e-6);
     }
-    var P = Plain.sines(3, 4);
+    var P = Formula.sines(3, 4);
     var rows = IntStream.range(0, 3).mapToObj(i ->
             DoubleStream.concat(DoubleStream.of(i), DoubleStream.of(P[i])));
     claim("the first three rows are printed",
@@ -502,7 +350,7 @@ claim("only the RNN takes more steps for a longer sequence",
     var zeros = manager.zeros(new Shape(1, 5, 7));
     var layer = new PositionalEncoding(7, 0, 10);
     for (int offset : new int[] {0, 3, 5}) {
-        var rows = Arrays.copyOfRange(Plain.sines(10, 7), offset, offset + 5);
+        var rows = Arrays.copyOfRange(Formula.sines(10, 7), offset, offset + 5);
         var added = evaluate(layer, zeros.add(1), manager.create(offset)).sub(1);
         claim("the encoding adds the rows from its offset on", Plain.apart(added, rows) < 1e-6);
     }
@@ -524,24 +372,26 @@ claim("only the RNN takes more steps for a longer sequence",
     for (int i = 0; i < 10; i++) {
         for (int j = 0; j < 7; j++) {
             dropped += kept[i][j] == 0 ? 1 : 0;
-            double whole = 1 + Plain.sines(10, 7)[i][j];
+            double whole = 1 + Formula.sines(10, 7)[i][j];
             claim("in training numbers are dropped or doubled",
                     kept[i][j] == 0 || Math.abs(kept[i][j] - 2 * whole) < 1e-5);
         }
     }
     claim("in training about half of the numbers are dropped", dropped > 15 && dropped < 55);
     claim("in evaluation none is",
-            Plain.apart(evaluate(half, ones).sub(1), Plain.sines(10, 7)) < 1e-6);
+            Plain.apart(evaluate(half, ones).sub(1), Formula.sines(10, 7)) < 1e-6);
 }
 
 // %% order-seen
 {
     int[] shuffle = {3, 0, 5, 1, 4, 2};
-    double[][] rows = Plain.rows(tokens), P = Plain.sines(6, 100), still = Plain.plus(rows, P);
+    double[][] rows = Plain.rows(tokens), P = Formula.sines(6, 100), still = Plain.plus(rows, P);
     var order = IntStream.of(shuffle).mapToObj(i -> rows[i]).toArray(double[][]::new);
     var moved = Plain.plus(order, P);
-    var before = Plain.multiHead(attention, new double[5][][], false, still, still, Plain.all(6));
-    var after = Plain.multiHead(attention, new double[5][][], false, moved, moved, Plain.all(6));
+    var before = Formula.multiHead(
+            attention, new double[5][][], false, still, still, Formula.all(6));
+    var after = Formula.multiHead(
+            attention, new double[5][][], false, moved, moved, Formula.all(6));
     var both = IntStream.of(shuffle).mapToObj(i -> before[i]).toArray(double[][]::new);
     double apart = Plain.apart(after, both);
     claim("with positions order is seen", apart > 0.01 && isShown(shown, 4, apart));
@@ -563,7 +413,7 @@ claim("only the RNN takes more steps for a longer sequence",
 
 // %% column-plot
 {
-    var expected = Plain.sines(60, 32);
+    var expected = Formula.sines(60, 32);
     claim("P is the encoding", Plain.apart(P, expected) < 1e-6);
     for (int column = 6; column < 10; column++) {
         var words = "Col %d: 60 points from (0, %.2f) to (59, %.2f)";
@@ -615,7 +465,7 @@ claim("the map is of 60 positions, with zero in the middle of its colours",
     });
     var turned = turn(Plain.array(some), Plain.array(new double[][] {angle}).get(0));
     claim("pairs are turned by their angles", Plain.apart(turned, expected) < 1e-5);
-    var P = Plain.sines(60, 32);
+    var P = Formula.sines(60, 32);
     var rows = shown.split("\n");
     for (int i = 0; i < 3; i++) {
         var printed = Arrays.copyOf(numbersIn(rows[i]), 4);
@@ -644,7 +494,7 @@ for (int i = 0; i < 20; i++) {
 // %% rotary
 {
     double[][] Q = Plain.drawn(5, 8, 1), K = Plain.drawn(5, 8, 2), V = Plain.drawn(5, 8, 3);
-    var scores = Plain.times(Plain.turned(Q), Plain.transposed(Plain.turned(K)));
+    var scores = Plain.times(Formula.turned(Q), Plain.transposed(Formula.turned(K)));
     var weights = Plain.softmax(Plain.of(5, 5, (i, j) -> scores[(int) i][(int) j] / Math.sqrt(8)));
     var inputs = Stream.of(Q, K, V).map(each -> Plain.array(each).expandDims(0));
     var found = evaluate(new RotaryAttention(0), inputs.toArray(NDArray[]::new));
@@ -656,8 +506,8 @@ for (int i = 0; i < 20; i++) {
 {
     // Turned by nothing at position 0.
     double[][] q = Plain.rows(Q.get(0).get(":1")), k = Plain.rows(K.get(0).get(":1"));
-    var queries = Plain.turned(Plain.of(60, 32, (i, j) -> q[0][(int) j]));
-    var keys = Plain.turned(Plain.of(60, 32, (i, j) -> k[0][(int) j]));
+    var queries = Formula.turned(Plain.of(60, 32, (i, j) -> q[0][(int) j]));
+    var keys = Formula.turned(Plain.of(60, 32, (i, j) -> k[0][(int) j]));
     var expected = Plain.times(queries, Plain.transposed(keys));
     claim("the scores are those of one query and one key at every position",
             Plain.apart(scores, expected) < 1e-3);
@@ -754,11 +604,11 @@ double answer(
     var table = Plain.weights(reader.embedding);
     var alone = LongStream.of(tokens).mapToObj(i -> table[(int) i]).toArray(double[][]::new);
     var X = kind.startsWith("fixed")
-            ? Plain.plus(alone, Plain.sines(n, 32))
+            ? Plain.plus(alone, Formula.sines(n, 32))
             : kind.equals("learned") ? Plain.plus(alone, Plain.weights(reader.positions)) : alone;
-    int[] lens = kind.endsWith("mask") ? Plain.causal(n) : Plain.all(n);
+    int[] lens = kind.endsWith("mask") ? Formula.causal(n) : Formula.all(n);
     double[][] asked = toScores ? X : alone, values = toValues ? X : alone;
-    var Y = Plain.multiHead(reader.attention, maps, kind.equals("rotary"), asked, values, lens);
+    var Y = Formula.multiHead(reader.attention, maps, kind.equals("rotary"), asked, values, lens);
     var mean = Plain.times(Plain.of(1, n, (i, j) -> 1.0 / n), Y);
     var two = reader.output.getParameters().values().stream().map(each -> each.getArray()).toList();
     var first = Plain.transposed(Plain.rows(two.get(0)));
@@ -778,7 +628,7 @@ double[] answers(Reader reader, String kind, long[][] sequences) {
 boolean hasFixedEncoding(Reader reader) {
     var added = evaluate(reader.positions, manager.zeros(new Shape(1, 64, 32)));
     return reader.positions.getParameters().isEmpty()
-            && Plain.apart(added, Plain.sines(64, 32)) < 1e-6;
+            && Plain.apart(added, Formula.sines(64, 32)) < 1e-6;
 }
 
 double shareOfRight(double[] answers, long[][] sequences) {
@@ -1028,22 +878,22 @@ class Remembering extends Reader {
 {
     var some = Plain.drawn(5, 6, 5);
     claim("diversity is the norm of what sets the tokens apart, relative to the whole",
-            Math.abs(diversity(Plain.array(some).expandDims(0)) - Plain.diversity(some)) < 1e-5);
+            Math.abs(diversity(Plain.array(some).expandDims(0)) - Formula.diversity(some)) < 1e-5);
     for (int which = 0; which < 3; which++) {
         double sharpness = which == 1 ? 10 : 1;
-        var X = Plain.plus(Plain.rows(start), Plain.sines(16, 64));
+        var X = Plain.plus(Plain.rows(start), Formula.sines(16, 64));
         var expected = new double[9];
-        expected[0] = Plain.diversity(X);
+        expected[0] = Formula.diversity(X);
         for (int depth = 1; depth <= 8; depth++) {
             var before = X;
             var queries = Plain.of(16, 64, (i, j) -> sharpness * before[(int) i][(int) j]);
-            var pooled = Plain.multiHead(blocks.get(depth - 1), new double[4][][], false,
-                    queries, X, X, Plain.all(16));
+            var pooled = Formula.multiHead(blocks.get(depth - 1), new double[4][][], false,
+                    queries, X, X, Formula.all(16));
             double longer = Plain.norm(X) / Plain.norm(pooled);
             X = which == 2
                     ? Plain.plus(pooled, X)
                     : Plain.of(16, 64, (i, j) -> longer * pooled[(int) i][(int) j]);
-            expected[depth] = Plain.diversity(X);
+            expected[depth] = Formula.diversity(X);
         }
         claim("the curves are those of attention alone, of sharper queries, of skip connections",
                 Plain.apart(curves.get(which), expected) < 5e-3);
@@ -1093,7 +943,7 @@ class Remembering extends Reader {
             claim("with a causal mask influence is a full lower triangle", map[i][j] > 0 == j <= i);
         }
     }
-    var expected = Plain.influence(smallAttention, Plain.rows(X), Plain.causal(n));
+    var expected = Formula.influence(smallAttention, Plain.rows(X), Formula.causal(n));
     claim("it is that of the formula", Plain.apart(map, expected) < 1e-4);
     var lines = shown.split("\n");
     claim("no influence of the future, and 55 of 100 pairs",
@@ -1125,7 +975,7 @@ for (int which = 0; which < 2; which++) {
     }
     double least = DoubleStream.of(Plain.rows(faded.get(2))[0]).min().getAsDouble();
     claim("for self-attention there is no such decay", found[23] < 1e-2 && least > 0.1);
-    var ofFirst = Plain.transposed(Plain.influence(smallAttention, rows, Plain.all(24)))[0];
+    var ofFirst = Plain.transposed(Formula.influence(smallAttention, rows, Formula.all(24)))[0];
     var relative = DoubleStream.of(ofFirst).map(each -> each / ofFirst[0]).toArray();
     claim("its influence is that of the formula", Plain.apart(faded.get(2), relative) < 1e-3);
 }
@@ -1146,9 +996,9 @@ claim("growing steps cross the sequence in logarithmically many layers",
 
 // %% solution-decoding
 {
-    var whole = Plain.plus(Plain.rows(tokens), Plain.sines(10, 16));
+    var whole = Plain.plus(Plain.rows(tokens), Formula.sines(10, 16));
     var maps = new double[2][][];
-    var expected = Plain.multiHead(smallAttention, maps, false, whole, whole, Plain.causal(10));
+    var expected = Formula.multiHead(smallAttention, maps, false, whole, whole, Formula.causal(10));
     claim("one token at a time gives what all at once give",
             Plain.apart(NDArrays.concat(outputs, 1), expected) < 1e-5);
     claim("the cache has grown to all keys and values",

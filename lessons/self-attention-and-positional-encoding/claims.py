@@ -14,7 +14,7 @@ import pytest
 from d2l_compat._shared.arrays import to_numpy
 from tests import reference
 from tests.faces.cases import reference_multi_head
-from tests.lessons import numbers, table
+from tests.lessons import numbers, softmax, table
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
 DETERMINED = [
@@ -181,11 +181,6 @@ def test_the_numbers_and_equations_of_the_text_are_those_of_the_cells(untrue):
 
 THE, CAT, SAT, BECAUSE, IT, PURRED = range(6)
 WORDS = np.array([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]], float)
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def assert_printed(rows: list[list[float]], expected: Any, digits: int = 2) -> None:
@@ -744,7 +739,7 @@ def heads(
 def test_labels_tell_whether_the_zero_comes_first(face, cells):
     for length in TESTED:
         names = cells["task"].names
-        tokens, labels = face.lesson_sequences(names, 100, length)
+        tokens, labels = face.lesson_drawn(names, "sequences", 100, length)
         assert tokens.shape == (100, length)
         assert ((np.sort(tokens)[:, :3] >= [0, 1, 2]).all(), tokens.max()) == (True, 9)
         assert ((tokens == 0).sum(axis=1) == 1).all()
@@ -757,7 +752,7 @@ def test_labels_tell_whether_the_zero_comes_first(face, cells):
 
 def test_sequences_are_drawn_evenly(face, cells):
     """No number depends on another: what stands at a place says nothing of the 0's and the 1's."""
-    tokens, labels = face.lesson_sequences(cells["task"].names, 4000)
+    tokens, labels = face.lesson_drawn(cells["task"].names, "sequences", 4000)
     assert labels.mean() == pytest.approx(0.5, abs=0.03)
     others = tokens[tokens > 1]
     shares = np.bincount(others)[2:] / len(others)

@@ -99,6 +99,7 @@ class Adapter(ABC):
     CASTS: str | bool = False
     ACCEPTS_NUMPY = False  # as it is
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
+    LOGITS = "output"  # of a lesson's model that looks letters up, its last layer
     OUTPUT = "output.0", "output.2"  # of a lesson's reader, the two linear layers in the end
     NORM: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments
     FEATURES: tuple[int, ...] = (
@@ -254,11 +255,9 @@ class Adapter(ABC):
         """The names of all that is trained or saved of it."""
         return self.layer(layer).names
 
-    def lesson_sequences(
-        self, names: dict[str, Any], count: int, length: int = 8
-    ) -> list[NDArray[Any]]:
-        """Tokens and labels that the lesson's function draws."""
-        return self.plain(names["sequences"](count, length))
+    def lesson_drawn(self, names: dict[str, Any], function: str, *args: Any) -> list[NDArray[Any]]:
+        """What the lesson's function of this name draws at random."""
+        return self.plain(names[function](*args))
 
     def new_reader(self, names: dict[str, Any], kind: str) -> Any:
         """With its parameters, which may take their sizes from the first input."""
@@ -304,3 +303,11 @@ class Adapter(ABC):
         """W_q, W_k and W_v of ``relative``, and its table of vectors, a row for each distance."""
         table = self.layer(names["relative"]).parameters("table")["table"]
         return self.projections(names["relative"], "qkv") | {"table": table}
+
+    def lesson_look_up(self, names: dict[str, Any]) -> Arrays:
+        """Of the first of ``models``, which look letters up: the tables letter and digit, W_q, W_k, W_v, output, bias."""
+        its = self.layer(names["models"][0]).parameters
+        tables = {name: its(name)["table"] for name in ("letter", "digit")}
+        matrices = {name: its(name)["weight"] for name in ("W_q", "W_k", "W_v")}
+        last = its(self.LOGITS)
+        return tables | matrices | {"output": last["weight"], "bias": last["bias"]}

@@ -90,7 +90,7 @@ def checks(fault: Fault) -> list[tuple[str, Check]]:
             claims = f"lessons/{fault.lesson}/claims.py"
             found.insert(0, ("tests", Check(command, (claims,), ("--first", fault.cell))))
         case "lesson", "djl":
-            command = *PYTEST, "--frameworks", "djl", "-k", fault.lesson
+            command = *PYTEST, "--frameworks", "djl", "-k", f"djl/{fault.lesson}"
             found.insert(0, ("tests", Check(command, ("tests/test_claims_in_java.py",))))
     return found
 

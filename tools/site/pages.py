@@ -22,7 +22,7 @@ from tools.site.slides import deck_path
 from tools.site.words import WORDS
 from tools.weave.launch import SOURCE, services
 from tools.weave.lessons import Edition, LessonError
-from tools.weave.notebooks import IMAGE
+from tools.weave.notebooks import IMAGE, link_lessons
 from tools.weave.programs import LANGUAGES
 from tools.weave.prose import Passage, joined, original, read_passages
 
@@ -39,7 +39,7 @@ def page(editions: list[Edition]) -> NotebookNode:
     number = count(1)
 
     def markdown(source: str) -> None:
-        source = _with_drawings(source, text.parent.name)
+        source = link_lessons(_with_drawings(source, text.parent.name))
         result.cells.append(v4.new_markdown_cell(source, id=f"text-{next(number)}"))
 
     for block, passages in _by_block(text):
@@ -101,11 +101,12 @@ def _with_drawings(prose: str, lesson: str) -> str:
 
 
 def _anchors(first: Path) -> Iterator[str]:
-    """The same in every language, so that a link keeps its place when the language changes."""
+    """The same in every language, so that a link keeps its place when the language changes; of one lesson's
+    own, since others have a summary, too."""
     for passage in read_passages(first):
         if passage.block is None and len(passage.heading) > 1:
             title = passage.prose.splitlines()[0].lower()
-            yield "-".join(re.findall(r"[a-z]\w*", title))
+            yield "-".join([first.parent.name, *re.findall(r"[a-z]\w*", title)])
 
 
 def _only(passage: Passage, editions: list[Edition]) -> str:

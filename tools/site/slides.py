@@ -21,7 +21,7 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tools.site.mathematics import mathml
 from tools.site.words import WORDS
 from tools.weave.lessons import Edition, LessonError
-from tools.weave.notebooks import embed_images
+from tools.weave.notebooks import embed_images, link_lessons
 from tools.weave.prose import Passage, read_passages, title
 
 HERE = Path(__file__).parent
@@ -110,6 +110,7 @@ def deck(edition: Edition) -> NotebookNode:
             kind = "-"
         said = "\n\n".join(_with_mathml(embed_images(each, edition.text)) for each in notes)
         said = HEADING.sub(r"**\1**", said)  # only slides have headings
+        said = link_lessons(said, to=r"\1")  # and only pages lead on
         cell = v4.new_markdown_cell(said, metadata={"slideshow": {"slide_type": "notes"}})
         result.cells.append(cell)
     return result

@@ -19,6 +19,7 @@ from tools.weave.prose import Passage, check_same_order, read_passages, read_tex
 from tools.weave.words import check_used, read_words
 
 # An image, or a code fence, in which nothing is one.
+LESSON = re.compile(r"\[([^]]*)\]\(\.\./([\w-]+)/text\.[\w-]+\.md(#[^)]*)?\)")
 IMAGE = re.compile(
     r"^\s*(?P<fence>`{3,}|~{3,}).*?^\s*(?P=fence)\s*?$|!\[(?P<alt>[^]]*)\]\((?P<file>[^():]+\.svg)\)",
     re.DOTALL | re.MULTILINE,
@@ -50,7 +51,7 @@ def weave(edition: Edition) -> NotebookNode:
     for passage in read_text(edition.text, edition.framework):
         if not passage.cell:
             number = sum(cell.cell_type == "markdown" for cell in notebook.cells) + 1
-            prose = embed_images(passage, edition.text)
+            prose = link_lessons(embed_images(passage, edition.text))
             notebook.cells.append(v4.new_markdown_cell(prose, id=f"text-{number:02}"))
             continue
         if not asked and (code := install_cell(edition)):
@@ -76,6 +77,11 @@ def weave(edition: Edition) -> NotebookNode:
             fault = f"unused cell {name!r}: {edition.text.name} does not ask for it"
             raise LessonError(fault, cell.file, cell.marker)
     return notebook
+
+
+def link_lessons(prose: str, to: str = r"[\1](\2.ipynb\3)") -> str:
+    """Where a text leads to another lesson's text, its notebook leads to the notebook beside it."""
+    return LESSON.sub(to, prose)
 
 
 def check_words(edition: Edition) -> None:

@@ -3,20 +3,15 @@
 import base64
 import io
 import re
-from typing import Any
-from xml.etree import ElementTree
 
-import nbformat
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.browser import Open
+from tests.live import SVG, cells, curves, figure, lies_on, state
 from tests.reference import positional_encoding
-from tools.compare.figures import FIGURE
-from tools.weave.lessons import ROOT
 
 READS = (
     "markup of build/site/**/*.html",
@@ -25,37 +20,11 @@ READS = (
 )
 
 LESSON = "self-attention-and-positional-encoding"
-SVG = "{http://www.w3.org/2000/svg}"
-COLOUR = re.compile(r"stroke: (#[0-9a-f]{6})")
-POINT = re.compile(r"[ML] (\S+) (\S+)")
-
-
-def cells() -> dict[str, Any]:
-    notebook = ROOT / "notebooks" / "en" / "pytorch" / f"{LESSON}.ipynb"
-    return {cell.id: cell for cell in nbformat.read(notebook, as_version=4).cells}
-
-
-def figure(name: str) -> ElementTree.Element:
-    """The stored figure of a notebook's cell."""
-    shown = " ".join(
-        output.get("data", {}).get("text/html", "") for output in cells()[name].outputs
-    )
-    return ElementTree.fromstring(base64.b64decode(FIGURE.search(shown)[1]))
-
-
-def curves(name: str, points: int) -> list[NDArray[np.float64]]:
-    """The heights of a figure's curves, in its own units, downwards."""
-    drawn = []
-    for path in figure(name).iter(f"{SVG}path"):
-        found = POINT.findall(path.get("d", ""))
-        if len(found) == points and COLOUR.search(path.get("style", "")):
-            drawn.append(np.array([float(y) for _, y in found]))
-    return drawn
 
 
 def words(name: str) -> str:
     """What a cell prints."""
-    return "".join(output.get("text", "") for output in cells()[name].outputs)
+    return "".join(output.get("text", "") for output in cells(LESSON)[name].outputs)
 
 
 def printed(name: str, label: str) -> float:
@@ -66,21 +35,6 @@ def difference(name: str, label: str) -> float:
     return float(
         re.search(rf"{re.escape(label)}: .*?largest difference (\S+)", words(name))[1]
     )
-
-
-def state(page: Page, name: str, **settings: Any) -> dict[str, Any]:
-    """What a live figure shows, after it was set."""
-    live = page.locator(f'[data-live="{name}"]')
-    return live.evaluate(
-        "(root, set) => { root.live.set(set); return root.live.state(); }", settings
-    )
-
-
-def lies_on(drawn: list[NDArray[Any]], values: list[NDArray[Any]]) -> bool:
-    """Whether curves as drawn are the values, but for one scale and one origin for all."""
-    y, x = np.concatenate(drawn), np.concatenate(values)
-    fitted = np.polyval(np.polyfit(x, y, 1), x)
-    return bool(np.abs(fitted - y).max() < 0.01)  # of a point, a 72nd of an inch
 
 
 @pytest.fixture
@@ -96,7 +50,7 @@ def test_the_clocks_hands_are_the_row_of_the_encoding(page: Page):
 
 def test_the_heat_map_is_the_notebooks_curves(page: Page):
     P = np.array(state(page, "heatmap", d=32, base=10000, length=60)["P"])
-    drawn = curves("column-plot", 60)
+    drawn = curves(LESSON, "column-plot", 60)
     assert len(drawn) == 4
     assert lies_on(drawn, list(P[:, 6:10].T))
     assert not lies_on(drawn, list(P[:, 5:9].T))
@@ -108,7 +62,7 @@ def test_the_heat_map_has_the_notebooks_colours(page: Page):
     stored = max(
         (
             image.get(href) or image.get("href")
-            for image in figure("encoding-heatmap").iter(f"{SVG}image")
+            for image in figure(LESSON, "encoding-heatmap").iter(f"{SVG}image")
         ),
         key=len,
     )
@@ -138,7 +92,7 @@ def test_the_heat_map_is_right_at_any_width_and_base(page: Page, d: int, base: i
 def test_the_dot_products_are_the_notebooks(page: Page):
     shown = [state(page, "dot-product", i=i) for i in (20, 28, 36)]
     products = [np.array(each["products"]) for each in shown]
-    drawn = curves("dot-products", 41)
+    drawn = curves(LESSON, "dot-products", 41)
     assert len(drawn) == 3
     assert lies_on(drawn, products)
     at_home = state(page, "dot-product", i=28, distance=0)["product"]

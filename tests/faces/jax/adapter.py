@@ -33,6 +33,8 @@ class Layer(adapter.Layer):
 
     def __init__(self, layer: nn.Module, variables: dict[str, Any] | None = None) -> None:
         super().__init__(layer)
+        if variables is None and layer.scope:  # it is bound to some
+            variables = layer.variables
         self.variables = variables
         self.weights: Any = None
         self.keys = map(jax.random.key, count())
@@ -237,10 +239,8 @@ class Adapter(adapter.Adapter):
     def lesson_kept(self, layer: nn.Module) -> list[str]:
         return [*layer.init(jax.random.key(0), np.zeros((1, 8, layer.num_hiddens), "float32"))]
 
-    def lesson_sequences(
-        self, names: dict[str, Any], count: int, length: int = 8
-    ) -> list[NDArray[Any]]:
-        return plain(names["sequences"](jax.random.key(0), count, length))
+    def lesson_drawn(self, names: dict[str, Any], function: str, *args: Any) -> list[NDArray[Any]]:
+        return plain(names[function](jax.random.key(0), *args))
 
     def lesson_reader(
         self, names: dict[str, Any], kind: str = ""

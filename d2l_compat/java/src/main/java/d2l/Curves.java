@@ -1,6 +1,7 @@
 package d2l;
 
 import java.util.List;
+import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
@@ -27,6 +28,7 @@ public final class Curves extends Figure<Curves> {
 
     private final List<Curve> curves;
     private List<String> names = List.of();
+    private Set<Integer> points = Set.of();
     private double[] ylim;
     private boolean hasLogX;
     private boolean hasLogY;
@@ -59,6 +61,12 @@ public final class Curves extends Figure<Curves> {
     /** A name for each curve. */
     public Curves legend(String... names) {
         this.names = List.of(names);
+        return this;
+    }
+
+    /** These curves, counted from 0, are drawn as points and not as lines. */
+    public Curves points(int... which) {
+        points = IntStream.of(which).boxed().collect(Collectors.toSet());
         return this;
     }
 
@@ -179,7 +187,7 @@ public final class Curves extends Figure<Curves> {
         labelLeft(svg, top + high / 2, ylabel);
         svg.openWindow(left, top, wide, high);
         for (int i = 0; i < curves.size(); i++) {
-            svg.element("path", stroke(i, path(curves.get(i), horizontal, vertical)));
+            svg.element("path", drawn(i, curves.get(i), horizontal, vertical));
         }
         svg.close("svg");
         frame(svg, left, top, wide, high);
@@ -187,6 +195,20 @@ public final class Curves extends Figure<Curves> {
             legend(svg, left, top, wide, high, horizontal, vertical);
         }
         return svg.document(left + wide + PAD, bottom + (xlabel.isEmpty() ? 17 : BELOW) + PAD);
+    }
+
+    private Object[] drawn(int i, Curve curve, Axis horizontal, Axis vertical) {
+        return points.contains(i)
+                ? dots(i, path(curve, horizontal, vertical).replaceAll("[ML]([^ML]+)", "M$1h0"))
+                : stroke(i, path(curve, horizontal, vertical));
+    }
+
+    /** Lines of no length, whose ends are round. */
+    private static Object[] dots(int curve, String path) {
+        String color = COLORS.get(curve % COLORS.size());
+        return new Object[] {
+            "d", path, "fill", "none", "stroke", color, "stroke-width", 6, "stroke-linecap", "round"
+        };
     }
 
     private static Object[] stroke(int curve, String path) {
@@ -273,8 +295,12 @@ public final class Curves extends Figure<Curves> {
                 "#ffffff", "stroke", "#cccccc", "opacity", 0.8);
         for (int i = 0; i < count; i++) {
             double baseline = y + 11.6 + 15 * i;
-            String sample = "M%s %sh20".formatted(Svg.number(x + 4), Svg.number(baseline - 3.5));
-            svg.element("path", stroke(i, sample));
+            String at = Svg.number(baseline - 3.5);
+            svg.element(
+                    "path",
+                    points.contains(i)
+                            ? dots(i, "M%s %sh0".formatted(Svg.number(x + 14), at))
+                            : stroke(i, "M%s %sh20".formatted(Svg.number(x + 4), at)));
             svg.text(x + 32, baseline, Svg.Anchor.START, names.get(i));
         }
     }

@@ -26,6 +26,8 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
 import java.util.Locale;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 import javax.imageio.ImageIO;
@@ -272,6 +274,17 @@ class PlotsTest {
                         .toArray();
         assertEquals(places[1] - places[0], places[2] - places[1], 0.021);
         assertEquals(places[2] - places[1], places[3] - places[2], 0.021);
+    }
+
+    @Test
+    void aCurveMayBeItsPoints() {
+        double[][] ys = {{1, Double.NaN, 3}, {1, 2, 3}};
+        double[] x = {0, 1, 2};
+        String svg = Plots.curves(x, ys).legend("measured", "true").points(0).svg();
+        Matcher dots = Pattern.compile("d=\"((?:M[\\d.]+ [\\d.]+h0)+)\"").matcher(svg);
+        List<Integer> counts = dots.results().map(d -> d.group(1).split("h0").length).toList();
+        assertEquals(List.of(2, 1), counts); // those that are finite, and one in the legend
+        assertFalse(Plots.curves(x, ys).svg().contains("h0M"));
     }
 
     @Test

@@ -1,0 +1,57 @@
+// A plot of curves and points, for all live figures.
+"use strict";
+{
+  const { svg, decimals } = d2lLive.kit;
+
+  const line = (x1, y1, x2, y2, kind) => svg("line", { x1, y1, x2, y2, class: kind });
+  const text = (x, y, words, anchor = "middle") => svg("text", { x, y, "text-anchor": anchor }, words);
+  const circle = (cx, cy, r, kind) => svg("circle", { class: kind, cx, cy, r });
+
+  /**
+   * A plot, drawn for its width in pixels so that its letters stay readable on a telephone. An axis reaches from its
+   * first tick to its last; x(at) and y(at) are where numbers lie, in pixels.
+   * @param {{height: number, top: number, x: {name: string, ticks: number[]}, y: {name: string, ticks: number[]}}} frame
+   * @param {() => void} onResize has to draw anew
+   * @param {(x: number) => void} onPoint called with where the reader points, even beyond the axis
+   */
+  const plot = ({ height, top, ...axes }, onResize, onPoint) => {
+    const [left, right, bottom] = [28, 28, 44];
+    const node = svg("svg", { role: "img", class: "live-plot", height });
+    const box = () => node.getBoundingClientRect();
+    const ends = ({ ticks }) => [ticks[0], ticks.at(-1)];
+    const [[x0, x1], [y0, y1]] = [ends(axes.x), ends(axes.y)];
+    let width;
+    const inner = () => width - left - right;
+    const x = (at) => left + ((at - x0) / (x1 - x0)) * inner();
+    const y = (at) => height - bottom - ((at - y0) / (y1 - y0)) * (height - bottom - top);
+    const grid = () => [
+      ...axes.y.ticks.flatMap((at) => [
+        line(left, y(at), width - right, y(at), "live-tick"),
+        text(left - 8, y(at) + 4, decimals(at, 0), "end"),
+      ]),
+      ...axes.x.ticks.map((at) => text(x(at), height - 26, decimals(at, 0))),
+      text(0, top - 12, axes.y.name, "start"),
+      text(left + inner() / 2, height - 6, axes.x.name),
+    ];
+    const curve = (xs, ys, kind, attributes) => {
+      const points = xs.map((at, k) => [x(at), y(ys[k])]).join(" ");
+      return svg("polyline", { class: kind, points, ...attributes });
+    };
+    /** A line across the plot, from bottom to top. */
+    const guide = (at) => line(x(at), y(y0), x(at), top, "live-guide");
+    /** Draws the grid, and over it the parts, which are made for the width there is now. */
+    const draw = (label, parts) => {
+      ({ width } = box());
+      node.setAttribute("aria-label", label);
+      node.setAttribute("viewBox", `0 0 ${width} ${height}`);
+      node.replaceChildren(...grid(), ...parts());
+    };
+    const point = ({ clientX }) => onPoint(x0 + ((clientX - box().left - left) / inner()) * (x1 - x0));
+    node.addEventListener("pointermove", point);
+    node.addEventListener("pointerdown", point);
+    new ResizeObserver(onResize).observe(node);
+    return { node, x, y, curve, guide, draw };
+  };
+
+  d2lLive.plot = { plot, line, text, circle };
+}

@@ -1,0 +1,552 @@
+# The lesson's MLX code. Each cell is woven into the text where it is asked for
+# by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+
+import mlx.core as mx
+from mlx import nn, optimizers
+
+from d2l_compat import mlx as d2l
+
+mx.set_default_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+mx.random.seed(0)
+
+# %% price-list
+prices = {"apple": 50, "lemon": 40, "pear": 70}
+for fruit in "lemon", "lime":
+    print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
+
+# %% soft-look-up
+fruits = ["apple", "lemon", "pear"]
+keys = mx.array([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
+values = mx.array([50.0, 40, 70])  # what it costs, in cents
+query = mx.array([0.0, 1])  # a lime: not sweet, a little sour
+
+scores = keys @ query  # how well does each key fit?
+weights = scores.exp() / scores.exp().sum()  # softmax: positive, and they sum to 1
+answer = weights @ values  # the average of the values, in these shares
+
+for score, weight, fruit in zip(scores, weights, fruits, strict=True):
+    print(f"{score:4.0f}{weight:8.3f}   {fruit}")
+print(f"a lime costs about {answer:.0f} cents")
+
+# %% from-soft-to-hard
+for factor in 0, 1, 3, 10:
+    weights = mx.softmax(keys @ (factor * query), axis=-1)
+    shares = "".join(f"{weight:8.3f}" for weight in weights)
+    print(f"query times {factor:>2}:{shares}   {weights @ values:5.1f} cents")
+
+
+# %% attend
+def attend(queries, keys, values):
+    """Score, softmax, average: an answer for each query."""
+    scores = queries @ keys.mT  # (queries, keys)
+    return mx.softmax(scores, axis=-1) @ values
+
+
+# %% three-customers
+queries = mx.array([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
+values = mx.array([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
+answers = attend(queries, keys, values)
+for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True):
+    print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
+
+
+# %% batches
+batch = [mx.random.normal(shape) for shape in ((2, 3, 4), (2, 5, 4), (2, 5, 6))]
+print("queries", tuple(batch[0].shape))
+print("keys   ", tuple(batch[1].shape))
+print("values ", tuple(batch[2].shape))
+print("answers", tuple(attend(*batch).shape))
+
+
+# %% points
+def curve(x):
+    return mx.sin(2 * x) + x / 2
+
+
+def points(count, seed):
+    """Measurements of the curve, with noise, at random places from 0 to 5."""
+    mx.random.seed(seed)
+    x = mx.sort(5 * mx.random.uniform(shape=(count,)))
+    return x, curve(x) + 0.3 * mx.random.normal((count,))
+
+
+# %% kernel-regression
+def closeness(queries, keys, width):
+    """Scores: the logarithm of a Gaussian kernel, shape (queries, keys)."""
+    return -((queries[:, None] - keys) ** 2) / (2 * width**2)
+
+
+x, y = points(40, seed=0)
+between = mx.linspace(0, 5, 101)
+fits = {
+    width: mx.softmax(closeness(between, x, width), axis=-1) @ y
+    for width in (0.05, 0.3, 3)
+}
+
+# %% three-widths
+d2l.plot(
+    [x, *[between] * 4],
+    [y, curve(between), *fits.values()],
+    xlabel="x",
+    ylabel="y",
+    figsize=(6, 3),
+    legend=["measured", "true curve", *(f"width {width}" for width in fits)],
+    fmts=["o", "-", "--", "-.", ":"],
+)
+
+# %% width-heatmaps
+maps = [mx.softmax(closeness(x, x, width), axis=-1) for width in fits]
+d2l.show_heatmaps(
+    mx.stack([weights / weights.max() for weights in maps])[None],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Width {width}" for width in fits],
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% without-itself
+def error(width, x, y, without_itself=True):
+    """The mean squared error of predicting each point from the others (or from all)."""
+    scores = closeness(x, x, width)
+    if without_itself:
+        scores = mx.where(mx.eye(len(x), dtype=mx.bool_), -math.inf, scores)
+    return ((mx.softmax(scores, axis=-1) @ y - y) ** 2).mean()
+
+
+# %% learned-width
+def learned_width(x, y, start, **options):
+    """Gradient descent on the logarithm of the width, which keeps it positive."""
+
+    def error_of(learned):
+        return error(learned["log_width"].exp(), x, y, **options)
+
+    learned = {"log_width": mx.array(math.log(start))}
+    optimizer = optimizers.Adam(learning_rate=0.1, bias_correction=True)
+    for _ in range(100):
+        learned = optimizer.apply_gradients(mx.grad(error_of)(learned), learned)
+        # MLX computes nothing until it is asked: here, or all steps would pile up.
+        mx.eval(learned, optimizer.state)
+    return learned["log_width"].exp().item()
+
+
+# %% learned-widths
+for start in 0.1, 1:
+    print(f"from {start}, without itself: {learned_width(x, y, start):.2f}")
+alone = learned_width(x, y, 1, without_itself=False)
+print(f"from 1, itself among them: {alone:.2f}")
+
+
+# %% four-scores
+def dot(Q, K):
+    return Q @ K.mT
+
+
+def scaled_dot(Q, K):
+    return Q @ K.mT / math.sqrt(K.shape[-1])
+
+
+def bilinear(Q, K, W):
+    return Q @ W @ K.mT
+
+
+def additive(Q, K, W_q, W_k, w):
+    # shape (batch, queries, keys, num_hiddens)
+    every_pair = (Q @ W_q)[:, :, None] + (K @ W_k)[:, None]
+    return mx.tanh(every_pair) @ w
+
+
+# %% two-layers
+Q, K, V = (mx.random.normal(shape) for shape in ((2, 3, 8), (2, 5, 8), (2, 5, 4)))
+scaled_layer = d2l.DotProductAttention(dropout=0)
+additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
+layers_say = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
+
+parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
+W_q, W_k, w = (part.weight.T for part in parts)
+we_say = [
+    mx.softmax(scaled_dot(Q, K), axis=-1) @ V,
+    mx.softmax(additive(Q, K, W_q, W_k, w[:, 0]), axis=-1) @ V,
+]
+
+# %% two-layers-shown
+for name, theirs, ours in zip(
+    ["scaled dot", "additive"], layers_say, we_say, strict=True
+):
+    largest, apart = ours.abs().max(), (theirs - ours).abs().max()
+    print(f"{name:>10}: largest answer {largest:.4f}, largest difference {apart:.4f}")
+
+# %% own-function
+# It wants an axis of heads before the queries and keys; here there is one.
+heads = (X[:, None] for X in (Q, K, V))
+own = mx.fast.scaled_dot_product_attention(*heads, scale=1 / math.sqrt(8))
+apart = (own[:, 0] - we_say[0]).abs().max()
+print(f"MLX's own: largest difference {apart:.4f}")
+
+
+# %% gaussian-or-dot
+def gaussian(Q, K):
+    return -((Q[:, :, None] - K[:, None]) ** 2).sum(axis=-1) / 2
+
+
+def weights_differ(Q, K):
+    by_distance, by_product = (
+        mx.softmax(gaussian(Q, K), axis=-1),
+        mx.softmax(dot(Q, K), axis=-1),
+    )
+    return (by_distance - by_product).abs().max()
+
+
+equally_long = K / mx.linalg.norm(K, axis=-1, keepdims=True)
+
+# %% gaussian-or-dot-shown
+print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
+print(
+    f"keys of one length:    weights differ by up to {weights_differ(Q, equally_long):.4f}"
+)
+
+# %% saturation
+mx.random.seed(0)
+widths = [2**power for power in range(2, 11)]
+largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
+for width in widths:
+    query = mx.random.normal((1000, 1, width))
+    ten_keys = mx.random.normal((1000, 10, width))
+    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+        weights = mx.softmax(score(query, ten_keys), axis=-1)[:, 0]
+        largest[name].append(weights.max(axis=1).mean())
+        outer = weights[:, :, None] * weights[:, None]
+        derivative = weights[:, :, None] * mx.eye(10) - outer
+        slopes[name].append(mx.median(mx.linalg.norm(derivative, axis=(1, 2))))
+
+# %% largest-weight
+powers = [math.log2(width) for width in widths]
+d2l.plot(
+    powers,
+    [*largest.values()],
+    xlabel="log2(d)",
+    ylabel="Largest weight",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+# %% slope
+d2l.plot(
+    powers,
+    [*slopes.values()],
+    xlabel="log2(d)",
+    ylabel="Norm of the derivative",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+
+# %% masked
+def masked_weights(scores, may_see):
+    """A softmax over what each query may see; the rest gets a weight of zero."""
+    return mx.softmax(mx.where(may_see, scores, -math.inf), axis=-1)
+
+
+def show(*maps, titles):
+    d2l.show_heatmaps(
+        mx.stack(maps)[None],
+        xlabel="Keys",
+        ylabel="Queries",
+        titles=titles,
+        figsize=(8, 3),
+        cmap="Blues",
+    )
+
+
+mx.random.seed(0)
+position = mx.arange(5)
+real = mx.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
+causal = position <= position[:, None]  # nothing that comes later
+scores = mx.random.normal((5, 5))
+show(
+    *(masked_weights(scores, may_see) for may_see in (real, causal, real & causal)),
+    titles=["Padding", "Causal", "Both"],
+)
+
+# %% last-queries
+mx.random.seed(0)
+layer = d2l.DotProductAttention(dropout=0)
+X = mx.random.normal((1, 5, 8))
+of_all = layer(X, X, X, causal=True)
+of_two = layer(X[:, -2:], X, X, causal=True)
+print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(axis=-1).tolist())
+apart = (of_two - of_all[:, -2:]).abs().max()
+print(f"from the last two of five: largest difference {apart:.4f}")
+
+# %% empty-row
+real = mx.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
+weights = masked_weights(scores, real & causal)
+print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+hidden = mx.where(real, 0.0, -math.inf)
+layer(X, X, X, causal=True, score_bias=hidden)
+print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+
+
+# %% dictionaries
+def dictionaries(count, size=6):
+    """Entries, each a letter with a digit; then the letters asked for, and what is right."""
+    alphabets = mx.argsort(mx.random.uniform(shape=(count, 26)), axis=1)
+    letters = alphabets[:, :size]  # none of them twice
+    digits = mx.random.randint(0, 10, (count, size))
+    asked = mx.argsort(mx.random.uniform(shape=(count, size)), axis=1)
+    questions, answers = (
+        mx.take_along_axis(each, asked, axis=1) for each in (letters, digits)
+    )
+    return letters, digits, questions, answers
+
+
+def written(letters, digits):
+    return " ".join(
+        f"{chr(97 + x)}{y}"
+        for x, y in zip(letters.tolist(), digits.tolist(), strict=True)
+    )
+
+
+for letters, digits, questions, answers in zip(*dictionaries(3), strict=True):
+    print(written(letters, digits), " -> ", written(questions, answers))
+
+
+# %% look-up
+def table(rows, width):
+    """A trainable vector for each row, of variance 1: MLX draws shorter ones."""
+    embedding = nn.Embedding(rows, width)
+    embedding.weight = mx.random.normal(embedding.weight.shape)
+    return embedding
+
+
+class LookUp(nn.Module):
+    """A score for each digit as the answer; queries, keys and values are learned."""
+
+    def __init__(self, num_hiddens=32):
+        super().__init__()
+        self.letter, self.digit = table(26, num_hiddens), table(10, num_hiddens)
+        self.W_q, self.W_k, self.W_v = (
+            nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
+        )
+        self.output = nn.Linear(num_hiddens, 10)
+
+    def __call__(self, letters, digits, questions):
+        entries = self.letter(letters) + self.digit(digits)
+        return self.answer(self.letter(questions), entries, entries)
+
+    def answer(self, queries, keys, values):
+        """A logit for each digit, and the weights."""
+        weights = mx.softmax(scaled_dot(self.W_q(queries), self.W_k(keys)), axis=-1)
+        return self.output(weights @ self.W_v(values)), weights
+
+
+# %% train
+def fit(model, examples, steps=300):
+    """Train a model on new examples in each step, 64 at a time."""
+    optimizer = optimizers.Adam(learning_rate=0.015, bias_correction=True)
+
+    def loss(*given, answers):
+        logits, _ = model(*given)
+        return nn.losses.cross_entropy(logits, answers, reduction="mean")
+
+    for _ in range(steps):
+        *given, answers = examples(64)
+        _, gradients = nn.value_and_grad(model, loss)(*given, answers=answers)
+        optimizer.update(model, gradients)
+        mx.eval(model.parameters(), optimizer.state)  # now, as above
+    return model
+
+
+def trained(seed, make=LookUp):
+    mx.random.seed(seed)
+    return fit(make(), dictionaries)
+
+
+def share_right(model, size=6):
+    *given, answers = dictionaries(500, size)
+    logits, _ = model(*given)
+    return (logits.argmax(axis=-1) == answers).mean().item()
+
+
+models = [trained(seed) for seed in range(5)]
+shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
+
+# %% shares
+for size, right in shares.items():
+    low, high = min(right), max(right)
+    print(
+        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+    )
+
+# %% trained-map
+mx.random.seed(0)
+letters, digits, questions, answers = dictionaries(1)
+_, weights = models[0](letters, digits, questions)
+print("entries:  ", written(letters[0], digits[0]))
+print("asked for:", " ".join(chr(97 + x) for x in questions[0].tolist()))
+d2l.show_heatmaps(
+    weights[None],
+    xlabel="Entries",
+    ylabel="Letters asked for",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+# %% letters-in-keys
+mx.random.seed(0)
+letters, digits, questions, answers = dictionaries(500)
+model = models[0]
+asked, letter, digit = (
+    model.letter(questions),
+    model.letter(letters),
+    model.digit(digits),
+)
+both = letter + digit
+keys_and_values = [(both, both), (letter, digit), (digit, both), (both, letter)]
+right = [
+    (model.answer(asked, K, V)[0].argmax(axis=-1) == answers).mean()
+    for K, V in keys_and_values
+]
+
+# %% letters-in-keys-shown
+names = (
+    "as trained",
+    "letters alone in the keys, digits alone in the values",
+    "digits alone in the keys",
+    "letters alone in the values",
+)
+for share, name in zip(right, names, strict=True):
+    print(f"{share:.3f}  {name}")
+
+# %% removed
+_, weights = model(letters, digits, questions)
+sharpest = weights.argmax(axis=-1)  # the entry each question looks at
+is_it = sharpest[:, :, None] == mx.arange(6)
+scores = scaled_dot(model.W_q(asked), model.W_k(both))
+without_it = masked_weights(scores, ~is_it) @ model.W_v(both)
+it_alone = masked_weights(scores, is_it) @ model.W_v(both)
+kept = [
+    (model.output(Y).argmax(axis=-1) == answers).mean() for Y in (without_it, it_alone)
+]
+
+# %% removed-shown
+names = "that entry hidden", "that entry alone"
+for share, name in zip(kept, names, strict=True):
+    print(f"{share:.3f}  right with {name}")
+
+# %% same-answer
+values = mx.array([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
+    print(weights, "->", (mx.array(weights) @ values).tolist())
+
+# %% solution-box
+near = (between[:, None] - x).abs() < 0.3
+box = masked_weights(mx.zeros((101, 40)), near) @ y
+by_hand = (near * y).sum(axis=1) / near.sum(axis=1)
+has_a_point = near.any(axis=1)
+apart = mx.where(has_a_point, (box - by_hand).abs(), 0).max()
+print(
+    f"largest difference: {apart:.4f}; places without a point nearby: {(~has_a_point).sum()}"
+)
+
+# %% solution-width
+by_count = {
+    count: [learned_width(*points(count, seed), 1) for seed in range(5)]
+    for count in (20, 80, 320)
+}
+
+# %% solution-width-shown
+for count, found in by_count.items():
+    print(
+        f"{count:>3} points: {statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
+    )
+
+
+# %% solution-additive
+class AdditiveLookUp(LookUp):
+    def __init__(self, num_hiddens=32):
+        super().__init__(num_hiddens)
+        self.w = nn.Linear(num_hiddens, 1, bias=False)
+
+    def answer(self, queries, keys, values):
+        every_pair = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
+        weights = mx.softmax(self.w(mx.tanh(every_pair)).squeeze(-1), axis=-1)
+        return self.output(weights @ self.W_v(values)), weights
+
+
+additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
+shares = {
+    size: [share_right(model, size) for model in additive_models]
+    for size in (6, 12, 26)
+}
+
+# %% solution-additive-shown
+for size, right in shares.items():
+    low, high = min(right), max(right)
+    print(
+        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+    )
+
+
+# %% solution-reversal
+class Reverser(nn.Module):
+    """Writes digits backwards; queries are learned, keys are a place plus a digit."""
+
+    def __init__(self, num_hiddens=32, length=8):
+        super().__init__()
+        self.digit = table(10, num_hiddens)
+        self.asks, self.stands = (table(length, num_hiddens) for _ in range(2))
+        self.output = nn.Linear(num_hiddens, 10)
+
+    def __call__(self, digits):
+        keys = self.stands.weight + self.digit(digits)
+        weights = mx.softmax(scaled_dot(self.asks.weight, keys), axis=-1)
+        return self.output(weights @ self.digit(digits)), weights
+
+
+def reversals(count):
+    digits = mx.random.randint(0, 10, (count, 8))
+    return digits, digits[:, ::-1]
+
+
+def reverser(seed):
+    mx.random.seed(seed)
+    return fit(Reverser(), reversals)
+
+
+reversers = [reverser(seed) for seed in range(5)]
+digits, backwards = reversals(500)
+said_and_seen = [each(digits) for each in reversers]
+right = [(Y.argmax(axis=-1) == backwards).mean() for Y, _ in said_and_seen]
+
+# %% solution-reversal-map
+print("right:", *(f"{share:.3f}" for share in right))
+_, weights = said_and_seen[0]
+d2l.show_heatmaps(
+    weights[:1, None],
+    xlabel="Digits read",
+    ylabel="Digits written",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+# %% solution-twice
+letters = mx.array([[0, 1, 0, 2]] * 2)
+digits = mx.array([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
+asked = mx.array([[0]] * 2)
+answered = [model(letters, digits, asked) for model in models]
+said = [logits.argmax(axis=-1)[:, 0] for logits, _ in answered]
+looked = [weights[:, 0] for _, weights in answered]
+
+# %% solution-twice-shown
+for i in range(2):
+    print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
+    for weights, answers in zip(looked, said, strict=True):
+        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(answers[i]))

@@ -1,0 +1,542 @@
+# The lesson's MXNet code. Each cell is woven into the text where it is asked for
+# by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+
+# First: with it MXNet, of before NumPy 2, can be imported on the NumPy of today. It
+# also turns on MXNet's NumPy arrays, as npx.set_np() does.
+from d2l_compat import mxnet as d2l
+
+from mxnet import autograd, gluon, init, np, npx
+from mxnet.gluon import nn
+from mxnet.test_utils import set_default_context
+
+set_default_context(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+npx.random.seed(0)
+initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
+
+# %% price-list
+prices = {"apple": 50, "lemon": 40, "pear": 70}
+for fruit in "lemon", "lime":
+    print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
+
+# %% soft-look-up
+fruits = ["apple", "lemon", "pear"]
+keys = d2l.tensor([[2, 1], [0, 3], [3, 0]])  # how sweet, and how sour
+values = d2l.tensor([50, 40, 70])  # what it costs, in cents
+query = d2l.tensor([0, 1])  # a lime: not sweet, a little sour
+
+scores = keys @ query  # how well does each key fit?
+weights = np.exp(scores) / np.exp(scores).sum()  # softmax: positive, and they sum to 1
+answer = weights @ values  # the average of the values, in these shares
+
+for score, weight, fruit in zip(scores, weights, fruits, strict=True):
+    print(f"{score:4.0f}{weight:8.3f}   {fruit}")
+print(f"a lime costs about {answer:.0f} cents")
+
+# %% from-soft-to-hard
+for factor in 0, 1, 3, 10:
+    weights = npx.softmax(keys @ (factor * query), axis=-1)
+    shares = "".join(f"{weight:8.3f}" for weight in weights)
+    print(f"query times {factor:>2}:{shares}   {weights @ values:5.1f} cents")
+
+
+# %% attend
+def attend(queries, keys, values):
+    """Score, softmax, average: an answer for each query."""
+    scores = queries @ keys.swapaxes(-1, -2)  # (queries, keys)
+    return npx.softmax(scores, axis=-1) @ values
+
+
+# %% three-customers
+queries = d2l.tensor([[0, 1], [1, 0], [1, 1]])  # sour, sweet, both
+values = d2l.tensor([[50, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
+answers = attend(queries, keys, values)
+for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True):
+    print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
+
+# %% batches
+batch = [d2l.randn(2, 3, 4), d2l.randn(2, 5, 4), d2l.randn(2, 5, 6)]
+print("queries", batch[0].shape)
+print("keys   ", batch[1].shape)
+print("values ", batch[2].shape)
+print("answers", attend(*batch).shape)
+
+
+# %% points
+def curve(x):
+    return np.sin(2 * x) + x / 2
+
+
+def points(count, seed):
+    """Measurements of the curve, with noise, at random places from 0 to 5."""
+    npx.random.seed(seed)
+    x = np.sort(5 * d2l.rand(count))
+    return x, curve(x) + 0.3 * d2l.randn(count)
+
+
+# %% kernel-regression
+def closeness(queries, keys, width):
+    """Scores: the logarithm of a Gaussian kernel, shape (queries, keys)."""
+    return -((queries[:, None] - keys) ** 2) / (2 * width**2)
+
+
+x, y = points(40, seed=0)
+between = np.linspace(0, 5, 101)
+fits = {
+    width: npx.softmax(closeness(between, x, width), axis=-1) @ y
+    for width in (0.05, 0.3, 3)
+}
+
+# %% three-widths
+d2l.plot(
+    [x, *[between] * 4],
+    [y, curve(between), *fits.values()],
+    xlabel="x",
+    ylabel="y",
+    figsize=(6, 3),
+    legend=["measured", "true curve", *(f"width {width}" for width in fits)],
+    fmts=["o", "-", "--", "-.", ":"],
+)
+
+# %% width-heatmaps
+maps = [npx.softmax(closeness(x, x, width), axis=-1) for width in fits]
+d2l.show_heatmaps(
+    d2l.stack([weights / weights.max() for weights in maps])[None],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Width {width}" for width in fits],
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% without-itself
+def error(width, x, y, without_itself=True):
+    """The mean squared error of predicting each point from the others (or from all)."""
+    scores = closeness(x, x, width)
+    if without_itself:
+        # An array, since MXNet takes no gradient past a number here.
+        nothing = np.full_like(scores, -math.inf)
+        scores = np.where(d2l.eye(len(x)), nothing, scores)
+    return ((npx.softmax(scores, axis=-1) @ y - y) ** 2).mean()
+
+
+# %% learned-width
+def learned_width(x, y, start, **options):
+    """Gradient descent on the logarithm of the width, which keeps it positive."""
+    log_start = init.Constant(math.log(start))
+    log_width = gluon.Parameter("log_width", shape=(1,), init=log_start)
+    log_width.initialize()
+    trainer = gluon.Trainer({"log_width": log_width}, "adam", {"learning_rate": 0.1})
+    for _ in range(100):
+        with autograd.record():
+            loss = error(np.exp(log_width.data()), x, y, **options)
+        loss.backward()
+        trainer.step(batch_size=1)
+    return np.exp(log_width.data()).item()
+
+
+# %% learned-widths
+for start in 0.1, 1:
+    print(f"from {start}, without itself: {learned_width(x, y, start):.2f}")
+alone = learned_width(x, y, 1, without_itself=False)
+print(f"from 1, itself among them: {alone:.2f}")
+
+
+# %% four-scores
+def dot(Q, K):
+    return Q @ K.swapaxes(-1, -2)
+
+
+def scaled_dot(Q, K):
+    return Q @ K.swapaxes(-1, -2) / math.sqrt(K.shape[-1])
+
+
+def bilinear(Q, K, W):
+    return Q @ W @ K.swapaxes(-1, -2)
+
+
+def additive(Q, K, W_q, W_k, w):
+    # shape (batch, queries, keys, num_hiddens)
+    every_pair = np.expand_dims(Q @ W_q, 2) + np.expand_dims(K @ W_k, 1)
+    return np.tanh(every_pair) @ w
+
+
+# %% two-layers
+Q, K, V = d2l.randn(2, 3, 8), d2l.randn(2, 5, 8), d2l.randn(2, 5, 4)
+scaled_layer = d2l.DotProductAttention(dropout=0)
+additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
+additive_layer.initialize(initializer)
+layers_say = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
+
+parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
+W_q, W_k, w = (part.weight.data().T for part in parts)
+we_say = [
+    npx.softmax(scaled_dot(Q, K), axis=-1) @ V,
+    npx.softmax(additive(Q, K, W_q, W_k, w[:, 0]), axis=-1) @ V,
+]
+
+# %% two-layers-shown
+for name, theirs, ours in zip(
+    ["scaled dot", "additive"], layers_say, we_say, strict=True
+):
+    largest, apart = np.abs(ours).max(), np.abs(theirs - ours).max()
+    print(f"{name:>10}: largest answer {largest:.4f}, largest difference {apart:.4f}")
+
+
+# %% gaussian-or-dot
+def gaussian(Q, K):
+    steps = np.expand_dims(Q, 2) - np.expand_dims(K, 1)
+    return -(steps**2).sum(axis=-1) / 2
+
+
+def weights_differ(Q, K):
+    by_distance = npx.softmax(gaussian(Q, K), axis=-1)
+    by_product = npx.softmax(dot(Q, K), axis=-1)
+    return np.abs(by_distance - by_product).max()
+
+
+equally_long = K / np.linalg.norm(K, axis=-1, keepdims=True)
+
+# %% gaussian-or-dot-shown
+print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
+apart = weights_differ(Q, equally_long)
+print(f"keys of one length:    weights differ by up to {apart:.4f}")
+
+# %% saturation
+widths = [2**power for power in range(2, 11)]
+largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
+for width in widths:
+    query, ten_keys = d2l.randn(1000, 1, width), d2l.randn(1000, 10, width)
+    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+        weights = npx.softmax(score(query, ten_keys), axis=-1)[:, 0]
+        largest[name].append(weights.max(axis=1).mean())
+        outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
+        derivative = d2l.eye(10) * weights[:, None] - outer
+        norms = np.linalg.norm(derivative, axis=(1, 2))
+        slopes[name].append(np.percentile(norms, 50))
+
+# %% largest-weight
+powers = [math.log2(width) for width in widths]
+d2l.plot(
+    powers,
+    [*largest.values()],
+    xlabel="log2(d)",
+    ylabel="Largest weight",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+# %% slope
+d2l.plot(
+    powers,
+    [*slopes.values()],
+    xlabel="log2(d)",
+    ylabel="Norm of the derivative",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+
+# %% masked
+def masked_weights(scores, may_see):
+    """A softmax over what each query may see; the rest gets a weight of zero."""
+    return npx.softmax(np.where(may_see, scores, -math.inf), axis=-1)
+
+
+def show(*maps, titles):
+    d2l.show_heatmaps(
+        d2l.stack(maps)[None],
+        xlabel="Keys",
+        ylabel="Queries",
+        titles=titles,
+        figsize=(8, 3),
+        cmap="Blues",
+    )
+
+
+npx.random.seed(0)
+position = np.arange(5)
+real = np.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
+causal = position <= position[:, None]  # nothing that comes later
+scores = d2l.randn(5, 5)
+show(
+    *(masked_weights(scores, may_see) for may_see in (real, causal, real & causal)),
+    titles=["Padding", "Causal", "Both"],
+)
+
+# %% last-queries
+npx.random.seed(0)
+layer = d2l.DotProductAttention(dropout=0)
+X = d2l.randn(1, 5, 8)
+of_all = layer(X, X, X, causal=True)
+of_two = layer(X[:, -2:], X, X, causal=True)
+print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(axis=-1).tolist())
+apart = np.abs(of_two - of_all[:, -2:]).max()
+print(f"from the last two of five: largest difference {apart:.4f}")
+
+# %% empty-row
+real = np.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
+weights = masked_weights(scores, real & causal)
+print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+hidden = np.where(real, d2l.zeros((5, 5)), -math.inf)
+layer(X, X, X, causal=True, score_bias=hidden)
+print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+
+
+# %% dictionaries
+def dictionaries(count, size=6):
+    """Entries, each a letter with a digit; then the letters asked for, and what is right."""
+    letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]  # none of them twice
+    digits = np.random.randint(10, size=(count, size))
+    asked = d2l.rand(count, size).argsort(axis=1)  # in another order
+    row = np.arange(count, dtype="int64")[:, None]
+    return letters, digits, letters[row, asked], digits[row, asked]
+
+
+def written(letters, digits):
+    return " ".join(
+        f"{chr(97 + x)}{y}"
+        for x, y in zip(letters.tolist(), digits.tolist(), strict=True)
+    )
+
+
+for letters, digits, questions, answers in zip(*dictionaries(3), strict=True):
+    print(written(letters, digits), " -> ", written(questions, answers))
+
+
+# %% look-up
+class LookUp(nn.Block):
+    """A score for each digit as the answer; queries, keys and values are learned."""
+
+    def __init__(self, num_hiddens=32):
+        super().__init__()
+        normal = init.Normal(1)
+        self.letter, self.digit = (
+            nn.Embedding(n, num_hiddens, weight_initializer=normal) for n in (26, 10)
+        )
+        self.W_q, self.W_k, self.W_v = (
+            nn.Dense(num_hiddens, use_bias=False, flatten=False) for _ in range(3)
+        )
+        self.output = nn.Dense(10, flatten=False)
+
+    def forward(self, letters, digits, questions):
+        entries = self.letter(letters) + self.digit(digits)
+        return self.answer(self.letter(questions), entries, entries)
+
+    def answer(self, queries, keys, values):
+        scores = scaled_dot(self.W_q(queries), self.W_k(keys))
+        self.weights = npx.softmax(scores, axis=-1)
+        return self.output(self.weights @ self.W_v(values))
+
+
+# %% train
+def trained(seed, make=LookUp, steps=300):
+    npx.random.seed(seed)
+    model = make()
+    model.initialize(initializer)
+    trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
+    cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
+    for _ in range(steps):
+        *given, answers = dictionaries(64)
+        with autograd.record():
+            loss = cross_entropy(model(*given), answers)
+        loss.backward()
+        trainer.step(batch_size=64)
+    return model
+
+
+def share_right(model, size=6):
+    *given, answers = dictionaries(500, size)
+    return (model(*given).argmax(axis=-1) == answers).mean().item()
+
+
+models = [trained(seed) for seed in range(5)]
+shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
+
+# %% shares
+for size, right in shares.items():
+    low, high = min(right), max(right)
+    print(
+        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+    )
+
+# %% trained-map
+npx.random.seed(0)
+letters, digits, questions, answers = dictionaries(1)
+models[0](letters, digits, questions)
+print("entries:  ", written(letters[0], digits[0]))
+print("asked for:", " ".join(chr(97 + x) for x in questions[0].tolist()))
+d2l.show_heatmaps(
+    models[0].weights[None],
+    xlabel="Entries",
+    ylabel="Letters asked for",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+# %% letters-in-keys
+npx.random.seed(0)
+letters, digits, questions, answers = dictionaries(500)
+model = models[0]
+asked, letter, digit = (
+    model.letter(questions),
+    model.letter(letters),
+    model.digit(digits),
+)
+both = letter + digit
+keys_and_values = [(both, both), (letter, digit), (digit, both), (both, letter)]
+right = [
+    (model.answer(asked, K, V).argmax(axis=-1) == answers).mean()
+    for K, V in keys_and_values
+]
+
+# %% letters-in-keys-shown
+names = (
+    "as trained",
+    "letters alone in the keys, digits alone in the values",
+    "digits alone in the keys",
+    "letters alone in the values",
+)
+for share, name in zip(right, names, strict=True):
+    print(f"{share:.3f}  {name}")
+
+# %% removed
+model(letters, digits, questions)
+sharpest = model.weights.argmax(axis=-1)  # the entry each question looks at
+is_it = npx.one_hot(sharpest, 6) > 0
+scores = scaled_dot(model.W_q(asked), model.W_k(both))
+without_it = masked_weights(scores, ~is_it) @ model.W_v(both)
+it_alone = masked_weights(scores, is_it) @ model.W_v(both)
+kept = [
+    (model.output(Y).argmax(axis=-1) == answers).mean() for Y in (without_it, it_alone)
+]
+
+# %% removed-shown
+names = "that entry hidden", "that entry alone"
+for share, name in zip(kept, names, strict=True):
+    print(f"{share:.3f}  right with {name}")
+
+# %% same-answer
+values = d2l.tensor([[0, 0], [1, 0], [0, 1], [1, 1]])
+for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
+    print(weights, "->", (d2l.tensor(weights) @ values).tolist())
+
+# %% solution-box
+near = np.abs(between[:, None] - x) < 0.3
+box = masked_weights(d2l.zeros((101, 40)), near) @ y
+by_hand = d2l.stack([y[seen].mean() for seen in near])
+anyone = near.any(axis=1)
+apart = np.abs(box - by_hand)[anyone].max()
+print(
+    f"largest difference: {apart:.4f}; places without a point nearby: {(~anyone).sum()}"
+)
+
+# %% solution-width
+by_count = {
+    count: [learned_width(*points(count, seed), 1) for seed in range(5)]
+    for count in (20, 80, 320)
+}
+
+# %% solution-width-shown
+for count, found in by_count.items():
+    print(
+        f"{count:>3} points: {statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
+    )
+
+
+# %% solution-additive
+class AdditiveLookUp(LookUp):
+    def __init__(self, num_hiddens=32):
+        super().__init__(num_hiddens)
+        self.w = nn.Dense(1, use_bias=False, flatten=False)
+
+    def answer(self, queries, keys, values):
+        Q, K = self.W_q(queries), self.W_k(keys)
+        every_pair = np.expand_dims(Q, 2) + np.expand_dims(K, 1)
+        scores = self.w(np.tanh(every_pair)).squeeze(-1)
+        self.weights = npx.softmax(scores, axis=-1)
+        return self.output(self.weights @ self.W_v(values))
+
+
+additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
+shares = {
+    size: [share_right(model, size) for model in additive_models]
+    for size in (6, 12, 26)
+}
+
+# %% solution-additive-shown
+for size, right in shares.items():
+    low, high = min(right), max(right)
+    print(
+        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+    )
+
+
+# %% solution-reversal
+class Reverser(nn.Block):
+    """Writes digits backwards; queries are learned, keys are a place plus a digit."""
+
+    def __init__(self, num_hiddens=32, length=8):
+        super().__init__()
+        self.digit, self.asks, self.stands = (
+            nn.Embedding(n, num_hiddens, weight_initializer=init.Normal(1))
+            for n in (10, length, length)
+        )
+        self.output = nn.Dense(10, flatten=False)
+
+    def forward(self, digits):
+        position = np.broadcast_to(np.arange(digits.shape[1]), digits.shape)
+        queries = self.asks(position)
+        keys = self.stands(position) + self.digit(digits)
+        self.weights = npx.softmax(scaled_dot(queries, keys), axis=-1)
+        return self.output(self.weights @ self.digit(digits))
+
+
+def reverser(seed):
+    npx.random.seed(seed)
+    model = Reverser()
+    model.initialize(initializer)
+    trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
+    cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
+    for _ in range(300):
+        digits = np.random.randint(10, size=(64, 8))
+        with autograd.record():
+            loss = cross_entropy(model(digits), digits[:, ::-1])
+        loss.backward()
+        trainer.step(batch_size=64)
+    return model
+
+
+reversers = [reverser(seed) for seed in range(5)]
+digits = np.random.randint(10, size=(500, 8))
+right = [(each(digits).argmax(axis=-1) == digits[:, ::-1]).mean() for each in reversers]
+
+# %% solution-reversal-map
+print("right:", *(f"{share:.3f}" for share in right))
+d2l.show_heatmaps(
+    reversers[0].weights[:1, None],
+    xlabel="Digits read",
+    ylabel="Digits written",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+# %% solution-twice
+letters = np.array([[0, 1, 0, 2]] * 2, dtype="int32")
+# a3 b5 a7 c9; a7 b5 a3 c9
+digits = np.array([[3, 5, 7, 9], [7, 5, 3, 9]], dtype="int32")
+asked = np.array([[0]] * 2, dtype="int32")
+said = [model(letters, digits, asked).argmax(axis=-1)[:, 0] for model in models]
+looked = [model.weights[:, 0] for model in models]
+
+# %% solution-twice-shown
+for i in range(2):
+    print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
+    for weights, answers in zip(looked, said, strict=True):
+        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(answers[i]))

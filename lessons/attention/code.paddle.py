@@ -1,0 +1,545 @@
+# The lesson's PaddlePaddle code. Each cell is woven into the text where it is asked for
+# by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+
+from d2l_compat import paddle as d2l  # first: it turns down Paddle's log
+
+import paddle
+from paddle import nn
+from paddle.nn import functional as F
+
+paddle.seed(0)
+paddle.set_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's own are wider.
+initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
+nn.initializer.set_global_initializer(initializer)
+
+# %% price-list
+prices = {"apple": 50, "lemon": 40, "pear": 70}
+for fruit in "lemon", "lime":
+    print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
+
+# %% soft-look-up
+fruits = ["apple", "lemon", "pear"]
+keys = d2l.tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
+values = d2l.tensor([50.0, 40, 70])  # what it costs, in cents
+query = d2l.tensor([0.0, 1])  # a lime: not sweet, a little sour
+
+scores = keys @ query  # how well does each key fit?
+weights = scores.exp() / scores.exp().sum()  # softmax: positive, and they sum to 1
+answer = weights @ values  # the average of the values, in these shares
+
+for score, weight, fruit in zip(scores, weights, fruits, strict=True):
+    print(f"{score:4.0f}{weight:8.3f}   {fruit}")
+print(f"a lime costs about {answer:.0f} cents")
+
+# %% from-soft-to-hard
+for factor in 0, 1, 3, 10:
+    weights = F.softmax(keys @ (factor * query), axis=-1)
+    shares = "".join(f"{weight:8.3f}" for weight in weights)
+    print(f"query times {factor:>2}:{shares}   {weights @ values:5.1f} cents")
+
+
+# %% attend
+def attend(queries, keys, values):
+    """Score, softmax, average: an answer for each query."""
+    scores = paddle.matmul(queries, keys, transpose_y=True)  # (queries, keys)
+    return F.softmax(scores, axis=-1) @ values
+
+
+# %% three-customers
+queries = d2l.tensor([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
+values = d2l.tensor([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
+answers = attend(queries, keys, values)
+for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True):
+    print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
+
+# %% batches
+batch = [d2l.randn((2, 3, 4)), d2l.randn((2, 5, 4)), d2l.randn((2, 5, 6))]
+print("queries", tuple(batch[0].shape))
+print("keys   ", tuple(batch[1].shape))
+print("values ", tuple(batch[2].shape))
+print("answers", tuple(attend(*batch).shape))
+
+
+# %% points
+def curve(x):
+    return d2l.sin(2 * x) + x / 2
+
+
+def points(count, seed):
+    """Measurements of the curve, with noise, at random places from 0 to 5."""
+    paddle.seed(seed)
+    x = (5 * d2l.rand((count,))).sort()
+    return x, curve(x) + 0.3 * d2l.randn((count,))
+
+
+# %% kernel-regression
+def closeness(queries, keys, width):
+    """Scores: the logarithm of a Gaussian kernel, shape (queries, keys)."""
+    return -((queries.unsqueeze(1) - keys) ** 2) / (2 * width**2)
+
+
+x, y = points(40, seed=2)  # whose legend hides no point
+between = d2l.linspace(0, 5, 101)
+fits = {
+    width: F.softmax(closeness(between, x, width), axis=-1) @ y
+    for width in (0.05, 0.3, 3)
+}
+
+# %% three-widths
+d2l.plot(
+    [x, *[between] * 4],
+    [y, curve(between), *fits.values()],
+    xlabel="x",
+    ylabel="y",
+    figsize=(6, 3),
+    legend=["measured", "true curve", *(f"width {width}" for width in fits)],
+    fmts=["o", "-", "--", "-.", ":"],
+)
+
+# %% width-heatmaps
+maps = [F.softmax(closeness(x, x, width), axis=-1) for width in fits]
+d2l.show_heatmaps(
+    d2l.stack([weights / weights.max() for weights in maps]).unsqueeze(0),
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Width {width}" for width in fits],
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% without-itself
+def error(width, x, y, without_itself=True):
+    """The mean squared error of predicting each point from the others (or from all)."""
+    scores = closeness(x, x, width)
+    if without_itself:
+        scores = scores.masked_fill(d2l.eye(len(x)).astype(bool), -math.inf)
+    return ((F.softmax(scores, axis=-1) @ y - y) ** 2).mean()
+
+
+# %% learned-width
+def learned_width(x, y, start, **options):
+    """Gradient descent on the logarithm of the width, which keeps it positive."""
+    log_width = d2l.tensor(math.log(start), stop_gradient=False)
+    optimizer = paddle.optimizer.Adam(0.1, parameters=[log_width])
+    for _ in range(100):
+        error(log_width.exp(), x, y, **options).backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    return log_width.exp().item()
+
+
+# %% learned-widths
+for start in 0.1, 1:
+    print(f"from {start}, without itself: {learned_width(x, y, start):.2f}")
+alone = learned_width(x, y, 1, without_itself=False)
+print(f"from 1, itself among them: {alone:.2f}")
+
+
+# %% four-scores
+def dot(Q, K):
+    return paddle.matmul(Q, K, transpose_y=True)
+
+
+def scaled_dot(Q, K):
+    return paddle.matmul(Q, K, transpose_y=True) / math.sqrt(K.shape[-1])
+
+
+def bilinear(Q, K, W):
+    return paddle.matmul(Q @ W, K, transpose_y=True)
+
+
+def additive(Q, K, W_q, W_k, w):
+    # shape (batch, queries, keys, num_hiddens)
+    every_pair = (Q @ W_q).unsqueeze(2) + (K @ W_k).unsqueeze(1)
+    return d2l.tanh(every_pair) @ w
+
+
+# %% two-layers
+Q, K, V = d2l.randn((2, 3, 8)), d2l.randn((2, 5, 8)), d2l.randn((2, 5, 4))
+scaled_layer = d2l.DotProductAttention(dropout=0)
+additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
+layers_say = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
+
+parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
+W_q, W_k, w = (part.weight for part in parts)
+we_say = [
+    F.softmax(scaled_dot(Q, K), axis=-1) @ V,
+    F.softmax(additive(Q, K, W_q, W_k, w[:, 0]), axis=-1) @ V,
+]
+
+# %% two-layers-shown
+for name, theirs, ours in zip(
+    ["scaled dot", "additive"], layers_say, we_say, strict=True
+):
+    largest, apart = ours.abs().max(), (theirs - ours).abs().max()
+    print(f"{name:>10}: largest answer {largest:.4f}, largest difference {apart:.4f}")
+
+# %% own-function
+# Paddle has its heads on an axis before the last; here there is one.
+own = F.scaled_dot_product_attention(*(X.unsqueeze(2) for X in (Q, K, V))).squeeze(2)
+print(f"Paddle's own: largest difference {(own - we_say[0]).abs().max():.4f}")
+
+
+# %% gaussian-or-dot
+def gaussian(Q, K):
+    return -((Q.unsqueeze(2) - K.unsqueeze(1)) ** 2).sum(axis=-1) / 2
+
+
+def weights_differ(Q, K):
+    by_distance, by_product = (
+        F.softmax(score(Q, K), axis=-1) for score in (gaussian, dot)
+    )
+    return (by_distance - by_product).abs().max()
+
+
+equally_long = F.normalize(K, axis=-1)
+
+# %% gaussian-or-dot-shown
+print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
+print(
+    f"keys of one length:    weights differ by up to {weights_differ(Q, equally_long):.4f}"
+)
+
+# %% saturation
+widths = [2**power for power in range(2, 11)]
+largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
+for width in widths:
+    query, ten_keys = d2l.randn((1000, 1, width)), d2l.randn((1000, 10, width))
+    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+        weights = F.softmax(score(query, ten_keys), axis=-1)[:, 0]
+        largest[name].append(weights.max(axis=1).mean())
+        outer = weights.unsqueeze(2) * weights.unsqueeze(1)
+        derivative = paddle.diag_embed(weights) - outer
+        # Over two axes Paddle's own norm is the spectral one.
+        slopes[name].append(derivative.norm("fro", axis=[1, 2]).median())
+
+# %% largest-weight
+powers = [math.log2(width) for width in widths]
+d2l.plot(
+    powers,
+    [*largest.values()],
+    xlabel="log2(d)",
+    ylabel="Largest weight",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+# %% slope
+d2l.plot(
+    powers,
+    [*slopes.values()],
+    xlabel="log2(d)",
+    ylabel="Norm of the derivative",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+
+# %% masked
+def masked_weights(scores, may_see):
+    """A softmax over what each query may see; the rest gets a weight of zero."""
+    weights = F.softmax(scores.masked_fill(~may_see, -math.inf), axis=-1)
+    # Paddle's softmax leaves 1.6e-28 to what is hidden; make that zero.
+    weights = weights.masked_fill(~may_see, 0)
+    return weights / weights.sum(axis=-1, keepdim=True)
+
+
+def show(*maps, titles):
+    d2l.show_heatmaps(
+        d2l.stack(maps).unsqueeze(0),
+        xlabel="Keys",
+        ylabel="Queries",
+        titles=titles,
+        figsize=(8, 3),
+        cmap="Blues",
+    )
+
+
+position = d2l.arange(5)
+real = (position < 3).expand([5, 5])  # three real keys, two of padding
+causal = position <= position.unsqueeze(1)  # nothing that comes later
+paddle.seed(0)
+scores = d2l.randn((5, 5))
+show(
+    *(masked_weights(scores, may_see) for may_see in (real, causal, real & causal)),
+    titles=["Padding", "Causal", "Both"],
+)
+
+# %% last-queries
+layer = d2l.DotProductAttention(dropout=0)
+X = d2l.randn((1, 5, 8))
+of_all = layer(X, X, X, causal=True)
+of_two = layer(X[:, -2:], X, X, causal=True)
+print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(axis=-1).tolist())
+apart = (of_two - of_all[:, -2:]).abs().max()
+print(f"from the last two of five: largest difference {apart:.4f}")
+
+# %% empty-row
+real = (position >= 2).expand([5, 5])  # here the padding comes first
+weights = masked_weights(scores, real & causal)
+print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+hidden = d2l.zeros((5, 5)).masked_fill(~real, -math.inf)
+layer(X, X, X, causal=True, score_bias=hidden)
+print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+
+
+# %% dictionaries
+def dictionaries(count, size=6):
+    """Entries, each a letter with a digit; then the letters asked for, and what is right."""
+    letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]  # none of them twice
+    digits = paddle.randint(10, shape=(count, size))
+    asked = d2l.rand((count, size)).argsort(axis=1)  # in another order
+    questions, answers = (
+        each.take_along_axis(asked, axis=1) for each in (letters, digits)
+    )
+    return letters, digits, questions, answers
+
+
+def written(letters, digits):
+    return " ".join(f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
+
+
+for letters, digits, questions, answers in zip(*dictionaries(3), strict=True):
+    print(written(letters, digits), " -> ", written(questions, answers))
+
+
+# %% look-up
+def table(rows, width):
+    """A trainable vector for each row, of variance 1."""
+    return nn.Embedding(rows, width, weight_attr=nn.initializer.Normal())
+
+
+class LookUp(nn.Layer):
+    """A score for each digit as the answer; queries, keys and values are learned."""
+
+    def __init__(self, num_hiddens=32):
+        super().__init__()
+        self.letter, self.digit = table(26, num_hiddens), table(10, num_hiddens)
+        self.W_q, self.W_k, self.W_v = (
+            nn.Linear(num_hiddens, num_hiddens, bias_attr=False) for _ in range(3)
+        )
+        self.output = nn.Linear(num_hiddens, 10)
+
+    def forward(self, letters, digits, questions):
+        entries = self.letter(letters) + self.digit(digits)
+        return self.answer(self.letter(questions), entries, entries)
+
+    def answer(self, queries, keys, values):
+        scores = scaled_dot(self.W_q(queries), self.W_k(keys))
+        self.weights = F.softmax(scores, axis=-1)
+        return self.output(self.weights @ self.W_v(values))
+
+
+# %% train
+def trained(seed, make=LookUp, steps=300):
+    paddle.seed(seed)
+    model = make()
+    optimizer = paddle.optimizer.Adam(0.015, parameters=model.parameters())
+    for _ in range(steps):
+        *given, answers = dictionaries(64)
+        loss = F.cross_entropy(model(*given), answers)
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    return model
+
+
+def share_right(model, size=6):
+    *given, answers = dictionaries(500, size)
+    with paddle.no_grad():
+        correct = model(*given).argmax(axis=-1) == answers
+    return correct.astype("float32").mean().item()
+
+
+models = [trained(seed) for seed in range(5)]
+shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
+
+# %% shares
+for size, right in shares.items():
+    low, high = min(right), max(right)
+    print(
+        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+    )
+
+# %% trained-map
+paddle.seed(0)
+letters, digits, questions, answers = dictionaries(1)
+with paddle.no_grad():
+    models[0](letters, digits, questions)
+print("entries:  ", written(letters[0], digits[0]))
+print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
+d2l.show_heatmaps(
+    models[0].weights.unsqueeze(0),
+    xlabel="Entries",
+    ylabel="Letters asked for",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+# %% letters-in-keys
+letters, digits, questions, answers = dictionaries(500)
+model = models[0]
+with paddle.no_grad():
+    asked, letter, digit = (
+        model.letter(questions),
+        model.letter(letters),
+        model.digit(digits),
+    )
+    both = letter + digit
+    keys_and_values = [(both, both), (letter, digit), (digit, both), (both, letter)]
+    right = [
+        (model.answer(asked, K, V).argmax(axis=-1) == answers).astype("float32").mean()
+        for K, V in keys_and_values
+    ]
+
+# %% letters-in-keys-shown
+names = (
+    "as trained",
+    "letters alone in the keys, digits alone in the values",
+    "digits alone in the keys",
+    "letters alone in the values",
+)
+for share, name in zip(right, names, strict=True):
+    print(f"{share:.3f}  {name}")
+
+# %% removed
+with paddle.no_grad():
+    model(letters, digits, questions)
+    sharpest = model.weights.argmax(axis=-1)  # the entry each question looks at
+    is_it = F.one_hot(sharpest, 6).astype(bool)
+    scores = scaled_dot(model.W_q(asked), model.W_k(both))
+    without_it = masked_weights(scores, ~is_it) @ model.W_v(both)
+    it_alone = masked_weights(scores, is_it) @ model.W_v(both)
+    kept = [
+        (model.output(Y).argmax(axis=-1) == answers).astype("float32").mean()
+        for Y in (without_it, it_alone)
+    ]
+
+# %% removed-shown
+names = "that entry hidden", "that entry alone"
+for share, name in zip(kept, names, strict=True):
+    print(f"{share:.3f}  right with {name}")
+
+# %% same-answer
+values = d2l.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
+    print(weights, "->", (d2l.tensor(weights) @ values).tolist())
+
+# %% solution-box
+near = (between.unsqueeze(1) - x).abs() < 0.3
+box = masked_weights(d2l.zeros((101, 40)), near) @ y
+by_hand = d2l.stack([y[seen].mean() for seen in near])
+has_a_point = near.any(axis=1)
+apart = (box - by_hand)[has_a_point].abs().max()
+print(
+    f"largest difference: {apart:.4f}; places without a point nearby: {(~has_a_point).sum()}"
+)
+
+# %% solution-width
+by_count = {
+    count: [learned_width(*points(count, seed), 1) for seed in range(5)]
+    for count in (20, 80, 320)
+}
+
+# %% solution-width-shown
+for count, found in by_count.items():
+    print(
+        f"{count:>3} points: {statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
+    )
+
+
+# %% solution-additive
+class AdditiveLookUp(LookUp):
+    def __init__(self, num_hiddens=32):
+        super().__init__(num_hiddens)
+        self.w = nn.Linear(num_hiddens, 1, bias_attr=False)
+
+    def answer(self, queries, keys, values):
+        every_pair = self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1)
+        scores = self.w(d2l.tanh(every_pair)).squeeze(-1)
+        self.weights = F.softmax(scores, axis=-1)
+        return self.output(self.weights @ self.W_v(values))
+
+
+additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
+shares = {
+    size: [share_right(model, size) for model in additive_models]
+    for size in (6, 12, 26)
+}
+
+# %% solution-additive-shown
+for size, right in shares.items():
+    low, high = min(right), max(right)
+    print(
+        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+    )
+
+
+# %% solution-reversal
+class Reverser(nn.Layer):
+    """Writes digits backwards; queries are learned, keys are a place plus a digit."""
+
+    def __init__(self, num_hiddens=32, length=8):
+        super().__init__()
+        self.digit = table(10, num_hiddens)
+        self.asks, self.stands = (table(length, num_hiddens) for _ in range(2))
+        self.output = nn.Linear(num_hiddens, 10)
+
+    def forward(self, digits):
+        keys = self.stands.weight + self.digit(digits)
+        self.weights = F.softmax(scaled_dot(self.asks.weight, keys), axis=-1)
+        return self.output(self.weights @ self.digit(digits))
+
+
+def reverser(seed):
+    paddle.seed(seed)
+    model = Reverser()
+    optimizer = paddle.optimizer.Adam(0.015, parameters=model.parameters())
+    for _ in range(300):
+        digits = paddle.randint(10, shape=(64, 8))
+        loss = F.cross_entropy(model(digits), digits.flip(1))
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    return model
+
+
+reversers = [reverser(seed) for seed in range(5)]
+digits = paddle.randint(10, shape=(500, 8))
+with paddle.no_grad():
+    right = [
+        (each(digits).argmax(axis=-1) == digits.flip(1)).astype("float32").mean()
+        for each in reversers
+    ]
+
+# %% solution-reversal-map
+print("right:", *(f"{share:.3f}" for share in right))
+d2l.show_heatmaps(
+    reversers[0].weights[:1].unsqueeze(1),
+    xlabel="Digits read",
+    ylabel="Digits written",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+# %% solution-twice
+letters = d2l.tensor([[0, 1, 0, 2]] * 2)
+digits = d2l.tensor([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
+asked = d2l.tensor([[0]] * 2)
+with paddle.no_grad():
+    said = [model(letters, digits, asked).argmax(axis=-1)[:, 0] for model in models]
+looked = [model.weights[:, 0] for model in models]
+
+# %% solution-twice-shown
+for i in range(2):
+    print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
+    for weights, answers in zip(looked, said, strict=True):
+        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(answers[i]))

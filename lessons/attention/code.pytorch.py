@@ -1,0 +1,537 @@
+# The lesson's PyTorch code. Each cell is woven into the text where it is asked for
+# by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+
+import torch
+from torch import nn
+
+from d2l_compat import torch as d2l
+
+_ = torch.manual_seed(0)
+
+# %% price-list
+prices = {"apple": 50, "lemon": 40, "pear": 70}
+for fruit in "lemon", "lime":
+    print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
+
+# %% soft-look-up
+fruits = ["apple", "lemon", "pear"]
+keys = torch.tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
+values = torch.tensor([50.0, 40, 70])  # what it costs, in cents
+query = torch.tensor([0.0, 1])  # a lime: not sweet, a little sour
+
+scores = keys @ query  # how well does each key fit?
+weights = scores.exp() / scores.exp().sum()  # softmax: positive, and they sum to 1
+answer = weights @ values  # the average of the values, in these shares
+
+for score, weight, fruit in zip(scores, weights, fruits, strict=True):
+    print(f"{score:4.0f}{weight:8.3f}   {fruit}")
+print(f"a lime costs about {answer:.0f} cents")
+
+# %% from-soft-to-hard
+for factor in 0, 1, 3, 10:
+    weights = (keys @ (factor * query)).softmax(dim=-1)
+    shares = "".join(f"{weight:8.3f}" for weight in weights)
+    print(f"query times {factor:>2}:{shares}   {weights @ values:5.1f} cents")
+
+
+# %% attend
+def attend(queries, keys, values):
+    """Score, softmax, average: an answer for each query."""
+    scores = queries @ keys.mT  # (queries, keys)
+    return scores.softmax(dim=-1) @ values
+
+
+# %% three-customers
+queries = torch.tensor([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
+values = torch.tensor([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
+answers = attend(queries, keys, values)
+for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True):
+    print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
+
+# %% batches
+batch = [torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(2, 5, 6)]
+print("queries", tuple(batch[0].shape))
+print("keys   ", tuple(batch[1].shape))
+print("values ", tuple(batch[2].shape))
+print("answers", tuple(attend(*batch).shape))
+
+
+# %% points
+def curve(x):
+    return torch.sin(2 * x) + x / 2
+
+
+def points(count, seed):
+    """Measurements of the curve, with noise, at random places from 0 to 5."""
+    torch.manual_seed(seed)
+    x = (5 * torch.rand(count)).sort().values
+    return x, curve(x) + 0.3 * torch.randn(count)
+
+
+# %% kernel-regression
+def closeness(queries, keys, width):
+    """Scores: the logarithm of a Gaussian kernel, shape (queries, keys)."""
+    return -((queries[:, None] - keys) ** 2) / (2 * width**2)
+
+
+x, y = points(40, seed=0)
+between = torch.linspace(0, 5, 101)
+fits = {
+    width: closeness(between, x, width).softmax(dim=-1) @ y for width in (0.05, 0.3, 3)
+}
+
+# %% three-widths
+d2l.plot(
+    [x, *[between] * 4],
+    [y, curve(between), *fits.values()],
+    xlabel="x",
+    ylabel="y",
+    figsize=(6, 3),
+    legend=["measured", "true curve", *(f"width {width}" for width in fits)],
+    fmts=["o", "-", "--", "-.", ":"],
+)
+
+# %% width-heatmaps
+maps = [closeness(x, x, width).softmax(dim=-1) for width in fits]
+d2l.show_heatmaps(
+    torch.stack([weights / weights.max() for weights in maps])[None],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Width {width}" for width in fits],
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% without-itself
+def error(width, x, y, without_itself=True):
+    """The mean squared error of predicting each point from the others (or from all)."""
+    scores = closeness(x, x, width)
+    if without_itself:
+        scores = scores.masked_fill(torch.eye(len(x), dtype=bool), -math.inf)
+    return ((scores.softmax(dim=-1) @ y - y) ** 2).mean()
+
+
+# %% learned-width
+def learned_width(x, y, start, **options):
+    """Gradient descent on the logarithm of the width, which keeps it positive."""
+    log_width = torch.tensor(math.log(start), requires_grad=True)
+    optimizer = torch.optim.Adam([log_width], lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        error(log_width.exp(), x, y, **options).backward()
+        optimizer.step()
+    return log_width.exp().item()
+
+
+# %% learned-widths
+for start in 0.1, 1:
+    print(f"from {start}, without itself: {learned_width(x, y, start):.2f}")
+alone = learned_width(x, y, 1, without_itself=False)
+print(f"from 1, itself among them: {alone:.2f}")
+
+
+# %% four-scores
+def dot(Q, K):
+    return Q @ K.mT
+
+
+def scaled_dot(Q, K):
+    return Q @ K.mT / math.sqrt(K.shape[-1])
+
+
+def bilinear(Q, K, W):
+    return Q @ W @ K.mT
+
+
+def additive(Q, K, W_q, W_k, w):
+    # shape (batch, queries, keys, num_hiddens)
+    every_pair = (Q @ W_q)[:, :, None] + (K @ W_k)[:, None]
+    return torch.tanh(every_pair) @ w
+
+
+# %% two-layers
+Q, K, V = torch.randn(2, 3, 8), torch.randn(2, 5, 8), torch.randn(2, 5, 4)
+scaled_layer = d2l.DotProductAttention(dropout=0)
+additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
+layers_say = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
+
+parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
+W_q, W_k, w = (part.weight.T for part in parts)
+we_say = [
+    scaled_dot(Q, K).softmax(dim=-1) @ V,
+    additive(Q, K, W_q, W_k, w[:, 0]).softmax(dim=-1) @ V,
+]
+
+# %% two-layers-shown
+for name, theirs, ours in zip(
+    ["scaled dot", "additive"], layers_say, we_say, strict=True
+):
+    apart = (theirs - ours).abs().max()
+    print(
+        f"{name:>10}: largest answer {ours.abs().max():.4f}, largest difference {apart:.4f}"
+    )
+
+# %% own-function
+own = nn.functional.scaled_dot_product_attention(Q, K, V)
+print(f"PyTorch's own: largest difference {(own - we_say[0]).abs().max():.4f}")
+
+
+# %% gaussian-or-dot
+def gaussian(Q, K):
+    return -((Q[:, :, None] - K[:, None]) ** 2).sum(dim=-1) / 2
+
+
+def weights_differ(Q, K):
+    by_distance, by_product = gaussian(Q, K).softmax(dim=-1), dot(Q, K).softmax(dim=-1)
+    return (by_distance - by_product).abs().max()
+
+
+equally_long = nn.functional.normalize(K, dim=-1)
+
+# %% gaussian-or-dot-shown
+print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
+print(
+    f"keys of one length:    weights differ by up to {weights_differ(Q, equally_long):.4f}"
+)
+
+# %% saturation
+widths = [2**power for power in range(2, 11)]
+largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
+for width in widths:
+    query, ten_keys = torch.randn(1000, 1, width), torch.randn(1000, 10, width)
+    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+        weights = score(query, ten_keys).softmax(dim=-1)[:, 0]
+        largest[name].append(weights.amax(dim=1).mean())
+        derivative = torch.diag_embed(weights) - weights[:, :, None] * weights[:, None]
+        slopes[name].append(derivative.norm(dim=(1, 2)).median())
+
+# %% largest-weight
+powers = [math.log2(width) for width in widths]
+d2l.plot(
+    powers,
+    [*largest.values()],
+    xlabel="log2(d)",
+    ylabel="Largest weight",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+# %% slope
+d2l.plot(
+    powers,
+    [*slopes.values()],
+    xlabel="log2(d)",
+    ylabel="Norm of the derivative",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+
+# %% masked
+def masked_weights(scores, may_see):
+    """A softmax over what each query may see; the rest gets a weight of zero."""
+    return scores.masked_fill(~may_see, -math.inf).softmax(dim=-1)
+
+
+def show(*maps, titles):
+    d2l.show_heatmaps(
+        torch.stack(maps)[None],
+        xlabel="Keys",
+        ylabel="Queries",
+        titles=titles,
+        figsize=(8, 3),
+        cmap="Blues",
+    )
+
+
+torch.manual_seed(0)
+position = torch.arange(5)
+real = (position < 3).expand(5, 5)  # three real keys, two of padding
+causal = position <= position[:, None]  # nothing that comes later
+scores = torch.randn(5, 5)
+show(
+    *(masked_weights(scores, may_see) for may_see in (real, causal, real & causal)),
+    titles=["Padding", "Causal", "Both"],
+)
+
+# %% last-queries
+layer = d2l.DotProductAttention(dropout=0)
+X = torch.randn(1, 5, 8)
+of_all = layer(X, X, X, causal=True)
+of_two = layer(X[:, -2:], X, X, causal=True)
+print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(dim=-1).tolist())
+apart = (of_two - of_all[:, -2:]).abs().max()
+print(f"from the last two of five: largest difference {apart:.4f}")
+
+# %% empty-row
+real = (position >= 2).expand(5, 5)  # here the padding comes first
+weights = masked_weights(scores, real & causal)
+print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+hidden = torch.zeros(5, 5).masked_fill(~real, -math.inf)
+layer(X, X, X, causal=True, score_bias=hidden)
+print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+
+# %% two-meanings
+function, layer = (
+    nn.functional.scaled_dot_product_attention,
+    nn.MultiheadAttention(8, 1),
+)
+identity = torch.eye(5)[None]  # with these values, the answers are the weights
+of_function = function(X, X, identity, attn_mask=causal)[0]
+_, of_layer = layer(X[0], X[0], X[0], attn_mask=causal)
+of_two = function(X[:, -2:], X, identity, is_causal=True)[0]
+for name, weights in (
+    ("function", of_function),
+    ("layer", of_layer),
+    ("is_causal", of_two),
+):
+    print(f"{name:>9}: keys seen", (weights > 0).sum(dim=-1).tolist())
+
+
+# %% dictionaries
+def dictionaries(count, size=6):
+    """Entries, each a letter with a digit; then the letters asked for, and what is right."""
+    letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # none of them twice
+    digits = torch.randint(10, (count, size))
+    asked = torch.rand(count, size).argsort(dim=1)  # in another order
+    return letters, digits, letters.gather(1, asked), digits.gather(1, asked)
+
+
+def written(letters, digits):
+    return " ".join(f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
+
+
+for letters, digits, questions, answers in zip(*dictionaries(3), strict=True):
+    print(written(letters, digits), " -> ", written(questions, answers))
+
+
+# %% look-up
+class LookUp(nn.Module):
+    """A score for each digit as the answer; queries, keys and values are learned."""
+
+    def __init__(self, num_hiddens=32):
+        super().__init__()
+        self.letter, self.digit = (nn.Embedding(n, num_hiddens) for n in (26, 10))
+        self.W_q, self.W_k, self.W_v = (
+            nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
+        )
+        self.output = nn.Linear(num_hiddens, 10)
+
+    def forward(self, letters, digits, questions):
+        entries = self.letter(letters) + self.digit(digits)
+        return self.answer(self.letter(questions), entries, entries)
+
+    def answer(self, queries, keys, values):
+        scores = scaled_dot(self.W_q(queries), self.W_k(keys))
+        self.weights = scores.softmax(dim=-1)
+        return self.output(self.weights @ self.W_v(values))
+
+
+# %% train
+def trained(seed, make=LookUp, steps=300):
+    torch.manual_seed(seed)
+    model = make()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.015, fused=True)
+    for _ in range(steps):
+        *given, answers = dictionaries(64)
+        loss = nn.functional.cross_entropy(model(*given).mT, answers)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model
+
+
+def share_right(model, size=6):
+    *given, answers = dictionaries(500, size)
+    with torch.no_grad():
+        return (model(*given).argmax(dim=-1) == answers).float().mean().item()
+
+
+models = [trained(seed) for seed in range(5)]
+shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
+
+# %% shares
+for size, right in shares.items():
+    low, high = min(right), max(right)
+    print(
+        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+    )
+
+# %% trained-map
+torch.manual_seed(0)
+letters, digits, questions, answers = dictionaries(1)
+with torch.no_grad():
+    models[0](letters, digits, questions)
+print("entries:  ", written(letters[0], digits[0]))
+print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
+d2l.show_heatmaps(
+    models[0].weights[None],
+    xlabel="Entries",
+    ylabel="Letters asked for",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+# %% letters-in-keys
+letters, digits, questions, answers = dictionaries(500)
+model = models[0]
+with torch.no_grad():
+    asked, letter, digit = (
+        model.letter(questions),
+        model.letter(letters),
+        model.digit(digits),
+    )
+    both = letter + digit
+    keys_and_values = [(both, both), (letter, digit), (digit, both), (both, letter)]
+    right = [
+        (model.answer(asked, K, V).argmax(dim=-1) == answers).float().mean()
+        for K, V in keys_and_values
+    ]
+
+# %% letters-in-keys-shown
+names = (
+    "as trained",
+    "letters alone in the keys, digits alone in the values",
+    "digits alone in the keys",
+    "letters alone in the values",
+)
+for share, name in zip(right, names, strict=True):
+    print(f"{share:.3f}  {name}")
+
+# %% removed
+with torch.no_grad():
+    model(letters, digits, questions)
+    sharpest = model.weights.argmax(dim=-1)  # the entry each question looks at
+    is_it = nn.functional.one_hot(sharpest, 6).bool()
+    scores = scaled_dot(model.W_q(asked), model.W_k(both))
+    without_it = masked_weights(scores, ~is_it) @ model.W_v(both)
+    it_alone = masked_weights(scores, is_it) @ model.W_v(both)
+    kept = [
+        (model.output(Y).argmax(dim=-1) == answers).float().mean()
+        for Y in (without_it, it_alone)
+    ]
+
+# %% removed-shown
+names = "that entry hidden", "that entry alone"
+for share, name in zip(kept, names, strict=True):
+    print(f"{share:.3f}  right with {name}")
+
+# %% same-answer
+values = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
+    print(weights, "->", (torch.tensor(weights) @ values).tolist())
+
+# %% solution-box
+near = (between[:, None] - x).abs() < 0.3
+box = masked_weights(torch.zeros(101, 40), near) @ y
+by_hand = torch.stack([y[seen].mean() for seen in near])
+apart = (box - by_hand)[near.any(dim=1)].abs().max()
+print(
+    f"largest difference: {apart:.4f}; places without a point nearby: {(~near.any(dim=1)).sum()}"
+)
+
+# %% solution-width
+by_count = {
+    count: [learned_width(*points(count, seed), 1) for seed in range(5)]
+    for count in (20, 80, 320)
+}
+
+# %% solution-width-shown
+for count, found in by_count.items():
+    print(
+        f"{count:>3} points: {statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
+    )
+
+
+# %% solution-additive
+class AdditiveLookUp(LookUp):
+    def __init__(self, num_hiddens=32):
+        super().__init__(num_hiddens)
+        self.w = nn.Linear(num_hiddens, 1, bias=False)
+
+    def answer(self, queries, keys, values):
+        every_pair = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
+        self.weights = self.w(every_pair.tanh()).squeeze(-1).softmax(dim=-1)
+        return self.output(self.weights @ self.W_v(values))
+
+
+additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
+shares = {
+    size: [share_right(model, size) for model in additive_models]
+    for size in (6, 12, 26)
+}
+
+# %% solution-additive-shown
+for size, right in shares.items():
+    low, high = min(right), max(right)
+    print(
+        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+    )
+
+
+# %% solution-reversal
+class Reverser(nn.Module):
+    """Writes digits backwards; queries are learned, keys are a place plus a digit."""
+
+    def __init__(self, num_hiddens=32, length=8):
+        super().__init__()
+        self.digit = nn.Embedding(10, num_hiddens)
+        self.asks, self.stands = (nn.Embedding(length, num_hiddens) for _ in range(2))
+        self.output = nn.Linear(num_hiddens, 10)
+
+    def forward(self, digits):
+        queries = self.asks.weight.expand(len(digits), -1, -1)
+        keys = self.stands.weight + self.digit(digits)
+        self.weights = scaled_dot(queries, keys).softmax(dim=-1)
+        return self.output(self.weights @ self.digit(digits))
+
+
+def reverser(seed):
+    torch.manual_seed(seed)
+    model = Reverser()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.015, fused=True)
+    for _ in range(300):
+        digits = torch.randint(10, (64, 8))
+        loss = nn.functional.cross_entropy(model(digits).mT, digits.flip(1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model
+
+
+reversers = [reverser(seed) for seed in range(5)]
+digits = torch.randint(10, (500, 8))
+right = [
+    (each(digits).argmax(dim=-1) == digits.flip(1)).float().mean() for each in reversers
+]
+
+# %% solution-reversal-map
+print("right:", *(f"{share:.3f}" for share in right))
+d2l.show_heatmaps(
+    reversers[0].weights[:1, None].detach(),
+    xlabel="Digits read",
+    ylabel="Digits written",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+# %% solution-twice
+letters = torch.tensor([[0, 1, 0, 2]] * 2)
+digits = torch.tensor([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
+asked = torch.tensor([[0]] * 2)
+with torch.no_grad():
+    said = [model(letters, digits, asked).argmax(dim=-1)[:, 0] for model in models]
+looked = [model.weights[:, 0] for model in models]
+
+# %% solution-twice-shown
+for i in range(2):
+    print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
+    for weights, answers in zip(looked, said, strict=True):
+        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(answers[i]))

@@ -1,0 +1,549 @@
+# The lesson's TensorFlow code, with Keras' layers. Each cell is woven into the text where it
+# is asked for by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+
+from d2l_compat import tensorflow as d2l  # first: it keeps TensorFlow's log quiet
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+keras.utils.set_random_seed(0)
+# All is small here; without this line TensorFlow takes a GPU where there is one.
+tf.config.set_visible_devices([], "GPU")
+
+# %% price-list
+prices = {"apple": 50, "lemon": 40, "pear": 70}
+for fruit in "lemon", "lime":
+    print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
+
+# %% soft-look-up
+fruits = ["apple", "lemon", "pear"]
+keys = d2l.tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
+values = d2l.tensor([50.0, 40, 70])  # what it costs, in cents
+query = d2l.tensor([0.0, 1])  # a lime: not sweet, a little sour
+
+scores = tf.linalg.matvec(keys, query)  # how well does each key fit?
+powers = tf.exp(scores)
+weights = powers / tf.reduce_sum(powers)  # softmax: positive, and they sum to 1
+answer = tf.reduce_sum(weights * values)  # the average of the values, in these shares
+
+for score, weight, fruit in zip(scores, weights, fruits, strict=True):
+    print(f"{score:4.0f}{weight:8.3f}   {fruit}")
+print(f"a lime costs about {answer:.0f} cents")
+
+# %% from-soft-to-hard
+for factor in 0, 1, 3, 10:
+    weights = tf.nn.softmax(tf.linalg.matvec(keys, factor * query))
+    shares = "".join(f"{weight:8.3f}" for weight in weights)
+    average = tf.reduce_sum(weights * values)
+    print(f"query times {factor:>2}:{shares}   {average:5.1f} cents")
+
+
+# %% attend
+def attend(queries, keys, values):
+    """Score, softmax, average: an answer for each query."""
+    scores = tf.matmul(queries, keys, transpose_b=True)  # (queries, keys)
+    return tf.nn.softmax(scores) @ values
+
+
+# %% three-customers
+queries = d2l.tensor([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
+values = d2l.tensor([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
+answers = attend(queries, keys, values)
+for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True):
+    print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
+
+# %% batches
+batch = [d2l.normal((2, 3, 4)), d2l.normal((2, 5, 4)), d2l.normal((2, 5, 6))]
+print("queries", tuple(batch[0].shape))
+print("keys   ", tuple(batch[1].shape))
+print("values ", tuple(batch[2].shape))
+print("answers", tuple(attend(*batch).shape))
+
+
+# %% points
+def curve(x):
+    return tf.sin(2 * x) + x / 2
+
+
+def points(count, seed):
+    """Measurements of the curve, with noise, at random places from 0 to 5."""
+    keras.utils.set_random_seed(seed)
+    x = tf.sort(5 * d2l.rand((count,)))
+    return x, curve(x) + 0.3 * d2l.normal((count,))
+
+
+# %% kernel-regression
+def closeness(queries, keys, width):
+    """Scores: the logarithm of a Gaussian kernel, shape (queries, keys)."""
+    return -((queries[:, tf.newaxis] - keys) ** 2) / (2 * width**2)
+
+
+x, y = points(40, seed=0)
+between = d2l.linspace(0.0, 5, 101)
+fits = {
+    width: tf.linalg.matvec(tf.nn.softmax(closeness(between, x, width)), y)
+    for width in (0.05, 0.3, 3)
+}
+
+# %% three-widths
+d2l.plot(
+    [x, *[between] * 4],
+    [y, curve(between), *fits.values()],
+    xlabel="x",
+    ylabel="y",
+    figsize=(6, 3),
+    legend=["measured", "true curve", *(f"width {width}" for width in fits)],
+    fmts=["o", "-", "--", "-.", ":"],
+)
+
+# %% width-heatmaps
+maps = [tf.nn.softmax(closeness(x, x, width)) for width in fits]
+d2l.show_heatmaps(
+    d2l.stack([weights / tf.reduce_max(weights) for weights in maps])[tf.newaxis],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=[f"Width {width}" for width in fits],
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% without-itself
+def error(width, x, y, without_itself=True):
+    """The mean squared error of predicting each point from the others (or from all)."""
+    scores = closeness(x, x, width)
+    if without_itself:
+        scores = tf.where(tf.eye(x.shape[0], dtype=bool), -math.inf, scores)
+    return tf.reduce_mean((tf.linalg.matvec(tf.nn.softmax(scores), y) - y) ** 2)
+
+
+# %% learned-width
+def learned_width(x, y, start, **options):
+    """Gradient descent on the logarithm of the width, which keeps it positive."""
+    log_width = tf.Variable(math.log(start))
+    adam = keras.optimizers.Adam(0.1)
+    adam.build([log_width])
+
+    @tf.function(autograph=False)  # as a graph, it is five times as fast
+    def step():
+        with tf.GradientTape() as tape:
+            loss = error(tf.exp(log_width), x, y, **options)
+        adam.apply([tape.gradient(loss, log_width)], [log_width])
+
+    for _ in range(100):
+        step()
+    return math.exp(log_width.numpy())
+
+
+# %% learned-widths
+for start in 0.1, 1:
+    print(f"from {start}, without itself: {learned_width(x, y, start):.2f}")
+alone = learned_width(x, y, 1, without_itself=False)
+print(f"from 1, itself among them: {alone:.2f}")
+
+
+# %% four-scores
+def dot(Q, K):
+    return tf.matmul(Q, K, transpose_b=True)
+
+
+def scaled_dot(Q, K):
+    return tf.matmul(Q, K, transpose_b=True) / math.sqrt(K.shape[-1])
+
+
+def bilinear(Q, K, W):
+    return tf.matmul(Q @ W, K, transpose_b=True)
+
+
+def additive(Q, K, W_q, W_k, w):
+    # shape (batch, queries, keys, num_hiddens)
+    every_pair = (Q @ W_q)[:, :, tf.newaxis] + (K @ W_k)[:, tf.newaxis]
+    return tf.linalg.matvec(tf.tanh(every_pair), w)
+
+
+# %% two-layers
+Q, K, V = d2l.normal((2, 3, 8)), d2l.normal((2, 5, 8)), d2l.normal((2, 5, 4))
+scaled_layer = d2l.DotProductAttention(dropout=0)
+additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
+layers_say = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
+
+parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
+W_q, W_k, w = (part.kernel for part in parts)
+we_say = [
+    tf.nn.softmax(scaled_dot(Q, K)) @ V,
+    tf.nn.softmax(additive(Q, K, W_q, W_k, w[:, 0])) @ V,
+]
+
+# %% two-layers-shown
+for name, theirs, ours in zip(
+    ["scaled dot", "additive"], layers_say, we_say, strict=True
+):
+    largest, apart = tf.reduce_max(abs(ours)), tf.reduce_max(abs(theirs - ours))
+    print(f"{name:>10}: largest answer {largest:.4f}, largest difference {apart:.4f}")
+
+# %% own-function
+# Keras has its heads on an axis before the last; here there is one.
+own = keras.ops.dot_product_attention(*(X[:, :, tf.newaxis] for X in (Q, K, V)))
+apart = tf.reduce_max(abs(own[:, :, 0] - we_say[0]))
+print(f"Keras' own: largest difference {apart:.4f}")
+
+
+# %% gaussian-or-dot
+def gaussian(Q, K):
+    return -tf.reduce_sum((Q[:, :, tf.newaxis] - K[:, tf.newaxis]) ** 2, axis=-1) / 2
+
+
+def weights_differ(Q, K):
+    by_distance, by_product = tf.nn.softmax(gaussian(Q, K)), tf.nn.softmax(dot(Q, K))
+    return tf.reduce_max(abs(by_distance - by_product))
+
+
+equally_long = tf.math.l2_normalize(K, axis=-1)
+
+# %% gaussian-or-dot-shown
+print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
+print(
+    f"keys of one length:    weights differ by up to {weights_differ(Q, equally_long):.4f}"
+)
+
+# %% saturation
+widths = [2**power for power in range(2, 11)]
+largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
+for width in widths:
+    query, ten_keys = d2l.normal((1000, 1, width)), d2l.normal((1000, 10, width))
+    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+        weights = tf.nn.softmax(score(query, ten_keys))[:, 0]
+        largest[name].append(tf.reduce_mean(tf.reduce_max(weights, axis=1)))
+        outer = weights[:, :, tf.newaxis] * weights[:, tf.newaxis]
+        derivative = tf.linalg.diag(weights) - outer
+        slopes[name].append(np.median(tf.norm(derivative, axis=(1, 2))))
+
+# %% largest-weight
+powers = [math.log2(width) for width in widths]
+d2l.plot(
+    powers,
+    [*largest.values()],
+    xlabel="log2(d)",
+    ylabel="Largest weight",
+    ylim=(0, 1.05),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+# %% slope
+d2l.plot(
+    powers,
+    [*slopes.values()],
+    xlabel="log2(d)",
+    ylabel="Norm of the derivative",
+    ylim=(0, 0.4),
+    figsize=(6, 2.5),
+    legend=["unscaled", "scaled"],
+)
+
+
+# %% masked
+def masked_weights(scores, may_see):
+    """A softmax over what each query may see; the rest gets a weight of zero."""
+    return tf.nn.softmax(tf.where(may_see, scores, -math.inf))
+
+
+def show(*maps, titles):
+    d2l.show_heatmaps(
+        d2l.stack(maps)[tf.newaxis],
+        xlabel="Keys",
+        ylabel="Queries",
+        titles=titles,
+        figsize=(8, 3),
+        cmap="Blues",
+    )
+
+
+position = d2l.arange(5)
+real = tf.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
+causal = position <= position[:, tf.newaxis]  # nothing that comes later
+keras.utils.set_random_seed(0)
+scores = d2l.normal((5, 5))
+show(
+    *(masked_weights(scores, may_see) for may_see in (real, causal, real & causal)),
+    titles=["Padding", "Causal", "Both"],
+)
+
+# %% last-queries
+layer = d2l.DotProductAttention(dropout=0)
+X = d2l.normal((1, 5, 8))
+of_all = layer(X, X, X, causal=True)
+of_two = layer(X[:, -2:], X, X, causal=True)
+seen = tf.math.count_nonzero(layer.attention_weights[0], axis=-1)
+print("two queries: keys seen", d2l.numpy(seen).tolist())
+apart = tf.reduce_max(abs(of_two - of_all[:, -2:]))
+print(f"from the last two of five: largest difference {apart:.4f}")
+
+# %% empty-row
+real = tf.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
+weights = masked_weights(scores, real & causal)
+print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+hidden = tf.where(real, 0.0, -math.inf)
+layer(X, X, X, causal=True, score_bias=hidden)
+print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+
+
+# %% dictionaries
+def dictionaries(count, size=6):
+    """Entries, each a letter with a digit; then the letters asked for, and what is right."""
+    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # none of them twice
+    digits = np.random.randint(10, size=(count, size))
+    asked = np.random.rand(count, size).argsort(axis=1)  # in another order
+    questions, answers = (
+        np.take_along_axis(each, asked, axis=1) for each in (letters, digits)
+    )
+    return letters, digits, questions, answers
+
+
+def written(letters, digits):
+    return " ".join(f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
+
+
+for letters, digits, questions, answers in zip(*dictionaries(3), strict=True):
+    print(written(letters, digits), " -> ", written(questions, answers))
+
+
+# %% look-up
+def table(rows, width):
+    """A trainable vector for each row, of variance 1: Keras draws far shorter ones."""
+    normal = keras.initializers.RandomNormal(stddev=1)
+    return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
+
+
+def matrix(width):
+    """With entries from -1/sqrt(d) to 1/sqrt(d), where d is the width of the input."""
+    small = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
+    return keras.layers.Dense(width, use_bias=False, kernel_initializer=small)
+
+
+class LookUp(keras.Model):
+    """A score for each digit as the answer; queries, keys and values are learned."""
+
+    def __init__(self, num_hiddens=32):
+        super().__init__()
+        self.letter, self.digit = table(26, num_hiddens), table(10, num_hiddens)
+        self.W_q, self.W_k, self.W_v = (matrix(num_hiddens) for _ in range(3))
+        self.logits = keras.layers.Dense(10)
+
+    def call(self, given):
+        letters, digits, questions = given
+        entries = self.letter(letters) + self.digit(digits)
+        return self.answer(self.letter(questions), entries, entries)
+
+    def answer(self, queries, keys, values):
+        scores = scaled_dot(self.W_q(queries), self.W_k(keys))
+        self.attention_weights = tf.nn.softmax(scores)
+        return self.logits(self.attention_weights @ self.W_v(values))
+
+
+# %% train
+def fit(model, given, answers):
+    """One pass over the examples, 64 at a time."""
+    model(given)  # makes the weights
+    adam = keras.optimizers.Adam(0.01)
+    adam.build(model.trainable_variables)  # or Keras would trace the step twice
+    model.compile(
+        optimizer=adam,
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,  # to compile it takes longer than to train it
+    )
+    model.fit(given, answers, batch_size=64, verbose=0)
+    return model
+
+
+def trained(seed, make=LookUp, steps=300):
+    keras.utils.set_random_seed(seed)
+    *given, answers = dictionaries(steps * 64)
+    return fit(make(), given, answers)
+
+
+def share_right(model, size=6):
+    *given, answers = dictionaries(500, size)
+    return np.mean(np.argmax(model(given), axis=-1) == answers)
+
+
+models = [trained(seed) for seed in range(5)]
+shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
+
+# %% shares
+for size, right in shares.items():
+    low, high = min(right), max(right)
+    print(
+        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+    )
+
+# %% trained-map
+keras.utils.set_random_seed(0)
+letters, digits, questions, answers = dictionaries(1)
+models[0]([letters, digits, questions])
+print("entries:  ", written(letters[0], digits[0]))
+print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
+d2l.show_heatmaps(
+    models[0].attention_weights[tf.newaxis],
+    xlabel="Entries",
+    ylabel="Letters asked for",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+# %% letters-in-keys
+letters, digits, questions, answers = dictionaries(500)
+model = models[0]
+asked, letter, digit = (
+    model.letter(questions),
+    model.letter(letters),
+    model.digit(digits),
+)
+both = letter + digit
+keys_and_values = [(both, both), (letter, digit), (digit, both), (both, letter)]
+right = [
+    np.mean(np.argmax(model.answer(asked, K, V), axis=-1) == answers)
+    for K, V in keys_and_values
+]
+
+# %% letters-in-keys-shown
+names = (
+    "as trained",
+    "letters alone in the keys, digits alone in the values",
+    "digits alone in the keys",
+    "letters alone in the values",
+)
+for share, name in zip(right, names, strict=True):
+    print(f"{share:.3f}  {name}")
+
+# %% removed
+model([letters, digits, questions])
+sharpest = tf.argmax(model.attention_weights, axis=-1)  # what each question looks at
+is_it = tf.one_hot(sharpest, 6) > 0
+scores = scaled_dot(model.W_q(asked), model.W_k(both))
+without_it = masked_weights(scores, ~is_it) @ model.W_v(both)
+it_alone = masked_weights(scores, is_it) @ model.W_v(both)
+kept = [
+    np.mean(np.argmax(model.logits(Y), axis=-1) == answers)
+    for Y in (without_it, it_alone)
+]
+
+# %% removed-shown
+names = "that entry hidden", "that entry alone"
+for share, name in zip(kept, names, strict=True):
+    print(f"{share:.3f}  right with {name}")
+
+# %% same-answer
+values = d2l.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
+    average = tf.linalg.matvec(values, weights, transpose_a=True)
+    print(weights, "->", d2l.numpy(average).tolist())
+
+# %% solution-box
+near = abs(between[:, tf.newaxis] - x) < 0.3
+box = tf.linalg.matvec(masked_weights(d2l.zeros((101, 40)), near), y)
+by_hand = d2l.stack([tf.reduce_mean(y[seen]) for seen in near])
+has_a_point = tf.reduce_any(near, axis=1)
+apart = tf.reduce_max(abs(box - by_hand)[has_a_point])
+print(
+    f"largest difference: {apart:.4f}; places without a point nearby: "
+    f"{tf.math.count_nonzero(~has_a_point)}"
+)
+
+# %% solution-width
+by_count = {
+    count: [learned_width(*points(count, seed), 1) for seed in range(5)]
+    for count in (20, 80, 320)
+}
+
+# %% solution-width-shown
+for count, found in by_count.items():
+    print(
+        f"{count:>3} points: {statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
+    )
+
+
+# %% solution-additive
+class AdditiveLookUp(LookUp):
+    def __init__(self, num_hiddens=32):
+        super().__init__(num_hiddens)
+        self.w = matrix(1)
+
+    def answer(self, queries, keys, values):
+        every_pair = self.W_q(queries)[:, :, tf.newaxis] + self.W_k(keys)[:, tf.newaxis]
+        scores = tf.squeeze(self.w(tf.tanh(every_pair)), axis=-1)
+        self.attention_weights = tf.nn.softmax(scores)
+        return self.logits(self.attention_weights @ self.W_v(values))
+
+
+additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
+shares = {
+    size: [share_right(model, size) for model in additive_models]
+    for size in (6, 12, 26)
+}
+
+# %% solution-additive-shown
+for size, right in shares.items():
+    low, high = min(right), max(right)
+    print(
+        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+    )
+
+
+# %% solution-reversal
+class Reverser(keras.Model):
+    """Writes digits backwards; queries are learned, keys are a place plus a digit."""
+
+    def __init__(self, num_hiddens=32, length=8):
+        super().__init__()
+        self.digit = table(10, num_hiddens)
+        self.asks, self.stands = (table(length, num_hiddens) for _ in range(2))
+        self.logits = keras.layers.Dense(10)
+
+    def call(self, digits):
+        place = d2l.arange(digits.shape[1])
+        keys = self.stands(place) + self.digit(digits)
+        self.attention_weights = tf.nn.softmax(scaled_dot(self.asks(place), keys))
+        return self.logits(self.attention_weights @ self.digit(digits))
+
+
+def reverser(seed):
+    keras.utils.set_random_seed(seed)
+    digits = np.random.randint(10, size=(300 * 64, 8))
+    return fit(Reverser(), digits, np.flip(digits, axis=1))
+
+
+reversers = [reverser(seed) for seed in range(5)]
+digits = np.random.randint(10, size=(500, 8))
+right = [
+    np.mean(np.argmax(each(digits), axis=-1) == np.flip(digits, axis=1))
+    for each in reversers
+]
+
+# %% solution-reversal-map
+print("right:", *(f"{share:.3f}" for share in right))
+d2l.show_heatmaps(
+    reversers[0].attention_weights[:1, tf.newaxis],
+    xlabel="Digits read",
+    ylabel="Digits written",
+    figsize=(3.5, 3),
+    cmap="Blues",
+)
+
+# %% solution-twice
+letters = np.array([[0, 1, 0, 2]] * 2)
+digits = np.array([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
+asked = np.array([[0]] * 2)
+said = [np.argmax(model([letters, digits, asked]), axis=-1)[:, 0] for model in models]
+looked = [model.attention_weights[:, 0] for model in models]
+
+# %% solution-twice-shown
+for i in range(2):
+    print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
+    for weights, answers in zip(looked, said, strict=True):
+        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(answers[i]))

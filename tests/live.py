@@ -1,0 +1,57 @@
+"""What the claims of live figures (LESSON/live/claims.py) compare: a page's figures, and those stored in notebooks."""
+
+import base64
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import nbformat
+import numpy as np
+from numpy.typing import NDArray
+from playwright.sync_api import Page
+
+from tools.compare.figures import FIGURE
+from tools.weave.lessons import ROOT
+
+SVG = "{http://www.w3.org/2000/svg}"
+COLOUR = re.compile(r"stroke: (#[0-9a-f]{6})")
+POINT = re.compile(r"[ML] (\S+) (\S+)")
+
+
+def cells(lesson: str) -> dict[str, Any]:
+    """The cells of a lesson's original notebook, by their names."""
+    notebook = ROOT / "notebooks" / "en" / "pytorch" / f"{lesson}.ipynb"
+    return {cell.id: cell for cell in nbformat.read(notebook, as_version=4).cells}
+
+
+def figure(lesson: str, name: str) -> ElementTree.Element:
+    """The stored figure of a notebook's cell."""
+    shown = " ".join(
+        output.get("data", {}).get("text/html", "") for output in cells(lesson)[name].outputs
+    )
+    return ElementTree.fromstring(base64.b64decode(FIGURE.search(shown)[1]))
+
+
+def curves(lesson: str, name: str, points: int) -> list[NDArray[np.float64]]:
+    """The heights of a figure's curves, in its own units, downwards."""
+    drawn = []
+    for path in figure(lesson, name).iter(f"{SVG}path"):
+        found = POINT.findall(path.get("d", ""))
+        if len(found) == points and COLOUR.search(path.get("style", "")):
+            drawn.append(np.array([float(y) for _, y in found]))
+    return drawn
+
+
+def state(page: Page, name: str, **settings: Any) -> dict[str, Any]:
+    """What a live figure shows, after it was set."""
+    live = page.locator(f'[data-live="{name}"]')
+    return live.evaluate(
+        "(root, set) => { root.live.set(set); return root.live.state(); }", settings
+    )
+
+
+def lies_on(drawn: list[NDArray[Any]], values: list[NDArray[Any]]) -> bool:
+    """Whether curves as drawn are the values, but for one scale and one origin for all."""
+    y, x = np.concatenate(drawn), np.concatenate(values)
+    fitted = np.polyval(np.polyfit(x, y, 1), x)
+    return bool(np.abs(fitted - y).max() < 0.01)  # of a point, a 72nd of an inch
