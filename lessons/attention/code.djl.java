@@ -317,7 +317,7 @@ var equallyLong = K.normalize(2, 2);
 // %% gaussian-or-dot-shown
 float ofAnyLength = weightsDiffer(Q, K), ofOneLength = weightsDiffer(Q, equallyLong);
 System.out.println("keys of any length:    weights differ by up to %.4f".formatted(ofAnyLength));
-System.out.println("keys of one length:    weights differ by up to %.4f".formatted(ofOneLength));
+System.out.println("keys of equal length:  weights differ by up to %.4f".formatted(ofOneLength));
 
 // %% saturation
 var widths = IntStream.rangeClosed(2, 10).map(power -> 1 << power).toArray();

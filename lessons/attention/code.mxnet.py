@@ -204,7 +204,7 @@ equally_long = K / np.linalg.norm(K, axis=-1, keepdims=True)
 # %% gaussian-or-dot-shown
 print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
 apart = weights_differ(Q, equally_long)
-print(f"keys of one length:    weights differ by up to {apart:.4f}")
+print(f"keys of equal length:  weights differ by up to {apart:.4f}")
 
 # %% saturation
 widths = [2**power for power in range(2, 11)]

@@ -196,7 +196,7 @@ equally_long = nn.functional.normalize(K, dim=-1)
 # %% gaussian-or-dot-shown
 print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
 print(
-    f"keys of one length:    weights differ by up to {weights_differ(Q, equally_long):.4f}"
+    f"keys of equal length:  weights differ by up to {weights_differ(Q, equally_long):.4f}"
 )
 
 # %% saturation

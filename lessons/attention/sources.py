@@ -148,6 +148,21 @@ def derivative_is_the_matrix(_: Names) -> bool:
     return np.allclose(np.diag(w) - np.outer(w, w), moved, atol=1e-8)
 
 
+def rates_are_the_matrixs(_: Names) -> bool:
+    a = softmax(np.random.default_rng(0).normal(size=10))
+    matrix = np.diag(a) - np.outer(a, a)
+    off = ~np.eye(10, dtype=bool)
+    return np.allclose(matrix[off], -np.outer(a, a)[off]) and np.allclose(
+        matrix.diagonal(), a - a**2
+    )
+
+
+def nothing_moves_in_a_dictionary(_: Names) -> list[float]:
+    a = np.eye(10)[3]
+    (all_of_them,) = {*(np.diag(a) - np.outer(a, a)).ravel()}
+    return [a.max(), a.min(), all_of_them]
+
+
 # A dictionary that is learned
 
 
@@ -270,7 +285,7 @@ HELD = {
     KERNEL: ("kernel-regression", scores_are_the_kernels_logarithm),
     """With a width of 0.05 hardly any point counts but the nearest, and the curve follows the noise.
         With 3 it is""": ("kernel-regression", narrowest_and_widest),
-    r"and $e^{-\infty} = 0$": ("setup", lambda its: exp(-inf) == 0),
+    r"since $e^{-\infty} = 0$": ("setup", lambda its: exp(-inf) == 0),
     r"Multiply it out, with $\sigma = 1$": (
         "gaussian-or-dot",
         lambda its: np.allclose(
@@ -280,11 +295,11 @@ HELD = {
         ),
     ),
     SQUARE: ("setup", square_multiplied_out),
-    "Independent entries, mean 0, variance 1": (
+    "Independent numbers, mean 0, variance 1": (
         "saturation",
         lambda its: entries_and_products(its)[:2],
     ),
-    """Let the entries of queries and keys be independent, with mean 0 and variance 1. Each product of
+    """Let the numbers in queries and keys be independent, with mean 0 and variance 1. Each product of
         two of them then has mean 0 and variance 1""": (
         "saturation",
         entries_and_products,
@@ -293,14 +308,26 @@ HELD = {
         "saturation",
         sum_of_products_spreads,
     ),
-    r"$\mathrm{diag}(\mathbf{w}) - \mathbf{w}\mathbf{w}^\top$": (
+    r"$\mathrm{diag}(\mathbf{a}) - \mathbf{a}\mathbf{a}^\top$": (
         "saturation",
         derivative_is_the_matrix,
+    ),
+    "moves at the rate $-a_i a_j$, and weight $j$ itself at $a_j - a_j^2$": (
+        "saturation",
+        rates_are_the_matrixs,
+    ),
+    "Where one weight is 1 and the others are 0, all of these are 0": (
+        "saturation",
+        nothing_moves_in_a_dictionary,
     ),
     "Trained on 6 entries, right on 26": ("shares", where_it_is_right),
     "It is given entries such as p2 q6 f1": ("dictionaries", example),
     "twenty-five of them still take too little": ("shares", wrong_entries),
     "says one of the six digits: that is right about one time in four": (
+        "letters-in-keys-shown",
+        is_the_share_of_one_digit_of_six,
+    ),
+    r"$\frac{1}{6} + \frac{5}{6} \cdot \frac{1}{10} = \frac{1}{4}$": (
         "letters-in-keys-shown",
         is_the_share_of_one_digit_of_six,
     ),
