@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compare_frameworks import in_readme
+from tests.compare_frameworks.table import TITLES
 from tests.prose import (
     Piece,
     code,
@@ -25,6 +25,7 @@ from tests.prose import (
     sources_of,
     spoken,
 )
+from tools.site.words import WORDS
 from tools.weave.lessons import ROOT, display, languages_of, lessons
 from tools.weave.prose import ORIGINAL, original, read_passages
 
@@ -220,7 +221,11 @@ def test_every_table_that_is_made_is_held_to_what_it_is_made_of():
     assert made == ["make: launch", "make agreement"]
 
 
-def test_the_web_site_has_readmes_columns_of_agreement():
-    head = in_readme()[1].partition("\n")[0]
-    page = (ROOT / "docs" / ORIGINAL / "agreement.md").read_text(encoding="utf-8")
-    assert f"{head.strip('| ')} |\n" in page
+@pytest.mark.parametrize("language", WORDS)
+def test_the_web_site_has_words_for_readmes_rows_of_agreement(language: str):
+    """Only names and code stay as they are."""
+    rows = WORDS[language].rows
+    assert rows.keys() <= {*TITLES.values()}
+    for title in TITLES.values():
+        words = re.sub(r"`.*?`|\$.*?\$", "", rows.get(title, title))
+        assert language == ORIGINAL or {*re.findall("[A-Za-z]+", words)} <= {"ALiBi", "RoPE"}, title

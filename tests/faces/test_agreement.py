@@ -1,11 +1,13 @@
-"""The one draw behind the README's table, answered by this face."""
+"""The one draw behind the README's tables, answered by this face."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tests.compare_frameworks import assert_as_shown, differences, draw, expected
+from tests.compare_frameworks.ask import load, save
+from tests.compare_frameworks.differences import differences, too_large
+from tests.compare_frameworks.expected import expected
+from tests.compare_frameworks.table import assert_as_shown
 from tests.faces.answers import main
 from tests.faces.cases import TOLERANCE
 
@@ -15,9 +17,9 @@ def test_the_face_agrees_with_the_reference_as_nearly_as_the_readme_says(
     pytestconfig: pytest.Config, tmp_path: Path, dtype: str, tolerance: float
 ) -> None:
     framework = pytestconfig.getoption("framework")
-    given, answers = str(tmp_path / "given.npz"), str(tmp_path / "answers.npz")
-    np.savez(given, **draw(dtype))
-    main(framework, given, answers)
-    largest = differences(dict(np.load(answers)), dtype, expected())
-    assert max(largest.values()) <= tolerance, largest
-    assert_as_shown(framework, dtype, largest)
+    given, answers = tmp_path / "given.npz", tmp_path / "answers.npz"
+    save(given, dtype)
+    main(framework, str(given), str(answers))
+    found = differences(load(answers), dtype, expected())
+    assert too_large(found, tolerance) == {}
+    assert_as_shown(framework, dtype, found)

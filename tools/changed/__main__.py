@@ -68,6 +68,7 @@ READS = {
     "growth": (
         "text of conftest.py",
         "text of tests/*.py",
+        "text of tests/compare_frameworks/*",
         "text of tests/elsewhere/*",
         "text of tests/growth/**/*",
         "text of tests/mutants/*",

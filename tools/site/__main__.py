@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools.site import live, names
+from tools.site import agreement, live, names
 from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import page
 from tools.site.slides import index, write_slides
@@ -18,7 +18,6 @@ from tools.weave.launch import BRANCH, REPOSITORY
 from tools.weave.lessons import ROOT, Edition, LessonError, display, editions
 
 HERE = Path(__file__).parent
-TABLE = "<!-- make agreement -->", "<!-- end of make agreement -->"  # in README.md
 
 
 def main() -> int:
@@ -54,14 +53,12 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
         for drawing in lesson.glob("*.svg"):
             shutil.copy(drawing, folder / lesson.name)
         lessons.append(lesson.name)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = readme.partition(TABLE[0])[2].partition(TABLE[1])[0].strip()
     filled = {
         "@LESSONS@": "\n".join(lessons),
         "@SLIDES@": index(chosen),
         "@NAMES@": names.table(),
         "@REPOSITORY@": REPOSITORY,
-        "@AGREEMENT@": "\n".join(table.splitlines()[2:]),  # each language has a head of its own
+        "@AGREEMENT@": agreement.tables(language),
     }
     filled["](../../"] = f"]({REPOSITORY}/blob/{BRANCH}/"
     for document in folder.glob("*.md"):

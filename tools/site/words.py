@@ -1,6 +1,6 @@
 """What the site says in each language, beside the lessons."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,7 @@ class Words:
     source: str
     slides: str
     decks: str  # in the list of all slides
+    rows: dict[str, str] = field(default_factory=dict)  # of the tables of agreement, by README's
 
     def joined(self, parts: list[str]) -> str:
         """The parts as a sentence lists them."""
@@ -43,5 +44,13 @@ WORDS = {
         source="筆記本",
         slides="投影片",
         decks="{lesson}：{frameworks}",
+        rows={
+            "1 head": "1 個頭",
+            "2 heads": "2 個頭",
+            "5 heads": "5 個頭",
+            "all three": "三者並用",
+            "RoPE, `interleaved`": "RoPE，`interleaved`",
+            "RoPE, `halves`": "RoPE，`halves`",
+        },
     ),
 }

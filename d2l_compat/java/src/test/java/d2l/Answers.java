@@ -4,26 +4,73 @@ import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.DataType;
-import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.core.Linear;
+import ai.djl.nn.Block;
 import ai.djl.training.GradientCollector;
 import ai.djl.training.ParameterStore;
+import ai.djl.util.PairList;
 
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.function.Function;
-import java.util.stream.Collectors;
 
 /**
  * What the layers answer to arrays from a file, so that they can be held to the reference the
- * Python frameworks are held to: {@code java d2l.Answers IN.npz OUT.npz}.
+ * Python frameworks are held to: {@code java d2l.Answers IN.npz OUT.npz}. The arrays' names, and
+ * what each kind of case asks, are those in tests/compare_frameworks.
  */
 final class Answers {
+
+    /** A case's arrays, and where its answers go, by name. */
+    record Case(NDManager manager, String name, Map<String, NDArray> arrays, NDList answers) {
+
+        boolean has(String array) {
+            return arrays.containsKey(array);
+        }
+
+        NDArray get(String array) {
+            return arrays.get(array);
+        }
+
+        int integer(String scalar) {
+            return get(scalar).toArray()[0].intValue();
+        }
+
+        void answer(String what, NDArray array) {
+            NDArray plain = array.stopGradient();
+            plain.setName(name + "." + what);
+            answers.add(plain);
+        }
+
+        /** The output, as an answer. */
+        void call(Block layer, NDList inputs) {
+            NDList output = layer.forward(new ParameterStore(manager, false), inputs, false);
+            answer("output", output.head());
+        }
+
+        /** The output, and the gradients in the case's direction, as answers. */
+        void call(
+                Block layer,
+                NDList inputs,
+                PairList<String, Object> params,
+                String... withRespectTo) {
+            for (String input : withRespectTo) {
+                get(input).setRequiresGradient(true);
+            }
+            ParameterStore store = new ParameterStore(manager, false);
+            try (GradientCollector collector = Engine.getInstance().newGradientCollector()) {
+                NDArray output = layer.forward(store, inputs, false, params).head();
+                collector.backward(output.mul(get("direction")).sum());
+                answer("output", output);
+            }
+            for (String input : withRespectTo) {
+                answer("gradient_" + input, get(input).getGradient());
+            }
+        }
+    }
 
     private Answers() {}
 
@@ -31,86 +78,49 @@ final class Answers {
         try (NDManager manager = NDManager.newBaseManager();
                 InputStream in = Files.newInputStream(Path.of(files[0]));
                 OutputStream out = Files.newOutputStream(Path.of(files[1]))) {
-            Map<String, NDArray> given =
-                    NDList.decode(manager, in).stream()
-                            .collect(Collectors.toMap(NDArray::getName, Function.identity()));
-            NDList answers = multiHead(manager, given);
-            answers.add(encoding(manager, given));
+            NDList answers = new NDList();
+            Map<String, Map<String, NDArray>> cases = new LinkedHashMap<>();
+            for (NDArray array : NDList.decode(manager, in)) {
+                int dot = array.getName().lastIndexOf('.');
+                cases.computeIfAbsent(
+                                array.getName().substring(0, dot), each -> new LinkedHashMap<>())
+                        .put(array.getName().substring(dot + 1), array);
+            }
+            cases.forEach(
+                    (name, arrays) -> {
+                        String[] parts = name.split("\\.");
+                        answer(parts[0], new Case(manager, parts[1], arrays, answers));
+                    });
             answers.encode(out, NDList.Encoding.NPZ);
         }
     }
 
-    private static NDList multiHead(NDManager manager, Map<String, NDArray> given) {
-        NDArray queries = given.get("queries");
-        NDArray keys = given.get("keys");
-        NDArray values = given.get("values");
-        MultiHeadAttention layer =
-                new MultiHeadAttention(
-                        width(keys),
-                        width(queries),
-                        width(values),
-                        width(given.get("W_o")),
-                        integer(given.get("num_heads")),
-                        0,
-                        true);
-        layer.initialize(
-                manager,
-                queries.getDataType(),
-                queries.getShape(),
-                keys.getShape(),
-                values.getShape());
-        Map<String, Linear> projections =
-                Map.of("q", layer.W_q, "k", layer.W_k, "v", layer.W_v, "o", layer.W_o);
-        projections.forEach(
-                (role, projection) -> {
-                    // DJL's are (outputs, inputs).
-                    load(projection, "weight", given.get("W_" + role).transpose());
-                    load(projection, "bias", given.get("b_" + role));
-                });
-        NDList inputs = new NDList(queries, keys, values);
-        inputs.forEach(input -> input.setRequiresGradient(true));
-        NDList all = new NDList(inputs);
-        if (given.containsKey("valid_lens")) {
-            all.add(given.get("valid_lens"));
+    private static void answer(String kind, Case asked) {
+        switch (kind) {
+            case "attention" -> AnswersOfAttention.attention(asked);
+            case "alibi" -> AnswersOfAttention.alibi(asked);
+            case "rotary" -> rotary(asked);
+            case "encoding" -> encoding(asked);
+            default -> throw new IllegalArgumentException(kind);
         }
-        NDArray output;
-        try (GradientCollector collector = Engine.getInstance().newGradientCollector()) {
-            output = layer.forward(new ParameterStore(manager, false), all, false).head();
-            collector.backward(output.mul(given.get("direction")).sum());
-        }
-        return new NDList(
-                named("output", output),
-                named("weights", layer.attentionWeights()),
-                named("gradient_queries", queries.getGradient()),
-                named("gradient_keys", keys.getGradient()),
-                named("gradient_values", values.getGradient()));
     }
 
-    private static void load(Linear projection, String name, NDArray array) {
-        array.copyTo(projection.getDirectParameters().get(name).getArray());
+    private static void rotary(Case asked) {
+        NDArray X = asked.get("X");
+        RotaryEncoding.Layout layout =
+                asked.integer("halves") == 0
+                        ? RotaryEncoding.Layout.INTERLEAVED
+                        : RotaryEncoding.Layout.HALVES;
+        int width = (int) X.getShape().getLastDimension();
+        int maxLen = asked.integer("max_len");
+        RotaryEncoding layer = new RotaryEncoding(width, maxLen, 10000, layout, 1);
+        asked.call(layer, new NDList(X, asked.get("offset")), null, "X");
     }
 
-    private static NDArray encoding(NDManager manager, Map<String, NDArray> given) {
-        int numHiddens = integer(given.get("num_hiddens_of_P"));
-        int maxLen = integer(given.get("max_len"));
-        DataType type = given.get("queries").getDataType();
-        NDArray zeros = manager.zeros(new Shape(1, maxLen, numHiddens), type);
-        PositionalEncoding layer = new PositionalEncoding(numHiddens, 0, maxLen);
-        ParameterStore none = new ParameterStore(manager, false);
-        return named("P", layer.forward(none, new NDList(zeros), false).head());
-    }
-
-    private static int width(NDArray array) {
-        return (int) array.getShape().getLastDimension();
-    }
-
-    private static int integer(NDArray scalar) {
-        return scalar.toArray()[0].intValue();
-    }
-
-    private static NDArray named(String name, NDArray array) {
-        NDArray plain = array.stopGradient();
-        plain.setName(name);
-        return plain;
+    private static void encoding(Case asked) {
+        NDArray X = asked.get("X");
+        int maxLen = (int) X.getShape().get(1);
+        int numHiddens = (int) X.getShape().getLastDimension();
+        asked.call(new PositionalEncoding(numHiddens, 0, maxLen), new NDList(X));
     }
 }

@@ -1,0 +1,59 @@
+"""What the reference answers to the cases, in float64."""
+
+from typing import Any
+
+import numpy as np
+
+from tests import reference
+from tests.compare_frameworks import gradients
+from tests.compare_frameworks.cases import Case, draw
+from tests.faces.adapter import Arrays
+from tests.faces.cases import reference_multi_head
+
+Answers = dict[str, Arrays]  # by case; what is answered, by name
+
+# ALiBi's for five heads, as in the authors' code: those of four, and the first of eight.
+SLOPES = 2.0 ** -np.array([2, 4, 6, 8, 1])
+
+
+def expected() -> Answers:
+    return {name: answer(case) for name, case in draw("float64").items()}
+
+
+def answer(case: Case) -> Arrays:
+    """Output, weights, slopes and gradients, as far as the case has them."""
+    match case.kind:
+        case "attention":
+            return _attention(case.arrays)
+        case "alibi":
+            return {"slopes": SLOPES} | answer(as_attention(case))
+        case "rotary":
+            return _rotary(**case.arrays)
+        case "encoding":
+            return {"output": reference.positional_encoding(*case.arrays["X"].shape[1:])[None]}
+    raise ValueError(case.kind)
+
+
+def as_attention(alibi: Case) -> Case:
+    """The same with its bias."""
+    bias = -SLOPES[:, None, None] * alibi.arrays["distances"]
+    return Case("attention", alibi.arrays | {"score_bias": bias})
+
+
+def _attention(case: Arrays) -> Arrays:
+    masks: dict[str, Any] = {"causal": "causal" in case, "score_bias": case.get("score_bias")}
+    inputs = case["queries"], case["keys"], case["values"], case.get("valid_lens")
+    output, weights = reference_multi_head(case, int(case["num_heads"]), *inputs, **masks)
+    found = gradients.of_multi_head(case, weights)
+    return {"output": output, "weights": weights} | _named(found)
+
+
+def _rotary(X: Any, direction: Any, offset: Any, halves: Any, max_len: Any) -> Arrays:
+    layout = "halves" if halves else "interleaved"
+    positions = range(int(offset), int(offset) + X.shape[1])
+    output = reference.rotary(X, positions, layout=layout)
+    return {"output": output} | _named({"X": gradients.of_rotary(direction, positions, layout)})
+
+
+def _named(found: Arrays) -> Arrays:
+    return {f"gradient_{name}": gradient for name, gradient in found.items()}
