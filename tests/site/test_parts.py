@@ -101,7 +101,7 @@ def test_a_page_has_the_cells_of_all_frameworks_and_no_slides(lesson: Path):
     assert "On a slide" not in text
     assert "{div} only for-jax" in text
     assert 'data-live="clock"' in text
-    assert "(a-part-two)=\n## A part: two" in text
+    assert "(tiny-a-part-two)=\n## A part: two" in text
 
 
 def test_a_deck_has_the_slides_and_the_rest_is_said_to_them(lesson: Path):

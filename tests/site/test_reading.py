@@ -142,7 +142,7 @@ def test_a_telephone_does_not_scroll_sideways(open_page: Open, language: str, wi
     ("language", "word", "in_title"),
     [
         ("en", "equivariant", "Self-Attention and Positional Encoding"),
-        ("zh-TW", "注意力", "自注意力與位置編碼"),
+        ("zh-TW", "位置編碼", "自注意力與位置編碼"),
     ],
 )
 def test_search_finds_the_lesson(open_page: Open, language: str, word: str, in_title: str):
