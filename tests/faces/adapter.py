@@ -99,7 +99,9 @@ class Adapter(ABC):
     CASTS: str | bool = False
     ACCEPTS_NUMPY = False  # as it is
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
-    LOGITS = "output"  # of a lesson's model that looks letters up, its last layer
+    # Of a lesson's models: the last layer of one that looks letters up, and of one that compares
+    # numbers; before their numbers, the layers of a reader that has several.
+    LOGITS, COMPARED, LAYERS = "output", "output", "layers."
     OUTPUT = "output.0", "output.2"  # of a lesson's reader, the two linear layers in the end
     NORM: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments
     FEATURES: tuple[int, ...] = (
@@ -311,3 +313,24 @@ class Adapter(ABC):
         matrices = {name: its(name)["weight"] for name in ("W_q", "W_k", "W_v")}
         last = its(self.LOGITS)
         return tables | matrices | {"output": last["weight"], "bias": last["bias"]}
+
+    def lesson_comparer(self, model: Any) -> Arrays:
+        """Of a model that compares numbers: the tables letter, first, second, the matrices number, W_q, W_k, W_v, W_o,
+        output, and the bias."""
+        its = self.layer(model).parameters
+        tables = {name: its(name)["table"] for name in ("letter", "first", "second")}
+        matrices = {f"W_{role}": its(f"attention.W_{role}")["weight"] for role in "qkvo"}
+        matrices["number"] = its("number")["weight"]
+        last = its(self.COMPARED)
+        return tables | matrices | {"output": last["weight"], "bias": last["bias"]}
+
+    def lesson_layers(self, model: Any, count: int) -> tuple[Arrays, list[Arrays]]:
+        """Of a reader: the tables token and place, output and bias; and the projections of each layer."""
+        its = self.layer(model).parameters
+        tables = {name: its(name)["table"] for name in ("token", "place")}
+        last = its(self.LOGITS)
+        layers = [
+            {f"W_{role}": its(f"{self.LAYERS}{i}.W_{role}")["weight"] for role in "qkvo"}
+            for i in range(count)
+        ]
+        return tables | {"output": last["weight"], "bias": last["bias"]}, layers

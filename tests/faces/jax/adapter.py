@@ -147,6 +147,7 @@ class Adapter(adapter.Adapter):
     CASTS = "float64"  # Flax takes the wider
     ACCEPTS_NUMPY = True
     NORM_EPSILON = 1e-6
+    LAYERS = "layers_"
     NORM = (0.0,)
     FEATURES = ()  # Flax's layers take their sizes from their input
     SIZES = (8,)

@@ -85,7 +85,7 @@ class Adapter(adapter.Adapter):
     NORM_EPSILON = 1e-3
     NORM = [2], 0.0
     SIZES = 8, 8, 8, 8, [2]
-    LOGITS = "logits"
+    LOGITS, COMPARED, LAYERS = "logits", "answer", "attentions."
     OUTPUT = "answer.layers.0", "answer.layers.1"
 
     def multi_head(

@@ -1,0 +1,433 @@
+# The lesson's JAX code, with Flax's layers. Each cell is woven into the text where it is
+# asked for by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+from functools import partial
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+from flax.traverse_util import path_aware_map
+
+from d2l_compat import jax as d2l
+
+# All is small here; d2l.try_gpu() takes a GPU.
+jax.config.update("jax_default_device", d2l.cpu())
+
+# %% one-average
+fruits = ["apple", "lemon", "pear"]
+keys = jnp.eye(3)  # a number of its own for each fruit
+values = d2l.tensor([50.0, 40, 70])  # what it costs, in cents
+pear, lemon = d2l.tensor([0.0, 0, 6]), d2l.tensor([0.0, 6, 0])
+
+for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+    weights = jax.nn.softmax(keys @ query)
+    shares = "".join(f"{weight:7.3f}" for weight in weights)
+    print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
+
+# %% two-averages
+heads = d2l.stack([jax.nn.softmax(keys @ query) @ values for query in (pear, lemon)])
+W_o = d2l.tensor([1.0, -1])  # the first minus the second
+print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
+print(f"a lemon costs {heads[::-1] @ W_o:.1f} cents more than a pear")
+
+
+# %% split-and-merge
+def split(X, num_heads):
+    """Cut each vector into heads: (batch, n, d) to (batch, heads, n, d / heads)."""
+    batch, n, d = X.shape
+    return X.reshape(batch, n, num_heads, d // num_heads).swapaxes(1, 2)
+
+
+def merge(X):
+    """And put them side by side again: (batch, heads, n, width) to (batch, n, d)."""
+    batch, num_heads, n, width = X.shape
+    return X.swapaxes(1, 2).reshape(batch, n, num_heads * width)
+
+
+# %% multi-head
+def attend(q, k, v):
+    """Scaled dot-product attention, over the last two axes."""
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return jax.nn.softmax(scores) @ v
+
+
+def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
+    """Self-attention with several heads: project, split, attend, merge, project."""
+    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+    return merge(attend(q, k, v)) @ W_o
+
+
+# %% shapes
+d, num_heads = 8, 2
+X = jax.random.normal(jax.random.key(10), (1, 5, d))
+W_q, W_k, W_v, W_o = jax.random.normal(jax.random.key(11), (4, d, d)) / math.sqrt(d)
+attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+merged = merge(attended)
+steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+for name, step in steps.items():
+    print(f"{name:>8} {step.shape}")
+
+# %% head-by-head
+width = d // num_heads
+one_by_one = []
+for head in range(num_heads):
+    columns = slice(head * width, (head + 1) * width)
+    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
+    one_by_one.append(attend(q, k, v))
+by_heads = d2l.concat(one_by_one, axis=-1) @ W_o
+
+# %% the-layer
+layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
+parts = {"W_q": W_q, "W_k": W_k, "W_v": W_v, "W_o": W_o}
+parameters = {name: {"kernel": W} for name, W in parts.items()}
+by_layer, _ = layer.apply({"params": parameters}, X, X, X)
+ours = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+
+# %% all-alike
+print(f"largest output: {jnp.abs(ours).max():.4f}")
+for name, Y in ("head by head", by_heads), ("the layer", by_layer):
+    print(f"{name:>12}: largest difference {jnp.abs(Y - ours).max():.4f}")
+
+# %% own-layer
+own = nn.MultiHeadDotProductAttention(num_heads, use_bias=False)
+# In its weights, too, heads have an axis of their own.
+parts = {"query": W_q, "key": W_k, "value": W_v}
+parameters = {
+    name: {"kernel": W.reshape(d, num_heads, width)} for name, W in parts.items()
+}
+parameters["out"] = {"kernel": W_o.reshape(num_heads, width, d)}
+by_own = own.apply({"params": parameters}, X)
+print(f"Flax's own: largest difference {jnp.abs(by_own - ours).max():.4f}")
+
+# %% merged-wrongly
+wrong = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
+print("shapes:", wrong.shape, merge(attended).shape)
+in_place = (wrong == merge(attended)).mean()
+print(f"numbers in their place: {in_place:.2f}")
+
+
+# %% wrong-root
+def sharpness(root):
+    """The largest weight, on average over a thousand queries of 8 heads."""
+    q, k = jax.random.normal(jax.random.key(13), (2, 8, 1000, 64))  # 512 / 8 = 64
+    scores = q @ k[:, :10].mT / math.sqrt(root)
+    return jax.nn.softmax(scores).max(axis=-1).mean()
+
+
+for name, root in ("the head's 64", 64), ("the model's 512", 512):
+    print(f"divided by the root of {name:>15}: {sharpness(root):.2f}")
+
+# %% costs
+tokens = jnp.zeros((1, 10, 64))
+print("heads  width  parameters  multiply-adds  weights")
+for num_heads in 1, 2, 4, 8, 16:
+    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
+    inputs = tokens, tokens, tokens
+    (_, weights), variables = layer.init_with_output(jax.random.key(14), *inputs)
+    products = d2l.multiply_adds(layer.bind(variables), *inputs)
+    parameters = sum(p.size for p in jax.tree.leaves(variables))
+    print(
+        f"{num_heads:>5}{64 // num_heads:>7}{parameters:>12,}{products:>15,}"
+        f"{weights.size:>9,}"
+    )
+
+
+# %% questions
+@partial(jax.jit, static_argnames=("count", "size"))
+def questions(key, count, size=6, sign=-1):
+    """Entries, a letter and a number each; pairs of letters; what is right."""
+    for_letters, for_numbers, for_places = jax.random.split(key, 3)
+    alphabets = jax.random.uniform(for_letters, (count, 26)).argsort(axis=1)
+    letters = alphabets[:, :size]  # none of them twice
+    numbers = jax.random.normal(for_numbers, (count, size))
+    # For each question two different places.
+    shuffled = jax.random.uniform(for_places, (count, size, size)).argsort(axis=2)
+    asked, told = (
+        jnp.take_along_axis(each[:, None], shuffled[:, :, :2], axis=2)
+        for each in (letters, numbers)
+    )
+    return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
+
+
+example = questions(jax.random.key(15), 1)
+letters, numbers, asked, answers = (each[0] for each in example)
+print(
+    "entries:",
+    *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
+)
+for (a, b), answer in zip(asked[:3], answers, strict=False):
+    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+
+
+# %% comparer
+def table(rows, width):
+    """A trainable vector for each row, of variance 1: Flax draws shorter ones."""
+    return nn.Embed(rows, width, embedding_init=nn.initializers.normal(stddev=1))
+
+
+class Comparer(nn.Module):
+    """How much greater is the first letter's number than the second's?"""
+
+    num_heads: int
+    num_hiddens: int = 32
+
+    def setup(self):
+        width = self.num_hiddens
+        self.letter, self.first, self.second = (table(26, width) for _ in range(3))
+        self.number = nn.Dense(width, use_bias=False)
+        self.attention = d2l.MultiHeadAttention(width, self.num_heads, dropout=0)
+        self.output = nn.Dense(1)
+
+    def __call__(self, letters, numbers, asked):
+        entries = self.letter(letters) + self.number(numbers[..., None])
+        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        Y, weights = self.attention(queries, entries, entries)
+        return self.output(Y)[..., 0], weights
+
+
+# %% train
+def narrowed(variables):
+    """With kernels of variance 1 / (3 d): of those that Flax draws it is 1 / d."""
+    return path_aware_map(
+        lambda path, W: W / math.sqrt(3) if "kernel" in path else W, variables
+    )
+
+
+# Compiled once for each kind of model.
+@partial(jax.jit, static_argnames=("model", "loss", "batch_size"))
+def fit(model, variables, examples, loss, batch_size):
+    """One pass over the examples."""
+    adam = optax.adam(0.01)
+
+    def mean_loss(variables, batch):
+        *given, answers = batch
+        said, _ = model.apply(variables, *given)
+        return loss(said, answers).mean()
+
+    def step(state, batch):
+        variables, of_adam = state
+        gradients = jax.grad(mean_loss)(variables, batch)
+        updates, of_adam = adam.update(gradients, of_adam)
+        return (optax.apply_updates(variables, updates), of_adam), None
+
+    state = variables, adam.init(variables)
+    batches = [each.reshape(-1, batch_size, *each.shape[1:]) for each in examples]
+    (variables, _), _ = jax.lax.scan(step, state, batches)
+    return variables
+
+
+def trained(num_heads, seed, sign=-1):
+    for_init, for_data = jax.random.split(jax.random.key(seed))
+    model, examples = Comparer(num_heads), questions(for_data, 400 * 32, sign=sign)
+    variables = narrowed(model.init(for_init, *(each[:1] for each in examples[:-1])))
+    variables = fit(model, variables, examples, optax.squared_error, batch_size=32)
+    return model.bind(variables)
+
+
+def error(model, sign=-1):
+    *given, answers = questions(jax.random.key(16), 500, sign=sign)
+    said, _ = model(*given)
+    return ((said - answers) ** 2).mean().item()
+
+
+models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
+errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
+
+# %% errors
+print("heads  mean squared error, five seeds: median (range)")
+for h, found in errors.items():
+    print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
+
+# %% two-heads-map
+letters, numbers, asked, _ = questions(jax.random.key(17), 1)
+_, weights = models[2][0](letters, numbers, asked)
+print("entries:  ", *(chr(97 + x) for x in letters[0]))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
+d2l.show_heatmaps(
+    weights,
+    xlabel="Entries",
+    ylabel="Questions",
+    titles=["Head 1", "Head 2"],
+    figsize=(6, 3),
+    cmap="Blues",
+)
+
+
+# %% without-a-head
+def error_without(model, head):
+    """The error once a head's output is zero: its rows of W_o are."""
+    width = model.num_hiddens // model.num_heads
+    rows = slice(head * width, (head + 1) * width)
+
+    def remove(path, W):
+        return W.at[rows].set(0) if "W_o" in path else W
+
+    model, variables = model.unbind()
+    return error(model.bind(path_aware_map(remove, variables)))
+
+
+removed = {
+    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
+    for h in (2, 4)
+}
+
+# %% without-a-head-shown
+for h, of_models in removed.items():
+    print(f"{h} heads, without one of them:")
+    for seed, costs in enumerate(of_models):
+        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+
+
+# %% texts
+@partial(jax.jit, static_argnames=("count", "size"))
+def texts(key, count, size=4):
+    """Letters, each with its digit after it; then the same pairs, shuffled."""
+    for_letters, for_digits, for_order = jax.random.split(key, 3)
+    letters = jax.random.uniform(for_letters, (count, 26)).argsort(axis=1)[:, :size]
+    digits = jax.random.randint(for_digits, (count, size), 0, 10)
+    again = jax.random.uniform(for_order, (count, size)).argsort(axis=1)
+    pairs = d2l.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
+    repeated = jnp.take_along_axis(pairs, again[..., None], axis=1)
+    tokens = d2l.concat([pairs, repeated], axis=1).reshape(count, 4 * size)
+    return tokens, jnp.take_along_axis(digits, again, axis=1)
+
+
+def written(tokens):
+    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens)
+
+
+for tokens in texts(jax.random.key(18), 3)[0]:
+    print(written(tokens))
+
+
+# %% reader
+class Reader(nn.Module):
+    """One or two layers, of two causal heads in all; what they bring is added."""
+
+    num_layers: int
+    num_hiddens: int = 32
+    length: int = 16
+
+    def setup(self):
+        width = self.num_hiddens
+        self.token, self.place = table(36, width), table(self.length, width)
+        self.layers = [
+            d2l.MultiHeadAttention(width, 2 // self.num_layers, dropout=0)
+            for _ in range(self.num_layers)
+        ]
+        self.output = nn.Dense(10)
+
+    def __call__(self, tokens):
+        X, maps = self.token(tokens) + self.place(jnp.arange(tokens.shape[1])), []
+        for layer in self.layers:
+            Y, weights = layer(X, X, X, causal=True)
+            X = X + Y
+            maps.append(weights)
+        asked = tokens.shape[1] // 2  # the letters of the second half
+        return self.output(X[:, asked::2]), d2l.concat(maps, axis=1)
+
+
+# %% train-readers
+def reader(num_layers, seed):
+    for_init, for_data = jax.random.split(jax.random.key(seed))
+    model, (tokens, digits) = Reader(num_layers), texts(for_data, 300 * 64)
+    variables = narrowed(model.init(for_init, tokens[:1]))
+    entropy = optax.softmax_cross_entropy_with_integer_labels
+    return model.bind(fit(model, variables, (tokens, digits), entropy, batch_size=64))
+
+
+def share_right(model):
+    tokens, digits = texts(jax.random.key(19), 500)
+    logits, _ = model(tokens)
+    return (logits.argmax(axis=-1) == digits).mean().item()
+
+
+readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
+shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
+
+# %% readers-shares
+for count, found in shares.items():
+    print(
+        f"layers: {count}, right: {statistics.median(found):.3f} "
+        f"({min(found):.3f}-{max(found):.3f})"
+    )
+
+# %% readers-maps
+tokens, _ = texts(jax.random.key(20), 1)
+_, weights = readers[2][0](tokens)
+print(written(tokens[0]))
+d2l.show_heatmaps(
+    weights,
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["First layer", "Second layer"],
+    figsize=(7, 3.5),
+    cmap="Blues",
+)
+
+# %% solution-rank
+X = jax.random.normal(jax.random.key(21), (1, 20, d))
+for num_heads in 1, 2, 4, 8:
+    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
+    rank = jnp.linalg.matrix_rank(q @ k.T)
+    print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
+
+# %% solution-order
+X = jax.random.normal(jax.random.key(22), (1, 5, d))
+order = d2l.tensor([4, 5, 6, 7, 0, 1, 2, 3])  # the second of two heads comes first
+exchanged = [W[:, order] for W in (W_q, W_k, W_v)]
+before = multi_head(X, W_q, W_k, W_v, W_o, 2)
+after = multi_head(X, *exchanged, W_o[order], 2)
+print(f"largest output: {jnp.abs(before).max():.4f}")
+print(f"largest difference: {jnp.abs(after - before).max():.4f}")
+
+# %% solution-sum
+adders = [trained(1, seed, sign=1) for seed in range(5)]
+of_sums = [error(model, sign=1) for model in adders]
+
+# %% solution-sum-shown
+median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
+print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+
+# %% solution-mean-map
+letters, numbers, asked, _ = questions(jax.random.key(23), 1)
+_, weights = models[2][0](letters, numbers, asked)
+d2l.show_heatmaps(
+    d2l.concat([weights, weights.mean(axis=1, keepdims=True)], axis=1),
+    xlabel="Entries",
+    ylabel="Questions",
+    titles=["Head 1", "Head 2", "Mean"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% solution-without-a-layer
+def share_without(model, left_out):
+    """What is right where one layer brings nothing."""
+
+    def leave_out(path, W):
+        is_it = f"layers_{left_out}" in path and "W_o" in path
+        return jnp.zeros_like(W) if is_it else W
+
+    model, variables = model.unbind()
+    return share_right(model.bind(path_aware_map(leave_out, variables)))
+
+
+left = {
+    layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
+}
+
+# %% solution-without-a-layer-shown
+for layer, found in left.items():
+    name = ["first", "second"][layer]
+    print(
+        f"without the {name:>6}: {statistics.median(found):.3f} "
+        f"({min(found):.3f}-{max(found):.3f}) right"
+    )

@@ -1,0 +1,408 @@
+# The lesson's MLX code. Each cell is woven into the text where it is asked for
+# by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+from functools import partial
+
+import mlx.core as mx
+import numpy as np
+from mlx import nn, optimizers
+from mlx.utils import tree_flatten
+
+from d2l_compat import mlx as d2l
+
+mx.set_default_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+mx.random.seed(0)
+
+# %% one-average
+fruits = ["apple", "lemon", "pear"]
+keys = mx.eye(3)  # a number of its own for each fruit
+values = mx.array([50.0, 40, 70])  # what it costs, in cents
+pear, lemon = mx.array([0.0, 0, 6]), mx.array([0.0, 6, 0])
+
+for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+    weights = mx.softmax(keys @ query, axis=-1)
+    shares = "".join(f"{weight:7.3f}" for weight in weights)
+    print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
+
+# %% two-averages
+heads = mx.stack(
+    [mx.softmax(keys @ query, axis=-1) @ values for query in (pear, lemon)]
+)
+W_o = mx.array([1.0, -1])  # the first minus the second
+print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
+print(f"a lemon costs {heads[::-1] @ W_o:.1f} cents more than a pear")
+
+
+# %% split-and-merge
+def split(X, num_heads):
+    """Cut each vector into heads: (batch, n, d) to (batch, heads, n, d / heads)."""
+    batch, n, d = X.shape
+    return X.reshape(batch, n, num_heads, d // num_heads).swapaxes(1, 2)
+
+
+def merge(X):
+    """And put them side by side again: (batch, heads, n, width) to (batch, n, d)."""
+    batch, num_heads, n, width = X.shape
+    return X.swapaxes(1, 2).reshape(batch, n, num_heads * width)
+
+
+# %% multi-head
+def attend(q, k, v):
+    """Scaled dot-product attention, over the last two axes."""
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return mx.softmax(scores, axis=-1) @ v
+
+
+def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
+    """Self-attention with several heads: project, split, attend, merge, project."""
+    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+    return merge(attend(q, k, v)) @ W_o
+
+
+# %% shapes
+mx.random.seed(0)
+d, num_heads = 8, 2
+X = mx.random.normal((1, 5, d))
+W_q, W_k, W_v, W_o = (mx.random.normal((d, d)) / math.sqrt(d) for _ in range(4))
+attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+merged = merge(attended)
+steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+for name, step in steps.items():
+    print(f"{name:>8} {tuple(step.shape)}")
+
+# %% head-by-head
+width = d // num_heads
+one_by_one = []
+for head in range(num_heads):
+    columns = slice(head * width, (head + 1) * width)
+    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
+    one_by_one.append(attend(q, k, v))
+by_heads = mx.concatenate(one_by_one, axis=-1) @ W_o
+
+# %% the-layer
+layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
+layer(X, X, X)  # makes the weights
+parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
+for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
+    part.weight = W.T  # a layer stores its matrix transposed
+by_layer = layer(X, X, X)
+ours = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+
+# %% all-alike
+print(f"largest output: {ours.abs().max():.4f}")
+for name, Y in ("head by head", by_heads), ("the layer", by_layer):
+    print(f"{name:>12}: largest difference {(Y - ours).abs().max():.4f}")
+
+# %% own-layer
+own = nn.MultiHeadAttention(d, num_heads)
+parts = own.query_proj, own.key_proj, own.value_proj, own.out_proj
+for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
+    part.weight = W.T
+by_own = own(X, X, X)
+print(f"MLX's own: largest difference {(by_own - ours).abs().max():.4f}")
+
+# %% merged-wrongly
+wrong = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
+print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
+in_place = (wrong == merge(attended)).mean()
+print(f"numbers in their place: {in_place:.2f}")
+
+
+# %% wrong-root
+def sharpness(root):
+    """The largest weight, on average over a thousand queries of 8 heads."""
+    mx.random.seed(0)
+    q, k = mx.random.normal((2, 8, 1000, 64))  # 512 / 8 = 64
+    scores = q @ k[:, :10].mT / math.sqrt(root)
+    return mx.softmax(scores, axis=-1).max(axis=-1).mean()
+
+
+for name, root in ("the head's 64", 64), ("the model's 512", 512):
+    print(f"divided by the root of {name:>15}: {sharpness(root):.2f}")
+
+# %% costs
+tokens = mx.zeros((1, 10, 64))
+print("heads  width  parameters  multiply-adds  weights")
+for num_heads in 1, 2, 4, 8, 16:
+    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
+    products = d2l.multiply_adds(layer, tokens, tokens, tokens)
+    parameters = sum(p.size for _, p in tree_flatten(layer.parameters()))
+    print(
+        f"{num_heads:>5}{64 // num_heads:>7}{parameters:>12,}{products:>15,}"
+        f"{layer.attention_weights.size:>9,}"
+    )
+
+
+# %% questions
+def questions(count, size=6, sign=-1):
+    """Entries, a letter and a number each; pairs of letters; what is right."""
+    alphabets = mx.argsort(mx.random.uniform(shape=(count, 26)), axis=1)
+    letters = alphabets[:, :size]  # none of them twice
+    numbers = mx.random.normal((count, size))
+    # For each question two different places.
+    places = mx.argsort(mx.random.uniform(shape=(count, size, size)), axis=2)[..., :2]
+    asked, told = (
+        mx.take_along_axis(each[:, None], places, axis=2) for each in (letters, numbers)
+    )
+    return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
+
+
+mx.random.seed(2)
+letters, numbers, asked, answers = (each[0] for each in questions(1))
+print(
+    "entries:",
+    *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
+)
+for (a, b), answer in zip(asked[:3], answers, strict=False):
+    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+
+
+# %% comparer
+def table(rows, width):
+    """A trainable vector for each row, of variance 1: MLX draws shorter ones."""
+    embedding = nn.Embedding(rows, width)
+    embedding.weight = mx.random.normal(embedding.weight.shape)
+    return embedding
+
+
+class Comparer(nn.Module):
+    """How much greater is the first letter's number than the second's?"""
+
+    def __init__(self, num_heads, num_hiddens=32):
+        super().__init__()
+        self.letter, self.first, self.second = (
+            table(26, num_hiddens) for _ in range(3)
+        )
+        self.number = nn.Linear(1, num_hiddens, bias=False)
+        self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
+        self.output = nn.Linear(num_hiddens, 1)
+
+    def __call__(self, letters, numbers, asked):
+        entries = self.letter(letters) + self.number(numbers[..., None])
+        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        return self.output(self.attention(queries, entries, entries))[..., 0]
+
+
+# %% train
+def fit(model, examples, loss, steps):
+    """A step for each batch of new examples."""
+    optimizer = optimizers.Adam(learning_rate=0.01, bias_correction=True)
+
+    def batch_loss(*given, answers):
+        return loss(model(*given), answers, reduction="mean")
+
+    for _ in range(steps):
+        *given, answers = examples()
+        _, gradients = nn.value_and_grad(model, batch_loss)(*given, answers=answers)
+        optimizer.update(model, gradients)
+        # MLX computes nothing until it is asked: here, or all steps would pile up.
+        mx.eval(model.parameters(), optimizer.state)
+    return model
+
+
+def trained(num_heads, seed, **task):
+    mx.random.seed(seed)
+    model = Comparer(num_heads)
+    model(*questions(1)[:3])  # now all parameters are there
+    return fit(model, partial(questions, 32, **task), nn.losses.mse_loss, steps=250)
+
+
+def error(model, **task):
+    *given, answers = questions(500, **task)
+    return ((model(*given) - answers) ** 2).mean().item()
+
+
+models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
+errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
+
+# %% errors
+print("heads  mean squared error, five seeds: median (range)")
+for h, found in errors.items():
+    print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
+
+# %% two-heads-map
+mx.random.seed(4)
+letters, numbers, asked, _ = questions(1)
+models[2][0](letters, numbers, asked)
+print("entries:  ", *(chr(97 + x) for x in letters[0]))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
+d2l.show_heatmaps(
+    models[2][0].attention.attention_weights,
+    xlabel="Entries",
+    ylabel="Questions",
+    titles=["Head 1", "Head 2"],
+    figsize=(6, 3),
+    cmap="Blues",
+)
+
+
+# %% without-a-head
+def error_without(model, head):
+    """The error once a head's output is zero: its rows of W_o are."""
+    W_o, num_heads = model.attention.W_o, model.attention.num_heads
+    kept, width = W_o.weight, W_o.weight.shape[1] // num_heads
+    W_o.weight = mx.array(kept)
+    W_o.weight[:, head * width : (head + 1) * width] = 0  # stored transposed
+    found = error(model)
+    W_o.weight = kept
+    return found
+
+
+removed = {
+    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
+    for h in (2, 4)
+}
+
+# %% without-a-head-shown
+for h, of_models in removed.items():
+    print(f"{h} heads, without one of them:")
+    for seed, costs in enumerate(of_models):
+        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+
+
+# %% texts
+def texts(count, size=4):
+    """Letters, each with its digit after it; then the same pairs, shuffled."""
+    letters = mx.argsort(mx.random.uniform(shape=(count, 26)), axis=1)[:, :size]
+    digits = mx.random.randint(0, 10, (count, size))
+    again = mx.argsort(mx.random.uniform(shape=(count, size)), axis=1)
+    pairs = mx.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
+    repeated = mx.take_along_axis(pairs, again[..., None], axis=1)
+    tokens = mx.concatenate([pairs, repeated], axis=1).flatten(1)
+    return tokens, mx.take_along_axis(digits, again, axis=1)
+
+
+def written(tokens):
+    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
+
+
+for tokens in texts(3)[0]:
+    print(written(tokens))
+
+
+# %% reader
+class Reader(nn.Module):
+    """One or two layers, of two causal heads in all; what they bring is added."""
+
+    def __init__(self, num_layers, num_hiddens=32, length=16):
+        super().__init__()
+        self.token, self.place = table(36, num_hiddens), table(length, num_hiddens)
+        self.layers = [
+            d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
+            for _ in range(num_layers)
+        ]
+        self.output = nn.Linear(num_hiddens, 10)
+
+    def __call__(self, tokens):
+        X = self.token(tokens) + self.place.weight[: tokens.shape[1]]
+        for layer in self.layers:
+            X = X + layer(X, X, X, causal=True)
+        asked = tokens.shape[1] // 2  # the letters of the second half
+        return self.output(X[:, asked::2])
+
+
+# %% train-readers
+def reader(num_layers, seed):
+    mx.random.seed(seed)
+    model = Reader(num_layers)
+    model(texts(1)[0])
+    return fit(model, partial(texts, 64), nn.losses.cross_entropy, steps=150)
+
+
+def share_right(model):
+    tokens, digits = texts(500)
+    return (model(tokens).argmax(axis=-1) == digits).mean().item()
+
+
+readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
+shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
+
+# %% readers-shares
+for count, found in shares.items():
+    print(
+        f"layers: {count}, right: {statistics.median(found):.3f} "
+        f"({min(found):.3f}-{max(found):.3f})"
+    )
+
+# %% readers-maps
+mx.random.seed(7)
+tokens, _ = texts(1)
+model = readers[2][0]
+model(tokens)
+print(written(tokens[0]))
+d2l.show_heatmaps(
+    mx.concatenate([layer.attention_weights for layer in model.layers], axis=1),
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["First layer", "Second layer"],
+    figsize=(7, 3.5),
+    cmap="Blues",
+)
+
+# %% solution-rank
+mx.random.seed(0)
+X = mx.random.normal((1, 20, d))
+for num_heads in 1, 2, 4, 8:
+    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
+    rank = np.linalg.matrix_rank(q @ k.T)
+    print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
+
+# %% solution-order
+mx.random.seed(0)
+X = mx.random.normal((1, 5, d))
+order = mx.array([4, 5, 6, 7, 0, 1, 2, 3])  # the second of two heads comes first
+exchanged = [W[:, order] for W in (W_q, W_k, W_v)]
+before = multi_head(X, W_q, W_k, W_v, W_o, 2)
+after = multi_head(X, *exchanged, W_o[order], 2)
+print(f"largest output: {before.abs().max():.4f}")
+print(f"largest difference: {(after - before).abs().max():.4f}")
+
+# %% solution-sum
+adders = [trained(1, seed, sign=1) for seed in range(5)]
+of_sums = [error(model, sign=1) for model in adders]
+
+# %% solution-sum-shown
+median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
+print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+
+# %% solution-mean-map
+mx.random.seed(0)
+letters, numbers, asked, _ = questions(1)
+models[2][0](letters, numbers, asked)
+weights = models[2][0].attention.attention_weights
+d2l.show_heatmaps(
+    mx.concatenate([weights, weights.mean(axis=1, keepdims=True)], axis=1),
+    xlabel="Entries",
+    ylabel="Questions",
+    titles=["Head 1", "Head 2", "Mean"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% solution-without-a-layer
+def share_without(model, left_out):
+    """What is right where one layer brings nothing."""
+    W_o = model.layers[left_out].W_o
+    kept, W_o.weight = W_o.weight, mx.zeros_like(W_o.weight)
+    found = share_right(model)
+    W_o.weight = kept
+    return found
+
+
+left = {
+    layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
+}
+
+# %% solution-without-a-layer-shown
+for layer, found in left.items():
+    name = ["first", "second"][layer]
+    print(
+        f"without the {name:>6}: {statistics.median(found):.3f} "
+        f"({min(found):.3f}-{max(found):.3f}) right"
+    )

@@ -1,0 +1,413 @@
+# The lesson's PaddlePaddle code. Each cell is woven into the text where it is asked for
+# by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+
+from d2l_compat import paddle as d2l  # first: it turns down Paddle's log
+
+import paddle
+from paddle import nn
+from paddle.nn import functional as F
+
+paddle.seed(0)
+paddle.set_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's own are wider.
+initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
+nn.initializer.set_global_initializer(initializer)
+
+# %% one-average
+fruits = ["apple", "lemon", "pear"]
+keys = d2l.eye(3)  # a number of its own for each fruit
+values = d2l.tensor([50.0, 40, 70])  # what it costs, in cents
+pear, lemon = d2l.tensor([0.0, 0, 6]), d2l.tensor([0.0, 6, 0])
+
+for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+    weights = F.softmax(keys @ query, axis=-1)
+    shares = "".join(f"{weight:7.3f}" for weight in weights)
+    print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
+
+# %% two-averages
+heads = d2l.stack(
+    [F.softmax(keys @ query, axis=-1) @ values for query in (pear, lemon)]
+)
+W_o = d2l.tensor([1.0, -1])  # the first minus the second
+print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
+print(f"a lemon costs {heads.flip(0) @ W_o:.1f} cents more than a pear")
+
+
+# %% split-and-merge
+def split(X, num_heads):
+    """Cut each vector into heads: (batch, n, d) to (batch, heads, n, d / heads)."""
+    batch, n, d = X.shape
+    return X.reshape([batch, n, num_heads, d // num_heads]).transpose([0, 2, 1, 3])
+
+
+def merge(X):
+    """And put them side by side again: (batch, heads, n, width) to (batch, n, d)."""
+    batch, num_heads, n, width = X.shape
+    return X.transpose([0, 2, 1, 3]).reshape([batch, n, num_heads * width])
+
+
+# %% multi-head
+def attend(q, k, v):
+    """Scaled dot-product attention, over the last two axes."""
+    scores = paddle.matmul(q, k, transpose_y=True) / math.sqrt(q.shape[-1])
+    return F.softmax(scores, axis=-1) @ v
+
+
+def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
+    """Self-attention with several heads: project, split, attend, merge, project."""
+    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+    return merge(attend(q, k, v)) @ W_o
+
+
+# %% shapes
+paddle.seed(0)
+d, num_heads = 8, 2
+X = d2l.randn((1, 5, d))
+W_q, W_k, W_v, W_o = (d2l.randn((d, d)) / math.sqrt(d) for _ in range(4))
+attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+merged = merge(attended)
+steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+for name, step in steps.items():
+    print(f"{name:>8} {tuple(step.shape)}")
+
+# %% head-by-head
+width = d // num_heads
+one_by_one = []
+for head in range(num_heads):
+    columns = slice(head * width, (head + 1) * width)
+    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
+    one_by_one.append(attend(q, k, v))
+by_heads = d2l.concat(one_by_one, axis=-1) @ W_o
+
+# %% the-layer
+layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
+with paddle.no_grad():
+    layer(X, X, X)
+    parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
+    for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
+        part.weight.set_value(W)
+    by_layer = layer(X, X, X)
+ours = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+
+# %% all-alike
+print(f"largest output: {ours.abs().max():.4f}")
+for name, Y in ("head by head", by_heads), ("the layer", by_layer):
+    print(f"{name:>12}: largest difference {(Y - ours).abs().max():.4f}")
+
+# %% own-layer
+own = nn.MultiHeadAttention(d, num_heads, bias_attr=False)
+with paddle.no_grad():
+    parts = own.q_proj, own.k_proj, own.v_proj, own.out_proj
+    for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
+        part.weight.set_value(W)
+    by_own = own(X, X, X)
+print(f"Paddle's own: largest difference {(by_own - ours).abs().max():.4f}")
+
+# %% merged-wrongly
+wrong = attended.reshape([1, 5, d])  # the right shape, and the wrong numbers
+print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
+in_place = (wrong == merge(attended)).astype("float32").mean()
+print(f"numbers in their place: {in_place:.2f}")
+
+
+# %% wrong-root
+def sharpness(root):
+    """The largest weight, on average over a thousand queries of 8 heads."""
+    paddle.seed(0)
+    q, k = d2l.randn((2, 8, 1000, 64))  # 512 / 8 = 64
+    scores = paddle.matmul(q, k[:, :10], transpose_y=True) / math.sqrt(root)
+    return F.softmax(scores, axis=-1).max(axis=-1).mean()
+
+
+for name, root in ("the head's 64", 64), ("the model's 512", 512):
+    print(f"divided by the root of {name:>15}: {sharpness(root):.2f}")
+
+# %% costs
+tokens = d2l.zeros((1, 10, 64))
+print("heads  width  parameters  multiply-adds  weights")
+for num_heads in 1, 2, 4, 8, 16:
+    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
+    products = d2l.multiply_adds(layer, tokens, tokens, tokens)
+    parameters = sum(p.size for p in layer.parameters())
+    print(
+        f"{num_heads:>5}{64 // num_heads:>7}{parameters:>12,}{products:>15,}"
+        f"{layer.attention_weights.size:>9,}"
+    )
+
+
+# %% questions
+def questions(count, size=6, sign=-1):
+    """Entries, a letter and a number each; pairs of letters; what is right."""
+    letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]  # none of them twice
+    numbers = d2l.randn((count, size))
+    # For each question two different places.
+    places = d2l.rand((count, size, size)).argsort(axis=2)[:, :, :2].flatten(1)
+    asked = letters.take_along_axis(places, axis=1).unflatten(1, [size, 2])
+    told = numbers.take_along_axis(places, axis=1).unflatten(1, [size, 2])
+    return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
+
+
+paddle.seed(2)
+letters, numbers, asked, answers = (each[0] for each in questions(1))
+print(
+    "entries:",
+    *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
+)
+for (a, b), answer in zip(asked[:3], answers, strict=False):
+    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+
+
+# %% comparer
+def table(rows, width):
+    """A trainable vector for each row, of variance 1."""
+    return nn.Embedding(rows, width, weight_attr=nn.initializer.Normal())
+
+
+class Comparer(nn.Layer):
+    """How much greater is the first letter's number than the second's?"""
+
+    def __init__(self, num_heads, num_hiddens=32):
+        super().__init__()
+        self.letter, self.first, self.second = (
+            table(26, num_hiddens) for _ in range(3)
+        )
+        self.number = nn.Linear(1, num_hiddens, bias_attr=False)
+        self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
+        self.output = nn.Linear(num_hiddens, 1)
+
+    def forward(self, letters, numbers, asked):
+        entries = self.letter(letters) + self.number(numbers.unsqueeze(-1))
+        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        return self.output(self.attention(queries, entries, entries)).squeeze(-1)
+
+
+# %% train
+def trained(num_heads, seed, **task):
+    paddle.seed(seed)
+    model = Comparer(num_heads)
+    optimizer = paddle.optimizer.Adam(0.01, parameters=model.parameters())
+    for _ in range(250):
+        *given, answers = questions(32, **task)
+        loss = F.mse_loss(model(*given), answers)
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    return model
+
+
+def error(model, **task):
+    *given, answers = questions(500, **task)
+    with paddle.no_grad():
+        return F.mse_loss(model(*given), answers).item()
+
+
+models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
+errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
+
+# %% errors
+print("heads  mean squared error, five seeds: median (range)")
+for h, found in errors.items():
+    print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
+
+# %% two-heads-map
+paddle.seed(4)
+letters, numbers, asked, _ = questions(1)
+with paddle.no_grad():
+    models[2][0](letters, numbers, asked)
+print("entries:  ", *(chr(97 + x) for x in letters[0]))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
+d2l.show_heatmaps(
+    models[2][0].attention.attention_weights,
+    xlabel="Entries",
+    ylabel="Questions",
+    titles=["Head 1", "Head 2"],
+    figsize=(6, 3),
+    cmap="Blues",
+)
+
+
+# %% without-a-head
+def error_without(model, head):
+    """The error once a head's output is zero: its rows of W_o are."""
+    W_o, num_heads = model.attention.W_o.weight, model.attention.num_heads
+    width = W_o.shape[0] // num_heads
+    kept = W_o.detach().clone()
+    with paddle.no_grad():
+        W_o[head * width : (head + 1) * width] = 0
+        found = error(model)
+        W_o.set_value(kept)
+    return found
+
+
+removed = {
+    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
+    for h in (2, 4)
+}
+
+# %% without-a-head-shown
+for h, of_models in removed.items():
+    print(f"{h} heads, without one of them:")
+    for seed, costs in enumerate(of_models):
+        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+
+
+# %% texts
+def texts(count, size=4):
+    """Letters, each with its digit after it; then the same pairs, shuffled."""
+    letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]
+    digits = paddle.randint(10, shape=(count, size))
+    again = d2l.rand((count, size)).argsort(axis=1)
+    pairs = d2l.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
+    repeated = pairs.take_along_axis(again.unsqueeze(-1), axis=1)
+    tokens = d2l.concat([pairs, repeated], axis=1).flatten(1)
+    return tokens, digits.take_along_axis(again, axis=1)
+
+
+def written(tokens):
+    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
+
+
+for tokens in texts(3)[0]:
+    print(written(tokens))
+
+
+# %% reader
+class Reader(nn.Layer):
+    """One or two layers, of two causal heads in all; what they bring is added."""
+
+    def __init__(self, num_layers, num_hiddens=32, length=16):
+        super().__init__()
+        self.token = table(36, num_hiddens)
+        self.place = table(length, num_hiddens)
+        self.layers = nn.LayerList(
+            d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
+            for _ in range(num_layers)
+        )
+        self.output = nn.Linear(num_hiddens, 10)
+
+    def forward(self, tokens):
+        X = self.token(tokens) + self.place.weight[: tokens.shape[1]]
+        for layer in self.layers:
+            X = X + layer(X, X, X, causal=True)
+        asked = tokens.shape[1] // 2  # the letters of the second half
+        return self.output(X[:, asked::2])
+
+
+# %% train-readers
+def reader(num_layers, seed):
+    paddle.seed(seed)
+    model = Reader(num_layers)
+    optimizer = paddle.optimizer.Adam(0.01, parameters=model.parameters())
+    for _ in range(300):
+        tokens, digits = texts(64)
+        loss = F.cross_entropy(model(tokens), digits)
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    return model
+
+
+def share_right(model):
+    tokens, digits = texts(500)
+    with paddle.no_grad():
+        correct = model(tokens).argmax(axis=-1) == digits
+    return correct.astype("float32").mean().item()
+
+
+readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
+shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
+
+# %% readers-shares
+for count, found in shares.items():
+    print(
+        f"layers: {count}, right: {statistics.median(found):.3f} "
+        f"({min(found):.3f}-{max(found):.3f})"
+    )
+
+# %% readers-maps
+paddle.seed(1)
+tokens, _ = texts(1)
+model = readers[2][0]
+with paddle.no_grad():
+    model(tokens)
+print(written(tokens[0]))
+d2l.show_heatmaps(
+    d2l.concat([layer.attention_weights for layer in model.layers], axis=1),
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["First layer", "Second layer"],
+    figsize=(7, 3.5),
+    cmap="Blues",
+)
+
+# %% solution-rank
+paddle.seed(0)
+X = d2l.randn((1, 20, d))
+for num_heads in 1, 2, 4, 8:
+    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
+    rank = paddle.linalg.matrix_rank(q @ k.T)
+    print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
+
+# %% solution-order
+paddle.seed(0)
+X = d2l.randn((1, 5, d))
+order = [4, 5, 6, 7, 0, 1, 2, 3]  # the second of two heads comes first
+exchanged = [W[:, order] for W in (W_q, W_k, W_v)]
+before = multi_head(X, W_q, W_k, W_v, W_o, 2)
+after = multi_head(X, *exchanged, W_o[order], 2)
+print(f"largest output: {before.abs().max():.4f}")
+print(f"largest difference: {(after - before).abs().max():.4f}")
+
+# %% solution-sum
+adders = [trained(1, seed, sign=1) for seed in range(5)]
+of_sums = [error(model, sign=1) for model in adders]
+
+# %% solution-sum-shown
+median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
+print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+
+# %% solution-mean-map
+paddle.seed(0)
+letters, numbers, asked, _ = questions(1)
+with paddle.no_grad():
+    models[2][0](letters, numbers, asked)
+weights = models[2][0].attention.attention_weights
+d2l.show_heatmaps(
+    d2l.concat([weights, weights.mean(axis=1, keepdim=True)], axis=1),
+    xlabel="Entries",
+    ylabel="Questions",
+    titles=["Head 1", "Head 2", "Mean"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% solution-without-a-layer
+def share_without(model, left_out):
+    """What is right where one layer brings nothing."""
+    W_o = model.layers[left_out].W_o.weight
+    kept = W_o.detach().clone()
+    with paddle.no_grad():
+        W_o.zero_()
+        found = share_right(model)
+        W_o.set_value(kept)
+    return found
+
+
+left = {
+    layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
+}
+
+# %% solution-without-a-layer-shown
+for layer, found in left.items():
+    name = ["first", "second"][layer]
+    print(
+        f"without the {name:>6}: {statistics.median(found):.3f} "
+        f"({min(found):.3f}-{max(found):.3f}) right"
+    )

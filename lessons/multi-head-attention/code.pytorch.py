@@ -1,0 +1,407 @@
+# The lesson's PyTorch code. Each cell is woven into the text where it is asked for
+# by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+
+import torch
+from torch import nn
+
+from d2l_compat import torch as d2l
+
+_ = torch.manual_seed(0)
+
+# %% one-average
+fruits = ["apple", "lemon", "pear"]
+keys = torch.eye(3)  # a number of its own for each fruit
+values = torch.tensor([50.0, 40, 70])  # what it costs, in cents
+pear, lemon = torch.tensor([0.0, 0, 6]), torch.tensor([0.0, 6, 0])
+
+for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+    weights = (keys @ query).softmax(dim=-1)
+    shares = "".join(f"{weight:7.3f}" for weight in weights)
+    print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
+
+# %% two-averages
+heads = torch.stack(
+    [(keys @ query).softmax(dim=-1) @ values for query in (pear, lemon)]
+)
+W_o = torch.tensor([1.0, -1])  # the first minus the second
+print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
+print(f"a lemon costs {heads.flip(0) @ W_o:.1f} cents more than a pear")
+
+
+# %% split-and-merge
+def split(X, num_heads):
+    """Cut each vector into heads: (batch, n, d) to (batch, heads, n, d / heads)."""
+    batch, n, d = X.shape
+    return X.reshape(batch, n, num_heads, d // num_heads).transpose(1, 2)
+
+
+def merge(X):
+    """And put them side by side again: (batch, heads, n, width) to (batch, n, d)."""
+    batch, num_heads, n, width = X.shape
+    return X.transpose(1, 2).reshape(batch, n, num_heads * width)
+
+
+# %% multi-head
+def attend(q, k, v):
+    """Scaled dot-product attention, over the last two axes."""
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return scores.softmax(dim=-1) @ v
+
+
+def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
+    """Self-attention with several heads: project, split, attend, merge, project."""
+    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+    return merge(attend(q, k, v)) @ W_o
+
+
+# %% shapes
+torch.manual_seed(0)
+d, num_heads = 8, 2
+X = torch.randn(1, 5, d)
+W_q, W_k, W_v, W_o = (torch.randn(d, d) / math.sqrt(d) for _ in range(4))
+attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+merged = merge(attended)
+steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+for name, step in steps.items():
+    print(f"{name:>8} {tuple(step.shape)}")
+
+# %% head-by-head
+width = d // num_heads
+one_by_one = []
+for head in range(num_heads):
+    columns = slice(head * width, (head + 1) * width)
+    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
+    one_by_one.append(attend(q, k, v))
+by_heads = torch.cat(one_by_one, dim=-1) @ W_o
+
+# %% the-layer
+layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
+with torch.no_grad():
+    layer(X, X, X)
+    parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
+    for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
+        part.weight.copy_(W.T)  # a layer stores its matrix transposed
+    by_layer = layer(X, X, X)
+ours = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+
+# %% all-alike
+print(f"largest output: {ours.abs().max():.4f}")
+for name, Y in ("head by head", by_heads), ("the layer", by_layer):
+    print(f"{name:>12}: largest difference {(Y - ours).abs().max():.4f}")
+
+# %% own-layer
+own = nn.MultiheadAttention(d, num_heads, bias=False, batch_first=True)
+with torch.no_grad():
+    own.in_proj_weight.copy_(torch.cat([W_q.T, W_k.T, W_v.T]))
+    own.out_proj.weight.copy_(W_o.T)
+    by_own, weights = own(X, X, X)
+print(f"PyTorch's own: largest difference {(by_own - ours).abs().max():.4f}")
+
+# %% averaged-maps
+print("weights, as they come:", tuple(weights.shape))
+_, by_head = own(X, X, X, average_attn_weights=False)
+print("weights, head by head:", tuple(by_head.shape))
+
+# %% merged-wrongly
+wrong = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
+print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
+in_place = (wrong == merge(attended)).float().mean()
+print(f"numbers in their place: {in_place:.2f}")
+
+
+# %% wrong-root
+def sharpness(root):
+    """The largest weight, on average over a thousand queries of 8 heads."""
+    torch.manual_seed(0)
+    q, k = torch.randn(2, 8, 1000, 64)  # 512 / 8 = 64
+    scores = q @ k[:, :10].mT / math.sqrt(root)
+    return scores.softmax(dim=-1).amax(dim=-1).mean()
+
+
+for name, root in ("the head's 64", 64), ("the model's 512", 512):
+    print(f"divided by the root of {name:>15}: {sharpness(root):.2f}")
+
+# %% costs
+tokens = torch.zeros(1, 10, 64)
+print("heads  width  parameters  multiply-adds  weights")
+for num_heads in 1, 2, 4, 8, 16:
+    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
+    products = d2l.multiply_adds(layer, tokens, tokens, tokens)
+    parameters = sum(p.numel() for p in layer.parameters())
+    print(
+        f"{num_heads:>5}{64 // num_heads:>7}{parameters:>12,}{products:>15,}"
+        f"{layer.attention_weights.numel():>9,}"
+    )
+
+
+# %% questions
+def questions(count, size=6, sign=-1):
+    """Entries, a letter and a number each; pairs of letters; what is right."""
+    letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # none of them twice
+    numbers = torch.randn(count, size)
+    # For each question two different places.
+    places = torch.rand(count, size, size).argsort(dim=2)[:, :, :2].flatten(1)
+    asked = letters.gather(1, places).unflatten(1, (size, 2))
+    told = numbers.gather(1, places).unflatten(1, (size, 2))
+    return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
+
+
+torch.manual_seed(2)
+letters, numbers, asked, answers = (each[0] for each in questions(1))
+print(
+    "entries:",
+    *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
+)
+for (a, b), answer in zip(asked[:3], answers, strict=False):
+    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+
+
+# %% comparer
+class Comparer(nn.Module):
+    """How much greater is the first letter's number than the second's?"""
+
+    def __init__(self, num_heads, num_hiddens=32):
+        super().__init__()
+        self.letter, self.first, self.second = (
+            nn.Embedding(26, num_hiddens) for _ in range(3)
+        )
+        self.number = nn.Linear(1, num_hiddens, bias=False)
+        self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
+        self.output = nn.Linear(num_hiddens, 1)
+
+    def forward(self, letters, numbers, asked):
+        entries = self.letter(letters) + self.number(numbers[..., None])
+        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        return self.output(self.attention(queries, entries, entries))[..., 0]
+
+
+# %% train
+def trained(num_heads, seed, **task):
+    torch.manual_seed(seed)
+    model = Comparer(num_heads)
+    model(*questions(1)[:3])  # now all parameters are there
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
+    for _ in range(250):
+        *given, answers = questions(32, **task)
+        loss = ((model(*given) - answers) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model
+
+
+def error(model, **task):
+    *given, answers = questions(500, **task)
+    with torch.no_grad():
+        return ((model(*given) - answers) ** 2).mean().item()
+
+
+models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
+errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
+
+# %% errors
+print("heads  mean squared error, five seeds: median (range)")
+for h, found in errors.items():
+    print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
+
+# %% two-heads-map
+torch.manual_seed(4)
+letters, numbers, asked, _ = questions(1)
+with torch.no_grad():
+    models[2][0](letters, numbers, asked)
+print("entries:  ", *(chr(97 + x) for x in letters[0]))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
+d2l.show_heatmaps(
+    models[2][0].attention.attention_weights,
+    xlabel="Entries",
+    ylabel="Questions",
+    titles=["Head 1", "Head 2"],
+    figsize=(6, 3),
+    cmap="Blues",
+)
+
+
+# %% without-a-head
+def error_without(model, head):
+    """The error once a head's output is zero: its rows of W_o are."""
+    W_o, num_heads = model.attention.W_o.weight, model.attention.num_heads
+    width = W_o.shape[1] // num_heads
+    kept = W_o.detach().clone()
+    with torch.no_grad():
+        W_o[:, head * width : (head + 1) * width] = 0  # stored transposed
+        found = error(model)
+        W_o.copy_(kept)
+    return found
+
+
+removed = {
+    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
+    for h in (2, 4)
+}
+
+# %% without-a-head-shown
+for h, of_models in removed.items():
+    print(f"{h} heads, without one of them:")
+    for seed, costs in enumerate(of_models):
+        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+
+
+# %% texts
+def texts(count, size=4):
+    """Letters, each with its digit after it; then the same pairs, shuffled."""
+    letters = torch.rand(count, 26).argsort(dim=1)[:, :size]
+    digits = torch.randint(10, (count, size))
+    again = torch.rand(count, size).argsort(dim=1)
+    pairs = torch.stack([letters, 26 + digits], dim=-1)  # tokens 26 to 35 are digits
+    repeated = pairs.gather(1, again[..., None].expand_as(pairs))
+    return torch.cat([pairs, repeated], dim=1).flatten(1), digits.gather(1, again)
+
+
+def written(tokens):
+    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
+
+
+for tokens in texts(3)[0]:
+    print(written(tokens))
+
+
+# %% reader
+class Reader(nn.Module):
+    """One or two layers, of two causal heads in all; what they bring is added."""
+
+    def __init__(self, num_layers, num_hiddens=32, length=16):
+        super().__init__()
+        self.token = nn.Embedding(36, num_hiddens)
+        self.place = nn.Embedding(length, num_hiddens)
+        self.layers = nn.ModuleList(
+            d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
+            for _ in range(num_layers)
+        )
+        self.output = nn.Linear(num_hiddens, 10)
+
+    def forward(self, tokens):
+        X = self.token(tokens) + self.place.weight[: tokens.shape[1]]
+        for layer in self.layers:
+            X = X + layer(X, X, X, causal=True)
+        asked = tokens.shape[1] // 2  # the letters of the second half
+        return self.output(X[:, asked::2])
+
+
+# %% train-readers
+def reader(num_layers, seed):
+    torch.manual_seed(seed)
+    model = Reader(num_layers)
+    model(texts(1)[0])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
+    for _ in range(300):
+        tokens, digits = texts(64)
+        loss = nn.functional.cross_entropy(model(tokens).mT, digits)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model
+
+
+def share_right(model):
+    tokens, digits = texts(500)
+    with torch.no_grad():
+        return (model(tokens).argmax(dim=-1) == digits).float().mean().item()
+
+
+readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
+shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
+
+# %% readers-shares
+for count, found in shares.items():
+    print(
+        f"layers: {count}, right: {statistics.median(found):.3f} "
+        f"({min(found):.3f}-{max(found):.3f})"
+    )
+
+# %% readers-maps
+torch.manual_seed(4)
+tokens, _ = texts(1)
+model = readers[2][0]
+with torch.no_grad():
+    model(tokens)
+print(written(tokens[0]))
+d2l.show_heatmaps(
+    torch.cat([layer.attention_weights for layer in model.layers], dim=1),
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["First layer", "Second layer"],
+    figsize=(7, 3.5),
+    cmap="Blues",
+)
+
+# %% solution-rank
+torch.manual_seed(0)
+X = torch.randn(1, 20, d)
+for num_heads in 1, 2, 4, 8:
+    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
+    rank = torch.linalg.matrix_rank(q @ k.T)
+    print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
+
+# %% solution-order
+torch.manual_seed(0)
+X = torch.randn(1, 5, d)
+order = torch.tensor([4, 5, 6, 7, 0, 1, 2, 3])  # the second of two heads comes first
+exchanged = [W[:, order] for W in (W_q, W_k, W_v)]
+before = multi_head(X, W_q, W_k, W_v, W_o, 2)
+after = multi_head(X, *exchanged, W_o[order], 2)
+print(f"largest output: {before.abs().max():.4f}")
+print(f"largest difference: {(after - before).abs().max():.4f}")
+
+# %% solution-sum
+adders = [trained(1, seed, sign=1) for seed in range(5)]
+of_sums = [error(model, sign=1) for model in adders]
+
+# %% solution-sum-shown
+median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
+print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+
+# %% solution-mean-map
+torch.manual_seed(0)
+letters, numbers, asked, _ = questions(1)
+with torch.no_grad():
+    models[2][0](letters, numbers, asked)
+weights = models[2][0].attention.attention_weights
+d2l.show_heatmaps(
+    torch.cat([weights, weights.mean(dim=1, keepdim=True)], dim=1),
+    xlabel="Entries",
+    ylabel="Questions",
+    titles=["Head 1", "Head 2", "Mean"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% solution-without-a-layer
+def share_without(model, left_out):
+    """What is right where one layer brings nothing."""
+    W_o = model.layers[left_out].W_o.weight
+    kept = W_o.detach().clone()
+    with torch.no_grad():
+        W_o.zero_()
+        found = share_right(model)
+        W_o.copy_(kept)
+    return found
+
+
+left = {
+    layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
+}
+
+# %% solution-without-a-layer-shown
+for layer, found in left.items():
+    name = ["first", "second"][layer]
+    print(
+        f"without the {name:>6}: {statistics.median(found):.3f} "
+        f"({min(found):.3f}-{max(found):.3f}) right"
+    )

@@ -1,0 +1,417 @@
+# The lesson's TensorFlow code, with Keras' layers. Each cell is woven into the text where it
+# is asked for by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+
+from d2l_compat import tensorflow as d2l  # first: it keeps TensorFlow's log quiet
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+keras.utils.set_random_seed(0)
+# All is small here; without this line TensorFlow takes a GPU where there is one.
+tf.config.set_visible_devices([], "GPU")
+
+# %% one-average
+fruits = ["apple", "lemon", "pear"]
+keys = d2l.eye(3)  # a number of its own for each fruit
+values = d2l.tensor([50.0, 40, 70])  # what it costs, in cents
+pear, lemon = d2l.tensor([0.0, 0, 6]), d2l.tensor([0.0, 6, 0])
+
+for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+    weights = tf.nn.softmax(tf.linalg.matvec(keys, query))
+    shares = "".join(f"{weight:7.3f}" for weight in weights)
+    print(f"{name:>5}:{shares}   {tf.reduce_sum(weights * values):.1f} cents")
+
+# %% two-averages
+heads = tf.linalg.matvec(
+    tf.nn.softmax(d2l.stack([pear, lemon]) @ d2l.transpose(keys)), values
+)
+W_o = d2l.tensor([1.0, -1])  # the first minus the second
+more, less = tf.reduce_sum(heads * W_o), tf.reduce_sum(heads[::-1] * W_o)
+print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"a pear costs {more:.1f} cents more than a lemon")
+print(f"a lemon costs {less:.1f} cents more than a pear")
+
+
+# %% split-and-merge
+def split(X, num_heads):
+    """Cut each vector into heads: (batch, n, d) to (batch, heads, n, d / heads)."""
+    batch, n, d = X.shape
+    cut = tf.reshape(X, (batch, n, num_heads, d // num_heads))
+    return tf.transpose(cut, (0, 2, 1, 3))
+
+
+def merge(X):
+    """And put them side by side again: (batch, heads, n, width) to (batch, n, d)."""
+    batch, num_heads, n, width = X.shape
+    return tf.reshape(tf.transpose(X, (0, 2, 1, 3)), (batch, n, num_heads * width))
+
+
+# %% multi-head
+def attend(q, k, v):
+    """Scaled dot-product attention, over the last two axes."""
+    scores = tf.matmul(q, k, transpose_b=True) / math.sqrt(q.shape[-1])
+    return tf.nn.softmax(scores) @ v
+
+
+def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
+    """Self-attention with several heads: project, split, attend, merge, project."""
+    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+    return merge(attend(q, k, v)) @ W_o
+
+
+# %% shapes
+keras.utils.set_random_seed(0)
+d, num_heads = 8, 2
+X = d2l.normal((1, 5, d))
+W_q, W_k, W_v, W_o = (d2l.normal((d, d)) / math.sqrt(d) for _ in range(4))
+attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+merged = merge(attended)
+steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+for name, step in steps.items():
+    print(f"{name:>8} {tuple(step.shape)}")
+
+# %% head-by-head
+width = d // num_heads
+one_by_one = []
+for head in range(num_heads):
+    columns = slice(head * width, (head + 1) * width)
+    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
+    one_by_one.append(attend(q, k, v))
+by_heads = d2l.concat(one_by_one, axis=-1) @ W_o
+
+# %% the-layer
+layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
+layer(X, X, X)  # makes the weights
+parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
+for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
+    part.kernel.assign(W)
+by_layer = layer(X, X, X)
+ours = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+
+# %% all-alike
+print(f"largest output: {tf.reduce_max(abs(ours)):.4f}")
+for name, Y in ("head by head", by_heads), ("the layer", by_layer):
+    print(f"{name:>12}: largest difference {tf.reduce_max(abs(Y - ours)):.4f}")
+
+# %% own-layer
+own = keras.layers.MultiHeadAttention(num_heads, width, use_bias=False)
+own.build(X.shape, X.shape)
+# In its weights, too, heads have an axis of their own.
+cut = [tf.reshape(W, (d, num_heads, width)) for W in (W_q, W_k, W_v)]
+own.set_weights([*cut, tf.reshape(W_o, (num_heads, width, d))])
+by_own = own(X, X)
+print(f"Keras' own: largest difference {tf.reduce_max(abs(by_own - ours)):.4f}")
+
+# %% merged-wrongly
+wrong = tf.reshape(attended, (1, 5, d))  # the right shape, and the wrong numbers
+print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
+in_place = np.mean(wrong == merge(attended))
+print(f"numbers in their place: {in_place:.2f}")
+
+
+# %% wrong-root
+def sharpness(root):
+    """The largest weight, on average over a thousand queries of 8 heads."""
+    keras.utils.set_random_seed(0)
+    q, k = d2l.normal((2, 8, 1000, 64))  # 512 / 8 = 64
+    scores = tf.matmul(q, k[:, :10], transpose_b=True) / math.sqrt(root)
+    return tf.reduce_mean(tf.reduce_max(tf.nn.softmax(scores), axis=-1))
+
+
+for name, root in ("the head's 64", 64), ("the model's 512", 512):
+    print(f"divided by the root of {name:>15}: {sharpness(root):.2f}")
+
+# %% costs
+tokens = d2l.zeros((1, 10, 64))
+print("heads  width  parameters  multiply-adds  weights")
+for num_heads in 1, 2, 4, 8, 16:
+    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
+    products = d2l.multiply_adds(layer, tokens, tokens, tokens)
+    layer(tokens, tokens, tokens)
+    print(
+        f"{num_heads:>5}{64 // num_heads:>7}{layer.count_params():>12,}{products:>15,}"
+        f"{d2l.size(layer.attention_weights):>9,}"
+    )
+
+
+# %% questions
+def questions(count, size=6, sign=-1):
+    """Entries, a letter and a number each; pairs of letters; what is right."""
+    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # none of them twice
+    numbers = np.random.randn(count, size).astype("float32")
+    # For each question two different places.
+    places = np.random.rand(count, size, size).argsort(axis=2)[:, :, :2]
+    asked, told = (
+        np.take_along_axis(each[:, np.newaxis], places, axis=2)
+        for each in (letters, numbers)
+    )
+    return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
+
+
+keras.utils.set_random_seed(2)
+letters, numbers, asked, answers = (each[0] for each in questions(1))
+print(
+    "entries:",
+    *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
+)
+for (a, b), answer in zip(asked[:3], answers, strict=False):
+    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+
+
+# %% comparer
+def table(rows, width):
+    """A trainable vector for each row, of variance 1: Keras draws far shorter ones."""
+    normal = keras.initializers.RandomNormal(stddev=1)
+    return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
+
+
+class Comparer(keras.Model):
+    """How much greater is the first letter's number than the second's?"""
+
+    def __init__(self, num_heads, num_hiddens=32):
+        super().__init__()
+        self.letter, self.first, self.second = (
+            table(26, num_hiddens) for _ in range(3)
+        )
+        self.number = keras.layers.Dense(num_hiddens, use_bias=False)
+        self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
+        self.answer = keras.layers.Dense(1)
+
+    def call(self, given):
+        letters, numbers, asked = given
+        entries = self.letter(letters) + self.number(numbers[..., tf.newaxis])
+        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        return self.answer(self.attention(queries, entries, entries))[..., 0]
+
+
+# %% train
+def narrowed(model, given):
+    """With weights from -1/sqrt(d) to 1/sqrt(d): Keras draws from a wider range."""
+    model(given)  # makes the weights
+    for weight in model.weights:
+        if weight.name == "kernel":
+            weight.assign(weight / math.sqrt(3))
+    return model
+
+
+def fit(model, given, answers, loss, batch_size):
+    """One pass over the examples."""
+    adam = keras.optimizers.Adam(0.01)
+    adam.build(model.trainable_variables)  # or Keras would trace the step twice
+    # To compile it takes longer than to train it.
+    model.compile(optimizer=adam, loss=loss, jit_compile=False)
+    model.fit(given, answers, batch_size=batch_size, verbose=0)
+    return model
+
+
+def trained(num_heads, seed, **task):
+    keras.utils.set_random_seed(seed)
+    model = narrowed(Comparer(num_heads), questions(1)[:3])
+    *given, answers = questions(250 * 32, **task)
+    return fit(model, given, answers, keras.losses.MeanSquaredError(), batch_size=32)
+
+
+def error(model, **task):
+    *given, answers = questions(500, **task)
+    return np.mean((model(given) - answers) ** 2)
+
+
+models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
+errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
+
+# %% errors
+print("heads  mean squared error, five seeds: median (range)")
+for h, found in errors.items():
+    print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
+
+# %% two-heads-map
+keras.utils.set_random_seed(4)
+letters, numbers, asked, _ = questions(1)
+models[2][0]([letters, numbers, asked])
+print("entries:  ", *(chr(97 + x) for x in letters[0]))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
+d2l.show_heatmaps(
+    models[2][0].attention.attention_weights,
+    xlabel="Entries",
+    ylabel="Questions",
+    titles=["Head 1", "Head 2"],
+    figsize=(6, 3),
+    cmap="Blues",
+)
+
+
+# %% without-a-head
+def error_without(model, head):
+    """The error once a head's output is zero: its rows of W_o are."""
+    W_o, num_heads = model.attention.W_o.kernel, model.attention.num_heads
+    width = W_o.shape[0] // num_heads
+    kept = W_o.numpy()
+    without = kept.copy()
+    without[head * width : (head + 1) * width] = 0
+    W_o.assign(without)
+    found = error(model)
+    W_o.assign(kept)
+    return found
+
+
+removed = {
+    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
+    for h in (2, 4)
+}
+
+# %% without-a-head-shown
+for h, of_models in removed.items():
+    print(f"{h} heads, without one of them:")
+    for seed, costs in enumerate(of_models):
+        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+
+
+# %% texts
+def texts(count, size=4):
+    """Letters, each with its digit after it; then the same pairs, shuffled."""
+    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]
+    digits = np.random.randint(10, size=(count, size))
+    again = np.random.rand(count, size).argsort(axis=1)
+    pairs = np.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
+    repeated = np.take_along_axis(pairs, again[..., np.newaxis], axis=1)
+    tokens = np.concatenate([pairs, repeated], axis=1).reshape(count, 4 * size)
+    return tokens, np.take_along_axis(digits, again, axis=1)
+
+
+def written(tokens):
+    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens)
+
+
+for tokens in texts(3)[0]:
+    print(written(tokens))
+
+
+# %% reader
+class Reader(keras.Model):
+    """One or two layers, of two causal heads in all; what they bring is added."""
+
+    def __init__(self, num_layers, num_hiddens=32, length=16):
+        super().__init__()
+        self.token = table(36, num_hiddens)
+        self.place = table(length, num_hiddens)
+        self.attentions = [
+            d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
+            for _ in range(num_layers)
+        ]
+        self.logits = keras.layers.Dense(10)
+
+    def call(self, tokens):
+        X = self.token(tokens) + self.place(d2l.arange(tokens.shape[1]))
+        for layer in self.attentions:
+            X = X + layer(X, X, X, causal=True)
+        asked = tokens.shape[1] // 2  # the letters of the second half
+        return self.logits(X[:, asked::2])
+
+
+# %% train-readers
+def reader(num_layers, seed):
+    keras.utils.set_random_seed(seed)
+    model = narrowed(Reader(num_layers), texts(1)[0])
+    entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    return fit(model, *texts(300 * 64), entropy, batch_size=64)
+
+
+def share_right(model):
+    tokens, digits = texts(500)
+    return np.mean(np.argmax(model(tokens), axis=-1) == digits)
+
+
+readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
+shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
+
+# %% readers-shares
+for count, found in shares.items():
+    print(
+        f"layers: {count}, right: {statistics.median(found):.3f} "
+        f"({min(found):.3f}-{max(found):.3f})"
+    )
+
+# %% readers-maps
+keras.utils.set_random_seed(5)
+tokens, _ = texts(1)
+model = readers[2][0]
+model(tokens)
+print(written(tokens[0]))
+d2l.show_heatmaps(
+    d2l.concat([layer.attention_weights for layer in model.attentions], axis=1),
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["First layer", "Second layer"],
+    figsize=(7, 3.5),
+    cmap="Blues",
+)
+
+# %% solution-rank
+keras.utils.set_random_seed(0)
+X = d2l.normal((1, 20, d))
+for num_heads in 1, 2, 4, 8:
+    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
+    rank = tf.linalg.matrix_rank(q @ d2l.transpose(k))
+    print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
+
+# %% solution-order
+keras.utils.set_random_seed(0)
+X = d2l.normal((1, 5, d))
+order = [4, 5, 6, 7, 0, 1, 2, 3]  # the second of two heads comes first
+exchanged = [tf.gather(W, order, axis=1) for W in (W_q, W_k, W_v)]
+before = multi_head(X, W_q, W_k, W_v, W_o, 2)
+after = multi_head(X, *exchanged, tf.gather(W_o, order), 2)
+print(f"largest output: {tf.reduce_max(abs(before)):.4f}")
+print(f"largest difference: {tf.reduce_max(abs(after - before)):.4f}")
+
+# %% solution-sum
+adders = [trained(1, seed, sign=1) for seed in range(5)]
+of_sums = [error(model, sign=1) for model in adders]
+
+# %% solution-sum-shown
+median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
+print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+
+# %% solution-mean-map
+keras.utils.set_random_seed(0)
+letters, numbers, asked, _ = questions(1)
+models[2][0]([letters, numbers, asked])
+weights = models[2][0].attention.attention_weights
+d2l.show_heatmaps(
+    d2l.concat([weights, d2l.reduce_mean(weights, axis=1, keepdims=True)], axis=1),
+    xlabel="Entries",
+    ylabel="Questions",
+    titles=["Head 1", "Head 2", "Mean"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
+
+
+# %% solution-without-a-layer
+def share_without(model, left_out):
+    """What is right where one layer brings nothing."""
+    W_o = model.attentions[left_out].W_o.kernel
+    kept = W_o.numpy()
+    W_o.assign(tf.zeros_like(kept))
+    found = share_right(model)
+    W_o.assign(kept)
+    return found
+
+
+left = {
+    layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
+}
+
+# %% solution-without-a-layer-shown
+for layer, found in left.items():
+    name = ["first", "second"][layer]
+    print(
+        f"without the {name:>6}: {statistics.median(found):.3f} "
+        f"({min(found):.3f}-{max(found):.3f}) right"
+    )

@@ -1,0 +1,177 @@
+"""What the live figure claims: it shows the numbers of the notebook, and is operated by keyboard and pointer."""
+
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import Open
+from tests.live import cells, state
+
+READS = (
+    "markup of build/site/**/*.html",
+    "build/site/**/_static/**/*",
+    "code of notebooks/en/pytorch/*.ipynb",
+)
+
+LESSON = "multi-head-attention"
+FRUITS = "apple", "lemon", "pear"
+PRICES = np.array([50, 40, 70], float)
+APPLE, LEMON, PEAR = range(3)
+NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+@pytest.fixture
+def page(open_page: Open) -> Page:
+    return open_page(f"en/{LESSON}.html")
+
+
+@pytest.fixture
+def live(page: Page) -> Locator:
+    return page.locator('[data-live="heads"]')
+
+
+def printed(name: str) -> list[list[str]]:
+    """The numbers of a cell's output, line by line."""
+    lines = "".join(output.get("text", "") for output in cells(LESSON)[name].outputs)
+    return [NUMBER.findall(line) for line in lines.splitlines()]
+
+
+def told(live: Locator) -> list[list[str]]:
+    """The numbers of each head's table: its weights, and its answer."""
+    return [
+        NUMBER.findall(" ".join(table.locator("td").all_inner_texts()))
+        for table in live.locator("table").all()
+    ]
+
+
+def attention(query: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    powers = np.exp(np.eye(3) @ query)
+    weights = powers / powers.sum()
+    return weights, weights @ PRICES
+
+
+def test_one_head_and_two_show_what_the_notebook_prints(page: Page, live: Locator):
+    pear, lemon, both = printed("one-average")
+    state(page, "heads", first=PEAR, second=LEMON, loud=6, two=False)
+    assert told(live) == [both]
+    state(page, "heads", two=True)
+    assert told(live) == [pear, lemon]
+
+
+def test_the_difference_is_the_notebooks_in_either_order(page: Page, live: Locator):
+    heads, *differences = printed("two-averages")
+    for first, second, difference in zip(
+        (PEAR, LEMON), (LEMON, PEAR), differences, strict=True
+    ):
+        state(page, "heads", first=first, second=second, loud=6, two=True)
+        (cents,) = difference
+        a, b = heads if first == PEAR else heads[::-1]
+        said = f"{a} − {b} = {cents}: a {FRUITS[first]} costs {cents} cents more than a {FRUITS[second]}."
+        expect(live.locator("p output")).to_have_text(said.replace("-", "−"))
+
+
+@pytest.mark.parametrize("loud", [0, 1, 6, 10])
+@pytest.mark.parametrize("two", [False, True])
+def test_the_numbers_are_attentions(page: Page, loud: int, two: bool):
+    for first, second in product(range(3), repeat=2):
+        shown = state(page, "heads", first=first, second=second, loud=loud, two=two)
+        a, b = loud * np.eye(3)[[first, second]]
+        queries = [a, b] if two else [a + b]
+        weights, answers = zip(*map(attention, queries), strict=True)
+        np.testing.assert_array_equal(shown["queries"], queries)
+        np.testing.assert_allclose(shown["weights"], weights, atol=1e-12)
+        np.testing.assert_allclose(shown["answers"], answers, atol=1e-12)
+        if two:
+            difference = answers[0] - answers[1]
+            assert shown["difference"] == pytest.approx(difference, abs=1e-12)
+        else:
+            assert shown["difference"] is None
+            assert PRICES.min() - 1e-9 <= shown["answers"][0] <= PRICES.max() + 1e-9
+
+
+def test_one_head_cannot_tell_which_fruit_came_first(page: Page):
+    there, back = (
+        state(page, "heads", first=first, second=second, loud=6, two=False)
+        for first, second in ((PEAR, LEMON), (LEMON, PEAR))
+    )
+    assert there["answers"] == back["answers"]
+
+
+def test_one_head_says_that_it_is_an_average_and_not_what_was_asked(
+    page: Page, live: Locator
+):
+    state(page, "heads", first=APPLE, second=PEAR, loud=6, two=False)
+    said = (
+        "One head answers 60.0 cents: an average of the three prices, "
+        "and not the difference asked for, 50 − 70 = −20."
+    )
+    expect(live.locator("p output")).to_have_text(said)
+
+
+def test_rounded_numbers_that_do_not_add_up_are_not_called_equal(page: Page):
+    live = page.locator('[data-live="heads"] p output')
+    state(page, "heads", first=PEAR, second=LEMON, loud=7, two=True)
+    expect(live).to_contain_text("70.0 − 40.0 ≈ 29.9")
+    for loud, first, second in product(range(11), range(3), range(3)):
+        state(page, "heads", first=first, second=second, loud=loud, two=True)
+        said, _ = live.inner_text().split(":")
+        a, _, b, sign, difference = said.replace("−", "-").split()
+        adds_up = abs(float(a) - float(b) - float(difference)) < 0.01
+        assert sign == "=≈"[not adds_up], said
+
+
+def test_bars_are_as_long_as_the_weights(page: Page, live: Locator):
+    weights = state(page, "heads", first=PEAR, second=APPLE, loud=1, two=True)[
+        "weights"
+    ]
+    shares = live.locator(".live-bar").evaluate_all(
+        "all => all.map((bar) => bar.getBoundingClientRect().width / "
+        "(bar.parentElement.clientWidth - parseFloat(getComputedStyle(bar.parentElement).paddingRight)))"
+    )
+    np.testing.assert_allclose(shares, np.ravel(weights), atol=0.02)
+
+
+def test_the_keyboard_chooses_fruits_loudness_and_heads(page: Page, live: Locator):
+    before = state(page, "heads", first=PEAR, second=LEMON, loud=6, two=False)
+    live.get_by_role("group", name="First fruit").get_by_label("pear").press(
+        "ArrowLeft"
+    )
+    live.get_by_role("group", name="Second fruit").get_by_label("lemon").press(
+        "ArrowLeft"
+    )
+    live.get_by_label("How loud").press("End")
+    live.get_by_label("Two heads").press("Space")
+    after = state(page, "heads")
+    for name, was, now in (
+        ("first", PEAR, LEMON),
+        ("second", LEMON, APPLE),
+        ("loud", 6, 10),
+        ("two", False, True),
+    ):
+        assert (before[name], after[name]) == (was, now)
+    expect(live.locator("table")).to_have_count(2)
+    said = live.locator("p output").inner_text()
+    expect(live.locator("[role=status]")).to_have_text(said)
+
+
+def test_the_pointer_chooses_by_the_words_too(page: Page, live: Locator):
+    live.get_by_role("group", name="Second fruit").get_by_text("apple").click()
+    live.get_by_text("Two heads").click()
+    after = state(page, "heads")
+    assert (after["first"], after["second"], after["two"]) == (PEAR, APPLE, True)
+
+
+def test_words_are_the_pages_language(open_page: Open):
+    page = open_page(f"zh-TW/{LESSON}.html")
+    live = page.locator('[data-live="heads"]')
+    expect(live.locator("p output")).to_have_text(
+        "一個頭的答案是 55.0 元：這是三種價錢的平均，並不是我們要的差，70 − 40 = 30。"
+    )
+    live.get_by_label("兩個頭").check()
+    expect(live.locator("p output")).to_have_text(
+        "69.9 − 40.1 = 29.8，所以梨子比檸檬貴 29.8 元。"
+    )

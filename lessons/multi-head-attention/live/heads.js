@@ -1,0 +1,83 @@
+// "How much more does a pear cost than a lemon?", asked of one head, which has one average to give, and of two.
+//   state()  {first, second, loud, two, queries, weights, answers, difference}: a query, its weights and its answer for
+//            each head; the difference of the two answers, null where there is one
+//   set({first, second, loud, two})  fruits by number, 0 to 2; a whole number from 0 to 10; true or false
+"use strict";
+{
+  const { kit, mathematics } = d2lLive;
+  const { html, decimals } = kit;
+  const PRICES = [50, 40, 70]; // of an apple, a lemon and a pear
+  const KEYS = PRICES.map((_, fruit) => PRICES.map((_, k) => Number(k === fruit)));
+
+  const ask = (queries) => {
+    const weights = queries.map((query) => mathematics.softmax(mathematics.apply(KEYS, query)));
+    const answers = weights.map((shares) => mathematics.dot(shares, PRICES));
+    const [a, b] = answers;
+    return { queries, weights, answers, difference: b === undefined ? null : a - b };
+  };
+
+  /** On one line, "69.9 − 40.1 = 29.8"; with "≈" where these are rounded so that they do not add up. */
+  const subtraction = (a, b, digits) => {
+    const [left, right, difference] = [a, b, a - b].map((x) => decimals(x, digits));
+    const addsUp = decimals(a.toFixed(digits) - b.toFixed(digits), digits) === difference;
+    return [left, "−", right, addsUp ? "=" : "≈", difference].join("\u00a0");
+  };
+
+  const row = (...cells) => html("tr", {}, ...cells);
+  const cell = (content) => html("td", {}, content);
+  const bar = (weight) => html("span", { class: "live-bar", style: `width: ${100 * weight}%` });
+
+  kit.figure("heads", (root, words) => {
+    const heads = html("div", { class: "live-heads" });
+    const said = kit.quiet();
+
+    const state = () => {
+      const [a, b] = [first, second].map((fruit) => KEYS[fruit.value].map((x) => x * loud.value));
+      const asked = { first: first.value, second: second.value, loud: loud.value, two: two.value };
+      return { ...asked, ...ask(two.value ? [a, b] : mathematics.add([a], [b])) };
+    };
+    const sentence = ({ first, second, answers: [a, b], difference }) =>
+      difference === null
+        ? words.average(decimals(a, 1), subtraction(PRICES[first], PRICES[second], 0))
+        : words.difference(subtraction(a, b, 1), first, second, decimals(difference, 1));
+
+    const table = ({ queries, weights, answers, two }, head) => {
+      const names = [words.fruit, words.price, "", words.weight];
+      const entry = (weight, fruit) =>
+        row(
+          html("th", { scope: "row" }, words.fruits[fruit]),
+          cell(String(PRICES[fruit])),
+          cell(bar(weight)),
+          cell(decimals(weight, 3)),
+        );
+      const answer = row(html("th", { scope: "row", colspan: 3 }, words.answer), cell(decimals(answers[head], 1)));
+      return html(
+        "table",
+        {},
+        html("caption", {}, words.asks(two ? head + 1 : 0, queries[head].join(",\u00a0"))),
+        html("thead", {}, row(...names.map((name) => (name ? html("th", { scope: "col" }, name) : cell(""))))),
+        html("tbody", {}, ...weights[head].map(entry)),
+        html("tfoot", {}, answer),
+      );
+    };
+    const draw = () => {
+      const now = state();
+      heads.replaceChildren(...now.queries.map((_, head) => table(now, head)));
+      said.value = sentence(now);
+    };
+    const changed = () => {
+      draw();
+      announce(said.value);
+    };
+
+    const first = kit.choice(words.first, words.fruits, 2, changed);
+    const second = kit.choice(words.second, words.fruits, 1, changed);
+    const loud = kit.slider(words.loud, { min: 0, max: 10, value: 6 }, changed);
+    const two = kit.checkbox(words.two, changed);
+    const controls = [first, second, loud, two].map(({ node }) => node);
+    root.append(html("div", { class: "live-controls" }, ...controls), heads, html("p", {}, said));
+    const announce = kit.announcer(root);
+    const set = (control) => (value) => (control.value = value);
+    return { controls: { first: set(first), second: set(second), loud: set(loud), two: set(two) }, draw, state };
+  });
+}
