@@ -251,6 +251,65 @@ IN_CODE = {
             "multi_head(X, *exchanged, W_o, 2)",
         ),
     ],
+    "jax": [
+        (
+            "split without exchanging the axes",
+            "X.reshape(batch, n, num_heads, d // num_heads).swapaxes(1, 2)",
+            "X.reshape(batch, num_heads, n, d // num_heads)",
+        ),
+        (
+            "a softmax over the queries",
+            "return jax.nn.softmax(scores) @ v",
+            "return jax.nn.softmax(scores, axis=-2) @ v",
+        ),
+        (
+            "W_o not used",
+            "return merge(attend(q, k, v)) @ W_o",
+            "return merge(attend(q, k, v))",
+        ),
+        (
+            "the same key for all five",
+            "def trained(num_heads, seed, sign=-1):\n    for_init, for_data = jax.random.split(jax.random.key(seed))",
+            "def trained(num_heads, seed, sign=-1):\n    for_init, for_data = jax.random.split(jax.random.key(0))",
+        ),
+        ("one number of heads for all models", "Comparer(num_heads)", "Comparer(2)"),
+        (
+            "the sign of the difference",
+            "def questions(key, count, size=6, sign=-1):",
+            "def questions(key, count, size=6, sign=1):",
+        ),
+        (
+            "both letters from one table",
+            "self.first(asked[..., 0]) + self.second(asked[..., 1])",
+            "self.first(asked[..., 0]) + self.first(asked[..., 1])",
+        ),
+        (
+            "columns of W_o removed, not rows",
+            "return W.at[rows].set(0) if",
+            "return W.at[:, rows].set(0) if",
+        ),
+        (
+            "the pairs not in another order",
+            "repeated = jnp.take_along_axis(pairs, again[..., None], axis=1)",
+            "repeated = pairs",
+        ),
+        ("the causal mask left out", "layer(X, X, X, causal=True)", "layer(X, X, X)"),
+        (
+            "places left out",
+            "self.token(tokens) + self.place(jnp.arange(tokens.shape[1]))",
+            "self.token(tokens)",
+        ),
+        (
+            "heads' titles exchanged",
+            'titles=["Head 1", "Head 2"],',
+            'titles=["Head 2", "Head 1"],',
+        ),
+        (
+            "the other layer left out",
+            'f"layers_{left_out}" in path',
+            'f"layers_{1 - left_out}" in path',
+        ),
+    ],
     "mxnet": [
         (
             "heads merged without transposing back",
@@ -380,6 +439,68 @@ IN_CODE = {
             "        found = share_right(model)",
         ),
     ],
+    "mlx": [
+        (
+            "heads merged without transposing back",
+            "return X.swapaxes(1, 2).reshape(batch, n, num_heads * width)",
+            "return X.reshape(batch, n, num_heads * width)",
+        ),
+        (
+            "scaled by the width of all heads together",
+            "scores = q @ k.mT / math.sqrt(q.shape[-1])",
+            "scores = q @ k.mT / math.sqrt(q.shape[1] * q.shape[-1])",
+        ),
+        (
+            "queries and keys exchanged",
+            "q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))\n    return",
+            "k, q, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))\n    return",
+        ),
+        (
+            "one seed for all five",
+            "    mx.random.seed(seed)\n    model = Comparer(num_heads)",
+            "    mx.random.seed(0)\n    model = Comparer(num_heads)",
+        ),
+        (
+            "the same place twice",
+            "told[..., 0] + sign * told[..., 1]",
+            "told[..., 0] + sign * told[..., 0]",
+        ),
+        (
+            "another head removed than the one named",
+            "W_o.weight[:, head * width : (head + 1) * width] = 0",
+            "W_o.weight[:, (num_heads - 1 - head) * width : (num_heads - head) * width] = 0",
+        ),
+        (
+            "W_o not put back after a head was removed",
+            "    found = error(model)\n    W_o.weight = kept",
+            "    found = error(model)",
+        ),
+        (
+            "answers in the order of the first half",
+            "return tokens, mx.take_along_axis(digits, again, axis=1)",
+            "return tokens, digits",
+        ),
+        (
+            "what a layer brings put in the place of what was there",
+            "X = X + layer(X, X, X, causal=True)",
+            "X = layer(X, X, X, causal=True)",
+        ),
+        (
+            "digits asked for letters",
+            "return self.output(X[:, asked::2])",
+            "return self.output(X[:, asked + 1 :: 2])",
+        ),
+        (
+            "queries and keys exchanged beside the maps",
+            '    xlabel="Keys",\n    ylabel="Queries",',
+            '    xlabel="Queries",\n    ylabel="Keys",',
+        ),
+        (
+            "rows of W_o left in their order",
+            "multi_head(X, *exchanged, W_o[order], 2)",
+            "multi_head(X, *exchanged, W_o, 2)",
+        ),
+    ],
     "djl": [
         (
             "heads merged without transposing back",
@@ -452,12 +573,21 @@ IN_CODE = {
 # By the notebooks' folder: an edit by hand, a bad merge, a run of something else.
 IN_NOTEBOOKS = {
     "en/pytorch": [
-        ("a weight changed", printed("one-average", "0.995", "0.985")),
+        ("a weight changed", printed("one-average", "55.0", "56.0")),
         (
             "code edited and not run",
             source("multi-head", "math.sqrt(q.shape[-1])", "math.sqrt(q.shape[-2])"),
         ),
     ],
     "zh-TW/tensorflow": [("a cell missing", missing("costs"))],
-    "en/djl": [("a number changed", printed("costs", "176,640", "167,640"))],
+    "en/djl": [
+        (
+            "a number changed",
+            printed(
+                "two-averages",
+                "29.8 cents more than a lemon",
+                "28.9 cents more than a lemon",
+            ),
+        )
+    ],
 }
