@@ -320,6 +320,7 @@ System.out.println("keys of any length:    weights differ by up to %.4f".formatt
 System.out.println("keys of equal length:  weights differ by up to %.4f".formatted(ofOneLength));
 
 // %% saturation
+Engine.getInstance().setRandomSeed(0);
 var widths = IntStream.rangeClosed(2, 10).map(power -> 1 << power).toArray();
 // For each width: unscaled, and scaled.
 var largest = new double[2][widths.length];
@@ -548,13 +549,13 @@ var seeds = List.of(0, 1, 2, 3, 4);
 var models = seeds.stream().map(seed -> trained(new LookUp(), seed, ofSix)).toList();
 var shares = sharesRight(models);
 
-// %% shares
+// %% shares tags=["tolerance:absolute=0.02"]
 shares.forEach((size, right) -> {
     double low = right[0], median = right[2], high = right[4];
     System.out.printf("%2d entries: %.3f (%.3f-%.3f) right%n", size, median, low, high);
 });
 
-// %% trained-map
+// %% trained-map tags=["tolerance:levels=16"]
 Engine.getInstance().setRandomSeed(0);
 var one = dictionaries(manager, 1, 6);
 NDArray letters = one.given().get(0), digits = one.given().get(1), questions = one.given().get(2);
@@ -586,7 +587,7 @@ double[] right = {
     shareOf(model.answer(asked, both, letter), answers)
 };
 
-// %% letters-in-keys-shown
+// %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
 var names = List.of(
         "as trained",
         "letters alone in the keys, digits alone in the values",
@@ -608,7 +609,7 @@ double[] kept = {
     shareOf(evaluate(model.output, itAlone), answers)
 };
 
-// %% removed-shown
+// %% removed-shown tags=["tolerance:absolute=0.03"]
 names = List.of("that entry hidden", "that entry alone");
 for (int i = 0; i < names.size(); i++) {
     System.out.println("%.3f  right with %s".formatted(kept[i], names.get(i)));
@@ -670,7 +671,7 @@ var additiveModels = seeds.stream()
         .toList();
 shares = sharesRight(additiveModels);
 
-// %% solution-additive-shown
+// %% solution-additive-shown tags=["tolerance:absolute=0.02"]
 shares.forEach((size, right) -> {
     double low = right[0], median = right[2], high = right[4];
     System.out.printf("%2d entries: %.3f (%.3f-%.3f) right%n", size, median, low, high);
@@ -719,7 +720,7 @@ var reversed = reversers.stream()
         .map(each -> shareOf(evaluate(each, test.given().head()), test.answers()))
         .toList();
 
-// %% solution-reversal-map
+// %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 System.out.print("right:");
 reversed.forEach(share -> System.out.printf(" %.3f", share));
 System.out.println();
@@ -739,7 +740,7 @@ var said = models.stream()
         .toList();
 var looked = models.stream().map(model -> model.weights.squeeze(1)).toList();
 
-// %% solution-twice-shown
+// %% solution-twice-shown tags=["tolerance:absolute=0.03"]
 for (int i = 0; i < 2; i++) {
     var entries = written(letters.get(i), digits.get(i));
     System.out.println("weights of " + entries + ", and the answer to a:");

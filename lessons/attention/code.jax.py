@@ -396,14 +396,14 @@ def share_right(model, size=6):
 models = [trained(seed) for seed in range(5)]
 shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
 
-# %% shares
+# %% shares tags=["tolerance:absolute=0.02"]
 for size, right in shares.items():
     low, high = min(right), max(right)
     print(
         f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
-# %% trained-map
+# %% trained-map tags=["tolerance:levels=16"]
 letters, digits, questions, answers = dictionaries(jax.random.key(18), 1)
 _, weights = models[0](letters, digits, questions)
 print("entries:  ", written(letters[0], digits[0]))
@@ -431,7 +431,7 @@ right = [
     for K, V in keys_and_values
 ]
 
-# %% letters-in-keys-shown
+# %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
 names = (
     "as trained",
     "letters alone in the keys, digits alone in the values",
@@ -452,7 +452,7 @@ kept = [
     (model.output(Y).argmax(axis=-1) == answers).mean() for Y in (without_it, it_alone)
 ]
 
-# %% removed-shown
+# %% removed-shown tags=["tolerance:absolute=0.03"]
 names = "that entry hidden", "that entry alone"
 for share, name in zip(kept, names, strict=True):
     print(f"{share:.3f}  right with {name}")
@@ -503,7 +503,7 @@ shares = {
     for size in (6, 12, 26)
 }
 
-# %% solution-additive-shown
+# %% solution-additive-shown tags=["tolerance:absolute=0.02"]
 for size, right in shares.items():
     low, high = min(right), max(right)
     print(
@@ -543,7 +543,7 @@ digits = jax.random.randint(jax.random.key(20), (500, 8), 0, 10)
 said_and_seen = [each(digits) for each in reversers]
 right = [(Y.argmax(axis=-1) == digits[:, ::-1]).mean() for Y, _ in said_and_seen]
 
-# %% solution-reversal-map
+# %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in right))
 _, weights = said_and_seen[0]
 d2l.show_heatmaps(
@@ -562,7 +562,7 @@ answered = [model(letters, digits, asked) for model in models]
 said = [logits.argmax(axis=-1)[:, 0] for logits, _ in answered]
 looked = [weights[:, 0] for _, weights in answered]
 
-# %% solution-twice-shown
+# %% solution-twice-shown tags=["tolerance:absolute=0.03"]
 for i in range(2):
     print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
     for weights, answers in zip(looked, said, strict=True):

@@ -207,6 +207,7 @@ apart = weights_differ(Q, equally_long)
 print(f"keys of equal length:  weights differ by up to {apart:.4f}")
 
 # %% saturation
+npx.random.seed(0)
 widths = [2**power for power in range(2, 11)]
 largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
 for width in widths:
@@ -359,14 +360,14 @@ def share_right(model, size=6):
 models = [trained(seed) for seed in range(5)]
 shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
 
-# %% shares
+# %% shares tags=["tolerance:absolute=0.02"]
 for size, right in shares.items():
     low, high = min(right), max(right)
     print(
         f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
-# %% trained-map
+# %% trained-map tags=["tolerance:levels=16"]
 npx.random.seed(0)
 letters, digits, questions, answers = dictionaries(1)
 models[0](letters, digits, questions)
@@ -396,7 +397,7 @@ right = [
     for K, V in keys_and_values
 ]
 
-# %% letters-in-keys-shown
+# %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
 names = (
     "as trained",
     "letters alone in the keys, digits alone in the values",
@@ -417,7 +418,7 @@ kept = [
     (model.output(Y).argmax(axis=-1) == answers).mean() for Y in (without_it, it_alone)
 ]
 
-# %% removed-shown
+# %% removed-shown tags=["tolerance:absolute=0.03"]
 names = "that entry hidden", "that entry alone"
 for share, name in zip(kept, names, strict=True):
     print(f"{share:.3f}  right with {name}")
@@ -470,7 +471,7 @@ shares = {
     for size in (6, 12, 26)
 }
 
-# %% solution-additive-shown
+# %% solution-additive-shown tags=["tolerance:absolute=0.02"]
 for size, right in shares.items():
     low, high = min(right), max(right)
     print(
@@ -517,7 +518,7 @@ reversers = [reverser(seed) for seed in range(5)]
 digits = np.random.randint(10, size=(500, 8))
 right = [(each(digits).argmax(axis=-1) == digits[:, ::-1]).mean() for each in reversers]
 
-# %% solution-reversal-map
+# %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in right))
 d2l.show_heatmaps(
     reversers[0].weights[:1, None],
@@ -535,7 +536,7 @@ asked = np.array([[0]] * 2, dtype="int32")
 said = [model(letters, digits, asked).argmax(axis=-1)[:, 0] for model in models]
 looked = [model.weights[:, 0] for model in models]
 
-# %% solution-twice-shown
+# %% solution-twice-shown tags=["tolerance:absolute=0.03"]
 for i in range(2):
     print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
     for weights, answers in zip(looked, said, strict=True):

@@ -200,6 +200,7 @@ print(
 )
 
 # %% saturation
+torch.manual_seed(0)
 widths = [2**power for power in range(2, 11)]
 largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
 for width in widths:
@@ -262,6 +263,7 @@ show(
 )
 
 # %% last-queries
+torch.manual_seed(0)
 layer = d2l.DotProductAttention(dropout=0)
 X = torch.randn(1, 5, 8)
 of_all = layer(X, X, X, causal=True)
@@ -279,6 +281,7 @@ layer(X, X, X, causal=True, score_bias=hidden)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
 # %% two-meanings
+torch.manual_seed(0)
 function, layer = (
     nn.functional.scaled_dot_product_attention,
     nn.MultiheadAttention(8, 1),
@@ -357,14 +360,14 @@ def share_right(model, size=6):
 models = [trained(seed) for seed in range(5)]
 shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
 
-# %% shares
+# %% shares tags=["tolerance:absolute=0.02"]
 for size, right in shares.items():
     low, high = min(right), max(right)
     print(
         f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
-# %% trained-map
+# %% trained-map tags=["tolerance:levels=16"]
 torch.manual_seed(0)
 letters, digits, questions, answers = dictionaries(1)
 with torch.no_grad():
@@ -395,7 +398,7 @@ with torch.no_grad():
         for K, V in keys_and_values
     ]
 
-# %% letters-in-keys-shown
+# %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
 names = (
     "as trained",
     "letters alone in the keys, digits alone in the values",
@@ -418,7 +421,7 @@ with torch.no_grad():
         for Y in (without_it, it_alone)
     ]
 
-# %% removed-shown
+# %% removed-shown tags=["tolerance:absolute=0.03"]
 names = "that entry hidden", "that entry alone"
 for share, name in zip(kept, names, strict=True):
     print(f"{share:.3f}  right with {name}")
@@ -468,7 +471,7 @@ shares = {
     for size in (6, 12, 26)
 }
 
-# %% solution-additive-shown
+# %% solution-additive-shown tags=["tolerance:absolute=0.02"]
 for size, right in shares.items():
     low, high = min(right), max(right)
     print(
@@ -512,7 +515,7 @@ right = [
     (each(digits).argmax(dim=-1) == digits.flip(1)).float().mean() for each in reversers
 ]
 
-# %% solution-reversal-map
+# %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in right))
 d2l.show_heatmaps(
     reversers[0].weights[:1, None].detach(),
@@ -530,7 +533,7 @@ with torch.no_grad():
     said = [model(letters, digits, asked).argmax(dim=-1)[:, 0] for model in models]
 looked = [model.weights[:, 0] for model in models]
 
-# %% solution-twice-shown
+# %% solution-twice-shown tags=["tolerance:absolute=0.03"]
 for i in range(2):
     print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
     for weights, answers in zip(looked, said, strict=True):

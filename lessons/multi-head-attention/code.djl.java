@@ -341,7 +341,7 @@ for (int h : new int[] {1, 2, 4}) {
     errors.put(h, ofH.stream().mapToDouble(model -> error(model, -1)).toArray());
 }
 
-// %% errors
+// %% errors tags=["tolerance:absolute=0.03"]
 /** The median, and the range. */
 String spread(double... found) {
     var sorted = DoubleStream.of(found).sorted().toArray();
@@ -352,7 +352,7 @@ String spread(double... found) {
 System.out.println("heads  mean squared error, five seeds: median (range)");
 errors.forEach((h, found) -> System.out.println("%5d  %s".formatted(h, spread(found))));
 
-// %% two-heads-map
+// %% two-heads-map tags=["tolerance:levels=16"]
 Engine.getInstance().setRandomSeed(4);
 var given = questions(manager, 1, -1).given();
 evaluate(models.get(2).get(0), given.toArray(NDArray[]::new));
@@ -394,7 +394,7 @@ for (int h : new int[] {2, 4}) {
             .toList());
 }
 
-// %% without-a-head-shown
+// %% without-a-head-shown tags=["tolerance:absolute=0.05"]
 removed.forEach((h, ofModels) -> {
     System.out.println(h + " heads, without one of them:");
     for (int seed : seeds) {
@@ -504,11 +504,11 @@ for (int count : new int[] {1, 2}) {
     shares.put(count, ofCount.stream().mapToDouble(model -> shareRight(model)).toArray());
 }
 
-// %% readers-shares
+// %% readers-shares tags=["tolerance:absolute=0.02"]
 shares.forEach((count, found) ->
         System.out.println("layers: %d, right: %s".formatted(count, spread(found))));
 
-// %% readers-maps
+// %% readers-maps tags=["tolerance:levels=16"]
 Engine.getInstance().setRandomSeed(4);
 tokens = texts(manager, 1).given().head();
 var model = readers.get(2).get(0);
@@ -563,10 +563,10 @@ System.out.println("largest difference: %.4f".formatted(apart(after, before)));
 var adders = seeds.stream().map(seed -> trained(1, seed, 1)).toList();
 var ofSums = adders.stream().mapToDouble(model -> error(model, 1)).toArray();
 
-// %% solution-sum-shown
+// %% solution-sum-shown tags=["tolerance:absolute=0.03"]
 System.out.println("one head, sums: mean squared error " + spread(ofSums));
 
-// %% solution-mean-map
+// %% solution-mean-map tags=["tolerance:levels=16"]
 Engine.getInstance().setRandomSeed(0);
 given = questions(manager, 1, -1).given();
 evaluate(models.get(2).get(0), given.toArray(NDArray[]::new));
@@ -595,7 +595,7 @@ var left = IntStream.range(0, 2)
         .map(DoubleStream::toArray)
         .toList();
 
-// %% solution-without-a-layer-shown
+// %% solution-without-a-layer-shown tags=["tolerance:absolute=0.03"]
 names = List.of("first", "second");
 for (int layer = 0; layer < 2; layer++) {
     var found = DoubleStream.of(left.get(layer)).sorted().toArray();

@@ -210,12 +210,12 @@ def error(model, **task):
 models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
 errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
 
-# %% errors
+# %% errors tags=["tolerance:absolute=0.03"]
 print("heads  mean squared error, five seeds: median (range)")
 for h, found in errors.items():
     print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
 
-# %% two-heads-map
+# %% two-heads-map tags=["tolerance:levels=16"]
 paddle.seed(4)
 letters, numbers, asked, _ = questions(1)
 with paddle.no_grad():
@@ -250,7 +250,7 @@ removed = {
     for h in (2, 4)
 }
 
-# %% without-a-head-shown
+# %% without-a-head-shown tags=["tolerance:absolute=0.05"]
 for h, of_models in removed.items():
     print(f"{h} heads, without one of them:")
     for seed, costs in enumerate(of_models):
@@ -323,14 +323,14 @@ def share_right(model):
 readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
 shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
 
-# %% readers-shares
+# %% readers-shares tags=["tolerance:absolute=0.02"]
 for count, found in shares.items():
     print(
         f"layers: {count}, right: {statistics.median(found):.3f} "
         f"({min(found):.3f}-{max(found):.3f})"
     )
 
-# %% readers-maps
+# %% readers-maps tags=["tolerance:levels=16"]
 paddle.seed(1)
 tokens, _ = texts(1)
 model = readers[2][0]
@@ -368,11 +368,11 @@ print(f"largest difference: {(after - before).abs().max():.4f}")
 adders = [trained(1, seed, sign=1) for seed in range(5)]
 of_sums = [error(model, sign=1) for model in adders]
 
-# %% solution-sum-shown
+# %% solution-sum-shown tags=["tolerance:absolute=0.03"]
 median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
 print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
-# %% solution-mean-map
+# %% solution-mean-map tags=["tolerance:levels=16"]
 paddle.seed(0)
 letters, numbers, asked, _ = questions(1)
 with paddle.no_grad():
@@ -404,7 +404,7 @@ left = {
     layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
 }
 
-# %% solution-without-a-layer-shown
+# %% solution-without-a-layer-shown tags=["tolerance:absolute=0.03"]
 for layer, found in left.items():
     name = ["first", "second"][layer]
     print(

@@ -105,8 +105,8 @@ def _anchors(first: Path) -> Iterator[str]:
     own, since others have a summary, too."""
     for passage in read_passages(first):
         if passage.block is None and len(passage.heading) > 1:
-            title = passage.prose.splitlines()[0].lower()
-            yield "-".join([first.parent.name, *re.findall(r"[a-z]\w*", title)])
+            words = re.findall(r"[a-z]\w*", passage.prose.splitlines()[0].lower())
+            yield "-".join([first.parent.name, *words]) if words else ""
 
 
 def _only(passage: Passage, editions: list[Edition]) -> str:
