@@ -36,6 +36,18 @@ class Plain {
         return of(numbers.length / width, width, (i, j) -> numbers[(int) (i * width + j)]);
     }
 
+    /** The first of them. */
+    static double[] row(NDArray X) {
+        return rows(X)[0];
+    }
+
+    /** Of whole numbers. */
+    static long[][] wholeRows(NDArray X) {
+        return Stream.of(rows(X))
+                .map(row -> DoubleStream.of(row).mapToLong(each -> (long) each).toArray())
+                .toArray(long[][]::new);
+    }
+
     static NDArray array(double[][] rows) {
         return manager.create(flat(rows), new Shape(rows.length, rows[0].length))
                 .toType(DataType.FLOAT32, false);
@@ -104,6 +116,28 @@ class Plain {
     /** Without its bias. */
     static double[][] through(Block linear, double[][] X) {
         return times(X, transposed(weights(linear)));
+    }
+
+    /** With its bias. */
+    static double[][] throughAll(Block linear, double[][] X) {
+        var bias = rows(linear.getParameters().get(1).getValue().getArray())[0];
+        var product = through(linear, X);
+        return of(X.length, bias.length, (i, j) -> product[(int) i][(int) j] + bias[(int) j]);
+    }
+
+    /** Of a table, the vectors of these letters, digits or places. */
+    static double[][] rowsAt(Block table, long... at) {
+        var rows = weights(table);
+        return LongStream.of(at).mapToObj(i -> rows[(int) i]).toArray(double[][]::new);
+    }
+
+    static double average(double[] weights, double[] y) {
+        return IntStream.range(0, y.length).mapToDouble(j -> weights[j] * y[j]).sum();
+    }
+
+    static int highest(double[] row) {
+        double most = DoubleStream.of(row).max().getAsDouble();
+        return IntStream.range(0, row.length).filter(j -> row[j] == most).findFirst().getAsInt();
     }
 
     static double largest(double[][] A) {

@@ -117,7 +117,7 @@ class ExecutedCell:
     @property
     def rows(self) -> list[list[float]]:
         """The numbers of each line that it printed; lines without one are left out."""
-        return [*filter(None, map(numbers, self.printed.splitlines()))]
+        return rows_of(self.printed)
 
     @property
     def constants(self) -> list[Any]:
@@ -240,6 +240,24 @@ def table(text: str) -> list[list[str]]:
 
 def numbers(text: str) -> list[float]:
     return [float(number) for number in NUMBER.findall(text)]
+
+
+def rows_of(text: str) -> list[list[float]]:
+    """The numbers of each line that has any."""
+    return [*filter(None, map(numbers, text.splitlines()))]
+
+
+def assert_printed(rows: Any, expected: Any, digits: int = 2) -> None:
+    """These numbers, as they are rounded."""
+    np.testing.assert_allclose(rows, expected, atol=0.51 * 10**-digits)
+
+
+def assert_axes(cell: Any, across: str, down: str) -> None:
+    """The names of its figure's axes, along its edges."""
+    (figure,) = cell.figures
+    named = [axes for axes in figure.axes if axes.get_images()]
+    assert {axes.get_xlabel() for axes in named} - {""} == {across}
+    assert {axes.get_ylabel() for axes in named} - {""} == {down}
 
 
 def named(figure: str) -> list[str]:

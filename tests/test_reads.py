@@ -75,12 +75,8 @@ NOT_READ = {
         *("lessons/_live/*", "lessons/*/live/*", "lessons/*.toml", "lessons/*.md", "lessons/*.svg"),
         *("lessons/*/faults.py", "lessons/*.java", "notebooks/*", "tools/site/*"),
         *("tests/compare_frameworks/__main__.py", "tests/elsewhere/*", "tests/mutants/*"),
-        *(
-            "tests/live.py",
-            "tests/sanitize.cfg",
-            "tools/weave/launch.py",
-            "tools/weave/notebooks.py",
-        ),
+        *("tests/live.py", "tests/sanitize.cfg"),
+        *("tools/weave/launch.py", "tools/weave/notebooks.py"),
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
     "notebooks": (

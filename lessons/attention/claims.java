@@ -46,10 +46,6 @@ class Formula extends Plain {
                 .toArray(double[][]::new);
     }
 
-    static double average(double[] weights, double[] y) {
-        return IntStream.range(0, y.length).mapToDouble(j -> weights[j] * y[j]).sum();
-    }
-
     static double[] averages(double[][] weights, double[] y) {
         return Stream.of(weights).mapToDouble(row -> average(row, y)).toArray();
     }
@@ -73,22 +69,8 @@ class Formula extends Plain {
     static double curve(double x) {
         return Math.sin(2 * x) + x / 2;
     }
-
-    static int highest(double[] row) {
-        double most = DoubleStream.of(row).max().getAsDouble();
-        return IntStream.range(0, row.length).filter(j -> row[j] == most).findFirst().getAsInt();
-    }
 }
 
-double[] row(NDArray X) {
-    return Plain.rows(X)[0];
-}
-
-long[][] wholeRows(NDArray X) {
-    return Stream.of(Plain.rows(X))
-            .map(row -> DoubleStream.of(row).mapToLong(each -> (long) each).toArray())
-            .toArray(long[][]::new);
-}
 
 // %% price-list
 claim("a dictionary finds the lemon, and has no answer for the lime",
@@ -168,7 +150,7 @@ double[][] CENTS = {{50}, {40}, {70}};
 // %% points
 {
     var some = points(4000, 7);
-    double[] x = row(some.x()), y = row(some.y());
+    double[] x = Plain.row(some.x()), y = Plain.row(some.y());
     double[] true_ = DoubleStream.of(x).map(Formula::curve).toArray();
     claim("the curve is sin(2x) + x/2", Plain.apart(curve(some.x()), true_) < 1e-5);
     claim("places are sorted", Arrays.equals(x, DoubleStream.of(x).sorted().toArray()));
@@ -181,13 +163,13 @@ double[][] CENTS = {{50}, {40}, {70}};
     var steps = IntStream.range(1, 4000).mapToDouble(i -> noise[i] * noise[i - 1]).toArray();
     claim("each point has noise of its own", Math.abs(Plain.mean(steps)) < 0.01);
     claim("another seed gives other points",
-            Plain.apart(points(40, 1).x(), row(points(40, 2).x())) > 0.01);
+            Plain.apart(points(40, 1).x(), Plain.row(points(40, 2).x())) > 0.01);
 }
 
 // %% kernel-regression
 /** Of 40 points at x. */
 double[] ofPlaces(double[] q, double width) {
-    return Formula.averages(Formula.kernel(q, row(x), width), row(y));
+    return Formula.averages(Formula.kernel(q, Plain.row(x), width), Plain.row(y));
 }
 
 {
@@ -211,16 +193,16 @@ double[] ofPlaces(double[] q, double width) {
     });
     claim("in the middle lies something useful",
             errors.get(1) < errors.get(0) && errors.get(1) < errors.get(2) / 4);
-    var follows = Plain.apart(ofPlaces(row(x), 0.01), row(y));
+    var follows = Plain.apart(ofPlaces(Plain.row(x), 0.01), Plain.row(y));
     claim("the narrower, the more the curve follows the noise",
-            follows < Plain.apart(ofPlaces(row(x), 0.3), row(y)));
+            follows < Plain.apart(ofPlaces(Plain.row(x), 0.3), Plain.row(y)));
     claim("with 3 it is not far from the mean of everything",
-            Plain.spread(row(fits.get(3))) < 0.3 * Plain.spread(row(y)));
+            Plain.spread(Plain.row(fits.get(3))) < 0.3 * Plain.spread(Plain.row(y)));
 }
 
 // %% three-widths
 {
-    double[] atX = row(x), atY = row(y);
+    double[] atX = Plain.row(x), atY = Plain.row(y);
     var words = "%s: %d points from (%s, %.2f) to (%s, %.2f)";
     claim("the points are called measured", shown.contains("measured: 40 points from (")
             && shown.contains(", %.2f) to (".formatted(atY[0]))
@@ -237,7 +219,7 @@ double[] ofPlaces(double[] q, double width) {
 
 // %% width-heatmaps
 {
-    double[] at = row(x), widths = {0.05, 0.3, 3};
+    double[] at = Plain.row(x), widths = {0.05, 0.3, 3};
     int i = 0;
     for (double width : widths) {
         var expected = Formula.kernel(at, at, width);
@@ -249,7 +231,7 @@ double[] ofPlaces(double[] q, double width) {
         i++;
     }
     for (int query = 0; query < 40; query++) {
-        int highest = Formula.highest(Formula.kernel(at, at, 0.05)[query]);
+        int highest = Plain.highest(Formula.kernel(at, at, 0.05)[query]);
         claim("a narrow width makes a diagonal", Math.abs(highest - query) <= 2);
         var wide = DoubleStream.of(Formula.kernel(at, at, 3)[query]).summaryStatistics();
         claim("with a wide one every query sees everything",
@@ -268,7 +250,7 @@ double[] ofPlaces(double[] q, double width) {
 // %% without-itself
 for (double width : new double[] {0.05, 0.2, 1}) {
     for (boolean withoutItself : new boolean[] {true, false}) {
-        double expected = Formula.error(width, row(x), row(y), withoutItself);
+        double expected = Formula.error(width, Plain.row(x), Plain.row(y), withoutItself);
         var found = error(number(manager, width), measured, withoutItself);
         claim("the error is that of predictions from the others, or from all",
                 Math.abs(found.getFloat() - expected) < 1e-4);
@@ -278,7 +260,7 @@ for (double width : new double[] {0.05, 0.2, 1}) {
 // %% learned-width
 /** Whether hardly any error is smaller than that of this width: the descent has a hundred steps. */
 boolean isBest(double width, Points points) {
-    double[] x = row(points.x()), y = row(points.y());
+    double[] x = Plain.row(points.x()), y = Plain.row(points.y());
     var others = IntStream.range(0, 60).mapToDouble(i -> 0.04 * Math.pow(1.05, i)); // to 0.7
     double least = others.map(each -> Formula.error(each, x, y, true)).min().getAsDouble();
     return Formula.error(width, x, y, true) < 1.015 * least;
@@ -294,7 +276,7 @@ boolean isBest(double width, Points points) {
             isBest(fromBelow, measured) && isBest(fromAbove, measured));
     claim("between the two that were too narrow and too wide", fromBelow > 0.1 && fromAbove < 0.4);
     claim("where points see themselves, it ends far below", alone < fromAbove / 2);
-    var own = Formula.kernel(row(x), row(x), alone);
+    var own = Formula.kernel(Plain.row(x), Plain.row(x), alone);
     var itself = IntStream.range(0, 40).mapToDouble(i -> own[i][i]).toArray();
     claim("most of them see themselves more than all others", Plain.median(itself) > 0.5);
     claim("the three are printed", isShown(shown, 2, 0.1, fromBelow, 1, fromAbove, 1, alone));
@@ -508,7 +490,7 @@ long[][][] ownDictionaries(int count, int size, int seed) {
 /** Letters, digits, letters asked for and answers, as whole numbers. */
 long[][][] wholes(Examples examples) {
     var all = Stream.concat(examples.given().stream(), Stream.of(examples.answers()));
-    return all.map(each -> wholeRows(each)).toArray(long[][][]::new);
+    return all.map(each -> Plain.wholeRows(each)).toArray(long[][][]::new);
 }
 
 int placeOf(long letter, long[] letters) {
@@ -548,18 +530,6 @@ for (var line : shown.split("\n")) {
 claim("three of them", shown.split("\n").length == 3);
 
 // %% look-up
-double[][] rowsAt(Block table, long[] which) {
-    var rows = Plain.weights(table);
-    return LongStream.of(which).mapToObj(i -> rows[(int) i]).toArray(double[][]::new);
-}
-
-/** With its bias. */
-double[][] throughAll(Block linear, double[][] X) {
-    var bias = Plain.rows(linear.getParameters().get(1).getValue().getArray())[0];
-    var product = Plain.through(linear, X);
-    return Plain.of(X.length, bias.length, (i, j) -> product[(int) i][(int) j] + bias[(int) j]);
-}
-
 double[][] scoresOf(LookUp model, double[][] queries, double[][] keys) {
     return Formula.scaled(
             Plain.through(model.W_q, queries), Plain.through(model.W_k, keys));
@@ -567,23 +537,23 @@ double[][] scoresOf(LookUp model, double[][] queries, double[][] keys) {
 
 /** What a model says to queries, keys and values; its scores are given. */
 double[][] saying(LookUp model, double[][] scores, double[][] values) {
-    return throughAll(
+    return Plain.throughAll(
             model.output, Formula.attend(scores, Plain.through(model.W_v, values)));
 }
 
 double[][] entriesOf(LookUp model, long[] letters, long[] digits) {
-    return Plain.plus(rowsAt(model.letter, letters), rowsAt(model.digit, digits));
+    return Plain.plus(Plain.rowsAt(model.letter, letters), Plain.rowsAt(model.digit, digits));
 }
 
 double[][] answerOf(LookUp model, long[] letters, long[] digits, long[] questions) {
     var entries = entriesOf(model, letters, digits);
-    return saying(model, scoresOf(model, rowsAt(model.letter, questions), entries), entries);
+    return saying(model, scoresOf(model, Plain.rowsAt(model.letter, questions), entries), entries);
 }
 
 /** How often the highest of each row is right. */
 double shareOfHighest(double[][][] said, long[][] right) {
     return IntStream.range(0, said.length).mapToDouble(i -> IntStream.range(0, said[i].length)
-            .mapToDouble(j -> Formula.highest(said[i][j]) == right[i][j] ? 1 : 0)
+            .mapToDouble(j -> Plain.highest(said[i][j]) == right[i][j] ? 1 : 0)
             .average().getAsDouble()).average().getAsDouble();
 }
 
@@ -628,8 +598,8 @@ class Remembering extends LookUp {
     @Override
     protected NDList forwardInternal(
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
-        letters.add(wholeRows(inputs.get(0)));
-        questions.add(wholeRows(inputs.get(2)));
+        letters.add(Plain.wholeRows(inputs.get(0)));
+        questions.add(Plain.wholeRows(inputs.get(2)));
         return super.forwardInternal(store, inputs, training, more);
     }
 }
@@ -640,7 +610,8 @@ double plainShare(LookUp model, int size, BiFunction<double[][], double[][], dou
     var said = new double[100][][];
     for (int i = 0; i < 100; i++) {
         var entries = entriesOf(model, ours[0][i], ours[1][i]);
-        said[i] = saying(model, scores.apply(rowsAt(model.letter, ours[2][i]), entries), entries);
+        var questions = Plain.rowsAt(model.letter, ours[2][i]);
+        said[i] = saying(model, scores.apply(questions, entries), entries);
     }
     return shareOfHighest(said, ours[3]);
 }
@@ -719,10 +690,11 @@ claim("a line has the median, the lowest and the highest share", areShown(shown,
 
 // %% trained-map
 {
-    long[] in = wholeRows(letters)[0], has = wholeRows(digits)[0], asks = wholeRows(questions)[0];
+    long[] in = Plain.wholeRows(letters)[0], has = Plain.wholeRows(digits)[0];
+    long[] asks = Plain.wholeRows(questions)[0];
     var model = models.get(0);
     var expected = Plain.softmax(
-            scoresOf(model, rowsAt(model.letter, asks), entriesOf(model, in, has)));
+            scoresOf(model, Plain.rowsAt(model.letter, asks), entriesOf(model, in, has)));
     var map = Plain.rows(model.weights);
     claim("the map is that of the trained weights", Plain.apart(map, expected) < 1e-3);
     var lines = shown.split("\n");
@@ -742,19 +714,20 @@ claim("a line has the median, the lowest and the highest share", areShown(shown,
 // %% letters-in-keys
 /** The model's share of right answers where keys and values are made of one part or of both. */
 double shareWith(boolean[] inKeys, boolean[] inValues) {
-    long[][] in = wholeRows(letters), has = wholeRows(digits), asks = wholeRows(questions);
+    long[][] in = Plain.wholeRows(letters), has = Plain.wholeRows(digits);
+    long[][] asks = Plain.wholeRows(questions);
     var said = new double[in.length][][];
     for (int i = 0; i < in.length; i++) {
-        double[][][] of = {rowsAt(model.letter, in[i]), rowsAt(model.digit, has[i])};
+        double[][][] of = {Plain.rowsAt(model.letter, in[i]), Plain.rowsAt(model.digit, has[i])};
         var parts = new double[2][][];
         for (int part = 0; part < 2; part++) {
             var which = part == 0 ? inKeys : inValues;
             parts[part] = which[0] && which[1] ? Plain.plus(of[0], of[1]) : of[which[0] ? 0 : 1];
         }
-        var scores = scoresOf(model, rowsAt(model.letter, asks[i]), parts[0]);
+        var scores = scoresOf(model, Plain.rowsAt(model.letter, asks[i]), parts[0]);
         said[i] = saying(model, scores, parts[1]);
     }
-    return shareOfHighest(said, wholeRows(answers));
+    return shareOfHighest(said, Plain.wholeRows(answers));
 }
 
 {
@@ -788,17 +761,18 @@ double shareWith(boolean[] inKeys, boolean[] inValues) {
 
 // %% removed
 {
-    long[][] in = wholeRows(letters), has = wholeRows(digits), asks = wholeRows(questions);
+    long[][] in = Plain.wholeRows(letters), has = Plain.wholeRows(digits);
+    long[][] asks = Plain.wholeRows(questions);
     double[][][] without = new double[500][][], alone = new double[500][][];
     for (int i = 0; i < 500; i++) {
         var entries = entriesOf(model, in[i], has[i]);
-        var scores = scoresOf(model, rowsAt(model.letter, asks[i]), entries);
+        var scores = scoresOf(model, Plain.rowsAt(model.letter, asks[i]), entries);
         var highest = Stream.of(scores).mapToInt(Formula::highest).toArray();
         without[i] = saying(model, Formula.hiding(scores, (q, k) -> highest[q] != k), entries);
         alone[i] = saying(model, Formula.hiding(scores, (q, k) -> highest[q] == k), entries);
     }
-    double guessed = shareOfHighest(without, wholeRows(answers));
-    double known = shareOfHighest(alone, wholeRows(answers));
+    double guessed = shareOfHighest(without, Plain.wholeRows(answers));
+    double known = shareOfHighest(alone, Plain.wholeRows(answers));
     claim("the shares are those without the entry looked at hardest, and with it alone",
             Math.abs(kept[0] - guessed) < 0.003
                     && Math.abs(kept[1] - known) < 0.003);
@@ -833,7 +807,7 @@ double shareWith(boolean[] inKeys, boolean[] inValues) {
 
 // %% solution-box
 {
-    double[] at = row(x), y = row(measured.y());
+    double[] at = Plain.row(x), y = Plain.row(measured.y());
     int lonely = 0;
     for (int i = 0; i <= 100; i++) {
         double place = i / 20.0;
@@ -883,7 +857,7 @@ double[][] additiveScores(AdditiveLookUp model, double[][] queries, double[][] k
     var said = evaluate(model, arrays(ours));
     for (int i = 0; i < 5; i++) {
         var entries = entriesOf(model, ours[0][i], ours[1][i]);
-        var scores = additiveScores(model, rowsAt(model.letter, ours[2][i]), entries);
+        var scores = additiveScores(model, Plain.rowsAt(model.letter, ours[2][i]), entries);
         claim("the additive model is its formula",
                 Plain.apart(said.get(i), saying(model, scores, entries)) < 1e-4);
     }
@@ -902,20 +876,20 @@ claim("a line has the median, the lowest and the highest share", areShown(shown,
 
 // %% solution-reversal
 double[][] mapOf(Reverser model, long[] digits) {
-    var keys = Plain.plus(Plain.weights(model.stands), rowsAt(model.digit, digits));
+    var keys = Plain.plus(Plain.weights(model.stands), Plain.rowsAt(model.digit, digits));
     return Plain.softmax(Formula.scaled(Plain.weights(model.asks), keys));
 }
 
 double shareReversed(Reverser model, long[][] digits) {
-    var said = Stream.of(digits).map(each -> throughAll(
-            model.output, Plain.times(mapOf(model, each), rowsAt(model.digit, each))));
+    var said = Stream.of(digits).map(each -> Plain.throughAll(
+            model.output, Plain.times(mapOf(model, each), Plain.rowsAt(model.digit, each))));
     var right = Stream.of(digits).map(each -> IntStream.range(0, 8).mapToLong(i -> each[7 - i]))
             .map(LongStream::toArray).toArray(long[][]::new);
     return shareOfHighest(said.toArray(double[][][]::new), right);
 }
 
 {
-    var read = wholeRows(test.given().head());
+    var read = Plain.wholeRows(test.given().head());
     var counted = new double[10];
     var digits = Stream.of(read).flatMapToLong(LongStream::of);
     digits.forEach(digit -> counted[(int) digit] += 1 / 400.0);
@@ -939,7 +913,7 @@ double shareReversed(Reverser model, long[][] digits) {
     var lines = shown.split("\n");
     claim("the shares are printed",
             isShown(lines[0], 3, reversed.stream().mapToDouble(share -> share).toArray()));
-    var map = mapOf(reversers.get(0), wholeRows(test.given().head())[0]);
+    var map = mapOf(reversers.get(0), Plain.wholeRows(test.given().head())[0]);
     claim("the map is that of the trained weights",
             Plain.apart(reversers.get(0).weights.get(0), map) < 1e-3);
     for (int i = 0; i < 8; i++) {
@@ -958,7 +932,7 @@ double shareReversed(Reverser model, long[][] digits) {
         for (int seed = 0; seed < 5; seed++) {
             var model = models.get(seed);
             var entries = entriesOf(model, in, has[i]);
-            var scores = scoresOf(model, rowsAt(model.letter, asks), entries);
+            var scores = scoresOf(model, Plain.rowsAt(model.letter, asks), entries);
             var map = Plain.softmax(scores)[0];
             float[] found = looked.get(seed).get(i).toFloatArray();
             claim("a weight for each of the four", found.length == 4);
@@ -966,7 +940,7 @@ double shareReversed(Reverser model, long[][] digits) {
                 claim("the weights are those of the models", Math.abs(found[j] - map[j]) < 1e-3);
             }
             claim("each gives the weight to the two entries with an a", map[0] + map[2] > 0.95);
-            int highest = Formula.highest(saying(model, scores, entries)[0]);
+            int highest = Plain.highest(saying(model, scores, entries)[0]);
             boolean isSure = Math.max(map[0], map[2]) > 0.8;
             claim("the answer is the highest, and the digit of the entry that has nearly all",
                     said.get(seed)[i] == highest

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests import reference
-from tests.lessons import array, numbers, softmax, table
+from tests.lessons import array, assert_axes, assert_printed, rows_of, softmax, table
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
 DETERMINED = [
@@ -44,11 +44,6 @@ def every_notebook_shows(cells: dict[str, list[str]], framework: str) -> None:
     layers_are_as_told(rows)
     look_up_is_as_told(rows)
     solutions_are_as_told(rows)
-
-
-def rows_of(text: str) -> list[list[float]]:
-    """The numbers of each line that has any."""
-    return [*filter(None, map(numbers, text.splitlines()))]
 
 
 def widths_are_as_told(rows: dict[str, list[list[float]]]) -> None:
@@ -113,11 +108,6 @@ def twice_is_as_told(rows: list[list[float]]) -> None:
 
 def test_the_numbers_and_equations_of_the_text_are_those_of_the_cells(untrue):
     assert untrue == []
-
-
-def assert_printed(rows: Any, expected: Any, digits: int) -> None:
-    """These numbers, as they are rounded."""
-    np.testing.assert_allclose(rows, expected, atol=0.51 * 10**-digits)
 
 
 # A dictionary that always answers
@@ -234,14 +224,6 @@ def test_the_maps_of_the_widths(cells):
         assert panel.axes.get_title() == f"Width {width}"
     assert_axes(cells["width-heatmaps"], "Keys", "Queries")
     assert np.asarray(panels[2].get_array()).min() > 0.1  # wide: everything is seen
-
-
-def assert_axes(cell: Any, across: str, down: str) -> None:
-    """The names of a figure's axes, along its edges."""
-    (figure,) = cell.figures
-    named = [axes for axes in figure.axes if axes.get_images()]
-    assert {axes.get_xlabel() for axes in named} - {""} == {across}
-    assert {axes.get_ylabel() for axes in named} - {""} == {down}
 
 
 def error(
@@ -441,44 +423,18 @@ def test_what_is_not_a_number_spreads_and_a_large_negative_number_is_only_quiet(
     np.testing.assert_allclose(softmax(scores - 1e4), softmax(scores), atol=1e-9)
 
 
-def keys_seen_by_two_queries(face: Any) -> list[int] | None:
-    """In the framework's own causal attention, where the lesson speaks of it."""
+def test_libraries_align_their_causal_masks_at_the_first_key_or_at_the_last(
+    face, pytestconfig
+):
     X = np.random.default_rng(0).normal(size=(1, 1, 5, 64)).astype("float32")
     values = np.eye(5, 64, dtype="float32")[None, None]  # whose answers are the weights
-    framework = type(face).__module__.split(".")[-2]
-    if framework == "pytorch":
-        from torch.nn.functional import scaled_dot_product_attention as attend
-
-        Q, K, V = map(face.tensor, (X[:, :, -2:], X, values))
-        weights = array(attend(Q, K, V, is_causal=True))
-    elif framework == "jax":
-        from jax.nn import dot_product_attention as attend
-
-        Q, K, V = (
-            face.tensor(each.swapaxes(1, 2)) for each in (X[:, :, -2:], X, values)
-        )
-        weights = array(attend(Q, K, V, is_causal=True)).swapaxes(1, 2)
-    elif framework == "tensorflow":
-        from keras.ops import dot_product_attention as attend
-
-        Q, K, V = (
-            face.tensor(each.swapaxes(1, 2)) for each in (X[:, :, -2:], X, values)
-        )
-        weights = array(attend(Q, K, V, is_causal=True)).swapaxes(1, 2)
-    elif framework == "mlx":
-        from mlx.core.fast import scaled_dot_product_attention as attend
-
-        Q, K, V = map(face.tensor, (X[:, :, -2:], X, values))
-        weights = array(attend(Q, K, V, scale=1 / 8, mask="causal"))
+    weights = face.own_causal(X[:, :, -2:], X, values)
+    seen = {"mlx": [4, 5], "mxnet": None, "paddle": None}
+    expected = seen.get(pytestconfig.getoption("framework"), [1, 2])
+    if expected is None:
+        assert weights is None
     else:
-        return None
-    return (weights[0, 0] > 0).sum(axis=-1).tolist()
-
-
-def test_libraries_align_their_causal_masks_at_the_first_key_or_at_the_last(face):
-    framework = type(face).__module__.split(".")[-2]
-    expected = {"mlx": [4, 5], "mxnet": None, "paddle": None}
-    assert keys_seen_by_two_queries(face) == expected.get(framework, [1, 2])
+        assert (weights[0, 0] > 0).sum(axis=-1).tolist() == expected
 
 
 def test_true_means_two_things(cells):

@@ -36,37 +36,6 @@ class Formula extends Plain {
         var v = times(X, matrices.get(2));
         return times(attended(q, k, v, heads, false).merged(), matrices.get(3));
     }
-
-    static int highest(double[] row) {
-        double most = DoubleStream.of(row).max().getAsDouble();
-        return IntStream.range(0, row.length).filter(j -> row[j] == most).findFirst().getAsInt();
-    }
-
-    static double average(double[] weights, double[] y) {
-        return IntStream.range(0, y.length).mapToDouble(j -> weights[j] * y[j]).sum();
-    }
-}
-
-double[] row(NDArray X) {
-    return Plain.rows(X)[0];
-}
-
-long[][] wholeRows(NDArray X) {
-    return Stream.of(Plain.rows(X))
-            .map(row -> DoubleStream.of(row).mapToLong(each -> (long) each).toArray())
-            .toArray(long[][]::new);
-}
-
-double[][] rowsAt(Block table, long... at) {
-    var rows = Plain.weights(table);
-    return LongStream.of(at).mapToObj(i -> rows[(int) i]).toArray(double[][]::new);
-}
-
-/** A linear layer with its bias. */
-double[][] throughAll(Block linear, double[][] X) {
-    var product = Plain.through(linear, X);
-    var bias = row(linear.getParameters().get(1).getValue().getArray().expandDims(0));
-    return Plain.of(X.length, bias.length, (i, j) -> product[(int) i][(int) j] + bias[(int) j]);
 }
 
 /** Whether a line has these and then their median, the lowest and the highest. */
@@ -90,16 +59,17 @@ double[][] ASKED = {{0, 0, 6}, {0, 6, 0}, {0, 6, 6}};
         claim("a line has a query's name, its weights and the average", found.length == 4
                 && lines[i].trim().startsWith(names.get(i))
                 && Plain.apart(Arrays.copyOf(found, 3), shares) <= 0.00051
-                && Math.abs(found[3] - Formula.average(shares, PRICES)) <= 0.051);
+                && Math.abs(found[3] - Plain.average(shares, PRICES)) <= 0.051);
     }
 }
 
 // %% two-averages
 {
-    double ofPear = Formula.average(Plain.softmax(ASKED[0]), PRICES);
-    double ofLemon = Formula.average(Plain.softmax(ASKED[1]), PRICES);
-    claim("a head for each fruit", Plain.apart(row(heads), new double[] {ofPear, ofLemon}) < 1e-3);
-    claim("the first minus the second", Plain.apart(row(W_o), new double[] {1, -1}) == 0);
+    double ofPear = Plain.average(Plain.softmax(ASKED[0]), PRICES);
+    double ofLemon = Plain.average(Plain.softmax(ASKED[1]), PRICES);
+    claim("a head for each fruit",
+            Plain.apart(Plain.row(heads), new double[] {ofPear, ofLemon}) < 1e-3);
+    claim("the first minus the second", Plain.apart(Plain.row(W_o), new double[] {1, -1}) == 0);
     var lines = shown.split("\n");
     claim("both prices, and both differences", isShown(lines[0], 1, ofPear, ofLemon)
             && isShown(lines[1], 1, ofPear - ofLemon) && isShown(lines[2], 1, ofLemon - ofPear));
@@ -109,7 +79,8 @@ double[][] ASKED = {{0, 0, 6}, {0, 6, 0}, {0, 6, 6}};
 for (int heads : new int[] {1, 3, 4}) {
     var ours = Plain.array(Plain.drawn(10, 12, heads)).reshape(2, 5, 12);
     var cut = split(ours, heads);
-    claim("the heads come before the tokens", cut.getShape().equals(new Shape(2, heads, 5, 12 / heads)));
+    claim("the heads come before the tokens",
+            cut.getShape().equals(new Shape(2, heads, 5, 12 / heads)));
     for (int batch = 0; batch < 2; batch++) {
         for (int head = 0; head < heads; head++) {
             int width = 12 / heads;
@@ -210,10 +181,10 @@ class Asked {
     final double[][] numbers, answers;
 
     Asked(Examples examples) {
-        letters = wholeRows(examples.given().get(0));
+        letters = Plain.wholeRows(examples.given().get(0));
         numbers = Plain.rows(examples.given().get(1));
-        first = wholeRows(examples.given().get(2));
-        second = wholeRows(examples.given().get(3));
+        first = Plain.wholeRows(examples.given().get(2));
+        second = Plain.wholeRows(examples.given().get(3));
         answers = Plain.rows(examples.answers());
     }
 }
@@ -266,9 +237,9 @@ for (int sign : new int[] {-1, 1}) {
 Attended attendedBy(Comparer model, Asked given, int i, int heads, int removed) {
     var numbers = Plain.transposed(new double[][] {given.numbers[i]});
     var entries = Plain.plus(
-            rowsAt(model.letter, given.letters[i]), Plain.through(model.number, numbers));
+            Plain.rowsAt(model.letter, given.letters[i]), Plain.through(model.number, numbers));
     var queries = Plain.plus(
-            rowsAt(model.first, given.first[i]), rowsAt(model.second, given.second[i]));
+            Plain.rowsAt(model.first, given.first[i]), Plain.rowsAt(model.second, given.second[i]));
     var layer = model.attention;
     var found = Formula.attended(
             Plain.through(layer.W_q, queries), Plain.through(layer.W_k, entries),
@@ -282,7 +253,7 @@ Attended attendedBy(Comparer model, Asked given, int i, int heads, int removed) 
 
 double[] saidBy(Comparer model, Asked given, int i, int heads, int removed) {
     var merged = attendedBy(model, given, i, heads, removed).merged();
-    return Plain.flat(throughAll(model.output, Plain.through(model.attention.W_o, merged)));
+    return Plain.flat(Plain.throughAll(model.output, Plain.through(model.attention.W_o, merged)));
 }
 
 double errorByHand(Comparer model, Asked given, int heads, int removed) {
@@ -306,8 +277,9 @@ boolean isNear(double found, double expected) {
             var said = model.forward(parameters, examples.given(), false).head();
             var plain = new Asked(examples);
             for (int i = 0; i < 5; i++) {
-                claim("the model is its formula", Plain.apart(
-                        row(said.get(i).expandDims(0)), saidBy(model, plain, i, h, -1)) < 1e-4);
+                var ofOne = Plain.row(said.get(i).expandDims(0));
+                claim("the model is its formula",
+                        Plain.apart(ofOne, saidBy(model, plain, i, h, -1)) < 1e-4);
             }
         }
         sizes.add(model.getParameters().stream()
@@ -372,15 +344,17 @@ boolean isPictured(String picture, String name, double[][] map, String down, Str
                 Plain.apart(found.get(0).get(head), map) < 1e-3);
         claim("they are drawn under their names",
                 isPictured(pictures[head], "Head " + (head + 1), map, "Questions", "Entries"));
-        looked.add(Stream.of(map).map(each -> ours.letters[0][Formula.highest(each)]).toList());
+        looked.add(Stream.of(map).map(each -> ours.letters[0][Plain.highest(each)]).toList());
     }
     var first = LongStream.of(ours.first[0]).boxed().toList();
     var second = LongStream.of(ours.second[0]).boxed().toList();
     claim("one head looks at the first letter of each question, the other at the second",
             looked.equals(List.of(first, second)) || looked.equals(List.of(second, first)));
-    claim("the questions are written beside them", lines[1].equals("questions:" + IntStream.range(0, 6)
-            .mapToObj(i -> " %c-%c".formatted((char) ('a' + first.get(i)), (char) ('a' + second.get(i))))
-            .collect(Collectors.joining())));
+    var asked = IntStream.range(0, 6)
+            .mapToObj(i -> List.of('a' + first.get(i), 'a' + second.get(i)))
+            .map(pair -> " %c-%c".formatted(pair.get(0).intValue(), pair.get(1).intValue()))
+            .collect(Collectors.joining());
+    claim("the questions are written beside them", lines[1].equals("questions:" + asked));
 }
 
 // %% without-a-head
@@ -424,7 +398,8 @@ record PlainTexts(long[][] tokens, long[][] digits) {}
 PlainTexts drawnTexts(int count) {
     try (var scratch = manager.newSubManager()) {
         var drawn = texts(scratch, count);
-        return new PlainTexts(wholeRows(drawn.given().head()), wholeRows(drawn.answers()));
+        var tokens = Plain.wholeRows(drawn.given().head());
+        return new PlainTexts(tokens, Plain.wholeRows(drawn.answers()));
     }
 }
 
@@ -440,7 +415,8 @@ List<List<Long>> pairsOf(long[] tokens, int from) {
     for (int i = 0; i < 200; i++) {
         var first = pairsOf(drawn.tokens()[i], 0);
         var again = pairsOf(drawn.tokens()[i], 8);
-        claim("the second half has the same pairs", new HashSet<>(first).equals(new HashSet<>(again)));
+        claim("the second half has the same pairs",
+                new HashSet<>(first).equals(new HashSet<>(again)));
         claim("each with a letter of its own and a digit",
                 first.stream().map(each -> each.get(0)).distinct().count() == 4
                         && first.stream().allMatch(each -> each.get(0) < 26 && each.get(1) >= 26
@@ -460,10 +436,10 @@ List<List<Long>> pairsOf(long[] tokens, int from) {
 }
 
 // %% reader
-/** The logits at the letters of the second half, and the layers' maps; one layer may be left out. */
+/** Logits at the letters of the second half, and the layers' maps; one layer may be left out. */
 Attended readBy(Reader model, long[] tokens, int leftOut) {
     var places = LongStream.range(0, 16).toArray();
-    var X = Plain.plus(rowsAt(model.token, tokens), rowsAt(model.place, places));
+    var X = Plain.plus(Plain.rowsAt(model.token, tokens), Plain.rowsAt(model.place, places));
     var maps = new ArrayList<double[][]>();
     for (int i = 0; i < model.layers.size(); i++) {
         var layer = model.layers.get(i);
@@ -476,7 +452,7 @@ Attended readBy(Reader model, long[] tokens, int leftOut) {
         }
     }
     var asked = new double[][] {X[8], X[10], X[12], X[14]};
-    return new Attended(throughAll(model.output, asked), maps);
+    return new Attended(Plain.throughAll(model.output, asked), maps);
 }
 
 double shareByHand(Reader model, PlainTexts drawn, int leftOut) {
@@ -484,7 +460,7 @@ double shareByHand(Reader model, PlainTexts drawn, int leftOut) {
     for (int i = 0; i < drawn.tokens().length; i++) {
         var logits = readBy(model, drawn.tokens()[i], leftOut).merged();
         for (int j = 0; j < 4; j++) {
-            right += Formula.highest(logits[j]) == drawn.digits()[i][j] ? 1 : 0;
+            right += Plain.highest(logits[j]) == drawn.digits()[i][j] ? 1 : 0;
         }
     }
     return right / (4.0 * drawn.tokens().length);
@@ -532,27 +508,27 @@ for (int count : new int[] {1, 2}) {
 
 // %% readers-maps
 {
-    var read = wholeRows(tokens)[0];
-    var maps2 = readBy(readers.get(2).get(0), read, -1).maps();
+    var read = Plain.wholeRows(tokens)[0];
+    var byHand = readBy(readers.get(2).get(0), read, -1).maps();
     var lines = shown.split("\n");
     var pictures = lines[1].split("(?<=1\\.00\\.) ");
     var titles = List.of("First layer", "Second layer");
     claim("the text is written above", lines[0].equals(written(tokens)));
     for (int layer = 0; layer < 2; layer++) {
         var found = readers.get(2).get(0).layers.get(layer).attentionWeights();
-        claim("the maps are those of the layers", Plain.apart(found, maps2.get(layer)) < 1e-3);
-        claim("they are drawn under their names, queries in rows",
-                isPictured(pictures[layer], titles.get(layer), maps2.get(layer), "Queries", "Keys"));
+        claim("the maps are those of the layers", Plain.apart(found, byHand.get(layer)) < 1e-3);
+        claim("they are drawn under their names, queries in rows", isPictured(
+                pictures[layer], titles.get(layer), byHand.get(layer), "Queries", "Keys"));
     }
     for (int digit = 1; digit < 8; digit += 2) {
         claim("in the first layer each digit looks one back",
-                Formula.highest(maps2.get(0)[digit]) == digit - 1);
+                Plain.highest(byHand.get(0)[digit]) == digit - 1);
     }
     for (int letter = 8; letter < 16; letter += 2) {
         int at = letter;
         int before = IntStream.range(0, 8).filter(i -> read[i] == read[at]).findFirst().getAsInt();
         claim("in the second each letter looks behind its first appearance",
-                Formula.highest(maps2.get(1)[letter]) == before + 1);
+                Plain.highest(byHand.get(1)[letter]) == before + 1);
     }
 }
 
@@ -561,7 +537,8 @@ for (int count : new int[] {1, 2}) {
     var lines = shown.split("\n");
     int[] heads = {1, 2, 4, 8};
     for (int i = 0; i < 4; i++) {
-        claim("the rank is the head's width", isShown(lines[i], 0, heads[i], 8 / heads[i], 8 / heads[i]));
+        int width = 8 / heads[i];
+        claim("the rank is the head's width", isShown(lines[i], 0, heads[i], width, width));
     }
     for (int rank = 1; rank < 6; rank++) {
         var product = Plain.times(Plain.drawn(9, rank, rank), Plain.drawn(rank, 7, rank + 9));
@@ -601,8 +578,8 @@ claim("the median, the lowest and the highest error", hasSpread(shown, ofSums));
 // %% solution-mean-map
 {
     var ours = new Asked(new Examples(given, given.get(1)));
-    var maps2 = attendedBy(models.get(2).get(0), ours, 0, 2, -1).maps();
-    double[][] one = maps2.get(0), other = maps2.get(1);
+    var byHand = attendedBy(models.get(2).get(0), ours, 0, 2, -1).maps();
+    double[][] one = byHand.get(0), other = byHand.get(1);
     var mean = Plain.of(6, 6, (i, j) -> (one[(int) i][(int) j] + other[(int) i][(int) j]) / 2);
     claim("the maps are the two heads'", Plain.apart(weights.get(0).get(0), one) < 1e-3
             && Plain.apart(weights.get(0).get(1), other) < 1e-3);

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.lessons import array, numbers, softmax, table
+from tests.lessons import array, assert_axes, assert_printed, rows_of, softmax, table
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
 DETERMINED = [
@@ -49,11 +49,6 @@ def every_notebook_shows(cells: dict[str, list[str]], framework: str) -> None:
     layers_are_as_told(rows)
     heads_are_as_told(rows)
     readers_are_as_told(rows)
-
-
-def rows_of(text: str) -> list[list[float]]:
-    """The numbers of each line that has any."""
-    return [*filter(None, map(numbers, text.splitlines()))]
 
 
 def layers_are_as_told(rows: dict[str, list[list[float]]]) -> None:
@@ -105,11 +100,6 @@ def readers_are_as_told(rows: dict[str, list[list[float]]]) -> None:
 
 def test_the_numbers_and_equations_of_the_text_are_those_of_the_cells(untrue):
     assert untrue == []
-
-
-def assert_printed(rows: Any, expected: Any, digits: int) -> None:
-    """These numbers, as they are rounded."""
-    np.testing.assert_allclose(rows, expected, atol=0.51 * 10**-digits)
 
 
 # One average is not enough
@@ -352,14 +342,6 @@ def test_one_head_finds_the_first_letter_and_the_other_the_second(face, cells):
     assert_axes(cell, "Entries", "Questions")
 
 
-def assert_axes(cell: Any, across: str, down: str) -> None:
-    """The names of a figure's axes, along its edges."""
-    (figure,) = cell.figures
-    named = [axes for axes in figure.axes if axes.get_images()]
-    assert {axes.get_xlabel() for axes in named} - {""} == {across}
-    assert {axes.get_ylabel() for axes in named} - {""} == {down}
-
-
 def test_a_head_is_missed_as_much_as_is_printed(face, cells):
     names = cells["without-a-head-shown"].names
     given = drawn(face, cells, 400)
@@ -452,6 +434,16 @@ def test_shares_are_those_of_the_readers(face, cells):
         assert len(of_tables) == 5  # from five seeds
         expected = [count, np.median(of_seeds), min(of_seeds), max(of_seeds)]
         assert_printed(np.abs(row), expected, 3)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_reader_is_the_formula(face, cells, count):
+    reader = cells["readers-shares"].names["readers"][count][0]
+    tokens, _ = texts(face, cells)
+    said = reader(face.tensor(tokens[:50].astype("int32")))
+    logits = said[0] if isinstance(said, tuple) else said  # with its maps, or alone
+    expected, _ = reader_by_hand(*face.lesson_layers(reader, count), tokens[:50])
+    np.testing.assert_allclose(array(logits), expected, rtol=1e-3, atol=2e-2)
 
 
 def test_blind_choice_is_right_about_one_time_in_three(face, cells):

@@ -305,6 +305,11 @@ IN_CODE = {
             'titles=["Head 2", "Head 1"],',
         ),
         (
+            "one head in a single layer",
+            "2 // self.num_layers, dropout=0",
+            "1, dropout=0",
+        ),
+        (
             "the other layer left out",
             'f"layers_{left_out}" in path',
             'f"layers_{1 - left_out}" in path',

@@ -549,17 +549,9 @@ boolean zeroIsFirst(long[] tokens) {
     return placeOf(0, tokens) < placeOf(1, tokens);
 }
 
-long[][] rowsOf(NDArray tokens) {
-    var numbers = tokens.toType(DataType.INT64, true).toLongArray();
-    int length = (int) tokens.size(1);
-    return IntStream.range(0, (int) tokens.size(0))
-            .mapToObj(i -> Arrays.copyOfRange(numbers, i * length, (i + 1) * length))
-            .toArray(long[][]::new);
-}
-
 for (int length : new int[] {8, 21}) {
     var some = sequences(manager, 4000, length);
-    var rows = rowsOf(some.tokens());
+    var rows = Plain.wholeRows(some.tokens());
     var zeroes = new double[length];
     double others = 0, first = 0;
     for (int i = 0; i < 4000; i++) {
@@ -673,7 +665,7 @@ double shareOfRight(double[] answers, long[][] sequences) {
 
 // %% found
 {
-    var rows = rowsOf(drawn.tokens());
+    var rows = Plain.wholeRows(drawn.tokens());
     for (int i = 0; i < 1000; i += 50) {
         var maps = new double[4][][];
         answer(reader, "fixed", rows[i], true, true, maps);
@@ -710,7 +702,7 @@ double shareWith(boolean toScores, boolean toValues, long[][] sequences) {
 }
 
 {
-    var rows = rowsOf(drawn.tokens());
+    var rows = Plain.wholeRows(drawn.tokens());
     claim("these are the shares with positions in queries and keys, or in values, alone",
             Math.abs(inQueriesAndKeys - shareWith(true, false, rows)) < 0.002
                     && Math.abs(inValues - shareWith(false, true, rows)) < 0.002);
@@ -737,7 +729,7 @@ class Remembering extends Reader {
     @Override
     protected NDList forwardInternal(
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
-        (training ? trainedOn : testedOn).addAll(List.of(rowsOf(inputs.head())));
+        (training ? trainedOn : testedOn).addAll(List.of(Plain.wholeRows(inputs.head())));
         return super.forwardInternal(store, inputs, training, more);
     }
 }
@@ -924,7 +916,7 @@ class Remembering extends Reader {
     var exchanged = Stream.of(ours).map(tokens -> LongStream.of(tokens).map(i -> i < 2 ? 1 - i : i))
             .map(LongStream::toArray)
             .toArray(long[][]::new);
-    var mirror = rowsOf(mirrored(manager.create(ours)));
+    var mirror = Plain.wholeRows(mirrored(manager.create(ours)));
     claim("0 and 1 are exchanged", Arrays.deepEquals(mirror, exchanged));
     double[] answers = answers(reader, "none", ours);
     double[] others = answers(reader, "none", exchanged);

@@ -14,7 +14,7 @@ import pytest
 from d2l_compat._shared.arrays import to_numpy
 from tests import reference
 from tests.faces.cases import reference_multi_head
-from tests.lessons import numbers, softmax, table
+from tests.lessons import assert_printed, numbers, rows_of, softmax, table
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
 DETERMINED = [
@@ -68,11 +68,6 @@ def every_notebook_shows(cells: dict[str, list[str]], framework: str) -> None:
     reader_is_as_told(rows)
     past_the_end_is_as_told(runs_in(rows["past-the-end-figure"]))
     solutions_are_as_told(rows)
-
-
-def rows_of(text: str) -> list[list[float]]:
-    """The numbers of each line that has any."""
-    return [*filter(None, map(numbers, text.splitlines()))]
 
 
 def attention_is_as_told(rows: dict[str, list[list[float]]]) -> None:
@@ -181,11 +176,6 @@ def test_the_numbers_and_equations_of_the_text_are_those_of_the_cells(untrue):
 
 THE, CAT, SAT, BECAUSE, IT, PURRED = range(6)
 WORDS = np.array([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]], float)
-
-
-def assert_printed(rows: list[list[float]], expected: Any, digits: int = 2) -> None:
-    """These numbers, as they are rounded."""
-    np.testing.assert_allclose(rows, expected, atol=0.51 * 10**-digits)
 
 
 def test_it_becomes_mostly_cat(cells):

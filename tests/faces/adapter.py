@@ -237,6 +237,11 @@ class Adapter(ABC):
         given = self.tensor(Y_hat), self.tensor(Y)
         return self.plain([model.loss(*given), model.loss(*given, averaged=False)])
 
+    def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any] | None:
+        """What the framework's own causal attention makes of queries, keys and values, where a lesson speaks of it;
+        all are of shape (batch, heads, n, width)."""
+        return None
+
     # The lessons' variables, ``names``
 
     def projections(self, layer: Any, roles: str = "qkvo") -> Arrays:
@@ -311,8 +316,7 @@ class Adapter(ABC):
         its = self.layer(names["models"][0]).parameters
         tables = {name: its(name)["table"] for name in ("letter", "digit")}
         matrices = {name: its(name)["weight"] for name in ("W_q", "W_k", "W_v")}
-        last = its(self.LOGITS)
-        return tables | matrices | {"output": last["weight"], "bias": last["bias"]}
+        return tables | matrices | _last(its(self.LOGITS))
 
     def lesson_comparer(self, model: Any) -> Arrays:
         """Of a model that compares numbers: the tables letter, first, second, the matrices number, W_q, W_k, W_v, W_o,
@@ -321,16 +325,19 @@ class Adapter(ABC):
         tables = {name: its(name)["table"] for name in ("letter", "first", "second")}
         matrices = {f"W_{role}": its(f"attention.W_{role}")["weight"] for role in "qkvo"}
         matrices["number"] = its("number")["weight"]
-        last = its(self.COMPARED)
-        return tables | matrices | {"output": last["weight"], "bias": last["bias"]}
+        return tables | matrices | _last(its(self.COMPARED))
 
     def lesson_layers(self, model: Any, count: int) -> tuple[Arrays, list[Arrays]]:
         """Of a reader: the tables token and place, output and bias; and the projections of each layer."""
         its = self.layer(model).parameters
         tables = {name: its(name)["table"] for name in ("token", "place")}
-        last = its(self.LOGITS)
         layers = [
             {f"W_{role}": its(f"{self.LAYERS}{i}.W_{role}")["weight"] for role in "qkvo"}
             for i in range(count)
         ]
-        return tables | {"output": last["weight"], "bias": last["bias"]}, layers
+        return tables | _last(its(self.LOGITS)), layers
+
+
+def _last(linear: Arrays) -> Arrays:
+    """A model's last layer, by the names it has beside the others."""
+    return {"output": linear["weight"], "bias": linear["bias"]}

@@ -18,8 +18,8 @@ from tools.weave.programs import LANGUAGES, read_code
 from tools.weave.prose import Passage, check_same_order, read_passages, read_text
 from tools.weave.words import check_used, read_words
 
+LESSON = re.compile(r"\[([^]]*)\]\(\.\./([\w-]+)/text\.[\w-]+\.md(#[^)]*)?\)")  # a link to another
 # An image, or a code fence, in which nothing is one.
-LESSON = re.compile(r"\[([^]]*)\]\(\.\./([\w-]+)/text\.[\w-]+\.md(#[^)]*)?\)")
 IMAGE = re.compile(
     r"^\s*(?P<fence>`{3,}|~{3,}).*?^\s*(?P=fence)\s*?$|!\[(?P<alt>[^]]*)\]\((?P<file>[^():]+\.svg)\)",
     re.DOTALL | re.MULTILINE,

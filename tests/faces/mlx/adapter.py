@@ -121,3 +121,8 @@ class Adapter(adapter.Adapter):
 
     def nothing(self) -> nn.Module:
         return nn.Identity()
+
+    def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any]:
+        scale = inputs[0].shape[-1] ** -0.5
+        given = map(self.tensor, inputs)
+        return self.plain(mx.fast.scaled_dot_product_attention(*given, scale=scale, mask="causal"))
