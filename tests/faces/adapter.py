@@ -331,11 +331,40 @@ class Adapter(ABC):
         """Of a reader: the tables token and place, output and bias; and the projections of each layer."""
         its = self.layer(model).parameters
         tables = {name: its(name)["table"] for name in ("token", "place")}
-        layers = [
+        return tables | _last(its(self.LOGITS)), self.lesson_projected(model, count)
+
+
+    def lesson_finder(self, model: Any) -> Arrays:
+        """Of a model that finds what a letter had last: the tables letter and digit, W_q, W_k, W_v, output and bias, and
+        what its scheme has learned: vectors, a row for each distance, or numbers, one for each bucket."""
+        its = self.layer(model).parameters
+        tables = {name: its(name)["table"] for name in ("letter", "digit")}
+        matrices = {name: its(name)["weight"] for name in ("W_q", "W_k", "W_v")}
+        return tables | matrices | _last(its(self.LOGITS)) | self.lesson_scheme(model)
+
+    def lesson_scheme(self, model: Any) -> Arrays:
+        """What a model's scheme of positions has learned."""
+        scheme = model.scheme
+        if hasattr(scheme, "vectors"):
+            return {"vectors": self.layer(scheme).parameters("vectors")["table"]}
+        return {"numbers": self.lesson_numbers(scheme)} if hasattr(scheme, "numbers") else {}
+
+    def lesson_numbers(self, scheme: Any) -> NDArray[Any]:
+        return np.asarray(self.plain(scheme.numbers))
+
+    def lesson_two_layers(self, model: Any) -> tuple[Arrays, list[Arrays]]:
+        """Of a model of two layers: the tables letter and digit, output and bias; and the projections of each layer."""
+        its = self.layer(model).parameters
+        tables = {name: its(name)["table"] for name in ("letter", "digit")}
+        return tables | _last(its(self.LOGITS)), self.lesson_projected(model, 2)
+
+    def lesson_projected(self, model: Any, count: int) -> list[Arrays]:
+        """The projections of each of a model's layers."""
+        its = self.layer(model).parameters
+        return [
             {f"W_{role}": its(f"{self.LAYERS}{i}.W_{role}")["weight"] for role in "qkvo"}
             for i in range(count)
         ]
-        return tables | _last(its(self.LOGITS)), layers
 
 
 def _last(linear: Arrays) -> Arrays:

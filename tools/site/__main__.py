@@ -1,6 +1,7 @@
 """``python -m tools.site``: builds the web site from the lessons, the notebooks and docs/."""
 
 import multiprocessing
+import re
 import shutil
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +19,7 @@ from tools.weave.launch import BRANCH, REPOSITORY
 from tools.weave.lessons import ROOT, Edition, LessonError, display, editions
 
 HERE = Path(__file__).parent
+DRAWING = re.compile(r"\]\(\.\./\.\./lessons/(?=[^)]*\.svg\))")  # where a document shows one
 
 
 def main() -> int:
@@ -60,9 +62,11 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
         "@REPOSITORY@": REPOSITORY,
         "@AGREEMENT@": agreement.tables(language),
     }
+    # The site has the lessons itself; the rest is in the repository.
+    filled[f"](../../notebooks/{language}/pytorch/"] = "]("
     filled["](../../"] = f"]({REPOSITORY}/blob/{BRANCH}/"
     for document in folder.glob("*.md"):
-        text = document.read_text(encoding="utf-8")
+        text = DRAWING.sub("](", document.read_text(encoding="utf-8"))
         for place, content in filled.items():
             text = text.replace(place, content)
         document.write_text(text, encoding="utf-8")

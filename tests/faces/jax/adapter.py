@@ -280,6 +280,12 @@ class Adapter(adapter.Adapter):
         table = np.asarray(variables["params"]["table"]["embedding"])
         return self.projections(variables, "qkv") | {"table": table}
 
+    def lesson_scheme(self, model: nn.Module) -> adapter.Arrays:
+        learned = model.variables["params"].get("scheme", {})
+        if "vectors" in learned:
+            return {"vectors": np.asarray(learned["vectors"]["embedding"])}
+        return {name: np.asarray(each) for name, each in learned.items()}
+
 
 def _hands_on() -> TrainState:
     """Of a model that gives its first input as its logits."""

@@ -149,6 +149,9 @@ class Adapter(adapter.Adapter):
         reader(tensor(np.zeros((1, 8), "int64")))
         return reader
 
+    def lesson_numbers(self, scheme: nn.Block) -> NDArray[Any]:
+        return plain(scheme.numbers.data())
+
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*already initialized")

@@ -1,0 +1,809 @@
+// The lesson's code for the Deep Java Library, from Java 17 on. Each cell is woven into the text
+// where it is asked for by name; all imports stand in the first, since an import in a later one
+// can make the kernel forget variables.
+
+// %% setup
+import ai.djl.Device;
+import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.AbstractBlock;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.core.Linear;
+import ai.djl.nn.transformer.IdEmbedding;
+import ai.djl.training.ParameterStore;
+import ai.djl.training.initializer.Initializer;
+import ai.djl.training.initializer.NormalInitializer;
+import ai.djl.training.initializer.XavierInitializer;
+import ai.djl.training.initializer.XavierInitializer.FactorType;
+import ai.djl.training.initializer.XavierInitializer.RandomType;
+import ai.djl.training.loss.Loss;
+import ai.djl.training.optimizer.Optimizer;
+import ai.djl.training.tracker.Tracker;
+import ai.djl.util.PairList;
+
+import java.util.*;
+import java.util.function.*;
+import java.util.stream.*;
+
+import d2l.*;
+
+Engine.getInstance().setRandomSeed(0);
+var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
+var parameters = new ParameterStore(manager, false);
+
+/** A layer's output in evaluation. */
+NDArray evaluate(Block layer, NDArray... inputs) {
+    return layer.forward(parameters, new NDList(inputs), false).head();
+}
+
+/** Makes the parameters of a layer that takes inputs of these shapes. */
+<B extends Block> B initialized(B layer, Shape... shapes) {
+    layer.initialize(manager, DataType.FLOAT32, shapes);
+    return layer;
+}
+
+/** A number as an array. A plain one DJL has let go by the time that gradients are taken. */
+NDArray number(NDManager manager, double number) {
+    return manager.full(new Shape(1), (float) number);
+}
+
+/** The largest difference between two arrays. */
+float apart(NDArray X, NDArray Y) {
+    return X.sub(Y).abs().max().getFloat();
+}
+
+// %% turn
+/** A vector of two numbers, turned by 30 degrees for each position. */
+NDArray turn(NDArray vector, int position) {
+    double angle = Math.toRadians(30 * position), cos = Math.cos(angle), sin = Math.sin(angle);
+    double x = vector.getDouble(0), y = vector.getDouble(1);
+    return manager.create(new double[] {x * cos - y * sin, x * sin + y * cos});
+}
+
+String written(NDArray vector) {
+    return "(%5.2f, %5.2f)".formatted(vector.getDouble(0), vector.getDouble(1));
+}
+
+// %% turned-by-hand
+var query = manager.create(new double[] {1, 2});
+var key = manager.create(new double[] {2, 2});
+int[][] pairs = {{2, 0}, {5, 3}, {9, 7}, {5, 4}, {9, 8}, {0, 2}}; // where the two stand
+
+System.out.println("positions  turned query     turned key      score");
+for (var pair : pairs) {
+    int i = pair[0], j = pair[1];
+    NDArray q = turn(query, i), k = turn(key, j);
+    System.out.printf("%4d%4d   %s  %s  ", i, j, written(q), written(k));
+    System.out.printf("%5.2f%n", q.dot(k).getDouble());
+}
+
+// %% four-terms
+var hand = manager.create(new double[] {1, 0}); // what is added: a hand, turned to its position
+
+System.out.println("positions    q.k    q.p    p.k    p.p    sum");
+for (var pair : pairs) {
+    int i = pair[0], j = pair[1];
+    NDArray p_i = turn(hand, i), p_j = turn(hand, j);
+    var terms = List.of(query.dot(key), query.dot(p_j), p_i.dot(key), p_i.dot(p_j));
+    var score = query.add(p_i).dot(key.add(p_j));
+    System.out.printf("%4d%4d ", i, j);
+    terms.forEach(term -> System.out.printf(" %6.2f", term.getDouble()));
+    System.out.printf(" %6.2f%n", score.getDouble());
+}
+
+// %% rotate
+/** How far each pair turns from one position to the next, in radians. */
+NDArray frequencies(int d, double base) {
+    return NDArrays.pow(base, manager.arange(0f, d, 2f).div(-d));
+}
+
+/** Turn each pair of neighbouring numbers by position times frequency. */
+NDArray rotate(NDArray X, NDArray positions, NDArray frequencies) {
+    var angles = positions.expandDims(1).mul(frequencies);
+    NDArray cos = angles.cos(), sin = angles.sin();
+    NDArray x = X.get("..., ::2"), y = X.get("..., 1::2");
+    NDArray first = x.mul(cos).sub(y.mul(sin)), second = x.mul(sin).add(y.mul(cos));
+    return first.stack(second, -1).reshape(X.getShape());
+}
+
+// %% spread
+/** The most by which scores at one distance differ, over all distances. */
+double spread(NDArray scores) {
+    int n = (int) scores.size(0);
+    return IntStream.range(1 - n, n)
+            .mapToObj(offset -> scores.diagonal(offset))
+            .mapToDouble(diagonal -> diagonal.max().sub(diagonal.min()).getFloat())
+            .max()
+            .getAsDouble();
+}
+
+// %% rotary-check
+Engine.getInstance().setRandomSeed(0);
+int d = 8, n = 40;
+query = manager.randomNormal(new Shape(d));
+key = manager.randomNormal(new Shape(d));
+var positions = manager.arange(n);
+var q = rotate(query.broadcast(n, d), positions, frequencies(d, 10000));
+var k = rotate(key.broadcast(n, d), positions, frequencies(d, 10000));
+var scores = q.matMul(k.transpose());
+var byLayer = evaluate(new RotaryEncoding(d), query.broadcast(1, n, d)).get(0);
+
+float low = scores.min().getFloat(), high = scores.max().getFloat();
+float longer = q.norm(new int[] {1}).sub(query.norm()).abs().max().getFloat();
+System.out.println("scores from %.2f to %.2f".formatted(low, high));
+System.out.println("at one distance they differ by %.4f at most".formatted(spread(scores)));
+System.out.println("lengths change by %.4f at most".formatted(longer));
+System.out.println("the layer: largest difference %.4f".formatted(apart(byLayer, q)));
+
+// %% rotate-halves
+/** The same, but number l has number l + d/2 for a partner. */
+NDArray rotateHalves(NDArray X, NDArray positions, NDArray frequencies) {
+    var angles = positions.expandDims(1).mul(frequencies);
+    NDArray cos = angles.cos(), sin = angles.sin();
+    long half = X.getShape().getLastDimension() / 2;
+    NDArray x = X.get("..., :{}", half), y = X.get("..., {}:", half);
+    return x.mul(cos).sub(y.mul(sin)).concat(x.mul(sin).add(y.mul(cos)), -1);
+}
+
+// %% layouts
+Engine.getInstance().setRandomSeed(0);
+var X = manager.randomNormal(new Shape(n, d));
+var omega = frequencies(d, 10000);
+var order = new NDIndex(":, {}", manager.create(new int[] {0, 2, 4, 6, 1, 3, 5, 7}));
+var neighbours = rotate(X, positions, omega);
+var halves = rotateHalves(X.get(order), positions, omega);
+var layer = new RotaryEncoding(d, 1000, 10000, RotaryEncoding.Layout.HALVES, 1);
+byLayer = evaluate(layer, X.get(order).expandDims(0)).get(0);
+
+float reordered = apart(neighbours.get(order), halves);
+System.out.println("reordered: largest difference %.4f".formatted(reordered));
+System.out.println("the layer: largest difference %.4f".formatted(apart(byLayer, halves)));
+
+// %% mixed
+var qHalves = rotateHalves(query.broadcast(n, d), positions, omega);
+var kHalves = rotateHalves(key.broadcast(n, d), positions, omega);
+double ofNeighbours = spread(q.matMul(k.transpose()));
+double ofHalves = spread(qHalves.matMul(kHalves.transpose()));
+double ofEach = spread(q.matMul(kHalves.transpose()));
+System.out.println("at one distance, scores differ by");
+System.out.println("%.4f  with neighbours for both".formatted(ofNeighbours));
+System.out.println("%.4f  with halves for both".formatted(ofHalves));
+System.out.println("%.4f  with one of each".formatted(ofEach));
+
+// %% slopes
+var slopes = AlibiSlopes.alibiSlopes(manager, 8);
+var byHand = new float[8];
+System.out.print("slopes:");
+for (int head = 0; head < 8; head++) {
+    byHand[head] = (float) Math.pow(2, -(head + 1));
+    System.out.printf(" 1/%.0f", 1 / slopes.getFloat(head));
+}
+System.out.println();
+float difference = apart(slopes, manager.create(byHand));
+System.out.println("largest difference: %.4f".formatted(difference));
+
+// %% alibi-map
+n = 12;
+positions = manager.arange(n);
+var distances = positions.expandDims(1).sub(positions);
+var nothing = manager.zeros(new Shape(1, n, 8)); // no content: all scores are zero
+var shape = nothing.getShape();
+var attention = initialized(new MultiHeadAttention(8, 8, 0), shape, shape, shape);
+var bias = slopes.reshape(8, 1, 1).mul(distances).neg();
+var masks = new PairList<String, Object>(Map.of("causal", true, "scoreBias", bias));
+attention.forward(parameters, new NDList(nothing, nothing, nothing), false, masks);
+var weights = attention.attentionWeights();
+System.out.print("last row, first head:");
+for (float weight : weights.get("0, 0, -1, -4:").toFloatArray()) {
+    System.out.printf(" %.3f", weight);
+}
+System.out.println();
+Plots.heatmaps(weights.get(new NDIndex(":, {}", manager.create(new int[] {0, 2, 6}))))
+        .xlabel("Keys")
+        .ylabel("Queries")
+        .titles("Slope 1/2", "Slope 1/8", "Slope 1/128")
+        .figsize(7, 2.7)
+        .cmap(ColorMap.BLUES)
+        .show();
+
+// %% clipped
+for (int i = 0; i < 6; i++) {
+    System.out.printf("%3d", Math.min(i, 3));
+    for (int j = 1; j < 6; j++) {
+        System.out.printf("%4d", Math.min(Math.max(i - j, -3), 3));
+    }
+    System.out.println();
+}
+
+// %% bucket
+/** Near distances have buckets of their own, far ones share: ever wider ones. */
+int bucket(int distance) {
+    int count = 8, far = 16, near = count / 2;
+    if (distance < near) {
+        return distance;
+    }
+    double share = Math.log((double) distance / near) / Math.log((double) far / near);
+    return Math.min(near + (int) ((count - near) * share), count - 1);
+}
+
+System.out.print("distance:");
+for (int distance = 1; distance <= 20; distance++) {
+    System.out.printf(" %2d", distance);
+}
+System.out.println();
+System.out.print("bucket:  ");
+for (int distance = 1; distance <= 20; distance++) {
+    System.out.printf(" %2d", bucket(distance));
+}
+System.out.println();
+
+// %% mask-alone
+var first = manager.eye(8).get(":, :1").expandDims(0); // one number to a token: is it the first?
+var alike = manager.zeros(new Shape(1, 8, 2)); // all scores are zero
+var names = List.of("without a mask", "causal mask");
+for (int i = 0; i < 2; i++) {
+    var inputs = new NDList(alike, alike, first);
+    var masks = new PairList<String, Object>(Map.of("causal", i == 1));
+    var found = new DotProductAttention(0).forward(parameters, inputs, false, masks).head();
+    for (float x : found.toFloatArray()) {
+        System.out.printf("%.3f ", x);
+    }
+    System.out.println(" " + names.get(i));
+}
+
+// %% entries
+record Examples(NDList given, NDArray answers) {}
+
+/** Letters and digits; a letter that is there; the digit that it had last. */
+Examples entries(NDManager manager, int count, int n) {
+    var letters = manager.randomInteger(0, 6, new Shape(count, n), DataType.INT64);
+    var digits = manager.randomInteger(0, 10, new Shape(count, n), DataType.INT64);
+    var place = manager.randomInteger(0, n, new Shape(count, 1), DataType.INT64);
+    var asked = letters.gather(place, 1);
+    var last = letters.eq(asked).mul(manager.arange(1, n + 1)).argMax(1).expandDims(1);
+    return new Examples(new NDList(letters, digits, asked), digits.gather(last, 1));
+}
+
+Engine.getInstance().setRandomSeed(0);
+var three = entries(manager, 3, 16);
+for (int i = 0; i < 3; i++) {
+    for (int j = 0; j < 16; j++) {
+        long letter = three.given().get(0).getLong(i, j);
+        System.out.printf("%c%d ", (char) ('a' + letter), three.given().get(1).getLong(i, j));
+    }
+    char asked = (char) ('a' + three.given().get(2).getLong(i, 0));
+    System.out.println(" %c? %d".formatted(asked, three.answers().getLong(i, 0)));
+}
+
+// %% no-positions
+/** Where a scheme can tell positions; this one says nothing. */
+class NoPositions {
+    /** What is trained of it. */
+    List<Block> parts() {
+        return List.of();
+    }
+
+    /** What becomes of vectors at these positions, before the projections. */
+    NDArray add(NDArray X, NDArray positions) {
+        return X;
+    }
+
+    /** What becomes of queries or keys. */
+    NDArray turn(NDArray X, NDArray positions) {
+        return X;
+    }
+
+    /** What is added to the scores of queries with keys at these distances. */
+    NDArray bias(NDArray q, NDArray distances) {
+        return distances.zerosLike();
+    }
+}
+
+// %% finder
+/** A table with a vector of this width for each of so many letters, digits or distances. */
+Block embedding(int size, int width) {
+    var table = new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(width).build();
+    table.setInitializer(new NormalInitializer(1), Parameter.Type.WEIGHT);
+    return table;
+}
+
+/** A projection, with weights from -1/√n to 1/√n for n inputs. */
+Linear projection(int units, boolean hasBias) {
+    var made = Linear.builder().setUnits(units).optBias(hasBias).build();
+    var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
+    made.setInitializer(narrow, Parameter.Type.WEIGHT);
+    return made;
+}
+
+/** Products of queries and keys, divided by the root of their width. */
+NDArray scaledDot(NDArray Q, NDArray K) {
+    int axes = K.getShape().dimension();
+    double root = Math.sqrt(K.getShape().getLastDimension());
+    return Q.matMul(K.swapAxes(axes - 2, axes - 1)).div(number(Q.getManager(), root));
+}
+
+/** Finds the digit that a letter had last; the question is asked after the text. */
+class Finder extends AbstractBlock {
+    final NoPositions scheme;
+    final Block letter = addChildBlock("letterTable", embedding(6, 32));
+    final Block digit = addChildBlock("digitTable", embedding(10, 32));
+    final Linear W_q = addChildBlock("W_q", projection(32, false));
+    final Linear W_k = addChildBlock("W_k", projection(32, false));
+    final Linear W_v = addChildBlock("W_v", projection(32, false));
+    final Linear output = addChildBlock("outputLayer", projection(10, true));
+    NDArray attentionWeights;
+
+    Finder(NoPositions scheme) {
+        this.scheme = scheme;
+        scheme.parts().forEach(part -> addChildBlock("schemePart", part));
+    }
+
+    /** The inputs are the text's letters and digits, and the letters asked for. */
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
+        NDArray letters = inputs.get(0), digits = inputs.get(1), asked = inputs.get(2);
+        int n = (int) letters.size(1);
+        var there = letters.getManager().arange(n);
+        var here = letters.getManager().arange(n, n + 1);
+        var X = scheme.add(evaluate(letter, letters).add(evaluate(digit, digits)), there);
+        var question = scheme.add(evaluate(letter, asked), here);
+        var q = scheme.turn(evaluate(W_q, question), here);
+        var k = scheme.turn(evaluate(W_k, X), there);
+        var scores = scaledDot(q, k).add(scheme.bias(q, here.sub(there)));
+        attentionWeights = scores.softmax(-1);
+        return new NDList(evaluate(output, attentionWeights.matMul(evaluate(W_v, X))));
+    }
+
+    @Override
+    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
+        getChildren().values().forEach(part -> part.initialize(manager, type, new Shape(1, 32)));
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+        return new Shape[] {inputShapes[2].add(10)};
+    }
+}
+
+// %% schemes
+class Sinusoids extends NoPositions {
+    @Override
+    NDArray add(NDArray X, NDArray positions) {
+        int d = (int) X.getShape().getLastDimension();
+        var angles = positions.expandDims(1).mul(frequencies(d, 10000));
+        return X.add(angles.sin().stack(angles.cos(), -1).reshape(-1, d));
+    }
+}
+
+class Rotary extends NoPositions {
+    NDArray frequencies = frequencies(32, 10000);
+
+    @Override
+    NDArray turn(NDArray X, NDArray positions) {
+        return rotate(X, positions, frequencies);
+    }
+}
+
+class ALiBi extends NoPositions {
+    @Override
+    NDArray bias(NDArray q, NDArray distances) {
+        return distances.div(-2);
+    }
+}
+
+// %% learned-schemes
+class Table extends NoPositions {
+    final int reach;
+    final Block vectors; // for the distances from 1 on
+
+    Table(int reach) {
+        this.reach = reach;
+        vectors = embedding(reach, 32);
+    }
+
+    @Override
+    List<Block> parts() {
+        return List.of(vectors);
+    }
+
+    @Override
+    NDArray bias(NDArray q, NDArray distances) {
+        return scaledDot(q, evaluate(vectors, distances.minimum(reach).sub(1)));
+    }
+}
+
+class Buckets extends NoPositions {
+    final Block numbers = embedding(8, 1);
+
+    Buckets() {
+        numbers.setInitializer(Initializer.ZEROS, Parameter.Type.WEIGHT);
+    }
+
+    @Override
+    List<Block> parts() {
+        return List.of(numbers);
+    }
+
+    @Override
+    NDArray bias(NDArray q, NDArray distances) {
+        var buckets = IntStream.of(distances.toIntArray()).map(each -> bucket(each)).toArray();
+        return evaluate(numbers, distances.getManager().create(buckets)).squeeze(-1);
+    }
+}
+
+// %% train
+/** The error of scores for each digit as the answer. */
+NDArray error(Block model, Examples examples) {
+    // DJL's takes a row for each answer.
+    var rows = model.forward(parameters, examples.given(), true).head().reshape(-1, 10);
+    var answers = new NDList(examples.answers().flatten());
+    return Loss.softmaxCrossEntropyLoss().evaluate(answers, new NDList(rows));
+}
+
+/** The model, trained for 400 steps, each on new examples, starting from this seed. */
+<B extends Block> B trained(int seed, B model) {
+    Engine.getInstance().setRandomSeed(seed);
+    initialized(model);
+    model.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
+    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.01f)).build();
+    for (int step = 0; step < 400; step++) {
+        // All that a step computes goes with its manager.
+        try (var scratch = manager.newSubManager();
+                var gradients = Engine.getInstance().newGradientCollector()) {
+            gradients.backward(error(model, entries(scratch, 64, 16)));
+        }
+        model.getParameters().forEach(named -> {
+            var weights = named.getValue().getArray();
+            try (var gradient = weights.getGradient()) {
+                adam.update(named.getKey(), weights, gradient);
+            }
+        });
+    }
+    return model;
+}
+
+/** The share of right answers to 500 questions: asked all at once, they need much memory. */
+double shareRight(Block model, int n) {
+    return IntStream.range(0, 5).mapToDouble(part -> {
+        try (var scratch = manager.newSubManager()) {
+            var test = entries(scratch, 100, n);
+            var said = model.forward(parameters, test.given(), false).head().argMax(2);
+            return said.eq(test.answers()).toType(DataType.FLOAT32, false).mean().getFloat();
+        }
+    }).average().getAsDouble();
+}
+
+/** For each model, its share at each length. */
+double[][] sharesRight(List<? extends Block> models, int... lengths) {
+    return models.stream()
+            .map(model -> IntStream.of(lengths).mapToDouble(n -> shareRight(model, n)).toArray())
+            .toArray(double[][]::new);
+}
+
+// %% train-all
+var seeds = List.of(0, 1, 2, 3, 4);
+List<Supplier<NoPositions>> schemes = List.of(
+        NoPositions::new, Sinusoids::new, Rotary::new, ALiBi::new,
+        () -> new Table(16), Buckets::new);
+var models = new LinkedHashMap<Class<?>, List<Finder>>();
+for (var scheme : schemes) {
+    var ofScheme = seeds.stream().map(seed -> trained(seed, new Finder(scheme.get()))).toList();
+    models.put(scheme.get().getClass(), ofScheme);
+}
+int[] lengths = {16, 32, 64, 128};
+var shares = models.values().stream().map(ofScheme -> sharesRight(ofScheme, lengths)).toList();
+
+// %% in-rows
+/** What the seeds have at one length, from low to high. */
+double[] column(double[][] ofSeeds, int at) {
+    return Stream.of(ofSeeds).mapToDouble(found -> found[at]).sorted().toArray();
+}
+
+/** For each name, at each length: the median over the seeds, and the range. */
+void inRows(List<String> names, List<double[][]> shares) {
+    for (int i = 0; i < names.size(); i++) {
+        for (int at = 0; at < shares.get(i)[0].length; at++) {
+            var found = column(shares.get(i), at);
+            double low = found[0], median = found[2], high = found[4];
+            System.out.printf("%18s", "%.2f (%.2f-%.2f)".formatted(median, low, high));
+        }
+        System.out.println("  " + names.get(i));
+    }
+}
+
+// %% shares tags=["tolerance:absolute=0.06", "tolerance:points=10"]
+names = List.of("none", "sinusoids", "rotary", "ALiBi", "table", "buckets");
+for (int n : lengths) {
+    System.out.printf("%18d", n);
+}
+System.out.println("  entries");
+inRows(names, shares);
+List<double[]> xs = new ArrayList<>(), ys = new ArrayList<>();
+var drawn = shares.subList(1, 6);
+for (var ofScheme : drawn) {
+    xs.add(IntStream.of(lengths).asDoubleStream().toArray());
+    ys.add(IntStream.range(0, 4).mapToDouble(at -> column(ofScheme, at)[2]).toArray());
+}
+for (int at = 0; at < 4; at++) { // the ranges, as bars beside each other
+    for (int j = 0; j < drawn.size(); j++) {
+        var found = column(drawn.get(j), at);
+        xs.add(new double[] {lengths[at] + j, lengths[at] + j});
+        ys.add(new double[] {found[0], found[4]});
+    }
+}
+Plots.curves(xs, ys)
+        .xlabel("Entries (trained on 16)")
+        .ylabel("Share right")
+        .ylim(0, 1.05)
+        .figsize(6, 4.5)
+        .legend(names.subList(1, 6).toArray(String[]::new))
+        .show();
+
+// %% ask-for-all
+record Maps(String text, NDArray weights) {}
+
+/** A text, letters above digits; the weights of the questions for each letter. */
+Maps maps(int n) {
+    Engine.getInstance().setRandomSeed(1);
+    var given = entries(manager, 1, n).given();
+    NDArray letters = given.get(0), digits = given.get(1);
+    var ofSchemes = new NDList();
+    for (var scheme : List.of(Sinusoids.class, Rotary.class, ALiBi.class)) {
+        var model = models.get(scheme).get(0);
+        evaluate(model, letters, digits, manager.arange(6).expandDims(0));
+        ofSchemes.add(model.attentionWeights);
+    }
+    var text = new StringBuilder();
+    LongStream.of(letters.toLongArray()).forEach(x -> text.append((char) ('a' + x)));
+    text.append('\n');
+    LongStream.of(digits.toLongArray()).forEach(text::append);
+    return new Maps(text.toString(), NDArrays.stack(ofSchemes));
+}
+
+// %% maps tags=["tolerance:levels=16"]
+var within = maps(16);
+System.out.println(within.text());
+Plots.heatmaps(within.weights().swapAxes(0, 1))
+        .xlabel("Entries")
+        .ylabel("Letter asked for")
+        .titles("Sinusoids", "Rotary", "ALiBi")
+        .figsize(8, 2.2)
+        .cmap(ColorMap.BLUES)
+        .show();
+
+// %% maps-past-the-end tags=["tolerance:levels=16"]
+var beyond = maps(32);
+System.out.println(beyond.text());
+names = List.of("Sinusoids", "Rotary", "ALiBi");
+for (int i = 0; i < 3; i++) {
+    Plots.heatmaps(beyond.weights().get(i).expandDims(0))
+            .xlabel("Entries")
+            .ylabel("Letter")
+            .titles(names.get(i))
+            .figsize(7, 2)
+            .cmap(ColorMap.BLUES)
+            .show();
+}
+
+// %% weight-found
+/** The weight on all entries with the letter asked for, and on the last of them. */
+double[] weightFound(Finder model, int n) {
+    try (var scratch = manager.newSubManager()) {
+        var given = entries(scratch, 500, n).given();
+        model.forward(parameters, given, false);
+        var weights = model.attentionWeights.squeeze(1);
+        var hasIt = given.get(0).eq(given.get(2));
+        var last = hasIt.mul(scratch.arange(1, n + 1)).argMax(1).expandDims(1);
+        float onAll = weights.mul(hasIt).sum().getFloat() / 500;
+        return new double[] {onAll, weights.gather(last, 1).mean().getFloat()};
+    }
+}
+
+var weight = new TreeMap<Integer, List<double[][]>>();
+for (int n : new int[] {16, 32}) {
+    weight.put(n, models.values().stream()
+            .map(ofScheme -> ofScheme.stream().map(model -> weightFound(model, n)))
+            .map(found -> found.toArray(double[][]::new))
+            .toList());
+}
+
+// %% weight-shown tags=["tolerance:absolute=0.1"]
+names = List.of("none", "sinusoids", "rotary", "ALiBi", "table", "buckets");
+weight.forEach((n, found) -> {
+    System.out.println(n + " entries: weight on the letter, and on the last entry with it");
+    inRows(names, found);
+});
+
+// %% stretch
+BiFunction<NDArray, Double, NDArray> unchanged = (omega, factor) -> omega;
+
+/** Position interpolation: all pairs turn more slowly. */
+BiFunction<NDArray, Double, NDArray> linear = (omega, factor) -> omega.div(factor);
+
+/** NTK-aware: the slowest pair as above, the fastest as it was. */
+BiFunction<NDArray, Double, NDArray> largerBase = (omega, factor) -> {
+    int d = 2 * (int) omega.size();
+    return frequencies(d, 10000 * Math.pow(factor, d / (d - 2.0)));
+};
+
+/** YaRN: at least two turns in training, as before; less than a quarter, slower. */
+BiFunction<NDArray, Double, NDArray> byParts = (omega, factor) -> {
+    double low = 1 / 4.0, high = 2;
+    var turns = omega.mul(16 / (2 * Math.PI));
+    var kept = turns.sub(low).div(high - low).clip(0, 1);
+    return kept.mul(omega).add(kept.neg().add(1).mul(omega).div(factor));
+};
+
+// %% wavelengths
+omega = frequencies(32, 10000);
+var ways = List.of(unchanged, linear, largerBase, byParts);
+var wavelengths = ways.stream()
+        .map(way -> NDArrays.div(2 * Math.PI, way.apply(omega, 4.0)).toFloatArray())
+        .toList();
+System.out.println("pair  turns in 16   unchanged      linear larger base    by parts");
+for (int pair : new int[] {0, 1, 2, 3, 4, 6, 9, 12, 15}) {
+    System.out.printf("%4d%13.3f", pair, 16 / wavelengths.get(0)[pair]);
+    wavelengths.forEach(ofWay -> System.out.printf("%12.1f", ofWay[pair]));
+    System.out.println();
+}
+
+// %% stretched
+double shareStretched(Finder model, int n, BiFunction<NDArray, Double, NDArray> way) {
+    var rotary = (Rotary) model.scheme;
+    rotary.frequencies = way.apply(omega, n / 16.0);
+    double share = shareRight(model, n);
+    rotary.frequencies = omega;
+    return share;
+}
+
+var stretched = new ArrayList<double[][]>();
+for (var way : ways) {
+    stretched.add(models.get(Rotary.class).stream()
+            .map(model -> IntStream.of(lengths).skip(1)
+                    .mapToDouble(n -> shareStretched(model, n, way))
+                    .toArray())
+            .toArray(double[][]::new));
+}
+
+// %% stretched-shares tags=["tolerance:absolute=0.06"]
+for (int n : new int[] {32, 64, 128}) {
+    System.out.printf("%18d", n);
+}
+System.out.println("  entries");
+inRows(List.of("unchanged", "linear", "larger base", "by parts"), stretched);
+
+// %% solution-values
+Engine.getInstance().setRandomSeed(0);
+X = manager.randomNormal(new Shape(6, 8));
+omega = frequencies(8, 10000);
+
+/** Attention among six tokens, moved by so many positions. */
+NDArray outputs(int shift, boolean turned, boolean back) {
+    var positions = manager.arange(6).add(shift);
+    var moved = rotate(X, positions, omega);
+    var Y = scaledDot(moved, moved).softmax(-1).matMul(turned ? moved : X);
+    return back ? rotate(Y, positions.neg(), omega) : Y;
+}
+
+float change(boolean turned, boolean back) {
+    return apart(outputs(5, turned, back), outputs(0, turned, back));
+}
+
+System.out.println("five positions on, outputs differ by");
+System.out.println("%.4f  with values as they are".formatted(change(false, false)));
+System.out.println("%.4f  with values turned".formatted(change(true, false)));
+System.out.println("%.4f  with outputs turned back".formatted(change(true, true)));
+
+// %% solution-layouts
+class RotaryHalves extends Rotary {
+    @Override
+    NDArray turn(NDArray X, NDArray positions) {
+        return rotateHalves(X, positions, frequencies);
+    }
+}
+
+/** The weights of a projection, (outputs, inputs). */
+NDArray weight(Linear projection) {
+    return projection.getParameters().valueAt(0).getArray();
+}
+
+/** The model in the other layout, its queries and keys reordered or not. */
+Finder inHalves(Finder model, boolean reorder) {
+    var other = initialized(new Finder(new RotaryHalves()));
+    other.getParameters().forEach(named -> {
+        var trained = model.getParameters().get(named.getKey()).getArray();
+        trained.copyTo(named.getValue().getArray());
+    });
+    var order = manager.arange(0, 32, 2).concat(manager.arange(1, 32, 2));
+    if (reorder) {
+        for (var part : List.of(other.W_q, other.W_k)) {
+            weight(part).get(order).copyTo(weight(part)); // stored transposed
+        }
+    }
+    return other;
+}
+
+// %% solution-layouts-compared
+var rotaries = models.get(Rotary.class);
+var inLayouts = List.of(
+        sharesRight(rotaries, 16),
+        sharesRight(rotaries.stream().map(model -> inHalves(model, false)).toList(), 16),
+        sharesRight(rotaries.stream().map(model -> inHalves(model, true)).toList(), 16));
+
+// %% solution-layouts-shown tags=["tolerance:absolute=0.06"]
+inRows(List.of("as trained", "in halves", "in halves, reordered"), inLayouts);
+
+// %% solution-untouched
+Engine.getInstance().setRandomSeed(0);
+var table = new Table(32);
+var model = initialized(new Finder(table));
+var vectors = table.vectors.getParameters().valueAt(0).getArray();
+vectors.setRequiresGradient(true);
+try (var gradients = Engine.getInstance().newGradientCollector()) {
+    gradients.backward(error(model, entries(manager, 64, 16)));
+}
+var isTouched = vectors.getGradient().abs().sum(new int[] {1}).gt(0);
+System.out.println("distances with a gradient:");
+System.out.println(LongStream.of(isTouched.nonzero().add(1).toLongArray())
+        .mapToObj(distance -> "" + distance)
+        .collect(Collectors.joining(" ")));
+
+// %% solution-two-layers
+/** Two causal layers above each other, and no encoding at all. */
+class TwoLayers extends AbstractBlock {
+    final Block letter = addChildBlock("letterTable", embedding(6, 32));
+    final Block digit = addChildBlock("digitTable", embedding(10, 32));
+    final List<MultiHeadAttention> layers = new ArrayList<>();
+    final Linear output = addChildBlock("outputLayer", projection(10, true));
+
+    TwoLayers() {
+        for (int i = 0; i < 2; i++) {
+            layers.add(addChildBlock("attentionLayer" + i, new MultiHeadAttention(32, 1, 0)));
+        }
+    }
+
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
+        var entries = evaluate(letter, inputs.get(0)).add(evaluate(digit, inputs.get(1)));
+        var X = entries.concat(evaluate(letter, inputs.get(2)), 1);
+        PairList<String, Object> causal = new PairList<>(Map.of("causal", true));
+        for (var layer : layers) {
+            X = X.add(layer.forward(store, new NDList(X, X, X), training, causal).head());
+        }
+        return new NDList(evaluate(output, X.get(":, -1:")));
+    }
+
+    @Override
+    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
+        var vectors = new Shape(1, 17, 32);
+        for (var part : List.of(letter, digit, output)) {
+            part.initialize(manager, type, vectors);
+        }
+        layers.forEach(layer -> layer.initialize(manager, type, vectors, vectors, vectors));
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+        return new Shape[] {inputShapes[2].add(10)};
+    }
+}
+
+// %% solution-two-layers-trained
+var twoLayers = seeds.stream().map(seed -> trained(seed, new TwoLayers())).toList();
+var found = sharesRight(twoLayers, lengths);
+
+// %% solution-two-layers-shown tags=["tolerance:absolute=0.06"]
+for (int n : lengths) {
+    System.out.printf("%18d", n);
+}
+System.out.println("  entries");
+inRows(List.of("two layers"), Collections.singletonList(found));

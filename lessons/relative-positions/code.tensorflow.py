@@ -1,0 +1,572 @@
+# The lesson's TensorFlow code, with Keras' layers. Each cell is woven into the text where it
+# is asked for by name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import statistics
+from functools import cache
+
+from d2l_compat import tensorflow as d2l  # first: it keeps TensorFlow's log quiet
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+keras.utils.set_random_seed(0)
+# All is small here; without this line TensorFlow takes a GPU where there is one.
+tf.config.set_visible_devices([], "GPU")
+
+
+# %% turn
+def turn(vector, position):
+    """A vector of two numbers, turned by 30 degrees for each position."""
+    angle = math.radians(30 * position)
+    (x, y), cos, sin = vector, math.cos(angle), math.sin(angle)
+    return d2l.stack([x * cos - y * sin, x * sin + y * cos])
+
+
+def written(vector):
+    return "(" + ", ".join(f"{x:5.2f}" for x in vector) + ")"
+
+
+# %% turned-by-hand
+query, key = d2l.tensor([1.0, 2]), d2l.tensor([2.0, 2])
+pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # where the two stand
+
+print("positions  turned query     turned key      score")
+for i, j in pairs:
+    q, k = turn(query, i), turn(key, j)
+    score = tf.tensordot(q, k, 1)
+    print(f"{i:>4}{j:>4}   {written(q)}  {written(k)}  {score:5.2f}")
+
+# %% four-terms
+hand = d2l.tensor([1.0, 0])  # what is added: a hand, turned to its position
+
+print("positions    q.k    q.p    p.k    p.p    sum")
+for i, j in pairs:
+    p_i, p_j = turn(hand, i), turn(hand, j)
+    terms = (query, key), (query, p_j), (p_i, key), (p_i, p_j)
+    scores = [tf.tensordot(x, y, 1) for x, y in (*terms, (query + p_i, key + p_j))]
+    print(f"{i:>4}{j:>4} ", *(f"{score:6.2f}" for score in scores))
+
+
+# %% rotate
+def frequencies(d, base=10000):
+    """How far each pair turns from one position to the next, in radians."""
+    return base ** (-d2l.arange(0, d, 2, dtype=tf.float32) / d)
+
+
+def rotate(X, positions, frequencies):
+    """Turn each pair of neighbouring numbers by position times frequency."""
+    angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * frequencies
+    cos, sin = tf.cos(angles), tf.sin(angles)
+    x, y = X[..., ::2], X[..., 1::2]
+    turned = d2l.stack([x * cos - y * sin, x * sin + y * cos], axis=-1)
+    return tf.reshape(turned, tf.shape(X))
+
+
+# %% spread
+def spread(scores):
+    """The most by which scores at one distance differ, over all distances."""
+    n = len(scores)
+    diagonals = (tf.linalg.diag_part(scores, k=offset) for offset in range(1 - n, n))
+    return max(tf.reduce_max(each) - tf.reduce_min(each) for each in diagonals)
+
+
+# %% rotary-check
+keras.utils.set_random_seed(0)
+d, n = 8, 40
+query, key = d2l.normal((2, d))
+positions = d2l.arange(n)
+q, k = (
+    rotate(tf.broadcast_to(each, (n, d)), positions, frequencies(d))
+    for each in (query, key)
+)
+scores = q @ d2l.transpose(k)
+by_layer = d2l.RotaryEncoding(d)(tf.broadcast_to(query, (1, n, d)))[0]
+apart = tf.norm(q, axis=-1) - tf.norm(query)
+
+print(f"scores from {tf.reduce_min(scores):.2f} to {tf.reduce_max(scores):.2f}")
+print(f"at one distance they differ by {spread(scores):.4f} at most")
+print(f"lengths change by {tf.reduce_max(abs(apart)):.4f} at most")
+print(f"the layer: largest difference {tf.reduce_max(abs(by_layer - q)):.4f}")
+
+
+# %% rotate-halves
+def rotate_halves(X, positions, frequencies):
+    """The same, but number l has number l + d/2 for a partner."""
+    angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * frequencies
+    cos, sin = tf.cos(angles), tf.sin(angles)
+    x, y = tf.split(X, 2, axis=-1)
+    return d2l.concat([x * cos - y * sin, x * sin + y * cos], axis=-1)
+
+
+# %% layouts
+keras.utils.set_random_seed(0)
+X, omega = d2l.normal((n, d)), frequencies(d)
+order = [0, 2, 4, 6, 1, 3, 5, 7]
+reordered = tf.gather(X, order, axis=1)
+neighbours = rotate(X, positions, omega)
+halves = rotate_halves(reordered, positions, omega)
+by_layer = d2l.RotaryEncoding(d, layout="halves")(reordered[tf.newaxis])[0]
+apart = tf.gather(neighbours, order, axis=1) - halves
+print(f"reordered: largest difference {tf.reduce_max(abs(apart)):.4f}")
+print(f"the layer: largest difference {tf.reduce_max(abs(by_layer - halves)):.4f}")
+
+# %% mixed
+q_halves, k_halves = (
+    rotate_halves(tf.broadcast_to(each, (n, d)), positions, omega)
+    for each in (query, key)
+)
+print("at one distance, scores differ by")
+print(f"{spread(q @ d2l.transpose(k)):.4f}  with neighbours for both")
+print(f"{spread(q_halves @ d2l.transpose(k_halves)):.4f}  with halves for both")
+print(f"{spread(q @ d2l.transpose(k_halves)):.4f}  with one of each")
+
+# %% slopes
+slopes = d2l.alibi_slopes(8)
+by_hand = [2.0 ** -(head + 1) for head in range(8)]
+print("slopes:", *(f"1/{1 / slope:.0f}" for slope in slopes))
+print(f"largest difference: {tf.reduce_max(abs(slopes - by_hand)):.4f}")
+
+# %% alibi-map
+n, positions = 12, d2l.arange(12)
+distances = positions[:, tf.newaxis] - positions
+attention = d2l.MultiHeadAttention(8, 8, dropout=0)
+nothing = d2l.zeros((1, n, 8))  # no content: all scores are zero
+bias = -slopes[:, tf.newaxis, tf.newaxis] * tf.cast(distances, tf.float32)
+attention(nothing, nothing, nothing, causal=True, score_bias=bias)
+weights = attention.attention_weights
+print("last row, first head:", *(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:]))
+d2l.show_heatmaps(
+    tf.gather(weights, [0, 2, 6], axis=1),
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Slope 1/2", "Slope 1/8", "Slope 1/128"],
+    figsize=(7, 2.7),
+    cmap="Blues",
+)
+
+# %% clipped
+for i in range(6):
+    print(*(f"{min(max(i - j, -3), 3):3}" for j in range(6)))
+
+
+# %% bucket
+def bucket(distance, count=8, far=16):
+    """Near distances have buckets of their own, far ones share: ever wider ones."""
+    near = count // 2
+    if distance < near:
+        return distance
+    wider = (count - near) * math.log(distance / near) / math.log(far / near)
+    return min(near + int(wider), count - 1)
+
+
+print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
+print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
+
+# %% mask-alone
+first = tf.one_hot([[0]], 8, axis=1)  # one number to a token: is it the first?
+alike = d2l.zeros((1, 8, 2))  # all scores are zero
+attention = d2l.DotProductAttention(dropout=0)
+for name, causal in ("without a mask", False), ("causal mask", True):
+    found = attention(alike, alike, first, causal=causal)[0, :, 0]
+    print(*(f"{x:.3f}" for x in found), f" {name}")
+
+
+# %% entries
+def entries(count, n=16):
+    """Letters and digits; a letter that is there; the digit that it had last."""
+    letters, digits = (np.random.randint(high, size=(count, n)) for high in (6, 10))
+    asked = np.take_along_axis(letters, np.random.randint(n, size=(count, 1)), axis=1)
+    places = (letters == asked) * np.arange(1, n + 1)
+    last = places.argmax(axis=1, keepdims=True)
+    return letters, digits, asked, np.take_along_axis(digits, last, axis=1)
+
+
+for letters, digits, asked, answer in zip(*entries(3), strict=True):
+    line = (f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
+    print(*line, f" {chr(97 + asked.item())}?", answer.item())
+
+
+# %% no-positions
+class NoPositions(keras.layers.Layer):
+    """Where a scheme can tell positions; this one says nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.built = True  # for Keras, since nobody calls this layer itself
+
+    def add(self, X, positions):
+        """What becomes of vectors at these positions, before the projections."""
+        return X
+
+    def turn(self, X, positions):
+        """What becomes of queries or keys."""
+        return X
+
+    def bias(self, q, distances):
+        """What is added to the scores of queries with keys at these distances."""
+        return 0
+
+
+# %% finder
+def table(rows, width):
+    """A trainable vector for each row, of variance 1: Keras draws far shorter ones."""
+    normal = keras.initializers.RandomNormal(stddev=1)
+    return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
+
+
+class Finder(keras.Model):
+    """Finds the digit that a letter had last; the question is asked after the text."""
+
+    def __init__(self, scheme, num_hiddens=32):
+        super().__init__()
+        self.scheme = scheme
+        self.letter, self.digit = (table(k, num_hiddens) for k in (6, 10))
+        self.W_q, self.W_k, self.W_v = (
+            keras.layers.Dense(num_hiddens, use_bias=False) for _ in range(3)
+        )
+        self.logits = keras.layers.Dense(10)
+
+    def call(self, given):
+        letters, digits, asked = given
+        # In NumPy: these are known while Keras traces.
+        there, here = np.arange(letters.shape[1]), np.array([letters.shape[1]])
+        X = self.scheme.add(self.letter(letters) + self.digit(digits), there)
+        question = self.scheme.add(self.letter(asked), here)
+        q = self.scheme.turn(self.W_q(question), here)
+        k = self.scheme.turn(self.W_k(X), there)
+        scores = tf.matmul(q, k, transpose_b=True) / math.sqrt(k.shape[-1])
+        scores += self.scheme.bias(q, here - there)
+        self.attention_weights = tf.nn.softmax(scores)
+        return self.logits(self.attention_weights @ self.W_v(X))
+
+
+# %% schemes
+class Sinusoids(NoPositions):
+    def add(self, X, positions):
+        d = X.shape[-1]
+        angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * frequencies(d)
+        P = d2l.stack([tf.sin(angles), tf.cos(angles)], axis=-1)
+        return X + tf.reshape(P, (-1, d))
+
+
+class Rotary(NoPositions):
+    frequencies = frequencies(32)
+
+    def turn(self, X, positions):
+        return rotate(X, positions, self.frequencies)
+
+
+class ALiBi(NoPositions):
+    def bias(self, q, distances):
+        return -distances / 2
+
+
+# %% learned-schemes
+class Table(NoPositions):
+    def __init__(self, reach=16):
+        super().__init__()
+        self.vectors = table(reach, 32)  # for the distances from 1 on
+
+    def bias(self, q, distances):
+        rows = np.minimum(distances, self.vectors.input_dim) - 1
+        vectors = self.vectors(rows)
+        return tf.matmul(q, vectors, transpose_b=True) / math.sqrt(q.shape[-1])
+
+
+class Buckets(NoPositions):
+    def __init__(self):
+        super().__init__()
+        self.numbers = self.add_weight(shape=(8,), initializer="zeros", name="numbers")
+
+    def bias(self, q, distances):
+        return tf.gather(self.numbers, [bucket(int(each)) for each in distances])
+
+
+# %% train
+def narrowed(model):
+    """With weights from -1/sqrt(d) to 1/sqrt(d): Keras draws from a wider range."""
+    model(entries(1)[:3])  # makes the weights
+    for weight in model.weights:
+        if weight.name == "kernel":
+            weight.assign(weight / math.sqrt(3))
+    return model
+
+
+@cache
+def compiled(kind, *parts):
+    """A model to train in, for all seeds, since to compile it takes longest."""
+    model = narrowed(kind(*(part() for part in parts)))
+    adam = keras.optimizers.Adam(0.01)
+    adam.build(model.trainable_variables)  # or Keras would trace the step twice
+    entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(adam, entropy, steps_per_execution=400, jit_compile=True)
+    start = {}
+    adam.save_own_variables(start)
+    return model, start
+
+
+def trained(seed, kind, *parts):
+    learner, start = compiled(kind, *parts)
+    keras.utils.set_random_seed(seed)
+    model = narrowed(kind(*(part() for part in parts)))
+    learner.set_weights(model.get_weights())
+    learner.optimizer.load_own_variables(start)  # as new
+    *given, answers = entries(400 * 64)
+    learner.fit(given, answers, batch_size=64, verbose=0)
+    model.set_weights(learner.get_weights())
+    return model
+
+
+def share_right(model, n):
+    *given, answers = entries(500, n)
+    return np.mean(np.argmax(model(given), axis=-1) == answers)
+
+
+# %% train-all
+schemes = NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets
+models = {
+    scheme: [trained(seed, Finder, scheme) for seed in range(5)] for scheme in schemes
+}
+lengths = 16, 32, 64, 128
+shares = [[[share_right(m, n) for n in lengths] for m in of] for of in models.values()]
+
+
+# %% in-rows
+def in_rows(names, shares):
+    """For each name, at each length: the median over the seeds, and the range."""
+    for name, of_name in zip(names, shares, strict=True):
+        for found in zip(*of_name, strict=True):
+            told = f"{statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
+            print(f"{told:>18}", end="")
+        print(f"  {name}")
+
+
+# %% shares tags=["tolerance:absolute=0.06", "tolerance:points=10"]
+names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
+print("".join(f"{n:>18}" for n in lengths), " entries")
+in_rows(names, shares)
+X, Y, drawn = [lengths] * 5, [], shares[1:]
+for of in drawn:
+    Y.append([statistics.median(found) for found in zip(*of, strict=True)])
+for i, n in enumerate(lengths):  # the ranges, as bars beside each other
+    for j, of in enumerate(drawn):
+        X.append([n + j] * 2)
+        Y.append([min(each[i] for each in of), max(each[i] for each in of)])
+d2l.plot(
+    X,
+    Y,
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right",
+    ylim=(0, 1.05),
+    figsize=(6, 5.5),
+    legend=names[1:],
+)
+
+
+# %% ask-for-all
+def maps(n):
+    """A text, letters above digits; the weights of the questions for each letter."""
+    keras.utils.set_random_seed(1)
+    letters, digits, _, _ = entries(1, n)
+    of_schemes = []
+    for scheme in Sinusoids, Rotary, ALiBi:
+        model = models[scheme][0]
+        model([letters, digits, np.arange(6)[np.newaxis]])
+        of_schemes.append(model.attention_weights)
+    told = (chr(97 + x) for x in letters[0]), map(str, digits[0])
+    return "\n".join(map("".join, told)), d2l.stack(of_schemes)
+
+
+# %% maps tags=["tolerance:levels=16"]
+text, weights = maps(16)
+print(text)
+d2l.show_heatmaps(
+    tf.transpose(weights, (1, 0, 2, 3)),
+    xlabel="Entries",
+    ylabel="Letter asked for",
+    titles=["Sinusoids", "Rotary", "ALiBi"],
+    figsize=(8, 2.2),
+    cmap="Blues",
+)
+
+# %% maps-past-the-end tags=["tolerance:levels=16"]
+text, weights = maps(32)
+print(text)
+for title, of_scheme in zip(["Sinusoids", "Rotary", "ALiBi"], weights, strict=True):
+    d2l.show_heatmaps(
+        of_scheme[tf.newaxis],
+        xlabel="Entries",
+        ylabel="Letter",
+        titles=[title],
+        figsize=(7, 2),
+        cmap="Blues",
+    )
+
+
+# %% weight-found
+def weight_found(model, n):
+    """The weight on all entries with the letter asked for, and on the last of them."""
+    letters, digits, asked, _ = entries(500, n)
+    model([letters, digits, asked])
+    weights, has_it = d2l.numpy(model.attention_weights)[:, 0], letters == asked
+    last = (has_it * np.arange(1, n + 1)).argmax(axis=1, keepdims=True)
+    on_last = np.take_along_axis(weights, last, axis=1)
+    return [(weights * has_it).sum() / 500, on_last.mean()]
+
+
+weight = {
+    n: [[weight_found(m, n) for m in of] for of in models.values()] for n in (16, 32)
+}
+
+# %% weight-shown tags=["tolerance:absolute=0.1"]
+names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
+for n, found in weight.items():
+    print(f"{n} entries: weight on the letter, and on the last entry with it")
+    in_rows(names, found)
+
+
+# %% stretch
+def unchanged(omega, factor):
+    return omega
+
+
+def linear(omega, factor):
+    """Position interpolation: all pairs turn more slowly."""
+    return omega / factor
+
+
+def larger_base(omega, factor):
+    """NTK-aware: the slowest pair as above, the fastest as it was."""
+    d = 2 * len(omega)
+    return frequencies(d, base=10000 * factor ** (d / (d - 2)))
+
+
+def by_parts(omega, factor, low=1 / 4, high=2):
+    """YaRN: at least two turns in training, as before; less than a quarter, slower."""
+    turns = 16 * omega / (2 * math.pi)
+    kept = tf.clip_by_value((turns - low) / (high - low), 0, 1)
+    return kept * omega + (1 - kept) * omega / factor
+
+
+# %% wavelengths
+omega, ways = frequencies(32), (unchanged, linear, larger_base, by_parts)
+wavelengths = [2 * math.pi / way(omega, 4) for way in ways]
+print("pair  turns in 16   unchanged      linear larger base    by parts")
+for pair in 0, 1, 2, 3, 4, 6, 9, 12, 15:
+    columns = "".join(f"{of_way[pair]:12.1f}" for of_way in wavelengths)
+    print(f"{pair:>4}{16 / wavelengths[0][pair]:13.3f}{columns}")
+
+
+# %% stretched
+def share_stretched(model, n, way):
+    model.scheme.frequencies = way(omega, n / 16)
+    share = share_right(model, n)
+    model.scheme.frequencies = omega
+    return share
+
+
+stretched = [
+    [[share_stretched(model, n, way) for n in lengths[1:]] for model in models[Rotary]]
+    for way in ways
+]
+
+# %% stretched-shares tags=["tolerance:absolute=0.06"]
+print("".join(f"{n:>18}" for n in lengths[1:]), " entries")
+in_rows(["unchanged", "linear", "larger base", "by parts"], stretched)
+
+# %% solution-values
+keras.utils.set_random_seed(0)
+X, omega = d2l.normal((6, 8)), frequencies(8)
+
+
+def outputs(shift, turned=False, back=False):
+    """Attention among six tokens, moved by so many positions."""
+    positions = d2l.arange(6) + shift
+    q = k = rotate(X, positions, omega)
+    v = rotate(X, positions, omega) if turned else X
+    Y = tf.nn.softmax(q @ d2l.transpose(k) / math.sqrt(8)) @ v
+    return rotate(Y, -positions, omega) if back else Y
+
+
+def change(**how):
+    return tf.reduce_max(abs(outputs(5, **how) - outputs(0, **how)))
+
+
+print("five positions on, outputs differ by")
+print(f"{change():.4f}  with values as they are")
+print(f"{change(turned=True):.4f}  with values turned")
+print(f"{change(turned=True, back=True):.4f}  with outputs turned back")
+
+
+# %% solution-layouts
+class RotaryHalves(Rotary):
+    def turn(self, X, positions):
+        return rotate_halves(X, positions, self.frequencies)
+
+
+def in_halves(model, reorder):
+    """The model in the other layout, its queries and keys reordered or not."""
+    other = Finder(RotaryHalves())
+    other(entries(1)[:3])  # makes the weights
+    other.set_weights(model.get_weights())
+    order = [*range(0, 32, 2), *range(1, 32, 2)]
+    if reorder:
+        for part in other.W_q, other.W_k:
+            part.kernel.assign(tf.gather(part.kernel, order, axis=1))
+    return other
+
+
+# %% solution-layouts-compared
+in_layouts = [
+    [[share_right(model, 16)] for model in models[Rotary]],
+    [[share_right(in_halves(model, False), 16)] for model in models[Rotary]],
+    [[share_right(in_halves(model, True), 16)] for model in models[Rotary]],
+]
+
+# %% solution-layouts-shown tags=["tolerance:absolute=0.06"]
+in_rows(["as trained", "in halves", "in halves, reordered"], in_layouts)
+
+# %% solution-untouched
+keras.utils.set_random_seed(0)
+model = Finder(Table(reach=32))
+*given, answers = entries(64)
+entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+with tf.GradientTape() as tape:
+    loss = entropy(answers, model(given))
+gradient = tape.gradient(loss, model.scheme.vectors.embeddings)
+is_touched = tf.reduce_sum(abs(tf.convert_to_tensor(gradient)), axis=1) > 0
+print("distances with a gradient:")
+print(*(np.flatnonzero(is_touched) + 1).tolist())
+
+
+# %% solution-two-layers
+class TwoLayers(keras.Model):
+    """Two causal layers above each other, and no encoding at all."""
+
+    def __init__(self, num_hiddens=32):
+        super().__init__()
+        self.letter, self.digit = (table(k, num_hiddens) for k in (6, 10))
+        self.attentions = [
+            d2l.MultiHeadAttention(num_hiddens, 1, dropout=0) for _ in range(2)
+        ]
+        self.logits = keras.layers.Dense(10)
+
+    def call(self, given):
+        letters, digits, asked = given
+        entries = self.letter(letters) + self.digit(digits)
+        X = d2l.concat([entries, self.letter(asked)], axis=1)
+        for layer in self.attentions:
+            X = X + layer(X, X, X, causal=True)
+        return self.logits(X[:, -1:])
+
+
+# %% solution-two-layers-trained
+two_layers = [trained(seed, TwoLayers) for seed in range(5)]
+found = [[share_right(model, n) for n in lengths] for model in two_layers]
+
+# %% solution-two-layers-shown tags=["tolerance:absolute=0.06"]
+print("".join(f"{n:>18}" for n in lengths), " entries")
+in_rows(["two layers"], [found])

@@ -1,0 +1,261 @@
+"""What the live figure claims: turned, a score depends on the distance alone; added, it does not."""
+
+import re
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import Open
+from tests.live import state
+from tests.reference import positional_encoding, rotary
+
+READS = "markup of build/site/**/*.html", "build/site/**/_static/**/*"
+
+LESSON = "relative-positions"
+OMEGA = np.array([1, 1 / np.sqrt(10), 1 / 10])
+CONTENT = np.zeros((1, 16))
+CONTENT[0, [0, 2, 4]] = 1  # (1, 0) on each of the three dials
+PLACES = [(0, 0), (1, 1), (7, 1), (7, 5), (23, 20), (60, 0), (60, 13)]
+SUM = re.compile(r"(Turned|Added): (.*) ([=≈]) (\S+)\.")
+
+
+@pytest.fixture
+def page(open_page: Open) -> Page:
+    return open_page(f"en/{LESSON}.html")
+
+
+@pytest.fixture
+def live(page: Page) -> Locator:
+    return page.locator('[data-live="turning-hands"]')
+
+
+def turned(position: int) -> NDArray[np.float64]:
+    """The three hands at a position: what rotary makes of the content."""
+    return rotary(CONTENT[None], [position])[0, 0, :6].reshape(3, 2)
+
+
+def added(position: int) -> NDArray[np.float64]:
+    """The content and a row of the positional encoding, whose pairs are (sin, cos)."""
+    pairs = positional_encoding(position + 1, 16)[position, :6].reshape(3, 2)
+    return CONTENT[0, :6].reshape(3, 2) + pairs[:, ::-1]
+
+
+def added_scores(distance: int) -> list[float]:
+    """At all positions, by the four terms: content with content, with a position, position with position."""
+    a = np.arange(distance, 61)[:, None] * OMEGA
+    b = a - distance * OMEGA
+    return list((1 + np.cos(a) + np.cos(b) + np.cos(a - b)).sum(axis=1))
+
+
+def drawn(live: Locator, kind: str) -> NDArray[np.float64]:
+    """Where each of the dials has the lines of a kind: x1, y1, x2, y2."""
+    lines = live.locator(f"line.live-{kind}").evaluate_all(
+        "all => all.map(({ x1, y1, x2, y2 }) => [x1, y1, x2, y2].map((each) => each.baseVal.value))"
+    )
+    return np.array(lines)
+
+
+def numbers(text: str) -> list[float]:
+    found = re.findall(r"(?:([+−])\s)?(−?\d+\.\d+)", text)
+    return [float((sign + x).replace("−", "-")) for sign, x in found]
+
+
+@pytest.mark.parametrize("add", [False, True], ids=["turned", "added"])
+@pytest.mark.parametrize(("i", "distance"), PLACES)
+def test_the_hands_are_the_encodings(page: Page, i: int, distance: int, add: bool):
+    shown = state(page, "turning-hands", i=i, distance=distance, add=add)
+    hands = added if add else turned
+    query, key = hands(i), hands(i - distance)
+    np.testing.assert_allclose(shown["queries"], query, atol=1e-12)
+    np.testing.assert_allclose(shown["keys"], key, atol=1e-12)
+    products = (query * key).sum(axis=1)
+    np.testing.assert_allclose(shown["products"], products, atol=1e-12)
+    assert shown["score"] == pytest.approx(products.sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("distance", [0, 1, 2, 7, 20])
+def test_turned_the_score_is_the_same_at_all_positions(page: Page, distance: int):
+    expected = np.cos(distance * OMEGA).sum()
+    for i in range(distance, 61):
+        shown = state(page, "turning-hands", i=i, distance=distance, add=False)
+        assert shown["i"] == i
+        for each in "score", "lowest", "highest":
+            assert shown[each] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("distance", [0, 1, 2, 7, 20])
+def test_added_the_score_is_not_the_same(page: Page, distance: int):
+    scores = []
+    for i in range(distance, 61):
+        shown = state(page, "turning-hands", i=i, distance=distance, add=True)
+        scores.append(shown["score"])
+        assert shown["lowest"] == pytest.approx(min(added_scores(distance)), abs=1e-12)
+        assert shown["highest"] == pytest.approx(max(added_scores(distance)), abs=1e-12)
+    np.testing.assert_allclose(scores, added_scores(distance), atol=1e-12)
+    assert max(scores) - min(scores) > 5
+
+
+def test_the_sentence_says_what_moving_both_does(page: Page, live: Locator):
+    for distance in range(21):
+        together = (
+            f"Move both, i from {distance} to 60 with the key always "
+            f"{f'{distance} behind' if distance else 'at the same place'}: "
+        )
+        shown = state(page, "turning-hands", distance=distance, add=False)
+        stays = f"the score stays at {shown['score']:.2f}."
+        expect(live).to_contain_text(together + stays.replace("-", "−"))
+        state(page, "turning-hands", add=True)
+        scores = added_scores(distance)
+        changes = f"the score changes, between {min(scores):.2f} and {max(scores):.2f}."
+        expect(live).to_contain_text(together + changes.replace("-", "−"))
+
+
+def test_the_sum_is_written_out(page: Page, live: Locator):
+    for distance, sentence in (
+        (1, "Turned: 0.54 + 0.95 + 1.00 = 2.49."),
+        (4, "Turned: −0.65 + 0.30 + 0.92 = 0.57."),
+        (11, "Turned: 0.00 − 0.94 + 0.45 = −0.49."),
+    ):
+        state(page, "turning-hands", i=30, distance=distance, add=False)
+        expect(live.locator("p output").first).to_have_text(sentence)
+
+
+def test_rounded_numbers_that_do_not_add_up_are_not_called_equal(
+    page: Page, live: Locator
+):
+    signs = set()
+    cases = [(30, distance, False) for distance in range(21)]
+    cases += [(i, distance, True) for i in range(20, 61, 4) for distance in (0, 3, 20)]
+    for i, distance, add in cases:
+        shown = state(page, "turning-hands", i=i, distance=distance, add=add)
+        said = live.locator("p output").first.text_content() or ""
+        way, terms, sign, total = SUM.fullmatch(said.replace("\xa0", " ")).groups()
+        assert way == ("Added" if add else "Turned")
+        assert "-" not in said
+        assert numbers(terms) == pytest.approx(shown["products"], abs=0.0051)
+        assert numbers(total) == pytest.approx([shown["score"]], abs=0.0051)
+        adds_up = abs(sum(numbers(terms)) - numbers(total)[0]) < 0.001
+        assert sign == "≈="[adds_up], said
+        signs.add(sign)
+    assert signs == {"=", "≈"}
+
+
+def test_each_dial_says_its_product_and_its_angle(page: Page, live: Locator):
+    state(page, "turning-hands", i=7, distance=2, add=False)
+    expect(live.locator(".live-dials > div")).to_have_text(
+        [
+            re.compile("ω₀ = 1product −0.42114.6° apart"),
+            re.compile("ω₁ = 0.316product 0.8136.2° apart"),
+            re.compile("ω₂ = 0.1product 0.9811.5° apart"),
+        ]
+    )
+    expect(live.get_by_role("img").first).to_have_attribute(
+        "aria-label",
+        "Dial 0: the query is (0.75, 0.66), the key (0.28, −0.96), 114.6° apart",
+    )
+
+
+@pytest.mark.parametrize("add", [False, True], ids=["turned", "added"])
+@pytest.mark.parametrize(("i", "distance"), PLACES)
+def test_the_hands_are_drawn_to_scale(
+    page: Page, live: Locator, i: int, distance: int, add: bool
+):
+    shown = state(page, "turning-hands", i=i, distance=distance, add=add)
+    for kind, name in ("query", "queries"), ("key", "keys"):
+        x1, y1, x2, y2 = drawn(live, kind).T
+        hands = np.stack([x2 - x1, y1 - y2], axis=1)  # SVG counts y downward
+        np.testing.assert_allclose(hands, shown[name], atol=1e-6)
+        np.testing.assert_allclose(np.hypot(x2, y2), 1, atol=1e-6)  # on the rim
+        assert (x1 == (-1 if add else 0)).all()
+    np.testing.assert_array_equal(
+        drawn(live, "content"), [[-1, 0, 0, 0] if add else [0, 0, 1, 0]] * 3
+    )
+
+
+def test_the_two_hands_differ_in_more_than_colour(page: Page, live: Locator):
+    state(page, "turning-hands", i=60, distance=0, add=False)  # one on the other
+    widths = [
+        live.locator(f".live-{kind}").first.evaluate(
+            "each => parseFloat(getComputedStyle(each).strokeWidth)"
+        )
+        for kind in ("query", "key")
+    ]
+    assert 2 * widths[0] < widths[1]
+    order = live.locator("svg g").first.evaluate(
+        "all => Array.from(all.children, (each) => `${each.tagName} ${each.classList}`)"
+    )
+    assert order.index("line live-key") < order.index("line live-query")
+    assert order.index("path live-key-tip") < order.index("circle live-query-tip")
+
+
+def test_the_key_is_never_before_the_beginning(page: Page):
+    before = state(page, "turning-hands", i=7, distance=5, add=False)
+    kept = state(page, "turning-hands", distance=20)
+    assert (before["i"], kept["i"]) == (7, 20)
+    np.testing.assert_array_equal(kept["keys"], [[1, 0]] * 3)
+    assert state(page, "turning-hands", distance=3)["i"] == 7  # the reader's own
+
+
+def test_the_keyboard_moves_both_and_adds(page: Page, live: Locator):
+    before = state(page, "turning-hands", i=7, distance=4, add=False)
+    live.get_by_label("Position i").press("ArrowRight")
+    live.get_by_label("Distance i − j").press("ArrowLeft")
+    moved = state(page, "turning-hands")
+    assert (moved["i"], moved["distance"]) == (before["i"] + 1, before["distance"] - 1)
+    expect(live).to_contain_text("query, position 8")
+    expect(live).to_contain_text("key, position 5")
+    live.get_by_label("Add instead of turn").press("Space")
+    after = state(page, "turning-hands")
+    assert (after["add"], after["queries"]) != (False, moved["queries"])
+    said = " ".join(live.locator("p output").all_inner_texts())
+    expect(live.locator("[role=status]")).to_have_text(said)
+
+
+def test_the_pointer_adds_by_the_words_too(page: Page, live: Locator):
+    state(page, "turning-hands", add=False)
+    live.get_by_text("Add instead of turn").click()
+    assert state(page, "turning-hands")["add"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh-TW"])
+def test_the_dials_fit_on_a_phone(open_page: Open, language: str):
+    page = open_page(
+        f"{language}/{LESSON}.html", viewport={"width": 320, "height": 900}
+    )
+    dials = page.locator(".live-dials")
+    for i, distance, add in (33, 3, False), (60, 20, False), (33, 3, True):
+        state(page, "turning-hands", i=i, distance=distance, add=add)
+        edges = dials.evaluate(
+            """dials => Array.from(dials.children, (column) => {
+              const text = document.createRange();
+              text.selectNodeContents(column);
+              const edges = Array.from(text.getClientRects(), ({ left, right }) => [left, right]).flat();
+              return [Math.min(...edges), Math.max(...edges)];
+            })"""
+        )
+        assert (np.diff(np.ravel(edges)) > 0).all()  # no column reaches into the next
+        box = dials.bounding_box()
+        assert edges[0][0] >= box["x"] - 1
+        assert edges[-1][1] <= box["x"] + box["width"] + 1
+        assert box["x"] + box["width"] <= 320
+
+
+def test_words_are_the_pages_language(open_page: Open):
+    page = open_page(f"zh-TW/{LESSON}.html")
+    live = page.locator('[data-live="turning-hands"]')
+    state(page, "turning-hands", i=7, distance=1, add=False)
+    expect(live.locator("p output")).to_have_text(
+        [
+            "旋轉：0.54 + 0.95 + 1.00 = 2.49。",
+            "兩者一起移動，i 從 1 到 60，鍵始終落後 1 個位置：分數一直是 2.49。",
+        ]
+    )
+    live.get_by_label("不旋轉，改成相加").check()
+    scores = added_scores(1)
+    expect(live.locator("p output").last).to_have_text(
+        "兩者一起移動，i 從 1 到 60，鍵始終落後 1 個位置：分數跟著變，"
+        f"最低 {min(scores):.2f}，最高 {max(scores):.2f}。"
+    )
+    expect(live).to_contain_text("查詢，位置 7")

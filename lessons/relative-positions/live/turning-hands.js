@@ -1,0 +1,141 @@
+// One query and one key on three dials, each turned by its position, or with its position added.
+//   state()  {i, distance, add, queries, keys, products, score, lowest, highest}: the hands as three pairs (x, y),
+//            their products, and the sum of these; the lowest and the highest sum at this distance, over all i
+//   set({i, distance, add})  i from 0 to 60, distance from 0 to 20, true or false; i is kept at distance or more
+"use strict";
+{
+  const { kit, mathematics } = d2lLive;
+  const { html, svg, decimals } = kit;
+  const LAST = 60;
+  const OMEGA = Array.from({ length: 3 }, (_, l) => 10000 ** ((-2 * l) / 16)); // of width 16, the first three
+  const CONTENT = [1, 0];
+
+  const sum = (numbers) => numbers.reduce((a, b) => a + b);
+  const direction = (angle) => [Math.cos(angle), Math.sin(angle)];
+
+  /** A vector turned by an angle. */
+  const turned = ([x, y], angle) => {
+    const [cosine, sine] = direction(angle);
+    return [x * cosine - y * sine, x * sine + y * cosine];
+  };
+  const added = ([x, y], angle) => {
+    const [cosine, sine] = direction(angle);
+    return [x + cosine, y + sine];
+  };
+
+  const score = (i, distance, add) => {
+    const hands = (position) => OMEGA.map((omega) => (add ? added : turned)(CONTENT, position * omega));
+    const [queries, keys] = [hands(i), hands(i - distance)];
+    const products = queries.map((query, l) => mathematics.dot(query, keys[l]));
+    return { queries, keys, products, score: sum(products) };
+  };
+
+  /** How many degrees lie between two vectors. */
+  const between = ([a, b], [c, d]) => kit.degrees(Math.abs(Math.atan2(a * d - b * c, a * c + b * d)));
+
+  /** On one line, "0.54 + 0.95 − 0.10 = 1.39"; with "≈" where these are rounded so that they do not add up. */
+  const addition = (numbers) => {
+    const [first, ...others] = numbers.map((x) => decimals(x, 2));
+    const parts = others.flatMap((text) => (text.startsWith("−") ? ["−", text.slice(1)] : ["+", text]));
+    const total = decimals(sum(numbers), 2);
+    const addsUp = decimals(sum(numbers.map((x) => Number(x.toFixed(2)))), 2) === total;
+    return [first, ...parts, addsUp ? "=" : "≈", total].join("\u00a0");
+  };
+
+  /**
+   * The hands of one dial. What is turned begins at the centre and ends at the rim. So does a position that is added,
+   * to a content which begins at the left and ends at the centre: their sum goes from the left to the rim.
+   */
+  const drawing = (query, key, add) => {
+    const pivot = add ? -CONTENT[0] : 0;
+    const [q, k] = [query, key].map(([x, y]) => [pivot + x, -y]); // SVG counts y downward
+    const hand = (kind, [x, y], from = pivot) => svg("line", { class: `live-${kind}`, x1: from, x2: x, y2: y });
+    return [
+      ...(add ? [q, k].map((tip) => hand("guide", tip, 0)) : []),
+      hand("key", k),
+      hand("query", q),
+      hand("content", [pivot + CONTENT[0], 0]),
+      svg("circle", { class: "live-pivot", cx: pivot, r: 0.06 }),
+      svg("path", { class: "live-key-tip", d: `M${k} m0,-.17 l.17,.17 l-.17,.17 l-.17,-.17 z` }),
+      svg("circle", { class: "live-query-tip", cx: q[0], cy: q[1], r: 0.1 }),
+    ];
+  };
+
+  /** One pair of numbers: its dial, the product, and the angle between the hands. */
+  const cell = (omega, l, words) => {
+    const { node: face, hands } = kit.dial();
+    const [product, angle] = [kit.quiet(), html("small")];
+    const speed = html("b", {}, `ω${kit.subscript(l)} = ${Number(omega.toPrecision(3))}`);
+    const node = html("div", {}, speed, face, html("span", {}, words.product, " ", product), angle);
+    const draw = ({ queries, keys, products, add }) => {
+      const [query, key] = [queries[l], keys[l]];
+      const apart = between(query, key);
+      const [q, k] = [query, key].map((hand) => hand.map((x) => decimals(x, 2)).join(", "));
+      hands.replaceChildren(...drawing(query, key, add));
+      product.value = decimals(products[l], 2);
+      angle.textContent = words.apart(apart);
+      face.setAttribute("aria-label", words.dial(l, q, k, apart));
+    };
+    return { node, draw };
+  };
+
+  kit.figure("turning-hands", (root, words) => {
+    const cells = OMEGA.map((omega, l) => cell(omega, l, words));
+    const [query, key, content] = ["query", "key", "content"].map((kind) =>
+      html("span", { class: `live-mark-${kind}` }),
+    );
+    content.textContent = words.content;
+    const [scored, together, hint] = [kit.quiet(), kit.quiet(), html("p", { class: "live-note" })];
+    let wanted = 5; // the reader's own i, which comes back when the distance lets it
+
+    const state = () => {
+      const now = { i: i.value, distance: distance.value, add: add.value };
+      const all = Array.from(
+        { length: LAST - now.distance + 1 },
+        (_, step) => score(now.distance + step, now.distance, now.add).score,
+      );
+      const [lowest, highest] = [Math.min(...all), Math.max(...all)];
+      return { ...now, ...score(now.i, now.distance, now.add), lowest, highest };
+    };
+    const sentence = ({ distance, lowest, highest }) => {
+      const [low, high] = [lowest, highest].map((x) => decimals(x, 2));
+      const what = highest - lowest < 1e-9 ? words.stays(low) : words.changes(low, high);
+      return words.together(distance, LAST, what);
+    };
+    const draw = () => {
+      i.input.min = distance.value;
+      i.value = wanted;
+      const now = state();
+      for (const each of cells) each.draw(now);
+      query.textContent = words.query(now.i);
+      key.textContent = words.key(now.i - now.distance);
+      hint.textContent = words.hint(now.add);
+      scored.value = words.sum(now.add, addition(now.products));
+      together.value = sentence(now);
+    };
+    const changed = () => {
+      draw();
+      announce(words.said(scored.value, together.value));
+    };
+
+    const want = () => {
+      wanted = i.value;
+      changed();
+    };
+    const i = kit.slider(words.position, { min: 0, max: LAST, value: wanted }, want);
+    const distance = kit.slider(words.distance, { min: 0, max: 20, value: 2 }, changed);
+    const add = kit.checkbox(words.add, changed);
+    root.append(
+      html("div", { class: "live-controls" }, i.node, distance.node, add.node),
+      html("p", { class: "live-legend" }, query, key, content),
+      html("div", { class: "live-dials" }, ...cells.map(({ node }) => node)),
+      html("p", {}, scored),
+      html("p", {}, together),
+      hint,
+    );
+    const announce = kit.announcer(root);
+    const set = (control) => (value) => (control.value = value);
+    const controls = { i: (position) => (wanted = position), distance: set(distance), add: set(add) };
+    return { controls, draw, state };
+  });
+}
