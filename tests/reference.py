@@ -110,6 +110,31 @@ def multi_head_attention(
     return w_o(np.concatenate(outputs, axis=-1)), np.stack(weights, axis=1)
 
 
+def rows_of_distances(steps: int, far: int) -> NDArray[np.integer]:
+    """The row of each i - j in a table of the distances from -far to far, at whose ends are those beyond: shape
+    (steps, steps)."""
+    rows = np.zeros((steps, steps), int)
+    for i, j in np.ndindex(rows.shape):
+        rows[i, j] = max(-far, min(i - j, far)) + far
+    return rows
+
+
+def relative_attention(
+    queries: ArrayLike, keys: ArrayLike, values: ArrayLike, table: ArrayLike
+) -> tuple[Array, Array]:
+    """Scores q_i (k_j + a_(i - j)) / sqrt(d), with a table of the vectors a, shape (2 far + 1, d).
+
+    As many queries as keys. The output, and the weights, shape (batch, queries, keys).
+    """
+    q, k, v, a = (np.asarray(x, np.float64) for x in (queries, keys, values, table))
+    rows = rows_of_distances(q.shape[1], len(a) // 2)
+    scores = np.zeros((q.shape[0], *rows.shape))
+    for b, i, j in np.ndindex(scores.shape):
+        scores[b, i, j] = q[b, i] @ (k[b, j] + a[rows[i, j]]) / math.sqrt(q.shape[-1])
+    weights = softmax(scores)
+    return np.einsum("bqk,bkv->bqv", weights, v), weights
+
+
 def rotary(
     x: ArrayLike,
     positions: Sequence[int],

@@ -58,6 +58,7 @@ def test_every_case_has_gradients_but_that_of_the_table_of_positions() -> None:
     assert {name: {*gradients(case)} for name, case in CASES.items()} == {
         **dict.fromkeys(CASES, of_attention),
         **{each: {*of_attention, "score_bias"} for each in ("score_bias", "all_masks", "alibi")},
+        "relative": {*of_attention, "table"},
         **{each: {"X"} for each in ("interleaved", "halves")},
         "P": set(),
     }

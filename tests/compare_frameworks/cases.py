@@ -3,8 +3,9 @@
 A case is of a kind, which says what a program does with it (tests/faces/answers.py, and Answers.java), and holds arrays.
 ``attention`` is multi-head attention: queries, keys, values, their projections ``W_q`` to ``b_o``, num_heads, the
 direction in which gradients are taken, and perhaps valid_lens, causal and score_bias. ``alibi`` is that with a bias
-which the framework makes of its own slopes and the distances, shape (queries, keys). ``rotary`` turns X from an
-offset on, in one layout or the other. ``encoding`` adds P to X.
+which the framework makes of its own slopes and the distances, shape (queries, keys). ``relative`` is dot-product
+attention with a bias which it makes of the queries and a table of vectors, one for each distance from -far to far,
+shape (2 far + 1, d). ``rotary`` turns X from an offset on, in one layout or the other. ``encoding`` adds P to X.
 """
 
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ def draw(dtype: str) -> dict[str, Case]:
     per_query = np.array([[6, 3, 0, 1], [2, 5, 4, 6]])
     bias, biases = (_bias(rng, *heads, NUM_QUERIES, NUM_KEYS) for heads in ((), (2, 5)))
     causal = np.array(1)
+    relative = _relative(rng, far=2)
     cases = {
         **{f"heads_{n}": _attention(cross, n) for n in (1, 2, 5)},
         "valid_lens": _attention(cross, 5, valid_lens=per_query),
@@ -49,6 +51,7 @@ def draw(dtype: str) -> dict[str, Case]:
             cross, 5, valid_lens=np.array([5, 3]), causal=causal, score_bias=biases
         ),
         "alibi": Case("alibi", _attention(by_itself, 5, causal=causal).arrays | _distances()),
+        "relative": Case("relative", relative),
         "interleaved": Case("rotary", turned | late | {"halves": np.array(0)}),
         "halves": Case("rotary", turned | late | {"halves": np.array(1)}),
         # An odd width; and of zeros the answer is P.
@@ -84,6 +87,14 @@ def _bias(rng: np.random.Generator, *shape: int) -> NDArray[Any]:
 def _distances() -> Arrays:
     steps = np.arange(float(NUM_KEYS))
     return {"distances": steps[:, None] - steps}
+
+
+def _relative(rng: np.random.Generator, far: int) -> Arrays:
+    """Two examples, with more steps than the table reaches, on either side."""
+    assert far < NUM_KEYS - 1
+    widths = {"queries": 20, "keys": 20, "values": 25, "direction": 25}
+    drawn = {name: rng.normal(size=(2, NUM_KEYS, width)) for name, width in widths.items()}
+    return drawn | {"table": rng.normal(size=(2 * far + 1, widths["queries"]))}
 
 
 def _rounded(arrays: Arrays, dtype: str) -> Arrays:

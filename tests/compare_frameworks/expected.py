@@ -27,6 +27,8 @@ def answer(case: Case) -> Arrays:
             return _attention(case.arrays)
         case "alibi":
             return {"slopes": SLOPES} | answer(as_attention(case))
+        case "relative":
+            return _relative(**case.arrays)
         case "rotary":
             return _rotary(**case.arrays)
         case "encoding":
@@ -45,6 +47,12 @@ def _attention(case: Arrays) -> Arrays:
     inputs = case["queries"], case["keys"], case["values"], case.get("valid_lens")
     output, weights = reference_multi_head(case, int(case["num_heads"]), *inputs, **masks)
     found = gradients.of_multi_head(case, weights)
+    return {"output": output, "weights": weights} | _named(found)
+
+
+def _relative(queries: Any, keys: Any, values: Any, table: Any, direction: Any) -> Arrays:
+    output, weights = reference.relative_attention(queries, keys, values, table)
+    found = gradients.of_relative(direction, queries, keys, values, table, weights)
     return {"output": output, "weights": weights} | _named(found)
 
 

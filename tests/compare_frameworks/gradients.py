@@ -54,6 +54,21 @@ def of_multi_head(case: Arrays, weights: Array) -> Arrays:
     return found
 
 
+def of_relative(
+    direction: Array, queries: Array, keys: Array, values: Array, table: Array, weights: Array
+) -> Arrays:
+    """Of attention with a vector for each distance: of its inputs, and of the table of these."""
+    found = of_attention(direction, queries, keys, values, weights)
+    of_products = found.pop("scores") / math.sqrt(queries.shape[-1])
+    rows = reference.rows_of_distances(queries.shape[1], len(table) // 2)
+    # A query meets the sum of a key and a vector.
+    found["queries"] += np.einsum("bqk,qkd->bqd", of_products, table[rows])
+    found["table"] = np.zeros(table.shape)
+    # A row stands at many places, and gathers what comes from each.
+    np.add.at(found["table"], rows, np.einsum("bqk,bqd->qkd", of_products, queries))
+    return found
+
+
 def of_rotary(direction: Array, positions: range, layout: str) -> Array:
     """A turn's is the turn back."""
     return reference.rotary(direction, [-each for each in positions], layout=layout)

@@ -20,6 +20,7 @@ TITLES = {
     "score_bias": "`score_bias`",
     "all_masks": "all three",
     "alibi": "ALiBi",
+    "relative": "table of distances",
     "interleaved": "RoPE, `interleaved`",
     "halves": "RoPE, `halves`",
     "P": "$P$",

@@ -3,6 +3,7 @@
 ``tests.faces.FRAMEWORK.adapter`` has a subclass of :class:`Layer` and one of :class:`Adapter`, under these names.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -147,6 +148,25 @@ class Adapter(ABC):
 
     def dot_product(self, dropout: float = 0.0) -> Layer:
         return self.build("DotProductAttention", dropout)
+
+    def relative(self) -> Layer:
+        """Dot-product attention with relative positions (Shaw et al., 2018): called with a ``table`` of vectors, shape
+        (distances, d), and its ``rows`` for each query and key, shape (queries, keys)."""
+        products = self.products
+
+        class Relative(self.d2l.DotProductAttention):
+            def __call__(
+                self, queries: Any, *others: Any, table: Any, rows: Any, **kwargs: Any
+            ) -> Any:
+                bias = products(queries, table, rows) / math.sqrt(queries.shape[-1])
+                return super().__call__(queries, *others, score_bias=bias, **kwargs)
+
+        return self.layer(Relative(0.0))
+
+    @abstractmethod
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        """The framework's dot products of each query, shape (batch, queries, d), with the table's row for each key:
+        shape (batch, queries, keys). Gradients go through them."""
 
     @abstractmethod
     def multi_head(

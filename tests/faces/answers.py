@@ -47,6 +47,20 @@ def alibi(face: Adapter, case: Arrays) -> Arrays:
     return {"slopes": slopes} | attention(face, case | {"score_bias": bias})
 
 
+def relative(face: Adapter, case: Arrays) -> Arrays:
+    """Dot-product attention, with the table's row for each distance from a query to a key."""
+    names = ["queries", "keys", "values"]
+    inputs = [case[name] for name in names]
+    far, steps = len(case["table"]) // 2, np.arange(case["queries"].shape[1])
+    rows = (steps[:, None] - steps).clip(-far, far) + far
+    distances = {"table": case["table"], "rows": rows}
+    layer = face.relative()
+    output = layer(*inputs, **distances)
+    weights = layer.attention_weights
+    gradients = layer.gradients(case["direction"], *inputs, **distances)
+    return {"output": output, "weights": weights} | named([*names, "table"], gradients)
+
+
 def rotary(face: Adapter, case: Arrays) -> Arrays:
     X, offset = case["X"], int(case["offset"])
     layout = "halves" if case["halves"] else "interleaved"
@@ -70,6 +84,7 @@ def named(names: list[str], gradients: list[Any]) -> Arrays:
 KINDS: dict[str, Callable[[Adapter, Arrays], Arrays]] = {
     "attention": attention,
     "alibi": alibi,
+    "relative": relative,
     "rotary": rotary,
     "encoding": encoding,
 }

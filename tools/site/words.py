@@ -49,6 +49,7 @@ WORDS = {
             "2 heads": "2 個頭",
             "5 heads": "5 個頭",
             "all three": "三者並用",
+            "table of distances": "距離向量表",
             "RoPE, `interleaved`": "RoPE，`interleaved`",
             "RoPE, `halves`": "RoPE，`halves`",
         },

@@ -156,6 +156,9 @@ class Adapter(adapter.Adapter):
         with double(True):
             return super().masked_softmax(X, valid_lens)
 
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return jax.numpy.einsum("bqd,qkd->bqk", queries, table[rows])
+
     def multi_head(
         self,
         *args: Any,

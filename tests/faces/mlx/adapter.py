@@ -86,6 +86,9 @@ class Adapter(adapter.Adapter):
     CASTS = "float64"  # MLX takes the wider
     OUTPUT = "output.layers.0", "output.layers.2"
 
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return mx.einsum("bqd,qkd->bqk", queries, table[rows])
+
     def multi_head(
         self,
         *args: Any,

@@ -96,6 +96,9 @@ class Adapter(adapter.Adapter):
     SIZES = (8,)
     OUTPUT = "output.0", "output.1"
 
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return mxnet.np.einsum("bqd,qkd->bqk", queries, table[rows])
+
     def multi_head(
         self,
         *args: Any,

@@ -36,7 +36,8 @@ class Layer(adapter.Layer):
         for x in floats:
             x.stop_gradient = False
         try:  # NaN on the way is an error as well; so is infinity, but a bias is compared with it
-            paddle.set_flags({"FLAGS_check_nan_inf": "score_bias" not in named})
+            is_biased = "score_bias" in named or "table" in named  # which makes one
+            paddle.set_flags({"FLAGS_check_nan_inf": not is_biased})
             output = self.layer(*tensors, **named)
             paddle.set_flags({"FLAGS_check_nan_inf": True})
             gradients = paddle.grad((output * self.tensor(direction)).sum(), floats)
@@ -87,6 +88,9 @@ tensor, plain = Layer.tensor, Layer.plain
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return paddle.einsum("bqd,qkd->bqk", queries, table[rows])
 
     def multi_head(
         self,

@@ -79,6 +79,9 @@ class Adapter(adapter.Adapter):
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
     FUSED = True
 
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return torch.einsum("bqd,qkd->bqk", queries, table[rows])
+
     def multi_head(
         self,
         *args: Any,

@@ -39,7 +39,9 @@ class Layer(adapter.Layer):
                 tape.watch(floats)
                 output = self.layer(*tensors, **named)
             tf.debugging.enable_check_numerics()
-            return [g.numpy() for g in tape.gradient(output, floats, self.tensor(direction))]
+            gradients = tape.gradient(output, floats, self.tensor(direction))
+            # A table's holds only the rows that were looked up, until it is made a tensor.
+            return [tf.convert_to_tensor(gradient).numpy() for gradient in gradients]
         finally:
             tf.debugging.disable_check_numerics()
 
@@ -87,6 +89,9 @@ class Adapter(adapter.Adapter):
     SIZES = 8, 8, 8, 8, [2]
     LOGITS, COMPARED, LAYERS = "logits", "answer", "attentions."
     OUTPUT = "answer.layers.0", "answer.layers.1"
+
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return tf.einsum("bqd,qkd->bqk", queries, tf.gather(table, rows))
 
     def multi_head(
         self,

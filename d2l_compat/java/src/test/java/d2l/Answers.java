@@ -99,6 +99,7 @@ final class Answers {
         switch (kind) {
             case "attention" -> AnswersOfAttention.attention(asked);
             case "alibi" -> AnswersOfAttention.alibi(asked);
+            case "relative" -> AnswersOfAttention.relative(asked);
             case "rotary" -> rotary(asked);
             case "encoding" -> encoding(asked);
             default -> throw new IllegalArgumentException(kind);

@@ -2,7 +2,11 @@ package d2l;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.SparseFormat;
+import ai.djl.nn.LambdaBlock;
+import ai.djl.nn.core.Embedding;
 import ai.djl.nn.core.Linear;
+import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
 
 import d2l.Answers.Case;
@@ -11,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** What multi-head attention answers, with the masks that a case has. */
+/** What attention answers, with the masks, or with the table, that a case has. */
 final class AnswersOfAttention {
 
     private AnswersOfAttention() {}
@@ -45,6 +49,36 @@ final class AnswersOfAttention {
         asked.answer("slopes", slopes);
         asked.arrays().put("score_bias", slopes.neg().reshape(numHeads, 1, 1).mul(distances));
         attention(asked);
+    }
+
+    /** Dot-product attention, with the table's row for each distance from a query to a key. */
+    static void relative(Case asked) {
+        DotProductAttention layer = new DotProductAttention(0);
+        ParameterStore store = new ParameterStore(asked.manager(), false);
+        LambdaBlock withTable =
+                new LambdaBlock(
+                        inputs -> {
+                            NDArray bias = relativeBias(inputs.head(), asked.get("table"));
+                            var masks = new PairList<String, Object>(Map.of("scoreBias", bias));
+                            return layer.forward(store, inputs, false, masks);
+                        });
+        NDList inputs = new NDList(asked.get("queries"), asked.get("keys"), asked.get("values"));
+        asked.call(withTable, inputs, null, "queries", "keys", "values", "table");
+        asked.answer("weights", layer.attentionWeights());
+    }
+
+    /** Each query with the row for each key, over the root of d: shape (batch, steps, steps). */
+    private static NDArray relativeBias(NDArray queries, NDArray table) {
+        int far = (int) table.getShape().get(0) / 2;
+        NDArray steps = queries.getManager().arange((int) queries.getShape().get(1));
+        NDArray rows = steps.expandDims(1).sub(steps).clip(-far, far).add(far);
+        NDArray vectors = Embedding.embedding(rows, table, SparseFormat.DENSE).head();
+        // An array, since DJL would let go of a number before the gradient is taken.
+        NDArray root =
+                queries.getManager()
+                        .create(new double[] {Math.sqrt(width(queries))})
+                        .toType(queries.getDataType(), false);
+        return queries.expandDims(2).mul(vectors).sum(new int[] {3}).div(root);
     }
 
     /** Of the case's sizes, and with its projections. */
