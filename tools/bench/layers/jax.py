@@ -8,38 +8,54 @@ import jax.numpy as jnp
 import numpy as np
 
 from d2l_compat import jax as d2l
-from tools.bench.layers import HEADS, WIDTH, Step, inputs, mask
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, inputs
 
 
-def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], Step]]:
-    X = jnp.asarray(inputs(n))
-    lens = None if valid_lens is None else jnp.asarray(valid_lens)
-    keys = None if valid_lens is None else jnp.asarray(mask(valid_lens, n)[:, None, None])
+def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+    X = jnp.asarray(inputs(mask.n))
 
-    def step(layer: nn.Module, **rest: Any) -> Step:
-        variables = jax.jit(partial(layer.init, **rest))(jax.random.key(0), X, X, X)
+    def step(layer: nn.Module, **masks: Any) -> Step:
+        initialize = jax.jit(layer.init, static_argnames="causal")
+        variables = initialize(jax.random.key(0), X, X, X, **masks)
 
-        @jax.jit  # as D2L's own loss is
-        def gradients(variables: Any, X: jax.Array) -> Any:
+        @partial(jax.jit, static_argnames="causal")  # compiled, as D2L's own loss is
+        def gradients(variables: Any, X: jax.Array, **masks: Any) -> Any:
             def loss(variables: Any, X: jax.Array) -> jax.Array:
-                result = layer.apply(variables, X, X, X, **rest)
+                result = layer.apply(variables, X, X, X, **masks)
                 output = result[0] if isinstance(result, tuple) else result
                 return output.sum()
 
             return jax.grad(loss, argnums=(0, 1))(variables, X)
 
-        return lambda: jax.block_until_ready(gradients(variables, X))
+        return lambda: jax.block_until_ready(gradients(variables, X, **masks))
 
     def shim() -> Step:
-        return step(d2l.MultiHeadAttention(WIDTH, HEADS, 0.0), valid_lens=lens)
+        layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
+        lens, bias = array(mask.valid_lens), array(mask.score_bias)
+        return step(layer, valid_lens=lens, causal=mask.causal, score_bias=bias)
 
     def theirs() -> Step:
         from d2l import jax as upstream
 
-        return step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), valid_lens=lens)
+        layer = upstream.MultiHeadAttention(WIDTH, HEADS, 0.0)
+        return step(layer, valid_lens=array(mask.lens))
 
     def own() -> Step:
         layer = nn.MultiHeadDotProductAttention(HEADS, qkv_features=WIDTH, use_bias=False)
-        return step(layer, mask=keys)
+        if mask.score_bias is not None:  # not the layer takes one, but what it calls
+            return step(layer.clone(attention_fn=biased), mask=array(mask.score_bias))
+        if mask.causal:
+            return step(layer, mask=nn.make_causal_mask(X[:1, :, 0], dtype=jnp.bool_))
+        return step(layer, mask=None if mask.keys is None else array(mask.keys[:, None, None]))
 
+    if mask.score_bias is not None:
+        return {"shim": shim, "own": own}
     return {"shim": shim, "upstream": theirs, "own": own}
+
+
+def biased(query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array) -> jax.Array:
+    return nn.dot_product_attention(query, key, value, bias=mask)
+
+
+def array(numbers: np.ndarray | None) -> jax.Array | None:
+    return None if numbers is None else jnp.asarray(numbers)

@@ -6,20 +6,18 @@ import numpy as np
 from mlx import nn
 
 from d2l_compat import mlx as d2l
-from tools.bench.layers import HEADS, WIDTH, Step, inputs, mask
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, inputs
 
 
-def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], Step]]:
-    X = mx.array(inputs(n))
-    lens = None if valid_lens is None else mx.array(valid_lens)
-    keys = None if valid_lens is None else mx.array(mask(valid_lens, n)[:, None, None])
+def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+    X = mx.array(inputs(mask.n))
 
-    def step(layer: Any, *rest: Any) -> Step:
+    def step(layer: Any, *rest: Any, **named: Any) -> Step:
         layer.eval()
 
         def total(parameters: Any, X: mx.array) -> mx.array:
             layer.update(parameters)
-            return layer(X, X, X, *rest).sum()
+            return layer(X, X, X, *rest, **named).sum()
 
         differentiate = mx.value_and_grad(total, argnums=(0, 1))
 
@@ -31,9 +29,15 @@ def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], 
         return run
 
     def shim() -> Step:
-        return step(d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0), lens)
+        layer = d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
+        lens, bias = array(mask.valid_lens), array(mask.score_bias)
+        return step(layer, lens, causal=mask.causal, score_bias=bias)
 
     def own() -> Step:
-        return step(nn.MultiHeadAttention(WIDTH, HEADS), keys)
+        return step(nn.MultiHeadAttention(WIDTH, HEADS), array(mask.added))
 
     return {"shim": shim, "own": own}
+
+
+def array(numbers: np.ndarray | None) -> mx.array | None:
+    return None if numbers is None else mx.array(numbers)

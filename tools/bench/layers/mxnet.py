@@ -8,20 +8,19 @@ from d2l_compat import mxnet as d2l  # isort: skip
 from mxnet import autograd
 from mxnet import np as mx
 
-from tools.bench.layers import HEADS, WIDTH, Step, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, inputs
 
 
-def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], Step]]:
-    X = mx.array(inputs(n))
+def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+    X = mx.array(inputs(mask.n))
     X.attach_grad()
-    lens = None if valid_lens is None else mx.array(valid_lens)
 
-    def step(layer: Any) -> Step:
+    def step(layer: Any, *rest: Any, **named: Any) -> Step:
         layer.initialize()
 
         def run() -> None:
             with autograd.record():
-                loss = layer(X, X, X, lens).sum()
+                loss = layer(X, X, X, *rest, **named).sum()
             loss.backward()
             X.grad.wait_to_read()
             for parameter in layer.collect_params().values():
@@ -30,11 +29,19 @@ def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], 
         return run
 
     def shim() -> Step:
-        return step(d2l.MultiHeadAttention(WIDTH, HEADS, 0.0))
+        layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
+        lens, bias = array(mask.valid_lens), array(mask.score_bias)
+        return step(layer, lens, causal=mask.causal, score_bias=bias)
 
     def theirs() -> Step:
         from d2l import mxnet as upstream
 
-        return step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0))
+        return step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), array(mask.lens))
 
+    if mask.score_bias is not None:
+        return {"shim": shim}
     return {"shim": shim, "upstream": theirs}
+
+
+def array(numbers: np.ndarray | None) -> Any:
+    return None if numbers is None else mx.array(numbers)

@@ -5,13 +5,11 @@ import numpy as np
 import paddle
 
 from d2l_compat import paddle as d2l
-from tools.bench.layers import HEADS, WIDTH, Step, inputs, mask
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, inputs
 
 
-def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], Step]]:
-    X = paddle.to_tensor(inputs(n), stop_gradient=False)
-    lens = None if valid_lens is None else paddle.to_tensor(valid_lens)
-    keys = None if valid_lens is None else paddle.to_tensor(mask(valid_lens, n)[:, None, None])
+def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+    X = paddle.to_tensor(inputs(mask.n), stop_gradient=False)
 
     def step(layer: Any, *rest: Any, **named: Any) -> Step:
         def run() -> object:
@@ -23,10 +21,16 @@ def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], 
         return run
 
     def shim() -> Step:
-        return step(d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0), lens)
+        layer = d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
+        lens, bias = tensor(mask.valid_lens), tensor(mask.score_bias)
+        return step(layer, lens, causal=mask.causal, score_bias=bias)
 
     def own() -> Step:
         layer = paddle.nn.MultiHeadAttention(WIDTH, HEADS, bias_attr=False)
-        return step(layer, attn_mask=keys)
+        return step(layer, attn_mask=tensor(mask.added))
 
     return {"shim": shim, "own": own}
+
+
+def tensor(array: np.ndarray | None) -> Any:
+    return None if array is None else paddle.to_tensor(array)

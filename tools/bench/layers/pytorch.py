@@ -3,16 +3,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from d2l_compat import torch as d2l
-from tools.bench.layers import HEADS, WIDTH, Step, inputs, mask
+from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, inputs
 
 
-def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], Step]]:
-    X = torch.tensor(inputs(n), requires_grad=True)
-    lens = None if valid_lens is None else torch.tensor(valid_lens)
-    padding = None if valid_lens is None else torch.tensor(~mask(valid_lens, n))
+def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+    X = torch.tensor(inputs(mask.n), requires_grad=True)
 
     def step(layer: nn.Module, *rest: Any, **named: Any) -> Step:
         def run() -> None:
@@ -25,15 +23,28 @@ def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], 
         return run
 
     def shim() -> Step:
-        return step(d2l.MultiHeadAttention(WIDTH, HEADS, 0.0), lens)
+        layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
+        lens, bias = tensor(mask.valid_lens), tensor(mask.score_bias)
+        return step(layer, lens, causal=mask.causal, score_bias=bias)
 
     def theirs() -> Step:
         from d2l import torch as upstream
 
-        return step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), lens)
+        return step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), tensor(mask.lens))
 
     def own() -> Step:
         layer = nn.MultiheadAttention(WIDTH, HEADS, bias=False, batch_first=True)
-        return step(layer, key_padding_mask=padding, need_weights=False)
+        if mask.keys is not None:
+            return step(layer, key_padding_mask=tensor(~mask.keys), need_weights=False)
+        added = mask.added
+        if mask.score_bias is not None:  # of heads it takes one for each example
+            added = np.tile(mask.score_bias, (BATCH, 1, 1))
+        return step(layer, attn_mask=tensor(added), is_causal=mask.causal, need_weights=False)
 
+    if mask.score_bias is not None:
+        return {"shim": shim, "own": own}
     return {"shim": shim, "upstream": theirs, "own": own}
+
+
+def tensor(array: np.ndarray | None) -> Tensor | None:
+    return None if array is None else torch.tensor(array)

@@ -6,13 +6,11 @@ import numpy as np
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
-from tools.bench.layers import HEADS, WIDTH, Step, inputs, mask
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, inputs
 
 
-def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], Step]]:
-    X = tf.constant(inputs(n))
-    lens = None if valid_lens is None else tf.constant(valid_lens)
-    keys = None if valid_lens is None else tf.constant(mask(valid_lens, n)[:, None])
+def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+    X = tf.constant(inputs(mask.n))
     sizes = (WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
 
     def step(layer: Any, *rest: Any, **named: Any) -> Step:
@@ -26,15 +24,23 @@ def contenders(n: int, valid_lens: np.ndarray | None) -> dict[str, Callable[[], 
         return run
 
     def shim() -> Step:
-        return step(d2l.MultiHeadAttention(*sizes), lens)
+        lens, bias = tensor(mask.valid_lens), tensor(mask.score_bias)
+        return step(d2l.MultiHeadAttention(*sizes), lens, causal=mask.causal, score_bias=bias)
 
     def theirs() -> Step:
         from d2l import tensorflow as upstream
 
-        return step(upstream.MultiHeadAttention(*sizes), lens)
+        return step(upstream.MultiHeadAttention(*sizes), tensor(mask.lens))
 
     def own() -> Step:
         layer = keras.layers.MultiHeadAttention(HEADS, WIDTH // HEADS, use_bias=False)
-        return step(layer, attention_mask=keys)
+        keys = None if mask.keys is None else tensor(mask.keys[:, None])
+        return step(layer, attention_mask=keys, use_causal_mask=mask.causal)
 
+    if mask.score_bias is not None:
+        return {"shim": shim}
     return {"shim": shim, "upstream": theirs, "own": own}
+
+
+def tensor(array: np.ndarray | None) -> Any:
+    return None if array is None else tf.constant(array)
