@@ -841,18 +841,26 @@ for (int n : new int[] {16, 32}) {
 }
 
 // %% maps-past-the-end
+/** Whether this is the map of one scheme, under its name, letters in rows. */
+boolean isPastTheEnd(String picture, int scheme) {
+    return isPictured(picture, TITLES.get(scheme), mapOf(MAPPED.get(scheme), 32), "Letter", "Entries");
+}
+
 {
     var lines = shown.split("\n");
-    claim("the text, and three maps", lines[0].equals(lettersOf(32))
-            && lines[1].equals(digitsOf(32)) && lines.length == 5);
-    for (int i = 0; i < 3; i++) {
-        claim("they are drawn under their names, letters in rows", isPictured(
-                lines[i + 2], TITLES.get(i), mapOf(MAPPED.get(i), 32), "Letter", "Entries"));
-    }
+    claim("the text, and a map", lines[0].equals(lettersOf(32))
+            && lines[1].equals(digitsOf(32)) && lines.length == 3);
+    claim("the first is that with sinusoids", isPastTheEnd(lines[2], 0));
     claim("with ALiBi more questions still look at the last entry with their letter",
             rowsFound(mapOf(ALiBi.class, 32), lettersOf(32))
                     > rowsFound(mapOf(Sinusoids.class, 32), lettersOf(32)));
 }
+
+// %% rotary-past-the-end
+claim("the second is that with rotary positions", isPastTheEnd(shown.strip(), 1));
+
+// %% alibi-past-the-end
+claim("the third is that with ALiBi", isPastTheEnd(shown.strip(), 2));
 
 // %% weight-found
 /** On all entries with the letter, and on the last; the lesson's function is held to it. */

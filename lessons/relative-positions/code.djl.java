@@ -582,16 +582,31 @@ Plots.heatmaps(within.weights().swapAxes(0, 1))
 // %% maps-past-the-end tags=["nbval-ignore-output"]
 var beyond = maps(32);
 System.out.println(beyond.text());
-names = List.of("Sinusoids", "Rotary", "ALiBi");
-for (int i = 0; i < 3; i++) {
-    Plots.heatmaps(beyond.weights().get(i).expandDims(0))
-            .xlabel("Entries")
-            .ylabel("Letter")
-            .titles(names.get(i))
-            .figsize(7, 2)
-            .cmap(ColorMap.BLUES)
-            .show();
-}
+Plots.heatmaps(beyond.weights().get(0).expandDims(0))
+        .xlabel("Entries")
+        .ylabel("Letter")
+        .titles("Sinusoids")
+        .figsize(7, 2)
+        .cmap(ColorMap.BLUES)
+        .show();
+
+// %% rotary-past-the-end tags=["nbval-ignore-output"]
+Plots.heatmaps(beyond.weights().get(1).expandDims(0))
+        .xlabel("Entries")
+        .ylabel("Letter")
+        .titles("Rotary")
+        .figsize(7, 2)
+        .cmap(ColorMap.BLUES)
+        .show();
+
+// %% alibi-past-the-end tags=["nbval-ignore-output"]
+Plots.heatmaps(beyond.weights().get(2).expandDims(0))
+        .xlabel("Entries")
+        .ylabel("Letter")
+        .titles("ALiBi")
+        .figsize(7, 2)
+        .cmap(ColorMap.BLUES)
+        .show();
 
 // %% weight-found
 /** The weight on all entries with the letter asked for, and on the last of them. */

@@ -353,7 +353,6 @@ class Adapter(ABC):
         tables = {name: its(name)["table"] for name in ("token", "place")}
         return tables | _last(its(self.LOGITS)), self.lesson_projected(model, count)
 
-
     def lesson_finder(self, model: Any) -> Arrays:
         """Of a model that finds what a letter had last: the tables letter and digit, W_q, W_k, W_v, output and bias, and
         what its scheme has learned: vectors, a row for each distance, or numbers, one for each bucket."""
