@@ -1050,8 +1050,8 @@ IN_CODE = {
         ),
         (
             "past the end, ALiBi's map called rotary's",
-            'zip(["Sinusoids", "Rotary", "ALiBi"], weights, strict=True)',
-            'zip(["Sinusoids", "ALiBi", "Rotary"], weights, strict=True)',
+            'titles=["Rotary"]',
+            'titles=["ALiBi"]',
         ),
         (
             "heads' titles in the order of other slopes",
@@ -1124,6 +1124,11 @@ IN_CODE = {
             "turns counted on 32 positions",
             "turns = 16 * omega / (2 * math.pi)",
             "turns = 32 * omega / (2 * math.pi)",
+        ),
+        (
+            "two layers without a mask",
+            "X = X + layer(X, X, X, causal=True)",
+            "X = X + layer(X, X, X)",
         ),
         (
             "a row of the table too far",
