@@ -33,7 +33,7 @@ from tests.elsewhere.places import (
 from tools.weave.lessons import ROOT
 
 MEMORY = 2_000_000_000  # bytes that Binder gives to a reader
-FOR_A_KERNEL = 1_800_000_000  # the server needs the rest
+FOR_A_KERNEL = 1_500_000_000  # the server needs the rest
 Record = Callable[[str, object], None]
 CUDA = re.compile(r"^nvidia\b|cuda|cudnn|-cu\d+$|\bgpu\b|^triton$")
 # Of the C and C++ runtimes, by the names of Debian's packages.
