@@ -119,6 +119,16 @@ globalThis.d2lLive ??= {};
     return text.replace("-", Number(text) ? "−" : "");
   };
 
+  /** On one line, "0.54 + 0.95 − 0.10 = 1.39"; with "≈" where these are rounded so that they do not add up. */
+  const addition = (numbers, digits) => {
+    const sum = (terms) => terms.reduce((a, b) => a + b);
+    const [first, ...others] = numbers.map((x) => decimals(x, digits));
+    const parts = others.flatMap((text) => (text.startsWith("−") ? ["−", text.slice(1)] : ["+", text]));
+    const total = decimals(sum(numbers), digits);
+    const addsUp = decimals(sum(numbers.map((x) => Number(x.toFixed(digits)))), digits) === total;
+    return [first, ...parts, addsUp ? "=" : "≈", total].join("\u00a0");
+  };
+
   /** The size of a rounding error. */
   const tiny = (x) => (x ? x.toExponential(1) : "0");
 
@@ -196,6 +206,7 @@ globalThis.d2lLive ??= {};
     announcer,
     figure,
     decimals,
+    addition,
     tiny,
     degrees,
     subscript,

@@ -69,6 +69,13 @@ def spreads(rows: list[list[float]], columns: int) -> np.ndarray:
     return np.abs(found).reshape(len(found), columns, 3)
 
 
+def assert_spreads(cell: Any, shares: Any) -> None:
+    """Each row has, in each column, the median of its seeds, the lowest and the highest."""
+    found = np.array([[[float(x) for x in seed] for seed in row] for row in shares])
+    expected = np.stack([np.median(found, 1), found.min(1), found.max(1)], axis=-1)
+    assert_printed(spreads(cell.rows, found.shape[2]), expected)
+
+
 def shares_are_as_told(rows: dict[str, list[list[float]]]) -> None:
     shown = rows["shares"]
     assert shown[0] == [*LENGTHS]
@@ -456,9 +463,7 @@ def test_buckets_add_the_number_of_each_distance(face, cells):
 def test_the_table_has_the_median_and_the_range(cells):
     cell = cells["shares"]
     assert cell.rows[0] == [*LENGTHS]
-    shares = np.array(cell.names["shares"], float)
-    expected = np.stack([np.median(shares, 1), shares.min(1), shares.max(1)], axis=-1)
-    assert_printed(spreads(cell.rows, 4), expected)
+    assert_spreads(cell, cell.names["shares"])
     lines = cell.printed.splitlines()[1:]
     assert [line.split()[-1] for line in lines] == NAMES
 
@@ -525,7 +530,6 @@ def test_maps_are_those_of_three_models(face, cells, names, n):
 def test_weight_on_the_letter_and_on_its_last_entry(face, cells):
     cell = cells["weight-shown"]
     names = cell.names
-    expected = []
     for n in (16, 32):
         for (scheme, models), found in zip(
             models_of(cells).items(), names["weight"][n], strict=True
@@ -539,11 +543,7 @@ def test_weight_on_the_letter_and_on_its_last_entry(face, cells):
                 for share, where in zip(shares, (has_it, is_last), strict=True):
                     of_texts = (weights[:, 0] * where).sum(axis=1).mean()
                     assert float(share) == pytest.approx(of_texts, abs=0.06)
-            columns = np.array([[float(x) for x in each] for each in found])
-            expected.append(
-                np.stack([np.median(columns, 0), columns.min(0), columns.max(0)], -1)
-            )
-    assert_printed(spreads(cell.rows, 2), expected)
+    assert_spreads(cell, [*names["weight"][16], *names["weight"][32]])
     lines = cell.printed.splitlines()
     assert [line.split()[-1] for line in lines[1:7] + lines[8:]] == 2 * NAMES
 
@@ -593,10 +593,8 @@ def test_shares_of_rotary_models_with_other_frequencies(face, cells):
                 *given, answers = drawn(face, cells, 500, n)
                 said, _ = finder_by_hand(its, "Rotary", given, ways(n / 16)[way])
                 assert float(share) == of_other_texts(right(said, answers))
-    shares = np.array(names["stretched"], float)
-    expected = np.stack([np.median(shares, 1), shares.min(1), shares.max(1)], axis=-1)
     cell = cells["stretched-shares"]
-    assert_printed(spreads(cell.rows, 3), expected)
+    assert_spreads(cell, names["stretched"])
     said = [line.split(")")[-1].strip() for line in cell.printed.splitlines()[1:]]
     assert said == ["unchanged", "linear", "larger base", "by parts"]
 
@@ -648,11 +646,7 @@ def test_what_was_learned_in_one_layout_fits_the_other_once_reordered(face, cell
         ):
             said, _ = finder_by_hand(weights, "Rotary", given, halves=in_halves)
             assert float(share) == of_other_texts(right(said, answers))
-    shares = np.array(
-        [[[float(x) for x in each] for each in of] for of in cell.names["in_layouts"]]
-    )
-    expected = np.stack([np.median(shares, 1), shares.min(1), shares.max(1)], axis=-1)
-    assert_printed(spreads(cell.rows, 1), expected)
+    assert_spreads(cell, cell.names["in_layouts"])
 
 
 def test_only_distances_that_occur_have_a_gradient(cells):
@@ -680,11 +674,9 @@ def test_two_causal_layers_are_right_as_often_as_is_printed(face, cells):
     cell = cells["solution-two-layers-shown"]
     found = cell.names["found"]
     for model, shares in zip(cell.names["two_layers"], found, strict=True):
-        its, layers = face.lesson_two_layers(model)
+        its, layers = face.lesson_layers(model, 2, ("letter", "digit"))
         for n, share in zip(LENGTHS, shares, strict=True):
             *given, answers = drawn(face, cells, 500, n)
             said = two_layers_by_hand(its, layers, given)
             assert float(share) == of_other_texts(right(said, answers))
-    shares = np.array([found], float)
-    expected = np.stack([np.median(shares, 1), shares.min(1), shares.max(1)], axis=-1)
-    assert_printed(spreads(cell.rows, 4), expected)
+    assert_spreads(cell, [found])

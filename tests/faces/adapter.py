@@ -332,8 +332,12 @@ class Adapter(ABC):
         return self.projections(names["relative"], "qkv") | {"table": table}
 
     def lesson_look_up(self, names: dict[str, Any]) -> Arrays:
-        """Of the first of ``models``, which look letters up: the tables letter and digit, W_q, W_k, W_v, output, bias."""
-        its = self.layer(names["models"][0]).parameters
+        """Of the first of ``models``, which look letters up."""
+        return self.one_head(names["models"][0])
+
+    def one_head(self, model: Any) -> Arrays:
+        """The tables letter and digit, W_q, W_k, W_v, output and bias."""
+        its = self.layer(model).parameters
         tables = {name: its(name)["table"] for name in ("letter", "digit")}
         matrices = {name: its(name)["weight"] for name in ("W_q", "W_k", "W_v")}
         return tables | matrices | _last(its(self.LOGITS))
@@ -347,19 +351,22 @@ class Adapter(ABC):
         matrices["number"] = its("number")["weight"]
         return tables | matrices | _last(its(self.COMPARED))
 
-    def lesson_layers(self, model: Any, count: int) -> tuple[Arrays, list[Arrays]]:
-        """Of a reader: the tables token and place, output and bias; and the projections of each layer."""
+    def lesson_layers(
+        self, model: Any, count: int, tables: tuple[str, ...] = ("token", "place")
+    ) -> tuple[Arrays, list[Arrays]]:
+        """Of a model of so many layers: its tables, output and bias; and the projections of each layer."""
         its = self.layer(model).parameters
-        tables = {name: its(name)["table"] for name in ("token", "place")}
-        return tables | _last(its(self.LOGITS)), self.lesson_projected(model, count)
+        around = {name: its(name)["table"] for name in tables} | _last(its(self.LOGITS))
+        layers = [
+            {f"W_{role}": its(f"{self.LAYERS}{i}.W_{role}")["weight"] for role in "qkvo"}
+            for i in range(count)
+        ]
+        return around, layers
 
     def lesson_finder(self, model: Any) -> Arrays:
-        """Of a model that finds what a letter had last: the tables letter and digit, W_q, W_k, W_v, output and bias, and
-        what its scheme has learned: vectors, a row for each distance, or numbers, one for each bucket."""
-        its = self.layer(model).parameters
-        tables = {name: its(name)["table"] for name in ("letter", "digit")}
-        matrices = {name: its(name)["weight"] for name in ("W_q", "W_k", "W_v")}
-        return tables | matrices | _last(its(self.LOGITS)) | self.lesson_scheme(model)
+        """Of a model that finds what a letter had last: also what its scheme has learned: vectors, a row for each
+        distance, or numbers, one for each bucket."""
+        return self.one_head(model) | self.lesson_scheme(model)
 
     def lesson_scheme(self, model: Any) -> Arrays:
         """What a model's scheme of positions has learned."""
@@ -370,20 +377,6 @@ class Adapter(ABC):
 
     def lesson_numbers(self, scheme: Any) -> NDArray[Any]:
         return np.asarray(self.plain(scheme.numbers))
-
-    def lesson_two_layers(self, model: Any) -> tuple[Arrays, list[Arrays]]:
-        """Of a model of two layers: the tables letter and digit, output and bias; and the projections of each layer."""
-        its = self.layer(model).parameters
-        tables = {name: its(name)["table"] for name in ("letter", "digit")}
-        return tables | _last(its(self.LOGITS)), self.lesson_projected(model, 2)
-
-    def lesson_projected(self, model: Any, count: int) -> list[Arrays]:
-        """The projections of each of a model's layers."""
-        its = self.layer(model).parameters
-        return [
-            {f"W_{role}": its(f"{self.LAYERS}{i}.W_{role}")["weight"] for role in "qkvo"}
-            for i in range(count)
-        ]
 
 
 def _last(linear: Arrays) -> Arrays:

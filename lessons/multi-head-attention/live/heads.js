@@ -16,13 +16,6 @@
     return { queries, weights, answers, difference: b === undefined ? null : a - b };
   };
 
-  /** On one line, "69.9 − 40.1 = 29.8"; with "≈" where these are rounded so that they do not add up. */
-  const subtraction = (a, b, digits) => {
-    const [left, right, difference] = [a, b, a - b].map((x) => decimals(x, digits));
-    const addsUp = decimals(a.toFixed(digits) - b.toFixed(digits), digits) === difference;
-    return [left, "−", right, addsUp ? "=" : "≈", difference].join("\u00a0");
-  };
-
   const row = (...cells) => html("tr", {}, ...cells);
   const cell = (content) => html("td", {}, content);
   const bar = (weight) => html("span", { class: "live-bar", style: `width: ${100 * weight}%` });
@@ -38,8 +31,8 @@
     };
     const sentence = ({ first, second, answers: [a, b], difference }) =>
       difference === null
-        ? words.average(decimals(a, 1), subtraction(PRICES[first], PRICES[second], 0))
-        : words.difference(subtraction(a, b, 1), first, second, decimals(difference, 1));
+        ? words.average(decimals(a, 1), kit.addition([PRICES[first], -PRICES[second]], 0))
+        : words.difference(kit.addition([a, -b], 1), first, second, decimals(difference, 1));
 
     const table = ({ queries, weights, answers, two }, head) => {
       const names = [words.fruit, words.price, "", words.weight];

@@ -10,7 +10,6 @@
   const OMEGA = Array.from({ length: 3 }, (_, l) => 10000 ** ((-2 * l) / 16)); // of width 16, the first three
   const CONTENT = [1, 0];
 
-  const sum = (numbers) => numbers.reduce((a, b) => a + b);
   const direction = (angle) => [Math.cos(angle), Math.sin(angle)];
 
   /** A vector turned by an angle. */
@@ -27,20 +26,11 @@
     const hands = (position) => OMEGA.map((omega) => (add ? added : turned)(CONTENT, position * omega));
     const [queries, keys] = [hands(i), hands(i - distance)];
     const products = queries.map((query, l) => mathematics.dot(query, keys[l]));
-    return { queries, keys, products, score: sum(products) };
+    return { queries, keys, products, score: products.reduce((a, b) => a + b) };
   };
 
   /** How many degrees lie between two vectors. */
   const between = ([a, b], [c, d]) => kit.degrees(Math.abs(Math.atan2(a * d - b * c, a * c + b * d)));
-
-  /** On one line, "0.54 + 0.95 − 0.10 = 1.39"; with "≈" where these are rounded so that they do not add up. */
-  const addition = (numbers) => {
-    const [first, ...others] = numbers.map((x) => decimals(x, 2));
-    const parts = others.flatMap((text) => (text.startsWith("−") ? ["−", text.slice(1)] : ["+", text]));
-    const total = decimals(sum(numbers), 2);
-    const addsUp = decimals(sum(numbers.map((x) => Number(x.toFixed(2)))), 2) === total;
-    return [first, ...parts, addsUp ? "=" : "≈", total].join("\u00a0");
-  };
 
   /**
    * The hands of one dial. What is turned begins at the centre and ends at the rim. So does a position that is added,
@@ -110,7 +100,7 @@
       query.textContent = words.query(now.i);
       key.textContent = words.key(now.i - now.distance);
       hint.textContent = words.hint(now.add);
-      scored.value = words.sum(now.add, addition(now.products));
+      scored.value = words.sum(now.add, kit.addition(now.products, 2));
       together.value = sentence(now);
     };
     const changed = () => {

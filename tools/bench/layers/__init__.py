@@ -10,6 +10,7 @@ offers, by what is made before the steps; one that offers none is left out (upst
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,11 @@ class Mask:
             return self.score_bias
         added = np.where(seen, 0, -np.inf).astype("float32")
         return added if self.causal else added[:, None, None]
+
+
+def if_any(make: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray | None], Any]:
+    """Makes the framework's own of an array, and nothing of None."""
+    return lambda array: None if array is None else make(array)
 
 
 def inputs(n: int) -> np.ndarray:

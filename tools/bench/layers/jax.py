@@ -5,10 +5,11 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from d2l_compat import jax as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, if_any, inputs
+
+array = if_any(jnp.asarray)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -55,7 +56,3 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
 
 def biased(query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array) -> jax.Array:
     return nn.dot_product_attention(query, key, value, bias=mask)
-
-
-def array(numbers: np.ndarray | None) -> jax.Array | None:
-    return None if numbers is None else jnp.asarray(numbers)

@@ -2,11 +2,12 @@ from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
-import numpy as np
 from mlx import nn
 
 from d2l_compat import mlx as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, if_any, inputs
+
+array = if_any(mx.array)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -37,7 +38,3 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
         return step(nn.MultiHeadAttention(WIDTH, HEADS), array(mask.added))
 
     return {"shim": shim, "own": own}
-
-
-def array(numbers: np.ndarray | None) -> mx.array | None:
-    return None if numbers is None else mx.array(numbers)

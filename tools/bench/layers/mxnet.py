@@ -1,14 +1,14 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 # First: it makes MXNet importable.
 from d2l_compat import mxnet as d2l  # isort: skip
 from mxnet import autograd
 from mxnet import np as mx
 
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, if_any, inputs
+
+array = if_any(mx.array)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -41,7 +41,3 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
     if mask.score_bias is not None:
         return {"shim": shim}
     return {"shim": shim, "upstream": theirs}
-
-
-def array(numbers: np.ndarray | None) -> Any:
-    return None if numbers is None else mx.array(numbers)

@@ -5,7 +5,9 @@ import numpy as np
 import paddle
 
 from d2l_compat import paddle as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, if_any, inputs
+
+tensor = if_any(paddle.to_tensor)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -30,7 +32,3 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
         return step(layer, attn_mask=tensor(mask.added))
 
     return {"shim": shim, "own": own}
-
-
-def tensor(array: np.ndarray | None) -> Any:
-    return None if array is None else paddle.to_tensor(array)

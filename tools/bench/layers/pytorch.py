@@ -3,10 +3,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from d2l_compat import torch as d2l
-from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, inputs
+from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, if_any, inputs
+
+tensor = if_any(torch.tensor)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -44,7 +46,3 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
     if mask.score_bias is not None:
         return {"shim": shim, "own": own}
     return {"shim": shim, "upstream": theirs, "own": own}
-
-
-def tensor(array: np.ndarray | None) -> Tensor | None:
-    return None if array is None else torch.tensor(array)

@@ -2,11 +2,12 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, if_any, inputs
+
+tensor = if_any(tf.constant)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -40,7 +41,3 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
     if mask.score_bias is not None:
         return {"shim": shim}
     return {"shim": shim, "upstream": theirs, "own": own}
-
-
-def tensor(array: np.ndarray | None) -> Any:
-    return None if array is None else tf.constant(array)
