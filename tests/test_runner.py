@@ -176,6 +176,17 @@ def test_outputs_are_rewritten_only_where_they_disagree(run, executed, value, ou
     assert executed.notebook().read_bytes() == (stored if outcome == "unchanged" else fresh)
 
 
+@pytest.mark.parametrize(("old", "new", "still"), [("2 / 3", "4 / 6", 0), ("7", "3 + 4", 1)])
+def test_from_new_code_on_outputs_are_stored_as_they_are(run, executed, old, new, still):
+    """However near they are to what is stored: they are that code's."""
+    near = executed.notebook().read_bytes().replace(str(2 / 3).encode(), b"0.66666667")
+    executed.store(near)
+    executed.write(TEXT, a=CODE.replace(old, new))
+    assert outcomes(run(executed)[1]) == ["written"]
+    shown = executed.notebook().read_bytes()
+    assert (shown.count(b"0.66666667"), shown.count(str(2 / 3).encode())) == (still, 2 - still)
+
+
 @pytest.mark.parametrize(
     ("new", "old"),
     [

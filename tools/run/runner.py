@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 
 import nbformat
@@ -187,10 +187,11 @@ def cells(notebook: NotebookNode) -> list[Cell]:
 def _distribute(shown: Shown, woven: dict[Edition, NotebookNode]) -> None:
     """Give each notebook's cells what they showed: what is stored already, where that agrees.
 
-    Another processor's last digits are so no change to a reader, or to git. A cell shows the same in every
-    language, so it keeps what is stored in all of them or in none: words may be new in one alone.
+    Another processor's last digits are so no change to a reader, or to git; where the code has changed,
+    they are. A cell shows the same in every language, so it keeps what is stored in all of them or in
+    none: words may be new in one alone.
     """
-    stored = [_stored_outputs(edition.notebook) for edition in woven]
+    stored = [_stored_outputs(edition.notebook, notebook) for edition, notebook in woven.items()]
     of_languages = zip(*map(code_cells, woven.values()), strict=True)
     for count, here in enumerate(of_languages, 1):
         kept: dict[Identity, list[NotebookNode] | None] = {}
@@ -213,14 +214,16 @@ def _counted(outputs: list[NotebookNode], count: int) -> list[NotebookNode]:
     return outputs
 
 
-def _stored_outputs(path: Path) -> dict[str, list[NotebookNode]]:
-    """By cell; none where there is no notebook, or none that is whole."""
+def _stored_outputs(path: Path, woven: NotebookNode) -> dict[str, list[NotebookNode]]:
+    """By cell, up to the first whose code has changed; none where there is no notebook that is whole."""
     try:
         stored = nbformat.read(path, as_version=4)
         nbformat.validate(stored)
     except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError):
         return {}
-    return {cell.id: cell.outputs for cell in code_cells(stored)}
+    both = zip(code_cells(stored), code_cells(woven), strict=False)
+    same = takewhile(lambda pair: pair[0].source == pair[1].source, both)
+    return {cell.id: cell.outputs for cell, _ in same}
 
 
 def _located(edition: Edition, name: str, number: int, what: str) -> LessonError:
