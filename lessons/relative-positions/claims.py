@@ -542,7 +542,7 @@ def test_weight_on_the_letter_and_on_its_last_entry(face, cells):
                 is_last = has_it & (np.cumsum(has_it[:, ::-1], axis=1)[:, ::-1] == 1)
                 for share, where in zip(shares, (has_it, is_last), strict=True):
                     of_texts = (weights[:, 0] * where).sum(axis=1).mean()
-                    assert float(share) == pytest.approx(of_texts, abs=0.06)
+                    assert float(share) == of_other_texts(of_texts)
     assert_spreads(cell, [*names["weight"][16], *names["weight"][32]])
     lines = cell.printed.splitlines()
     assert [line.split()[-1] for line in lines[1:7] + lines[8:]] == 2 * NAMES
