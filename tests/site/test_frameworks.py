@@ -107,7 +107,7 @@ def test_java_has_no_button_for_what_starts_python_alone(open_page: Open):
 def test_the_language_changes_and_the_place_does_not(open_page: Open, place: str):
     page = open_page(f"en/{LESSON}?framework=djl#{place}")
     page.wait_for_load_state()
-    page.locator(".languages a").evaluate("link => link.click()")  # without scrolling up to it
+    page.locator(".languages a").click()
     page.wait_for_url("**/zh-TW/**")
     assert page.locator("html").get_attribute("lang") == "zh-TW"
     _, _, there = page.url.partition("?framework=djl#")

@@ -29,17 +29,39 @@ def _context(
     here = app.config.language.replace("_", "-")
     root = context["content_root"]
     context["language_tag"] = here
-    context["languages_label"] = WORDS[here].languages
+    context["words"] = WORDS[here]
     context["languages"] = [
         (name, tag, f"{root}../{tag}/{_counterpart(app, pagename, tag)}.html")
         for tag, name in LANGUAGES.items()
     ]
+    context["bar"] = _bar(pagename, here)
     context["with_labels"] = _with_labels
     context["description"] = _description(pagename, here)
     context["body"] = IMAGE.sub(lambda image: _with_size(app, image), context.get("body", ""))
     context["css_files"] = [
         css for css in context["css_files"] if not any(name in str(css) for name in UNUSED)
     ]
+
+
+def _bar(pagename: str, language: str) -> dict[str, Any]:
+    """Of a lesson: its frameworks, and the lessons before and after it, if any."""
+    folder, chapter = ROOT / "lessons" / pagename, lessons()
+    if folder not in chapter:
+        return {}
+    around = [None, *chapter, None]
+    place = around.index(folder)
+    return {
+        "frameworks": [(name, FRAMEWORKS[name].title) for name in frameworks_of(folder)],
+        "previous": _lesson(around[place - 1], language),
+        "next": _lesson(around[place + 1], language),
+    }
+
+
+def _lesson(folder: Path | None, language: str) -> dict[str, str] | None:
+    """What leads to a lesson, from the page of another."""
+    if folder is None:
+        return None
+    return {"link": f"{folder.name}.html", "title": title(folder / f"text.{language}.md")}
 
 
 def _description(pagename: str, language: str) -> str:

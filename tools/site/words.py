@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True)
 class Words:
     languages: str
+    framework: str
+    menu: str  # of what runs a notebook
+    previous: str  # lesson
+    next: str
     chapter: str  # what all lessons are about
     description: str  # of a lesson, or of the chapter
     between: str  # the parts of a list
@@ -25,6 +29,10 @@ class Words:
 WORDS = {
     "en": Words(
         languages="Language",
+        framework="Framework",
+        menu="Run",
+        previous="Previous lesson: {title}",
+        next="Next lesson: {title}",
         chapter="Attention",
         description="{title}, retold from Dive into Deep Learning and run in {frameworks}.",
         between=", ",
@@ -36,6 +44,10 @@ WORDS = {
     ),
     "zh-TW": Words(
         languages="語言",
+        framework="框架",
+        menu="執行",
+        previous="上一課：{title}",
+        next="下一課：{title}",
         chapter="注意力",
         description="{title}：重新講過《動手學深度學習》的一課，並以 {frameworks} 實際執行。",
         between="、",

@@ -1,8 +1,13 @@
-/* The choice of a framework, and the switch between languages: both keep the reader's place.
-   What is wider than its place can be scrolled by keys. The buttons that copy code speak the page's language. */
+/* The bar: the choice of a framework, what runs its notebook, and the switch between languages, which keep
+   the reader's place. What is wider than its place can be scrolled by keys. The buttons that copy code speak
+   the page's language. */
 (() => {
   "use strict";
   const root = document.documentElement;
+  const bar = document.querySelector(".bar");
+  const chooser = bar?.querySelector("select");
+  const run = bar?.querySelector(".run");
+  const sets = document.querySelectorAll(".sd-tab-set");
   const chosen = () =>
     document.querySelector('.sd-tab-set > input:checked + label[data-sync-group="framework"]');
 
@@ -14,20 +19,56 @@
     for (const passage of document.querySelectorAll(".only")) {
       passage.classList.toggle("is-chosen", passage.classList.contains(`for-${framework}`));
     }
+    if (!chooser) return;
+    chooser.value = framework;
+    const ways = label.nextElementSibling.querySelector(".launch").cloneNode(true);
+    run.replaceChildren(run.firstElementChild, ways);
   }
 
-  // Tabs above the clicked one change their height too: what was clicked stays where it was.
-  // sphinx-design's script switches them in between.
-  let clicked, before;
+  /** What the reader sees first below the bar. */
+  const inSight = () => [...document.querySelectorAll("article > section :is(h1, h2, h3, p, li, .sd-tab-set)")]
+    .find((element) => element.getClientRects().length && element.getBoundingClientRect().bottom > bar.offsetHeight + 8);
+
+  // Cells above the reader's place change their height, too: what was clicked or read stays where it was.
+  const top = (element) => element.getBoundingClientRect().top;
+  const moveBack = (element, before) =>
+    window.scrollBy({ top: top(element) - before, behavior: "instant" });
+  let clicked, before; // sphinx-design's script switches the cells in between
   document.addEventListener("change", (event) => {
-    clicked = event.target.closest?.(".sd-tab-set");
-    before = clicked?.getBoundingClientRect().top;
+    clicked = event.target.closest(".sd-tab-set");
+    before = clicked && top(clicked);
   }, true);
-  document.addEventListener("change", () => {
-    if (!clicked) return;
+  document.addEventListener("change", (event) => {
+    if (!clicked?.contains(event.target)) return;
     showChoice();
-    window.scrollBy({ top: clicked.getBoundingClientRect().top - before, behavior: "instant" });
+    moveBack(clicked, before);
   });
+  chooser?.addEventListener("change", () => {
+    const read = inSight(), there = top(read);
+    sets[0].querySelector(`label[data-sync-id="${chooser.value}"]`).click();
+    moveBack(read, there);
+  });
+
+  // The bar chooses for all: a key need not stop at each cell.
+  for (const set of chooser ? sets : []) {
+    set.setAttribute("role", "radiogroup");
+    set.setAttribute("aria-label", chooser.getAttribute("aria-label"));
+    for (const radio of set.querySelectorAll(":scope > input")) radio.tabIndex = -1;
+  }
+
+  // The menu closes by itself.
+  document.addEventListener("click", (event) => {
+    if (run && !run.contains(event.target)) run.open = false;
+  });
+  run?.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    run.open = false;
+    run.firstElementChild.focus();
+  });
+
+  // A choice in an address is remembered where there is nothing to choose, too.
+  const asked = new URLSearchParams(location.search).get("framework");
+  if (asked && !sets.length) set_stored_id("framework", asked);
 
   /** The id of what stands at the top of the window. */
   function place() {

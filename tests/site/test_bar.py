@@ -1,0 +1,124 @@
+"""The bar, which stays in reach: framework, what runs the notebook, language, the lessons before and after."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from d2l_compat.frameworks import FRAMEWORKS
+from tests.browser import Open
+from tests.site.conftest import LESSON
+from tests.site.test_frameworks import chosen
+from tools.weave.lessons import LANGUAGES, lessons
+
+READS = "build/site/**/*.html", "build/site/**/_static/**/*"
+
+FAR = "window.scrollTo({top: 13000, behavior: 'instant'})"
+SCREENS = (390, 844), (820, 1180), (1280, 900), (1920, 1080)
+NAMES = [lesson.name for lesson in lessons()]
+
+
+def far_down(open_page: Open, path: str, screen: tuple[int, int] = (1280, 900)) -> Page:
+    page = open_page(path, viewport={"width": screen[0], "height": screen[1]})
+    page.wait_for_load_state()
+    page.evaluate(FAR)
+    return page
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("screen", SCREENS)
+def test_all_of_it_is_in_reach_far_down(open_page: Open, language: str, screen: tuple[int, int]):
+    page = far_down(open_page, f"{language}/{LESSON}", screen)
+    parts = page.locator(".bar :is(select, summary, a)").filter(visible=True)
+    places = [part.bounding_box() for part in parts.all()]
+    assert len(places) == 5  # before, framework, menu, language, after
+    ends = [0, *(end for place in places for end in (place["x"], place["x"] + place["width"]))]
+    assert ends == sorted(ends)  # nothing lies on another
+    assert ends[-1] <= screen[0]
+    assert all(0 <= each["y"] and each["y"] + each["height"] <= 54 for each in places), places
+    for part in parts.all():
+        part.click(trial=True, timeout=2000)  # nothing lies above it
+    for theme in page.locator(".theme-toggle:visible").all():
+        theme.click(trial=True, timeout=2000)
+    assert abs(page.evaluate("scrollY") - 13000) < 2
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_framework_is_chosen_and_what_is_read_stays(open_page: Open, width: int):
+    page = far_down(open_page, f"en/{LESSON}", (width, 800))
+    page.evaluate(
+        """() => { window.read = [...document.querySelectorAll("article section > p")]
+          .find((each) => each.getBoundingClientRect().top > 60) }"""
+    )
+    place = "read.getBoundingClientRect().top"
+    page.evaluate(f"window.scrollBy({{top: {place} - 100, behavior: 'instant'}})")
+    for framework in reversed(FRAMEWORKS):
+        page.locator(".bar select").select_option(framework)
+        assert chosen(page) == {framework}
+        assert abs(page.evaluate(place) - 100) < 2
+
+
+def test_the_bar_tells_what_was_chosen_elsewhere(open_page: Open):
+    page = open_page(f"en/{LESSON}?framework=mlx")
+    expect(page.locator(".bar select")).to_have_value("mlx")
+    page.locator("#cell-by-hand > label", has_text="JAX").click()
+    expect(page.locator(".bar select")).to_have_value("jax")
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_menu_opens_and_closes(open_page: Open, screen: tuple[int, int]):
+    page = far_down(open_page, f"zh-TW/{LESSON}?framework=paddle", screen)
+    menu, entries = page.locator(".bar summary"), page.locator(".bar .launch a")
+    assert entries.filter(visible=True).count() == 0
+    menu.click()
+    assert entries.all_inner_texts() == ["Colab", "Kaggle", "Binder", "筆記本", "投影片"]
+    for entry in entries.all():
+        assert "paddle" in entry.get_attribute("href")
+        entry.click(trial=True, timeout=2000)
+    page.keyboard.press("Escape")
+    expect(entries.first).to_be_hidden()
+    expect(menu).to_be_focused()
+    page.locator(".bar select").select_option("djl")
+    menu.click()
+    assert entries.all_inner_texts() == ["Binder", "筆記本", "投影片"]
+    page.mouse.click(screen[0] / 2, screen[1] - 60)
+    expect(entries.first).to_be_hidden()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_lessons_follow_each_other(open_page: Open, language: str, width: int):
+    page = open_page(f"{language}/{NAMES[0]}.html", viewport={"width": width, "height": 800})
+    for before, _, after in zip([None, *NAMES], NAMES, [*NAMES[1:], None]):
+        ways = {"prev": before, "next": after}
+        for rel, lesson in ways.items():
+            assert page.locator(f".bar a[rel={rel}]").count() == bool(lesson)
+        if after:
+            title = page.locator(".bar a[rel=next]").get_attribute("title")
+            page.locator(".bar a[rel=next]").click()
+            page.wait_for_url(f"**/{language}/{after}.html")
+            assert page.locator("h1").evaluate("each => each.firstChild.data") == title
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_telephones_have_no_tabs_above_their_cells(open_page: Open, language: str):
+    page = open_page(f"{language}/{LESSON}", viewport={"width": 390, "height": 800})
+    assert page.locator(".sd-tab-set[id] > label").filter(visible=True).count() == 0
+    page.set_viewport_size({"width": 1280, "height": 800})
+    labels = page.locator("#cell-by-hand > label").filter(visible=True)
+    assert len({label.bounding_box()["y"] for label in labels.all()}) == 1  # on one line
+    assert labels.count() == len(FRAMEWORKS)
+
+
+def test_a_choice_in_the_first_pages_address_holds_in_the_lessons(open_page: Open):
+    page = open_page("index.html?framework=jax")
+    page.wait_for_url("**/en/index.html?framework=jax")
+    page.locator(f"article a[href='{LESSON}']").first.click()
+    page.wait_for_url(f"**/{LESSON}")
+    assert chosen(page) == {"jax"}
+
+
+def test_a_key_need_not_stop_at_each_cell(open_page: Open):
+    page = open_page(f"en/{LESSON}")
+    assert page.locator(".sd-tab-set > input:not([tabindex='-1'])").count() == 0
+    for group in page.locator(".sd-tab-set").all():
+        expect(group).to_have_role("radiogroup")
+        expect(group).to_have_accessible_name("Framework")
