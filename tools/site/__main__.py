@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 
+from d2l_compat.frameworks import FRAMEWORKS
 from tools.site import agreement, live, names
 from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import page
@@ -59,6 +60,7 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
         "@LESSONS@": "\n".join(lessons),
         "@SLIDES@": index(chosen),
         "@NAMES@": names.table(),
+        "@FRAMEWORKS@": _frameworks(lessons[0]),
         "@REPOSITORY@": REPOSITORY,
         "@AGREEMENT@": agreement.tables(language),
     }
@@ -70,6 +72,15 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
         for place, content in filled.items():
             text = text.replace(place, content)
         document.write_text(text, encoding="utf-8")
+
+
+def _frameworks(lesson: str) -> str:
+    """Each leads to a lesson, and is chosen there."""
+    links = [
+        f'<a href="{lesson}.html?framework={name}">{about.title}</a>'
+        for name, about in FRAMEWORKS.items()
+    ]
+    return f'<p class="launch">{" ".join(links)}</p>'
 
 
 if __name__ == "__main__":

@@ -31,14 +31,21 @@ def _load(app: Sphinx, pagename: str, template: str, context: dict[str, Any], do
     figures = re.findall(r'data-live="([-\w]+)"', context.get("body", ""))
     if not figures:
         return
-    own = STATIC / "live" / pagename
-    shared = [*_files(STATIC / "live"), *_files(own / "shared")]
-    for file in [*shared, *(own / f"{name}.js" for name in dict.fromkeys(figures))]:
+    found = [_figure(name, pagename) for name in dict.fromkeys(figures)]
+    of_lessons = dict.fromkeys(file.parent / "shared" for file in found)
+    shared = [file for folder in (STATIC / "live", *of_lessons) for file in _files(folder)]
+    for file in [*shared, *found]:
         name = file.relative_to(STATIC).as_posix()
         if file.suffix == ".css":
             app.add_css_file(name)
         else:
             app.add_js_file(name, loading_method="defer")
+
+
+def _figure(name: str, pagename: str) -> Path:
+    """A lesson's own, or that of a lesson which has one of this name."""
+    folders = [STATIC / "live" / folder for folder in (pagename, *(each.name for each in lessons()))]
+    return next(file for folder in folders if (file := folder / f"{name}.js").exists())
 
 
 def _files(folder: Path) -> list[Path]:

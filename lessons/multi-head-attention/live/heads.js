@@ -46,7 +46,7 @@
       const answer = row(html("th", { scope: "row", colspan: 3 }, words.answer), cell(decimals(answers[head], 1)));
       return html(
         "table",
-        {},
+        { class: "live-table" },
         html("caption", {}, words.asks(two ? head + 1 : 0, queries[head].join(",\u00a0"))),
         html("thead", {}, row(...names.map((name) => (name ? html("th", { scope: "col" }, name) : cell(""))))),
         html("tbody", {}, ...weights[head].map(entry)),

@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import Open
 from tests.live import SVG, cells, curves, figure, lies_on, state
@@ -40,6 +41,68 @@ def difference(name: str, label: str) -> float:
 @pytest.fixture
 def page(open_page: Open) -> Page:
     return open_page(f"en/{LESSON}.html")
+
+
+def look(live: Locator) -> tuple[list[list[str]], str]:
+    """What the figure shows: each word's score and weight, and what the asking word has become."""
+    rows = [row.locator("td").all_inner_texts() for row in live.locator("tbody tr").all()]
+    return [[row[2], row[4]] for row in rows], live.locator("p output").inner_text()
+
+
+@pytest.mark.parametrize("path", [f"en/{LESSON}.html", "en/index.html"])
+def test_a_word_looks_around_as_the_notebook_prints(open_page: Open, path: str):
+    live = open_page(path).locator('[data-live="look-around"]')
+    *lines, last = words("six-words").splitlines()
+    rows, said = look(live)
+    assert rows == [line.split()[:2] for line in lines]
+    vector = re.match(r"\(.*?\)", last)[0]
+    assert f"was (1, 0) and is now {vector}; it listens most to “cat”: 0.75." in said
+
+
+def attend(
+    vectors: list[list[float]], query: int, masked: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    X = np.array(vectors, float)
+    seen = slice(query + 1) if masked else slice(None)
+    powers = np.exp(X[seen] @ X[query])
+    weights = np.zeros(len(X))
+    weights[seen] = powers / powers.sum()
+    return weights, weights @ X
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("query", range(4))
+def test_any_words_look_around_by_the_formula(page: Page, query: int, masked: bool):
+    vectors = [[1, -2], [0.5, 3], [2, 2], [-1, 0]]
+    given = {"sentence": "one two three four", "query": query, "masked": masked}
+    found = state(page, "look-around", **given, vectors=vectors)
+    weights, output = attend(vectors, query, masked)
+    np.testing.assert_allclose(found["weights"], weights, atol=1e-12)
+    np.testing.assert_allclose(found["output"], output, atol=1e-12)
+    hidden = [score is None for score in found["scores"]]
+    assert hidden == [masked and place > query for place in range(4)]
+
+
+def test_the_reader_types_asks_masks_and_changes_numbers(page: Page):
+    live = page.locator('[data-live="look-around"]')
+    live.get_by_label("Type a sentence:").fill("  The dog, it ran  away ")
+    assert live.locator("tbody th").all_inner_texts() == ["The", "dog,", "it", "ran", "away"]
+    known = live.locator("tbody input").evaluate_all("all => all.map(each => each.value)")
+    assert [*map(int, known)] == [0, 0, 3, 0, 1, 0, 0, 2, 1, 1]  # "away" is not known
+    assert live.locator("[aria-pressed=true]").all_inner_texts() == ["away"]
+    live.get_by_role("button", name="it").press("Enter")
+    assert live.locator("[aria-pressed=true]").all_inner_texts() == ["it"]
+    live.get_by_label("Hide what comes later").check()
+    rows, _ = look(live)
+    assert rows[3:] == [["−∞", "0.00"]] * 2
+    live.get_by_label("it: thing").fill("0")
+    rows, said = look(live)
+    assert [weight for _, weight in rows] == ["0.33"] * 3 + ["0.00"] * 2
+    assert "is now (1.00, 0.00)" in said
+    live.get_by_label("Type a sentence:").fill("a b c d e f g h i j")
+    assert live.locator("tbody tr").count() == 8
+    live.get_by_label("Type a sentence:").fill(" ")
+    assert live.locator("tbody tr").count() == 8  # nothing is asked of nobody
 
 
 def test_the_clocks_hands_are_the_row_of_the_encoding(page: Page):

@@ -3,6 +3,26 @@
 {
   const en = {
     position: "Position i",
+    "look-around": {
+      title: "A word looks around",
+      type: "Type a sentence:",
+      sentence: "the cat sat because it purred",
+      mask: "Hide what comes later (causal mask)",
+      word: "Who asks?",
+      thing: "thing",
+      action: "action",
+      score: "score",
+      weight: "weight",
+      of: (part, word) => `${word}: ${part}`,
+      vectors: {
+        the: [0, 0], a: [0, 0], and: [0, 0], because: [0, 0], in: [0, 0], on: [0, 0], was: [0, 0],
+        it: [1, 0], he: [1, 0], she: [1, 0], they: [1, 0], i: [1, 0], you: [1, 0],
+        cat: [3, 0], dog: [3, 0], mouse: [3, 0], bird: [3, 0], milk: [2, 0], mat: [2, 0],
+        sat: [0, 2], purred: [0, 2], slept: [0, 2], ran: [0, 2], ate: [0, 2], drank: [0, 2],
+      },
+      said: (word, before, after, most, weight) =>
+        `“${word}” was (${before.join(", ")}) and is now (${after.join(", ")}); it listens most to “${most}”: ${weight}.`,
+    },
     "clock-hands": {
       title: "Clock hands: one row of the positional encoding",
       play: "Play",
@@ -69,6 +89,26 @@
 
   const zh = {
     position: "位置 i",
+    "look-around": {
+      title: "一個詞環顧四周",
+      type: "輸入一個句子，詞與詞之間空一格：",
+      sentence: "那隻 貓 躲了起來 因為 牠 闖了禍",
+      mask: "遮住後面的詞（因果遮罩）",
+      word: "誰來問？",
+      thing: "事物",
+      action: "動作",
+      score: "分數",
+      weight: "權重",
+      of: (part, word) => `${word}：${part}`,
+      vectors: {
+        那隻: [0, 0], 因為: [0, 0], 的: [0, 0], 在: [0, 0], 和: [0, 0], 了: [0, 0],
+        牠: [1, 0], 他: [1, 0], 她: [1, 0], 它: [1, 0], 我: [1, 0], 你: [1, 0],
+        貓: [3, 0], 狗: [3, 0], 老鼠: [3, 0], 鳥: [3, 0], 牛奶: [2, 0],
+        躲了起來: [0, 2], 闖了禍: [0, 2], 睡了: [0, 2], 跑了: [0, 2], 吃了: [0, 2], 喝了: [0, 2],
+      },
+      said: (word, before, after, most, weight) =>
+        `「${word}」原來是 (${before.join(", ")})，現在是 (${after.join(", ")})；它最聽「${most}」的：${weight}。`,
+    },
     "clock-hands": {
       title: "時鐘指針：位置編碼的一個橫列",
       play: "播放",

@@ -1,0 +1,107 @@
+// A word looks around in a sentence that the reader types: scores, softmax, average, with or without a causal mask.
+//   state()  {words, vectors, query, masked, scores, weights, output}: a vector is [thing, action], query the place of
+//            the word that asks; a word that is hidden from it has the score null and the weight 0
+//   set({sentence, query, masked, vectors})  words with blanks between them, at most eight; a place from 0; true or
+//            false; a vector for each word
+"use strict";
+{
+  const { kit, mathematics } = d2lLive;
+  const { html, decimals } = kit;
+  const MOST = 8;
+
+  const attend = (vectors, query, masked) => {
+    const scores = vectors.map((key, place) => (masked && place > query ? null : mathematics.dot(vectors[query], key)));
+    const seen = mathematics.softmax(scores.filter((score) => score !== null));
+    const weights = scores.map((score, place) => (score === null ? 0 : seen[place]));
+    const output = [0, 1].map((part) => mathematics.dot(weights, vectors.map((vector) => vector[part])));
+    return { scores, weights, output };
+  };
+
+  kit.figure("look-around", (root, words) => {
+    let vectors, rows;
+    let query = 4;
+
+    /** The numbers of a word, in any spelling; of one that is not known, a bit of both. */
+    const vectorOf = (word) => words.vectors[word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "")] ?? [1, 1];
+    const text = () => sentence.value.trim().split(/\s+/).slice(0, MOST);
+    const state = () => {
+      const asked = { words: text(), vectors, query, masked: masked.value };
+      return { ...asked, ...attend(vectors, query, masked.value) };
+    };
+
+    const number = (place, part, label) => {
+      const input = html("input", { type: "number", min: -9, max: 9, step: 1, "aria-label": label });
+      input.value = vectors[place][part];
+      input.addEventListener("input", () => {
+        vectors[place][part] = Number.isFinite(input.valueAsNumber) ? input.valueAsNumber : 0;
+        changed();
+      });
+      return html("td", {}, input);
+    };
+    const row = (word, place) => {
+      const ask = kit.button(word, () => {
+        query = place;
+        changed();
+      });
+      const [score, bar, weight] = [html("td"), html("span", { class: "live-bar" }), html("td")];
+      const [thing, action] = [words.thing, words.action].map((name, part) => number(place, part, words.of(name, word)));
+      const node = html("tr", {}, html("th", { scope: "row" }, ask), thing, action, score, html("td", {}, bar), weight);
+      return { node, ask, score, bar, weight };
+    };
+    const build = () => {
+      vectors ??= text().map((word) => [...vectorOf(word)]);
+      query = Math.min(query, vectors.length - 1);
+      rows = text().map(row);
+      body.replaceChildren(...rows.map(({ node }) => node));
+    };
+    const draw = () => {
+      const now = state();
+      rows.forEach(({ ask, score, bar, weight }, place) => {
+        ask.setAttribute("aria-pressed", place === query);
+        score.textContent = now.scores[place] === null ? "−∞" : decimals(now.scores[place], 0);
+        bar.style.width = `${100 * now.weights[place]}%`;
+        weight.textContent = decimals(now.weights[place], 2);
+      });
+      const most = now.weights.indexOf(Math.max(...now.weights));
+      const [before, after] = [vectors[query].map(String), now.output.map((x) => decimals(x, 2))];
+      said.value = words.said(now.words[query], before, after, now.words[most], decimals(now.weights[most], 2));
+    };
+    const changed = () => {
+      draw();
+      announce(said.value);
+    };
+    const typed = () => {
+      if (!sentence.value.trim()) return;
+      vectors = null;
+      build();
+      changed();
+    };
+
+    const sentence = html("input", { type: "text", class: "live-words", value: words.sentence, id: "live-words" });
+    sentence.addEventListener("input", typed);
+    const label = html("label", { for: "live-words" }, words.type);
+    const masked = kit.checkbox(words.mask, changed);
+    const names = [words.word, words.thing, words.action, words.score, "", words.weight];
+    const head = html("tr", {}, ...names.map((name) => html(name ? "th" : "td", name ? { scope: "col" } : {}, name)));
+    const body = html("tbody");
+    const said = kit.quiet();
+    const table = html("table", { class: "live-table live-look" }, html("thead", {}, head), body);
+    root.append(html("div", { class: "live-controls" }, label, sentence, masked.node), table, html("p", {}, said));
+    const announce = kit.announcer(root);
+    const controls = {
+      sentence: (words) => {
+        sentence.value = words;
+        vectors = null;
+        build();
+      },
+      query: (place) => (query = place),
+      masked: (hidden) => (masked.value = hidden),
+      vectors: (given) => {
+        vectors = given;
+        build();
+      },
+    };
+    build();
+    return { controls, draw, state };
+  });
+}
