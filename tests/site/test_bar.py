@@ -69,7 +69,7 @@ def test_the_menu_opens_and_closes(open_page: Open, screen: tuple[int, int]):
     menu, entries = page.locator(".bar summary"), page.locator(".bar .launch a")
     assert entries.filter(visible=True).count() == 0
     menu.click()
-    assert entries.all_inner_texts() == ["Colab", "Kaggle", "Binder", "筆記本", "投影片"]
+    assert entries.all_inner_texts() == ["Colab", "Kaggle", "Binder", "GitHub", "下載", "投影片"]
     for entry in entries.all():
         assert "paddle" in entry.get_attribute("href")
         entry.click(trial=True, timeout=2000)
@@ -78,7 +78,7 @@ def test_the_menu_opens_and_closes(open_page: Open, screen: tuple[int, int]):
     expect(menu).to_be_focused()
     page.locator(".bar select").select_option("djl")
     menu.click()
-    assert entries.all_inner_texts() == ["Binder", "筆記本", "投影片"]
+    assert entries.all_inner_texts() == ["Binder", "GitHub", "下載", "投影片"]
     page.mouse.click(screen[0] / 2, screen[1] - 60)
     expect(entries.first).to_be_hidden()
 

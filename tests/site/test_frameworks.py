@@ -1,15 +1,18 @@
 """The choice of a framework: one for the whole page, remembered, and in links."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.browser import Open
-from tests.site.conftest import LESSON
-from tools.weave.lessons import LANGUAGES
+from tests.site.conftest import EDITIONS, LESSON
+from tools.weave.lessons import LANGUAGES, ROOT, Edition
 
 READS = "build/site/**/*.html", "build/site/**/_static/**/*"
 
+UNDER_THE_TITLE = ".sd-tab-set .launch"
 CHOSEN = '.sd-tab-set > input:checked + label[data-sync-group="framework"]'
 
 
@@ -86,18 +89,29 @@ def test_tabs_are_operated_by_the_keyboard(open_page: Open):
 
 def test_buttons_open_the_notebook_of_the_framework(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}?framework=mxnet")
-    visible = page.locator(".launch:visible a")
+    visible = page.locator(f"{UNDER_THE_TITLE}:visible a")
     links = dict(visible.evaluate_all("all => all.map(each => [each.textContent, each.href])"))
-    assert list(links) == ["Colab", "Kaggle", "Binder", "筆記本", "投影片"]
+    assert list(links) == ["Colab", "Kaggle", "Binder", "GitHub", "下載", "投影片"]
     notebook = "zh-TW/mxnet/self-attention-and-positional-encoding"
     assert all(notebook in link.replace("%2F", "/") for link in links.values())
+    for link in visible.all()[:4]:
+        assert link.get_attribute("title") == link.get_attribute("href")
     page.goto(links["投影片"])
     expect(page.locator("section.present h1")).to_have_text("自注意力與位置編碼")
 
 
 def test_java_has_no_button_for_what_starts_python_alone(open_page: Open):
     page = open_page(f"en/{LESSON}?framework=djl")
-    assert page.locator(".launch:visible a").all_inner_texts() == ["Binder", "Notebook", "Slides"]
+    buttons = page.locator(f"{UNDER_THE_TITLE}:visible a").all_inner_texts()
+    assert buttons == ["Binder", "GitHub", "Download", "Slides"]
+
+
+@pytest.mark.parametrize("edition", EDITIONS, ids=str)
+def test_every_notebook_can_be_taken_from_the_site(site: Path, edition: Edition):
+    page = (site / edition.language / f"{edition.folder.name}.html").read_text(encoding="utf-8")
+    link = f"../{edition.notebook.relative_to(ROOT).as_posix()}"
+    assert page.count(f'<a href="{link}" download>') == 1
+    assert (site / edition.language / link).read_bytes() == edition.notebook.read_bytes()
 
 
 # The switch between languages

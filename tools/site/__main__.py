@@ -16,7 +16,7 @@ from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import page
 from tools.site.slides import index, write_slides
 from tools.site.words import WORDS
-from tools.weave.launch import BRANCH, REPOSITORY
+from tools.weave.launch import BRANCH, REPOSITORY, path
 from tools.weave.lessons import ROOT, Edition, LessonError, display, editions
 
 HERE = Path(__file__).parent
@@ -35,6 +35,9 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     shutil.copy(HERE / "index.html", SITE)
+    for edition in editions():  # to take along, where no service is reached
+        (SITE / path(edition)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(edition.notebook, SITE / path(edition))
     # A process each: Sphinx keeps its settings in global variables. Not forked, as some libraries' threads
     # would not survive it.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as languages:

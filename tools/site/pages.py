@@ -20,7 +20,7 @@ from tools.compare.figures import FIGURE
 from tools.site.figures import light
 from tools.site.slides import deck_path
 from tools.site.words import WORDS
-from tools.weave.launch import SOURCE, services
+from tools.weave.launch import SOURCE, path, services
 from tools.weave.lessons import Edition, LessonError
 from tools.weave.notebooks import IMAGE, link_lessons
 from tools.weave.programs import LANGUAGES
@@ -133,18 +133,25 @@ def _launch(editions: list[Edition]) -> str:
     tabs = []
     for edition in editions:
         words = WORDS[edition.language]
+        elsewhere = [*services(edition.framework), SOURCE]
         links = [
-            *((service.name, service.link(edition)) for service in services(edition.framework)),
-            (words.source, SOURCE.link(edition)),
-            (words.slides, f"../{deck_path(edition)}"),
+            *(_button(service.name, service.link(edition)) for service in elsewhere),
+            _button(words.download, f"../{path(edition)}", " download"),
+            _button(words.slides, f"../{deck_path(edition)}"),
         ]
-        buttons = " ".join(f'<a href="{escape(link)}">{name}</a>' for name, link in links)
+        buttons = " ".join(links)
         run = words.run.format(framework=FRAMEWORKS[edition.framework].title)
         tabs.append(
             f":::::{{tab-item}} {FRAMEWORKS[edition.framework].title}\n:sync: {edition.framework}\n"
             f'```{{raw}} html\n<p class="launch">{run} {buttons}</p>\n```\n:::::'
         )
     return "::::::{tab-set}\n:sync-group: framework\n" + "\n".join(tabs) + "\n::::::"
+
+
+def _button(name: str, link: str, more: str = "") -> str:
+    """It says which address it opens, if it leaves the site."""
+    title = f' title="{escape(link)}"' if "://" in link else ""
+    return f'<a href="{escape(link)}"{title}{more}>{name}</a>'
 
 
 def _code_cell(name: str, framework: str, executed: NotebookNode) -> NotebookNode:

@@ -15,7 +15,7 @@ class Words:
     between: str  # the parts of a list
     before_last: str
     run: str
-    source: str
+    download: str  # of a notebook
     slides: str
     decks: str  # in the list of all slides
     rows: dict[str, str] = field(default_factory=dict)  # of the tables of agreement, by README's
@@ -38,7 +38,7 @@ WORDS = {
         between=", ",
         before_last=" and ",
         run="Run it in {framework}:",
-        source="Notebook",
+        download="Download",
         slides="Slides",
         decks="{lesson}: {frameworks}",
     ),
@@ -53,7 +53,7 @@ WORDS = {
         between="、",
         before_last=" 與 ",
         run="用 {framework} 執行：",
-        source="筆記本",
+        download="下載",
         slides="投影片",
         decks="{lesson}：{frameworks}",
         rows={

@@ -25,12 +25,18 @@
     run.replaceChildren(run.firstElementChild, ways);
   }
 
-  /** What the reader sees first below the bar. */
-  const inSight = () => [...document.querySelectorAll("article > section :is(h1, h2, h3, p, li, .sd-tab-set)")]
-    .find((element) => element.getClientRects().length && element.getBoundingClientRect().bottom > bar.offsetHeight + 8);
+  const top = (element) => element.getBoundingClientRect().top;
+
+  /** What begins first below the bar; where nothing does, what is there. */
+  function inSight() {
+    const edge = bar.offsetHeight;
+    const all = [...document.querySelectorAll("article > section :is(h1, h2, h3, p, li, .sd-tab-set)")]
+      .filter((element) => element.getClientRects().length);
+    return all.find((element) => top(element) >= edge && top(element) < innerHeight)
+      ?? all.find((element) => element.getBoundingClientRect().bottom > edge);
+  }
 
   // Cells above the reader's place change their height, too: what was clicked or read stays where it was.
-  const top = (element) => element.getBoundingClientRect().top;
   const moveBack = (element, before) =>
     window.scrollBy({ top: top(element) - before, behavior: "instant" });
   let clicked, before; // sphinx-design's script switches the cells in between
