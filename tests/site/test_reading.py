@@ -1,11 +1,14 @@
 """Every page, as it is read: with and without scripts, in print, on a telephone, by a search."""
 
+import io
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
-from playwright.sync_api import expect
+from PIL import Image
+from playwright.sync_api import Locator, expect
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.browser import Open
@@ -136,6 +139,52 @@ def test_a_telephone_does_not_scroll_sideways(open_page: Open, language: str, wi
     for name in ("index.html", LESSON, "agreement.html", "slides.html"):
         page = open_page(f"{language}/{name}", viewport={"width": width, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+
+
+def shades(block: Locator) -> list[float]:
+    """How dark a block is at its left end and at its right, between nothing and black."""
+    picture = Image.open(io.BytesIO(block.screenshot())).convert("L")
+    width, height = picture.size
+    ends = (0, 3), (width - 3, width)
+    strips = [np.asarray(picture.crop((start, 0, end, height)), float) for start, end in ends]
+    return [1 - np.median(strip) / 255 for strip in strips]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_formulas_and_tables_fit_a_telephone_or_show_on_which_side_they_go_on(
+    open_page: Open, language: str
+):
+    page = open_page(f"{language}/{LESSON}", viewport={"width": 390, "height": 800})
+    page.wait_for_load_state()
+    blocks = page.locator("div.math, .table-wrapper").all()
+    assert len(blocks) > 8
+    wide = [each for each in blocks if each.evaluate("each => each.scrollWidth > each.clientWidth")]
+    assert len(wide) == 1  # the rotation, four matrices on a line
+    left, right = shades(wide[0])
+    assert left < 0.05 < 0.2 < right
+    wide[0].evaluate("each => each.scrollTo({left: each.scrollWidth, behavior: 'instant'})")
+    left, right = shades(wide[0])
+    assert right < 0.05 < 0.2 < left
+    smallest = min(
+        float(size.removesuffix("px"))
+        for size in page.locator("div.math math").evaluate_all(
+            "all => all.map(each => getComputedStyle(each).fontSize)"
+        )
+    )
+    assert smallest >= 12
+
+
+def test_the_button_that_copies_is_seen_where_a_key_has_come_to_it(open_page: Open):
+    page = open_page(f"en/{LESSON}")
+    button = page.locator("#cell-binary button.copybtn").first
+    assert button.evaluate("each => getComputedStyle(each).opacity") == "0"
+    page.locator("#cell-binary > input").first.focus()
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        if button.evaluate("each => each === document.activeElement"):
+            break
+    expect(button).to_be_focused()
+    expect(button).to_have_css("opacity", "1")
 
 
 @pytest.mark.parametrize(

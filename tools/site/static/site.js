@@ -100,6 +100,19 @@
   });
   window.addEventListener("load", goToTarget);
 
+  // A formula that is a little too wide is written smaller.
+  const SMALLEST = 0.75;
+  function fitFormulas() {
+    for (const box of document.querySelectorAll("div.math")) {
+      const formula = box.querySelector("math");
+      formula.style.fontSize = "";
+      const fits = box.clientWidth / box.scrollWidth;
+      if (fits < 1 && fits > SMALLEST) formula.style.fontSize = `${fits}em`;
+    }
+  }
+  window.addEventListener("load", fitFormulas);
+  window.addEventListener("resize", fitFormulas);
+
   // A key's way to what is too wide for the window; it is announced by its section's heading.
   function reachWide() {
     for (const box of document.querySelectorAll(".table-wrapper, div.math, .highlight pre")) {
