@@ -76,7 +76,7 @@ NOT_READ = {
         *("lessons/*/faults.py", "lessons/*.java", "notebooks/*", "tools/site/*"),
         *("tests/compare_frameworks/__main__.py", "tests/elsewhere/*", "tests/mutants/*"),
         *("tests/live.py", "tests/sanitize.cfg"),
-        *("tools/weave/launch.py", "tools/weave/notebooks.py"),
+        *(f"tools/weave/{name}.py" for name in ("credit", "launch", "notebooks")),
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
     "notebooks": (
@@ -84,7 +84,7 @@ NOT_READ = {
         *("lessons/*", "notebooks/*/djl/*", "tools/run/java.py", "tools/site/*"),
         *("tests/elsewhere/*", "tests/faces/*", "tests/mutants/*", "tests/compare_frameworks/*"),
         *("tests/conftest.py", "tests/live.py", "tests/reference.py"),
-        *("tools/weave/launch.py", "tools/weave/notebooks.py"),
+        *(f"tools/weave/{name}.py" for name in ("credit", "launch", "notebooks")),
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
     "pages": (
@@ -101,7 +101,8 @@ NOT_READ = {
         *(*NOWHERE, *OTHER_TESTS, *NOT_EXECUTING, "docs/*", "lessons/*", "notebooks/*/djl/*"),
         *("requirements/djl.lock", "tests/faces/*", "tests/mutants/*", "tests/sanitize.cfg"),
         *("tests/compare_frameworks/*", "tests/live.py", "tests/reference.py"),
-        *("tools/site/*", "tools/weave/notebooks.py", "d2l_compat/java/*"),
+        *("tools/site/*", "tools/weave/credit.py", "tools/weave/notebooks.py"),
+        "d2l_compat/java/*",
     ),
     "growth": (
         *(*NOWHERE, "README.md", "LICENSE", "lessons/ruff.toml", "lessons/[!_]*/*", "notebooks/*"),
