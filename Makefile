@@ -39,7 +39,7 @@ FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim report agreement font lint format lab kernel site env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim report agreement font lint format lab kernel site published env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has changed (the default); ALWAYS=1: all
 	@$(BIN)/python -m tools.project.readme
@@ -157,6 +157,9 @@ kernel: $(READY)  ## install the Jupyter kernel "Python (d2l)", in which `from d
 
 site: $(READY)  ## build the web site, with slides, into build/site: open build/site/index.html
 	@$(BIN)/python -m tools.site
+
+published: $(READY)  ## is everything where the links, the buttons and the first cells look for it? (asks the network)
+	@$(BIN)/python -m tools.project.published
 
 env: $(READY) $(JAVA)  ## only install the environment, in .venv
 	@$(if $(JAVA),test -e $(JAVA))
