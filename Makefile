@@ -20,6 +20,8 @@ ALWAYS     ?=
 DEVICE     ?= cpu
 CHANGED    ?=
 SHUFFLE    ?=
+# Of a release: v and the version.
+TAG        ?=
 
 # Without what Python has compiled before, each process spends most of its start on compiling a framework.
 unexport PYTHONDONTWRITEBYTECODE
@@ -39,7 +41,7 @@ FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim report agreement font lint format lab kernel site env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim report agreement font lint format lab kernel site dist published env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has changed (the default); ALWAYS=1: all
 	@$(BIN)/python -m tools.project.readme
@@ -158,6 +160,12 @@ kernel: $(READY)  ## install the Jupyter kernel "Python (d2l)", in which `from d
 site: $(READY)  ## build the web site, with slides, into build/site: open build/site/index.html
 	@$(BIN)/python -m tools.site
 
+dist: $(READY)  ## build the package, wheel and sdist, into dist/, and check both; TAG: and that it is of this release
+	@$(BIN)/python -m tools.project.dist dist $(TAG)
+
+published: $(READY)  ## is everything where the links, the buttons and the first cells look for it? (asks the network)
+	@$(BIN)/python -m tools.project.published
+
 env: $(READY) $(JAVA)  ## only install the environment, in .venv
 	@$(if $(JAVA),test -e $(JAVA))
 
@@ -197,7 +205,7 @@ lock: $(READY)  ## resolve the locks anew; UPGRADE=1 takes newer versions
 	done
 
 clean:  ## remove what was built and the environment; the notebooks stay
-	rm -rf .venv build d2l_compat/java/target .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist d2l_compat/java/target .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .PHONY: left-out
 left-out:

@@ -5,8 +5,17 @@ import subprocess
 import nbformat
 import pytest
 
-from tools.project.readme import README, with_links
-from tools.weave.launch import BINDER, COLAB, INSTALL, OWNER_AND_NAME, install_cell, services
+from tools.project.readme import INSTALL as FROM_A_CLONE
+from tools.project.readme import README, between, with_links
+from tools.weave.launch import (
+    BINDER,
+    COLAB,
+    INSTALL,
+    OWNER_AND_NAME,
+    REPOSITORY,
+    install_cell,
+    services,
+)
 from tools.weave.lessons import ROOT, Edition, editions
 
 EDITIONS = list(editions())
@@ -25,7 +34,16 @@ def test_the_address_stands_in_one_place_and_in_what_is_made_from_it():
         for name in filter(None, files.split("\0"))
         if (ROOT / name).is_file() and OWNER_AND_NAME.encode() in (ROOT / name).read_bytes()
     }
-    assert named == {"README.md", "pyproject.toml", "notebooks"}
+    assert named == {"README.md", "CITATION.cff", "docs", "pyproject.toml", "notebooks"}
+
+
+def test_readme_first_says_how_to_install_from_a_clone_of_the_address():
+    readme = README.read_text(encoding="utf-8")
+    assert between(readme, "install", FROM_A_CLONE) == readme, "run `make`"
+    assert REPOSITORY in FROM_A_CLONE
+    first, *others = (line for line in readme.splitlines() if "pip install" in line)
+    assert first in FROM_A_CLONE.splitlines()
+    assert others
 
 
 @pytest.mark.parametrize("edition", EDITIONS, ids=str)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import list_lessons
 from tools.__main__ import main
-from tools.project.readme import MARKERS, with_links
+from tools.project.readme import markers, with_links
 from tools.weave.launch import COLAB
 from tools.weave.lessons import ROOT, LessonError, editions, left_out, lessons
 from tools.weave.prose import original, title
@@ -130,8 +130,8 @@ def test_a_title_is_the_first_heading_that_is_on_no_slide(root: Path):
 
 
 def test_readme_has_a_table_for_each_lesson_under_its_title(root: Path):
-    head = f"before\n{MARKERS[0]}"
-    tail = f"{MARKERS[1]}after\n"
+    begin, end = markers("launch")
+    head, tail = f"before\n{begin}", f"{end}after\n"
     made = with_links(f"{head}old\n{tail}", list(editions(root=root)))
     assert made.startswith(head)
     assert made.endswith(tail)
@@ -150,7 +150,7 @@ def test_readme_has_a_table_for_each_lesson_under_its_title(root: Path):
 def test_one_lesson_alone_has_a_bare_table(root: Path):
     shutil.rmtree(root / "lessons" / "ant")
     list_lessons(root, "zebra")
-    made = with_links(f"{MARKERS[0]}{MARKERS[1]}", list(editions(root=root)))
+    made = with_links("".join(markers("launch")), list(editions(root=root)))
     assert made.splitlines()[1] == "|  | English | 繁體中文 |"
     assert "<details>" not in made
 

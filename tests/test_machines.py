@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tools.project import summary
 from tools.run import devices
@@ -21,6 +22,7 @@ READS = (
 )
 
 WORKFLOW = ROOT / ".github" / "workflows" / "check.yml"
+WORKFLOWS = sorted(WORKFLOW.parent.iterdir())
 CODES = sorted({edition.code for edition in editions()})
 REPORT = """<testsuites><testsuite name="pytest" tests="3" failures="1" errors="0" skipped="1">
 <testcase classname="notebooks.en.jax.tiny" name="Cell 0" time="1"/>
@@ -31,19 +33,31 @@ REPORT = """<testsuites><testsuite name="pytest" tests="3" failures="1" errors="
 FAILURE = "<failure>Notebook cell execution failed\nCell 1: Cell outputs differ</failure>"
 
 
-def test_the_workflow_is_one():
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.stem)
+def test_a_workflow_is_one_and_names_targets_there_are(workflow: Path):
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema"]
-    subprocess.run([*command, "vendor.github-workflows", str(WORKFLOW)], check=True)
-
-
-def test_the_workflow_runs_every_framework_and_names_targets_there_are():
-    text = WORKFLOW.read_text(encoding="utf-8")
+    subprocess.run([*command, "vendor.github-workflows", str(workflow)], check=True)
+    text = workflow.read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    frameworks = re.findall(r"framework: \[(.*)\]", text)
-    assert {*frameworks[0].split(", ")} == {path.stem for path in ROOT.glob("requirements/*.lock")}
     for line in re.findall(r"run: make (.*)", text):
         for target in re.findall(r"(?<!\S)[a-z][a-z-]+(?!\S)", line):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_workflow_runs_every_framework():
+    frameworks = re.findall(r"framework: \[(.*)\]", WORKFLOW.read_text(encoding="utf-8"))
+    assert {*frameworks[0].split(", ")} == {path.stem for path in ROOT.glob("requirements/*.lock")}
+
+
+def test_what_is_released_was_checked_and_is_published_without_a_password():
+    jobs = yaml.safe_load((WORKFLOW.parent / "release.yml").read_text(encoding="utf-8"))["jobs"]
+    assert jobs["check"]["uses"] == f"./{WORKFLOW.relative_to(ROOT)}"
+    assert "workflow_call:" in WORKFLOW.read_text(encoding="utf-8")
+    for name in ("package", "site"):
+        assert jobs[name]["needs"] == ["check", "build"]
+        assert jobs[name]["permissions"]["id-token"] == "write"
+    assert "secrets." not in str(jobs)
+    assert 'TAG="$GITHUB_REF_NAME"' in str(jobs["build"])
 
 
 @pytest.fixture

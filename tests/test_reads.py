@@ -45,7 +45,7 @@ def test_a_faces_check_depends_on_no_other_face_and_not_on_the_site(framework: s
 
 # What is left out: of all that is committed, every file counts, save those that are named here
 
-NOWHERE = ".*", "CONTRIBUTING.md", "LICENSE-TEXT", "Makefile"
+NOWHERE = ".*", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE-TEXT", "Makefile"
 OF_BINDER = "apt.txt", "environment.yml", "postBuild", "requirements/*"
 LOOKS = tuple(f"tools/site/{name}/*" for name in ("deck", "locale", "static", "templates"))
 OTHER_TESTS = "tests/test_*.py", "tests/claims.java", "tests/site/*", "tests/growth/*"
@@ -76,7 +76,7 @@ NOT_READ = {
         *("lessons/*/faults.py", "lessons/*.java", "notebooks/*", "tools/site/*"),
         *("tests/compare_frameworks/__main__.py", "tests/elsewhere/*", "tests/mutants/*"),
         *("tests/live.py", "tests/sanitize.cfg"),
-        *("tools/weave/launch.py", "tools/weave/notebooks.py"),
+        *(f"tools/weave/{name}.py" for name in ("credit", "launch", "notebooks")),
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
     "notebooks": (
@@ -84,7 +84,7 @@ NOT_READ = {
         *("lessons/*", "notebooks/*/djl/*", "tools/run/java.py", "tools/site/*"),
         *("tests/elsewhere/*", "tests/faces/*", "tests/mutants/*", "tests/compare_frameworks/*"),
         *("tests/conftest.py", "tests/live.py", "tests/reference.py"),
-        *("tools/weave/launch.py", "tools/weave/notebooks.py"),
+        *(f"tools/weave/{name}.py" for name in ("credit", "launch", "notebooks")),
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
     "pages": (
@@ -101,7 +101,8 @@ NOT_READ = {
         *(*NOWHERE, *OTHER_TESTS, *NOT_EXECUTING, "docs/*", "lessons/*", "notebooks/*/djl/*"),
         *("requirements/djl.lock", "tests/faces/*", "tests/mutants/*", "tests/sanitize.cfg"),
         *("tests/compare_frameworks/*", "tests/live.py", "tests/reference.py"),
-        *("tools/site/*", "tools/weave/notebooks.py", "d2l_compat/java/*"),
+        *("tools/site/*", "tools/weave/credit.py", "tools/weave/notebooks.py"),
+        "d2l_compat/java/*",
     ),
     "growth": (
         *(*NOWHERE, "README.md", "LICENSE", "lessons/ruff.toml", "lessons/[!_]*/*", "notebooks/*"),

@@ -524,14 +524,15 @@ def test_the_users_own_settings_do_not_reach_the_notebook(run, project, tmp_path
         "# %% two\nhash('words')\n",
     )
     assert run(project)[0] == 0
-    one, two = (cell.outputs[0].data["text/plain"] for cell in cells(project.notebook()))
+    one, two = (cell.outputs[0].data["text/plain"] for cell in code_cells(project.notebook()))
     assert one == "(False, 1.5, True)"
     assert int(two) == hash_of("words", seed="0") != hash_of("words", seed="7")
     assert os.environ == before
 
 
-def cells(notebook: Path) -> list[nbformat.NotebookNode]:
-    return nbformat.read(notebook, as_version=4).cells
+def code_cells(notebook: Path) -> list[nbformat.NotebookNode]:
+    cells = nbformat.read(notebook, as_version=4).cells
+    return [cell for cell in cells if cell.cell_type == "code"]
 
 
 def hash_of(words: str, seed: str) -> int:

@@ -48,8 +48,15 @@ def woven(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Weave:
     return weave_lesson
 
 
+def cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """Those of the lesson; after them all, whatever it is, comes the one that says whose it is."""
+    *of_the_lesson, last = notebook.cells
+    assert "CC BY 4.0" in last.source
+    return of_the_lesson
+
+
 def sources(notebook: NotebookNode) -> list[str]:
-    return [cell.source for cell in notebook.cells]
+    return [cell.source for cell in cells(notebook)]
 
 
 # What a lesson becomes
@@ -60,7 +67,7 @@ def test_cells_stand_where_the_text_asks_for_them(woven):
         "# Title\n\nBefore.\n\n<<two>>\n\nBetween.\n\n<< one >>\n<<three>>\n\nAfter.\n",
         "# %% one\n1\n\n# %% two\n2\n\n\ndef f():\n    return 2\n\n\n# %% three\n3\n",
     )
-    assert [(cell.id, cell.cell_type, cell.source) for cell in notebook.cells] == [
+    assert [(cell.id, cell.cell_type, cell.source) for cell in cells(notebook)] == [
         ("text-01", "markdown", "# Title\n\nBefore."),
         ("two", "code", "2\n\n\ndef f():\n    return 2"),
         ("text-02", "markdown", "Between."),
@@ -103,9 +110,9 @@ def test_a_block_is_kept_for_its_frameworks(woven, framework, kept):
     )
     code = CODE + "\n# %% more\n2\n" * (framework == "a")
     notebook = woven(text, code, framework)
-    prose = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    prose = [cell.source for cell in cells(notebook) if cell.cell_type == "markdown"]
     assert prose == [f"## {words}" for words in kept]
-    assert ("more" in [cell.id for cell in notebook.cells]) == (framework == "a")
+    assert ("more" in [cell.id for cell in cells(notebook)]) == (framework == "a")
 
 
 @pytest.mark.parametrize("example", ["<<two>>", ":::{only} a", ":::", "# %% two", "$$", "# Not"])
@@ -348,7 +355,7 @@ def german(woven: Weave, folder: Path) -> Callable[..., NotebookNode]:
 def test_cells_are_in_the_words_of_their_readers(german, folder):
     notebook = german("# Titel\n\n<<one>>\n\n## Teil\n\n<<two>>\n")
     assert sources(notebook) == ["# Titel", '"hallo"', "## Teil", "2"]
-    assert [cell.id for cell in notebook.cells] == ["text-01", "one", "text-02", "two"]
+    assert [cell.id for cell in cells(notebook)] == ["text-01", "one", "text-02", "two"]
     english = weave(Edition(folder, "en", "a"))
     assert sources(english) == ["# Title", '"hello"', "## Part", "2"]
     assert not any(cell.metadata for cell in notebook.cells)

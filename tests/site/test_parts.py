@@ -15,6 +15,7 @@ from tools.site.mathematics import mathml
 from tools.site.pages import page
 from tools.site.search import SearchTraditionalChinese
 from tools.site.slides import deck
+from tools.weave.credit import credit
 from tools.weave.lessons import LessonError, editions
 
 ENGLISH = [edition for edition in EDITIONS if edition.language == "en"]
@@ -107,15 +108,17 @@ def test_a_page_has_the_cells_of_all_frameworks_and_no_slides(lesson: Path):
 def test_a_deck_has_the_slides_and_the_rest_is_said_to_them(lesson: Path):
     jax, mxnet = (deck(edition) for edition in editions(root=lesson))
     kinds = [cell.metadata.slideshow.slide_type for cell in jax.cells]
-    assert kinds == ["slide", "-", "notes"]
+    assert kinds == ["slide", "-", "-", "notes"]
     assert jax.cells[0].source.strip() == "# On a slide"
     assert jax.cells[1].metadata.parts == ("output",)
     assert jax.cells[1].outputs[0].text == "jax says 1\n"
-    assert "**Title**" in jax.cells[2].source
-    assert "<mi>x</mi>" in jax.cells[2].source
-    assert "For JAX." in jax.cells[2].source
-    assert "For JAX." not in mxnet.cells[2].source
-    assert "A clock." not in jax.cells[2].source
+    assert credit("en", "slides") in jax.cells[2].source
+    said = jax.cells[3].source
+    assert "**Title**" in said
+    assert "<mi>x</mi>" in said
+    assert "For JAX." in said
+    assert "For JAX." not in mxnet.cells[3].source
+    assert "A clock." not in said
 
 
 def test_a_missing_notebook_is_named_with_what_to_do(lesson: Path):

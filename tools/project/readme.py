@@ -1,28 +1,46 @@
-"""``python -m tools.project.readme``: puts the links to all notebooks, and the buttons that run them, into README."""
+"""``python -m tools.project.readme``: puts into README what is made, between markers: the links to all notebooks with
+the buttons that run them, how to install from a clone, how to cite. The last is also told on the site, and in
+CITATION.cff.
+"""
 
 import sys
 from html import escape
 from itertools import groupby
 
 from d2l_compat.frameworks import FRAMEWORKS
+from tools.project.citation import BIBTEX, CITATION, TEXTS, cff
 from tools.site.words import WORDS
-from tools.weave.launch import BINDER, COLAB, path, services
+from tools.weave.launch import BINDER, COLAB, REPOSITORY, path, services
 from tools.weave.lessons import LANGUAGES, ROOT, Edition, LessonError, editions
 from tools.weave.prose import original, title
 
 README = ROOT / "README.md"
-MARKERS = "<!-- make: launch -->\n", "<!-- end of make: launch -->\n"
+INSTALL = f"""\
+```
+git clone {REPOSITORY} d2l
+pip install './d2l[pytorch]'     # or tensorflow, jax, mxnet, paddle, mlx
+```
+"""
 BADGES = {
     COLAB: "https://colab.research.google.com/assets/colab-badge.svg",
     BINDER: "https://mybinder.org/badge_logo.svg",
 }
 
 
+def markers(name: str) -> tuple[str, str]:
+    return f"<!-- make: {name} -->\n", f"<!-- end of make: {name} -->\n"
+
+
+def between(text: str, name: str, made: str) -> str:
+    """The text, with what is made between the markers of this name. Raises ValueError where they are not there."""
+    begin, end = markers(name)
+    before, rest = text.split(begin)
+    return before + begin + made + end + rest.split(end)[1]
+
+
 def with_links(readme: str, chosen: list[Edition]) -> str:
     """README with what opens the notebooks: a table for each lesson. Where there are several lessons,
     each is folded under its title."""
-    before, _, rest = readme.partition(MARKERS[0])
-    after = rest.partition(MARKERS[1])[2]
     tables = [_table(list(group)) for _, group in groupby(chosen, key=lambda each: each.folder)]
     if len(tables) > 1:
         folders = dict.fromkeys(edition.folder for edition in chosen)
@@ -31,7 +49,7 @@ def with_links(readme: str, chosen: list[Edition]) -> str:
             f"<details>\n<summary>{name}</summary>\n\n{table}\n</details>\n"
             for name, table in zip(titles, tables, strict=True)
         ]
-    return before + MARKERS[0] + "\n".join(tables) + MARKERS[1] + after
+    return between(readme, "launch", "\n".join(tables))
 
 
 def _table(of_lesson: list[Edition]) -> str:
@@ -58,16 +76,22 @@ def _links(edition: Edition) -> str:
     return " ".join(links)
 
 
+def with_citation(text: str) -> str:
+    return between(text, "cite", f"```bibtex\n{BIBTEX}```\n")
+
+
 def main() -> int:
     """The exit code: 0, or 1 where the lessons have a fault."""
-    readme = README.read_text(encoding="utf-8")
+    made = {text: with_citation(text.read_text(encoding="utf-8")) for text in TEXTS}
     try:
-        made = with_links(readme, list(editions()))
+        made[README] = between(with_links(made[README], list(editions())), "install", INSTALL)
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
-    if made != readme:
-        README.write_text(made, encoding="utf-8")
+    made[CITATION] = cff()
+    for file, text in made.items():
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -4,11 +4,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+from markdown_it import MarkdownIt
 from sphinx.application import Sphinx
 from sphinx.locale import get_translation
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.site.words import WORDS
+from tools.weave.credit import credit
 from tools.weave.lessons import LANGUAGES, ROOT, frameworks_of, lessons
 from tools.weave.prose import title
 
@@ -36,6 +38,7 @@ def _context(
     ]
     context["bar"] = _bar(pagename, here)
     context["with_labels"] = _with_labels
+    context["credit"] = MarkdownIt().renderInline(credit(here, "site"))
     context["description"] = _description(pagename, here)
     context["body"] = IMAGE.sub(lambda image: _with_size(app, image), context.get("body", ""))
     context["css_files"] = [

@@ -1,7 +1,8 @@
 """A deck of slides for each framework and language, by nbconvert and reveal.js.
 
 A slide is what a text marks as one (tools/weave/prose.py); what the text says from there to the next
-slide is the speaker's notes. Code and outputs are those of the executed notebook.
+slide is the speaker's notes. Code and outputs are those of the executed notebook. The first slide also says
+whose it is.
 """
 
 import json
@@ -20,6 +21,7 @@ from traitlets.config import Config
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.site.mathematics import mathml
 from tools.site.words import WORDS
+from tools.weave.credit import credit
 from tools.weave.lessons import Edition, LessonError
 from tools.weave.notebooks import embed_images, link_lessons
 from tools.weave.prose import Passage, read_passages, title
@@ -101,7 +103,10 @@ def deck(edition: Edition) -> NotebookNode:
     code = {cell.id: cell for cell in executed.cells if cell.cell_type == "code"}
     about = {"title": title(edition.text), "language": edition.language}
     result = v4.new_notebook(metadata={**executed.metadata, **about})
-    for passages, notes in _slides(edition):
+    slides = [*_slides(edition)]
+    whose = f'<div class="credit">\n\n{credit(edition.language, "slides")}\n\n</div>'
+    slides[0][0].append(Passage(line=1, prose=whose))
+    for passages, notes in slides:
         kind = "slide"
         for passage in passages:
             cell = _cell(passage, code, edition)

@@ -1,7 +1,8 @@
 """Text + code -> notebook: prose (tools/weave/prose.py) and the cells it asks for (tools/weave/programs.py).
 
 An image that stands beside the text goes into the notebook, so that the notebook is whole wherever
-it is opened. The first code cell is ours: it installs what is missing (tools/weave/launch.py).
+it is opened. The first code cell is ours: it installs what is missing (tools/weave/launch.py). So is the
+last cell, which says whose it is (tools/weave/credit.py).
 """
 
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode, v4
 
+from tools.weave.credit import credit
 from tools.weave.launch import INSTALL, install_cell
 from tools.weave.lessons import Edition, LessonError, frameworks_of
 from tools.weave.programs import LANGUAGES, read_code
@@ -44,15 +46,18 @@ def weave(edition: Edition) -> NotebookNode:
             },
         }
     )
+
+    def add_prose(source: str) -> None:
+        number = sum(cell.cell_type == "markdown" for cell in notebook.cells) + 1
+        notebook.cells.append(v4.new_markdown_cell(source, id=f"text-{number:02}"))
+
     asked: dict[str, int] = {}
     if INSTALL in cells:
         fault = f"a cell named {INSTALL!r}: the weave has one of that name"
         raise LessonError(fault, edition.code, cells[INSTALL].marker)
     for passage in read_text(edition.text, edition.framework):
         if not passage.cell:
-            number = sum(cell.cell_type == "markdown" for cell in notebook.cells) + 1
-            prose = link_lessons(embed_images(passage, edition.text))
-            notebook.cells.append(v4.new_markdown_cell(prose, id=f"text-{number:02}"))
+            add_prose(link_lessons(embed_images(passage, edition.text)))
             continue
         if not asked and (code := install_cell(edition)):
             notebook.cells.append(v4.new_code_cell(code, id=INSTALL))
@@ -67,6 +72,7 @@ def weave(edition: Edition) -> NotebookNode:
         cell = cells[name]
         metadata = {"tags": cell.tags} if cell.tags else {}
         notebook.cells.append(v4.new_code_cell(cell.source, id=name, metadata=metadata))
+    add_prose(f"---\n\n{credit(edition.language, 'notebook')}")
     for passage in read_passages(edition.text):
         is_on_a_slide = passage.block is not None and passage.block.kind == "slide"
         if is_on_a_slide and passage.cell and passage.cell not in asked:

@@ -1,0 +1,37 @@
+"""Every page and every deck says whose it is, and under which licences."""
+
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.site.conftest import EDITIONS
+from tools.site.build import SITE
+from tools.site.slides import deck_path
+from tools.site.words import WORDS
+from tools.weave.credit import credit
+from tools.weave.lessons import Edition
+
+READS = ("build/site/**/*.html",)
+
+
+def said(page: Path, where: str) -> list[str]:
+    """What each part says, with where its links lead, as in Markdown."""
+    parts = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select(where)
+    for link in (link for part in parts for link in part.select("a")):
+        link.replace_with(f"[{link.get_text()}]({link['href']})")
+    return [" ".join(part.get_text().split()) for part in parts]
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_every_page_says_so_at_its_foot(language: str):
+    pages = [*(SITE / language).rglob("*.html")]
+    assert len(pages) > 10
+    for page in pages:
+        assert credit(language, "site") in said(page, "footer .left-details"), page
+
+
+@pytest.mark.parametrize("edition", EDITIONS, ids=str)
+def test_every_deck_says_so_on_its_first_slide(edition: Edition):
+    first = "section:first-of-type .credit"
+    assert said(SITE / deck_path(edition), first) == [credit(edition.language, "slides")]

@@ -1,0 +1,145 @@
+"""What a release is made of: it is built, checked by twine, installed where there is nothing, and used."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import Distribution, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from tarfile import TarFile
+from zipfile import ZipFile
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from d2l_compat import __version__
+from tools.project import dist
+from tools.weave.lessons import ROOT
+
+READS = "README.md", "LICENSE", "CHANGELOG.md", "d2l_compat/**/*", "tools/weave/**/*.py"
+
+NAME = f"d2l_compat-{__version__}"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    assert dist.main([str(folder)]) == 0
+    return folder
+
+
+def committed(*folders: str) -> set[str]:
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders]
+    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {name for name in files.split("\0") if name and (ROOT / name).is_file()}
+
+
+def test_the_wheel_holds_the_shim_and_its_licences(built: Path) -> None:
+    names = ZipFile(built / f"{NAME}-py3-none-any.whl").namelist()
+    shim = {name for name in names if not name.startswith(f"{NAME}.dist-info/")}
+    assert shim == committed("d2l_compat") - committed("d2l_compat/java")
+    licences = {name.partition("/licenses/")[2] for name in names if "/licenses/" in name}
+    assert licences == {"LICENSE", "d2l_compat/_shared/fonts/OFL.txt"}
+
+
+def test_the_sdist_holds_what_it_takes_to_build_the_wheel(built: Path) -> None:
+    with TarFile.open(built / f"{NAME}.tar.gz") as sdist:
+        names = {name.removeprefix(f"{NAME}/") for name in sdist.getnames()}
+    assert {"pyproject.toml", "LICENSE", "README.md", *committed("d2l_compat")} <= names
+
+
+def needed(requirement: Requirement, into: dict[str, Distribution]) -> dict[str, Distribution]:
+    """The distributions that it asks for, by name, as they are installed here."""
+    found = distribution(requirement.name)
+    if (name := canonicalize_name(requirement.name)) in into and not requirement.extras:
+        return into
+    into[name] = found
+    for other in map(Requirement, found.requires or []):
+        extras = requirement.extras or {""}
+        if not other.marker or any(other.marker.evaluate({"extra": extra}) for extra in extras):
+            needed(other, into)
+    return into
+
+
+def lend(found: Distribution, packages: Path) -> None:
+    """Put links to all that it has into another environment."""
+    for part in {file.parts[0] for file in found.files or []} - {"..", "__pycache__"}:
+        if not (packages / part).exists():
+            (packages / part).symlink_to(str(found.locate_file(part)))
+
+
+@pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is not installed")
+def test_it_is_installed_where_there_is_nothing_and_does_what_readme_says(
+    built: Path, tmp_path: Path
+) -> None:
+    """With what it says that it needs, and nothing else."""
+    uv, python = [sys.executable, "-m", "uv", "--quiet"], tmp_path / "bin" / "python"
+    subprocess.run([*uv, "venv", "--python", sys.executable, tmp_path], check=True)
+    here = [*uv, "pip", "install", "--python", python, "--offline", "--no-deps", "--no-cache"]
+    subprocess.run([*here, *built.glob("*.whl")], cwd=tmp_path, check=True)
+    (packages,) = tmp_path.glob("lib/python3*/site-packages")
+    (wheel,) = Distribution.discover(name="d2l-compat", path=[str(packages)])
+    assert wheel.version == __version__
+    for requirement in map(Requirement, wheel.requires or []):
+        if not requirement.marker or requirement.marker.evaluate({"extra": "pytorch"}):
+            for found in needed(requirement, {}).values():
+                lend(found, packages)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    program = tmp_path / "example.py"
+    show = "print(d2l.__file__, tuple(attention(X, X, X, d2l.tensor([3, 2])).shape))\n"
+    draw = "d2l.plot(d2l.arange(3), [d2l.arange(3)], xlabel='字')\n"
+    program.write_text(example + show + draw, encoding="utf-8")
+    alone = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MPLBACKEND": "Agg"}
+    run = [python, "-I", program]
+    done = subprocess.run(run, env=alone, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout == f"{packages / 'd2l_compat' / 'torch' / '__init__.py'} (2, 4, 100)\n"
+
+
+# Its version
+
+
+def test_the_version_is_the_same_wherever_it_stands() -> None:
+    assert dist.PROJECT["version"] == __version__
+    newest = re.search(r"^## (\S+) \(", dist.CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest[1] == __version__
+
+
+@pytest.mark.parametrize(
+    ("tag", "changelog", "fault"),
+    [
+        (f"v{__version__}", f"# C\n\n## {__version__} (2026-12-01)\n\n## 0.0.1 (2026-01-01)\n", ""),
+        ("v99", "", "The tag v99 is not of version "),
+        (__version__, "", f"The tag {__version__} is not of version "),
+        (f"v{__version__}", f"## {__version__} (not yet released)\n", "CHANGELOG.md begins with "),
+        (f"v{__version__}", "## 0.0.1 (2026-01-01)\n", "CHANGELOG.md begins with 0.0.1 "),
+        (f"v{__version__}", "", "CHANGELOG.md begins with nothing: need "),
+    ],
+)
+def test_a_tag_is_the_versions_and_the_changelog_has_it(tag: str, changelog: str, fault: str):
+    said = dist.fault_of(tag, changelog)
+    assert said.startswith(fault)
+    assert bool(said) == bool(fault)
+
+
+def test_nothing_is_built_for_another_tag(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    assert dist.main([str(tmp_path / "dist"), "v99"]) == 1
+    assert "v99" in capfd.readouterr().err
+    assert not (tmp_path / "dist").exists()
+
+
+def test_what_twine_does_not_accept_is_a_failure(tmp_path: Path, monkeypatch) -> None:
+    """A description that is not told to be Markdown, and is not what it is taken for."""
+    (tmp_path / "d2l_compat").mkdir()
+    (tmp_path / "d2l_compat" / "__init__.py").touch()
+    (tmp_path / "README.rst").write_text("A *word\n====\n\n.. nothing::\n")
+    (tmp_path / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+        '[project]\nname = "d2l-compat"\nversion = "1"\nreadme = "README.rst"\n'
+    )
+    monkeypatch.setattr(dist, "ROOT", tmp_path)
+    assert dist.main([str(tmp_path / "dist")]) == 1
+    assert len([*(tmp_path / "dist").glob("d2l_compat-1*")]) == 2  # it was built

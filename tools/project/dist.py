@@ -1,0 +1,50 @@
+"""``python -m tools.project.dist FOLDER [TAG]``: builds the package there, and has twine check it.
+
+The sdist first, and from it the wheel: so it is whole. Nothing is fetched. With the TAG of a release, this has to be
+that of the version, and the changelog has to say when it came.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.project.citation import PROJECT
+from tools.weave.lessons import ROOT
+
+CHANGELOG = ROOT / "CHANGELOG.md"
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code."""
+    folder = Path(arguments[0])
+    for tag in arguments[1:]:
+        if fault := fault_of(tag, CHANGELOG.read_text(encoding="utf-8")):
+            print(fault, file=sys.stderr)
+            return 1
+    shutil.rmtree(folder, ignore_errors=True)
+    python = sys.executable
+    build = ["uv", "build", "--quiet", "--no-build-isolation", "--python", python]
+    code = _run(*build, "--out-dir", str(folder), str(ROOT))
+    built = map(str, sorted(folder.glob("d2l_compat-*")))
+    return code or _run("twine", "check", "--strict", *built)
+
+
+def fault_of(tag: str, changelog: str) -> str:
+    """What keeps a release from being made of what is tagged so; or nothing."""
+    version = PROJECT["version"]
+    if tag != f"v{version}":
+        return f"The tag {tag} is not of version {version}, which pyproject.toml says."
+    newest = next(iter(re.findall(r"^## (.*)$", changelog, re.MULTILINE)), "nothing")
+    if not re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d\d-\d\d\)", newest):
+        return f"{CHANGELOG.name} begins with {newest}: need {version} (YEAR-MONTH-DAY)."
+    return ""
+
+
+def _run(module: str, *arguments: str) -> int:
+    return subprocess.run([sys.executable, "-m", module, *arguments], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
