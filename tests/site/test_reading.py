@@ -114,6 +114,32 @@ def test_without_scripts_all_frameworks_are_there_under_their_names(open_page: O
     assert page.locator(".live-figure:visible").count() == 0
 
 
+@pytest.mark.parametrize("path", PAGES)
+def test_a_solution_is_folded_until_it_is_asked_for(open_page: Open, path: str):
+    page = open_page(path)
+    solutions = page.locator("section[id$=solutions] > section")
+    assert solutions.count() >= 6
+    for solution in solutions.all():
+        told = solution.locator("> :is(p, .sd-tab-set, div.math, ol, ul)")
+        assert told.count() > 0
+        expect(solution.locator("h3")).to_be_visible()
+        assert told.filter(visible=True).count() == 0
+        solution.locator("> button").click()
+        assert told.filter(visible=True).count() == told.count()
+        expect(solution.locator("> button")).to_be_hidden()
+
+
+def test_a_link_to_a_solution_unfolds_it(open_page: Open):
+    page = open_page(f"en/{LESSON}")
+    name = page.locator("section[id$=solutions] > section").nth(2).get_attribute("id")
+    page.goto(f"{page.url}#{name}")
+    assert page.locator("section[id$=solutions] > section.is-folded").count() == 8
+    expect(page.locator(f"#{name} > p").first).to_be_visible()
+    page.emulate_media(media="print")
+    assert page.locator("section[id$=solutions] > section > p:not(:visible)").count() == 0
+    assert page.locator(".show-solution:visible").count() == 0
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_print_shows_the_chosen_framework_alone(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}?framework=jax")

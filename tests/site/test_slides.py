@@ -52,3 +52,10 @@ def test_the_speaker_sees_the_notes_in_a_window_of_their_own(open_page: Open):
         page.keyboard.press("s")
     notes = opened.value.locator(".speaker-controls-notes")
     expect(notes).to_contain_text("One softmax gives each word one average.")
+
+
+def test_a_deck_leads_back_to_its_lesson(open_page: Open):
+    page = open_page(f"slides/zh-TW/mxnet/{LESSON}")
+    page.locator(".credit a").first.click()
+    page.wait_for_url(f"**/zh-TW/{LESSON}?framework=mxnet")
+    expect(page.locator(".bar select")).to_have_value("mxnet")

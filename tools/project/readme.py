@@ -69,7 +69,7 @@ def _table(of_lesson: list[Edition]) -> str:
 
 
 def _links(edition: Edition) -> str:
-    links = [f"[{WORDS[edition.language].source}]({path(edition)})"]
+    links = [f"[{WORDS[edition.language].notebook}]({path(edition)})"]
     for service in services(edition.framework):
         if badge := BADGES.get(service):
             links.append(f"[![{service.name}]({badge})]({service.link(edition)})")

@@ -2,7 +2,7 @@
 
 A slide is what a text marks as one (tools/weave/prose.py); what the text says from there to the next
 slide is the speaker's notes. Code and outputs are those of the executed notebook. The first slide also says
-whose it is.
+whose it is, and leads back to the lesson.
 """
 
 import json
@@ -104,7 +104,9 @@ def deck(edition: Edition) -> NotebookNode:
     about = {"title": title(edition.text), "language": edition.language}
     result = v4.new_notebook(metadata={**executed.metadata, **about})
     slides = [*_slides(edition)]
-    whose = f'<div class="credit">\n\n{credit(edition.language, "slides")}\n\n</div>'
+    page = f"../../../{edition.language}/{edition.folder.name}.html?framework={edition.framework}"
+    lesson = WORDS[edition.language].lesson.format(title=f"[{about['title']}]({page})")
+    whose = f'<div class="credit">\n\n{lesson}\n\n{credit(edition.language, "slides")}\n\n</div>'
     slides[0][0].append(Passage(line=1, prose=whose))
     for passages, notes in slides:
         kind = "slide"

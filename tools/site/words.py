@@ -15,8 +15,11 @@ class Words:
     between: str  # the parts of a list
     before_last: str
     run: str
+    notebook: str
     download: str  # of a notebook
     slides: str
+    lesson: str  # from a deck, with its title
+    solution: str  # what unfolds one
     decks: str  # in the list of all slides
     rows: dict[str, str] = field(default_factory=dict)  # of the tables of agreement, by README's
 
@@ -38,8 +41,11 @@ WORDS = {
         between=", ",
         before_last=" and ",
         run="Run it in {framework}:",
+        notebook="Notebook",
         download="Download",
         slides="Slides",
+        lesson="The lesson: {title}",
+        solution="Show the solution",
         decks="{lesson}: {frameworks}",
     ),
     "zh-TW": Words(
@@ -53,8 +59,11 @@ WORDS = {
         between="、",
         before_last=" 與 ",
         run="用 {framework} 執行：",
+        notebook="筆記本",
         download="下載",
         slides="投影片",
+        lesson="課文：{title}",
+        solution="看解答",
         decks="{lesson}：{frameworks}",
         rows={
             "1 head": "1 個頭",

@@ -92,10 +92,27 @@
     link.href = url.href;
   });
 
+  // Each solution is folded until the reader, or a link, asks for it. On paper all are there.
+  for (const solution of document.querySelectorAll('section[id$="solutions"] > section')) {
+    const heading = solution.querySelector("h3");
+    const show = document.createElement("button");
+    show.type = "button";
+    show.className = "show-solution";
+    show.textContent = bar.dataset.solution;
+    show.addEventListener("click", () => solution.classList.remove("is-folded"));
+    heading.after(show);
+    solution.classList.add("is-folded");
+  }
+  function unfold() {
+    document.getElementById(location.hash.slice(1))?.closest(".is-folded")?.classList.remove("is-folded");
+  }
+  window.addEventListener("hashchange", unfold);
+
   // A link's target has moved once the choice is restored, and once the figures are there.
   const goToTarget = () => document.getElementById(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" });
   document.addEventListener("DOMContentLoaded", () => {
     showChoice();
+    unfold();
     goToTarget();
   });
   window.addEventListener("load", goToTarget);
