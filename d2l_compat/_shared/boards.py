@@ -84,8 +84,8 @@ class ProgressBoard(HyperParameters):
         figsize: tuple[float, float] = (3.5, 2.5),
         display: bool = True,
     ) -> None:
-        """``ls`` and ``colors`` are the curves' line styles and colours, in turn; ``figsize`` is
-        (width, height) in inches; without ``display`` nothing is drawn at all."""
+        """``ls`` and ``colors`` are the curves' line styles and colours, in turn, by default those of
+        :func:`plot`; ``figsize`` is (width, height) in inches; without ``display`` nothing is drawn at all."""
         self.save_hyperparameters()
         self.raw: dict[str, list[Point]] = {}  # points not drawn yet, by label
         self.data: dict[str, list[Point]] = {}

@@ -41,15 +41,22 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
 
     Parameters
     ----------
-    X : scores, floating point, shape (batch, queries, keys)
-    valid_lens : whole numbers from 0 to the number of keys, of an integer or floating-point
-        dtype, shape (batch,), or (batch, queries) for a length of each query's own; None takes
-        every key.
+    X
+        Scores, floating point, shape (batch, queries, keys).
+    valid_lens
+        Whole numbers from 0 to the number of keys, of an integer or floating-point dtype, shape
+        (batch,), or (batch, queries) for a length of each query's own; None takes every key.
 
-    Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
-    sum to 1, or to 0 where the length is 0.
+    Returns
+    -------
+    np.ndarray
+        Weights of X's shape and dtype. Past a length they are exactly 0; over a row they sum to
+        1, or to 0 where the length is 0.
 
-    Raises ValueError or TypeError for a wrong rank, shape, dtype or range.
+    Raises
+    ------
+    ValueError, TypeError
+        For a wrong rank, shape, dtype or range.
     """
     return _softmax(X, arrays.check_scores(X, valid_lens))
 

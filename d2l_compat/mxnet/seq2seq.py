@@ -182,8 +182,9 @@ class Seq2Seq(EncoderDecoder):
         super().__init__(encoder, decoder)
         self.save_hyperparameters()
 
-    # The loss alone: the share of tokens that are right counts padding.
-    validation_step = Module.validation_step
+    def validation_step(self, batch: Any) -> None:
+        """Draw the loss of a batch, and not the share of tokens that are right, which counts padding."""
+        Module.validation_step(self, batch)
 
     def loss(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
         """Cross-entropy of the tokens that are not ``tgt_pad``; not averaged, 0 at those."""

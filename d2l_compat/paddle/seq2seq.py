@@ -141,8 +141,9 @@ class Seq2Seq(EncoderDecoder):
         super().__init__(encoder, decoder)
         self.save_hyperparameters()
 
-    # The loss alone: the share of tokens that are right counts padding.
-    validation_step = Module.validation_step
+    def validation_step(self, batch: Any) -> None:
+        """Draw the loss of a batch, and not the share of tokens that are right, which counts padding."""
+        Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """Cross-entropy of the tokens that are not ``tgt_pad``; not averaged, 0 at those."""

@@ -39,14 +39,22 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
 
     Parameters
     ----------
-    X : scores, floating point, shape (batch, queries, keys)
-    valid_lens : integers from 0 to the number of keys, shape (batch,), or (batch, queries) for
-        a length of each query's own; None takes every key.
+    X
+        Scores, floating point, shape (batch, queries, keys).
+    valid_lens
+        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a length of
+        each query's own; None takes every key.
 
-    Returns weights of X's shape and dtype. Past a length they are exactly 0; over a row they
-    sum to 1, or to 0 where the length is 0.
+    Returns
+    -------
+    Tensor
+        Weights of X's shape and dtype. Past a length they are exactly 0; over a row they sum to
+        1, or to 0 where the length is 0.
 
-    Raises ValueError or TypeError for a wrong rank, shape, dtype or range.
+    Raises
+    ------
+    ValueError, TypeError
+        For a wrong rank, shape, dtype or range.
     """
     arrays.check_scores(X, valid_lens)
     if valid_lens is None:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, expect
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FRAMEWORKS
 from tests.browser import Open
 from tests.site.conftest import EDITIONS, LESSON, PAGES, stored_figures
 from tools.site.figures import light
@@ -38,7 +38,11 @@ def test_all_pages_are_there(site: Path):
         *(f"{tag}/{name}.html" for tag in LANGUAGES for name in MAIN),
         *PAGES,
         *map(deck_path, EDITIONS),
-        *(f"en/reference/d2l_compat/{about.face}/index.html" for about in FACES.values()),
+        *(
+            f"{tag}/reference/d2l_compat/{about.face}/index.html"
+            for tag in LANGUAGES
+            for about in FRAMEWORKS.values()
+        ),
     } <= set(pages(site))
 
 

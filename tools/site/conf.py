@@ -30,9 +30,12 @@ autoapi_dirs = [str(ROOT / "d2l_compat")]
 autoapi_ignore = ["*/java/*"]
 autoapi_root = "reference"
 autoapi_add_toctree_entry = False
-autoapi_options = ["members", "imported-members"]
+autoapi_options = ["members", "imported-members", "inherited-members"]
+autoapi_template_dir = str(Path(__file__).parent / "templates" / "autoapi")
 autoapi_member_order = "groupwise"
 autoapi_python_class_content = "both"
+# One form of docstring that has lists; whatever else is prose.
+napoleon_google_docstring = False
 
 html_theme = "furo"
 html_title = project

@@ -19,7 +19,7 @@ SIZE = re.compile(
     r'<svg[^>]*?\bwidth="(?P<w>[\d.]+)(?P<unit>pt|px)?"[^>]*?\bheight="(?P<h>[\d.]+)(?:pt|px)?"'
 )
 # What Furo labels without asking for a translation.
-LABEL = re.compile(r'(?<= aria-label=")[^"]+|(?<=<title>)[^<]+')
+LABEL = re.compile(r'Toggle navigation of |(?<= aria-label=")[^"]+|(?<=<title>)[^<]+')
 translated = get_translation("sphinx")
 # Of 100 kilobytes, a page would use one, which is in site.css.
 UNUSED = ("sphinx-design", "mystnb")
@@ -99,7 +99,8 @@ def _with_size(app: Sphinx, image: re.Match[str]) -> str:
 def _counterpart(app: Sphinx, pagename: str, tag: str) -> str:
     """The page's name in another language; that of the first page where there is none."""
     sources = Path(app.srcdir).parent / tag
-    is_there = any((sources / f"{pagename}{suffix}").exists() for suffix in (".md", ".ipynb"))
+    source = "reference" if pagename.startswith("reference/") else pagename  # all of it, or none
+    is_there = any((sources / f"{source}{suffix}").exists() for suffix in (".md", ".ipynb"))
     return pagename if is_there or pagename == "search" else "index"
 
 

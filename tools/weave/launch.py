@@ -6,6 +6,7 @@ web site's buttons and all notebooks are made from it.
 
 import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import quote
 
 from d2l_compat.frameworks import FRAMEWORKS
@@ -108,6 +109,11 @@ BINDER = Service(
     f"https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}?urlpath=lab%2Ftree%2F{{quoted}}",
 )
 SOURCE = Service("GitHub", f"{REPOSITORY}/blob/{BRANCH}/{{path}}")
+
+
+def in_repository(file: Path, line: int) -> str:
+    """The address of a line of one of the project's files."""
+    return f"{REPOSITORY}/blob/{BRANCH}/{file.relative_to(ROOT).as_posix()}#L{line}"
 
 
 def services(framework: str) -> tuple[Service, ...]:
