@@ -2,13 +2,16 @@
 
 import io
 import re
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.browser import Open
@@ -227,6 +230,44 @@ def test_the_button_that_copies_is_seen_where_a_key_has_come_to_it(open_page: Op
 def test_search_finds_the_lesson(open_page: Open, language: str, word: str, in_title: str):
     page = open_page(f"{language}/search.html?q={word}")
     expect(page.locator("#search-results li a").first).to_contain_text(in_title, timeout=20_000)
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "count"), [("en", "attention", "found"), ("zh-TW", "注意力", "共")]
+)
+def test_prose_comes_before_the_reference_and_results_are_counted(
+    open_page: Open, language: str, word: str, count: str
+):
+    page = open_page(f"{language}/search.html?q={word}")
+    expect(page.locator("#search-results .search-summary")).to_contain_text(count, timeout=20_000)
+    found = page.locator("#search-results li a").evaluate_all(
+        "all => all.map(each => each.pathname.includes('/reference/'))"
+    )
+    assert str(len(found)) in page.locator("#search-results .search-summary").inner_text()
+    assert found == sorted(found)
+    assert not found[0]
+
+
+def test_a_result_shows_its_words_where_pages_can_be_fetched(browser: Browser, site: Path):
+    served = partial(SimpleHTTPRequestHandler, directory=site)
+    with ThreadingHTTPServer(("127.0.0.1", 0), served) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{server.server_port}/en/search.html?q=interleaved")
+        words = page.locator("#search-results li p.context").first
+        expect(words).to_contain_text("interleaved", ignore_case=True, timeout=20_000)
+        page.close()
+        server.shutdown()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_search_page_says_what_to_do(open_page: Open, language: str):
+    page = open_page(f"{language}/search.html")
+    expect(page.locator("article")).to_contain_text("valid_lens")
+    page.locator("article input").fill("softmax")
+    page.keyboard.press("Enter")
+    expect(page.locator("#search-results li a").first).to_be_visible(timeout=20_000)
+    expect(page.locator("article input")).to_have_value("softmax")
 
 
 def test_code_is_copied_by_its_button(open_page: Open):

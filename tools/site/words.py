@@ -20,6 +20,7 @@ class Words:
     slides: str
     lesson: str  # from a deck, with its title
     solution: str  # what unfolds one
+    search: str  # what can be searched for
     decks: str  # in the list of all slides
     rows: dict[str, str] = field(default_factory=dict)  # of the tables of agreement, by README's
 
@@ -46,6 +47,7 @@ WORDS = {
         slides="Slides",
         lesson="The lesson: {title}",
         solution="Show the solution",
+        search="Type one or more words, or a name from the reference: softmax, causal mask, valid_lens.",
         decks="{lesson}: {frameworks}",
     ),
     "zh-TW": Words(
@@ -64,6 +66,7 @@ WORDS = {
         slides="投影片",
         lesson="課文：{title}",
         solution="看解答",
+        search="輸入一個或幾個詞，或參考裡的名稱，例如：權重、因果遮罩、valid_lens。",
         decks="{lesson}：{frameworks}",
         rows={
             "1 head": "1 個頭",

@@ -146,6 +146,9 @@
   window.addEventListener("load", reachWide);
   window.addEventListener("resize", reachWide);
 
+  // From file:// a browser fetches nothing.
+  DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = location.protocol !== "file:";
+
   // sphinx-copybutton has no Traditional Chinese, and makes its buttons once the page is there.
   for (const [name, words] of Object.entries(messages[locale])) {
     const translated = Documentation.gettext(words);
