@@ -33,7 +33,7 @@ def test_all_of_it_is_in_reach_far_down(open_page: Open, language: str, screen: 
     ends = [0, *(end for place in places for end in (place["x"], place["x"] + place["width"]))]
     assert ends == sorted(ends)  # nothing lies on another
     assert ends[-1] <= screen[0]
-    assert all(0 <= each["y"] and each["y"] + each["height"] <= 54 for each in places), places
+    assert all(each["y"] >= 0 and each["y"] + each["height"] <= 54 for each in places), places
     for part in parts.all():
         part.click(trial=True, timeout=2000)  # nothing lies above it
     for theme in page.locator(".theme-toggle:visible").all():
@@ -87,7 +87,7 @@ def test_the_menu_opens_and_closes(open_page: Open, screen: tuple[int, int]):
 @pytest.mark.parametrize("width", [390, 1280])
 def test_lessons_follow_each_other(open_page: Open, language: str, width: int):
     page = open_page(f"{language}/{NAMES[0]}.html", viewport={"width": width, "height": 800})
-    for before, _, after in zip([None, *NAMES], NAMES, [*NAMES[1:], None]):
+    for before, after in zip([None, *NAMES[:-1]], [*NAMES[1:], None], strict=True):
         ways = {"prev": before, "next": after}
         for rel, lesson in ways.items():
             assert page.locator(f".bar a[rel={rel}]").count() == bool(lesson)

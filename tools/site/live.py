@@ -44,7 +44,9 @@ def _load(app: Sphinx, pagename: str, template: str, context: dict[str, Any], do
 
 def _figure(name: str, pagename: str) -> Path:
     """A lesson's own, or that of a lesson which has one of this name."""
-    folders = [STATIC / "live" / folder for folder in (pagename, *(each.name for each in lessons()))]
+    folders = [
+        STATIC / "live" / folder for folder in (pagename, *(each.name for each in lessons()))
+    ]
     return next(file for folder in folders if (file := folder / f"{name}.js").exists())
 
 

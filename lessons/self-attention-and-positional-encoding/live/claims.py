@@ -45,7 +45,9 @@ def page(open_page: Open) -> Page:
 
 def look(live: Locator) -> tuple[list[list[str]], str]:
     """What the figure shows: each word's score and weight, and what the asking word has become."""
-    rows = [row.locator("td").all_inner_texts() for row in live.locator("tbody tr").all()]
+    rows = [
+        row.locator("td").all_inner_texts() for row in live.locator("tbody tr").all()
+    ]
     return [[row[2], row[4]] for row in rows], live.locator("p output").inner_text()
 
 
@@ -86,8 +88,16 @@ def test_any_words_look_around_by_the_formula(page: Page, query: int, masked: bo
 def test_the_reader_types_asks_masks_and_changes_numbers(page: Page):
     live = page.locator('[data-live="look-around"]')
     live.get_by_label("Type a sentence:").fill("  The dog, it ran  away ")
-    assert live.locator("tbody th").all_inner_texts() == ["The", "dog,", "it", "ran", "away"]
-    known = live.locator("tbody input").evaluate_all("all => all.map(each => each.value)")
+    assert live.locator("tbody th").all_inner_texts() == [
+        "The",
+        "dog,",
+        "it",
+        "ran",
+        "away",
+    ]
+    known = live.locator("tbody input").evaluate_all(
+        "all => all.map(each => each.value)"
+    )
     assert [*map(int, known)] == [0, 0, 3, 0, 1, 0, 0, 2, 1, 1]  # "away" is not known
     assert live.locator("[aria-pressed=true]").all_inner_texts() == ["away"]
     live.get_by_role("button", name="it").press("Enter")
