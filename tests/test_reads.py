@@ -63,6 +63,7 @@ NOT_READ = {
             *OF_BINDER,
             *LOOKS,
             "tools/site/index.html",
+            "tools/site/scorer.js",
             "README.md",
             "LICENSE",
             "conftest.py",

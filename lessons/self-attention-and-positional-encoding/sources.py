@@ -16,6 +16,7 @@ from tests.lessons import array, softmax
 
 # What the text itself lays down, and what no cell could contradict.
 DEFINED = [
+    "(A word that the figure does not know is a bit of both, $(1, 1)$.)",
     "positions are counted from 0",
     r"position $i = 0, 1, 2, \ldots$",
     r"in pairs, numbered $l = 0, 1, 2, \ldots$",

@@ -16,11 +16,13 @@ from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import page
 from tools.site.slides import index, write_slides
 from tools.site.words import WORDS
-from tools.weave.launch import BRANCH, REPOSITORY, path
+from tools.weave.launch import BRANCH, REPOSITORY, SITE_ADDRESS, path
 from tools.weave.lessons import ROOT, Edition, LessonError, display, editions
 
 HERE = Path(__file__).parent
 DRAWING = re.compile(r"\]\(\.\./\.\./lessons/(?=[^)]*\.svg\))")  # where a document shows one
+
+NO_PAGES = "search", "genindex", "py-modindex"
 
 
 def main() -> int:
@@ -43,6 +45,7 @@ def main() -> int:
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as languages:
         status = max(languages.map(build, WORDS))
     shutil.rmtree(SITE / "jupyter_execute", ignore_errors=True)  # the pages have their own copies
+    (SITE / "sitemap.txt").write_text(_sitemap(), encoding="utf-8")
     if status == 0:
         print(f"The web site is built: open {display(SITE / 'index.html')}")
     return status
@@ -75,6 +78,12 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
         for place, content in filled.items():
             text = text.replace(place, content)
         document.write_text(text, encoding="utf-8")
+
+
+def _sitemap() -> str:
+    """For search engines: the address of each page, one on a line."""
+    pages = [file for file in SITE.glob("*/**/*.html") if file.stem not in NO_PAGES]
+    return "".join(f"{SITE_ADDRESS}{file.relative_to(SITE).as_posix()}\n" for file in sorted(pages))
 
 
 def _frameworks(lesson: str) -> str:

@@ -11,6 +11,7 @@ from sphinx.locale import get_translation
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.site.words import WORDS
 from tools.weave.credit import credit
+from tools.weave.launch import SITE_ADDRESS
 from tools.weave.lessons import LANGUAGES, ROOT, frameworks_of, lessons
 from tools.weave.prose import title
 
@@ -36,8 +37,14 @@ def _context(
         (name, tag, f"{root}../{tag}/{_counterpart(app, pagename, tag)}.html")
         for tag, name in LANGUAGES.items()
     ]
+    context["page_address"] = f"{SITE_ADDRESS}{here}/{pagename}.html"
+    context["translations"] = [
+        (tag, f"{SITE_ADDRESS}{tag}/{pagename}.html")
+        for tag in LANGUAGES
+        if _counterpart(app, pagename, tag) == pagename
+    ]
     context["bar"] = _bar(pagename, here)
-    context["with_labels"] = _with_labels
+    context["with_labels"] = lambda html: _with_labels(html, WORDS[here].pages)
     context["credit"] = MarkdownIt().renderInline(credit(here, "site"))
     context["description"] = _description(pagename, here)
     context["body"] = IMAGE.sub(lambda image: _with_size(app, image), context.get("body", ""))
@@ -77,7 +84,12 @@ def _description(pagename: str, language: str) -> str:
     return words.description.format(title=about, frameworks=names)
 
 
-def _with_labels(html: str) -> str:
+def _with_labels(html: str, pages: str) -> str:
+    """What Furo leaves without a name, or in English."""
+    for aside, name in (("sidebar-drawer", pages), ("toc-drawer", translated("On this page"))):
+        html = html.replace(
+            f'<aside class="{aside}"', f'<aside class="{aside}" aria-label="{name}"'
+        )
     return LABEL.sub(lambda label: str(translated(label[0])), html)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True)
 class Words:
     languages: str
+    pages: str  # all that the site has
     framework: str
     menu: str  # of what runs a notebook
     previous: str  # lesson
@@ -33,6 +34,7 @@ class Words:
 WORDS = {
     "en": Words(
         languages="Language",
+        pages="All pages",
         framework="Framework",
         menu="Run",
         previous="Previous lesson: {title}",
@@ -52,6 +54,7 @@ WORDS = {
     ),
     "zh-TW": Words(
         languages="語言",
+        pages="所有頁面",
         framework="框架",
         menu="執行",
         previous="上一課：{title}",

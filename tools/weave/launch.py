@@ -18,6 +18,8 @@ REPOSITORY: str = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="ut
 ]["Repository"]
 OWNER_AND_NAME = REPOSITORY.removeprefix("https://github.com/")
 BRANCH = "main"
+# Where the workflow that releases a version puts the web site.
+SITE_ADDRESS = "https://{}.github.io/{}/".format(*OWNER_AND_NAME.split("/"))
 
 INSTALL = "install"  # the name of a notebook's first code cell
 

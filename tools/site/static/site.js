@@ -136,7 +136,7 @@
       if (box.scrollWidth > box.clientWidth) {
         const heading = box.closest("section")?.querySelector("h1, h2, h3, h4");
         box.tabIndex = 0;
-        box.setAttribute("role", "region");
+        box.setAttribute("role", "group");
         box.setAttribute("aria-label", heading?.firstChild.textContent ?? document.title);
       } else {
         for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);

@@ -1,0 +1,43 @@
+"""What others show of a page: its title, what it is about, its address, and that it is there in another language."""
+
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.site.conftest import PAGES
+from tools.weave.launch import REPOSITORY, SITE_ADDRESS
+from tools.weave.lessons import LANGUAGES
+
+READS = "build/site/**/*.html", "build/site/sitemap.txt"
+
+
+@pytest.mark.parametrize("path", [*PAGES, *(f"{language}/index.html" for language in LANGUAGES)])
+def test_a_page_tells_others_what_it_is(site: Path, path: str):
+    page = BeautifulSoup((site / path).read_text(encoding="utf-8"), "html.parser")
+    told = {meta["property"]: meta["content"] for meta in page.select("meta[property]")}
+    assert told["og:title"] == page.h1.find(string=True)
+    assert told["og:description"] == page.select_one("meta[name=description]")["content"]
+    assert told["og:url"] == page.select_one("link[rel=canonical]")["href"] == SITE_ADDRESS + path
+    others = {link["hreflang"]: link["href"] for link in page.select("link[rel=alternate]")}
+    name = path.partition("/")[2]
+    assert others == {language: f"{SITE_ADDRESS}{language}/{name}" for language in LANGUAGES}
+
+
+def test_a_page_in_one_language_names_no_other(site: Path):
+    page = BeautifulSoup((site / "en/regression.html").read_text(encoding="utf-8"), "html.parser")
+    assert [link["hreflang"] for link in page.select("link[rel=alternate]")] == ["en"]
+
+
+def test_the_sites_address_comes_from_the_repositorys():
+    owner, name = REPOSITORY.removeprefix("https://github.com/").split("/")
+    assert f"https://{owner}.github.io/{name}/" == SITE_ADDRESS
+
+
+def test_the_map_of_the_site_has_all_its_pages(site: Path):
+    listed = (site / "sitemap.txt").read_text(encoding="utf-8").splitlines()
+    assert all(address.startswith(SITE_ADDRESS) for address in listed)
+    files = [address.removeprefix(SITE_ADDRESS) for address in listed]
+    assert all((site / file).exists() for file in files)
+    assert {*PAGES, "en/index.html", "zh-TW/chapter.html"} <= {*files}
+    assert not [file for file in files if "search" in file]
