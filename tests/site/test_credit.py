@@ -1,4 +1,4 @@
-"""Every page and every deck says whose it is, and under which licences."""
+"""Every page and every deck says whose it is, and under which licences; a deck also which lesson it is for."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from tools.site.slides import deck_path
 from tools.site.words import WORDS
 from tools.weave.credit import credit
 from tools.weave.lessons import Edition
+from tools.weave.prose import title
 
 READS = ("build/site/**/*.html",)
 
@@ -33,5 +34,9 @@ def test_every_page_says_so_at_its_foot(language: str):
 
 @pytest.mark.parametrize("edition", EDITIONS, ids=str)
 def test_every_deck_says_so_on_its_first_slide(edition: Edition):
-    first = "section:first-of-type .credit"
-    assert said(SITE / deck_path(edition), first) == [credit(edition.language, "slides")]
+    first = "section:first-of-type .credit p"
+    page = f"../../../{edition.language}/{edition.folder.name}.html?framework={edition.framework}"
+    words = WORDS[edition.language]
+    lesson = words.lesson.format(title=f"[{title(edition.text)}]({page})")
+    found = said(SITE / deck_path(edition), first)
+    assert found == [lesson, credit(edition.language, "slides")]

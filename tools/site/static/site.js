@@ -79,7 +79,7 @@
   /** The id of what stands at the top of the window. */
   function place() {
     const above = [...document.querySelectorAll("article section[id], article .sd-tab-set[id]")]
-      .filter((element) => element.getBoundingClientRect().top < 120);
+      .filter((element) => element.getClientRects().length && top(element) < 120);
     return above.length > 1 ? above.at(-1).id : "";
   }
 
