@@ -3,10 +3,12 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
@@ -40,6 +42,19 @@ def list_lessons(root: Path, *names: str) -> None:
     chapter = root / "lessons" / "chapter.toml"
     chapter.parent.mkdir(parents=True, exist_ok=True)
     chapter.write_text(f"lessons = {list(names)}\n".replace("'", '"'), encoding="utf-8")
+
+
+@contextmanager
+def serving(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a server on this machine, which answers as the handler does."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 PATIENCE = 120  # seconds: a guard against hanging, not a measure

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import pytest
 
 from d2l_compat import common as d2l
 from d2l_compat._shared.data import archives, fetching
+from tests.conftest import serving
 
 READS = ()
 
@@ -74,15 +75,10 @@ def server() -> Iterator[Server]:
         def log_message(self, *args: object) -> None:
             pass
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    state.url = f"http://127.0.0.1:{http.server_port}/data.bin"
-    yield state
-    state.over.set()
-    http.shutdown()
-    http.server_close()
-    thread.join()
+    with serving(Handler) as address:
+        state.url = f"{address}/data.bin"
+        yield state
+        state.over.set()
 
 
 def only(folder: Path, *names: str) -> bool:

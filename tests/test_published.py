@@ -1,13 +1,13 @@
 """What `make published` says of an address, a repository and services; all of them stand-ins on this machine."""
 
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import serving
 from tools.project import published
 from tools.project.published import OF_BINDER, of_addresses, of_repository, of_services
 from tools.weave.launch import BRANCH, REPOSITORY
@@ -40,11 +40,9 @@ class Forge(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def web() -> Iterator[str]:
     """The address of a server that is ours; no proxy is between."""
-    with HTTPServer(("127.0.0.1", 0), Forge) as server, pytest.MonkeyPatch.context() as patch:
+    with serving(Forge) as address, pytest.MonkeyPatch.context() as patch:
         patch.setenv("no_proxy", "127.0.0.1")
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+        yield address
 
 
 @pytest.fixture

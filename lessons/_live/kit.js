@@ -28,7 +28,7 @@ globalThis.d2lLive ??= {};
     return node;
   };
 
-  /** A control and its label: the part that is alike for sliders, checkboxes and radio buttons. */
+  /** A control and its label: the part that is alike for fields, sliders, checkboxes and radio buttons. */
   const labelled = (label, attributes, onInput) => {
     const id = `live-${++ids}`;
     const input = html("input", { id, ...attributes });
@@ -200,6 +200,7 @@ globalThis.d2lLive ??= {};
     svg,
     quiet,
     button,
+    labelled,
     slider,
     checkbox,
     choice,

@@ -3,9 +3,8 @@
 import io
 import re
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,6 +14,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.browser import Open
+from tests.conftest import serving
 from tests.site.conftest import EDITIONS, LESSON, PAGES, stored_figures
 from tools.site.figures import light
 from tools.site.slides import deck_path
@@ -251,15 +251,12 @@ def test_prose_comes_before_the_reference_and_results_are_counted(
 
 
 def test_a_result_shows_its_words_where_pages_can_be_fetched(browser: Browser, site: Path):
-    served = partial(SimpleHTTPRequestHandler, directory=site)
-    with ThreadingHTTPServer(("127.0.0.1", 0), served) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+    with serving(partial(SimpleHTTPRequestHandler, directory=site)) as address:
         page = browser.new_page()
-        page.goto(f"http://127.0.0.1:{server.server_port}/en/search.html?q=interleaved")
+        page.goto(f"{address}/en/search.html?q=interleaved")
         words = page.locator("#search-results li p.context").first
         expect(words).to_contain_text("interleaved", ignore_case=True, timeout=20_000)
         page.close()
-        server.shutdown()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -1,17 +1,15 @@
 """How to cite: CITATION.cff, and an entry for BibTeX in README and on the site, made from pyproject.toml."""
 
 import re
-import tomllib
 from textwrap import dedent
 
-from tools.weave.launch import REPOSITORY
+from tools.weave.launch import PROJECT, REPOSITORY
 from tools.weave.lessons import ROOT
 
 CITATION = ROOT / "CITATION.cff"
 # Where the entry stands, between its markers.
 TEXTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/*/chapter.md"))]
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 AUTHORS: str = PROJECT["authors"][0]["name"]
 TITLE = "d2l_compat: attention, alive in every framework"
 (YEAR,) = re.findall(r"Copyright \(c\) (\d{4}) ", (ROOT / "LICENSE").read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.project.citation import PROJECT
+from tools.weave.launch import PROJECT
 from tools.weave.lessons import ROOT
 
 CHANGELOG = ROOT / "CHANGELOG.md"

@@ -13,8 +13,7 @@ from tempfile import TemporaryDirectory
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from tools.project.citation import PROJECT
-from tools.weave.launch import BINDER, BRANCH, COLAB, KAGGLE, REPOSITORY, SOURCE, path
+from tools.weave.launch import BINDER, BRANCH, COLAB, KAGGLE, PROJECT, REPOSITORY, SOURCE, path
 from tools.weave.lessons import editions
 
 SETTING = "set `{}` in pyproject.toml, and run `make`"

@@ -16,7 +16,7 @@ from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import page
 from tools.site.slides import index, write_slides
 from tools.site.words import WORDS
-from tools.weave.launch import BRANCH, REPOSITORY, SITE_ADDRESS, path
+from tools.weave.launch import FILES, REPOSITORY, SITE_ADDRESS, path
 from tools.weave.lessons import ROOT, Edition, LessonError, display, editions
 
 HERE = Path(__file__).parent
@@ -28,16 +28,17 @@ NO_PAGES = "search", "genindex", "py-modindex"
 def main() -> int:
     """The exit code: 0, or 1 where something is missing or Sphinx warns."""
     shutil.rmtree(SITE, ignore_errors=True)
+    all_editions = list(editions())
     try:
         live.collect()
         for language in WORDS:
             _write_sources(language, list(editions([language])))
-        write_slides(list(editions()), SITE)
+        write_slides(all_editions, SITE)
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
     shutil.copy(HERE / "index.html", SITE)
-    for edition in editions():  # to take along, where no service is reached
+    for edition in all_editions:  # to take along, where no service is reached
         (SITE / path(edition)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(edition.notebook, SITE / path(edition))
     # A process each: Sphinx keeps its settings in global variables. Not forked, as some libraries' threads
@@ -72,7 +73,7 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
     }
     # The site has the lessons itself; the rest is in the repository.
     filled[f"](../../notebooks/{language}/pytorch/"] = "]("
-    filled["](../../"] = f"]({REPOSITORY}/blob/{BRANCH}/"
+    filled["](../../"] = f"]({FILES}/"
     for document in folder.glob("*.md"):
         text = DRAWING.sub("](", document.read_text(encoding="utf-8"))
         for place, content in filled.items():

@@ -33,15 +33,15 @@ def _context(
     root = context["content_root"]
     context["language_tag"] = here
     context["words"] = WORDS[here]
+    pages = {tag: f"{tag}/{_counterpart(app, pagename, tag)}.html" for tag in LANGUAGES}
     context["languages"] = [
-        (name, tag, f"{root}../{tag}/{_counterpart(app, pagename, tag)}.html")
-        for tag, name in LANGUAGES.items()
+        (name, tag, f"{root}../{pages[tag]}") for tag, name in LANGUAGES.items()
     ]
     context["page_address"] = f"{SITE_ADDRESS}{here}/{pagename}.html"
     context["translations"] = [
-        (tag, f"{SITE_ADDRESS}{tag}/{pagename}.html")
-        for tag in LANGUAGES
-        if _counterpart(app, pagename, tag) == pagename
+        (tag, SITE_ADDRESS + page)
+        for tag, page in pages.items()
+        if page == f"{tag}/{pagename}.html"
     ]
     context["bar"] = _bar(pagename, here)
     context["with_labels"] = lambda html: _with_labels(html, WORDS[here].pages)

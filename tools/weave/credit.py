@@ -5,10 +5,8 @@ CC BY 4.0 asks whoever passes the text on to keep these words.
 
 from dataclasses import dataclass
 
-from tools.weave.launch import BRANCH, REPOSITORY
+from tools.weave.launch import FILES, REPOSITORY
 from tools.weave.prose import ORIGINAL
-
-CODE_LICENCE = f"{REPOSITORY}/blob/{BRANCH}/LICENSE"
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ WORDS = {
         credit=(
             f"{{what}} by [the d2l_compat authors]({REPOSITORY}). Text and drawings are under "
             "[CC BY 4.0](https://creativecommons.org/licenses/by/4.0/), "
-            f"the code is under the [MIT licence]({CODE_LICENCE})."
+            f"the code is under the [MIT licence]({FILES}/LICENSE)."
         ),
     ),
     "zh-TW": Words(
@@ -37,7 +35,7 @@ WORDS = {
         credit=(
             f"{{what}}由 [d2l_compat 作者群]({REPOSITORY})製作。文字與圖採用"
             "[創用 CC 姓名標示 4.0（CC BY 4.0）](https://creativecommons.org/licenses/by/4.0/deed.zh-hant)授權，"
-            f"程式碼採用 [MIT 授權]({CODE_LICENCE})。"
+            f"程式碼採用 [MIT 授權]({FILES}/LICENSE)。"
         ),
     ),
 }

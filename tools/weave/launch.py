@@ -13,11 +13,11 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tools.weave.lessons import ROOT, Edition
 from tools.weave.prose import ORIGINAL
 
-REPOSITORY: str = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-    "urls"
-]["Repository"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REPOSITORY: str = PROJECT["urls"]["Repository"]
 OWNER_AND_NAME = REPOSITORY.removeprefix("https://github.com/")
 BRANCH = "main"
+FILES = f"{REPOSITORY}/blob/{BRANCH}"  # where GitHub shows them
 # Where the workflow that releases a version puts the web site.
 SITE_ADDRESS = "https://{}.github.io/{}/".format(*OWNER_AND_NAME.split("/"))
 
@@ -104,18 +104,18 @@ COLAB = Service(
 )
 KAGGLE = Service(
     "Kaggle",
-    f"https://www.kaggle.com/kernels/welcome?src={REPOSITORY}/blob/{BRANCH}/{{path}}",
+    f"https://www.kaggle.com/kernels/welcome?src={FILES}/{{path}}",
 )
 BINDER = Service(
     "Binder",
     f"https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}?urlpath=lab%2Ftree%2F{{quoted}}",
 )
-SOURCE = Service("GitHub", f"{REPOSITORY}/blob/{BRANCH}/{{path}}")
+SOURCE = Service("GitHub", f"{FILES}/{{path}}")
 
 
 def in_repository(file: Path, line: int) -> str:
     """The address of a line of one of the project's files."""
-    return f"{REPOSITORY}/blob/{BRANCH}/{file.relative_to(ROOT).as_posix()}#L{line}"
+    return f"{FILES}/{file.relative_to(ROOT).as_posix()}#L{line}"
 
 
 def services(framework: str) -> tuple[Service, ...]:

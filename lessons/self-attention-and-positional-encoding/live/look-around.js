@@ -48,8 +48,8 @@
       const node = html("tr", {}, html("th", { scope: "row" }, ask), thing, action, score, html("td", {}, bar), weight);
       return { node, ask, score, bar, weight };
     };
-    const build = () => {
-      vectors ??= text().map((word) => [...vectorOf(word)]);
+    const build = (given) => {
+      vectors = given ?? text().map((word) => [...vectorOf(word)]);
       query = Math.min(query, vectors.length - 1);
       rows = text().map(row);
       body.replaceChildren(...rows.map(({ node }) => node));
@@ -72,14 +72,12 @@
     };
     const typed = () => {
       if (!sentence.value.trim()) return;
-      vectors = null;
       build();
       changed();
     };
 
-    const sentence = html("input", { type: "text", class: "live-words", value: words.sentence, id: "live-words" });
-    sentence.addEventListener("input", typed);
-    const label = html("label", { for: "live-words" }, words.type);
+    const attributes = { type: "text", class: "live-words", value: words.sentence };
+    const { input: sentence, label } = kit.labelled(words.type, attributes, typed);
     const masked = kit.checkbox(words.mask, changed);
     const names = [words.word, words.thing, words.action, words.score, "", words.weight];
     const head = html("tr", {}, ...names.map((name) => html(name ? "th" : "td", name ? { scope: "col" } : {}, name)));
@@ -91,15 +89,11 @@
     const controls = {
       sentence: (words) => {
         sentence.value = words;
-        vectors = null;
         build();
       },
       query: (place) => (query = place),
       masked: (hidden) => (masked.value = hidden),
-      vectors: (given) => {
-        vectors = given;
-        build();
-      },
+      vectors: build,
     };
     build();
     return { controls, draw, state };

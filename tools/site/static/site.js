@@ -120,12 +120,14 @@
   // A formula that is a little too wide is written smaller.
   const SMALLEST = 0.75;
   function fitFormulas() {
-    for (const box of document.querySelectorAll("div.math")) {
-      const formula = box.querySelector("math");
-      formula.style.fontSize = "";
-      const fits = box.clientWidth / box.scrollWidth;
-      if (fits < 1 && fits > SMALLEST) formula.style.fontSize = `${fits}em`;
-    }
+    const boxes = [...document.querySelectorAll("div.math")];
+    const formulas = boxes.map((box) => box.querySelector("math"));
+    for (const formula of formulas) formula.style.fontSize = "";
+    // All are measured before any is written: the page is laid out once.
+    const fits = boxes.map((box) => box.clientWidth / box.scrollWidth);
+    formulas.forEach((formula, k) => {
+      if (fits[k] < 1 && fits[k] > SMALLEST) formula.style.fontSize = `${fits[k]}em`;
+    });
   }
   window.addEventListener("load", fitFormulas);
   window.addEventListener("resize", fitFormulas);
