@@ -488,7 +488,7 @@ double[][] sharesRight(List<? extends Block> models, int... lengths) {
             .toArray(double[][]::new);
 }
 
-// %% train-all tags=["nbval-ignore-output"]
+// %% train-all
 var seeds = List.of(0, 1, 2, 3, 4);
 List<Supplier<NoPositions>> schemes = List.of(
         NoPositions::new, Sinusoids::new, Rotary::new, ALiBi::new,
@@ -519,7 +519,7 @@ void inRows(List<String> names, List<double[][]> shares) {
     }
 }
 
-// %% shares tags=["tolerance:absolute=0.15", "tolerance:points=60"]
+// %% shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
 names = List.of("none", "sinusoids", "rotary", "ALiBi", "table", "buckets");
 for (int n : lengths) {
     System.out.printf("%18d", n);

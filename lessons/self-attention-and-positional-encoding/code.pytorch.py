@@ -585,9 +585,11 @@ d2l.plot(
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
-    figsize=(6, 3),
+    figsize=(6, 4),
     legend=names,
 )
+# The best place moves with the numbers.
+d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
 X, b_k = torch.randn(1, 4, 8), torch.randn(8)

@@ -1,19 +1,17 @@
 """``python -m tools.bench.regression [FRAMEWORK ...]``: how long the notebook regression takes.
 
 In one run, one after the other: plain nbval, with and without xdist; ours; and the floor, which is
-the lessons' code files run bare, as many at a time. Then ours on several copies of the lesson.
+the lessons' code files run bare, as many at a time.
 """
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
@@ -74,22 +72,11 @@ def _bare(edition: Edition) -> bool:
     )
 
 
-def copied(editions: list[Edition], number: int, root: Path) -> Path:
-    """Notebooks of as many lessons, which are one and the same."""
-    for edition in editions:
-        for i in range(number):
-            copy = root / edition.notebook.relative_to(ROOT).with_stem(f"lesson-{i}")
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(edition.notebook, copy)
-    return root / "notebooks"
-
-
 def main(arguments: list[str] | None = None) -> int:
     """1 where ours failed, or took longer than it may."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.regression", description=__doc__)
     parser.add_argument("framework", nargs="*", help="only these")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at a time")
-    parser.add_argument("--copies", type=int, nargs="*", default=[1, 2, 4, 8])
     asked = parser.parse_args(arguments)
     jobs = ["-n", str(asked.jobs)]
     chosen = list(editions(frameworks=asked.framework or None))
@@ -106,13 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
     d = timed("(d) the code files, bare", lambda: bare(one_language, asked.jobs))
     print(f"\n(c) / (a) = {c.seconds / a.seconds:.2f}, which may be 0.50")
     print(f"(c) / (b) = {c.seconds / b.seconds:.2f}")
-    print(f"(c) / (d) = {c.seconds / d.seconds:.2f}, which may be 1.25\n")
-    for number in asked.copies:
-        with TemporaryDirectory() as folder:
-            root = copied(chosen, number, Path(folder))
-            here = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", folder]
-            ours = partial(nbval, [root], *here, "-p", "tools.run.regression", *jobs)
-            timed(f"(c) on {number} copies of the lesson", ours)
+    print(f"(c) / (d) = {c.seconds / d.seconds:.2f}, which may be 1.25")
     too_slow = c.seconds > 0.5 * a.seconds or c.seconds > 1.25 * d.seconds
     return 1 if c.failed or d.failed or too_slow else 0
 
