@@ -77,7 +77,8 @@ def _write_reveal(folder: Path, language: str) -> None:
     for part in ("dist", "plugin/notes"):
         shutil.copytree(REVEAL / part, folder / part, ignore=_unused)
     shutil.copy(HERE / "deck" / "deck.css", folder)
-    shutil.copy(HERE / "static" / "favicon.svg", folder)
+    for shared in ("favicon.svg", "roots.js"):
+        shutil.copy(HERE / "static" / shared, folder)
     shutil.copytree(HERE / "static" / "fonts", folder / "fonts")
     words = HERE / "deck" / "words" / f"{language}.json"
     said = json.loads(words.read_text(encoding="utf-8")) if words.exists() else {}
