@@ -147,6 +147,42 @@ def test_a_link_to_a_solution_unfolds_it(open_page: Open):
     assert page.locator(".show-solution:visible").count() == 0
 
 
+# A name, whoever else, and a year: not what the site looks for, which is the names in the list.
+CITATION = re.compile(r"[A-Z]\w+(?: et al\.| 等人| (?:and|與) [A-Z]\w+)?(?:, | \(|，|（)(?:19|20)\d\d\b")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_citation_leads_to_its_reference_and_back(open_page: Open, path: str):
+    page = open_page(path)
+    listed = page.locator("section[id$=references] li")
+    prose = page.evaluate(
+        """() => {
+          const article = document.querySelector("article").cloneNode(true);
+          for (const other of article.querySelectorAll("section[id$=references] li, pre")) other.remove();
+          return article.textContent;
+        }"""
+    )
+    citations = page.locator("a.cites")
+    assert citations.count() == len(CITATION.findall(prose)) >= listed.count() > 5
+    assert page.locator("a.back").count() == citations.count()
+    for number in range(citations.count()):
+        citation = citations.nth(number)
+        reference = page.locator(citation.get_attribute("href") or "")
+        said, whole = citation.get_attribute("title") or "", reference.inner_text()
+        assert whole.startswith(said)
+        assert set(whole.removeprefix(said)) <= set(" ↩0123456789")
+        assert all(part in said for part in re.findall(r"[A-Z]\w+|\d{4}", citation.inner_text()))
+        back = reference.locator("a.back").evaluate_all("them => them.map(one => one.hash)")
+        assert f"#{citation.get_attribute('id')}" in back
+    for entry in listed.all():
+        assert entry.locator("a.back").count() > 0
+    citations.first.click()
+    expect(page.locator(citations.first.get_attribute("href") or "")).to_be_in_viewport()
+    listed.locator("a.back").first.click()
+    cited = page.locator(listed.locator("a.back").first.get_attribute("href") or "")
+    expect(cited).to_be_in_viewport()
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_print_shows_the_chosen_framework_alone(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}?framework=jax")

@@ -12,6 +12,7 @@ extensions = [
     "myst_nb",
     "sphinx_design",
     "sphinx_copybutton",
+    "tools.site.citations",
     "tools.site.code",
     "tools.site.context",
     "tools.site.live",

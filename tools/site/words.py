@@ -21,6 +21,7 @@ class Words:
     slides: str
     lesson: str  # from a deck, with its title
     solution: str  # what unfolds one
+    back: str  # from a reference to what cites it
     search: str  # what can be searched for
     decks: str  # in the list of all slides
     rows: dict[str, str] = field(default_factory=dict)  # of the tables of agreement, by README's
@@ -49,6 +50,7 @@ WORDS = {
         slides="Slides",
         lesson="The lesson: {title}",
         solution="Show the solution",
+        back="Back to the text",
         search="Type one or more words, or a name from the reference: softmax, causal mask, valid_lens.",
         decks="{lesson}: {frameworks}",
     ),
@@ -69,6 +71,7 @@ WORDS = {
         slides="投影片",
         lesson="課文：{title}",
         solution="看解答",
+        back="回到內文",
         search="輸入一個或幾個詞，或參考裡的名稱，例如：權重、因果遮罩、valid_lens。",
         decks="{lesson}：{frameworks}",
         rows={
