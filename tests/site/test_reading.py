@@ -148,7 +148,9 @@ def test_a_link_to_a_solution_unfolds_it(open_page: Open):
 
 
 # A name, whoever else, and a year: not what the site looks for, which is the names in the list.
-CITATION = re.compile(r"[A-Z]\w+(?: et al\.| 等人| (?:and|與) [A-Z]\w+)?(?:, | \(|，|（)(?:19|20)\d\d\b")
+CITATION = re.compile(
+    r"[A-Z]\w+(?: et al\.| 等人| (?:and|與) [A-Z]\w+)?(?:, | \(|，|（)(?:19|20)\d\d\b"
+)
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -58,12 +58,17 @@ def _entries(document: nodes.document) -> Iterator[Cited]:
                 if found := ENTRY.match(entry.astext()):
                     surname, year = found.groups()
                     # and others: et al., and Pinter, 等人
-                    written = rf"\b{surname}\b[^\d()（）]{{0,30}}?(?:[(（]{year}[)）]|[,，] ?{year})"
+                    written = (
+                        rf"\b{surname}\b[^\d()（）]{{0,30}}?(?:[(（]{year}[)）]|[,，] ?{year})"
+                    )
                     yield Cited(entry, f"{surname}_{year}".lower(), written)
 
 
 def _linked(
-    text: nodes.Text, pattern: re.Pattern[str], cited: dict[str, Cited], places: dict[str, list[str]]
+    text: nodes.Text,
+    pattern: re.Pattern[str],
+    cited: dict[str, Cited],
+    places: dict[str, list[str]],
 ) -> Iterator[nodes.Node]:
     """The text in pieces; ``places`` gets those of its citations to which a reader can be led back."""
     words, done = text.astext(), 0
