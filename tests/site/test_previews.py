@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
+from PIL import Image
 
 from tests.site.conftest import PAGES
 from tools.weave.launch import REPOSITORY, SITE_ADDRESS
 from tools.weave.lessons import LANGUAGES
 
-READS = "build/site/**/*.html", "build/site/sitemap.txt"
+READS = "build/site/**/*.html", "build/site/sitemap.txt", "build/site/*.png"
 
 
 @pytest.mark.parametrize("path", [*PAGES, *(f"{language}/index.html" for language in LANGUAGES)])
@@ -19,6 +20,9 @@ def test_a_page_tells_others_what_it_is(site: Path, path: str):
     assert told["og:title"] == page.h1.find(string=True)
     assert told["og:description"] == page.select_one("meta[name=description]")["content"]
     assert told["og:url"] == page.select_one("link[rel=canonical]")["href"] == SITE_ADDRESS + path
+    picture = site / told["og:image"].removeprefix(SITE_ADDRESS)
+    assert Image.open(picture).size == (1200, 630)  # what is shown whole
+    assert told["og:image:alt"]
     others = {link["hreflang"]: link["href"] for link in page.select("link[rel=alternate]")}
     name = path.partition("/")[2]
     assert others == {language: f"{SITE_ADDRESS}{language}/{name}" for language in LANGUAGES}

@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.site import agreement, live, names
+from tools.site import agreement, live, names, preview
 from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import page
 from tools.site.slides import index, write_slides
@@ -38,6 +38,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     shutil.copy(HERE / "index.html", SITE)
+    preview.draw(SITE / preview.NAME)
     for edition in all_editions:  # to take along, where no service is reached
         (SITE / path(edition)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(edition.notebook, SITE / path(edition))

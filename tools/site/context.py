@@ -9,6 +9,7 @@ from sphinx.application import Sphinx
 from sphinx.locale import get_translation
 
 from d2l_compat.frameworks import FRAMEWORKS
+from tools.site import preview
 from tools.site.words import WORDS
 from tools.weave.credit import credit
 from tools.weave.launch import SITE_ADDRESS
@@ -38,6 +39,7 @@ def _context(
         (name, tag, f"{root}../{pages[tag]}") for tag, name in LANGUAGES.items()
     ]
     context["page_address"] = f"{SITE_ADDRESS}{here}/{pagename}.html"
+    context["preview"] = f"{SITE_ADDRESS}{preview.NAME}"
     context["translations"] = [
         (tag, SITE_ADDRESS + page)
         for tag, page in pages.items()

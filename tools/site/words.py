@@ -13,6 +13,7 @@ class Words:
     next: str
     chapter: str  # what all lessons are about
     description: str  # of a lesson, or of the chapter
+    preview: str  # what the picture in previews shows
     between: str  # the parts of a list
     before_last: str
     run: str
@@ -42,6 +43,7 @@ WORDS = {
         next="Next lesson: {title}",
         chapter="Attention",
         description="{title}, retold from Dive into Deep Learning and run in {frameworks}.",
+        preview="A map of attention: which of the six words of a sentence looks at which.",
         between=", ",
         before_last=" and ",
         run="Run it in {framework}:",
@@ -63,6 +65,7 @@ WORDS = {
         next="下一課：{title}",
         chapter="注意力",
         description="{title}：重新講過《動手學深度學習》的一課，並以 {frameworks} 實際執行。",
+        preview="注意力圖：一句話的六個詞，各自看著哪些詞。",
         between="、",
         before_last=" 與 ",
         run="用 {framework} 執行：",

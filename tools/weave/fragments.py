@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 STRING = r"""(?P<quote>\"{3}|'{3}|"|')(?P<body>(?:(?!(?P=quote))(?:\\[\s\S]|[^\\]))*)(?P=quote)"""
-QUOTE = r"(?:(?P=quote)|\\u0022)"
 PYTHON = re.compile(
     r"^[ \t]*(?P<lines>#.*(?:\n[ \t]*#.*)*)"
     r"|(?P<comment>#.*)"
@@ -20,8 +19,7 @@ JAVA = re.compile(
     r"^[ \t]*(?P<lines>//.*(?:\n[ \t]*//.*)*)"
     r"|(?P<comment>//.*)"
     r"|(?P<block>/\*[\s\S]*?\*/)"
-    # By its number a quote ends a string, too.
-    rf"|{STRING.replace('(?P=quote)', QUOTE)}",
+    rf"|{STRING}",
     re.MULTILINE,
 )
 MARK = re.compile(r"^[ \t]*(?:#|//) ?", re.MULTILINE)  # of a line of comment

@@ -34,17 +34,16 @@ import d2l_compat
 
 d2l_compat.install("{{framework}}")"""
 
-# Colab starts every notebook with Python, so the cell has to be a program in both languages.
+# Colab takes it for Python, and shows its first line above "invalid syntax".
 JAVA = f"""\
-"\\u0022/*"  # {{says.two_programs}}
-raise SystemExit(
-    "{{says.needs_java}}\\n"
-    "{{says.on_binder}}https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}\\n"
-    "{{says.at_home}}\\n"
-    "    git clone {REPOSITORY} d2l && make -C d2l FRAMEWORKS=djl lab"
-)
-# */; try {{{{ Class.forName("d2l.Heatmaps"); }}}} catch (ClassNotFoundException missing) {{{{ \
-System.out.println("{{says.no_classes}}"); }}}}"""
+// {{says.needs_java}} {{says.on_binder}}https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}
+// {{says.at_home}}
+//     git clone {REPOSITORY} d2l && make -C d2l FRAMEWORKS=djl lab
+try {{{{
+    Class.forName("d2l.Heatmaps");
+}}}} catch (ClassNotFoundException missing) {{{{
+    System.out.println("{{says.no_classes}}");
+}}}}"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,6 @@ class Says:
     """What the first cell says."""
 
     installs: str
-    two_programs: str
     needs_java: str
     on_binder: str
     at_home: str
@@ -62,18 +60,14 @@ class Says:
 SAYS = {
     "en": Says(
         installs="On Colab, Kaggle and the like this installs what is missing, and changes nothing else.",
-        two_programs=(
-            "A comment in Java, down to the last line; a program in Python, with which Colab starts."
-        ),
-        needs_java="This notebook needs Java, and a kernel for it, which Colab has not.",
+        needs_java="This notebook is in Java, for which Colab has no kernel.",
         on_binder="Open it on Binder: ",
-        at_home="or on a machine of your own, with a JDK and Maven:",
+        at_home="Or on a machine of your own, with a JDK and Maven:",
         no_classes="The lesson's own classes are missing: run `make` in the project's folder.",
     ),
     "zh-TW": Says(
         installs="在 Colab、Kaggle 之類的地方，這裡會安裝缺少的套件，其他一概不動。",
-        two_programs="在 Java 裡，到最後一行為止都是註解；在 Python 裡則是程式：Colab 總以 Python 開場。",
-        needs_java="這份筆記本需要 Java 和它的核心，Colab 沒有。",
+        needs_java="這份筆記本用的是 Java，Colab 沒有它的核心。",
         on_binder="請到 Binder 上開啟：",
         at_home="或在自己的電腦上開啟，要先裝好 JDK 與 Maven：",
         no_classes="找不到這一課自己的類別：請在專案的資料夾裡執行 `make`。",
