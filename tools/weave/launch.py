@@ -36,7 +36,7 @@ d2l_compat.install("{{framework}}")"""
 
 # Colab takes it for Python, and shows its first line above "invalid syntax".
 JAVA = f"""\
-// {{says.needs_java}} {{says.on_binder}}https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}
+// {{says.needs_java}}https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}
 // {{says.at_home}}
 //     git clone {REPOSITORY} d2l && make -C d2l FRAMEWORKS=djl lab
 try {{{{
@@ -52,7 +52,6 @@ class Says:
 
     installs: str
     needs_java: str
-    on_binder: str
     at_home: str
     no_classes: str
 
@@ -60,15 +59,13 @@ class Says:
 SAYS = {
     "en": Says(
         installs="On Colab, Kaggle and the like this installs what is missing, and changes nothing else.",
-        needs_java="This notebook is in Java, for which Colab has no kernel.",
-        on_binder="Open it on Binder: ",
+        needs_java="This notebook is in Java, for which Colab has no kernel. Open it on Binder: ",
         at_home="Or on a machine of your own, with a JDK and Maven:",
         no_classes="The lesson's own classes are missing: run `make` in the project's folder.",
     ),
     "zh-TW": Says(
         installs="在 Colab、Kaggle 之類的地方，這裡會安裝缺少的套件，其他一概不動。",
-        needs_java="這份筆記本用的是 Java，Colab 沒有它的核心。",
-        on_binder="請到 Binder 上開啟：",
+        needs_java="這份筆記本用的是 Java，Colab 沒有它的核心。請到 Binder 上開啟：",
         at_home="或在自己的電腦上開啟，要先裝好 JDK 與 Maven：",
         no_classes="找不到這一課自己的類別：請在專案的資料夾裡執行 `make`。",
     ),
