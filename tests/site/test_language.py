@@ -62,6 +62,8 @@ def strings(html: str) -> Iterator[str]:
     page = BeautifulSoup(html, "html.parser")
     for element in page.select(f"{NOT_WORDS}, {CELLS}"):
         element.extract()
+    for citation in page.select("a.cites"):
+        del citation["title"]  # the line of the reference, where it counts
     for text in page.find_all(string=True):
         if not isinstance(text, Comment | Doctype):
             yield " ".join(text.split())

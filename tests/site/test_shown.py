@@ -249,7 +249,7 @@ def test_a_page_says_what_its_text_says(site: Path, path: str):
     edition = of_page(path)[0]
     article = read(site / path).select_one("article section")
     assert article
-    for left_out in article.select(".sd-tab-set, .only-title, .headerlink, .live"):
+    for left_out in article.select(".sd-tab-set, .only-title, .headerlink, .back, .live"):
         left_out.decompose()
     text = edition.text.read_text(encoding="utf-8")
     frameworks = {each.framework for each in of_page(path)}
