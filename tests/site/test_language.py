@@ -54,7 +54,7 @@ SENTENCE = re.compile(r"(?:[A-Za-z][a-z'-]*[ ,]+){3,}[a-z]+")
 # The word in English beside the Chinese one, and the authors of a work.
 TERM = re.compile(r"（[A-Za-z][^（）]{,40}）")
 MODULE = re.compile(r"\bd2l_compat(?:\.\w+)+")
-AUTHORS = re.compile(r"(?:[^\W\d_][\w -]*, (?:-?\w\. ?)+,? ?)+(?:et al\. )?\(\d{4}\)")
+AUTHORS = re.compile(r"(?:[^\W\d_][\w -]*, (?:-?\w\. ?)+,? ?)+(?:et al\. )?\(\d{4}\)|[A-Z]\w+（\d{4}）")
 
 
 def strings(html: str) -> Iterator[str]:
@@ -97,6 +97,7 @@ def is_a_name(word: str) -> bool:
         ("<p>請看這裡：this is a whole sentence。</p>", {"this is a whole sentence"}),
         ("<p>PyTorch, float32</p><p>值（value）</p><p lang=en>English</p><pre>Next</pre>", set()),
         ("<p>Lin, Z., dos Santos, C. N., Cordonnier, J.-B. (2017).</p>", set()),
+        ('<p><a href="x">Watson（1964）</a></p>', set()),
         ("<p>Elhage, N., Nanda, N., et al. (2021).</p>", set()),
     ],
 )
