@@ -54,7 +54,9 @@ SENTENCE = re.compile(r"(?:[A-Za-z][a-z'-]*[ ,]+){3,}[a-z]+")
 # The word in English beside the Chinese one, and the authors of a work.
 TERM = re.compile(r"（[A-Za-z][^（）]{,40}）")
 MODULE = re.compile(r"\bd2l_compat(?:\.\w+)+")
-AUTHORS = re.compile(r"(?:[^\W\d_][\w -]*, (?:-?\w\. ?)+,? ?)+(?:et al\. )?\(\d{4}\)|[A-Z]\w+（\d{4}）")
+AUTHORS = re.compile(
+    r"(?:[^\W\d_][\w -]*, (?:-?\w\. ?)+,? ?)+(?:et al\. )?\(\d{4}\)|[A-Z]\w+（\d{4}）"
+)
 
 
 def strings(html: str) -> Iterator[str]:
