@@ -34,6 +34,7 @@ from tests.elsewhere.places import (
     notebooks_of,
 )
 from tools.run.java import KERNEL, SPEC
+from tools.weave.launch import REPOSITORY
 
 INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 SHIM = "d2l-compat"
@@ -105,13 +106,18 @@ def test_where_the_shim_is_installed_from_a_wheel_the_first_cell_is_silent(tmp_p
 @pytest.mark.usefixtures("places", "only_if_asked_for")
 @pytest.mark.parametrize("framework", ["djl"])
 def test_on_colab_the_java_notebook_says_where_it_runs(framework: str, tmp_path: Path) -> None:
+    first = first_cell_of(notebooks_of(framework)[0])
     with colab(tmp_path / "no-repository") as service:
-        done = service.execute(first_cell_of(notebooks_of(framework)[0]), may_fail=True)
+        done = service.execute(first, may_fail=True)
     (error,) = done.first_outputs
     assert error.ename == "SyntaxError"
     shown = "\n".join(error.traceback)
     assert "This notebook is in Java, for which Colab has no kernel." in shown
     assert "Open it on Binder: https://" in shown
+    # Below the line that is shown, but in the cell.
+    (cell,) = first.cells
+    assert f"git clone {REPOSITORY}" in cell.source
+    assert "make -C" in cell.source
 
 
 @pytest.mark.usefixtures("only_if_asked_for")
