@@ -1,5 +1,6 @@
 """The chapter: which lessons there are, in what order, and in which editions."""
 
+import pickle
 import re
 import shutil
 import sys
@@ -38,6 +39,11 @@ def fault(root: Path) -> str:
     with pytest.raises(LessonError) as caught:
         list(editions(root=root))
     return str(caught.value)
+
+
+def test_a_fault_is_said_alike_after_it_has_crossed_to_another_process():
+    fault = LessonError("no such cell", ROOT / "lessons" / "zebra" / "text.en.md", 7)
+    assert str(pickle.loads(pickle.dumps(fault))) == str(fault)
 
 
 def test_editions_come_in_the_orders_of_the_chapter_and_the_tables(root: Path):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.prose import anchors, code, links
 from tools.weave.launch import BRANCH, REPOSITORY
-from tools.weave.lessons import ROOT, display
+from tools.weave.lessons import LANGUAGES, ROOT, display, lessons
 
 TEXTS = [
     *ROOT.glob("*.md"),
@@ -62,6 +62,16 @@ def leads_somewhere(file: Path, link: str) -> bool:
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_links_lead_to_files_and_headings_that_are_there(file: Path):
     assert [*dead_links(file)] == []
+
+
+@pytest.mark.parametrize("page", ["index", "chapter"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_lesson_is_shown_where_a_reader_looks_for_one(language: str, page: str):
+    """On the front page and the chapter's: by a link and one of its drawings, in the chapter's order."""
+    text = (ROOT / "docs" / language / f"{page}.md").read_text(encoding="utf-8")
+    linked = re.findall(rf"\]\(\.\./\.\./notebooks/{language}/pytorch/([-\w]+)\.ipynb\)", text)
+    drawn = re.findall(r"!\[[^\]]+\]\(\.\./\.\./lessons/([-\w]+)/[-\w.]+\.svg\)", text)
+    assert linked == drawn == [folder.name for folder in lessons()]
 
 
 @cache

@@ -7,7 +7,7 @@ import pytest
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.growth.toys import Project, Toy, toys
-from tools.weave.lessons import ROOT, lessons
+from tools.weave.lessons import LANGUAGES, ROOT, lessons
 
 # Of the project's own tests, those that hold each lesson, each edition or each fault.
 OF_EACH = (
@@ -132,10 +132,16 @@ def test_the_site_has_their_pages_and_their_slides(
             decks = re.findall(rf'href="\.\./(slides/{language}/(\w+)/{toy.name}.html)"', slides)
             assert [framework for _, framework in decks] == [*toy.frameworks]
             assert all((site / path).exists() for path, _ in decks)
-    order = [*(folder.name for folder in lessons()), *(toy.name for toy in chapter)]
-    front = (site / "zh-TW" / "index.html").read_text(encoding="utf-8")
-    listed = re.findall(r'toctree-l1"><a class="reference internal" href="([-\w]+)\.html"', front)
-    assert [name for name in listed if name in order] == order * 2  # in the menu and in the text
+    for language in LANGUAGES:
+        grown = [toy.name for toy in chapter if language in toy.languages]
+        order = [*(folder.name for folder in lessons()), *grown]
+        front = (site / language / "index.html").read_text(encoding="utf-8")
+        menu = re.findall(r'toctree-l1"><a class="reference internal" href="([-\w]+)\.html"', front)
+        assert [name for name in menu if name in order] == order
+        for before, name, after in zip(["", *order], order, [*order[1:], ""], strict=False):
+            page = (site / language / f"{name}.html").read_text(encoding="utf-8")
+            ways = re.findall(r'<a class="(?:prev|next)" rel="\w+" href="([-\w]+)\.html"', page)
+            assert ways == [way for way in (before, after) if way]
     live = [f"lessons/{toy.name}/live" for toy in chapter]
     which = f"({names(chapter)}) and not nothing_serious"  # of colours, which are no lesson's own
     project.test("tests/site", *live, "-k", which)

@@ -13,7 +13,10 @@ from tools.weave.lessons import LANGUAGES
 READS = "build/site/**/*.html", "build/site/sitemap.txt", "build/site/*.png"
 
 
-@pytest.mark.parametrize("path", [*PAGES, *(f"{language}/index.html" for language in LANGUAGES)])
+FRONT = [f"{language}/index.html" for language in LANGUAGES]
+
+
+@pytest.mark.parametrize("path", [*PAGES, *FRONT])
 def test_a_page_tells_others_what_it_is(site: Path, path: str):
     page = BeautifulSoup((site / path).read_text(encoding="utf-8"), "html.parser")
     told = {meta["property"]: meta["content"] for meta in page.select("meta[property]")}
@@ -25,7 +28,8 @@ def test_a_page_tells_others_what_it_is(site: Path, path: str):
     assert told["og:image:alt"]
     others = {link["hreflang"]: link["href"] for link in page.select("link[rel=alternate]")}
     name = path.partition("/")[2]
-    assert others == {language: f"{SITE_ADDRESS}{language}/{name}" for language in LANGUAGES}
+    written = [language for language in LANGUAGES if f"{language}/{name}" in [*PAGES, *FRONT]]
+    assert others == {language: f"{SITE_ADDRESS}{language}/{name}" for language in written}
 
 
 def test_a_page_in_one_language_names_no_other(site: Path):

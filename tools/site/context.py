@@ -13,7 +13,7 @@ from tools.site import preview
 from tools.site.words import WORDS
 from tools.weave.credit import credit
 from tools.weave.launch import SITE_ADDRESS
-from tools.weave.lessons import LANGUAGES, ROOT, frameworks_of, lessons
+from tools.weave.lessons import LANGUAGES, ROOT, frameworks_of, languages_of, lessons
 from tools.weave.prose import title
 
 IMAGE = re.compile(r'<img (?P<rest>[^>]*?src="(?P<file>[^"]+)")')
@@ -56,8 +56,9 @@ def _context(
 
 
 def _bar(pagename: str, language: str) -> dict[str, Any]:
-    """Of a lesson: its frameworks, and the lessons before and after it, if any."""
-    folder, chapter = ROOT / "lessons" / pagename, lessons()
+    """Of a lesson: its frameworks, and the lessons before and after it in its language, if any."""
+    folder = ROOT / "lessons" / pagename
+    chapter = [each for each in lessons() if language in languages_of(each)]
     if folder not in chapter:
         return {}
     around = [None, *chapter, None]

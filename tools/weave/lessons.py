@@ -24,8 +24,12 @@ class LessonError(Exception):
     """A fault in a lesson; its text begins with the file, and the line where there is one."""
 
     def __init__(self, message: str, file: Path, line: int | None = None) -> None:
+        super().__init__(message, file, line)  # whole: it may cross from a process to another
+
+    def __str__(self) -> str:
+        message, file, line = self.args
         place = display(file) if line is None else f"{display(file)}:{line}"
-        super().__init__(f"{place}: {message}")
+        return f"{place}: {message}"
 
 
 @dataclass(frozen=True)
