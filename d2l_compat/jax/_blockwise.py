@@ -86,7 +86,7 @@ def softmax(
     if per_query is not None:
         valid = jnp.arange(scores.shape[-1]) < per_query[..., None]
     if bias is not None:
-        scores, valid = scores + bias, valid & (bias > -jnp.inf)
+        scores, valid = scores + bias, valid & (bias != -jnp.inf)
     if valid is True:
         return jax.nn.softmax(scores, axis=-1)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.

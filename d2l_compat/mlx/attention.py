@@ -354,7 +354,7 @@ def _softmax(
         return scores
     valid = None if lens is None else _blockwise.within(_per_query(lens), scores.shape[2])
     if score_bias is not None:
-        scores, is_seen = scores + score_bias, score_bias > -math.inf
+        scores, is_seen = scores + score_bias, score_bias != -math.inf
         valid = is_seen if valid is None else valid & is_seen
     if valid is None:
         return _blockwise.softmax(scores)

@@ -354,7 +354,7 @@ def _softmax(
         X = X + score_bias
         # Of a row of minus infinities MXNet's own makes NaN, of a length of 0 zeros.
         is_valid = np.arange(num_keys, dtype="int32", ctx=X.ctx) < np.expand_dims(length, -1)
-        is_seen = is_valid * (score_bias.detach() > -math.inf)
+        is_seen = is_valid * (score_bias.detach() != -math.inf)
         length = length * is_seen.any(axis=-1)
     return npx.softmax(X, length=length, use_length=True, axis=-1)
 

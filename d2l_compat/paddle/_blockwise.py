@@ -38,7 +38,7 @@ def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = Non
         per_query = lens if lens.ndim == 2 else lens.unsqueeze(1)
         valid = paddle.arange(scores.shape[2]) < per_query.unsqueeze(2)
     if score_bias is not None:
-        scores, is_seen = scores + score_bias, score_bias > -math.inf
+        scores, is_seen = scores + score_bias, score_bias != -math.inf
         valid = is_seen if valid is None else valid & is_seen
     if valid is None:
         return F.softmax(scores, axis=-1)

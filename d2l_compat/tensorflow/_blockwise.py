@@ -80,7 +80,7 @@ def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = Non
         keys = tf.range(tf.shape(scores, tf.int64)[-1], dtype=tf.int64)
         valid = keys < per_query[:, :, None]
     if score_bias is not None:
-        scores, is_seen = scores + score_bias, score_bias > -math.inf
+        scores, is_seen = scores + score_bias, score_bias != -math.inf
         valid = is_seen if valid is None else valid & is_seen
     if valid is None:
         return tf.nn.softmax(scores, axis=-1)

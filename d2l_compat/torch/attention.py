@@ -112,7 +112,7 @@ class DotProductAttention(nn.Module):
         if causal and is_alone and queries.shape[1] == keys.shape[1]:
             is_causal = True  # the kernels' own mask: the fastest, and right for a square alone
         else:
-            mask, empty = _mask(_valid(lens, score_bias, queries, keys), score_bias)
+            mask, empty = _mask(lens, score_bias, queries, keys)
         # The kernels want an axis of heads: one here.
         pooled = F.scaled_dot_product_attention(
             queries.unsqueeze(1),
@@ -349,22 +349,29 @@ def _valid(
     valid = None if lens is None else _valid_keys(lens, keys.shape[1], queries.device)
     if score_bias is None:
         return valid
-    is_seen = score_bias > -math.inf
+    is_seen = score_bias != -math.inf
     return is_seen if valid is None else valid & is_seen
 
 
-def _mask(valid: Tensor | None, score_bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+def _mask(
+    lens: Tensor | None, score_bias: Tensor | None, queries: Tensor, keys: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
     """What the kernels are given, and True for the queries that see no key.
 
     Kernels differ in what they make of such a query. So it sees every key, and what it pooled
     is then replaced by zero.
     """
-    if valid is None:
-        return None, None
-    empty = ~valid.any(dim=-1, keepdim=True)
-    if score_bias is None:
+    if score_bias is not None:
+        if lens is not None:
+            hidden = ~_valid_keys(lens, keys.shape[1], queries.device)
+            score_bias = score_bias.masked_fill(hidden, -math.inf)
+        empty = score_bias.amax(dim=-1, keepdim=True) == -math.inf
+        return score_bias.masked_fill(empty, 0), empty
+    if lens is not None:
+        valid = _valid_keys(lens, keys.shape[1], queries.device)
+        empty = ~valid.any(dim=-1, keepdim=True)
         return valid | empty, empty
-    return score_bias.masked_fill(~valid, -math.inf).masked_fill(empty, 0), empty
+    return None, None
 
 
 def _softmax(scores: Tensor, valid: Tensor | None) -> Tensor:

@@ -17,6 +17,8 @@ from d2l_compat import jax as d2l
 
 # All is small here; d2l.try_gpu() takes a GPU.
 jax.config.update("jax_default_device", d2l.cpu())
+# Compiling takes longer than computing here, so compile quickly.
+jax.config.update("jax_disable_most_optimizations", True)
 # %% six-words
 sentence = "the cat sat because it purred"
 # How thing-like a word is, and how action-like.

@@ -103,6 +103,20 @@ def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
     assert_close(weights[:, :2].sum(axis=-1), np.ones((2, 2)))
 
 
+@pytest.mark.parametrize("valid_lens", [None, np.array([4, 3])], ids=["no lengths", "lengths"])
+def test_a_bias_that_is_no_number_is_not_passed_over(
+    face: ModuleType, valid_lens: np.ndarray | None
+) -> None:
+    case = make_case(valid_lens)
+    bias = np.zeros((3, 4))
+    bias[1, 2] = np.nan
+    layer = face.dot_product()
+    output = layer(*case.arrays, score_bias=bias)
+    assert np.isnan(output[0, 1]).all()
+    assert np.isnan(layer.attention_weights[0, 1]).any()
+    assert np.isfinite(output[:, [0, 2]]).all()
+
+
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_with_masks_weights_are_dropped_as_well(face: ModuleType, with_bias: bool) -> None:
     case = make_case(batch=4, steps=(50, 50), sizes=(8, 8, 8), dtype="float32")
