@@ -11,14 +11,24 @@ from tarfile import TarFile
 from zipfile import ZipFile
 
 import pytest
+from bs4 import BeautifulSoup
+from markdown_it import MarkdownIt
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from d2l_compat import __version__
 from tools.project import dist
+from tools.weave.launch import REPOSITORY
 from tools.weave.lessons import ROOT
 
-READS = "README.md", "LICENSE", "CHANGELOG.md", "d2l_compat/**/*", "tools/weave/**/*.py"
+READS = (
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "d2l_compat/**/*",
+    "tools/project/description.py",
+    "tools/weave/**/*.py",
+)
 
 NAME = f"d2l_compat-{__version__}"
 
@@ -48,6 +58,27 @@ def test_the_sdist_holds_what_it_takes_to_build_the_wheel(built: Path) -> None:
     with TarFile.open(built / f"{NAME}.tar.gz") as sdist:
         names = {name.removeprefix(f"{NAME}/") for name in sdist.getnames()}
     assert {"pyproject.toml", "LICENSE", "README.md", *committed("d2l_compat")} <= names
+
+
+def leads(markdown: str) -> list[tuple[str, str]]:
+    """Of each link and picture, what it is and where it leads to."""
+    html = MarkdownIt().enable("table").render(markdown)
+    found = BeautifulSoup(html, "html.parser")(["a", "img"])
+    return [(each.name, str(each.get("href") or each.get("src"))) for each in found]
+
+
+def test_the_description_leads_to_the_repository_wherever_it_is_read(built: Path) -> None:
+    wheel = ZipFile(built / f"{NAME}-py3-none-any.whl")
+    described = wheel.read(f"{NAME}.dist-info/METADATA").decode().partition("\n\n")[2]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for (what, there), (is_, here) in zip(leads(described), leads(readme), strict=True):
+        assert what == is_
+        if re.match("https?:|#", here):
+            assert there == here
+            continue
+        shown = "raw" if what == "img" else "blob"
+        assert there == f"{REPOSITORY}/{shown}/v{__version__}/{here}"
+        assert here.partition("#")[0] in committed()
 
 
 def needed(requirement: Requirement, into: dict[str, Distribution]) -> dict[str, Distribution]:

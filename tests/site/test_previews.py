@@ -32,6 +32,13 @@ def test_a_page_tells_others_what_it_is(site: Path, path: str):
     assert others == {language: f"{SITE_ADDRESS}{language}/{name}" for language in written}
 
 
+@pytest.mark.parametrize("path", [*PAGES, *FRONT, "en/search.html", "zh-TW/search.html"])
+def test_search_engines_may_read_it(site: Path, path: str):
+    page = BeautifulSoup((site / path).read_text(encoding="utf-8"), "html.parser")
+    assert page.select("meta[name=description]")
+    assert not page.select("meta[name=robots]")
+
+
 def test_a_page_in_one_language_names_no_other(site: Path):
     page = BeautifulSoup((site / "en/regression.html").read_text(encoding="utf-8"), "html.parser")
     assert [link["hreflang"] for link in page.select("link[rel=alternate]")] == ["en"]

@@ -5,6 +5,7 @@ import re
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
+from urllib.request import url2pathname
 from xml.etree import ElementTree
 
 import numpy as np
@@ -26,6 +27,7 @@ READS = "build/site/**/*.html", "build/site/**/*.js", "build/site/**/_static/**/
 
 # Bytes for each framework, of a lesson's page and all it shows, fonts and search aside.
 LIMIT = 240_000
+MEGABYTE = 1_000_000
 
 
 def pages(site: Path) -> list[str]:
@@ -89,6 +91,58 @@ def test_a_lesson_weighs_less_than_a_quarter_of_a_megabyte_for_each_framework(
     svgs = [name for name in parts if name.startswith("_images/")]
     assert len(svgs) == len({*map(light, figures(path))})
     assert len(html.encode()) + sum(parts.values()) < LIMIT * len(FRAMEWORKS), parts
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_who_reads_a_lesson_to_its_end_has_loaded_less_than_a_megabyte(
+    browser: Browser, site: Path, path: str
+):
+    """All that the browser asks for, the font too, before a server compresses it."""
+    page = browser.new_page()
+    asked: set[str] = set()
+    page.on("request", lambda request: asked.add(request.url.partition("?")[0]))
+    page.goto(f"file://{site}/{path}?framework=pytorch")
+    for button in page.locator(".show-solution").all():
+        button.click()
+    shown = page.locator("article img").filter(visible=True)
+    for image in shown.all():
+        image.scroll_into_view_if_needed()
+    page.wait_for_function(
+        "([...all]) => all.every(each => each.complete)", arg=shown.element_handles()
+    )
+    sources = {image.get_attribute("src") for image in shown.all()}
+    page.close()
+    files = {
+        Path(url2pathname(url.removeprefix("file://"))) for url in asked if url.startswith("file:")
+    }
+    drawn = [file for file in files if file.parent.name == "_images"]
+    assert len(drawn) == len(sources) > 0
+    assert sum(file.stat().st_size for file in files) < MEGABYTE
+
+
+def test_a_page_without_formulas_asks_for_no_font_of_theirs(browser: Browser, site: Path):
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"file://{site}/en/index.html", wait_until="load")
+    page.evaluate("document.fonts.ready.then(() => null)")
+    page.close()
+    assert any(url.endswith(".html") for url in asked)
+    assert [url for url in asked if ".woff2" in url] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_what_follows_the_first_pages_figure_stays_where_it_is_when_it_comes(
+    open_page: Open, language: str, width: int
+):
+    page = open_page(f"{language}/index.html", viewport={"width": width, "height": 900})
+    page.wait_for_load_state()
+    kept, taken = page.locator(".live").evaluate(
+        "live => [live.offsetHeight, (live.replaceChildren(), live.offsetHeight)].reverse()"
+    )
+    assert taken > 300
+    assert abs(taken - kept) < 48
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -32,7 +32,7 @@ PASSED = Path(sys.prefix, ".passed")
 EVERYTHING = "*", "[!.]*/**/*", ".github/**/*"
 CLAIMS = "lessons/*/code.*.py", "lessons/*/claims.py", "lessons/*/sources.py"
 JAVA = "d2l_compat/java/**/*"
-WHEEL = "README.md", "LICENSE", "d2l_compat/**/*"
+WHEEL = "README.md", "LICENSE", "tools/project/description.py", "d2l_compat/**/*"
 BINDER = "environment.yml", "apt.txt", "postBuild", "requirements/*.lock"
 # What is read by a framework's part of each check, another framework's own files left out. What is a
 # program counts with all that it imports.

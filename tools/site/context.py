@@ -10,6 +10,7 @@ from sphinx.locale import get_translation
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.site import preview
+from tools.site.lean import lean
 from tools.site.words import WORDS
 from tools.weave.credit import credit
 from tools.weave.launch import SITE_ADDRESS
@@ -24,7 +25,7 @@ SIZE = re.compile(
 LABEL = re.compile(r'Toggle navigation of |(?<= aria-label=")[^"]+|(?<=<title>)[^<]+')
 translated = get_translation("sphinx")
 # Of 100 kilobytes, a page would use one, which is in site.css.
-UNUSED = ("sphinx-design", "mystnb")
+UNUSED = ("sphinx-design", "mystnb", "graphviz")
 
 
 def _context(
@@ -49,7 +50,7 @@ def _context(
     context["with_labels"] = lambda html: _with_labels(html, WORDS[here].pages)
     context["credit"] = MarkdownIt().renderInline(credit(here, "site"))
     context["description"] = _description(pagename, here)
-    context["body"] = IMAGE.sub(lambda image: _with_size(app, image), context.get("body", ""))
+    context["body"] = lean(IMAGE.sub(lambda image: _with_size(app, image), context.get("body", "")))
     context["css_files"] = [
         css for css in context["css_files"] if not any(name in str(css) for name in UNUSED)
     ]

@@ -18,7 +18,7 @@ class FrameworkTabs(SphinxTransform):
             about = cell["cell_metadata"]["d2l"]
             name, framework = about["name"], about["framework"]
             if name not in sets:
-                sets[name] = create_component("tab-set", classes=["sd-tab-set"])
+                sets[name] = create_component("tab-set", classes=["sd-tab-set", "notranslate"])
                 sets[name]["ids"] = [f"cell-{name}"]
                 cell.parent.insert(cell.parent.index(cell), sets[name])
             cell.parent.remove(cell)

@@ -2,6 +2,7 @@
    style sheets of pages and decks take it back. */
 addEventListener("load", async () => {
   "use strict";
+  if (!document.querySelector("math")) return; // nor is the font needed
   const probe = document.createElement("div");
   probe.style.cssText = "position: absolute; visibility: hidden";
   probe.innerHTML = "<math><msqrt><mi>d</mi></msqrt></math>";

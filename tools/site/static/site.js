@@ -1,6 +1,5 @@
 /* The bar: the choice of a framework, what runs its notebook, and the switch between languages, which keep
-   the reader's place. What is wider than its place can be scrolled by keys. The buttons that copy code speak
-   the page's language. */
+   the reader's place. The buttons that copy code speak the page's language. */
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -10,6 +9,9 @@
   const sets = document.querySelectorAll(".sd-tab-set");
   const chosen = () =>
     document.querySelector('.sd-tab-set > input:checked + label[data-sync-group="framework"]');
+
+  // What sphinx-design's script goes by; in the page it would stand hundreds of times (tools/site/lean.py).
+  for (const label of document.querySelectorAll(".sd-tab-label")) label.dataset.syncGroup = "framework";
 
   function showChoice() {
     const label = chosen();
@@ -116,37 +118,6 @@
     goToTarget();
   });
   window.addEventListener("load", goToTarget);
-
-  // A formula that is a little too wide is written smaller.
-  const SMALLEST = 0.75;
-  function fitFormulas() {
-    const boxes = [...document.querySelectorAll("div.math")];
-    const formulas = boxes.map((box) => box.querySelector("math"));
-    for (const formula of formulas) formula.style.fontSize = "";
-    // All are measured before any is written: the page is laid out once.
-    const fits = boxes.map((box) => box.clientWidth / box.scrollWidth);
-    formulas.forEach((formula, k) => {
-      if (fits[k] < 1 && fits[k] > SMALLEST) formula.style.fontSize = `${fits[k]}em`;
-    });
-  }
-  window.addEventListener("load", fitFormulas);
-  window.addEventListener("resize", fitFormulas);
-
-  // A key's way to what is too wide for the window; it is announced by its section's heading.
-  function reachWide() {
-    for (const box of document.querySelectorAll(".table-wrapper, div.math, .highlight pre")) {
-      if (box.scrollWidth > box.clientWidth) {
-        const heading = box.closest("section")?.querySelector("h1, h2, h3, h4");
-        box.tabIndex = 0;
-        box.setAttribute("role", "group");
-        box.setAttribute("aria-label", heading?.firstChild.textContent ?? document.title);
-      } else {
-        for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
-      }
-    }
-  }
-  window.addEventListener("load", reachWide);
-  window.addEventListener("resize", reachWide);
 
   // From file:// a browser fetches nothing.
   DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = location.protocol !== "file:";
