@@ -1,6 +1,7 @@
-"""What the claims of live figures (LESSON/live/claims.py) compare: a page's figures, and those stored in notebooks."""
+"""What the claims of live figures (LESSON/live/claims.py) compare: a page's figures, and those stored in notebooks.
+And those in decks.
+"""
 
-import base64
 import re
 from typing import Any
 from xml.etree import ElementTree
@@ -8,13 +9,17 @@ from xml.etree import ElementTree
 import nbformat
 import numpy as np
 from numpy.typing import NDArray
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
-from tools.compare.figures import FIGURE
+from tools.compare.figures import SVG as FIGURE
 from tools.weave.lessons import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
 COLOUR = re.compile(r"stroke: (#[0-9a-f]{6})")
+# Slides move slowly.
+TURNED = """() => Promise.all(
+    document.getAnimations().filter(each => each instanceof CSSTransition).map(each => each.finished)
+)"""
 POINT = re.compile(r"[ML] (\S+) (\S+)")
 
 
@@ -26,10 +31,8 @@ def cells(lesson: str) -> dict[str, Any]:
 
 def figure(lesson: str, name: str) -> ElementTree.Element:
     """The stored figure of a notebook's cell."""
-    shown = " ".join(
-        output.get("data", {}).get("text/html", "") for output in cells(lesson)[name].outputs
-    )
-    return ElementTree.fromstring(base64.b64decode(FIGURE.search(shown)[1]))
+    shown = [output.get("data", {}) for output in cells(lesson)[name].outputs]
+    return ElementTree.fromstring(next(data[FIGURE] for data in shown if FIGURE in data))
 
 
 def curves(lesson: str, name: str, points: int) -> list[NDArray[np.float64]]:
@@ -48,6 +51,19 @@ def state(page: Page, name: str, **settings: Any) -> dict[str, Any]:
     return live.evaluate(
         "(root, set) => { root.live.set(set); return root.live.state(); }", settings
     )
+
+
+def live_on_slides(page: Page) -> list[Locator]:
+    """Those of a deck, each on a slide."""
+    found = page.locator(".slides [data-live]").all()
+    assert found
+    return found
+
+
+def turn_to(figure: Locator) -> None:
+    """Turns a deck to the slide that has it."""
+    figure.evaluate("each => Reveal.slide(Reveal.getIndices(each.closest('.slides > section')).h)")
+    figure.page.evaluate(TURNED)
 
 
 def lies_on(drawn: list[NDArray[Any]], values: list[NDArray[Any]]) -> bool:

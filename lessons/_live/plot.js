@@ -41,12 +41,15 @@
     const guide = (at) => line(x(at), y(y0), x(at), top, "live-guide");
     /** Draws the grid, and over it the parts, which are made for the width there is now. */
     const draw = (label, parts) => {
-      ({ width } = box());
+      width = node.clientWidth; // as it was laid out: a deck is magnified
       node.setAttribute("aria-label", label);
       node.setAttribute("viewBox", `0 0 ${width} ${height}`);
       node.replaceChildren(...grid(), ...parts());
     };
-    const point = ({ clientX }) => onPoint(x0 + ((clientX - box().left - left) / inner()) * (x1 - x0));
+    const point = ({ clientX }) => {
+      const at = ((clientX - box().left) / box().width) * width;
+      onPoint(x0 + ((at - left) / inner()) * (x1 - x0));
+    };
     node.addEventListener("pointermove", point);
     node.addEventListener("pointerdown", point);
     new ResizeObserver(onResize).observe(node);

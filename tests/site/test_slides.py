@@ -1,12 +1,22 @@
-"""The decks: everything fits, the speaker has notes, and all of it offline."""
+"""The decks: everything fits, live figures can be used, the speaker has notes, and all of it offline."""
+
+from itertools import pairwise
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import Open
+from tests.live import live_on_slides, turn_to
 from tests.site.conftest import EDITIONS, LESSON
 from tools.site.slides import deck_path
 from tools.weave.lessons import Edition
+
+# Of each lesson in each language the first deck; in the others all but the code is the same.
+DECKS = [
+    deck_path(each)
+    for each in {(each.language, each.folder): each for each in EDITIONS[::-1]}.values()
+]
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 READS = "build/site/**/*.html", "build/site/**/_static/**/*"
 
@@ -56,6 +66,214 @@ def test_the_speaker_sees_the_notes_in_a_window_of_their_own(open_page: Open):
 
 def test_a_deck_leads_back_to_its_lesson(open_page: Open):
     page = open_page(f"slides/zh-TW/mxnet/{LESSON}")
-    page.locator(".credit a").first.click()
+    link = page.locator(".credit a").first
+    expect(link).to_be_in_viewport()
+    page.keyboard.press("Tab")
+    expect(link).to_be_focused()
+    page.keyboard.press("Enter")
     page.wait_for_url(f"**/zh-TW/{LESSON}?framework=mxnet")
     expect(page.locator(".bar select")).to_have_value("mxnet")
+
+
+# Live figures on slides
+
+
+def slide(page: Page) -> int:
+    return page.evaluate("Reveal.getIndices().h")
+
+
+@pytest.mark.parametrize("path", DECKS)
+def test_a_live_figures_keys_are_its_own_until_esc(open_page: Open, path: str):
+    page = open_page(path)
+    for figure in live_on_slides(page):
+        turn_to(figure)
+        here = slide(page)
+        for slider in figure.locator("input[type=range]").all():
+            for key in ("Home", "ArrowRight"):
+                before = slider.input_value()
+                slider.press(key)
+            assert slider.input_value() != before
+        for box in figure.locator("input[type=checkbox]").all():
+            box.press("Space")
+            assert box.is_checked()
+        for button in figure.locator("button").all():
+            before = figure.evaluate("each => JSON.stringify(each.live.state())")
+            button.press("Space")
+            assert figure.evaluate("each => JSON.stringify(each.live.state())") != before
+            button.press("ArrowRight")
+        assert slide(page) == here
+        page.keyboard.press("Escape")
+        assert not page.evaluate("Reveal.isOverview()")
+        page.keyboard.press("ArrowRight")
+        assert slide(page) == here + 1
+
+
+def test_a_remote_control_turns_the_page_from_a_live_figure(open_page: Open):
+    page = open_page(f"slides/en/jax/{LESSON}")
+    figure = live_on_slides(page)[0]
+    turn_to(figure)
+    here = slide(page)
+    for key, there in (("PageDown", here + 1), ("PageUp", here)):
+        figure.locator("input").first.evaluate("each => each.focus()")
+        page.keyboard.press(key)
+        assert slide(page) == there
+
+
+@pytest.mark.parametrize("path", DECKS)
+def test_a_slide_with_a_live_figure_fits_whatever_it_is_set_to(open_page: Open, path: str):
+    page = open_page(path)
+    for figure in live_on_slides(page):
+        turn_to(figure)
+        for typed in figure.locator("input[type=text]").all():
+            typed.fill("one two three four five six seven eight nine")
+        for box in figure.locator("input[type=checkbox]").all():
+            for checked in (False, True):
+                box.set_checked(checked)
+                for slider in figure.locator("input[type=range]").all():
+                    for end in ("End", "Home"):
+                        slider.press(end)
+                        fits = "each => each.scrollHeight <= 700 && each.scrollWidth <= 960"
+                        assert figure.locator("xpath=ancestor::section[1]").evaluate(fits)
+
+
+def test_a_finger_and_a_mouse_move_what_they_are_on(open_page: Open):
+    page = open_page(
+        "slides/en/jax/attention.html", viewport={"width": 1500, "height": 1100}, has_touch=True
+    )
+    (figure,) = live_on_slides(page)
+    turn_to(figure)
+    here = slide(page)
+    state = "each => each.live.state()"
+
+    as_large = "plot => Math.abs(plot.viewBox.baseVal.width - plot.clientWidth) < 1"
+    assert figure.locator(".live-plot").evaluate(as_large)  # its letters are as large as others
+    plot = figure.locator(".live-plot").bounding_box()
+    page.mouse.move(plot["x"] + plot["width"] / 4, plot["y"] + plot["height"] / 2)
+    ring = figure.locator(".live-target").bounding_box()
+    assert abs(ring["x"] + ring["width"] / 2 - plot["x"] - plot["width"] / 4) < 8  # half a step
+
+    slider = figure.get_by_role("slider").first
+    box, before = slider.bounding_box(), figure.evaluate(state)["width"]
+    y = box["y"] + box["height"] / 2
+    touch(page, [(box["x"] + box["width"] * part / 10, y) for part in range(4, 10)])
+    assert figure.evaluate(state)["width"] > before
+    assert slide(page) == here
+
+
+def touch(page: Page, points: list[tuple[float, float]]) -> None:
+    """A finger that draws a line."""
+    devtools = page.context.new_cdp_session(page)
+    for number, (x, y) in enumerate(points):
+        kind = "touchMove" if number else "touchStart"
+        at = {"type": kind, "touchPoints": [{"x": x, "y": y}]}
+        devtools.send("Input.dispatchTouchEvent", at)
+    devtools.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+@pytest.mark.parametrize("path", DECKS)
+def test_live_figures_come_from_the_files_of_the_lessons_page(open_page: Open, path: str):
+    loaded = "[...document.scripts].map(each => each.src.split('?')[0]).filter(each => each.includes('/live/'))"
+    deck = open_page(path).evaluate(loaded)
+    _, language, _, lesson = path.split("/")
+    page = open_page(f"{language}/{lesson}").evaluate(loaded)
+    assert deck
+    assert {*deck} <= {*page}
+
+
+def test_no_key_leads_into_a_slide_that_is_not_seen(open_page: Open):
+    page = open_page(f"slides/en/jax/{LESSON}")
+    (figure,) = live_on_slides(page)
+    turn_to(figure)
+    page.keyboard.press("ArrowLeft")  # the figure is on the next slide now, and laid out
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        assert page.evaluate("!document.activeElement.closest('section:not(.present)')")
+
+
+# A telephone, and paper
+
+# What stands below what, how far it reaches to the right, and the size of its letters.
+PAGE = """() => [...document.querySelectorAll(".slides > section")].map((slide) => {
+  const box = slide.getBoundingClientRect();
+  const scrolled = "pre, div.math, table:not(.live *)";
+  const parts = [...slide.querySelectorAll("*")].filter((each) => each.getClientRects().length);
+  const scale = box.width / slide.offsetWidth;
+  const size = (each) => scale * parseFloat(getComputedStyle(each).fontSize);
+  return {
+    heading: slide.querySelector("h1, h2").textContent,
+    top: box.top,
+    bottom: box.bottom,
+    right: Math.max(...parts.filter((each) => !each.parentElement.closest(scrolled))
+      .map((each) => each.getBoundingClientRect().right)),
+    small: Math.min(...parts.filter((each) => each.matches("p:not(.live *, .credit *), li")).map(size), 99),
+    smallest: Math.min(...parts.filter((each) => !each.closest("math, img")).map(size)),
+    unreached: parts.filter((each) => each.matches(scrolled) && each.scrollWidth > each.clientWidth
+      && (each.tabIndex < 0 || getComputedStyle(each).overflowX !== "auto")).length,
+    notes: slide.querySelector("aside.notes").getClientRects().length,
+  };
+})"""
+
+
+@pytest.mark.parametrize("path", DECKS)
+@pytest.mark.parametrize("width", [320, 390])
+def test_on_a_telephone_a_deck_is_a_page_to_read(open_page: Open, path: str, width: int):
+    page = open_page(f"{path}#/2", **PHONE | {"viewport": {"width": width, "height": 844}})
+    page.wait_for_load_state()
+    slides = page.evaluate(PAGE)
+    is_at_its_end = page.evaluate(
+        "innerHeight + scrollY > document.documentElement.scrollHeight - 1"
+    )
+    top = slides[2]["top"]  # where the address leads to
+    assert -1 < top < (844 if is_at_its_end else 1)
+    for before, after in pairwise(slides):
+        assert before["top"] < before["bottom"] <= after["top"] + 1
+    for each in slides:
+        assert each["right"] <= width, each
+        assert each["small"] >= 16, each
+        assert each["smallest"] >= 12, each
+        assert not each["unreached"], each
+        assert not each["notes"], each
+
+
+def test_on_a_telephone_a_finger_moves_a_live_figure(open_page: Open):
+    page = open_page("slides/zh-TW/jax/attention.html", **PHONE)
+    (figure,) = live_on_slides(page)
+    slider = figure.get_by_role("slider").first
+    slider.scroll_into_view_if_needed()
+    box, before = slider.bounding_box(), slider.input_value()
+    page.touchscreen.tap(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
+    assert int(slider.input_value()) > int(before)
+
+
+def test_a_window_that_shrinks_or_grows_changes_a_deck(open_page: Open):
+    page = open_page(f"slides/en/jax/{LESSON}")
+    for width, slides_below in ((390, True), (1280, False)):
+        page.set_viewport_size({"width": width, "height": 844})
+        expect(page.locator(".slides > section").last).to_be_visible(visible=slides_below)
+        expect(page.locator(".controls")).to_have_count(0 if slides_below else 1)
+
+
+def test_the_speaker_sees_slides_however_small_their_frame(open_page: Open):
+    page = open_page(f"slides/en/jax/{LESSON}?receiver", viewport={"width": 300, "height": 200})
+    expect(page.locator(".controls")).to_have_count(1)
+
+
+@pytest.mark.parametrize("path", DECKS)
+def test_on_paper_a_deck_is_a_page_too(open_page: Open, path: str):
+    page = open_page(path, color_scheme="dark", viewport={"width": 794, "height": 1123})
+    turn_to(live_on_slides(page)[0])
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    slides = page.evaluate(PAGE)
+    for before, after in pairwise(slides):
+        assert before["top"] < before["bottom"] <= after["top"] + 1
+    assert max(each["right"] for each in slides) <= 794
+    assert not any(each["notes"] for each in slides)
+    expect(page.locator(".controls, .slide-number").first).to_be_hidden()
+    ink = "each => getComputedStyle(each).color"
+    for words in page.locator("h2, .live label").all():
+        assert words.evaluate(ink) == "rgb(27, 31, 36)"
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("html.page").count() == 0
+    assert page.evaluate("""!document.querySelector('link[href$="/reveal.css"]').sheet.disabled""")

@@ -1,8 +1,8 @@
 """A deck of slides for each framework and language, by nbconvert and reveal.js.
 
 A slide is what a text marks as one (tools/weave/prose.py); what the text says from there to the next
-slide is the speaker's notes. Code and outputs are those of the executed notebook. The first slide also says
-whose it is, and leads back to the lesson.
+slide is the speaker's notes. Code and outputs are those of the executed notebook. Live figures load the
+pages' own files. The first slide also says whose it is, and leads back to the lesson.
 """
 
 import json
@@ -19,11 +19,13 @@ from nbformat import NotebookNode, v4
 from traitlets.config import Config
 
 from d2l_compat.frameworks import FRAMEWORKS
+from tools.compare.figures import SVG
+from tools.site.live import needed
 from tools.site.mathematics import mathml
 from tools.site.words import WORDS
 from tools.weave.credit import credit
 from tools.weave.lessons import Edition, LessonError
-from tools.weave.notebooks import embed_images, link_lessons
+from tools.weave.notebooks import embed_images, link_lessons, svg_image
 from tools.weave.prose import Passage, read_passages, title
 
 HERE = Path(__file__).parent
@@ -76,8 +78,9 @@ def write_slides(editions: list[Edition], site: Path) -> None:
 def _write_reveal(folder: Path, language: str) -> None:
     for part in ("dist", "plugin/notes"):
         shutil.copytree(REVEAL / part, folder / part, ignore=_unused)
-    shutil.copy(HERE / "deck" / "deck.css", folder)
-    for shared in ("favicon.svg", "roots.js"):
+    for own in ("deck.css", "deck.js"):
+        shutil.copy(HERE / "deck" / own, folder)
+    for shared in ("favicon.svg", "roots.js", "wide.css", "wide.js"):
         shutil.copy(HERE / "static" / shared, folder)
     shutil.copytree(HERE / "static" / "fonts", folder / "fonts")
     words = HERE / "deck" / "words" / f"{language}.json"
@@ -105,6 +108,10 @@ def deck(edition: Edition) -> NotebookNode:
     about = {"title": title(edition.text), "language": edition.language}
     result = v4.new_notebook(metadata={**executed.metadata, **about})
     slides = [*_slides(edition)]
+    figures = [passage.figure for slide, _ in slides for passage in slide if passage.figure]
+    static = f"../../../{edition.language}/_static"
+    files = needed(figures, edition.folder.name)
+    result.metadata["live"] = [f"{static}/{file}" for file in files]
     page = f"../../../{edition.language}/{edition.folder.name}.html?framework={edition.framework}"
     lesson = WORDS[edition.language].lesson.format(title=f"[{about['title']}]({page})")
     whose = f'<div class="credit">\n\n{lesson}\n\n{credit(edition.language, "slides")}\n\n</div>'
@@ -116,7 +123,9 @@ def deck(edition: Edition) -> NotebookNode:
             cell.metadata.slideshow = {"slide_type": kind}
             result.cells.append(cell)
             kind = "-"
-        said = "\n\n".join(_with_mathml(embed_images(each, edition.text)) for each in notes)
+        said = "\n\n".join(
+            _with_mathml(embed_images(each, edition.text, svg_image)) for each in notes
+        )
         said = HEADING.sub(r"**\1**", said)  # only slides have headings
         said = link_lessons(said, to=r"\1")  # and only pages lead on
         cell = v4.new_markdown_cell(said, metadata={"slideshow": {"slide_type": "notes"}})
@@ -135,7 +144,7 @@ def _slides(edition: Edition) -> Iterator[tuple[list[Passage], list[Passage]]]:
                 slides.append(([], before))
                 before = []
             block = passage.block
-            if passage.cell or passage.prose.strip():
+            if passage.cell or passage.figure or passage.prose.strip():
                 slides[-1][0].append(passage)
         elif passage.cell or not passage.prose.strip():
             continue
@@ -147,11 +156,26 @@ def _slides(edition: Edition) -> Iterator[tuple[list[Passage], list[Passage]]]:
 
 
 def _cell(passage: Passage, code: dict[str, NotebookNode], edition: Edition) -> NotebookNode:
+    if passage.figure:
+        # It is for reveal.js to leave alone, whatever a finger does there.
+        figure = f'<div class="live" data-live="{passage.figure}" data-prevent-swipe></div>'
+        return v4.new_markdown_cell(figure)
     if not passage.cell:
-        return v4.new_markdown_cell(_with_mathml(embed_images(passage, edition.text)))
-    cell = v4.new_code_cell(code[passage.cell].source, outputs=code[passage.cell].outputs)
+        prose = embed_images(passage, edition.text, svg_image)
+        return v4.new_markdown_cell(_with_mathml(prose))
+    outputs = [_with_image(output) for output in code[passage.cell].outputs]
+    cell = v4.new_code_cell(code[passage.cell].source, outputs=outputs)
     cell.metadata.parts = passage.parts
     return cell
+
+
+def _with_image(output: NotebookNode) -> NotebookNode:
+    """A figure as an image with its alternative."""
+    data = output.get("data", {})
+    if SVG in data:
+        html = svg_image(data[SVG], data["text/plain"])
+        return v4.new_output("display_data", {"text/html": html})
+    return output
 
 
 def _with_mathml(prose: str) -> str:

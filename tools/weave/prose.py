@@ -6,7 +6,8 @@
     :::{live} clock-hands       a live figure of that name, and its caption: on the web site
     :::{slide}                  a slide; the prose that follows it is said to it
 
-A slide asks for a cell as the text does (code and output), or for a part of it: ``<<name output>>``.
+A slide asks for a cell as the text does (code and output), or for a part of it: ``<<name output>>``; and for
+a live figure by ``<<live clock-hands>>``.
 All texts of a lesson have the same headings, cells and blocks, in the order of the English one.
 """
 
@@ -26,6 +27,7 @@ BLOCK = re.compile(r":::\s*\{(only|live|slide)\}\s*(.*)")
 FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 HEADING = re.compile(r"#{1,6} ")
 PARTS = "code", "output"  # of a cell, on a slide
+LIVE = "live"  # what asks for a figure, in a text and on a slide
 ORIGINAL = "en"  # the text the others follow
 
 
@@ -44,12 +46,13 @@ class Block:
 
 @dataclass
 class Passage:
-    """A stretch of prose, or the name of a cell the text asks for."""
+    """A stretch of prose, or the name of a cell the text asks for, or of a live figure on a slide."""
 
     line: int
     prose: str = ""
     cell: str = ""
     parts: tuple[str, ...] = PARTS
+    figure: str = ""
     block: Block | None = None
 
     @property
@@ -140,24 +143,29 @@ def _block(kind: str, words: list[str], file: Path, line: int) -> Block:
         known = list(dict.fromkeys([*FRAMEWORKS, *frameworks_of(file.parent)]))
         asked = choose("framework", words or [""], known, file, line)
         return Block(kind, line, frameworks=tuple(asked))
-    if kind == "live":
-        name = " ".join(words)
-        figures = sorted(path.stem for path in file.parent.glob("live/*.js"))
-        if name not in figures:
-            fault = f"no live figure {name!r}; there are: {', '.join(figures)}"
-            raise LessonError(fault, file, line)
-        return Block(kind, line, name=name)
+    if kind == LIVE:
+        return Block(kind, line, name=_figure(" ".join(words), file, line))
     if words:
         raise LessonError(f"a slide called {' '.join(words)!r}: its heading says that", file, line)
     return Block(kind, line)
 
 
+def _figure(name: str, file: Path, line: int) -> str:
+    figures = sorted(path.stem for path in file.parent.glob("live/*.js"))
+    if name not in figures:
+        fault = f"no live figure {name!r}; there are: {', '.join(figures)}"
+        raise LessonError(fault, file, line)
+    return name
+
+
 def _ask(asked: str, block: Block | None, file: Path, line: int) -> Passage:
     is_on_a_slide = block is not None and block.kind == "slide"
     name, _, part = asked.partition(" ") if is_on_a_slide else (asked, "", "")
+    if is_on_a_slide and name == LIVE:
+        return Passage(line, figure=_figure(part, file, line), block=block)
     if not NAME.fullmatch(name):
         raise LessonError(f"a cell named {name!r}: need a name of a-z, 0-9 and -", file, line)
-    if block is not None and block.kind == "live":
+    if block is not None and block.kind == LIVE:
         raise LessonError(f"cell {name!r} in a block for the web site alone", file, line)
     if part and part not in PARTS:
         raise LessonError(f"no part {part!r} of a cell; there are: {', '.join(PARTS)}", file, line)
@@ -202,6 +210,8 @@ def _outline(file: Path) -> Iterator[tuple[str, int | None]]:
         if passage.cell:
             parts = "" if passage.parts == PARTS else f", its {passage.parts[0]}"
             yield f"cell {passage.cell!r}{parts}", passage.line
+        elif passage.figure:
+            yield f"live figure {passage.figure!r}", passage.line
         elif passage.heading:
             yield f"a heading {passage.heading}", passage.line
 
