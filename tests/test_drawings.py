@@ -5,7 +5,6 @@ comparison knows nothing of. Where it says that nothing differs, the pixels have
 """
 
 import re
-from base64 import b64decode
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from xml.etree import ElementTree
@@ -16,9 +15,9 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from d2l_compat._shared.plot import as_html, plot, show_heatmaps
+from d2l_compat._shared.plot import as_svg, plot, show_heatmaps
 from tools.compare.drawing import Drawing
-from tools.compare.figures import FIGURE, drawing_difference
+from tools.compare.figures import drawing_difference
 from tools.compare.numbers import DEFAULT, NUMBER
 from tools.compare.pictures import render
 
@@ -38,15 +37,18 @@ JAVAS = b"""\
 <rect x="10.5" y="5" width="39.5" height="25" fill="none" stroke="#000000" stroke-width="0.8"/>
 <text x="10.5" y="38" text-anchor="middle">0</text>
 <text x="5" y="20" text-anchor="middle" transform="rotate(-90 5 20)">y</text>
-<image x="40" y="10" width="8" height="8" preserveAspectRatio="none" href="data:image/png;base64,\
-iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFElEQVR4nGP4z8DAAMT/gTQQ/2cAAB/oBPzP2ysgAAAAAElFTkSuQmCC"/>
+<g transform="matrix(4 0 0 4 40 10)" shape-rendering="crispEdges">\
+<path fill="#ff0000" d="M0 0h1v1h-1z"/><path fill="#0000ff" d="M1 0h1v1h-1zM0 1h1v1h-1z"/></g>
+<defs><linearGradient id="bar_1" x1="0" y1="1" x2="0" y2="0"><stop offset="0" stop-color="#ff0000"/>\
+<stop offset="1" stop-color="#0000ff"/></linearGradient></defs>
+<rect x="52" y="10" width="3" height="20" fill="url(#bar_1)"/>
 </g>
 </svg>"""
 
 
 def drawn() -> bytes:
     """What is shown, without the words beside it."""
-    svg = b64decode(FIGURE.fullmatch(as_html(plt.gcf()))[1])
+    svg = as_svg(plt.gcf()).encode()
     plt.close("all")
     return svg
 
@@ -212,7 +214,7 @@ def with_attributes_changed(svg: bytes) -> Iterator[tuple[str, Element]]:
 def unseen(svg: bytes, changed: Iterator[tuple[str, Element]], by_pixels: bool = True) -> list[str]:
     """Of the changed copies those that pass for the same, and look otherwise."""
     stored = ElementTree.tostring(parsed(svg))
-    look, found = render(stored), []
+    look, found = render(stored.decode()), []
     for title, root in changed:
         fresh = ElementTree.tostring(root)
         if fresh == stored:
@@ -223,7 +225,7 @@ def unseen(svg: bytes, changed: Iterator[tuple[str, Element]], by_pixels: bool =
             )
         except (ValueError, LookupError, OSError):  # damaged
             continue
-        if fault is None and not (by_pixels and np.array_equal(look, render(fresh))):
+        if fault is None and not (by_pixels and np.array_equal(look, render(fresh.decode()))):
             found.append(title)
     return found
 

@@ -1,7 +1,6 @@
 """The font that Chinese words in figures are drawn with."""
 
 import re
-from base64 import b64decode
 from collections.abc import Iterator
 
 import nbformat
@@ -12,13 +11,14 @@ from hatchling.builders.wheel import WheelBuilder
 from d2l_compat._shared.description import CHINESE
 from d2l_compat._shared.fonts import FONT
 from tools.compare.drawing import Drawing
-from tools.compare.figures import FIGURE
+from tools.compare.figures import SVG
 from tools.project import font
 from tools.weave.lessons import ROOT, Edition, editions
 
 READS = (
     "notebooks/zh-TW/**/*.ipynb",
     "lessons/*/code.*",
+    "lessons/*/*.svg",
     "text of lessons/*/words.*",
     "d2l_compat/_shared/fonts/*",
 )
@@ -30,8 +30,8 @@ HAS = set(map(chr, TTFont(FONT).getBestCmap()))
 def figures(edition: Edition) -> Iterator[bytes]:
     for cell in nbformat.read(edition.notebook, as_version=4).cells:
         for output in cell.get("outputs", []):
-            if found := FIGURE.fullmatch(output.get("data", {}).get("text/html", "")):
-                yield b64decode(found[1])
+            if svg := output.get("data", {}).get(SVG):
+                yield svg.encode()
 
 
 @pytest.mark.parametrize("edition", IN_CHINESE, ids=str)

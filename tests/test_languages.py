@@ -1,13 +1,13 @@
 """What notebooks in several languages share: which cells are executed when, and that all show the same."""
 
-from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from matplotlib import pyplot as plt
 
-from d2l_compat._shared.plot import as_html, plot, show_heatmaps
+from d2l_compat._shared.plot import as_svg, plot, show_heatmaps
+from tools.compare.figures import SVG
 from tools.compare.languages import difference_but_words
 from tools.run.sharing import Cell, defined, turns
 
@@ -104,7 +104,7 @@ def test_outputs_have_to_be_of_a_kind():
 def shown(draw: Callable[[], object]) -> list[dict[str, Any]]:
     draw()
     try:
-        return [{"output_type": "display_data", "data": {"text/html": as_html(plt.gcf())}}]
+        return [{"output_type": "display_data", "data": {SVG: as_svg(plt.gcf())}}]
     finally:
         plt.close("all")
 
@@ -131,8 +131,7 @@ def java(y: float, words: str) -> list[dict[str, Any]]:
         f'<path d="M{x} 1L{x + 1} 2L{x + 2} {y}L{x + 3} 9" fill="none"/>'
         f'<rect width="{10 * x}" fill="none"/><path d="M1 2h20" fill="none"/><text>{words}</text></svg>'
     )
-    picture = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
-    return [{"data": {"text/html": f'<img src="{picture}" alt="{words}">'}}]
+    return [{"data": {SVG: svg, "text/plain": words}}]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from unicodedata import east_asian_width
+from xml.etree import ElementTree
 
 import nbformat
 import pytest
@@ -10,7 +11,7 @@ from nbformat import NotebookNode
 
 from tests.lessons import claims_of
 from tools.compare.agreement import difference
-from tools.compare.figures import FIGURE
+from tools.compare.figures import PNG, SVG
 from tools.compare.languages import difference_but_words
 from tools.compare.numbers import NUMBER
 from tools.run.languages import fault_of
@@ -73,23 +74,31 @@ def width(line: str) -> int:
     return sum(2 if east_asian_width(letter) in "FW" else 1 for letter in line)
 
 
-def test_figures_are_svg_and_have_a_text_alternative(notebook):
-    shown = [output.data for output in outputs(notebook) if "data" in output]
-    figures = [data for data in shown if "text/html" in data]
+def test_figures_are_there_for_every_viewer_and_in_words(notebook):
+    shown = [output for output in outputs(notebook) if "data" in output]
+    figures = [output for output in shown if output.data.keys() != {"text/plain"}]
     assert figures
-    for data in figures:
-        figure = FIGURE.fullmatch(data["text/html"])
-        assert figure
-        assert re.match(ALTERNATIVE, data["text/plain"])
-    assert not [data for data in shown if "image/png" in data]
+    for figure in figures:
+        assert figure.data.keys() == {SVG, PNG, "text/plain"}
+        words = figure.data["text/plain"]
+        assert re.match(ALTERNATIVE, words)
+        assert figure.metadata[PNG].alt == words
+        points = float(re.search(r'<svg [^>]*\bwidth="([\d.]+)pt"', figure.data[SVG])[1])
+        assert figure.metadata[PNG].width == pytest.approx(points * 4 / 3, abs=1)
+        drawing = ElementTree.fromstring(figure.data[SVG])
+        assert drawing.findtext("{*}desc") == words
+        assert words.startswith(drawing.findtext("{*}title"))
+        assert not drawing.findall(".//{*}image")  # some viewers blur one
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             assert "![" not in cell.source
-            assert all(len(alt) > 40 for alt in re.findall(r'<img [^>]*alt="([^"]*)"', cell.source))
+            for drawing in re.findall("<img .*", cell.source):  # as PNG: Colab shows no SVG there
+                attributes = rf'src="data:{PNG};base64,[^"]*" width="\d+" alt="[^"]{{30,}}"'
+                assert re.fullmatch(f"<img {attributes}>", drawing)
 
 
 def test_notebook_holds_no_trace_of_a_machine(edition):
-    text = edition.notebook.read_text(encoding="utf-8")
+    text = re.sub('"image/png": "[^"]*"', "", edition.notebook.read_text(encoding="utf-8"))
     assert not re.findall(r"(?:/(?:home|root|Users|tmp)/|site-packages|\.venv)[^\"]{0,40}", text)
 
 

@@ -90,7 +90,7 @@ NOT_READ = {
     ),
     "pages": (
         *(*NOWHERE, *OF_BINDER, *OTHER_TESTS, *TOOLS, "LICENSE", "conftest.py", "tools/run/*"),
-        *("tools/compare/agreement.py", "tools/compare/pictures.py", "tools/compare/languages.py"),
+        *("tools/compare/agreement.py", "tools/compare/languages.py"),
         *("d2l_compat/java/*", *NOT_IMPORTED),
         *("tests/elsewhere/*", "tests/faces/*/*", "tests/faces/test_*.py", "tests/sanitize.cfg"),
         *(f"tests/faces/{name}.py" for name in ("adapter", "answers", "calls", "conftest")),

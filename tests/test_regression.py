@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path
@@ -24,7 +24,8 @@ from PIL import Image
 
 from tests.conftest import list_lessons
 from tools.__main__ import main
-from tools.compare.figures import FIGURE
+from tools.compare.figures import PNG, SVG
+from tools.compare.pictures import as_png
 from tools.weave.lessons import ROOT
 
 READS = "conftest.py", "tests/sanitize.cfg", "d2l_compat/_shared/plot.py"
@@ -84,21 +85,27 @@ def stored(name: str, pattern: str, new: str) -> Change:
     return change
 
 
-def drawing(pattern: bytes, new: bytes) -> Change:
-    """Changes the stored figure, but not the words beside it."""
+def drawing(pattern: str, new: str, is_drawn: bool = False) -> Change:
+    """Changes the stored figure, its PNG as well if ``is_drawn``, but not the words beside it."""
 
     def change(notebook: NotebookNode) -> None:
         data = cell(notebook, "figure").outputs[0].data
-        svg = FIGURE.fullmatch(data["text/html"])[1]
-        changed, count = re.subn(pattern, new, b64decode(svg))
+        data[SVG], count = re.subn(pattern, new, data[SVG])
         assert count
-        data["text/html"] = data["text/html"].replace(svg, b64encode(changed).decode())
+        if is_drawn:
+            data[PNG] = b64encode(as_png(data[SVG])).decode()
 
     return change
 
 
 def no_figure(notebook: NotebookNode) -> None:
-    del cell(notebook, "figure").outputs[0].data["text/html"]
+    del cell(notebook, "figure").outputs[0].data[SVG]
+
+
+def another_png(notebook: NotebookNode) -> None:
+    """Of a pixel."""
+    png = as_png('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>')
+    cell(notebook, "figure").outputs[0].data[PNG] = b64encode(png).decode()
 
 
 def cleared(name: str) -> Change:
@@ -134,16 +141,21 @@ def reordered(notebook: NotebookNode) -> None:
 ACCEPTED: list[Change] = [
     stored("loose", "0.667", "0.660"),
     stored("number", "0.6667", "0.6666"),
-    drawing(rb'(d="M \d+\.\d+)', rb"\g<1>9"),
+    drawing(r'(d="M \d+\.\d+)', r"\g<1>9"),
     stored("object", "0x", "0xabc"),
     stored("ignored", r"\.", "1."),
 ]
 # By the cell that tells: each change, and what is said of it.
 REFUSED: dict[str, list[tuple[str, Change, str]]] = {
     "figure": [
-        ("another colour", drawing(b"#0072b2", b"#d55e00"), "the fresh figure differs"),
-        ("damaged", drawing(b"</svg>", b""), "the fresh figure differs"),
-        ("lost", no_figure, "text/html"),
+        (
+            "another colour",
+            drawing("#0072b2", "#d55e00", is_drawn=True),
+            "the fresh figure differs",
+        ),
+        ("damaged", drawing("</svg>", ""), "the fresh figure differs"),
+        ("lost", no_figure, "image/svg+xml"),
+        ("with another picture", another_png, "a PNG of (2, 2) pixels"),
         ("other words", stored("figure", "plot of", "chart of"), "text/plain"),
     ],
     "number": [

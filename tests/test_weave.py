@@ -12,6 +12,7 @@ from nbformat import NotebookNode
 
 from tests.conftest import list_lessons
 from tools.__main__ import main
+from tools.compare.pictures import as_png
 from tools.weave.lessons import Edition, LessonError, editions
 from tools.weave.notebooks import weave
 
@@ -130,9 +131,9 @@ def test_a_formula_is_left_alone(woven, formula):
 def test_an_image_is_embedded_with_its_alternative(woven, folder):
     (folder / "a b.svg").write_bytes(DRAWING)
     prose, _ = sources(woven('Before\n![Is "x" <\ny & z?](a b.svg)\n\nafter\n<<one>>\n'))
-    data = b64encode(DRAWING).decode()
+    data = b64encode(as_png(DRAWING.decode())).decode()
     alt = "Is &quot;x&quot; &lt; y &amp; z?"
-    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{alt}">'
+    image = f'<img src="data:image/png;base64,{data}" width="100" alt="{alt}">'
     assert prose == f"Before\n{image}\n\nafter"
 
 
@@ -206,6 +207,17 @@ FAULTS = {
     ),
     "prose in the code": says(
         code=CODE + "# %% [markdown]\n# Hi\n", at="code.a.py:3", words="need # %% NAME"
+    ),
+    "unknown live figure": says(
+        TEXT + ":::{live} clock\n:::\n", at="text.en.md:4", words="no live figure 'clock'; there"
+    ),
+    "unknown live figure on a slide": says(
+        TEXT + ":::{slide}\n<<live clock>>\n:::\n",
+        at="text.en.md:5",
+        words="no live figure 'clock'; there are: ",
+    ),
+    "a live figure without a block": says(
+        TEXT + "<<live clock>>\n", at="text.en.md:4", words="a cell named 'live clock'"
     ),
     "a badly named wish": says(TEXT + "<<Two_>>\n", at="text.en.md:4", words="named 'Two_'"),
     "a wish without a name": says(TEXT + "<<>>\n", at="text.en.md:4", words="named ''"),
@@ -403,6 +415,7 @@ def test_a_text_in_another_order_than_the_english_one_is_an_error(german, text, 
 
 
 BLOCK = ":::{only} b\n## More\n:::\n"
+SLIDE = ":::{slide}\n## More\n<<live clock>>\n:::\n"
 
 
 @pytest.mark.parametrize(
@@ -412,9 +425,17 @@ BLOCK = ":::{only} b\n## More\n:::\n"
         ("", BLOCK, "the end, where text.en.md has a block {only} b (line 9)"),
         (BLOCK.replace("b", "a b", 1), BLOCK, "a block {only} a b, where text.en.md has a block"),
         (BLOCK.replace("##", "###"), BLOCK, "a heading ###, where text.en.md has a heading ##"),
+        (
+            SLIDE.replace("clock", "dial"),
+            SLIDE,
+            "live figure 'dial', where text.en.md has live figure",
+        ),
     ],
 )
-def test_blocks_are_compared_and_what_stands_in_them_too(german, here, there, words):
+def test_blocks_are_compared_and_what_stands_in_them_too(german, folder, here, there, words):
+    (folder / "live").mkdir()
+    for figure in ("clock", "dial"):
+        (folder / "live" / f"{figure}.js").touch()
     german("# T\n\n<<one>>\n\n## T\n\n<<two>>\n\n" + there, english=ENGLISH + "\n" + there)
     with pytest.raises(LessonError) as caught:
         german("# T\n\n<<one>>\n\n## T\n\n<<two>>\n\n" + here, english=ENGLISH + "\n" + there)

@@ -1,12 +1,11 @@
 """Line plots and heat maps, the same for every framework.
 
-matplotlib is imported when a plot is first asked for. In Jupyter a figure is shown as one
-``<img>`` that holds its SVG: crisp at any zoom, visible in a notebook that is not trusted yet,
-and with a text alternative, which is made from what the figure holds.
+matplotlib is imported when a plot is first asked for. In Jupyter a figure is shown as an SVG, crisp at
+any zoom; as a PNG, for viewers that show no SVG or none of a notebook that is not trusted yet; and
+in words, which are made from what the figure holds and are the SVG's description, too.
 """
 
 import sys
-from base64 import b64encode
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
@@ -18,9 +17,11 @@ from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import fault, size
 from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import write_chinese
+from d2l_compat._shared.svg import BAR, CELLS, sharp, told
 
 # Told apart by colour-blind readers too; a line style goes with each, for print in grey.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00")
+CSS_DPI = 96  # pixels an inch, as browsers count them
 STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
@@ -31,7 +32,7 @@ def pyplot() -> Any:
 
 
 def use_svg_display() -> None:
-    """Show figures as SVG with a text alternative; does nothing outside Jupyter."""
+    """Show figures as SVG, as PNG and in words; does nothing outside Jupyter."""
     IPython = sys.modules.get("IPython")
     shell = IPython.get_ipython() if IPython else None
     if shell is None or not hasattr(shell, "kernel"):
@@ -41,7 +42,8 @@ def use_svg_display() -> None:
 
     backend_inline.set_matplotlib_formats()  # none of Jupyter's own formats: ours is enough
     formatters = shell.display_formatter.formatters
-    formatters["text/html"].for_type(Figure, as_html)
+    formatters["image/svg+xml"].for_type(Figure, as_svg)
+    formatters["image/png"].for_type(Figure, as_png)
     formatters["text/plain"].for_type(Figure, lambda figure, p, _: p.text(describe(figure)))
 
 
@@ -166,6 +168,7 @@ def show_heatmaps(
             image = axes[i, j].imshow(
                 grid[i, j], cmap=cmap, vmin=low, vmax=high, interpolation="none"
             )
+            image.set_gid(f"{CELLS}{i * columns + j + 1}")
             for axis in (axes[i, j].xaxis, axes[i, j].yaxis):
                 axis.get_major_locator().set_params(integer=True)
             if i == rows - 1:
@@ -174,7 +177,8 @@ def show_heatmaps(
                 axes[i, j].set_ylabel(ylabel)
             if titles:
                 axes[i, j].set_title(titles[j])
-    figure.colorbar(image, ax=axes, shrink=0.6)
+    bar = figure.colorbar(image, ax=axes, shrink=0.6)
+    bar.solids.set(gid=BAR, rasterized=False)
     write_chinese(figure)
 
 
@@ -251,17 +255,23 @@ def _part(what: str, data: Any) -> list[NDArray[Any]]:
     return _curves(what, data)
 
 
-def as_html(figure: Any) -> str:
-    from html import escape
-
+def as_svg(figure: Any) -> str:
+    """The figure as a document of its own, with a title and a description."""
     import matplotlib
 
     write_chinese(figure)
     svg = BytesIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     # A fixed salt and no date: the same figure is the same bytes each time.
     with matplotlib.rc_context({"svg.hashsalt": "d2l_compat", "svg.fonttype": "path"}):
-        figure.savefig(
-            svg, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None}
-        )
-    data = b64encode(svg.getvalue()).decode()
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(describe(figure))}">'
+        figure.savefig(svg, format="svg", bbox_inches="tight", metadata=nothing)
+    return told(sharp(svg.getvalue().decode(), figure), describe(figure))
+
+
+def as_png(figure: Any) -> tuple[bytes, dict[str, Any]]:
+    """The same in pixels, two for each of a usual screen's; and its width there, and what it shows in words."""
+    write_chinese(figure)
+    png = BytesIO()
+    figure.savefig(png, format="png", bbox_inches="tight", dpi=2 * CSS_DPI)
+    width = int.from_bytes(png.getvalue()[16:20])  # where a PNG says it
+    return png.getvalue(), {"width": width // 2, "alt": describe(figure)}

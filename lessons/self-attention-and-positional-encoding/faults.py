@@ -939,9 +939,7 @@ IN_NOTEBOOKS = {
         ),
         (
             "a heat map's cells smoothed",
-            drawing(
-                "encoding-heatmap", "crisp-edges;image-rendering:pixelated", "auto"
-            ),
+            drawing("encoding-heatmap", "crispEdges", "auto"),
         ),
     ],
 }

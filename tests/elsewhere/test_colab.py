@@ -33,6 +33,7 @@ from tests.elsewhere.places import (
     in_place_of_the_forge,
     notebooks_of,
 )
+from tools.compare.figures import SVG
 from tools.run.java import KERNEL, SPEC
 from tools.weave.launch import REPOSITORY
 
@@ -181,7 +182,7 @@ def read(path: Path) -> NotebookNode:
 def until_its_first_figure(path: Path) -> NotebookNode:
     notebook = read(path)
     draws = [
-        any("text/html" in output.get("data", {}) for output in cell.get("outputs", []))
+        any(SVG in output.get("data", {}) for output in cell.get("outputs", []))
         for cell in notebook.cells
     ]
     del notebook.cells[draws.index(True) + 1 :]

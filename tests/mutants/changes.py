@@ -1,7 +1,6 @@
 """The kinds of change that a lesson's faults make to a stored notebook."""
 
 import re
-from base64 import b64decode, b64encode
 from copy import deepcopy
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import nbformat
 from nbformat import NotebookNode, v4
 
 from tests.mutants.fault import Change, DoesNotFitError
-from tools.compare.figures import FIGURE
+from tools.compare.figures import SVG
 
 
 def cell(notebook: NotebookNode, name: str) -> NotebookNode:
@@ -22,7 +21,7 @@ def cell(notebook: NotebookNode, name: str) -> NotebookNode:
 def figure(notebook: NotebookNode, name: str) -> NotebookNode:
     """The data of a cell's figure."""
     found = [output.data for output in cell(notebook, name).outputs if "data" in output]
-    if len(found) != 1 or not FIGURE.fullmatch(found[0].get("text/html", "")):
+    if len(found) != 1 or SVG not in found[0]:
         raise DoesNotFitError(f"cell {name!r} has not one figure")
     return found[0]
 
@@ -146,8 +145,7 @@ def drawing_of(name: str, other: str) -> Change:
 
     def change(notebook: NotebookNode, _: Path) -> None:
         ours, theirs = figure(notebook, name), figure(notebook, other)
-        drawings = [FIGURE.fullmatch(data["text/html"])[1] for data in (ours, theirs)]
-        ours["text/html"] = ours["text/html"].replace(*drawings)
+        ours[SVG] = theirs[SVG]
 
     return change
 
@@ -157,10 +155,8 @@ def drawing(name: str, pattern: str, new: str) -> Change:
 
     def change(notebook: NotebookNode, _: Path) -> None:
         data = figure(notebook, name)
-        svg = FIGURE.fullmatch(data["text/html"])[1]
-        changed, count = re.subn(pattern, new, b64decode(svg).decode())
+        data[SVG], count = re.subn(pattern, new, data[SVG])
         if not count:
             raise DoesNotFitError(f"{pattern!r} is not in the drawing of {name!r}")
-        data["text/html"] = data["text/html"].replace(svg, b64encode(changed.encode()).decode())
 
     return change

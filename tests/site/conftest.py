@@ -1,11 +1,10 @@
 """The pages that all site tests are about."""
 
-import base64
 from pathlib import PurePath
 
 import nbformat
 
-from tools.compare.figures import FIGURE
+from tools.compare.figures import SVG
 from tools.weave.lessons import ROOT, Edition, editions
 
 EDITIONS = list(editions())
@@ -24,5 +23,4 @@ def stored_figures(edition: Edition) -> list[str]:
     """Those of its notebook, as SVG."""
     cells = nbformat.read(edition.notebook, as_version=4).cells
     shown = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
-    found = [FIGURE.search(data.get("text/html", "")) for data in shown]
-    return [base64.b64decode(figure[1]).decode() for figure in found if figure]
+    return [data[SVG] for data in shown if SVG in data]

@@ -7,18 +7,37 @@ from xml.etree import ElementTree
 import pytest
 
 SVG = "{http://www.w3.org/2000/svg}"
-PICTURES = re.compile(r'xlink:href="data:image/png;base64,([^"]*)"')
 
 
 @cache
 def strokes(svg: str) -> list[tuple[str, list[float]]]:
     """Colour and coordinates of all that is drawn, but for letters."""
     found = []
-    for path in ElementTree.fromstring(svg).iter(f"{SVG}path"):
-        style = path.get("style", "").replace(" ", "")
+    root = ElementTree.fromstring(svg)
+    classes = dict(re.findall(r"\.(\w+)\{([^}]*)\}", root.findtext(".//{*}style") or ""))
+    for path in root.iter(f"{SVG}path"):
+        style = path.get("style") or classes.get(path.get("class", ""), "")
+        style = style.replace(" ", "")
         if style:
             numbers = re.findall(r"-?[\d.]+", path.get("d", ""))
             found.append((style, [float(number) for number in numbers]))
+    return found
+
+
+@cache
+def cells(svg: str) -> list[dict[tuple[int, int], str]]:
+    """The colours of its heat maps, by column and row: of squares, or of strokes through their middles."""
+    found = []
+    for heat_map in ElementTree.fromstring(svg).findall(".//{*}g[@shape-rendering]"):
+        colors = {}
+        for path in heat_map:
+            d, color = path.get("d", ""), path.get("stroke") or path.get("fill")
+            for x, y, way, length in re.findall(r"M(\d+) (\d+)([hv])(\d+)", d):
+                assert path.get("stroke") or f"M{x} {y}h1v1h-1z" in d
+                for step in range(int(length)):
+                    down = way == "v"
+                    colors[int(x) + step * (not down), int(y) + step * down] = color
+        found.append(colors)
     return found
 
 
@@ -32,9 +51,11 @@ def words(svg: str) -> list[str]:
     return sorted(text for text in found if "$" not in text)
 
 
-def pictures(svg: str) -> list[str]:
-    """The cells of its heat maps."""
-    return ["".join(picture.split()) for picture in PICTURES.findall(svg)]
+def bars(svg: str) -> list[str | None]:
+    """The colours of its colour bars, and what is filled with them."""
+    root = ElementTree.fromstring(svg)
+    filled = [rect.get("fill") for rect in root.iter(f"{SVG}rect")]
+    return [stop.get("stop-color") for stop in root.iter(f"{SVG}stop")] + filled
 
 
 def shows_the_same(made: str, stored: str) -> bool:
@@ -44,7 +65,8 @@ def shows_the_same(made: str, stored: str) -> bool:
     here, there = strokes(made), strokes(stored)
     return (
         words(made) == words(stored)
-        and pictures(made) == pictures(stored)
+        and bars(made) == bars(stored)
+        and cells(made) == cells(stored)
         and [style for style, _ in here] == [style for style, _ in there]
         and all(
             mine == pytest.approx(theirs, abs=0.006)

@@ -7,7 +7,6 @@ import re
 from base64 import b64decode
 from dataclasses import dataclass
 from functools import cache
-from html import unescape
 from pathlib import Path
 
 import nbformat
@@ -20,7 +19,7 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tests.prose import MARKDOWN
 from tests.site.conftest import EDITIONS, PAGES
 from tests.site.figures import shows_the_same
-from tools.compare.figures import FIGURE
+from tools.compare.figures import SVG
 from tools.weave.launch import INSTALL
 from tools.weave.lessons import Edition
 
@@ -33,14 +32,16 @@ READS = (
 
 SLIDE = re.compile(r"^:::\{slide\}\n(.*?)^:::$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^:::\{(\w+)\} ?(.*)\n((?:.|\n)*?)^:::$", re.MULTILINE)
-ASK = re.compile(r"^<<(?P<cell>[\w-]+)(?: (?P<part>\w+))?>>$", re.MULTILINE)
+ASK = re.compile(
+    r"^<<(?:live (?P<live>[\w-]+)|(?P<cell>[\w-]+)(?: (?P<part>\w+))?)>>$", re.MULTILINE
+)
 DRAWING = re.compile(r"!\[(?P<alt>[^]]*)\]\((?P<file>[^)]+\.svg)\)")
 ASK_OR_DRAWING = re.compile(f"{ASK.pattern}|{DRAWING.pattern}", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Words, code, something printed, or a figure; of a figure the SVG, and its text alternative."""
+    """Words, code, something printed, the name of a live figure, or a figure: its SVG, and its text alternative."""
 
     what: str
     text: str
@@ -60,10 +61,8 @@ def outputs(cell: NotebookNode) -> list[Shown]:
     found = []
     for output in cell.outputs:
         data = output.get("data", {})
-        if "text/html" in data:
-            figure = FIGURE.fullmatch(data["text/html"])
-            assert figure
-            found.append(Shown("figure", unescape(figure[2]), b64decode(figure[1]).decode()))
+        if SVG in data:
+            found.append(Shown("figure", data["text/plain"], data[SVG]))
         else:
             found.append(Shown("printed", (output.get("text") or data["text/plain"]).rstrip()))
     return found
@@ -102,6 +101,8 @@ def asked_for(slide: str, edition: Edition) -> list[Shown]:
         end = asked.end() if asked else end
         if asked and asked["file"]:
             found.append(drawing(asked, edition))
+        elif asked and asked["live"]:
+            found.append(Shown("live", asked["live"]))
         elif asked:
             cell = cells(edition)[asked["cell"]]
             found += [code(cell)] * (asked["part"] != "output")
@@ -176,6 +177,8 @@ def on_slide(section: Tag, page: Path) -> list[Shown]:
             continue
         if element.name == "img":
             found.append(figure(element, page))
+        elif "live" in classes:
+            found.append(Shown("live", str(element["data-live"])))
         elif "printed" in classes:
             found.append(Shown("printed", element.get_text().rstrip()))
         elif "highlight" in classes:

@@ -7,8 +7,9 @@ is exact.
 
 from typing import Any
 
-from tools.compare.figures import FIGURE, figure_difference
+from tools.compare.figures import PNG, SVG, figure_difference
 from tools.compare.numbers import DEFAULT, Tolerance, text_difference
+from tools.compare.pictures import picture_fault
 
 
 def difference(stored: Any, fresh: Any, tolerance: Tolerance = DEFAULT) -> str | None:
@@ -18,18 +19,30 @@ def difference(stored: Any, fresh: Any, tolerance: Tolerance = DEFAULT) -> str |
     if isinstance(stored, dict) and isinstance(fresh, dict):
         if stored.keys() != fresh.keys():
             return f"{sorted(fresh)} instead of {sorted(stored)}"
-        found = (difference(stored[key], fresh[key], tolerance) for key in stored)
+        if SVG in stored:
+            return _figure_difference(stored, fresh, tolerance)
+        # What is said of a figure's PNG follows from it.
+        keys = stored.keys() - ({"metadata"} if SVG in stored.get("data", {}) else {})
+        found = (difference(stored[key], fresh[key], tolerance) for key in sorted(keys))
     elif isinstance(stored, list) and isinstance(fresh, list):
         if len(stored) != len(fresh):
             return f"{len(fresh)} instead of {len(stored)}"
         found = (difference(a, b, tolerance) for a, b in zip(stored, fresh, strict=True))
     elif isinstance(stored, str) and isinstance(fresh, str):
-        old, new = FIGURE.fullmatch(stored), FIGURE.fullmatch(fresh)
-        if old is None or new is None:
-            return text_difference(stored, fresh, tolerance)
-        if fault := figure_difference(old[1], new[1], tolerance):
-            return f"the figure: {fault}"
-        return text_difference(old[2], new[2], tolerance)
+        return text_difference(stored, fresh, tolerance)
     else:
         return f"{fresh!r} instead of {stored!r}"
     return next((fault for fault in found if fault), None)
+
+
+def _figure_difference(
+    stored: dict[str, Any], fresh: dict[str, Any], tolerance: Tolerance
+) -> str | None:
+    if fault := figure_difference(stored[SVG], fresh[SVG], tolerance):
+        return f"the figure: {fault}"
+    if fault := picture_fault(stored.get(PNG, ""), stored[SVG]):
+        return f"the figure: {fault}"
+    old, new = ({**each, SVG: "", PNG: ""} for each in (stored, fresh))
+    return next(
+        filter(None, (difference(old[key], new[key], tolerance) for key in sorted(old))), None
+    )

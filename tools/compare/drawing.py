@@ -7,7 +7,8 @@ reason:
 * places, the numbers that say where: they are measured, within their axes where they lie in axes
 * names: that each leads to the same piece counts
 * a definition of a marker or of a letter: it counts where it is used
-* a picture of cells: tools/compare/figures.py compares its colours
+* the colours of a heat map's cells, and what the drawing says of itself: tools/compare/figures.py
+  compares them
 * blanks between elements, and within a path; the order of attributes
 """
 
@@ -18,6 +19,9 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tools.compare.numbers import NUMBER
 
 # How far another version of matplotlib may put words, and with them the axes, in points.
@@ -27,7 +31,9 @@ LETTERS = 0.5  # and letters within their words
 AXES, LEGEND, WORDS = (re.compile(name + r"_\d+") for name in ("axes", "legend", "text"))
 HREF = re.compile(r"(\{.*\})?href")
 REFERENCE = re.compile(r"#([-\w]+)")
-PICTURE = "data:image/png;base64,"
+SAID = "title", "desc"
+SQUARE = re.compile(r"M(\d+) (\d+)h1v1h-1z")
+COLOR = re.compile("#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})")
 CALL = re.compile(r"(\w+)\(([^()]*)\)")
 
 
@@ -57,8 +63,8 @@ class Piece:
     exact: dict[str, Any]
     where: list[Place]
     within: float
-    cells: str = ""  # a PNG, in base64
-    is_bar: bool = False  # a colour bar's
+    cells: NDArray[Any] | None = None  # a heat map's colours, (rows, columns, 4)
+    said: str = ""  # of itself
     letters: tuple[str, ...] = ()  # their outlines
     words: str = ""  # that the letters spell
 
@@ -120,7 +126,7 @@ class Drawing:
         letters = [each for each in element if words and tag(each) == "use" and not len(each)]
         if letters:
             self.pieces.append(self._spelt(letters, element, words))
-        for child in element:
+        for child in element if self.pieces[-1].cells is None else ():
             if child not in letters:
                 self._add(child, element, frame, words, depth + 1)
 
@@ -137,13 +143,9 @@ class Drawing:
         kind = tag(element)
         exact: dict[str, Any] = dict(element.attrib)
         piece = Piece(f"<{kind}> {element.get('id', '')}".strip(), exact, [], frame.within)
-        pictures = [key for key in exact if HREF.fullmatch(key) and PICTURE in exact[key]]
-        if len(pictures) == 1:  # of two, each viewer would take another
-            piece.cells = exact.pop(*pictures)
-        if piece.cells and self.is_matplotlibs and "matrix" not in exact.get("transform", ""):
-            piece.is_bar = True
-            frame = Frame(SPACING, frame.corner)  # it lies on whole pixels
-            piece.within = SPACING
+        if is_heat_map(element):
+            piece.cells = cells(element)
+            piece.where += _cells_box(exact, piece.cells, frame)
         if not any(role.fullmatch(exact.get("id", "")) for role in (AXES, LEGEND, WORDS)):
             exact.pop("id", None)
 
@@ -151,13 +153,14 @@ class Drawing:
             exact.pop("d", None)
         if kind == "use" and self.is_matplotlibs:
             piece.where += self._mark(exact, frame)
-        if kind == "image" and not piece.is_bar and self.is_matplotlibs:
-            piece.where += _cells_box(exact, frame)
         for key in ("d", "viewBox", "x", "cx", "width", "y", "cy", "height", "transform"):
             if key in exact:
                 exact[key], places = _measured(key, exact[key], frame)
                 piece.where += places
-        exact[""] = depth, element.tag, _bare(element.text), _bare(element.tail)
+        text = _bare(element.text)
+        if kind in SAID:
+            piece.said, text = text, ""
+        exact[""] = depth, element.tag, text, _bare(element.tail)
         return piece
 
     def _mark(self, exact: dict[str, Any], frame: Frame) -> list[Place]:
@@ -242,11 +245,37 @@ def _called(text: str, frame: Frame) -> tuple[str, list[Place]]:
     return CALL.sub(without_places, text), places
 
 
-def _cells_box(exact: dict[str, Any], frame: Frame) -> list[Place]:
-    """Of a heat map, which is stretched from a pixel a cell: two of its corners."""
-    matrix = CALL.fullmatch(exact.pop("transform"))
+def is_heat_map(element: Element) -> bool:
+    """Its cells are squares, drawn on whole pixels."""
+    return tag(element) == "g" and element.get("shape-rendering") == "crispEdges"
+
+
+def cells(heat_map: Element) -> NDArray[Any]:
+    """Their colours, (rows, columns, red, green, blue and opacity). Raises ValueError for anything else."""
+    found: dict[tuple[int, int], tuple[int, ...]] = {}
+    for path in heat_map:
+        squares, color = path.get("d", ""), COLOR.fullmatch(path.get("fill", ""))
+        is_bare = not (_bare(path.text) or _bare(path.tail) or len(path))
+        if tag(path) != "path" or len(path.attrib) != 2 or color is None or not is_bare:
+            raise ValueError(f"a heat map with <{tag(path)}> {path.attrib}"[:80])
+        if SQUARE.sub("", squares):
+            raise ValueError(f"a heat map with {SQUARE.sub('', squares):.20}")
+        for column, row in SQUARE.findall(squares):
+            if (place := (int(row), int(column))) in found:
+                raise ValueError(f"a heat map with two cells at {place}")
+            found[place] = *(int(part, 16) for part in color.groups()), 255
+    if not found:
+        raise ValueError("a heat map without cells")
+    colors = np.zeros((*np.max([*found], axis=0) + 1, 4), int)
+    colors[tuple(np.transpose([*found]))] = [*found.values()]
+    return colors
+
+
+def _cells_box(exact: dict[str, Any], colors: NDArray[Any], frame: Frame) -> list[Place]:
+    """Of a heat map, whose cells are stretched: two of its corners."""
+    matrix = CALL.fullmatch(exact.pop("transform", ""))
     if matrix is None or matrix[1] != "matrix":
         raise ValueError("a heat map that is not stretched by a matrix")
     across, *exact["slant"], down, x, y = _numbers(matrix[2])
-    exact["size"] = width, height = exact.pop("width"), exact.pop("height")
-    return frame.places([x, y, x + float(width) * across, y + float(height) * down])
+    height, width = colors.shape[:2]
+    return frame.places([x, y, x + width * across, y + height * down])

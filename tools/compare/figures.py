@@ -1,42 +1,39 @@
 """When two figures agree: by what they show, not by their bytes.
 
-Two drawings are gone through side by side, piece by piece (tools/compare/drawing.py), and
-everything in them counts, with these allowances:
+A figure is an SVG, a PNG and words. Two SVGs are gone through side by side, piece by piece
+(tools/compare/drawing.py), and everything in them counts, with these allowances:
 
 * a place may lie ``Tolerance.points`` off; words, and what stands by words, SPACING
-* a cell of a heat map may have another colour by ``Tolerance.levels``; a colour bar by a step more
+* a cell of a heat map may have another colour by ``Tolerance.levels``
 * newer versions of matplotlib join some letters
+
+A PNG is held to the SVG beside it.
 """
 
 import re
-from base64 import b64decode
 from collections import Counter
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from tools.compare.drawing import PICTURE, Drawing, Piece
-from tools.compare.numbers import Tolerance
+from tools.compare.drawing import Drawing, Piece
+from tools.compare.numbers import Tolerance, text_difference
 
-FIGURE = re.compile(r'<img src="data:image/svg\+xml;base64,([^"]*)" alt="([^"]*)">')
+SVG, PNG = "image/svg+xml", "image/png"
 
 Array = NDArray[Any]
 
 
 def figure_difference(stored: str, fresh: str, tolerance: Tolerance) -> str | None:
-    """The first difference between two SVGs, given in base64, or None where they agree."""
+    """The first difference between two SVGs, or None where they agree."""
     if stored == fresh:
         return None
     try:
-        old, new = (
-            Drawing(b64decode(svg, validate=True), tolerance.points) for svg in (stored, fresh)
-        )
+        old, new = (Drawing(svg.encode(), tolerance.points) for svg in (stored, fresh))
         return drawing_difference(old, new, tolerance)
-    # Not base64, not a picture, not XML (or a picture broken half-way), a name of nothing.
-    except (ValueError, OSError, SyntaxError, LookupError) as error:
+    # Not XML (or broken half-way), a heat map of other things than cells, a name of nothing.
+    except (ValueError, SyntaxError, LookupError) as error:
         return f"damaged: {error}"
 
 
@@ -68,9 +65,11 @@ def _piece_difference(old: Piece, new: Piece, tolerance: Tolerance) -> str | Non
     off = [abs(was - now) * extent for (was, extent), (now, _) in pairs]
     if not all(each <= old.within for each in off):  # nor is what is no number
         return f"{new.name} is {max(off):.2f} points off"
-    if not old.cells and not new.cells:
+    if fault := text_difference(old.said, new.said, tolerance):
+        return fault
+    if old.cells is None or new.cells is None:
         return None
-    return (_bar_difference if old.is_bar else cell_difference)(old.cells, new.cells, tolerance)
+    return cell_difference(old.cells, new.cells, tolerance)
 
 
 def _are_joined(old: Piece, new: Piece) -> bool:
@@ -81,29 +80,9 @@ def _are_joined(old: Piece, new: Piece) -> bool:
     return 0 < joined <= pairs and 2 * joined <= apart <= 3 * joined
 
 
-def cell_difference(stored: str, fresh: str, tolerance: Tolerance) -> str | None:
-    """Of two heat maps, a pixel a cell."""
-    old, new = _cells(stored), _cells(fresh)
-    if old.shape != new.shape:
-        return f"a picture of {new.shape[:2]} cells instead of {old.shape[:2]}"
-    off = np.abs(old - new).max(axis=-1) > tolerance.levels
+def cell_difference(stored: Array, fresh: Array, tolerance: Tolerance) -> str | None:
+    """Of the colours of two heat maps."""
+    if stored.shape != fresh.shape:
+        return f"{fresh.shape[:2]} cells instead of {stored.shape[:2]}"
+    off = np.abs(stored - fresh).max(axis=-1) > tolerance.levels
     return f"{off.sum()} of {off.size} cells have another colour" if off.any() else None
-
-
-def _bar_difference(stored: str, fresh: str, tolerance: Tolerance) -> str | None:
-    """Of two colour bars, of as many steps as there was room for."""
-    pair = _cells(stored), _cells(fresh)
-    for one, other in (pair, pair[::-1]):
-        rows, columns = (
-            np.linspace(0, there - 1, here).round().astype(int)
-            for here, there in zip(one.shape[:2], other.shape[:2], strict=True)
-        )
-        # A step more for each end, and one for the steps between.
-        if np.abs(one - other[rows][:, columns]).max() > 3 * tolerance.levels:
-            return "the colour bar has other colours"
-    return None
-
-
-def _cells(picture: str) -> Array:
-    data = b64decode("".join(picture.removeprefix(PICTURE).split()), validate=True)
-    return np.asarray(Image.open(BytesIO(data)).convert("RGBA"), int)

@@ -4,7 +4,6 @@ Numbers have to agree, and what is drawn: the colours of heat maps, the shapes o
 more room in one language than in another, so that where a figure's parts lie may differ.
 """
 
-from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -14,8 +13,8 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.compare.drawing import HREF, PICTURE, tag
-from tools.compare.figures import FIGURE, cell_difference
+from tools.compare.drawing import cells, is_heat_map, tag
+from tools.compare.figures import PNG, SVG, cell_difference
 from tools.compare.numbers import DEFAULT, NUMBER, Tolerance, text_difference
 
 STROKE = 3  # points at most, of what stands beside words
@@ -23,9 +22,9 @@ STROKE = 3  # points at most, of what stands beside words
 
 @dataclass
 class Drawn:
-    """Of a figure: its pictures of cells; and its curves, from where each begins."""
+    """Of a figure: its heat maps' colours; and its curves, from where each begins."""
 
-    cells: list[str] = field(default_factory=list)
+    cells: list[NDArray[Any]] = field(default_factory=list)
     curves: list[NDArray[Any]] = field(default_factory=list)
 
 
@@ -38,19 +37,19 @@ def difference_but_words(one: Any, other: Any, tolerance: Tolerance = DEFAULT) -
 def _parts(shown: Any) -> Iterator[str | Drawn]:
     """Numbers and drawings, in their order."""
     if isinstance(shown, dict):
-        for key in sorted(shown.keys() - {"execution_count"}):
-            yield from _parts(shown[key])
+        for key in sorted(shown.keys() - {"execution_count", PNG}):
+            if key == SVG:
+                yield _drawn(shown[key])
+            else:
+                yield from _parts(shown[key])
     elif isinstance(shown, list):
         for each in shown:
             yield from _parts(each)
-    elif figure := FIGURE.fullmatch(str(shown)):
-        yield _drawn(b64decode(figure[1]))
-        yield from _parts(figure[2])
     else:
         yield " ".join(NUMBER.findall(str(shown)))
 
 
-def _drawn(svg: bytes) -> Drawn:
+def _drawn(svg: str) -> Drawn:
     drawn = Drawn()
     for element in ElementTree.fromstring(svg).iter():
         said = element.attrib
@@ -59,9 +58,8 @@ def _drawn(svg: bytes) -> Drawn:
             points = np.array(NUMBER.findall(said["d"]), float)
             if len(points) > 2 * STROKE:
                 drawn.curves.append(points.reshape(-1, 2) - points[:2])
-        elif tag(element) == "image" and "scale" not in said.get("transform", ""):  # no colour bar
-            pictures = (value for key, value in said.items() if HREF.fullmatch(key))
-            drawn.cells += [each for each in pictures if each.startswith(PICTURE)]
+        elif is_heat_map(element):
+            drawn.cells.append(cells(element))
     return drawn
 
 

@@ -1,35 +1,83 @@
-"""A picture of two figures that differ: the stored, the fresh, and where."""
+"""Figures in pixels: the PNG beside an SVG, and a picture of two figures that differ."""
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from nbformat import NotebookNode
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from d2l_compat._shared.fonts import FONT
+from tools.compare.figures import PNG, SVG
 
-DPI = 144
+ZOOM = 2  # pixels for each of a usual screen's
+SEEN = 24  # of 255: what the few colours leave out lies below
 
 Array = NDArray[Any]
 
 
-def render(svg: bytes) -> Array:
+def as_png(svg: str) -> bytes:
+    """On white, in few colours: a figure has few. Raises ValueError where it is no SVG."""
+    file = BytesIO()
+    few = Image.fromarray(render(svg)).quantize(256, Image.Quantize.MAXCOVERAGE)
+    few.save(file, "png", optimize=True)
+    return file.getvalue()
+
+
+def render(svg: str) -> Array:
     """The pixels, on white: (height, width, 3). Raises ValueError where it is no SVG."""
     import matplotlib
     import resvg_py
 
     png = resvg_py.svg_to_bytes(
-        svg_string=svg.decode(),
-        dpi=DPI,
+        svg_string=svg,
+        zoom=ZOOM,
+        dpi=96,
         background="white",
         # The same letters on every machine.
         skip_system_fonts=True,
         font_dirs=[str(Path(matplotlib.get_data_path(), "fonts", "ttf")), str(FONT.parent)],
     )
-    return np.asarray(Image.open(BytesIO(png)).convert("RGB"), np.int16)
+    return np.asarray(Image.open(BytesIO(png)).convert("RGB"))
+
+
+def css_width(png: bytes) -> int:
+    """In the pixels that a page counts."""
+    return Image.open(BytesIO(png)).width // ZOOM
+
+
+def pixels(png: str) -> Array:
+    """Of a PNG in base64, as :func:`render`. Raises ValueError or OSError where it is none."""
+    return np.asarray(Image.open(BytesIO(b64decode(png, validate=True))).convert("RGB"))
+
+
+def complete(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """With each SVG the PNG that is made from it, whatever the kernel sent; its width, and its words."""
+    for output in outputs:
+        data = output.get("data", {})
+        if SVG in data:
+            png = as_png(data[SVG])
+            data[PNG] = b64encode(png).decode()
+            said = {"alt": data.get("text/plain", ""), "width": css_width(png)}
+            output.metadata = NotebookNode({PNG: NotebookNode(said)})
+    return outputs
+
+
+def picture_fault(png: str, svg: str) -> str | None:
+    """How a PNG, in base64, is not that of the SVG; or None."""
+    if not png:
+        return "no PNG beside the SVG"
+    try:
+        made, stored = render(svg).astype(int), pixels(png).astype(int)
+    except (ValueError, OSError) as error:
+        return f"damaged: {error}"
+    if made.shape != stored.shape:
+        return f"a PNG of {stored.shape[:2]} pixels instead of {made.shape[:2]}"
+    off = np.abs(made - stored).max(axis=-1) > SEEN
+    return f"the PNG is another picture: {off.sum()} of {off.size} pixels" if off.any() else None
 
 
 def _same_size(*pictures: Array) -> list[Array]:
@@ -45,13 +93,13 @@ def _same_size(*pictures: Array) -> list[Array]:
 
 
 def picture(stored: str, fresh: str) -> bytes:
-    """A PNG of two SVGs, given in base64: the stored, the fresh, and in red where they differ.
+    """A PNG of two SVGs: the stored, the fresh, and in red where they differ.
 
     Raises ValueError where one is no SVG.
     """
-    old, new = _same_size(*(render(b64decode(svg)) for svg in (stored, fresh)))
+    old, new = _same_size(*(render(svg).astype(int) for svg in (stored, fresh)))
     faint = 255 - (255 - new.mean(axis=-1, keepdims=True)) / 4
-    off = np.abs(old - new).max(axis=-1, keepdims=True) > 8  # of 255: what an eye could see
+    off = np.abs(old - new).max(axis=-1, keepdims=True) > SEEN
     where = np.where(off, (213, 0, 0), faint)
     panels = []
     for title, pixels in (("stored", old), ("fresh", new), ("difference", where)):

@@ -1,7 +1,8 @@
 """``python -m tools.project.font``: makes the font that Chinese words in figures are drawn with.
 
 matplotlib's own has none, nor has a notebook service. It is a small part of Noto Sans CJK TC, which has to be
-installed (Debian's fonts-noto-cjk): the characters in the strings of all lessons' cells. It comes out byte for byte alike.
+installed (Debian's fonts-noto-cjk): the characters in the strings of all lessons' cells, and in their drawings. It comes
+out byte for byte alike.
 """
 
 import sys
@@ -15,7 +16,7 @@ from matplotlib.font_manager import findSystemFonts
 from d2l_compat._shared.description import CHINESE
 from d2l_compat._shared.fonts import FAMILY, FONT
 from tools.weave.fragments import fragments
-from tools.weave.lessons import editions
+from tools.weave.lessons import ROOT, editions
 from tools.weave.programs import read_code
 
 SOURCE = "Noto Sans CJK TC"
@@ -25,15 +26,16 @@ NAMES = {1: FAMILY, 4: FAMILY, 6: FAMILY.replace(" ", "")}
 
 
 def characters() -> set[str]:
-    """Those that cells may write into a figure."""
-    return {
-        character
+    """Those that cells may write into a figure, and those of the drawings."""
+    strings = [
+        found.text
         for edition in editions()
         for cell in read_code(edition.code, edition.language).values()
         for found in fragments(cell.source, edition.code.suffix)
         if found.kind == "string"
-        for character in CHINESE.findall(found.text)
-    }
+    ]
+    drawings = [svg.read_text(encoding="utf-8") for svg in ROOT.glob("lessons/*/*.svg")]
+    return {*CHINESE.findall("".join(strings + drawings))}
 
 
 def is_installed() -> bool:

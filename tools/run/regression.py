@@ -19,9 +19,9 @@ from nbformat import ValidationError
 from nbval.plugin import IPyNbCell, IPyNbFile
 
 from tools.compare.agreement import difference
-from tools.compare.figures import FIGURE
+from tools.compare.figures import PNG, SVG, figure_difference
 from tools.compare.numbers import Tolerance, tolerance
-from tools.compare.pictures import picture
+from tools.compare.pictures import picture, picture_fault
 from tools.run.kernels import neutral_environment
 from tools.run.page_kernel import GPU_ENVIRONMENT, KernelDiedError, PageKernel
 from tools.run.schedule import Stopwatch
@@ -127,30 +127,45 @@ class Cell(IPyNbCell):
         for pair in zip(fresh, stored, strict=True):
             new, old = (dict(output) for output in pair)
             if isinstance(new.get("text"), str) and isinstance(old.get("text"), str):
-                new["text"], old["text"] = self.settle(new["text"], old["text"], allowed)
+                new["text"], old["text"] = settle(new["text"], old["text"], allowed)
             new["data"], old["data"] = dict(new.get("data", {})), dict(old.get("data", {}))
+            if SVG in new["data"] and SVG in old["data"]:
+                self.settle_figures(new["data"], old["data"], allowed)
             for mime in new["data"].keys() & old["data"].keys():
                 texts = new["data"][mime], old["data"][mime]
                 if all(isinstance(text, str) for text in texts):
-                    new["data"][mime], old["data"][mime] = self.settle(*texts, allowed)
+                    new["data"][mime], old["data"][mime] = settle(*texts, allowed)
             for outputs, output in zip(settled, (new, old), strict=True):
                 outputs.append(nbformat.from_dict(output))
         return settled
 
-    def settle(self, fresh: str, stored: str, allowed: Tolerance) -> tuple[str, str]:
-        fault = difference(stored, fresh, allowed)
-        if fault is None:
-            return stored, stored
-        new, old = FIGURE.fullmatch(fresh), FIGURE.fullmatch(stored)
-        if new is None or old is None:
-            return fresh, stored
+    def settle_figures(
+        self, fresh: dict[str, str], stored: dict[str, str], allowed: Tolerance
+    ) -> None:
+        """The drawing, and the PNG that was made from the stored one; the words are left."""
+        fault = figure_difference(stored[SVG], fresh[SVG], allowed)
+        if fault:
+            fault = f"the fresh figure differs: {fault}\n{self.draw(stored[SVG], fresh[SVG])}"
+        else:
+            fault = picture_fault(stored.get(PNG, ""), stored[SVG])
+        # nbval looks at SVGs and at words, and at no PNG.
+        fresh[SVG], stored[SVG] = (fault, "the stored one") if fault else ("", "")
+        fresh[PNG] = stored[PNG] = ""
+
+    def draw(self, stored: str, fresh: str) -> str:
+        """A picture of two figures that differ; says where it is."""
         try:
             self.picture.parent.mkdir(parents=True, exist_ok=True)
-            self.picture.write_bytes(picture(old[1], new[1]))
-            kept = f"see {self.picture}"
+            self.picture.write_bytes(picture(stored, fresh))
         except (OSError, ValueError) as error:
-            kept = f"no picture of it: {error}"
-        return f"the fresh figure differs: {fault}\n{kept}", "the stored figure"
+            return f"no picture of it: {error}"
+        return f"see {self.picture}"
+
+
+def settle(fresh: str, stored: str, allowed: Tolerance) -> tuple[str, str]:
+    """Two texts, made one where they agree."""
+    agree = difference(stored, fresh, allowed) is None
+    return (stored, stored) if agree else (fresh, stored)
 
 
 nbval.plugin.RunningKernel = PageKernel  # under this name nbval starts one

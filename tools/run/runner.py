@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 
 from tools.compare import agreement
 from tools.compare.numbers import tolerance
+from tools.compare.pictures import complete
 from tools.run.execute import ExecutionError, execute
 from tools.run.kernels import neutral_environment
 from tools.run.languages import fault_of
@@ -131,7 +132,7 @@ async def _execute(draft: Draft, record: Record, limit: float, progress: Progres
             raise _located(edition, name, error.turn + 1, str(error)) from None
         progress(draft.page, len(asked), len(asked))
         shown = {
-            turn.identity: output
+            turn.identity: complete(output)
             for turn, output in zip(asked, outputs, strict=True)
             if not turn.is_definition
         }

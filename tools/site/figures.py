@@ -5,6 +5,8 @@ words are words, as in Java's figures: in DejaVu Sans or the next best, stretche
 """
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -12,6 +14,7 @@ from matplotlib.font_manager import findfont, get_font
 
 from d2l_compat._shared.description import CHINESE
 from d2l_compat._shared.fonts import FONT, OTHERS
+from tools.compare.drawing import SQUARE, is_heat_map
 
 SVG = "{http://www.w3.org/2000/svg}"
 HREF = "{http://www.w3.org/1999/xlink}href"
@@ -32,8 +35,10 @@ def light(svg: str) -> str:
     ElementTree.register_namespace("xlink", HREF[1:].partition("}")[0])
     parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
     root = ElementTree.fromstring(svg, parser)
-    for metadata in root.findall(f"{SVG}metadata"):
-        root.remove(metadata)
+    for words in [*root.findall(f"{SVG}title"), *root.findall(f"{SVG}desc")]:
+        root.remove(words)  # the page says them
+    for heat_map in filter(is_heat_map, root.iter()):
+        _strokes(heat_map)
     shapes = {shape.get("id", ""): shape for shape in root.iter(f"{SVG}path")}
     _words(root)
     used = set(re.findall(r"#([-\w]+)", ElementTree.tostring(root, "unicode")))
@@ -44,7 +49,34 @@ def light(svg: str) -> str:
     _strip(root, used)
     said = ElementTree.tostring(root, "unicode")
     root.set("font-family", CHINESE_FAMILY if CHINESE.search(said) else FAMILY)
-    return ElementTree.tostring(root, "unicode")
+    _share_styles(root)
+    return ElementTree.tostring(root, "unicode").replace(" />", "/>")
+
+
+def _strokes(heat_map: Element) -> None:
+    """Strokes as thick as a cell in the place of squares, one for cells of a row or of a column."""
+    cells = [SQUARE.findall(path.get("d", "")) for path in heat_map]
+    ways = {
+        "translate(0 0.5)": [_runs((int(y), int(x)) for x, y in each) for each in cells],
+        "translate(0.5 0)": [_runs((int(x), int(y)) for x, y in each) for each in cells],
+    }
+    middle = min(ways, key=lambda way: sum(map(len, ways[way])))
+    form = "M{1} {0}h{2}" if middle == "translate(0 0.5)" else "M{0} {1}v{2}"
+    heat_map.set("transform", f"{heat_map.get('transform')} {middle}")
+    for path, runs in zip(heat_map, ways[middle], strict=True):
+        path.set("stroke", path.attrib.pop("fill"))
+        path.set("d", "".join(form.format(*run) for run in runs))
+
+
+def _runs(cells: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Of cells by line and place: the line, the first place, and how many."""
+    runs: list[list[int]] = []
+    for line, place in sorted(cells):
+        if runs and runs[-1][0] == line and sum(runs[-1][1:]) == place:
+            runs[-1][2] += 1
+        else:
+            runs.append([line, place, 1])
+    return runs
 
 
 def _words(parent: Element) -> None:
@@ -104,6 +136,17 @@ def _strip(element: Element, used: set[str]) -> None:
     element[:] = children
 
 
+def _share_styles(root: Element) -> None:
+    """A class for each that several elements have, in the style sheet that matplotlib begins."""
+    styles = Counter(element.get("style", "") for element in root.iter())
+    classes = {style: f"s{n}" for n, style in enumerate(styles) if style and styles[style] > 1}
+    for element in root.iter():
+        if element.get("style") in classes:
+            element.set("class", classes[element.attrib.pop("style")])
+    sheet = next(root.iter(f"{SVG}style"))
+    sheet.text = f"{sheet.text}" + "".join(f".{name}{{{style}}}" for style, name in classes.items())
+
+
 def _shorter(number: re.Match[str]) -> str:
     value = float(number[0])
-    return f"{value:.2f}" if abs(value) >= 1 else f"{value:.4g}"
+    return f"{value:.2f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.4g}"

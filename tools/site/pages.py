@@ -5,9 +5,8 @@ executed notebook; tools/site/tabs.py puts them into tabs. Nothing is executed.
 """
 
 import re
-from base64 import b64decode
 from collections.abc import Iterator
-from html import escape, unescape
+from html import escape
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import nbformat
 from nbformat import NotebookNode, v4
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.compare.figures import FIGURE
+from tools.compare.figures import SVG
 from tools.site.figures import light
 from tools.site.slides import deck_path
 from tools.site.words import WORDS
@@ -158,11 +157,10 @@ def _code_cell(name: str, framework: str, executed: NotebookNode) -> NotebookNod
     metadata: dict[str, Any] = {"d2l": {"name": name, "framework": framework}, "mystnb": {}}
     outputs = []
     for output in executed.outputs:
-        html = output.get("data", {}).get("text/html", "")
-        if figure := FIGURE.search(html):
-            svg = light(b64decode(figure[1]).decode())
-            metadata["mystnb"]["image"] = {"alt": unescape(figure[2])}
-            output = v4.new_output("display_data", {"image/svg+xml": svg})
+        data = output.get("data", {})
+        if SVG in data:
+            metadata["mystnb"]["image"] = {"alt": data["text/plain"]}
+            output = v4.new_output("display_data", {SVG: light(data[SVG])})
         outputs.append(output)
     return v4.new_code_cell(
         executed.source, id=f"{framework}-{name}", metadata=metadata, outputs=outputs

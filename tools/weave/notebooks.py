@@ -7,12 +7,15 @@ last cell, which says whose it is (tools/weave/credit.py).
 
 import re
 from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from html import escape
 from pathlib import Path
 
 from nbformat import NotebookNode, v4
 
+from tools.compare.pictures import as_png, css_width
 from tools.weave.credit import credit
 from tools.weave.launch import INSTALL, install_cell
 from tools.weave.lessons import Edition, LessonError, frameworks_of
@@ -90,6 +93,20 @@ def link_lessons(prose: str, to: str = r"[\1](\2.ipynb\3)") -> str:
     return LESSON.sub(to, prose)
 
 
+@cache
+def png_image(svg: str, alt: str) -> str:
+    """For notebooks: in prose Colab shows no SVG. It is as wide as the drawing, and twice as fine."""
+    png = as_png(svg)
+    data, width = b64encode(png).decode(), css_width(png)
+    return f'<img src="data:image/png;base64,{data}" width="{width}" alt="{escape(alt)}">'
+
+
+def svg_image(svg: str, alt: str) -> str:
+    """For pages of our own."""
+    data = b64encode(svg.encode()).decode()
+    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}">'
+
+
 def check_words(edition: Edition) -> None:
     """Raises LessonError where the words of the edition's language have an entry that no code needs."""
     folder = edition.folder
@@ -97,18 +114,20 @@ def check_words(edition: Edition) -> None:
     check_used(words, [replace(edition, framework=name).code for name in frameworks_of(folder)])
 
 
-def embed_images(passage: Passage, text: Path) -> str:
+def embed_images(
+    passage: Passage, text: Path, image_of: Callable[[str, str], str] = png_image
+) -> str:
+    """The prose, with its drawings in it; ``image_of`` makes an image of an SVG and its alternative."""
+
     def embed(image: re.Match[str]) -> str:
         if image["fence"]:
             return image[0]
         line = passage.line + passage.prose[: image.start()].count("\n")
         drawing = text.parent / image["file"]
         try:
-            data = b64encode(drawing.read_bytes()).decode()
-        except OSError as error:
-            fault = f"image {image['file']}: {error.strerror}"
+            return image_of(drawing.read_text(encoding="utf-8"), " ".join(image["alt"].split()))
+        except (OSError, ValueError) as error:
+            fault = f"image {image['file']}: {getattr(error, 'strerror', error)}"
             raise LessonError(fault, text, line) from None
-        alt = escape(" ".join(image["alt"].split()))
-        return f'<img src="data:image/svg+xml;base64,{data}" alt="{alt}">'
 
     return IMAGE.sub(embed, passage.prose)

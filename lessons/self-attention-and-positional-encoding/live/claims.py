@@ -13,6 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import Open
 from tests.live import SVG, cells, curves, figure, lies_on, state
 from tests.reference import positional_encoding
+from tools.compare import drawing
 
 READS = (
     "markup of build/site/**/*.html",
@@ -131,18 +132,11 @@ def test_the_heat_map_is_the_notebooks_curves(page: Page):
 
 def test_the_heat_map_has_the_notebooks_colours(page: Page):
     state(page, "heatmap", d=32, base=10000, length=60)
-    href = "{http://www.w3.org/1999/xlink}href"
-    stored = max(
-        (
-            image.get(href) or image.get("href")
-            for image in figure(LESSON, "encoding-heatmap").iter(f"{SVG}image")
-        ),
-        key=len,
+    (heat_map,) = filter(
+        drawing.is_heat_map, figure(LESSON, "encoding-heatmap").iter(f"{SVG}g")
     )
-    there = Image.open(io.BytesIO(base64.b64decode(stored.partition(",")[2]))).convert(
-        "RGB"
-    )
-    there = np.asarray(there.resize((32, 60), Image.Resampling.NEAREST), dtype=int)
+    there = drawing.cells(heat_map)[..., :3]
+    assert there.shape == (60, 32, 3)
     picture = page.locator('[data-live="heatmap"] canvas').evaluate(
         "canvas => canvas.toDataURL()"
     )

@@ -1,7 +1,5 @@
 package d2l;
 
-import java.nio.charset.StandardCharsets;
-import java.util.Base64;
 import java.util.function.BiConsumer;
 
 /**
@@ -17,8 +15,8 @@ public abstract sealed class Figure<F extends Figure<F>> permits Curves, Heatmap
     static final double PAD = 7.2; // around it all, a tenth of an inch
     static final double BELOW = 31; // an axis's ticks and label
 
-    /** Takes HTML and plain text. Outside a notebook there is nothing to show a figure on. */
-    static BiConsumer<String, String> screen = (html, text) -> {};
+    /** Takes SVG and plain text. Outside a notebook there is nothing to show a figure on. */
+    static BiConsumer<String, String> screen = (svg, text) -> {};
 
     String xlabel = "";
     String ylabel = "";
@@ -31,7 +29,7 @@ public abstract sealed class Figure<F extends Figure<F>> permits Curves, Heatmap
 
     abstract F self();
 
-    /** The figure as an SVG file; the same figure gives the same bytes, everywhere. */
+    /** The figure as an SVG file, with its description; the same figure gives the same bytes, everywhere. */
     public abstract String svg();
 
     /** The figure in words: the kind, labels and extent of everything drawn in it. */
@@ -56,16 +54,9 @@ public abstract sealed class Figure<F extends Figure<F>> permits Curves, Heatmap
         return self();
     }
 
-    /** The figure as an image for a web page, with its description as text alternative. */
-    public String html() {
-        String data = Base64.getEncoder().encodeToString(svg().getBytes(StandardCharsets.UTF_8));
-        return "<img src=\"data:image/svg+xml;base64,%s\" alt=\"%s\">"
-                .formatted(data, Svg.escape(describe()));
-    }
-
     /** Shows the figure in the notebook; does nothing outside of one. */
     public void show() {
-        screen.accept(html(), describe());
+        screen.accept(svg(), describe());
     }
 
     static String orElse(String label, String otherwise) {

@@ -172,7 +172,9 @@ public final class Heatmaps extends Figure<Heatmaps> {
         bar(svg, barX, barY, barHeight, scale);
         double right = barX + barHeight / 20 + 2 * TICK + widest(scale);
         return svg.document(
-                right + PAD, PAD + title + gridHeight + (xlabel.isEmpty() ? 17 : BELOW) + PAD);
+                right + PAD,
+                PAD + title + gridHeight + (xlabel.isEmpty() ? 17 : BELOW) + PAD,
+                describe());
     }
 
     private static double barHeight(int rows, double panelHeight, double rowGap) {
@@ -204,12 +206,8 @@ public final class Heatmaps extends Figure<Heatmaps> {
     }
 
     private void bar(Svg svg, double x, double y, double barHeight, Ticks ticks) {
-        int[][] colors =
-                IntStream.range(0, 256)
-                        .mapToObj(level -> new int[] {colorMap.color((255.5 - level) / 256)})
-                        .toArray(int[][]::new);
         double barWidth = barHeight / 20;
-        svg.cells(x, y, barWidth, barHeight, colors);
+        svg.gradient(x, y, barWidth, barHeight, colorMap);
         frame(svg, x, y, barWidth, barHeight);
         for (int t = 0; t < ticks.places().length; t++) {
             double place = y + barHeight * (1 - share(ticks.places()[t]));

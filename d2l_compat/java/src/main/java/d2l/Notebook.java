@@ -10,9 +10,9 @@ public final class Notebook implements Extension {
     @Override
     public void install(BaseKernel kernel) {
         Figure.screen =
-                (html, text) -> {
+                (svg, text) -> {
                     DisplayData figure = new DisplayData(text);
-                    figure.putHTML(html);
+                    figure.putSVG(svg);
                     kernel.display(figure);
                 };
     }

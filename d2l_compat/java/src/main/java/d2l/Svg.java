@@ -1,15 +1,8 @@
 package d2l;
 
-import java.io.ByteArrayOutputStream;
-import java.io.DataOutputStream;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
-import java.util.Base64;
+import java.util.LinkedHashMap;
 import java.util.Locale;
-import java.util.zip.CRC32;
-import java.util.zip.Deflater;
-import java.util.zip.DeflaterOutputStream;
+import java.util.Map;
 
 /**
  * Writes a drawing, in points (1/72 inch).
@@ -42,18 +35,28 @@ final class Svg {
         63, 28, 28, 58, 28, 97, 63, 61, 63, 63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84
     };
 
+    private static final int STOPS = 33; // of a gradient: more than a colour map is made from
+
     private final StringBuilder body = new StringBuilder();
 
-    /** The whole drawing as a file of this size. */
-    String document(double width, double height) {
+    /** The whole drawing as a file of this size; what it shows in words goes with it. */
+    String document(double width, double height, String description) {
+        String title = description.split("[,.，。]")[0];
         return """
-<svg xmlns="http://www.w3.org/2000/svg" width="%1$spt" height="%2$spt" viewBox="0 0 %1$s %2$s">
+<svg xmlns="http://www.w3.org/2000/svg" width="%1$spt" height="%2$spt" viewBox="0 0 %1$s %2$s" role="img">
+<title>%5$s</title><desc>%6$s</desc>
 <rect width="100%%" height="100%%" fill="#ffffff"/>
 <g font-family="%4$s" font-size="10">
 %3$s</g>
 </svg>
 """
-                .formatted(number(width), number(height), body, Description.isChinese(body.toString()) ? CHINESE : FONT);
+                .formatted(
+                        number(width),
+                        number(height),
+                        body,
+                        Description.isChinese(body.toString()) ? CHINESE : FONT,
+                        escape(title),
+                        escape(description));
     }
 
     /** Adds an element; attributes and their values take turns. */
@@ -111,24 +114,46 @@ final class Svg {
                                 shown));
     }
 
-    /** Cells, each one sharp square: colours as 0xRRGGBB, or -1 for a cell that is left blank. */
+    /**
+     * Cells, each a square of its own, which no viewer can blur: colours as 0xRRGGBB, or -1 for a cell
+     * that is left blank.
+     */
     void cells(double x, double y, double width, double height, int[][] colors) {
-        element(
-                "image",
-                "x",
-                x,
-                "y",
-                y,
-                "width",
-                width,
-                "height",
-                height,
-                "preserveAspectRatio",
-                "none",
-                "style",
-                "image-rendering:crisp-edges;image-rendering:pixelated",
-                "href",
-                "data:image/png;base64," + Base64.getEncoder().encodeToString(png(colors)));
+        Map<Integer, StringBuilder> squares = new LinkedHashMap<>(); // by colour
+        for (int row = 0; row < colors.length; row++) {
+            for (int column = 0; column < colors[row].length; column++) {
+                if (colors[row][column] >= 0) {
+                    squares.computeIfAbsent(colors[row][column], color -> new StringBuilder())
+                            .append("M%d %dh1v1h-1z".formatted(column, row));
+                }
+            }
+        }
+        String across = number(width / colors[0].length, 6);
+        String down = number(height / colors.length, 6);
+        String place = "matrix(%s 0 0 %s %s %s)".formatted(across, down, number(x), number(y));
+        begin("g", "transform", place, "shape-rendering", "crispEdges");
+        body.append('>');
+        squares.forEach(
+                (color, d) -> body.append("<path fill=\"#%06x\" d=\"%s\"/>".formatted(color, d)));
+        body.append("</g>\n");
+    }
+
+    /** A rectangle with all the colours, the lowest below. */
+    void gradient(double x, double y, double width, double height, ColorMap colors) {
+        StringBuilder stops = new StringBuilder();
+        for (int i = 0; i < STOPS; i++) {
+            double share = (double) i / (STOPS - 1);
+            stops.append(
+                    "<stop offset=\"%s\" stop-color=\"#%06x\"/>"
+                            .formatted(number(share, 5), colors.color(share)));
+        }
+        // Other drawings on a page have gradients, too: the same name, then, is the same gradient.
+        String name = "bar_%08x".formatted(stops.toString().hashCode());
+        body.append(
+                "<defs><linearGradient id=\"%s\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">%s</linearGradient></defs>\n"
+                        .formatted(name, stops));
+        String fill = "url(#%s)".formatted(name);
+        element("rect", "x", x, "y", y, "width", width, "height", height, "fill", fill);
     }
 
     /** About as wide as this text of 10 points will be. */
@@ -148,7 +173,11 @@ final class Svg {
 
     /** Two decimals at most: a hundredth of a point is nothing an eye sees. */
     static String number(double value) {
-        String text = Numbers.fixed(value, 2);
+        return number(value, 2);
+    }
+
+    private static String number(double value, int decimals) {
+        String text = Numbers.fixed(value, decimals);
         text = text.replaceFirst("\\.?0+$", "");
         return text.isEmpty() || text.equals("-") || text.equals("-0") ? "0" : text;
     }
@@ -159,57 +188,5 @@ final class Svg {
                 .replace(">", "&gt;")
                 .replace("\"", "&quot;")
                 .replace("'", "&#x27;");
-    }
-
-    /** Not compressed: compressors differ, and these pictures are small. */
-    private static byte[] png(int[][] colors) {
-        ByteArrayOutputStream pixels = new ByteArrayOutputStream();
-        for (int[] row : colors) {
-            pixels.write(0); // no filter
-            for (int color : row) {
-                pixels.writeBytes(
-                        new byte[] {
-                            (byte) (color >> 16),
-                            (byte) (color >> 8),
-                            (byte) color,
-                            (byte) (color < 0 ? 0 : 255)
-                        });
-            }
-        }
-        ByteArrayOutputStream file = new ByteArrayOutputStream();
-        file.writeBytes(new byte[] {(byte) 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'});
-        try {
-            ByteArrayOutputStream header = new ByteArrayOutputStream();
-            DataOutputStream fields = new DataOutputStream(header);
-            fields.writeInt(colors[0].length);
-            fields.writeInt(colors.length);
-            fields.write(new byte[] {8, 6, 0, 0, 0}); // 8 bits each of red, green, blue, opacity
-            ByteArrayOutputStream stored = new ByteArrayOutputStream();
-            Deflater asItIs = new Deflater(Deflater.NO_COMPRESSION);
-            try (DeflaterOutputStream out = new DeflaterOutputStream(stored, asItIs)) {
-                pixels.writeTo(out);
-            } finally {
-                asItIs.end();
-            }
-            chunk(file, "IHDR", header.toByteArray());
-            chunk(file, "IDAT", stored.toByteArray());
-            chunk(file, "IEND", new byte[0]);
-        } catch (IOException impossible) {
-            throw new UncheckedIOException(impossible);
-        }
-        return file.toByteArray();
-    }
-
-    private static void chunk(ByteArrayOutputStream file, String type, byte[] data)
-            throws IOException {
-        byte[] name = type.getBytes(StandardCharsets.US_ASCII);
-        CRC32 sum = new CRC32();
-        sum.update(name);
-        sum.update(data);
-        DataOutputStream out = new DataOutputStream(file);
-        out.writeInt(data.length);
-        out.write(name);
-        out.write(data);
-        out.writeInt((int) sum.getValue());
     }
 }

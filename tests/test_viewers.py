@@ -1,0 +1,82 @@
+"""Figures are seen wherever a notebook is opened: by the renderers there are, or by the rules that viewers say they keep."""
+
+import re
+from base64 import b64decode
+from io import BytesIO
+
+import nbformat
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+from nbconvert import HTMLExporter
+from nbformat import NotebookNode
+from PIL import Image
+
+from tools.compare.figures import PNG, SVG
+from tools.compare.pictures import SEEN, render
+from tools.weave.lessons import Edition, editions
+
+READS = ("notebooks/**/*.ipynb",)
+
+# Who draws: matplotlib in all frameworks but one.
+CHOSEN = list(editions(frameworks=["pytorch", "djl"]))
+# Of an output, what is shown is the first of these that it has.
+PREFERRED = {
+    # nbconvert's templates for LaTeX, as of version 7
+    "LaTeX": ("text/latex", "application/pdf", PNG, "image/jpeg", SVG, "text/markdown"),
+    # JupyterLab, of a notebook that is not trusted: what may hold no script
+    "not trusted": (PNG, "image/jpeg", "text/markdown", "text/plain"),
+}
+
+
+def figures(notebook: NotebookNode) -> list[NotebookNode]:
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [output.data for output in outputs if "data" in output and PNG in output.data]
+
+
+def picture(address: str) -> np.ndarray:
+    """The pixels of an image that is in its address."""
+    kind, _, data = address.partition(";base64,")
+    content = b64decode(data, validate=True)
+    if kind == f"data:{SVG}":
+        return render(content.decode())
+    assert kind == f"data:{PNG}"
+    return np.asarray(Image.open(BytesIO(content)).convert("RGB"))
+
+
+@pytest.mark.parametrize(
+    ("template", "sanitized"), [("lab", False), ("lab", True), ("classic", False)]
+)
+@pytest.mark.parametrize("edition", CHOSEN, ids=str)
+def test_nbconvert_shows_every_figure_and_no_code_of_one(
+    edition: Edition, template: str, sanitized: bool
+) -> None:
+    notebook = nbformat.read(edition.notebook, as_version=4)
+    exporter = HTMLExporter(template_name=template, sanitize_html=sanitized)
+    html, _ = exporter.from_notebook_node(notebook)
+    body = BeautifulSoup(html, "html.parser").body
+    outputs = body.select(".jp-OutputArea img, .output_area img")
+    assert len(outputs) == len(figures(notebook)) > 0
+    for image, figure in zip(outputs, figures(notebook), strict=True):
+        shown, meant = picture(str(image["src"])), picture(f"data:{PNG};base64,{figure[PNG]}")
+        assert shown.shape == meant.shape
+        assert np.abs(shown.astype(int) - meant).max() <= SEEN
+    if sanitized:  # of which images in prose are no part, whatever they are
+        return
+    drawings = [image for image in body("img") if image not in outputs]
+    prose = "".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert len(drawings) == prose.count("<img ") > 0
+    for drawing in drawings:
+        assert picture(str(drawing["src"])).shape[1] == 2 * 760
+        assert drawing["width"] == "760"
+        assert len(str(drawing["alt"])) >= 30
+    for script in body(["script", "style"]):
+        script.decompose()
+    assert not re.search(r"[A-Za-z0-9+/=]{100}|<svg|<path", body.get_text())
+
+
+@pytest.mark.parametrize("viewer", PREFERRED)
+@pytest.mark.parametrize("edition", list(editions()), ids=str)
+def test_who_shows_no_svg_finds_a_png(edition: Edition, viewer: str) -> None:
+    for data in figures(nbformat.read(edition.notebook, as_version=4)):
+        assert next(kind for kind in PREFERRED[viewer] if kind in data) == PNG
