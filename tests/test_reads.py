@@ -99,7 +99,10 @@ NOT_READ = {
         *("tests/compare_frameworks/*", "tests/conftest.py", "tests/frameworks.py"),
     ),
     "elsewhere": (
-        *(*NOWHERE, *OTHER_TESTS, *NOT_EXECUTING, "docs/*", "lessons/*", "notebooks/*/djl/*"),
+        *(*NOWHERE, *OTHER_TESTS, "docs/*", "lessons/*", "notebooks/*/djl/*"),
+        # Of the tools for the project, the wheel is made by one.
+        *(each for each in NOT_EXECUTING if each != "tools/project/*"),
+        *("tools/project/[!_d]*", "tools/project/dist.py"),
         *("requirements/djl.lock", "tests/faces/*", "tests/mutants/*", "tests/sanitize.cfg"),
         *("tests/compare_frameworks/*", "tests/live.py", "tests/reference.py"),
         *("tools/site/*", "tools/weave/credit.py", "tools/weave/notebooks.py"),
