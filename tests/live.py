@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page
 
-from tools.compare.figures import SVG as FIGURE
+from tools.compare import figures
 from tools.weave.lessons import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -32,7 +32,7 @@ def cells(lesson: str) -> dict[str, Any]:
 def figure(lesson: str, name: str) -> ElementTree.Element:
     """The stored figure of a notebook's cell."""
     shown = [output.get("data", {}) for output in cells(lesson)[name].outputs]
-    return ElementTree.fromstring(next(data[FIGURE] for data in shown if FIGURE in data))
+    return ElementTree.fromstring(next(data[figures.SVG] for data in shown if figures.SVG in data))
 
 
 def curves(lesson: str, name: str, points: int) -> list[NDArray[np.float64]]:

@@ -2,7 +2,6 @@
 
 import re
 from base64 import b64decode
-from io import BytesIO
 
 import nbformat
 import numpy as np
@@ -10,10 +9,9 @@ import pytest
 from bs4 import BeautifulSoup
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
-from PIL import Image
 
 from tools.compare.figures import PNG, SVG
-from tools.compare.pictures import SEEN, render
+from tools.compare.pictures import FEW, pixels, render
 from tools.weave.lessons import Edition, editions
 
 READS = ("notebooks/**/*.ipynb",)
@@ -37,11 +35,10 @@ def figures(notebook: NotebookNode) -> list[NotebookNode]:
 def picture(address: str) -> np.ndarray:
     """The pixels of an image that is in its address."""
     kind, _, data = address.partition(";base64,")
-    content = b64decode(data, validate=True)
     if kind == f"data:{SVG}":
-        return render(content.decode())
+        return render(b64decode(data, validate=True).decode())
     assert kind == f"data:{PNG}"
-    return np.asarray(Image.open(BytesIO(content)).convert("RGB"))
+    return pixels(data)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +57,7 @@ def test_nbconvert_shows_every_figure_and_no_code_of_one(
     for image, figure in zip(outputs, figures(notebook), strict=True):
         shown, meant = picture(str(image["src"])), picture(f"data:{PNG};base64,{figure[PNG]}")
         assert shown.shape == meant.shape
-        assert np.abs(shown.astype(int) - meant).max() <= SEEN
+        assert np.abs(shown.astype(int) - meant).max() <= FEW
     if sanitized:  # of which images in prose are no part, whatever they are
         return
     drawings = [image for image in body("img") if image not in outputs]

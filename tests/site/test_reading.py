@@ -413,5 +413,5 @@ def test_what_follows_a_formula_stays_on_its_line_and_close_to_it(
         })"""
     )
     in_text = re.findall(r"(?<!\$)\$[^$\n]+\$[.,;:!?。，、；：！？]", text_of(path))
-    assert len(places) >= len(in_text) / 2 > 0  # passages for other frameworks are hidden
+    assert len(places) > 0.6 * len(in_text) > 0  # passages for other frameworks are hidden
     assert [place for place in places if not -2 < place[1] < 2 or place[2] > 0] == []

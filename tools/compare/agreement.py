@@ -42,7 +42,5 @@ def _figure_difference(
         return f"the figure: {fault}"
     if fault := picture_fault(stored.get(PNG, ""), stored[SVG]):
         return f"the figure: {fault}"
-    old, new = ({**each, SVG: "", PNG: ""} for each in (stored, fresh))
-    return next(
-        filter(None, (difference(old[key], new[key], tolerance) for key in sorted(old))), None
-    )
+    old, new = ({kind: each[kind] for kind in each.keys() - {SVG, PNG}} for each in (stored, fresh))
+    return difference(old, new, tolerance)

@@ -14,7 +14,7 @@ from d2l_compat._shared.fonts import FONT
 from tools.compare.figures import PNG, SVG
 
 ZOOM = 2  # pixels for each of a usual screen's
-SEEN = 24  # of 255: what the few colours leave out lies below
+FEW = 24  # of 255: what the few colours of a PNG leave out lies below
 
 Array = NDArray[Any]
 
@@ -76,7 +76,7 @@ def picture_fault(png: str, svg: str) -> str | None:
         return f"damaged: {error}"
     if made.shape != stored.shape:
         return f"a PNG of {stored.shape[:2]} pixels instead of {made.shape[:2]}"
-    off = np.abs(made - stored).max(axis=-1) > SEEN
+    off = np.abs(made - stored).max(axis=-1) > FEW
     return f"the PNG is another picture: {off.sum()} of {off.size} pixels" if off.any() else None
 
 
@@ -99,7 +99,7 @@ def picture(stored: str, fresh: str) -> bytes:
     """
     old, new = _same_size(*(render(svg).astype(int) for svg in (stored, fresh)))
     faint = 255 - (255 - new.mean(axis=-1, keepdims=True)) / 4
-    off = np.abs(old - new).max(axis=-1, keepdims=True) > SEEN
+    off = np.abs(old - new).max(axis=-1, keepdims=True) > 8  # of 255: what an eye could see
     where = np.where(off, (213, 0, 0), faint)
     panels = []
     for title, pixels in (("stored", old), ("fresh", new), ("difference", where)):
