@@ -14,6 +14,7 @@ from tools.compare.agreement import difference
 from tools.compare.figures import PNG, SVG
 from tools.compare.languages import difference_but_words
 from tools.compare.numbers import NUMBER
+from tools.compare.pictures import picture_fault
 from tools.run.languages import fault_of
 from tools.weave.fragments import bare, wordless
 from tools.weave.lessons import ROOT, Edition, editions, frameworks_of
@@ -95,6 +96,14 @@ def test_figures_are_there_for_every_viewer_and_in_words(notebook):
             for drawing in re.findall("<img .*", cell.source):  # as PNG: Colab shows no SVG there
                 attributes = rf'src="data:{PNG};base64,[^"]*" width="\d+" alt="[^"]{{30,}}"'
                 assert re.fullmatch(f"<img {attributes}>", drawing)
+
+
+def test_a_png_is_that_of_its_svg_where_nbval_does_not_look(notebook):
+    for cell in notebook.cells:
+        if "nbval-ignore-output" in cell.metadata.get("tags", []):
+            for output in cell.outputs:
+                if SVG in (data := output.get("data", {})):
+                    assert picture_fault(data[PNG], data[SVG]) is None, cell.id
 
 
 def test_notebook_holds_no_trace_of_a_machine(edition):
