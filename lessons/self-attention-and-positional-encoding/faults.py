@@ -789,13 +789,13 @@ IN_CODE = {
         ),
         (
             "tested on the sequences of its training",
-            "var test = sequences(scratch, 1000, length);",
+            "var test = sequences(scratch, 250, length);",
             "Engine.getInstance().setRandomSeed(0);\n        initialized(plainReader(fixed, false), new Shape(64, 8));\n        var test = sequences(scratch, 64, length);",
         ),
         (
             "tested on the length that was trained",
-            "sequences(scratch, 1000, length)",
-            "sequences(scratch, 1000, 8)",
+            "sequences(scratch, 250, length)",
+            "sequences(scratch, 250, 8)",
         ),
         ("one seed for all five", "trained(maker, seed);", "trained(maker, 0);"),
         (
