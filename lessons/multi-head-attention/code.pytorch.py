@@ -299,7 +299,7 @@ def reader(num_layers, seed):
     model = Reader(num_layers)
     model(texts(1)[0])
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
-    for _ in range(300):
+    for _ in range(200):
         tokens, digits = texts(64)
         loss = nn.functional.cross_entropy(model(tokens).mT, digits)
         optimizer.zero_grad()

@@ -471,7 +471,7 @@ def trained(make_reader, seed):
     reader = make_reader()
     reader(sequences(1)[0])  # attention takes its sizes from its first input
     optimizer = torch.optim.Adam(reader.parameters(), lr=8e-3, fused=True)
-    for _ in range(150):
+    for _ in range(120):
         tokens, labels = sequences(64)
         loss = nn.functional.binary_cross_entropy_with_logits(reader(tokens), labels)
         optimizer.zero_grad()
