@@ -5,18 +5,19 @@ import subprocess
 import nbformat
 import pytest
 
-from tools.project.readme import INSTALL as FROM_A_CLONE
-from tools.project.readme import README, between, with_links
+from tools.project.readme import COMING, README, between, with_installation, with_links
+from tools.project.readme import INSTALL as INSTALLATION
 from tools.weave.launch import (
     BINDER,
     COLAB,
+    FROM_A_CLONE,
     INSTALL,
     OWNER_AND_NAME,
     REPOSITORY,
     install_cell,
     services,
 )
-from tools.weave.lessons import ROOT, Edition, editions
+from tools.weave.lessons import LANGUAGES, ROOT, Edition, editions
 
 EDITIONS = list(editions())
 
@@ -39,11 +40,18 @@ def test_the_address_stands_in_one_place_and_in_what_is_made_from_it():
 
 def test_readme_first_says_how_to_install_from_a_clone_of_the_address():
     readme = README.read_text(encoding="utf-8")
-    assert between(readme, "install", FROM_A_CLONE) == readme, "run `make`"
+    assert between(readme, "install", INSTALLATION) == readme, "run `make`"
     assert REPOSITORY in FROM_A_CLONE
     first, *others = (line for line in readme.splitlines() if "pip install" in line)
     assert first in FROM_A_CLONE.splitlines()
     assert others
+
+
+def test_who_comes_from_d2l_is_told_how_to_install_in_every_language():
+    assert [file.parent.name for file in COMING] == sorted(LANGUAGES)
+    for file in COMING:
+        text = file.read_text(encoding="utf-8")
+        assert with_installation(text) == text, "run `make`"
 
 
 @pytest.mark.parametrize("edition", EDITIONS, ids=str)

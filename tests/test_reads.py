@@ -89,9 +89,11 @@ NOT_READ = {
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
     "pages": (
-        *(*NOWHERE, *OF_BINDER, *OTHER_TESTS, *TOOLS, "LICENSE", "conftest.py", "tools/run/*"),
+        *(*NOWHERE, *OF_BINDER, *OTHER_TESTS, "conftest.py", "tools/run/*"),
+        # Of the tools for the project, the package is made by two.
+        *(each for each in TOOLS if each != "tools/project/*"),
+        *("tools/project/[!_d]*", "d2l_compat/java/.gitignore"),
         *("tools/compare/agreement.py", "tools/compare/languages.py"),
-        *("d2l_compat/java/*", *NOT_IMPORTED),
         *("tests/elsewhere/*", "tests/faces/*/*", "tests/faces/test_*.py", "tests/sanitize.cfg"),
         *(f"tests/faces/{name}.py" for name in ("adapter", "answers", "calls", "conftest")),
         *(f"tests/faces/{name}.py" for name in ("oracle", "translator")),

@@ -15,6 +15,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
 
 from d2l_compat.frameworks import FACES
 from tests.elsewhere.places import (
@@ -35,7 +36,7 @@ from tests.elsewhere.places import (
 )
 from tools.compare.figures import SVG
 from tools.run.java import KERNEL, SPEC
-from tools.weave.launch import REPOSITORY
+from tools.weave.launch import FOR_D2L, REPOSITORY
 
 INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 SHIM = "d2l-compat"
@@ -84,6 +85,33 @@ def test_what_is_there_stays_as_it_is_even_where_it_is_too_old_for_us(
         after = service.copy.distributions()
         assert changed(before, after) == []
         assert after.keys() - before.keys() <= allowed(service.copy, framework)
+
+
+# Of a notebook of D2L's, what follows the cell that installs d2l.
+D2LS_OWN = """\
+import torch
+from d2l import torch as d2l
+
+attention = d2l.MultiHeadAttention(100, 5, 0.5)
+X = torch.ones((2, 4, 100))
+d2l.check_shape(attention(X, X, X, torch.tensor([3, 2])), (2, 4, 100))
+print(*d2l.Vocab([["you", "are", "here"]]).to_tokens([1, 2, 3]))"""
+
+
+@pytest.mark.usefixtures("places", "only_if_asked_for")
+@pytest.mark.parametrize("framework", ["pytorch"])
+def test_d2ls_own_notebook_runs_on_colab_after_the_lines_for_who_comes_from_d2l(
+    framework: str, repository: Path
+) -> None:
+    cells = [new_code_cell(source) for source in (FOR_D2L, D2LS_OWN)]
+    with colab(repository) as service:
+        before = service.copy.distributions()
+        first, second = service.execute(new_notebook(cells=cells)).notebook.cells
+        after = service.copy.distributions()
+    assert [output.output_type for output in first.outputs] in ([], ["stream"])
+    assert "".join(output.text for output in second.outputs) == "are here you\n"
+    assert after.keys() - before.keys() == {SHIM}
+    assert changed(before, after) == []
 
 
 @pytest.mark.usefixtures("places")

@@ -1,5 +1,6 @@
-"""The choice of a framework: one for the whole page, remembered, and in links."""
+"""The choice of a framework: one for the whole page, remembered, and in links. And what can be taken along."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,17 @@ from playwright.sync_api import Page, expect
 from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.browser import Open
 from tests.site.conftest import EDITIONS, LESSON
+from tools.project.dist import WHEEL
 from tools.weave.lessons import LANGUAGES, ROOT, Edition
 
-READS = "build/site/**/*.html", "build/site/**/_static/**/*"
+READS = (
+    "build/site/**/*.html",
+    "build/site/**/_static/**/*",
+    "build/site/*.whl",
+    "build/site/notebooks/**/*",
+    "notebooks/**/*",
+    "d2l_compat/**/*",
+)
 
 UNDER_THE_TITLE = ".sd-tab-set .launch"
 CHOSEN = '.sd-tab-set > input:checked + label[data-sync-group="framework"]'
@@ -112,6 +121,23 @@ def test_every_notebook_can_be_taken_from_the_site(site: Path, edition: Edition)
     link = f"../{edition.notebook.relative_to(ROOT).as_posix()}"
     assert page.count(f'<a href="{link}" download>') == 1
     assert (site / edition.language / link).read_bytes() == edition.notebook.read_bytes()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_package_can_be_taken_from_the_first_page(open_page: Open, language: str):
+    page = open_page(f"{language}/index.html")
+    link = page.get_by_role("link", name=WHEEL)
+    with page.expect_download() as taken:
+        link.click()
+    assert taken.value.suggested_filename == WHEEL
+    assert f"%pip install --no-deps ./{WHEEL}" in page.inner_text("body")
+    with zipfile.ZipFile(taken.value.path()) as package:
+        inside = {
+            name: package.read(name) for name in package.namelist() if "dist-info" not in name
+        }
+    modules = [file.relative_to(ROOT).as_posix() for file in ROOT.glob("d2l_compat/**/*.py")]
+    assert inside.keys() >= {*modules}
+    assert [name for name in inside if inside[name] != (ROOT / name).read_bytes()] == []
 
 
 # The switch between languages

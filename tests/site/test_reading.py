@@ -279,6 +279,17 @@ def shades(block: Locator) -> list[float]:
     return [1 - np.median(strip) / 255 for strip in strips]
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_code_that_fits_has_one_ground_from_end_to_end(open_page: Open, theme: str):
+    page = open_page(f"en/{LESSON}", color_scheme=theme)
+    for kind in (".highlight:not(.output) > pre", ".output.highlight > pre"):
+        block = next(each for each in page.locator(kind).all() if each.is_visible())
+        assert block.evaluate("each => each.scrollWidth <= each.clientWidth")
+        picture = Image.open(io.BytesIO(block.screenshot())).convert("RGB")
+        above = np.asarray(picture)[2:5, 4:-4]  # the first line, inside the edges
+        assert len(np.unique(above.reshape(-1, 3), axis=0)) == 1, kind
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_formulas_and_tables_fit_a_telephone_or_show_on_which_side_they_go_on(
     open_page: Open, language: str

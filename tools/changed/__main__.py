@@ -53,8 +53,7 @@ READS = {
         "docs/**/*",
         "lessons/**/*",
         "notebooks/**/*.ipynb",
-        "README.md",
-        "d2l_compat/**/*.py",
+        *WHEEL,
     ),
     "elsewhere": (
         "conftest.py",

@@ -1,4 +1,5 @@
-"""``python -m tools.project.dist FOLDER [TAG]``: builds the package there, and has twine check it.
+"""``python -m tools.project.dist FOLDER [TAG]``: builds the package there, and has twine check it. The web site has its
+:func:`wheel`.
 
 The sdist first, and from it the wheel: so it is whole. Nothing is fetched. With the TAG of a release, this has to be
 that of the version, and the changelog has to say when it came.
@@ -14,6 +15,7 @@ from tools.weave.launch import PROJECT
 from tools.weave.lessons import ROOT
 
 CHANGELOG = ROOT / "CHANGELOG.md"
+WHEEL = f"{PROJECT['name'].replace('-', '_')}-{PROJECT['version']}-py3-none-any.whl"
 
 
 def main(arguments: list[str]) -> int:
@@ -24,11 +26,20 @@ def main(arguments: list[str]) -> int:
             print(fault, file=sys.stderr)
             return 1
     shutil.rmtree(folder, ignore_errors=True)
-    python = sys.executable
-    build = ["uv", "build", "--quiet", "--no-build-isolation", "--python", python]
-    code = _run(*build, "--out-dir", str(folder), str(ROOT))
+    code = _build(folder)
     built = map(str, sorted(folder.glob("d2l_compat-*")))
     return code or _run("twine", "check", "--strict", *built)
+
+
+def wheel(folder: Path) -> int:
+    """Builds the wheel alone, under its name; the exit code."""
+    return _build(folder, "--wheel")
+
+
+def _build(folder: Path, *more: str) -> int:
+    options = ["--quiet", "--no-build-isolation", "--no-create-gitignore"]
+    places = ["--python", sys.executable, "--out-dir", str(folder), str(ROOT)]
+    return _run("uv", "build", *options, *more, *places)
 
 
 def fault_of(tag: str, changelog: str) -> str:

@@ -1,6 +1,6 @@
 """``python -m tools.project.readme``: puts into README what is made, between markers: the links to all notebooks with
-the buttons that run them, how to install from a clone, how to cite. The last is also told on the site, and in
-CITATION.cff.
+the buttons that run them, how to install from a clone, how to cite. How to cite is also told on the site and in
+CITATION.cff, how to install where readers come from d2l.
 """
 
 import sys
@@ -10,17 +10,14 @@ from itertools import groupby
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.project.citation import BIBTEX, CITATION, TEXTS, cff
 from tools.site.words import WORDS
-from tools.weave.launch import BINDER, COLAB, REPOSITORY, path, services
+from tools.weave.launch import BINDER, COLAB, FOR_D2L, FROM_A_CLONE, path, services
 from tools.weave.lessons import LANGUAGES, ROOT, Edition, LessonError, editions
 from tools.weave.prose import original, title
 
 README = ROOT / "README.md"
-INSTALL = f"""\
-```
-git clone {REPOSITORY} d2l
-pip install './d2l[pytorch]'     # or tensorflow, jax, mxnet, paddle, mlx
-```
-"""
+COMING = sorted(ROOT.glob("docs/*/coming-from-d2l.md"))
+INSTALL = f"```\n{FROM_A_CLONE}\n```\n"
+FIRST_CELL = f"```python\n{FOR_D2L}\n```\n"
 BADGES = {
     COLAB: "https://colab.research.google.com/assets/colab-badge.svg",
     BINDER: "https://mybinder.org/badge_logo.svg",
@@ -80,6 +77,11 @@ def with_citation(text: str) -> str:
     return between(text, "cite", f"```bibtex\n{BIBTEX}```\n")
 
 
+def with_installation(text: str) -> str:
+    """The page on coming from d2l: in a notebook on a service, and from a clone."""
+    return between(between(text, "first cell", FIRST_CELL), "install", INSTALL)
+
+
 def main() -> int:
     """The exit code: 0, or 1 where the lessons have a fault."""
     made = {text: with_citation(text.read_text(encoding="utf-8")) for text in TEXTS}
@@ -88,6 +90,7 @@ def main() -> int:
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
+    made |= {text: with_installation(text.read_text(encoding="utf-8")) for text in COMING}
     made[CITATION] = cff()
     for file, text in made.items():
         if not file.exists() or file.read_text(encoding="utf-8") != text:

@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 
 from d2l_compat.frameworks import FRAMEWORKS
+from tools.project.dist import WHEEL, wheel
 from tools.site import agreement, live, names, preview
 from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import page
@@ -38,6 +39,8 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     shutil.copy(HERE / "index.html", SITE)
+    if code := wheel(SITE):
+        return code
     preview.draw(SITE / preview.NAME)
     for edition in all_editions:  # to take along, where no service is reached
         (SITE / path(edition)).parent.mkdir(parents=True, exist_ok=True)
@@ -70,6 +73,7 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
         "@NAMES@": names.table(),
         "@FRAMEWORKS@": _frameworks(lessons[0]),
         "@REPOSITORY@": REPOSITORY,
+        "@WHEEL@": WHEEL,
         "@AGREEMENT@": agreement.tables(language),
     }
     # The site has the lessons itself; the rest is in the repository.

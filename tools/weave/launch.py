@@ -21,6 +21,14 @@ FILES = f"{REPOSITORY}/blob/{BRANCH}"  # where GitHub shows them
 # Where the workflow that releases a version puts the web site.
 SITE_ADDRESS = "https://{}.github.io/{}/".format(*OWNER_AND_NAME.split("/"))
 
+FROM_A_CLONE = f"""\
+git clone {REPOSITORY} d2l
+pip install './d2l[pytorch]'     # or tensorflow, jax, mxnet, paddle, mlx"""
+# In a notebook that was written for d2l, in place of the cell that installs it.
+FOR_D2L = f"""\
+%pip install --quiet --no-deps git+{REPOSITORY}
+%load_ext d2l_compat"""
+
 INSTALL = "install"  # the name of a notebook's first code cell
 
 # In the words of its reader.
