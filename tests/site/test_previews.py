@@ -20,6 +20,7 @@ FRONT = [f"{language}/index.html" for language in LANGUAGES]
 def test_a_page_tells_others_what_it_is(site: Path, path: str):
     page = BeautifulSoup((site / path).read_text(encoding="utf-8"), "html.parser")
     told = {meta["property"]: meta["content"] for meta in page.select("meta[property]")}
+    assert page.title.string == f"{page.h1.find(string=True)} - d2l_compat"
     assert told["og:title"] == page.h1.find(string=True)
     assert told["og:description"] == page.select_one("meta[name=description]")["content"]
     assert told["og:url"] == page.select_one("link[rel=canonical]")["href"] == SITE_ADDRESS + path

@@ -19,7 +19,7 @@ from tests.conftest import serving
 from tests.site.conftest import EDITIONS, LESSON, PAGES, stored_figures, text_of
 from tools.site.figures import light
 from tools.site.slides import deck_path
-from tools.weave.lessons import LANGUAGES
+from tools.weave.lessons import LANGUAGES, lessons
 from tools.weave.notebooks import IMAGE
 from tools.weave.prose import read_passages
 
@@ -277,6 +277,21 @@ def shades(block: Locator) -> list[float]:
     ends = (0, 3), (width - 3, width)
     strips = [np.asarray(picture.crop((start, 0, end, height)), float) for start, end in ends]
     return [1 - np.median(strip) / 255 for strip in strips]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_lesson_opens_from_the_first_page_by_its_name_and_by_its_picture(
+    open_page: Open, language: str
+):
+    page = open_page(f"{language}/index.html")
+    cards = page.locator(".gallery > div")
+    assert cards.count() == len(lessons())
+    for number, lesson in enumerate(lessons()):
+        for part in ("img", "a"):
+            # What lies there takes the click, whatever it is.
+            cards.nth(number).locator(part).click(force=True)
+            page.wait_for_url(f"**/{language}/{lesson.name}.html")
+            page.go_back()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
