@@ -8,6 +8,7 @@ in words, which are made from what the figure holds and are the SVG's descriptio
 import sys
 from collections.abc import Sequence
 from io import BytesIO
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -207,16 +208,14 @@ def show_images(
     """Show images in a grid, row by row; return its axes, a flat array.
 
     Each image is an array, shape (height, width) or (height, width, channels); ``scale`` is the
-    height and width of one, in inches. Raises ValueError for more images than places, or titles
-    that do not fit, TypeError for what is not numeric.
+    height and width of one, in inches. Of a whole batch those are shown that there are places for.
+    Raises ValueError for fewer titles than images that are shown, TypeError for what is not numeric.
     """
     num_rows, num_cols = size("num_rows", num_rows), size("num_cols", num_cols)
-    images = [to_numpy("imgs", image) for image in imgs]
-    if len(images) > num_rows * num_cols:
-        need = f"at most {num_rows} x {num_cols}"
-        raise ValueError(fault("imgs", f"{len(images)} images", need))
-    if titles and len(titles) != len(images):
-        raise ValueError(fault("titles", f"{len(titles)} for {len(images)} images", "as many"))
+    images = [to_numpy("imgs", image) for image in islice(imgs, num_rows * num_cols)]
+    if titles and len(titles) < len(images):
+        need = "one for each that is shown"
+        raise ValueError(fault("titles", f"{len(titles)} for {len(images)} images", need))
     use_svg_display()
     figsize = (num_cols * scale, num_rows * scale)
     axes = pyplot().subplots(num_rows, num_cols, figsize=figsize, squeeze=False)[1].flatten()

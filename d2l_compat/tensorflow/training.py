@@ -60,6 +60,15 @@ class Module(shared.Steps, keras.Model):
             raise shared.undefined(self, "forward")
         return self.net(X, *args)
 
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """Keras's, and after these each ``tf.Variable``, which Keras 3 passes over: D2L's models from
+        scratch are made of them."""
+        layers = [layer for layer in self._flatten_layers() if layer.trainable]
+        held = tf.nest.flatten([list(vars(layer).values()) for layer in layers])
+        bare = {id(v): v for v in held if isinstance(v, tf.Variable) and v.trainable}
+        return [*super().trainable_variables, *bare.values()]
+
     def configure_optimizers(self) -> keras.optimizers.Optimizer:
         """Stochastic gradient descent, at the learning rate ``self.lr``."""
         return keras.optimizers.SGD(self.lr)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -39,15 +40,16 @@ def load_data_nmt(
 
 
 class FashionMNIST(images.FashionMNIST, DataModule):
-    """Fashion-MNIST in batches: pictures (batch, 1, height, width) from 0 to 1, and labels."""
+    """Fashion-MNIST in batches: pictures (batch, 1, height, width) from 0 to 1, and int64 labels."""
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
         """``resize`` is (height, width), in pixels. Raises TypeError or ValueError for sizes below 1."""
         super().__init__()
         images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        self.train = images.Pictures(True, resize, self.root)
-        self.val = images.Pictures(False, resize, self.root)
+        # PyTorch's losses want int64.
+        self.train = images.Pictures(True, resize, self.root, np.int64)
+        self.val = images.Pictures(False, resize, self.root, np.int64)
 
     def get_dataloader(self, train: bool) -> DataLoader[Any]:
         """Batches of the training pictures, shuffled, or of the others."""

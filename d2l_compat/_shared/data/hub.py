@@ -13,9 +13,19 @@ from d2l_compat._shared.checks import fault, instance
 from d2l_compat._shared.data.files import check, has, locked, read_check_sum, room, told
 
 DATA_URL = "https://d2l-data.s3-accelerate.amazonaws.com/"
-# Name: address, and SHA-1 (or MD5, SHA-256) of the file. Programs add their own.
+_FASHION = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/{}.gz"
+# Name: address, and SHA-1 (or MD5, SHA-256) of the file. Programs add their own, and readers put
+# files of their own in the place of these.
 DATA_HUB: dict[str, tuple[str, str | None]] = {
-    "fra-eng": (DATA_URL + "fra-eng.zip", "94646ad1522d915e7b0f9296181140edcf86a4f5")
+    "fra-eng": (DATA_URL + "fra-eng.zip", "94646ad1522d915e7b0f9296181140edcf86a4f5"),
+} | {
+    name: (_FASHION.format(name), check_sum)
+    for name, check_sum in {
+        "train-images-idx3-ubyte": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        "train-labels-idx1-ubyte": "25c81989df183df01b3e8a0aad5dffbe",
+        "t10k-images-idx3-ubyte": "bef4ecab320f06d8554ea6380940ec79",
+        "t10k-labels-idx1-ubyte": "bb300cfdad3c16e7a12a480ee83cd310",
+    }.items()
 }
 
 
@@ -24,14 +34,44 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
 
     ``url`` may also be a name in ``DATA_HUB``, which knows the address and the check sum. ``http`` is made
     ``https``. Without a check sum, the file is fetched each time. Where the environment variable ``D2L_DATA`` names a
-    folder, the file is read from there, checked, and nothing is fetched or written.
+    folder, the file there is checked, and ``folder`` gets a link to it; nothing is fetched.
 
     Raises KeyError for a name that ``DATA_HUB`` does not have, FileNotFoundError where ``D2L_DATA`` has no such
     file, ConnectionError where it cannot be fetched, ValueError where it is not the file expected or too
     large, OSError where the disk does not take it, and ValueError or TypeError for an address or a check sum of
     another form.
     """
-    from d2l_compat._shared.data.fetching import fetch, secure  # when it is needed
+    url, name, check_sum = _asked(url, sha1_hash)
+    source = _in_place_of_the_network(url, name, check_sum)
+    path = Path(folder) / name
+    with told("folder", path.parent, room()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        with locked(path.parent):
+            if check_sum and path.exists() and has(path, check_sum):
+                pass
+            elif source:
+                _link(path, source)
+            else:
+                from d2l_compat._shared.data.fetching import fetch  # when it is needed
+
+                print(f"Downloading {path} from {url} ...")
+                fetch(url, path, check_sum)
+    return str(path)
+
+
+def locate(name: str, folder: str | Path) -> str:
+    """The file of a name in ``DATA_HUB``, to be read: as :func:`download` has it, or in ``D2L_DATA`` itself.
+
+    Then nothing is written. Raises what :func:`download` does.
+    """
+    return str(_in_place_of_the_network(*_asked(name, None)) or download(name, folder))
+
+
+def _asked(url: str, sha1_hash: str | None) -> tuple[str, str, str | None]:
+    """The address, the file's name and its check sum."""
+    from d2l_compat._shared.data.fetching import secure  # when it is needed
 
     instance("url", url, str, "an https address, or a name")
     if not url.startswith(("http://", "https://")):
@@ -43,18 +83,30 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
     name = Path(urlsplit(url).path).name
     if name in ("", ".."):
         raise ValueError(fault("url", repr(url), "an address that ends in the name of a file"))
-    if instead := os.environ.get("D2L_DATA"):
-        return str(_from_folder(Path(instead) / name, url, check_sum))
-    path = Path(folder) / name
-    with told("folder", path.parent, room()):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        with locked(path.parent):
-            if not (check_sum and path.exists() and has(path, check_sum)):
-                print(f"Downloading {path} from {url} ...")
-                fetch(url, path, check_sum)
-    return str(path)
+    return url, name, check_sum
+
+
+def _in_place_of_the_network(url: str, name: str, check_sum: str | None) -> Path | None:
+    """The file in the folder that ``D2L_DATA`` names; None where it names none."""
+    if not (instead := os.environ.get("D2L_DATA")):
+        return None
+    path = Path(instead) / name
+    with told("D2L_DATA", path, "a file that can be read"):
+        if not path.is_file():
+            need = f"{name} from {url} in the folder that D2L_DATA names"
+            raise FileNotFoundError(fault("D2L_DATA", f"{path.parent} without that file", need))
+        check(path, check_sum)
+    return path
+
+
+def _link(path: Path, source: Path) -> None:
+    """What was there before stays until the link takes its place."""
+    if path.exists() and path.samefile(source):
+        return
+    link = path.with_name(f"{path.name}.link")
+    link.unlink(missing_ok=True)
+    link.symlink_to(source.resolve())
+    link.replace(path)
 
 
 def extract(filename: str | Path, folder: str | Path | None = None) -> None:
@@ -80,12 +132,3 @@ def download_extract(name: str, folder: str | Path | None = None) -> str:
     path = Path(download(name))
     extract(path)
     return str(path.parent / folder if folder else path.with_suffix(""))
-
-
-def _from_folder(path: Path, url: str, check_sum: str | None) -> Path:
-    with told("D2L_DATA", path, "a file that can be read"):
-        if not path.is_file():
-            need = f"{path.name} from {url} in the folder that D2L_DATA names"
-            raise FileNotFoundError(fault("D2L_DATA", f"{path.parent} without that file", need))
-        check(path, check_sum)
-    return path

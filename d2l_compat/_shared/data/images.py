@@ -8,15 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared import checks
-from d2l_compat._shared.data.hub import download
+from d2l_compat._shared.data.hub import locate
 
-_ADDRESS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
-_CHECK_SUMS = {  # MD5
-    "train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-    "train-labels-idx1-ubyte.gz": "25c81989df183df01b3e8a0aad5dffbe",
-    "t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
-    "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
-}
 LABELS = (
     "t-shirt",
     "trouser",
@@ -32,21 +25,28 @@ LABELS = (
 
 
 class Pictures:
-    """A list of (picture, label): float32 from 0 to 1 of shape (1, height, width), and int32.
+    """A list of (picture, label): float32 from 0 to 1 of shape (1, height, width), and an integer
+    of the type ``labels``.
 
     Pictures get their size one by one as they are asked for: all at once they could fill the memory.
     """
 
-    def __init__(self, train: bool, resize: tuple[int, int], root: str | Path) -> None:
+    def __init__(
+        self,
+        train: bool,
+        resize: tuple[int, int],
+        root: str | Path,
+        labels: type[np.integer[Any]] = np.int32,
+    ) -> None:
         self.size = tuple(resize)
         kind = "train" if train else "t10k"
-        self.images = _read(f"{kind}-images-idx3-ubyte.gz", root)
-        self.labels = _read(f"{kind}-labels-idx1-ubyte.gz", root)
+        self.images = _read(f"{kind}-images-idx3-ubyte", root)
+        self.labels = _read(f"{kind}-labels-idx1-ubyte", root).astype(labels)
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, index: int) -> tuple[NDArray[np.float32], np.int32]:
+    def __getitem__(self, index: int) -> tuple[NDArray[np.float32], np.integer[Any]]:
         image = self.images[index]
         height, width = self.size
         if image.shape != self.size:
@@ -54,7 +54,7 @@ class Pictures:
 
             picture = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
             image = np.asarray(picture)
-        return image[None].astype(np.float32) / 255, self.labels[index].astype(np.int32)
+        return image[None].astype(np.float32) / 255, self.labels[index]
 
 
 class FashionMNIST:
@@ -81,8 +81,7 @@ def check_sizes(batch_size: int, resize: Any) -> None:
 
 def _read(name: str, root: str | Path) -> NDArray[np.uint8]:
     """An array in the IDX format: a magic number, the sizes, then the bytes."""
-    path = download(_ADDRESS + name, Path(root) / "fashion-mnist", _CHECK_SUMS[name])
-    with gzip.open(path) as file:
+    with gzip.open(locate(name, Path(root) / "fashion-mnist")) as file:
         data = file.read()
     ndim = data[3]
     shape = np.frombuffer(data, ">i4", ndim, offset=4)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared import checks
-from d2l_compat._shared.data.hub import download
+from d2l_compat._shared.data.hub import locate
 from d2l_compat._shared.data.text import Vocab
 from d2l_compat._shared.training import DataModule, undefined
 
@@ -25,7 +25,7 @@ def read(root: str | Path = "../data") -> str:
     """The corpus: a line a pair, with a tabulator between the two sentences."""
     import zipfile  # when it is needed
 
-    with zipfile.ZipFile(download("fra-eng", root)) as archive:
+    with zipfile.ZipFile(locate("fra-eng", root)) as archive:
         return archive.read("fra-eng/fra.txt").decode("utf-8")
 
 

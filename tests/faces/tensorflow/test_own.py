@@ -224,6 +224,48 @@ def test_a_module_trains_as_it_is_told() -> None:
     assert module.seen == [None, True, False, True, True, False, False, True, False]
 
 
+class Scratch(d2l.Module):
+    """As D2L writes a model from scratch: of bare variables, here with one in a part of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.lr = 0.1
+        self.W = tf.Variable([[1.0], [2.0]])
+        self.more = [tf.Variable([3.0]), tf.Variable([4.0], trainable=False)]
+        self.part = d2l.Module()
+        self.part.scale = tf.Variable([2.0])
+        self.dense = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+
+    def forward(self, X: tf.Tensor) -> tf.Tensor:
+        return self.part.scale * self.dense(X @ self.W) + self.more[0] + self.more[1]
+
+    def loss(self, Y_hat: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_sum(Y_hat - Y)
+
+
+class OneBatch(d2l.DataModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.batch_size = 1
+
+    def get_dataloader(self, train: bool) -> tf.data.Dataset:
+        return self.get_tensorloader((tf.constant([[1.0, 3.0]]), tf.constant([[0.0]])), train)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_bare_variables_are_trained(frozen: bool) -> None:
+    model = Scratch()
+    model.part.trainable = not frozen
+    d2l.Trainer(max_epochs=1).fit(model, OneBatch())
+    # X W = 7, so by hand: the gradients are s X, 1, 7 and (of the kernel) 7 s, for the scale s = 2.
+    assert model.W.numpy().ravel().tolist() == pytest.approx([1 - 0.2, 2 - 0.6])
+    assert [float(v[0]) for v in model.more] == pytest.approx([3 - 0.1, 4])
+    assert float(model.part.scale[0]) == pytest.approx(2 if frozen else 2 - 0.7)
+    assert float(model.dense.kernel[0, 0]) == pytest.approx(1 - 1.4)
+    assert len(model.trainable_variables) == 3 + (not frozen)
+
+
 def test_a_module_is_a_keras_model() -> None:
     module = Dropping()
     module.compile(loss="mse")
@@ -371,7 +413,7 @@ def test_padding_does_not_count_in_the_loss() -> None:
 def test_pictures_of_another_shape_get_a_frame(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = make_fashion(tmp_path, monkeypatch)["t10k"]
+    images = make_fashion(d2l, tmp_path, monkeypatch)["t10k"]
     data = d2l.FashionMNIST(batch_size=4, resize=(28, 32))
     X, y = next(iter(data.val_dataloader()))
     np.testing.assert_allclose(X[:, :, 2:-2, 0], images[:4] / 255, atol=1e-6)
