@@ -1,6 +1,6 @@
 """``Module``, ``Classifier``, ``DataModule`` and ``Trainer``: D2L 1.0's design of training code."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -65,13 +65,21 @@ class Module(shared.Steps, keras.Model):
         """Keras's, and after these each ``tf.Variable``, which Keras 3 passes over: D2L's models from
         scratch are made of them."""
         layers = [layer for layer in self._flatten_layers() if layer.trainable]
-        held = tf.nest.flatten([list(vars(layer).values()) for layer in layers])
-        bare = {id(v): v for v in held if isinstance(v, tf.Variable) and v.trainable}
+        bare = {id(v): v for v in _variables(list(map(vars, layers))) if v.trainable}
         return [*super().trainable_variables, *bare.values()]
 
     def configure_optimizers(self) -> keras.optimizers.Optimizer:
         """Stochastic gradient descent, at the learning rate ``self.lr``."""
         return keras.optimizers.SGD(self.lr)
+
+
+def _variables(held: Any) -> Iterator[tf.Variable]:
+    """Those in lists and dictionaries, and in these in turn."""
+    if isinstance(held, tf.Variable):
+        yield held
+    elif isinstance(held, (list, tuple, dict)):
+        for part in held.values() if isinstance(held, dict) else held:
+            yield from _variables(part)
 
 
 def builds_its_parts(layer: keras.layers.Layer) -> bool:

@@ -232,13 +232,13 @@ class Scratch(d2l.Module):
         self.save_hyperparameters()
         self.lr = 0.1
         self.W = tf.Variable([[1.0], [2.0]])
-        self.more = [tf.Variable([3.0]), tf.Variable([4.0], trainable=False)]
+        self.more = {1: [tf.Variable([3.0])], "b": tf.Variable([4.0], trainable=False)}
         self.part = d2l.Module()
         self.part.scale = tf.Variable([2.0])
         self.dense = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
 
     def forward(self, X: tf.Tensor) -> tf.Tensor:
-        return self.part.scale * self.dense(X @ self.W) + self.more[0] + self.more[1]
+        return self.part.scale * self.dense(X @ self.W) + self.more[1][0] + self.more["b"]
 
     def loss(self, Y_hat: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
         return tf.reduce_sum(Y_hat - Y)
@@ -260,7 +260,8 @@ def test_bare_variables_are_trained(frozen: bool) -> None:
     d2l.Trainer(max_epochs=1).fit(model, OneBatch())
     # X W = 7, so by hand: the gradients are s X, 1, 7 and (of the kernel) 7 s, for the scale s = 2.
     assert model.W.numpy().ravel().tolist() == pytest.approx([1 - 0.2, 2 - 0.6])
-    assert [float(v[0]) for v in model.more] == pytest.approx([3 - 0.1, 4])
+    assert float(model.more[1][0][0]) == pytest.approx(3 - 0.1)
+    assert float(model.more["b"][0]) == 4
     assert float(model.part.scale[0]) == pytest.approx(2 if frozen else 2 - 0.7)
     assert float(model.dense.kernel[0, 0]) == pytest.approx(1 - 1.4)
     assert len(model.trainable_variables) == 3 + (not frozen)
