@@ -14,10 +14,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.conftest import serving
+from tests.site.conftest import LESSON
 from tools.project.dist import WHEEL
 from tools.site.words import WORDS
 from tools.weave.launch import FOR_D2L, FROM_A_CLONE, INSTALL
-from tools.weave.lessons import LANGUAGES, lessons
+from tools.weave.lessons import LANGUAGES, ROOT, lessons
 from tools.weave.prose import title
 
 READS = (
@@ -88,8 +89,7 @@ def test_i_have_a_notebook_of_d2l_that_no_longer_runs(
 
 
 def test_i_teach_this_on_monday(browser: Browser, address: str, language: str):
-    lesson = lessons()[-1]
-    name = title(lesson / f"text.{language}.md")
+    name = title(ROOT / "lessons" / LESSON.removesuffix(".html") / f"text.{language}.md")
     page = arrive(browser, address, language, **DESKTOP)
     page.locator(".sidebar-tree a[href$='slides.html']").click()
     page.locator("article li", has_text=name).get_by_role("link", name="JAX").click()
@@ -100,7 +100,7 @@ def test_i_teach_this_on_monday(browser: Browser, address: str, language: str):
     expect(notes).not_to_be_empty(timeout=20_000)
     opened.value.close()
     page.get_by_role("link", name=name).click()
-    page.wait_for_url(f"**/{language}/{lesson.name}.html?framework=jax")
+    page.wait_for_url(f"**/{language}/{LESSON}?framework=jax")
     expect(page.locator(".bar select")).to_have_value("jax")
     solution = page.locator('section[id$="solutions"] > section').first
     words = solution.locator("p").filter(visible=True)
