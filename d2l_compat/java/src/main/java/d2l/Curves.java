@@ -194,8 +194,7 @@ public final class Curves extends Figure<Curves> {
         if (!names.isEmpty()) {
             legend(svg, left, top, wide, high, horizontal, vertical);
         }
-        double below = xlabel.isEmpty() ? 17 : BELOW;
-        return svg.document(left + wide + PAD, bottom + below + PAD, describe());
+        return svg.document(left + wide + PAD, bottom + below() + PAD, describe());
     }
 
     private Object[] drawn(int i, Curve curve, Axis horizontal, Axis vertical) {

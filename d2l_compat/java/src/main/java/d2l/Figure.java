@@ -59,6 +59,11 @@ public abstract sealed class Figure<F extends Figure<F>> permits Curves, Heatmap
         screen.accept(svg(), describe());
     }
 
+    /** Below the lowest axes, in points: their ticks, and the label where there is one. */
+    double below() {
+        return xlabel.isEmpty() ? 17 : BELOW;
+    }
+
     static String orElse(String label, String otherwise) {
         return label.isEmpty() ? otherwise : label;
     }

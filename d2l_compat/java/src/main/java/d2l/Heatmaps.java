@@ -172,9 +172,7 @@ public final class Heatmaps extends Figure<Heatmaps> {
         bar(svg, barX, barY, barHeight, scale);
         double right = barX + barHeight / 20 + 2 * TICK + widest(scale);
         return svg.document(
-                right + PAD,
-                PAD + title + gridHeight + (xlabel.isEmpty() ? 17 : BELOW) + PAD,
-                describe());
+                right + PAD, PAD + title + gridHeight + below() + PAD, describe());
     }
 
     private static double barHeight(int rows, double panelHeight, double rowGap) {
