@@ -37,11 +37,7 @@ DESKTOP = {"viewport": {"width": 1280, "height": 900}}
 
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *about: object) -> None:
-            pass
-
-    with serving(partial(Quiet, directory=site)) as address:
+    with serving(partial(SimpleHTTPRequestHandler, directory=site)) as address:
         yield address
 
 

@@ -24,10 +24,9 @@ SITE_ADDRESS = "https://{}.github.io/{}/".format(*OWNER_AND_NAME.split("/"))
 FROM_A_CLONE = f"""\
 git clone {REPOSITORY} d2l
 pip install './d2l[pytorch]'     # or tensorflow, jax, mxnet, paddle, mlx"""
+PIP = f"%pip install --quiet --no-deps git+{REPOSITORY}"
 # In a notebook that was written for d2l, in place of the cell that installs it.
-FOR_D2L = f"""\
-%pip install --quiet --no-deps git+{REPOSITORY}
-%load_ext d2l_compat"""
+FOR_D2L = f"{PIP}\n%load_ext d2l_compat"
 
 INSTALL = "install"  # the name of a notebook's first code cell
 
@@ -37,7 +36,7 @@ PYTHON = f"""\
 from importlib.util import find_spec
 
 if not find_spec("d2l_compat"):
-    %pip install --quiet --no-deps git+{REPOSITORY}
+    {PIP}
 import d2l_compat
 
 d2l_compat.install("{{framework}}")"""

@@ -13,19 +13,27 @@ from d2l_compat._shared.checks import fault, instance
 from d2l_compat._shared.data.files import check, has, locked, read_check_sum, room, told
 
 DATA_URL = "https://d2l-data.s3-accelerate.amazonaws.com/"
-_FASHION = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/{}.gz"
+_FASHION = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
 # Name: address, and SHA-1 (or MD5, SHA-256) of the file. Programs add their own, and readers put
 # files of their own in the place of these.
 DATA_HUB: dict[str, tuple[str, str | None]] = {
     "fra-eng": (DATA_URL + "fra-eng.zip", "94646ad1522d915e7b0f9296181140edcf86a4f5"),
-} | {
-    name: (_FASHION.format(name), check_sum)
-    for name, check_sum in {
-        "train-images-idx3-ubyte": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-        "train-labels-idx1-ubyte": "25c81989df183df01b3e8a0aad5dffbe",
-        "t10k-images-idx3-ubyte": "bef4ecab320f06d8554ea6380940ec79",
-        "t10k-labels-idx1-ubyte": "bb300cfdad3c16e7a12a480ee83cd310",
-    }.items()
+    "train-images-idx3-ubyte": (
+        _FASHION + "train-images-idx3-ubyte.gz",
+        "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+    ),
+    "train-labels-idx1-ubyte": (
+        _FASHION + "train-labels-idx1-ubyte.gz",
+        "25c81989df183df01b3e8a0aad5dffbe",
+    ),
+    "t10k-images-idx3-ubyte": (
+        _FASHION + "t10k-images-idx3-ubyte.gz",
+        "bef4ecab320f06d8554ea6380940ec79",
+    ),
+    "t10k-labels-idx1-ubyte": (
+        _FASHION + "t10k-labels-idx1-ubyte.gz",
+        "bb300cfdad3c16e7a12a480ee83cd310",
+    ),
 }
 
 
@@ -49,11 +57,10 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         with locked(path.parent):
-            if check_sum and path.exists() and has(path, check_sum):
-                pass
-            elif source:
+            is_there = check_sum and path.exists() and has(path, check_sum)
+            if source and not is_there:
                 _link(path, source)
-            else:
+            elif not is_there:
                 from d2l_compat._shared.data.fetching import fetch  # when it is needed
 
                 print(f"Downloading {path} from {url} ...")
