@@ -9,6 +9,13 @@ from tests.elsewhere.places import CAN_IMITATE, LACKING, WHY_NOT
 from tests.growth.toys import Project, Toy
 from tools.weave.lessons import ROOT, lessons
 
+# By their whole names: a new test beside them is not counted, and a renamed one is missed.
+RUN_A_NOTEBOOK = (
+    "tests/elsewhere/test_colab.py"
+    "::test_a_notebook_runs_on_colab_and_its_first_cell_adds_what_is_missing_alone",
+    "tests/elsewhere/test_binder.py::test_a_notebook_runs_on_binder_in_its_memory",
+)
+
 
 @pytest.fixture
 def framework(pytestconfig: pytest.Config) -> str:
@@ -31,5 +38,4 @@ def project(framework: str) -> Iterator[Project]:
 
 @pytest.mark.skipif(not CAN_IMITATE, reason=WHY_NOT)
 def test_it_runs_on_colab_and_on_binder(project: Project, framework: str) -> None:
-    which = "runs_on_colab or runs_on_binder"
-    assert project.test("tests/elsewhere", "-k", which, "--frameworks", framework) == 2
+    assert project.test(*RUN_A_NOTEBOOK, "--frameworks", framework) == len(RUN_A_NOTEBOOK)
