@@ -287,7 +287,7 @@ def trained(seed, kind, *parts):
     model = kind(*(part() for part in parts))
     model(*entries(1)[:3])  # now all parameters are there
     optimizer = optimizers.Adam(learning_rate=0.015, bias_correction=True)
-    for _ in range(160):
+    for _ in range(150):
         *given, answers = entries(64)
         gradients = nn.value_and_grad(model, loss)(model, *given, answers=answers)[1]
         optimizer.update(model, gradients)
