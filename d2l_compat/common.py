@@ -5,6 +5,7 @@ from d2l_compat._shared.data.hub import DATA_HUB, DATA_URL, download, download_e
 from d2l_compat._shared.data.text import Vocab, bleu
 from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.oo_design import HyperParameters, add_to_class
+from d2l_compat._shared.optimization import train_2d
 from d2l_compat._shared.plot import (
     annotate,
     plot,
@@ -35,5 +36,6 @@ __all__ = [
     "set_figsize",
     "show_heatmaps",
     "show_images",
+    "train_2d",
     "use_svg_display",
 ]

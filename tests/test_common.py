@@ -230,6 +230,14 @@ def test_an_annotation_has_an_arrow():
         (lambda: d2l.bleu(1, "a", 1), TypeError, "pred_seq: got int; need a sentence, a string"),
         (lambda: d2l.bleu("a", None, 1), TypeError, "label_seq: got NoneType; need a sentence"),
         (lambda: d2l.bleu("a", "a", 0), ValueError, "k: got 0; need an integer of at least 1"),
+        (lambda: d2l.train_2d(1), TypeError, "trainer: got 1; need a layer or a function"),
+        (lambda: d2l.train_2d(max, 0), ValueError, "steps: got 0; need an integer of at least 1"),
+        (lambda: d2l.train_2d(max, 1, 1), TypeError, "f_grad: got 1; need a layer or a function"),
+        (
+            lambda: d2l.train_2d(max, 1),
+            TypeError,
+            "trainer: got 0 from it; need four numbers: x1, x2, s1, s2",
+        ),
         (lambda: d2l.Accumulator(0), ValueError, "n: got 0; need an integer of at least 1"),
         (
             lambda: d2l.Accumulator(2).add(1),

@@ -1,8 +1,15 @@
-"""What a face exports, from its rooms' own lists; and a clear word where a name is missing."""
+"""What a face exports, from its rooms' own lists; and a clear word where a name is missing.
 
+Some rooms are areas of the book: they are loaded when one of their names is first used.
+"""
+
+import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from d2l_compat._shared.plot import pyplot
@@ -10,22 +17,44 @@ from d2l_compat._shared.plot import pyplot
 COMMON = "d2l_compat.common"
 
 
-def names(face: str) -> Iterator[str]:
+def names(face: str, areas: Sequence[str] = ()) -> Iterator[str]:
     """The names of ``common`` and of a face's rooms: those of its modules that have an ``__all__``."""
     for module, room in list(sys.modules.items()):
-        if module == COMMON or module.startswith(f"{face}."):
+        is_area = module.removeprefix(f"{face}.") in areas
+        if (module == COMMON or module.startswith(f"{face}.")) and not is_area:
             yield from getattr(room, "__all__", ())
+    for area in areas:
+        yield from _of_area(face, area)
 
 
-def attribute(face: str, name: str) -> Any:
-    """Of a face, what it has not got by itself: ``plt``, when it is first used.
+@cache
+def _of_area(face: str, area: str) -> list[str]:
+    """Its ``__all__``, read without loading it: that may take a while, or need a package more."""
+    spec = find_spec(f"{face}.{area}")
+    source = spec.loader.get_source(spec.name)  # type: ignore[union-attr]
+    for line in ast.parse(source).body:
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__":
+            return ast.literal_eval(line.value)
+    raise AttributeError(f"{face}.{area} has no __all__")
+
+
+def attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:
+    """Of a face, what it has not got by itself: ``plt`` and the names of areas, when they are first used.
 
     Raises AttributeError with the nearest names.
     """
     if name == "plt":
         return pyplot()
+    if name == "__all__":
+        return list(names(face, areas))
     if name.startswith("_"):  # Python itself asks for such names
         raise AttributeError(f"module {face!r} has no attribute {name!r}")
-    nearest = get_close_matches(name, sys.modules[face].__all__, n=3, cutoff=0.5)
+    for area in areas:
+        if name in _of_area(face, area):
+            room = import_module(f"{face}.{area}")  # imports: what the face does for type checkers
+            found = getattr(room, name)
+            setattr(sys.modules[face], name, found)  # from now on it has it
+            return found
+    nearest = get_close_matches(name, names(face, areas), n=3, cutoff=0.5)
     hint = f"; the nearest names are {', '.join(nearest)}" if nearest else ""
     raise AttributeError(f"{name}: {face} has no such name (yet){hint}")

@@ -6,7 +6,7 @@ helpers in ``devices``, array functions and ``get_key`` in ``tensors``, what a l
 ``counting``; plots are the same for every framework.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
@@ -24,9 +24,6 @@ from d2l_compat.jax.seq2seq import *
 from d2l_compat.jax.tensors import *
 from d2l_compat.jax.training import *
 from d2l_compat.jax.transformer import *
-
-if not TYPE_CHECKING:  # a type checker sees what is imported with a star, and computes no list
-    __all__ = list(exports.names(__name__))
 
 
 def __getattr__(name: str) -> Any:

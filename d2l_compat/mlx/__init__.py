@@ -8,7 +8,7 @@ data sets in ``data``, device helpers in ``devices``, array functions in ``tenso
 ``counting``; plots are the same for every framework.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
@@ -26,9 +26,6 @@ from d2l_compat.mlx.seq2seq import *
 from d2l_compat.mlx.tensors import *
 from d2l_compat.mlx.training import *
 from d2l_compat.mlx.transformer import *
-
-if not TYPE_CHECKING:  # a type checker sees what is imported with a star, and computes no list
-    __all__ = list(exports.names(__name__))
 
 
 def __getattr__(name: str) -> Any:

@@ -25,9 +25,15 @@ from d2l_compat.torch.tensors import *
 from d2l_compat.torch.training import *
 from d2l_compat.torch.transformer import *
 
-if not TYPE_CHECKING:  # a type checker sees what is imported with a star, and computes no list
-    __all__ = list(exports.names(__name__))
+AREAS = "linear", "optimization"
+if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.torch.linear import *
+    from d2l_compat.torch.optimization import *
 
 
 def __getattr__(name: str) -> Any:
-    return exports.attribute(__name__, name)
+    return exports.attribute(__name__, name, AREAS)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *exports.names(__name__, AREAS)})

@@ -6,6 +6,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,8 @@ class Adapter(ABC):
     layer: type[Layer]
     with_trainer: Callable[..., Any]  # of its translator
     with_functions: Callable[..., Any]
+    # How a reader of D2L's optimization chapter goes down a gradient, where D2L has it.
+    descent: ModuleType | None = None
     FUSED = False  # whether attention is one product, a fused kernel
     # The dtype that comes of float64 input and float32 weights; False where it is refused.
     CASTS: str | bool = False

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,12 @@ X = tensor(np.linspace(-1, 1, 48).reshape(2, 3, 8), "float32")
 TOKENS, LENS = tensor([[1, 2, 3], [4, 5, 6]], "int32"), tensor([1, 3], "int32")
 LOGITS, LABELS = tensor(np.eye(2, 3), "float32"), tensor([0, 2], "int32")
 VOCAB = instance("Vocab", ["a"], 0, ["<pad>", "<bos>", "<eos>"])
+ROWS = tensor(np.linspace(-1, 1, 30).reshape(6, 5), "float32")
+PAIR = Own(lambda face: (value(face, ROWS), face.tensor(np.ones((6, 1), "float32"))))
+SUMMED = Own(
+    lambda face: lambda X: face.d2l.linreg(X, face.tensor(np.ones((5, 1), "float32")), 0.5)
+)
+BATCHES = instance("load_array", PAIR, 2, False)
 ENCODER, DECODER = instance("Seq2SeqEncoder", 7, 6, 4, 2), instance("Decoder")
 NET = instance("EncoderDecoder", ENCODER, DECODER)
 INPUTS: dict[str, tuple[Any, ...]] = {
@@ -134,6 +140,31 @@ def doubled(x: Any) -> Any:
     return x + x
 
 
+def product(x: Any, y: Any) -> Any:
+    return x * y
+
+
+def halved(*numbers: Any) -> list[Any]:
+    return [x / 2 for x in numbers]
+
+
+def nothing(*args: Any) -> None:
+    """A step that changes nothing."""
+
+
+def with_gradients(face: ModuleType) -> tuple[Any, ...]:
+    """What a step of the face's ``sgd`` is given."""
+    kept: list[tuple[Any, ...]] = []
+    w = face.descent.variable(np.ones((8, 1), "float32"))
+
+    def loss() -> Any:
+        return face.d2l.reduce_sum(face.d2l.linreg(face.tensor(X.array[0]), w, 0.5))
+
+    recorder = SimpleNamespace(sgd=lambda *args: kept.append(args))
+    face.descent.sgd([w], loss, 0.1, 3, recorder)
+    return kept[0]
+
+
 CALLS: dict[str, Call] = {
     **{name: made(name, "short") for name in INPUTS},
     **{
@@ -176,9 +207,19 @@ CALLS: dict[str, Call] = {
     "check_shape": itself("check_shape", X, (2, 3, 8)),
     "download": itself("download", "fra-eng", "data", None),
     "download_extract": itself("download_extract", "fra-eng", "data"),
+    "evaluate_loss": itself(
+        "evaluate_loss", SUMMED, BATCHES, Own(lambda face: face.d2l.squared_loss)
+    ),
     "extract": itself("extract", "fra-eng.zip", "data"),
     "gpu": itself("gpu", 0),
     "init_seq2seq": itself("init_seq2seq", ENCODER),
+    "get_data_ch11": itself("get_data_ch11", 4, 6),
+    "linreg": itself("linreg", X, tensor(np.ones((8, 1)), "float32"), tensor([0.5], "float32")),
+    "load_array": itself("load_array", PAIR, 2, True),
+    "load_array, one": (
+        lambda face: lambda rows: face.d2l.load_array((rows,), 2),
+        lambda face: (ROWS,),
+    ),
     "load_data_nmt": itself("load_data_nmt", 4, 9, 2),
     "longest_chain": itself("longest_chain", doubled, X),
     "masked_softmax": itself("masked_softmax", X, LENS),
@@ -186,10 +227,20 @@ CALLS: dict[str, Call] = {
     "plot": itself("plot", [0, 1], [[1, 2], [3, 4]]),
     "predict_seq2seq": on_the_cpu("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
     "sequence_mask": itself("sequence_mask", X, LENS, 0.5),
+    "sgd": (lambda face: face.d2l.sgd, with_gradients),
     "show_heatmaps": itself("show_heatmaps", np.ones((1, 2, 3, 3)), "x", "y"),
     "show_images": (  # of a large grid it would draw all places
         lambda face: lambda imgs: face.d2l.show_images(imgs, 1, 2),
         lambda face: (np.ones((2, 4, 4)),),
+    ),
+    "show_trace_2d": itself("show_trace_2d", product, [(-5, -2), (-4, -1)]),
+    "squared_loss": itself("squared_loss", X, X),
+    "synthetic_data": itself("synthetic_data", tensor([2, -3.4], "float32"), 4.2, 3),
+    "train_2d": itself("train_2d", halved, 2, None),
+    "train_ch11": itself("train_ch11", nothing, None, {"lr": 0.1}, BATCHES, 5, 1),
+    "train_concise_ch11": (
+        lambda face: face.d2l.train_concise_ch11,
+        lambda face: (*face.descent.concise(0.1), BATCHES, 1),
     ),
     "train_seq2seq": on_the_cpu("train_seq2seq", NET, [], 0.1, 1, VOCAB),
     "transpose_output": itself("transpose_output", tensor(np.ones((4, 3, 4)), "float32"), 2),

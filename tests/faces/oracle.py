@@ -22,6 +22,8 @@ A framework's ``oracle`` has these names. PaddlePaddle and MLX have none: upstre
     ``predict_step`` gives
 ``xavier(function)``
     the parameters after ``init_seq2seq``, from a fixed seed
+``seed()``
+    draw the same random numbers from here on
 ``functions(d2l, name, batches)``
     what ``train_seq2seq`` makes of fixed parameters, or what ``predict_seq2seq`` says with them
 """

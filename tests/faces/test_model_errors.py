@@ -4,6 +4,7 @@ One table, by name. That no public name is forgotten is a test, too.
 """
 
 from collections.abc import Callable
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
@@ -303,6 +304,71 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
             "need (num_hiddens, ffn_num_hiddens, num_heads, dropout, ",
         ),
     ],
+    "evaluate_loss": [
+        (asked("evaluate_loss", 1, [], max), TypeError, "net: got 1", "a layer or a function"),
+        (
+            asked("evaluate_loss", max, [], max),
+            ValueError,
+            "data_iter: got no examples",
+            "at least one batch",
+        ),
+        (
+            asked("evaluate_loss", max, [1], max),
+            TypeError,
+            "data_iter: got a batch that is 1",
+            "batches (inputs, labels)",
+        ),
+    ],
+    "get_data_ch11": [
+        (asked("get_data_ch11", 0), ValueError, "batch_size: got 0", "at least 1"),
+        (asked("get_data_ch11", 10, 1.5), TypeError, "n: got 1.5", "an integer"),
+    ],
+    "linreg": [
+        (
+            called("linreg", X, np.ones((7, 1), "float32"), 0.5),
+            ValueError,
+            "X: got shape (2, 3, 8)",
+            "a last dimension of 7",
+        ),
+        (
+            called("linreg", X, np.ones((8, 1), "float64"), 0.5),
+            TypeError,
+            "X and w: got dtype float32, float64",
+            "one floating-point dtype",
+        ),
+        (
+            called("linreg", X, np.ones((8, 1), "float32"), np.ones(2, "float32")),
+            ValueError,
+            "b: got shape (2,) for outputs of shape (2, 3, 1)",
+            "one number for each output, or one for all",
+        ),
+        (
+            called("linreg", X, np.ones((8, 1), "float32"), "0"),
+            TypeError,
+            "b: got '0'",
+            "a number that float32 holds",
+        ),
+    ],
+    "load_array": [
+        (
+            lambda face: face.d2l.load_array((face.tensor(X), face.tensor(X[0])), 2),
+            ValueError,
+            "data_arrays: got shapes (2, 3, 8), (3, 8)",
+            "equally many rows of each, at least one",
+        ),
+        (
+            lambda face: face.d2l.load_array(face.tensor(X), 2),
+            TypeError,
+            "data_arrays: got ",
+            "a tuple or a list of tensors",
+        ),
+        (
+            lambda face: face.d2l.load_array((face.tensor(X),), 0),
+            ValueError,
+            "batch_size: got 0",
+            "at least 1",
+        ),
+    ],
     "load_data_nmt": [
         (asked("load_data_nmt", 0, 8), ValueError, "batch_size: got 0", "at least 1"),
         (
@@ -320,6 +386,111 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
             "a sentence, a string",
         ),
         (lambda face: predict(face, "a", 0), ValueError, "num_steps: got 0", "at least 1"),
+    ],
+    "sgd": [
+        (
+            lambda face: descend(face, 0.1, 0),
+            ValueError,
+            "batch_size: got 0",
+            "at least 1",
+        ),
+        (lambda face: descend(face, "0.1", 2), TypeError, "lr: got '0.1'", "a number"),
+        (
+            lambda face: descend(face, 0.1, 2, gradient=None),
+            ValueError,
+            "params: got a parameter without a gradient",
+            "call backward first",
+        ),
+    ],
+    "show_trace_2d": [
+        (
+            asked("show_trace_2d", 1, [(0, 0)]),
+            TypeError,
+            "f: got 1",
+            "a layer or a function",
+        ),
+        (
+            asked("show_trace_2d", lambda x, y: x, [1, 2]),
+            ValueError,
+            "results: got shape (2,)",
+            "points, shape (steps, 2)",
+        ),
+        (
+            asked("show_trace_2d", lambda x, y: 1, [(0, 0)]),
+            ValueError,
+            "f: got shape () from it",
+            "shape (65, 40)",
+        ),
+    ],
+    "squared_loss": [
+        (
+            called("squared_loss", X, X[0]),
+            ValueError,
+            "y: got shape (3, 8) for predictions of shape (2, 3, 8)",
+            "one number for each prediction",
+        ),
+        (
+            called("squared_loss", X.astype("int32"), X),
+            TypeError,
+            "y_hat: got dtype int32",
+            "one floating-point dtype",
+        ),
+    ],
+    "synthetic_data": [
+        (
+            called("synthetic_data", X[0, 0], 0.5, 0),
+            ValueError,
+            "num_examples: got 0",
+            "at least 1",
+        ),
+        (
+            called("synthetic_data", X[0], 0.5, 3),
+            ValueError,
+            "w: got shape (3, 8)",
+            "shape (features,) or (features, 1)",
+        ),
+    ],
+    "train_ch11": [
+        (
+            asked("train_ch11", 1, None, {}, [], 5),
+            TypeError,
+            "trainer_fn: got 1",
+            "a layer or a function",
+        ),
+        (
+            asked("train_ch11", max, None, {}, [], 5),
+            TypeError,
+            "data_iter: got list",
+            "batches, at least one",
+        ),
+        (
+            asked("train_ch11", max, None, {}, [(X, X)], 0),
+            ValueError,
+            "feature_dim: got 0",
+            "at least 1",
+        ),
+        (
+            asked("train_ch11", max, None, {}, [(X, X)], 5, 0),
+            ValueError,
+            "num_epochs: got 0",
+            "at least 1",
+        ),
+    ],
+    "train_concise_ch11": [
+        (
+            asked("train_concise_ch11", 1, {}, [(X, X)]),
+            TypeError,
+            ": got 1",
+            "need a",  # name in MXNet's, elsewhere a function that makes an optimizer
+        ),
+        (
+            lambda face: face.d2l.train_concise_ch11(
+                "sgd" if face.d2l.__name__.endswith("mxnet") else max, [0.1], [(X, X)]
+            ),
+            TypeError,
+            "hyperparams: got list",
+            "a dictionary",
+        ),
     ],
     "sequence_mask": [
         (
@@ -444,6 +615,15 @@ def predict(face: ModuleType, sentence: Any, num_steps: int = 3) -> Any:
     vocab = vocabulary()
     # Refused before the model is touched.
     return face.d2l.predict_seq2seq(object(), sentence, vocab, vocab, num_steps, face.d2l.cpu())
+
+
+def descend(face: ModuleType, lr: Any, batch_size: Any, gradient: Any = 1.0) -> None:
+    """A step of ``sgd``, which takes gradients by themselves in TensorFlow alone."""
+    if "grads" in signature(face.d2l.sgd).parameters:
+        face.d2l.sgd([face.descent.variable(1.0)], [gradient], lr, batch_size)
+    else:
+        param = face.tensor(X) if gradient is None else face.descent.variable(np.ones(1, "float32"))
+        face.d2l.sgd([param], lr, batch_size)
 
 
 @pytest.mark.parametrize(

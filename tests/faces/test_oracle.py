@@ -4,9 +4,12 @@ Upstream is installed without its pins, for this alone. Every name that both hav
 stands in ``NOT_COMPARED`` with the reason; how many there were is told at the end of the run.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 from unittest import mock
@@ -233,6 +236,112 @@ def sentences(both: Both) -> None:
     for train in (False, True):
         sizes = [[len(batch) for batch in data.get_dataloader(train)] for data in (ours, theirs)]
         assert sizes[0] == sizes[1]
+
+
+# Linear regression from scratch, and the optimization chapter
+
+
+@compares("linreg", "squared_loss")
+def formulas(both: Both, name: str) -> None:
+    given = [(X[0], Z[0].T[:, :3].copy(), Z[0, 0, :3].copy())]
+    if name == "squared_loss":
+        given = [(X[0, :, :1].copy(), X[1, :, 0].copy()), (X[0], Z[0])]
+    for inputs in given:
+        same(*(both.oracle.call(getattr(d2l, name), *inputs) for d2l in both))
+
+
+@compares("synthetic_data")
+def examples(both: Both) -> None:
+    w = both.face.tensor(np.array([2, -3.4], "float32"))
+    for d2l in both:  # drawn at random
+        X, y = map(both.face.plain, d2l.synthetic_data(w, 4.2, 2000))
+        assert (X.shape, y.shape) == ((2000, 2), (2000, 1))
+        assert (y[:, 0] - X @ [2, -3.4] - 4.2).std() == pytest.approx(0.01, rel=0.1)
+
+
+@compares("load_array", "evaluate_loss")
+def in_batches(both: Both) -> None:
+    features, labels = X.reshape(10, 8), Z[..., 0].reshape(10)
+    arrays = both.face.tensor(features), both.face.tensor(labels)
+    w = both.face.tensor(Z[0, 0].reshape(8, 1))
+
+    def net(X: Any) -> Any:
+        return both.ours.linreg(X, w, 0.5)
+
+    kept = []
+    for d2l in both:
+        batches = d2l.load_array(arrays, 4, is_train=False)
+        kept.append([[both.face.plain(part) for part in batch] for batch in batches])
+        kept[-1].append([d2l.evaluate_loss(net, batches, both.ours.squared_loss)])
+        rows = [both.face.plain(X) for X, _ in d2l.load_array(arrays, 4)]
+        kept[-1].append([np.sort(np.concatenate(rows), axis=0)])
+    same(*kept)
+
+
+@compares("sgd")
+def descent(both: Both) -> None:
+    kept = []
+    for d2l in both:
+        w = both.face.descent.variable(Z[0, 0].reshape(8, 1))
+        for _ in range(2):
+            features = both.face.tensor(X[0])
+            both.face.descent.sgd(
+                [w],
+                lambda w=w, X=features: both.ours.reduce_sum(both.ours.linreg(X, w, 0.0) ** 2),
+                0.1,
+                5,
+                d2l,
+            )
+        kept.append(both.face.plain(w))
+    same(*kept)
+
+
+@compares("train_2d", "show_trace_2d")
+def trace(both: Both) -> None:
+    def draw(d2l: Any) -> Any:
+        d2l.plt.close("all")
+        points = d2l.train_2d(lambda x1, x2, s1, s2: (x1 * 0.8, x2 * 0.5, s1, s2), 5)
+        more = d2l.train_2d(lambda x1, x2, s1, s2, g: (x1 + g(x2), x2, s1, s2), 2, abs)
+        if hasattr(d2l, "show_trace_2d"):
+            d2l.show_trace_2d(lambda x1, x2: x1**2 + 2 * x2**2, points)
+            (contours,) = d2l.plt.gca().collections
+            axes = described(d2l.plt.gcf())[0]
+            # Not how far the contours go: MXNet's end at 0.
+            return points, more, contours.levels, axes["lines"], axes["labels"]
+        return points, more
+
+    same(*map(draw, both), 1e-3)
+
+
+@compares("get_data_ch11", "train_ch11", "train_concise_ch11")
+def noise_of_wings(both: Both) -> None:
+    table = np.random.default_rng(4).normal(size=(1503, 6)).round(3)
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        file = Path(folder, "airfoil_self_noise.dat")
+        np.savetxt(file, table, delimiter="\t")
+        patch.setattr(both.theirs, "download", lambda name: str(file))
+        patch.setenv("D2L_DATA", folder)
+        entry = both.ours.DATA_URL + file.name, hashlib.sha1(file.read_bytes()).hexdigest()
+        patch.setitem(both.ours.DATA_HUB, "airfoil", entry)
+        loaded = [d2l.get_data_ch11(10, 1000) for d2l in both]
+        rows = [
+            np.sort(np.concatenate([both.face.plain(X) for X, _ in it]), axis=0) for it, _ in loaded
+        ]
+        same(*rows)
+        assert [n for _, n in loaded] == [5, 5]
+    data = [both.face.tensor(array.astype("float32")) for array in (table[:, :5], table[:, 5])]
+    batches, kept = both.ours.load_array(data, 10, is_train=False), []
+    for d2l in both:
+        both.oracle.seed()
+        _, losses = d2l.train_ch11(both.face.descent.trainer, None, {"lr": 0.01}, batches, 5)
+        kept.append(losses)
+    same(*kept, 1e-4)
+    for d2l in both:  # Keras draws other weights than upstream's
+        both.oracle.seed()
+        optimizer, hyperparams = both.face.descent.concise(0.01)
+        d2l.train_concise_ch11(optimizer, hyperparams, batches, num_epochs=2)
+        kept.append(described(d2l.plt.gcf())[0]["lines"])
+    same(*kept[2:], 0.03)
 
 
 # Text and small helpers

@@ -10,11 +10,13 @@ from tests.growth.toys import Project, Toy
 from tools.weave.lessons import ROOT, lessons
 
 # By their whole names: a new test beside them is not counted, and a renamed one is missed.
-RUN_A_NOTEBOOK = (
-    "tests/elsewhere/test_colab.py"
-    "::test_a_notebook_runs_on_colab_and_its_first_cell_adds_what_is_missing_alone",
-    "tests/elsewhere/test_binder.py::test_a_notebook_runs_on_binder_in_its_memory",
-)
+RUN_A_NOTEBOOK = [
+    f"tests/elsewhere/test_{place}.py::test_a_notebook_runs_on_{place}_{what}"
+    for place, what in (
+        ("colab", "and_its_first_cell_adds_what_is_missing_alone"),
+        ("binder", "in_its_memory"),
+    )
+]
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ HOMES = (
     "training",
     "counting",
     "data",
+    "linear",
+    "optimization",
     "devices",
     "tensors",
     "common",
@@ -43,7 +45,7 @@ def names(folder: Path) -> dict[str, str]:
     """Of a face each public name, and the room that has it: those that are imported with a star."""
     rooms = [
         node.module.removeprefix(f"{PACKAGE.name}.").split(".")
-        for node in _parse(folder / "__init__.py").body
+        for node in ast.walk(_parse(folder / "__init__.py"))  # areas are imported for type checkers
         if isinstance(node, ast.ImportFrom) and node.module and node.names[0].name == "*"
     ]
     return {

@@ -17,6 +17,10 @@ _FASHION = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
 # Name: address, and SHA-1 (or MD5, SHA-256) of the file. Programs add their own, and readers put
 # files of their own in the place of these.
 DATA_HUB: dict[str, tuple[str, str | None]] = {
+    "airfoil": (
+        DATA_URL + "airfoil_self_noise.dat",
+        "76e5be1548fd8222e5074cf0faae75edff8cf93f",
+    ),
     "fra-eng": (DATA_URL + "fra-eng.zip", "94646ad1522d915e7b0f9296181140edcf86a4f5"),
     "train-images-idx3-ubyte": (
         _FASHION + "train-images-idx3-ubyte.gz",

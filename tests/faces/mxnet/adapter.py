@@ -15,6 +15,7 @@ from mxnet.gluon import nn
 
 from tests import reference
 from tests.faces import adapter
+from tests.faces.mxnet import descent
 from tests.faces.mxnet.translator import with_functions, with_trainer
 
 
@@ -89,7 +90,7 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer = d2l, Layer
+    d2l, layer, descent = d2l, Layer, descent
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
     NORM = (0.0,)
     FEATURES = ()  # Gluon's layers take their sizes from their input

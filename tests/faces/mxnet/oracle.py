@@ -51,6 +51,10 @@ def call(function: Any, *args: Any) -> Any:
     return plain(function(*(x if x is None else tensor(x) for x in args)))
 
 
+def seed() -> None:
+    npx.random.seed(7)
+
+
 def run_interface(Class: Any) -> None:
     layer = Class()
     if hasattr(layer, "attention_weights"):

@@ -12,6 +12,7 @@ from paddle import nn
 
 from tests import reference
 from tests.faces import adapter
+from tests.faces.paddle import descent
 from tests.faces.paddle.translator import with_functions, with_trainer
 
 
@@ -86,7 +87,7 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer = d2l, Layer
+    d2l, layer, descent = d2l, Layer, descent
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:

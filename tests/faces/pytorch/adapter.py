@@ -10,6 +10,7 @@ from torch import nn
 from d2l_compat import torch as d2l
 from tests import reference
 from tests.faces import adapter
+from tests.faces.pytorch import descent
 from tests.faces.pytorch.translator import with_functions, with_trainer
 
 
@@ -75,7 +76,7 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer = d2l, Layer
+    d2l, layer, descent = d2l, Layer, descent
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
     FUSED = True
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from d2l_compat import tensorflow as d2l
 from tests import reference
 from tests.faces import adapter
+from tests.faces.tensorflow import descent
 from tests.faces.tensorflow.translator import with_functions, with_trainer
 
 
@@ -80,7 +81,7 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer = d2l, Layer
+    d2l, layer, descent = d2l, Layer, descent
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
     CASTS = "float32"
     ACCEPTS_NUMPY = True

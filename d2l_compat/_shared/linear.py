@@ -1,0 +1,147 @@
+"""Linear regression from scratch, as far as it is the same in every framework."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from d2l_compat._shared.arrays import to_numpy
+from d2l_compat._shared.checks import (
+    Arrays,
+    callable_,
+    fault,
+    held,
+    instance,
+    real,
+    shown,
+    size,
+)
+
+
+def check_rows(arrays: Arrays, data_arrays: Any, batch_size: Any, is_train: Any) -> None:
+    """Several arrays of equally many rows, at least one, a size, and whether they are shuffled."""
+    need = "a tuple or a list of tensors"
+    if not isinstance(data_arrays, (tuple, list)) or not data_arrays:
+        raise TypeError(fault("data_arrays", shown(data_arrays), need))
+    for array in data_arrays:
+        arrays.check_instance("data_arrays", array, need)
+    shapes = [tuple(arrays.shape(array)) for array in data_arrays]
+    if any(shape[:1] != shapes[0][:1] or not shape or shape[0] == 0 for shape in shapes):
+        got = f"shapes {', '.join(map(str, shapes))}"
+        raise ValueError(fault("data_arrays", got, "equally many rows of each, at least one"))
+    size("batch_size", batch_size)
+    instance("is_train", is_train, (bool, int), "True or False")
+
+
+def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
+    """Inputs (..., features), weights (features, outputs) or (features,), and a bias for the outputs.
+
+    Gives the bias, a number as one that the inputs' dtype has.
+    """
+    arrays.check_instance("X", X)
+    check_weights(arrays, w)
+    if not arrays.shape(X):
+        raise ValueError(fault("X", "shape ()", "shape (..., features)"))
+    arrays.check_last_dimension("X", X, arrays.shape(w)[0])
+    if not isinstance(b, arrays.types):
+        arrays.check_floating("X and w", X, w)
+        return _number(arrays, b, X)
+    arrays.check_floating("X, w and b", X, w, b)
+    outputs = (*arrays.shape(X)[:-1], *arrays.shape(w)[1:])
+    try:
+        fits = np.broadcast_shapes(tuple(arrays.shape(b)), outputs) == outputs
+    except ValueError:
+        fits = False
+    if not fits:
+        got = f"shape {tuple(arrays.shape(b))} for outputs of shape {outputs}"
+        raise ValueError(fault("b", got, "one number for each output, or one for all"))
+    return b
+
+
+def _number(arrays: Arrays, b: Any, x: Any) -> float:
+    held("b", b, arrays.dtype(x))
+    return float(b)
+
+
+def check_weights(arrays: Arrays, w: Any) -> None:
+    arrays.check_instance("w", w)
+    if len(arrays.shape(w)) not in (1, 2):
+        need = "shape (features,) or (features, outputs)"
+        raise ValueError(fault("w", f"shape {tuple(arrays.shape(w))}", need))
+
+
+def check_data_arguments(arrays: Arrays, w: Any, b: Any, num_examples: Any) -> Any:
+    """Of examples that are drawn: weights, a bias and a number of examples. Gives the bias."""
+    check_weights(arrays, w)
+    arrays.check_floating("w", w)
+    if tuple(arrays.shape(w)[1:]) not in ((), (1,)):
+        need = "shape (features,) or (features, 1)"
+        raise ValueError(fault("w", f"shape {tuple(arrays.shape(w))}", need))
+    size("num_examples", num_examples)
+    if not isinstance(b, arrays.types):
+        return _number(arrays, b, w)
+    arrays.check_floating("w and b", w, b)
+    if np.prod(arrays.shape(b)) != 1:
+        raise ValueError(fault("b", f"shape {tuple(arrays.shape(b))}", "one number"))
+    return b
+
+
+def check_targets(arrays: Arrays, y_hat: Any, y: Any) -> None:
+    """Predictions, and as many numbers that they are compared with."""
+    arrays.check_instance("y_hat", y_hat)
+    arrays.check_instance("y", y)
+    arrays.check_floating("y_hat", y_hat)
+    of_y_hat, of_y = tuple(arrays.shape(y_hat)), tuple(arrays.shape(y))
+    if np.prod(of_y_hat) != np.prod(of_y):
+        got = f"shape {of_y} for predictions of shape {of_y_hat}"
+        raise ValueError(fault("y", got, "one number for each prediction"))
+    if arrays.dtype(y).startswith(("bool", "complex")):
+        raise TypeError(fault("y", f"dtype {arrays.dtype(y)}", "a dtype of numbers"))
+
+
+def check_descent(params: Any, lr: Any, batch_size: Any) -> None:
+    """Parameters, a learning rate, and the number of examples that the gradients are the sum of."""
+    if not isinstance(params, Iterable) or isinstance(params, (str, bytes)):
+        raise TypeError(fault("params", shown(params), "a list of parameters"))
+    real("lr", lr, "a number")
+    size("batch_size", batch_size)
+
+
+def with_gradients(params: Iterable[Any], gradients: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Each parameter with its gradient, which must be there."""
+    pairs = [*zip(params, gradients, strict=True)]
+    if any(gradient is None for _, gradient in pairs):
+        need = "gradients of all; call backward first"
+        raise ValueError(fault("params", "a parameter without a gradient", need))
+    return pairs
+
+
+def mean_loss(
+    net: Any, data_iter: Any, loss: Any, as_outputs: Callable[[Any, Any], Any] = lambda y, _: y
+) -> float:
+    """The mean of ``loss(net(X), y)`` over all numbers that it gives, for all batches.
+
+    ``as_outputs(y, outputs)`` gives labels the shape of outputs, where losses want it.
+    """
+    callable_("net", net)
+    callable_("loss", loss)
+    total, count = 0.0, 0
+    for X, y in batches(data_iter):
+        outputs = net(X)
+        losses = to_numpy("loss", loss(outputs, as_outputs(y, outputs)))
+        total += float(losses.sum())
+        count += losses.size
+    if not count:
+        raise ValueError(fault("data_iter", "no examples", "at least one batch"))
+    return total / count
+
+
+def batches(data_iter: Any) -> Iterable[tuple[Any, Any]]:
+    """Each batch of ``data_iter``, which is inputs and labels."""
+    need = "batches (inputs, labels)"
+    if not isinstance(data_iter, Iterable) or isinstance(data_iter, (str, bytes, dict)):
+        raise TypeError(fault("data_iter", shown(data_iter), need))
+    for batch in data_iter:
+        if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+            raise TypeError(fault("data_iter", f"a batch that is {shown(batch)}", need))
+        yield batch[0], batch[1]

@@ -1,0 +1,77 @@
+"""Linear regression from scratch: examples, model, loss and descent."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow import Tensor
+
+from d2l_compat._shared import linear
+from d2l_compat._shared.checks import instance
+from d2l_compat.tensorflow._arrays import Array, arrays
+from d2l_compat.tensorflow.training import batches
+
+__all__ = ["evaluate_loss", "linreg", "load_array", "sgd", "squared_loss", "synthetic_data"]
+
+
+def synthetic_data(w: Array, b: Any, num_examples: int) -> tuple[Tensor, Tensor]:
+    """Examples y = Xw + b + noise: X (num_examples, features) of variance 1, y (num_examples, 1).
+
+    ``w`` is (features,) or (features, 1), ``b`` one number; the noise's standard deviation is 0.01. Raises
+    TypeError or ValueError for others.
+    """
+    b = linear.check_data_arguments(arrays, w, b, num_examples)
+    X = tf.random.normal((num_examples, w.shape[0]), dtype=w.dtype)
+    y = X @ tf.reshape(w, (w.shape[0], -1)) + b
+    return X, tf.reshape(y + tf.random.normal(y.shape, stddev=0.01, dtype=w.dtype), (-1, 1))
+
+
+def load_array(
+    data_arrays: Sequence[Array], batch_size: int, is_train: bool = True
+) -> tf.data.Dataset:
+    """Batches of ``batch_size`` rows of each tensor, shuffled where ``is_train``.
+
+    Raises TypeError or ValueError where there are no rows, or not equally many, or for a size below 1.
+    """
+    linear.check_rows(arrays, data_arrays, batch_size, is_train)
+    return batches(data_arrays, batch_size, shuffle=bool(is_train))
+
+
+def linreg(X: Array, w: Array, b: Any) -> Tensor:
+    """Xw + b: of X (..., features) and w (features, outputs) it is (..., outputs).
+
+    Raises TypeError or ValueError where these do not fit each other.
+    """
+    b = linear.check_product(arrays, X, w, b)
+    return tf.linalg.matvec(X, w) + b if len(w.shape) == 1 else X @ w + b
+
+
+def squared_loss(y_hat: Array, y: Array) -> Tensor:
+    """Half the squared differences, in the shape of ``y_hat``, which ``y`` is given as well.
+
+    Raises TypeError or ValueError where they have not equally many numbers.
+    """
+    linear.check_targets(arrays, y_hat, y)
+    return (y_hat - tf.reshape(tf.cast(y, y_hat.dtype), y_hat.shape)) ** 2 / 2
+
+
+def sgd(params: Iterable[tf.Variable], grads: Iterable[Any], lr: float, batch_size: int) -> None:
+    """A step of stochastic gradient descent, in place: ``grads`` are sums over ``batch_size`` examples.
+
+    Raises TypeError or ValueError where there is none for a parameter, or for a size below 1.
+    """
+    linear.check_descent(params, lr, batch_size)
+    linear.check_descent(grads, lr, batch_size)
+    params, grads = list(params), list(grads)
+    for param in params:
+        instance("params", param, tf.Variable, "variables")
+    for param, grad in linear.with_gradients(params, grads):
+        param.assign_sub(lr * grad / batch_size)
+
+
+def evaluate_loss(net: Callable[..., Any], data_iter: Any, loss: Callable[..., Any]) -> float:
+    """The mean of ``loss(net(X), y)`` over ``data_iter``.
+
+    Raises TypeError or ValueError where these are no functions, or no batches (X, y).
+    """
+    return linear.mean_loss(net, data_iter, loss)

@@ -1,0 +1,83 @@
+"""D2L's optimization chapter: an optimizer on the noise of wings, and its way in two dimensions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow import Tensor
+
+from d2l_compat._shared import optimization as shared
+from d2l_compat._shared.checks import callable_, size
+from d2l_compat._shared.data.airfoil import airfoil
+from d2l_compat.tensorflow.linear import evaluate_loss, linreg, load_array, squared_loss
+
+__all__ = ["get_data_ch11", "show_trace_2d", "train_ch11", "train_concise_ch11"]
+
+
+def show_trace_2d(f: Callable[[Tensor, Tensor], Any], results: Any) -> None:
+    """Draw points (x1, x2), as :func:`train_2d` gives them, over the contours of ``f``.
+
+    Raises TypeError or ValueError where ``results`` are no such points, or ``f`` no function of two tensors.
+    """
+    shared.show_trace(f, results, tf.constant)
+
+
+def get_data_ch11(batch_size: int = 10, n: int = 1500) -> tuple[tf.data.Dataset, int]:
+    """Shuffled batches of the first ``n`` rows of D2L's airfoil data, and the number of features, 5.
+
+    All columns have mean 0 and variance 1. Raises TypeError or ValueError for sizes below 1, and what
+    :func:`download` does.
+    """
+    X, y = airfoil(batch_size, n)
+    return load_array((X, y), batch_size), X.shape[1]
+
+
+def train_ch11(
+    trainer_fn: Callable[..., Any],
+    states: Any,
+    hyperparams: Any,
+    data_iter: Any,
+    feature_dim: int,
+    num_epochs: int = 2,
+) -> tuple[list[float], list[float]]:
+    """Train a linear model from scratch: ``trainer_fn([w, b], gradients, states, hyperparams)`` does a step.
+
+    The loss is drawn after every 200 examples; gives the seconds that had passed until then, and the losses.
+    Raises TypeError or ValueError where these are no function, no batches, or sizes below 1.
+    """
+    callable_("trainer_fn", trainer_fn)
+    w = tf.Variable(tf.random.normal((size("feature_dim", feature_dim), 1), stddev=0.01))
+    b = tf.Variable(tf.zeros(1))
+
+    def net(X: Tensor) -> Tensor:
+        return linreg(X, w, b)
+
+    def step(X: Tensor, y: Tensor) -> None:
+        with tf.GradientTape() as tape:
+            mean = tf.reduce_mean(squared_loss(net(X), y))
+        trainer_fn([w, b], tape.gradient(mean, [w, b]), states, hyperparams)
+
+    return shared.train(
+        data_iter, num_epochs, step, lambda: evaluate_loss(net, data_iter, squared_loss)
+    )
+
+
+def train_concise_ch11(
+    trainer_fn: Callable[..., keras.optimizers.Optimizer],
+    hyperparams: dict[str, Any],
+    data_iter: Any,
+    num_epochs: int = 2,
+) -> None:
+    """The same with Keras's layers and optimizer, ``trainer_fn(**hyperparams)``."""
+    callable_("trainer_fn", trainer_fn)
+    shared.check_hyperparams(hyperparams)
+    net = keras.layers.Dense(1, kernel_initializer=keras.initializers.RandomNormal(stddev=0.01))
+    optimizer = trainer_fn(**hyperparams)
+
+    def step(X: Tensor, y: Tensor) -> None:
+        with tf.GradientTape() as tape:
+            mean = 2 * tf.reduce_mean(squared_loss(net(X), y))
+        optimizer.apply(tape.gradient(mean, net.trainable_variables), net.trainable_variables)
+
+    shared.train(data_iter, num_epochs, step, lambda: evaluate_loss(net, data_iter, squared_loss))
