@@ -49,9 +49,7 @@ def train_2d(
 def show_trace(f: Any, results: Any, tensor: Callable[[NDArray[np.float32]], Any]) -> None:
     """Points on their way over the contours of ``f``, which is given the face's arrays."""
     callable_("f", f)
-    points = to_numpy("results", results)
-    if points.ndim != 2 or points.shape[1] != 2:
-        raise ValueError(fault("results", f"shape {points.shape}", "points, shape (steps, 2)"))
+    points = _points(results)
     x1, x2 = np.meshgrid(np.arange(-5.5, 1.0, 0.1), np.arange(-3.0, 1.0, 0.1), indexing="ij")
     heights = to_numpy("f", f(*(tensor(x.astype(np.float32)) for x in (x1, x2))))
     if heights.shape != x1.shape:
@@ -62,6 +60,20 @@ def show_trace(f: Any, results: Any, tensor: Callable[[NDArray[np.float32]], Any
     plt.contour(x1, x2, heights, colors=plot.COLORS[0])
     plt.xlabel("x1")
     plt.ylabel("x2")
+
+
+def _points(results: Any) -> NDArray[np.float64]:
+    """Pairs of numbers, each of which may be an array of one."""
+    need = "points (x1, x2), at least one"
+    try:
+        points = [[*point] for point in results]
+    except TypeError:
+        raise TypeError(fault("results", shown(results), need)) from None
+    sizes = {len(point) for point in points}
+    if sizes != {2}:
+        got = f"points of {', '.join(map(str, sorted(sizes)))} numbers" if sizes else "none"
+        raise ValueError(fault("results", got, need))
+    return np.array([[as_float("results", x) for x in point] for point in points])
 
 
 def check_hyperparams(hyperparams: Any) -> None:

@@ -411,9 +411,15 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
         ),
         (
             asked("show_trace_2d", lambda x, y: x, [1, 2]),
+            TypeError,
+            "results: got list",
+            "points (x1, x2), at least one",
+        ),
+        (
+            asked("show_trace_2d", lambda x, y: x, np.zeros((4, 3))),
             ValueError,
-            "results: got shape (2,)",
-            "points, shape (steps, 2)",
+            "results: got points of 3 numbers",
+            "points (x1, x2), at least one",
         ),
         (
             asked("show_trace_2d", lambda x, y: 1, [(0, 0)]),

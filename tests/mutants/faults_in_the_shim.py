@@ -114,6 +114,30 @@ TABLE = {
             "angles = position_scale * np.arange(max_len)",
             "angles = np.arange(max_len) / position_scale",
         ),
+        (
+            "a mean of the batches' means",
+            "_shared/linear.py",
+            "        total += float(losses.sum())\n        count += losses.size\n",
+            "        total += float(losses.mean())\n        count += 1\n",
+        ),
+        (
+            "features of variance 1 in the rows that are kept",
+            "_shared/data/airfoil.py",
+            ") / data.std(axis=0)",
+            ") / data[:n].std(axis=0)",
+        ),
+        (
+            "the loss drawn at the end of each epoch",
+            "_shared/optimization.py",
+            "measure(epoch + batch / num_batches)",
+            "measure(epoch + 1)",
+        ),
+        (
+            "gradients left for the next step",
+            "torch/linear.py",
+            "            grad.zero_()\n",
+            "",
+        ),
     ],
     "tensorflow": [
         (
@@ -176,6 +200,12 @@ TABLE = {
             "tensorflow/relative.py",
             "(0, offset, 0)",
             "(0, 0, 0)",
+        ),
+        (
+            "a sum for a mean of gradients",
+            "tensorflow/linear.py",
+            "lr * grad / batch_size",
+            "lr * grad",
         ),
     ],
     "jax": [
@@ -308,6 +338,12 @@ TABLE = {
             "X = X + score_bias\n",
             "X = X + score_bias.detach()\n",
         ),
+        (
+            "labels shuffled apart from their rows",
+            "mxnet/linear.py",
+            "gluon.data.ArrayDataset(*data_arrays)",
+            "gluon.data.ArrayDataset(data_arrays[0], *(x[::-1] for x in data_arrays[1:]))",
+        ),
     ],
     "paddle": [
         (
@@ -370,6 +406,12 @@ TABLE = {
             "paddle/_blockwise.py",
             "score_bias != -math.inf\n",
             "score_bias == score_bias\n",
+        ),
+        (
+            "new parameters that are forgotten",
+            "paddle/optimization.py",
+            "parameters[:] = trainer_fn(parameters[:], states, hyperparams) or parameters",
+            "trainer_fn(parameters[:], states, hyperparams)",
         ),
     ],
     "mlx": [
