@@ -57,8 +57,10 @@ def train_ch11(
 
     def step(X: Tensor, y: Tensor) -> None:
         squared_loss(net(X), y).mean().backward()
-        # Many a program of D2L's makes new ones, and does not change those that it was given.
-        parameters[:] = trainer_fn(parameters[:], states, hyperparams) or parameters
+        # D2L's programs set gradients to zero in place, which Paddle lets them here alone. Many make
+        # new parameters, and do not change those that they are given.
+        with paddle.no_grad():
+            parameters[:] = trainer_fn(parameters[:], states, hyperparams) or parameters
 
     return shared.train(
         data_iter, num_epochs, step, lambda: evaluate_loss(net, data_iter, squared_loss)

@@ -639,12 +639,16 @@ def test_what_was_learned_in_one_layout_fits_the_other_once_reordered(face, cell
         its = face.lesson_finder(model)
         *given, answers = drawn(face, cells, 500, 16)
         other = its | {W: its[W][:, order] for W in ("W_q", "W_k")}
-        for (share,), weights, in_halves in (
+        # By their weights: the pairs' halves exchanged would find nearly as much.
+        for reorder, weights in ((False, its), (True, other)):
+            made = face.lesson_finder(cell.names["in_halves"](model, reorder))
+            np.testing.assert_equal(made, weights)
+        for (share,), weights, is_in_halves in (
             (as_trained[i], its, False),
             (halves[i], its, True),
             (reordered[i], other, True),
         ):
-            said, _ = finder_by_hand(weights, "Rotary", given, halves=in_halves)
+            said, _ = finder_by_hand(weights, "Rotary", given, halves=is_in_halves)
             assert float(share) == of_other_texts(right(said, answers))
     assert_spreads(cell, cell.names["in_layouts"])
 
