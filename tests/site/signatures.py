@@ -19,6 +19,7 @@ FLAXS = "parent", "name"  # each of its layers has them
 
 def signatures(module: object, name: str) -> list[list[str]]:
     """Without ``self``, and with the stars of Python."""
+    getattr(module, name.partition(".")[0])  # loads its area
     owner, found = None, module
     for part in name.split("."):
         owner, found = found, inspect.getattr_static(found, part)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from astroid.manager import AstroidManager
-from astroid.nodes import AnnAssign, Call
+from astroid.nodes import AnnAssign, Call, If, Module
 from docutils import nodes
 from jinja2 import Environment
 from sphinx.application import Sphinx
@@ -49,6 +49,17 @@ class _NotRead(set[str]):
 
     def __contains__(self, module: object) -> bool:
         return str(module).partition(".")[0] not in self.READ
+
+
+def _with_areas(face: Module) -> Module:
+    """A face imports its areas for type checkers alone, and there AutoAPI does not look."""
+    for node in [each for each in face.body if isinstance(each, If)]:
+        if node.test.as_string() == "TYPE_CHECKING":
+            for each in node.body:
+                each.parent = face
+            place = face.body.index(node)
+            face.body[place : place + 1] = node.body
+    return face
 
 
 def _skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object) -> bool:
@@ -156,6 +167,7 @@ def setup(app: Sphinx) -> None:
     if not (Path(app.srcdir) / "reference.md").exists():
         return
     AstroidManager.brain["module_denylist"] = _NotRead()
+    AstroidManager().register_transform(Module, _with_areas, lambda module: module.name in OWN)
     for extension in (
         "sphinx.ext.napoleon",
         "sphinx.ext.linkcode",
