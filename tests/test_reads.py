@@ -96,7 +96,7 @@ NOT_READ = {
         *("tools/compare/agreement.py", "tools/compare/languages.py"),
         *("tests/elsewhere/*", "tests/faces/*/*", "tests/faces/test_*.py", "tests/sanitize.cfg"),
         *(f"tests/faces/{name}.py" for name in ("adapter", "answers", "calls", "conftest")),
-        *(f"tests/faces/{name}.py" for name in ("oracle", "translator")),
+        *(f"tests/faces/{name}.py" for name in ("oracle", "stand_ins", "translator")),
         *(f"tests/mutants/{name}.py" for name in ("__main__", "faults_in_*", "trial")),
         *("tests/compare_frameworks/*", "tests/conftest.py", "tests/frameworks.py"),
     ),

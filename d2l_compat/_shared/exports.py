@@ -31,11 +31,15 @@ def names(face: str, areas: Sequence[str] = ()) -> Iterator[str]:
 def _of_area(face: str, area: str) -> list[str]:
     """Its ``__all__``, read without loading it: that may take a while, or need a package more."""
     spec = find_spec(f"{face}.{area}")
-    source = spec.loader.get_source(spec.name)  # type: ignore[union-attr]
+    return listed(spec.loader.get_source(spec.name))  # type: ignore[union-attr]
+
+
+def listed(source: str) -> list[str]:
+    """The list that a module's source sets ``__all__`` to; an empty one where it sets none."""
     for line in ast.parse(source).body:
         if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__":
             return ast.literal_eval(line.value)
-    raise AttributeError(f"{face}.{area} has no __all__")
+    return []
 
 
 def attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:

@@ -4,10 +4,8 @@ In calls that work up to two arguments are replaced by what hypothesis draws, th
 out of good and bad values. No call may end otherwise, and none may work on what has no meaning.
 """
 
-import hashlib
 import re
 import traceback
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -20,6 +18,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from d2l_compat._shared.data import images
+from tests.faces import stand_ins
 from tests.faces.calls import CALLS, LEFT_OUT, Own, tensor, value
 
 # fmt: off
@@ -103,18 +102,11 @@ def whose_words(error: Exception) -> str:
 def _own_world(face: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Small data sets instead of those on the network, and a folder to write in."""
     folder = tmp_path_factory.mktemp("bad-input")
-    with zipfile.ZipFile(folder / "fra-eng.zip", "w") as archive:
-        archive.writestr("fra-eng/fra.txt", "Go .\tVa !\n" * 6)
-    check_sum = hashlib.sha1((folder / "fra-eng.zip").read_bytes()).hexdigest()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setenv("D2L_DATA", str(folder))
-        patch.setitem(face.d2l.DATA_HUB, "fra-eng", (f"{face.d2l.DATA_URL}fra-eng.zip", check_sum))
+        stand_ins.sentences(patch, face.d2l, folder, "Go .\tVa !\n" * 6)
         table = np.random.default_rng(0).normal(size=(9, 6))
-        np.savetxt(folder / "airfoil_self_noise.dat", table, delimiter="\t")
-        check_sum = hashlib.sha1((folder / "airfoil_self_noise.dat").read_bytes()).hexdigest()
-        entry = f"{face.d2l.DATA_URL}airfoil_self_noise.dat", check_sum
-        patch.setitem(face.d2l.DATA_HUB, "airfoil", entry)
+        stand_ins.airfoil(patch, face.d2l, folder, table)
         shapes = {"images": (6, 28, 28), "labels": (6,)}
         patch.setattr(
             images, "_read", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")

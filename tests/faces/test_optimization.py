@@ -1,6 +1,5 @@
 """Linear regression from scratch and the optimization chapter, against NumPy in float64."""
 
-import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from d2l_compat._shared import optimization
+from tests.faces import stand_ins
 from tests.faces.cases import assert_close
 
 RNG = np.random.default_rng(0)
@@ -136,11 +136,7 @@ def test_the_data_have_mean_0_and_variance_1(
     face: ModuleType, own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = RNG.normal(size=(60, 6)) * [1, 10, 100, 1, 2, 3] + [5, 0, -7, 1, 1, 100]
-    file = tmp_path / "airfoil_self_noise.dat"
-    np.savetxt(file, table, delimiter="\t")
-    monkeypatch.setenv("D2L_DATA", str(tmp_path))
-    check_sum = hashlib.sha1(file.read_bytes()).hexdigest()
-    monkeypatch.setitem(face.d2l.DATA_HUB, "airfoil", (face.d2l.DATA_HUB["airfoil"][0], check_sum))
+    stand_ins.airfoil(monkeypatch, face.d2l, tmp_path, table)
     batches, features = face.d2l.get_data_ch11(batch_size=8, n=50)
     assert (features, len(batches)) == (5, 7)
     parts = [np.column_stack([face.plain(X), face.plain(y)]) for X, y in batches]

@@ -4,7 +4,6 @@ Upstream is installed without its pins, for this alone. Every name that both hav
 stands in ``NOT_COMPARED`` with the reason; how many there were is told at the end of the run.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 
 from d2l_compat._shared.data import translation
+from tests.faces import stand_ins
 from tests.faces.cases import LENGTHS, make_case
 from tests.faces.test_training import PAIRS
 
@@ -317,12 +317,8 @@ def trace(both: Both) -> None:
 def noise_of_wings(both: Both) -> None:
     table = np.random.default_rng(4).normal(size=(1503, 6)).round(3)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        file = Path(folder, "airfoil_self_noise.dat")
-        np.savetxt(file, table, delimiter="\t")
-        patch.setattr(both.theirs, "download", lambda name: str(file))
-        patch.setenv("D2L_DATA", folder)
-        entry = both.ours.DATA_URL + file.name, hashlib.sha1(file.read_bytes()).hexdigest()
-        patch.setitem(both.ours.DATA_HUB, "airfoil", entry)
+        stand_ins.airfoil(patch, both.ours, Path(folder), table)
+        patch.setattr(both.theirs, "download", lambda name: both.ours.download(name, folder))
         loaded = [d2l.get_data_ch11(10, 1000) for d2l in both]
         rows = [
             np.sort(np.concatenate([both.face.plain(X) for X, _ in it]), axis=0) for it, _ in loaded

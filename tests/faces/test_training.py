@@ -3,7 +3,6 @@
 import hashlib
 import math
 import re
-import zipfile
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.faces import stand_ins
 from tests.faces.cases import assert_close
 from tests.faces.translator import Translations
 
@@ -31,14 +31,8 @@ NUM_STEPS = 8
 @pytest.fixture
 def corpus(face: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A small corpus in the place of D2L's: the pairs in it."""
-    archive = tmp_path / "fra-eng.zip"
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("fra-eng/fra.txt", "\n".join("\t".join(pair) for pair in PAIRS))
-    check_sum = hashlib.sha1(archive.read_bytes()).hexdigest()
-    monkeypatch.setenv("D2L_DATA", str(tmp_path))
-    monkeypatch.setitem(
-        face.d2l.DATA_HUB, "fra-eng", (f"{face.d2l.DATA_URL}fra-eng.zip", check_sum)
-    )
+    text = "\n".join("\t".join(pair) for pair in PAIRS)
+    stand_ins.sentences(monkeypatch, face.d2l, tmp_path, text)
     return PAIRS
 
 

@@ -3,6 +3,7 @@
 import ast
 from pathlib import Path
 
+from d2l_compat._shared.exports import listed
 from d2l_compat.frameworks import FACES
 from tools.weave.lessons import ROOT
 
@@ -42,26 +43,21 @@ def table() -> str:
 
 
 def names(folder: Path) -> dict[str, str]:
-    """Of a face each public name, and the room that has it: those that are imported with a star."""
+    """Of a face each public name, and the room that has it: those that are imported with a star.
+
+    Areas are imported so for type checkers.
+    """
     rooms = [
         node.module.removeprefix(f"{PACKAGE.name}.").split(".")
-        for node in ast.walk(_parse(folder / "__init__.py"))  # areas are imported for type checkers
+        for node in ast.walk(ast.parse(_source(folder / "__init__.py")))
         if isinstance(node, ast.ImportFrom) and node.module and node.names[0].name == "*"
     ]
     return {
         name: path[-1]
         for path in rooms
-        for name in _all(PACKAGE.joinpath(*path).with_suffix(".py"))
+        for name in listed(_source(PACKAGE.joinpath(*path).with_suffix(".py")))
     }
 
 
-def _parse(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
-
-
-def _all(file: Path) -> list[str]:
-    """The list that ``__all__`` is set to."""
-    for node in _parse(file).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return ast.literal_eval(node.value)
-    return []
+def _source(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
