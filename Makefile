@@ -16,9 +16,11 @@ TIMEOUT    ?= 1200
 # ALWAYS=1 executes what has not changed, too.
 ALWAYS     ?=
 # Of the tests: on which DEVICE the notebooks run (cpu or gpu), CHANGED=1 for those alone that a
-# change concerns, SHUFFLE=SEED for a random order.
+# change concerns, SHUFFLE=SEED for a random order, EVERYWHERE=1 for every notebook whole both on
+# Colab and on Binder, which share them otherwise.
 DEVICE     ?= cpu
 CHANGED    ?=
+EVERYWHERE ?=
 SHUFFLE    ?=
 # Of a release: v and the version.
 TAG        ?=
@@ -97,7 +99,7 @@ test-site: $(READY)  ## the web site and the slides, in a real browser
 	@$(CHECK) site $(wildcard tests/site/test_*.py lessons/*/live/claims.py) -- $(PYTEST) $(call report,site) {}
 
 test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these
-	@$(CHECK) elsewhere $(FRAMEWORKS) -- $(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "{all}"
+	@$(CHECK) elsewhere $(FRAMEWORKS) -- $(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "{all}" $(if $(EVERYWHERE),--everywhere)
 
 test-growth: .venv/.elsewhere $(JAVA)  ## toy lessons, added to copies of the project, go through all of this
 	@$(CHECK) growth -- $(PYTEST) $(call report,growth) tests/growth --frameworks "$(FRAMEWORKS)"

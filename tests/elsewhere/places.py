@@ -27,8 +27,9 @@ from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tools.compare.agreement import difference
+from tools.compare.figures import SVG
 from tools.compare.numbers import tolerance
 from tools.compare.pictures import complete
 from tools.run.kernels import Workplace
@@ -345,6 +346,20 @@ def in_place_of_the_forge(repository: Path) -> dict[str, str]:
 # Notebooks
 
 
+def read(path: Path) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def until_its_first_figure(path: Path) -> NotebookNode:
+    notebook = read(path)
+    draws = [
+        any(SVG in output.get("data", {}) for output in cell.get("outputs", []))
+        for cell in notebook.cells
+    ]
+    del notebook.cells[draws.index(True) + 1 :]
+    return notebook
+
+
 def notebooks_of(framework: str) -> list[Path]:
     """Of each lesson one, in the first of its languages."""
     of_lesson: dict[Path, Path] = {}
@@ -353,9 +368,31 @@ def notebooks_of(framework: str) -> list[Path]:
     return list(of_lesson.values())
 
 
+SERVICES = "colab", "binder"
+
+
+def is_whole_on(service: str, framework: str, lesson: int) -> bool:
+    """Do all cells of this notebook run there? Each runs whole on one of the services at least, and until
+    its first figure on the others; each framework and each lesson runs whole on both."""
+    others = [each for each in SERVICES if FRAMEWORKS[framework].is_python or each == "binder"]
+    return service == others[(list(FRAMEWORKS).index(framework) + lesson) % len(others)]
+
+
+def stored_for(service: str, framework: str, everywhere: bool) -> dict[Path, NotebookNode]:
+    """The notebooks of a framework, as far as they are executed there: ``everywhere``, all cells."""
+    return {
+        path: (
+            read(path)
+            if everywhere or is_whole_on(service, framework, number)
+            else until_its_first_figure(path)
+        )
+        for number, path in enumerate(notebooks_of(framework))
+    }
+
+
 def first_cell_of(notebook: Path) -> NotebookNode:
     """The notebook, without all other cells of code."""
-    whole = nbformat.read(notebook, as_version=4)
+    whole = read(notebook)
     whole.cells = [cell for cell in whole.cells if cell.id == INSTALL]
     assert len(whole.cells) == 1
     return whole

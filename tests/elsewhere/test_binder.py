@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS
@@ -26,9 +25,9 @@ from tests.elsewhere.places import (
     copy_project,
     differences,
     execute,
-    notebooks_of,
     package_name,
     requirements,
+    stored_for,
 )
 from tools.weave.lessons import ROOT
 
@@ -140,7 +139,7 @@ def test_apt_brings_the_libraries_that_mxnet_does_not(built: Built) -> None:
 @pytest.mark.usefixtures("only_if_asked_for")
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_notebook_runs_on_binder_in_its_memory(
-    framework: str, built: Built, record_property: Record
+    framework: str, built: Built, everywhere: bool, record_property: Record
 ) -> None:
     kernel = built.copy.kernel
     if not FRAMEWORKS[framework].is_python:
@@ -153,8 +152,7 @@ def test_a_notebook_runs_on_binder_in_its_memory(
         record_property("Python", version)
     before = built.copy.distributions()
     peaks = []
-    for path in notebooks_of(framework):
-        stored = nbformat.read(path, as_version=4)
+    for path, stored in stored_for("binder", framework, everywhere).items():
         folder = built.project / path.parent.relative_to(ROOT)
         done = execute(stored, kernel, built.copy.environment, folder)
         peaks.append(done.peak)

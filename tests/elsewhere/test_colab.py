@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import nbformat
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
@@ -33,8 +32,9 @@ from tests.elsewhere.places import (
     first_cell_of,
     in_place_of_the_forge,
     notebooks_of,
+    stored_for,
+    until_its_first_figure,
 )
-from tools.compare.figures import SVG
 from tools.run.java import KERNEL, SPEC
 from tools.weave.launch import FOR_D2L, REPOSITORY
 
@@ -46,10 +46,11 @@ Record = Callable[[str, object], None]
 @pytest.mark.usefixtures("places", "only_if_asked_for")
 @pytest.mark.parametrize("framework", FACES)
 def test_a_notebook_runs_on_colab_and_its_first_cell_adds_what_is_missing_alone(
-    framework: str, repository: Path, record_property: Record
+    framework: str, repository: Path, everywhere: bool, record_property: Record
 ) -> None:
     with colab(repository) as service:
-        check(service, notebooks_of(framework), framework, record_property)
+        stored = stored_for("colab", framework, everywhere)
+        check(service, stored, framework, record_property)
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
@@ -59,8 +60,8 @@ def test_a_notebook_begins_on_kaggle_too(
 ) -> None:
     """Which is Colab without the package google.colab: what follows the first cell is the same."""
     with service_like(COLAB, repository, **INLINE) as service:
-        first = notebooks_of(framework)[:1]
-        check(service, first, framework, record_property, until_its_first_figure)
+        first = notebooks_of(framework)[0]
+        check(service, {first: until_its_first_figure(first)}, framework, record_property)
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
@@ -69,7 +70,8 @@ def test_a_notebook_runs_in_plain_jupyter_where_everything_is_missing(
     framework: str, repository: Path, record_property: Record
 ) -> None:
     with service_like(PLAIN, repository) as service:
-        check(service, notebooks_of(framework)[:1], framework, record_property)
+        first = notebooks_of(framework)[0]
+        check(service, {first: until_its_first_figure(first)}, framework, record_property)
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
@@ -203,31 +205,15 @@ def colab(repository: Path) -> Iterator[Service]:
         yield service
 
 
-def read(path: Path) -> NotebookNode:
-    return nbformat.read(path, as_version=4)
-
-
-def until_its_first_figure(path: Path) -> NotebookNode:
-    notebook = read(path)
-    draws = [
-        any(SVG in output.get("data", {}) for output in cell.get("outputs", []))
-        for cell in notebook.cells
-    ]
-    del notebook.cells[draws.index(True) + 1 :]
-    return notebook
-
-
 def check(
     service: Service,
-    notebooks: list[Path],
+    notebooks: dict[Path, NotebookNode],
     framework: str,
     record: Record,
-    read: Callable[[Path], NotebookNode] = read,
 ) -> None:
     """A notebook, as its reader has it: it runs, nothing that was there is another after it, and
     its first cell has nothing to do or to say the next time. So the other lessons' run beside it."""
-    path, *others = notebooks
-    stored = read(path)
+    (path, stored), *others = notebooks.items()
     shutil.copy(path, service.folder)
     before = service.copy.distributions()
     assert SHIM not in before
@@ -251,8 +237,7 @@ def check(
 
     again = service.execute(first_cell_of(path))
     assert again.first_outputs == []
-    for other in others:
-        stored = read(other)
+    for other, stored in others:
         done = service.execute(stored)
         assert differences(stored, done.notebook) == [], other
         assert done.first_outputs == []

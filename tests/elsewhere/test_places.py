@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from nbformat import v4
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.elsewhere import __main__ as preparation
 from tests.elsewhere import places
 from tests.elsewhere.places import (
@@ -18,13 +18,17 @@ from tests.elsewhere.places import (
     LACKING,
     LIST,
     PLAIN,
+    SERVICES,
     Place,
     changed,
     copy_of,
     execute,
     find_python,
     locked,
+    notebooks_of,
     package_name,
+    read,
+    stored_for,
 )
 
 ANY = Place("any", ("0.0",), (("one",), ("two==2",)))
@@ -116,3 +120,23 @@ else:
         notebook = v4.new_notebook(cells=[v4.new_code_cell(code)])
         done = execute(notebook, copy.kernel, copy.environment, copy.home)
     assert half < done.peak < 2 * half
+
+
+def test_each_notebook_runs_whole_somewhere_each_framework_and_lesson_on_every_service() -> None:
+    whole = {
+        (service, framework, path.name)
+        for service in SERVICES
+        for framework in FRAMEWORKS
+        for path, stored in stored_for(service, framework, everywhere=False).items()
+        if stored == read(path)
+    }
+    every = {(name, path.name) for name in FRAMEWORKS for path in notebooks_of(name)}
+    assert {(framework, lesson) for _, framework, lesson in whole} == every
+    faces = {(service, framework) for service in SERVICES for framework in FACES}
+    assert {pair[:2] for pair in whole} == faces | {("binder", "djl")}
+    lessons = {lesson for _, lesson in every}
+    assert {(service, lesson) for service, _, lesson in whole} == {
+        (service, lesson) for service in SERVICES for lesson in lessons
+    }
+    everywhere = stored_for("colab", "pytorch", everywhere=True)
+    assert everywhere == {path: read(path) for path in notebooks_of("pytorch")}
