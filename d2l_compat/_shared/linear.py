@@ -1,6 +1,6 @@
 """Linear regression from scratch, as far as it is the same in every framework."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from typing import Any
 
 import numpy as np
@@ -145,3 +145,11 @@ def batches(data_iter: Any) -> Iterable[tuple[Any, Any]]:
         if not isinstance(batch, (tuple, list)) or len(batch) != 2:
             raise TypeError(fault("data_iter", f"a batch that is {shown(batch)}", need))
         yield batch[0], batch[1]
+
+
+def count_batches(what: str, data_iter: Any) -> int:
+    """How many there are: at least one."""
+    count = len(data_iter) if isinstance(data_iter, Sized) else 0
+    if not count:
+        raise TypeError(fault(what, shown(data_iter), "batches, at least one"))
+    return count

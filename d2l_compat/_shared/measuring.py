@@ -1,12 +1,12 @@
 """What a reader's training loop measures with: a timer, and sums."""
 
 import time
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, size
+from d2l_compat._shared.checks import fault, instance, size
 
 
 def as_float(what: str, x: Any) -> float:
@@ -44,6 +44,22 @@ class Timer:
     def cumsum(self) -> list[float]:
         """The running sums of the times."""
         return np.cumsum(self.times).tolist()
+
+
+class Benchmark:
+    """Measures what is done in it, and prints that: ``with d2l.Benchmark("one by one"): ...``"""
+
+    def __init__(self, description: str = "Done") -> None:
+        """``description`` begins the line that is printed. Raises TypeError where it is no string."""
+        instance("description", description, str, "a string")
+        self.description = description
+
+    def __enter__(self) -> Self:
+        self.timer = Timer()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        print(f"{self.description}: {self.timer.stop():.4f} sec")
 
 
 class Accumulator:

@@ -1,6 +1,6 @@
 """D2L's optimization chapter, as far as it is the same in every framework: how steps are followed, and drawn."""
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
 from d2l_compat._shared.checks import callable_, fault, instance, shown, size
-from d2l_compat._shared.linear import batches
+from d2l_compat._shared.linear import batches, count_batches
 from d2l_compat._shared.measuring import Timer, as_float
 
 EVERY = 200  # examples, after which the loss is measured
@@ -91,9 +91,7 @@ def train(
     passed until each, without the measuring, and the losses.
     """
     num_epochs = size("num_epochs", num_epochs)
-    num_batches = len(data_iter) if isinstance(data_iter, Sized) else 0
-    if not num_batches:
-        raise TypeError(fault("data_iter", shown(data_iter), "batches, at least one"))
+    num_batches = count_batches("data_iter", data_iter)
     animator = Animator("epoch", "loss", xlim=[0, num_epochs], ylim=[0.22, 0.35])
     examples, timer = 0, Timer()
 

@@ -34,8 +34,9 @@ from d2l_compat.mxnet.transformer import *
 
 npx.set_np()
 
-AREAS = "linear", "optimization"
+AREAS = "classification", "linear", "optimization"
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.mxnet.classification import *
     from d2l_compat.mxnet.linear import *
     from d2l_compat.mxnet.optimization import *
 

@@ -35,8 +35,9 @@ from d2l_compat.tensorflow.tensors import *
 from d2l_compat.tensorflow.training import *
 from d2l_compat.tensorflow.transformer import *
 
-AREAS = "linear", "optimization"
+AREAS = "classification", "linear", "optimization"
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.tensorflow.classification import *
     from d2l_compat.tensorflow.linear import *
     from d2l_compat.tensorflow.optimization import *
 

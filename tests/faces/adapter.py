@@ -96,7 +96,7 @@ class Adapter(ABC):
     layer: type[Layer]
     with_trainer: Callable[..., Any]  # of its translator
     with_functions: Callable[..., Any]
-    # How a reader of D2L's optimization chapter goes down a gradient, where D2L has it.
+    # How a reader of D2L goes down a gradient by hand, where D2L has chapters on that.
     descent: ModuleType | None = None
     FUSED = False  # whether attention is one product, a fused kernel
     # The dtype that comes of float64 input and float32 weights; False where it is refused.

@@ -43,6 +43,16 @@ PAIR = Own(lambda face: (value(face, ROWS), face.tensor(np.ones((6, 1), "float32
 SUMMED = Own(
     lambda face: lambda X: face.d2l.linreg(X, face.tensor(np.ones((5, 1), "float32")), 0.5)
 )
+GUESSED = Own(lambda face: [(value(face, LOGITS), value(face, LABELS))])
+LABELLED = Own(
+    lambda face: face.d2l.load_array((value(face, LOGITS), face.labels(LABELS.array)), 2, False)
+)
+CHOOSE = Own(lambda face: lambda X: X)
+CLOTHES = Own(lambda face: lambda X: face.tensor(np.eye(2, 10, dtype="float32")))
+PICTURES = Own(
+    lambda face: [(face.tensor(np.ones((2, 1, 4, 4), "float32")), face.tensor(LABELS.array))]
+)
+MATRIX, KERNEL = tensor(np.ones((5, 6)), "float32"), tensor(np.ones((2, 3)), "float32")
 BATCHES = instance("load_array", PAIR, 2, False)
 ENCODER, DECODER = instance("Seq2SeqEncoder", 7, 6, 4, 2), instance("Decoder")
 NET = instance("EncoderDecoder", ENCODER, DECODER)
@@ -165,6 +175,19 @@ def with_gradients(face: ModuleType) -> tuple[Any, ...]:
     return kept[0]
 
 
+def epochs(name: str, *args: Any) -> Call:
+    """Of training from scratch: a model, batches, a loss, and a step; before the step, these arguments."""
+
+    def good(face: ModuleType) -> tuple[Any, ...]:
+        w = face.descent.variable(np.ones((3, 3), "float32"))
+        net = Own(lambda face: lambda X: face.d2l.linreg(X, w, 0.0))
+        batches = [LABELLED] * (2 if name == "train_ch3" else 1)
+        loss = Own(lambda face: face.descent.losses)
+        return net, *batches, loss, *args, Own(lambda face: face.descent.updater([w], 0.1))
+
+    return lambda face: getattr(face.d2l, name), good
+
+
 CALLS: dict[str, Call] = {
     **{name: made(name, "short") for name in INPUTS},
     **{
@@ -186,6 +209,7 @@ CALLS: dict[str, Call] = {
         lambda face: (LOGITS, LABELS),
     ),
     "Classifier.loss": (lambda face: face.classifier("loss"), lambda face: (LOGITS, LABELS)),
+    "Benchmark": itself("Benchmark", "one by one"),
     "EncoderDecoder": itself("EncoderDecoder", ENCODER, DECODER),
     "FashionMNIST": itself("FashionMNIST", 4, (28, 28)),
     "MTFraEng": itself("MTFraEng", 4, 9, 2, 2),
@@ -197,6 +221,12 @@ CALLS: dict[str, Call] = {
     "Vocab": itself("Vocab", [["a", "b"], ["a"]], 0, ["<pad>"]),
     "Vocab.[]": method("Vocab", "__getitem__", (["a"],), ["a", "b"]),
     "Vocab.to_tokens": method("Vocab", "to_tokens", (["a"],), [0, 1]),
+    "TrainCallback": itself("TrainCallback", instance("Module"), GUESSED, GUESSED, 1, "/CPU:0"),
+    "Updater, call": (
+        lambda face: face.d2l.Updater([face.descent.variable(np.ones((8, 1), "float32"))], 0.1),
+        lambda face: (3, [tensor(np.ones((8, 1)), "float32")]),
+    ),
+    "accuracy": itself("accuracy", LOGITS, LABELS),
     "add_to_class": itself("add_to_class", Own(lambda face: type("A", (), {}))),
     "add_to_class, its decorator": (
         lambda face: face.d2l.add_to_class(type("A", (), {})),
@@ -205,8 +235,11 @@ CALLS: dict[str, Call] = {
     "alibi_slopes": itself("alibi_slopes", 4),
     "bleu": itself("bleu", "a b", "a b c", 2),
     "check_shape": itself("check_shape", X, (2, 3, 8)),
+    "corr2d": itself("corr2d", MATRIX, KERNEL),
     "download": itself("download", "fra-eng", "data", None),
     "download_extract": itself("download_extract", "fra-eng", "data"),
+    "evaluate_accuracy": itself("evaluate_accuracy", CHOOSE, GUESSED),
+    "evaluate_accuracy_gpu": on_the_cpu("evaluate_accuracy_gpu", CHOOSE, GUESSED),
     "evaluate_loss": itself(
         "evaluate_loss", SUMMED, BATCHES, Own(lambda face: face.d2l.squared_loss)
     ),
@@ -214,17 +247,20 @@ CALLS: dict[str, Call] = {
     "gpu": itself("gpu", 0),
     "init_seq2seq": itself("init_seq2seq", ENCODER),
     "get_data_ch11": itself("get_data_ch11", 4, 6),
+    "get_fashion_mnist_labels": itself("get_fashion_mnist_labels", LABELS),
     "linreg": itself("linreg", X, tensor(np.ones((8, 1)), "float32"), tensor([0.5], "float32")),
     "load_array": itself("load_array", PAIR, 2, True),
     "load_array, one": (
         lambda face: lambda rows: face.d2l.load_array((rows,), 2),
         lambda face: (ROWS,),
     ),
+    "load_data_fashion_mnist": itself("load_data_fashion_mnist", 4, 14),
     "load_data_nmt": itself("load_data_nmt", 4, 9, 2),
     "longest_chain": itself("longest_chain", doubled, X),
     "masked_softmax": itself("masked_softmax", X, LENS),
     "multiply_adds": itself("multiply_adds", doubled, X),
     "plot": itself("plot", [0, 1], [[1, 2], [3, 4]]),
+    "predict_ch3": itself("predict_ch3", CLOTHES, PICTURES, 2),
     "predict_seq2seq": on_the_cpu("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
     "sequence_mask": itself("sequence_mask", X, LENS, 0.5),
     "sgd": (lambda face: face.d2l.sgd, with_gradients),
@@ -237,11 +273,18 @@ CALLS: dict[str, Call] = {
     "squared_loss": itself("squared_loss", X, X),
     "synthetic_data": itself("synthetic_data", tensor([2, -3.4], "float32"), 4.2, 3),
     "train_2d": itself("train_2d", halved, 2, None),
+    "train_ch3": epochs("train_ch3", 1),
+    "train_ch6": on_the_cpu(
+        "train_ch6",
+        Own(lambda face: face.descent.model(lambda: face.linear(3, None))),
+        *(LABELLED, LABELLED, 1, 0.1),
+    ),
     "train_ch11": itself("train_ch11", nothing, None, {"lr": 0.1}, BATCHES, 5, 1),
     "train_concise_ch11": (
         lambda face: face.d2l.train_concise_ch11,
         lambda face: (*face.descent.concise(0.1), BATCHES, 1),
     ),
+    "train_epoch_ch3": epochs("train_epoch_ch3"),
     "train_seq2seq": on_the_cpu("train_seq2seq", NET, [], 0.1, 1, VOCAB),
     "transpose_output": itself("transpose_output", tensor(np.ones((4, 3, 4)), "float32"), 2),
     "transpose_qkv": itself("transpose_qkv", X, 2),
@@ -262,6 +305,7 @@ LEFT_OUT = {
     "Timer": "nothing can be given",
     "annotate": "its arguments are matplotlib's",
     "cpu": "nothing can be given",
+    "get_dataloader_workers": "nothing can be given",
     "num_gpus": "nothing can be given",
     "set_axes": "its arguments are matplotlib's",
     "set_figsize": "its arguments are matplotlib's",

@@ -1,10 +1,12 @@
-"""Upstream's d2l, the oracle: for those tests of the faces that ask for it."""
+"""What several tests of the faces ask for: upstream's d2l, a reader's own code, no figures left behind."""
 
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 
 
@@ -37,3 +39,20 @@ def short_is_long(face: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{name}.BLOCK", 3)
         if name == "d2l_compat.jax._blockwise":
             monkeypatch.setattr(f"{name}.EXAMPLES", 1)
+
+
+@pytest.fixture
+def own(face: ModuleType) -> Any:
+    """How the framework's readers descend by hand; where D2L has no such chapters, their names are refused."""
+    if face.descent is None:
+        for name in ("linreg", "train_ch3", "train_ch6", "train_ch11"):
+            with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
+                getattr(face.d2l, name)
+        pytest.skip("D2L has no such chapters in this framework")
+    return face.descent
+
+
+@pytest.fixture
+def no_figures_left() -> Iterator[None]:
+    yield
+    plt.close("all")

@@ -304,6 +304,171 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
             "need (num_hiddens, ffn_num_hiddens, num_heads, dropout, ",
         ),
     ],
+    "Benchmark": [
+        (asked("Benchmark", 3), TypeError, "description: got int", "a string"),
+    ],
+    "TrainCallback": [
+        (
+            asked("TrainCallback", max, [1], [1], 1, "cpu"),
+            TypeError,
+            "net: got builtin_function_or_method",
+            "a Keras model",
+        ),
+    ],
+    "Updater": [
+        (
+            lambda face: face.d2l.Updater([face.descent.variable(1.0)], 0.1)(0, [1.0]),
+            ValueError,
+            "batch_size: got 0",
+            "at least 1",
+        ),
+    ],
+    "accuracy": [
+        (
+            called("accuracy", X[0], np.zeros(4, "int32")),
+            ValueError,
+            "y: got shape (4,) for predictions of shape (3,)",
+            "one label for each prediction",
+        ),
+        (asked("accuracy", "ab", [1]), TypeError, "y_hat: got str", "an array of real numbers"),
+    ],
+    "corr2d": [
+        (
+            called("corr2d", X[0], np.ones((4, 1), "float32")),
+            ValueError,
+            "K: got shape (4, 1) for X of shape (3, 8)",
+            "at least one row and column, and no more than X has",
+        ),
+        (
+            called("corr2d", X, X[0]),
+            ValueError,
+            "X: got shape (2, 3, 8)",
+            "a matrix of numbers, (rows, columns)",
+        ),
+        (asked("corr2d", [[1.0]], [[1.0]]), TypeError, "X: got list", "a matrix of numbers"),
+        (called("corr2d", X[0], X[0] > 0), TypeError, "K: got dtype ", "a matrix of numbers"),
+    ],
+    "evaluate_accuracy": [
+        (asked("evaluate_accuracy", 1, []), TypeError, "net: got 1", "a layer or a function"),
+        (
+            asked("evaluate_accuracy", max, []),
+            ValueError,
+            "data_iter: got no examples",
+            "at least one batch",
+        ),
+    ],
+    "evaluate_accuracy_gpu": [
+        (asked("evaluate_accuracy_gpu", 1, []), TypeError, "net: got 1", "a layer or a function"),
+        (
+            asked("evaluate_accuracy_gpu", max, [1]),
+            TypeError,
+            "data_iter: got a batch that is 1",
+            "batches (inputs, labels)",
+        ),
+    ],
+    "get_fashion_mnist_labels": [
+        (
+            asked("get_fashion_mnist_labels", [3, 10]),
+            ValueError,
+            "labels: got 10",
+            "labels from 0 to 9",
+        ),
+        (
+            asked("get_fashion_mnist_labels", [0.5]),
+            ValueError,
+            "labels: got 0.5",
+            "labels from 0 to 9",
+        ),
+    ],
+    "load_data_fashion_mnist": [
+        (
+            asked("load_data_fashion_mnist", 0),
+            ValueError,
+            "batch_size: got 0",
+            "at least 1",
+        ),
+        (
+            asked("load_data_fashion_mnist", 4, 0),
+            ValueError,
+            "resize: got 0",
+            "at least 1",
+        ),
+        (
+            asked("load_data_fashion_mnist", 4, (2, 3, 4)),
+            TypeError,
+            "resize: got (2, 3, 4)",
+            "(height, width), in pixels",
+        ),
+    ],
+    "predict_ch3": [
+        (asked("predict_ch3", 1, []), TypeError, "net: got 1", "a layer or a function"),
+        (asked("predict_ch3", max, [], 0), ValueError, "n: got 0", "at least 1"),
+        (
+            asked("predict_ch3", max, []),
+            ValueError,
+            "test_iter: got no examples",
+            "at least one batch",
+        ),
+    ],
+    "train_ch3": [
+        (
+            asked("train_ch3", max, [], [], max, 0, max),
+            ValueError,
+            "num_epochs: got 0",
+            "at least 1",
+        ),
+        (asked("train_ch3", 1, [], [], max, 1, max), TypeError, "net: got 1", "a layer or"),
+    ],
+    "train_ch6": [
+        (
+            asked("train_ch6", 1, [], [], 1, 0.1),
+            TypeError,
+            ": got ",
+            "a layer",  # in TensorFlow a function that makes one
+        ),
+        (
+            lambda face: face.descent.train_ch6(
+                lambda: face.linear(8, None), lambda net: None, [1], [1], 0, 0.1
+            ),
+            ValueError,
+            "num_epochs: got 0",
+            "at least 1",
+        ),
+        (
+            lambda face: face.descent.train_ch6(
+                lambda: face.linear(8, None), lambda net: None, [1], [1], 1, "fast"
+            ),
+            TypeError,
+            "lr: got 'fast'",
+            "a number",
+        ),
+        (
+            lambda face: face.descent.train_ch6(
+                lambda: face.linear(8, None), lambda net: None, [], [], 1, 0.1
+            ),
+            TypeError,
+            "train_iter: got ",
+            "batches, at least one",
+        ),
+    ],
+    "train_epoch_ch3": [
+        *(
+            (
+                asked("train_epoch_ch3", *(1 if name == what else max for name in names)),
+                TypeError,
+                f"{what}: got 1",
+                "a layer or a function",
+            )
+            for names in [("net", "train_iter", "loss", "updater")]
+            for what in ("net", "loss", "updater")
+        ),
+        (
+            asked("train_epoch_ch3", max, [], max, max),
+            ValueError,
+            "train_iter: got no examples",
+            "at least one batch",
+        ),
+    ],
     "evaluate_loss": [
         (asked("evaluate_loss", 1, [], max), TypeError, "net: got 1", "a layer or a function"),
         (
@@ -603,6 +768,7 @@ ELSEWHERE = {
     "Seq2Seq": "it is an EncoderDecoder",
     "alibi_slopes": "test_errors",
     "cpu": "nothing can be given",
+    "get_dataloader_workers": "nothing can be given",
     "get_key": "nothing can be given",
     "gpu": "test_errors",
     "init_seq2seq": "of what is no such layer it leaves everything as it is",

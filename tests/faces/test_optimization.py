@@ -4,37 +4,22 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from d2l_compat._shared import optimization
 from tests.faces import stand_ins
+from tests.faces.boards import watch_boards
 from tests.faces.cases import assert_close
+
+pytestmark = pytest.mark.usefixtures("no_figures_left")
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(500, 5)).astype("float32")
 NOISE = RNG.normal(size=500)
 Y = (X @ [0.5, -1.0, 0.25, 0.75, -0.5] + 0.3 + 0.5 * NOISE).astype("float32")
-
-
-@pytest.fixture
-def own(face: ModuleType) -> Any:
-    """How the framework's readers descend; where D2L has no such chapter, its names are refused."""
-    if face.descent is None:
-        for name in ("linreg", "train_ch11"):
-            with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
-                getattr(face.d2l, name)
-        pytest.skip("D2L has no such chapter in this framework")
-    return face.descent
-
-
-@pytest.fixture(autouse=True)
-def _no_figures_left() -> Any:
-    yield
-    plt.close("all")
 
 
 def half_squares(X: Any, y: Any, w: Any, b: Any) -> Any:
@@ -146,16 +131,6 @@ def test_the_data_have_mean_0_and_variance_1(
     np.testing.assert_allclose(*(np.sort(rows, axis=0) for rows in (got, want)), atol=1e-5)
 
 
-class Watched(optimization.Animator):
-    """Every one that was made, in order."""
-
-    made: ClassVar[list["Watched"]] = []
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.made.append(self)
-
-
 @pytest.mark.parametrize("batch_size", [10, 100, 500])
 def test_training_from_scratch_is_descent(
     face: ModuleType,
@@ -164,7 +139,7 @@ def test_training_from_scratch_is_descent(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(optimization, "Animator", Watched)
+    boards = watch_boards(monkeypatch)
     batches = face.d2l.load_array((face.tensor(X), face.tensor(Y)), batch_size, is_train=False)
     first: list[Any] = []
 
@@ -181,7 +156,7 @@ def test_training_from_scratch_is_descent(
     np.testing.assert_allclose(losses, want, rtol=1e-4)
     assert len(times) == len(losses)
     assert (np.diff([0, *times]) > 0).all()
-    drawn = Watched.made[-1]
+    drawn = boards[-1]
     assert drawn.X[0] == pytest.approx([200 * (i + 1) / 500 for i in range(5)][-len(want) :])
     said = capsys.readouterr().out
     assert said.startswith(f"loss: {want[-1]:.3f}, ")
@@ -200,12 +175,12 @@ def test_training_with_the_frameworks_layers_is_descent(
     face: ModuleType, own: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From weights near zero: as if from zero, but for a little."""
-    monkeypatch.setattr(optimization, "Animator", Watched)
+    boards = watch_boards(monkeypatch)
     batches = face.d2l.load_array((face.tensor(X), face.tensor(Y)), 10, is_train=False)
     optimizer, hyperparams = own.concise(0.02)
     assert face.d2l.train_concise_ch11(optimizer, hyperparams, batches, 2) is None
     want = descend(0.02, 10, 2, np.zeros(5), 0.0)
-    np.testing.assert_allclose(Watched.made[-1].Y[0], want, atol=0.03)
+    np.testing.assert_allclose(boards[-1].Y[0], want, atol=0.03)
     half, twice = (descend(lr, 10, 2, np.zeros(5), 0.0)[0] for lr in (0.01, 0.04))
     assert min(abs(half - want[0]), abs(twice - want[0])) > 0.06  # another rate would be seen
 

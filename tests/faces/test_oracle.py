@@ -4,16 +4,18 @@ Upstream is installed without its pins, for this alone. Every name that both hav
 stands in ``NOT_COMPARED`` with the reason; how many there were is told at the end of the run.
 """
 
+import re
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 from unittest import mock
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -21,6 +23,8 @@ from d2l_compat._shared.data import translation
 from tests.faces import stand_ins
 from tests.faces.cases import LENGTHS, make_case
 from tests.faces.test_training import PAIRS
+
+pytestmark = pytest.mark.usefixtures("no_figures_left")
 
 X = np.random.default_rng(1).normal(size=(2, 5, 8)).astype("float32")
 Z = np.random.default_rng(2).normal(size=(2, 5, 8)).astype("float32")
@@ -33,6 +37,7 @@ NOT_COMPARED = {
     "FashionMNIST": "it would load the whole data set from the network",
     "Timer": "no two times are the same",
     "download": "it would fetch from the network",
+    "load_data_fashion_mnist": "it would load the whole data set from the network",
     "download_extract": "it would fetch from the network",
     "extract": "it writes files, some outside their folder: ours refuses these",
     "try_all_gpus": "of no GPU it makes an empty list: ours has the CPU in it, as in 0.17",
@@ -70,12 +75,6 @@ def compares(*names: str) -> Callable[[Any], Any]:
 
 def _with(function: Any, name: str) -> Compare:
     return lambda both: function(both, name)
-
-
-@pytest.fixture(autouse=True)
-def _no_figures_left() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def same(ours: Any, theirs: Any, tolerance: float = 1e-5) -> None:
@@ -338,6 +337,67 @@ def noise_of_wings(both: Both) -> None:
         d2l.train_concise_ch11(optimizer, hyperparams, batches, num_epochs=2)
         kept.append(described(d2l.plt.gcf())[0]["lines"])
     same(*kept[2:], 0.03)
+
+
+# Classification
+
+LABELS = np.array([0, 2, 1, 1, 0, 2, 2, 0, 1, 2], "int32")
+
+
+@compares("accuracy", "corr2d")
+def counted(both: Both, name: str) -> None:
+    given = [(X[0], Z[0, :2, :3].copy()), (X[1], Z[0, :5, :1].copy())]
+    if name == "accuracy":
+        logits = X[..., :3].reshape(10, 3).copy()
+        given = [(logits, LABELS), (LABELS.astype("float32"), LABELS[::-1].copy())]
+    for inputs in given:
+        same(*(both.oracle.call(getattr(d2l, name), *inputs) for d2l in both))
+
+
+@compares("Benchmark", "get_dataloader_workers", "get_fashion_mnist_labels")
+def told(both: Both) -> None:
+    said = []
+    for d2l in both:
+        with redirect_stdout(StringIO()) as printed, d2l.Benchmark("one by one"):
+            pass
+        said.append(re.sub(r"\d", "0", printed.getvalue()))
+        if hasattr(d2l, "get_fashion_mnist_labels"):
+            said[-1] += str(d2l.get_fashion_mnist_labels([*range(9, -1, -1)]))
+    same(*said)
+    if hasattr(both.theirs, "get_dataloader_workers"):  # on a machine of so many cores
+        with mock.patch("os.cpu_count", return_value=64):
+            same(*(d2l.get_dataloader_workers() for d2l in both))
+
+
+@compares("evaluate_accuracy", "evaluate_accuracy_gpu")
+def shares(both: Both, name: str) -> None:
+    arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
+    batches = both.ours.load_array(arrays, 4, is_train=False)
+    net = both.face.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
+    same(*(getattr(d2l, name)(net, batches) for d2l in both))
+
+
+@compares("train_ch6", "TrainCallback")
+def networks(both: Both) -> None:
+    arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
+    batches = both.ours.load_array(arrays, 1, is_train=False)
+    start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
+    kept = []
+    for d2l in both:
+        both.oracle.seed()
+        with redirect_stdout(StringIO()) as printed:
+            net = both.face.descent.train_ch6(
+                lambda: both.face.linear(8, start),
+                lambda net: both.face.plain(net(arrays[0])),
+                *(batches, batches, 3, 0.1),
+                d2l=d2l,
+            )
+        answers = both.face.plain(net(arrays[0]))
+        # Upstream tells of its figures as well.
+        said = re.findall(r"(?:training on|loss \d|\d+\.\d examples).*", printed.getvalue())
+        said[-1] = said[-1].split(maxsplit=1)[1]  # without the speed
+        kept.append([answers, said, described(d2l.plt.gcf())[0]["lines"]])
+    same(*kept, 1e-4)
 
 
 # Text and small helpers

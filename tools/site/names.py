@@ -19,6 +19,7 @@ HOMES = (
     "counting",
     "data",
     "linear",
+    "classification",
     "optimization",
     "devices",
     "tensors",

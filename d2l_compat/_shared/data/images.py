@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared import checks
+from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.data.hub import locate
 
 LABELS = (
@@ -62,12 +63,22 @@ class FashionMNIST:
 
     def text_labels(self, indices: Any) -> list[str]:
         """The names of labels, which are numbers from 0 to 9."""
-        numbers = [int(i) for i in indices]
-        if wrong := [i for i in numbers if not 0 <= i < len(LABELS)]:
-            raise ValueError(
-                checks.fault("indices", wrong[0], f"labels from 0 to {len(LABELS) - 1}")
-            )
-        return [LABELS[i] for i in numbers]
+        return _names("indices", indices)
+
+
+def get_fashion_mnist_labels(labels: Any) -> list[str]:
+    """The names of Fashion-MNIST's labels, which are numbers from 0 to 9.
+
+    Raises TypeError or ValueError for others.
+    """
+    return _names("labels", labels)
+
+
+def _names(what: str, labels: Any) -> list[str]:
+    numbers = to_numpy(what, labels).ravel()
+    if wrong := [number for number in numbers.tolist() if number not in range(len(LABELS))]:
+        raise ValueError(checks.fault(what, wrong[0], f"labels from 0 to {len(LABELS) - 1}"))
+    return [LABELS[int(number)] for number in numbers]
 
 
 def check_sizes(batch_size: int, resize: Any) -> None:
@@ -77,6 +88,13 @@ def check_sizes(batch_size: int, resize: Any) -> None:
         raise TypeError(checks.fault("resize", repr(resize), "(height, width), in pixels"))
     for size in resize:
         checks.size("resize", size)
+
+
+def size_of(resize: Any) -> tuple[int, int]:
+    """(height, width) of pictures: as they are where ``resize`` is None, square where it is a number."""
+    if resize is None:
+        return 28, 28
+    return tuple(resize) if isinstance(resize, (tuple, list)) else (resize, resize)  # type: ignore[return-value]
 
 
 def _read(name: str, root: str | Path) -> NDArray[np.uint8]:

@@ -1,6 +1,8 @@
 """Batches of data, for the frameworks that have no loader of their own."""
 
 import math
+import multiprocessing
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +13,16 @@ from d2l_compat._shared import checks
 
 Rows = NDArray[np.intp]
 Batch = tuple[Any, ...]
+
+
+def get_dataloader_workers() -> int:
+    """How many processes read data beside the program: 4, or as many as there are cores, if these are fewer.
+
+    0 where a new process does not begin as a copy of the program, as on macOS: what a notebook defines would
+    not be there.
+    """
+    copies = multiprocessing.get_all_start_methods()[0] == "fork"  # the first is the one in use
+    return min(4, os.cpu_count() or 1) if copies else 0
 
 
 class Loader:

@@ -1,4 +1,4 @@
-"""Descent as a reader of D2L's optimization chapter writes it in Paddle."""
+"""Descent as a reader of D2L writes it in Paddle."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import paddle
 
 from d2l_compat import paddle as d2l
+from tests.faces.boards import Begun
 
 
 def variable(x: Any) -> paddle.Tensor:
@@ -32,3 +33,37 @@ def trainer(params: Sequence[Any], states: Any, hyperparams: dict[str, Any]) -> 
 def concise(lr: float) -> tuple[Any, dict[str, Any]]:
     """For ``train_concise_ch11``, with the factor that its gradients have."""
     return paddle.optimizer.SGD, {"learning_rate": lr / 2}
+
+
+def losses(y_hat: paddle.Tensor, y: paddle.Tensor) -> paddle.Tensor:
+    """Cross-entropy, one for each example."""
+    return paddle.nn.functional.cross_entropy(y_hat, y, reduction="none")
+
+
+def updater(params: list[Any], lr: float) -> Callable[[int], None]:
+    """For ``train_epoch_ch3``: of a model from scratch."""
+    return lambda batch_size: d2l.sgd(params, lr, batch_size)
+
+
+def optimizer(net: paddle.nn.Layer, lr: float) -> paddle.optimizer.Optimizer:
+    """For ``train_epoch_ch3``: the framework's own."""
+    return paddle.optimizer.SGD(lr, net.parameters())
+
+
+def dropped(net: paddle.nn.Layer, rate: float) -> paddle.nn.Layer:
+    """A layer, and dropout after it."""
+    return paddle.nn.Sequential(net, paddle.nn.Dropout(rate))
+
+
+def model(make: Callable[[], Any]) -> Any:
+    """For ``train_ch6``: a layer."""
+    return make()
+
+
+def train_ch6(
+    make: Callable[[], Any], first: Callable[[Any], None], batches: Any, *args: Any, d2l: Any = d2l
+) -> Any:
+    """With ``d2l.train_ch6``: the model, which ``first`` was given before the first step."""
+    net = model(make)
+    assert d2l.train_ch6(net, Begun(batches, lambda: first(net)), *args, d2l.cpu()) is None
+    return net

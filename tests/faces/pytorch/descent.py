@@ -1,4 +1,4 @@
-"""Descent as a reader of D2L's optimization chapter writes it in PyTorch."""
+"""Descent as a reader of D2L writes it in PyTorch."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from d2l_compat import torch as d2l
+from tests.faces.boards import Begun
 
 
 def variable(x: Any) -> torch.Tensor:
@@ -37,3 +38,37 @@ def concise(lr: float) -> tuple[Any, dict[str, Any]]:
         return torch.optim.SGD([weight, bias], lr=lr)
 
     return optimizer, {"lr": lr / 2}
+
+
+def losses(y_hat: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy, one for each example."""
+    return torch.nn.functional.cross_entropy(y_hat, y.long(), reduction="none")
+
+
+def updater(params: list[Any], lr: float) -> Callable[[int], None]:
+    """For ``train_epoch_ch3``: of a model from scratch."""
+    return lambda batch_size: d2l.sgd(params, lr, batch_size)
+
+
+def optimizer(net: torch.nn.Module, lr: float) -> torch.optim.Optimizer:
+    """For ``train_epoch_ch3``: the framework's own."""
+    return torch.optim.SGD(net.parameters(), lr)
+
+
+def dropped(net: torch.nn.Module, rate: float) -> torch.nn.Module:
+    """A layer, and dropout after it."""
+    return torch.nn.Sequential(net, torch.nn.Dropout(rate))
+
+
+def model(make: Callable[[], Any]) -> Any:
+    """For ``train_ch6``: a layer."""
+    return make()
+
+
+def train_ch6(
+    make: Callable[[], Any], first: Callable[[Any], None], batches: Any, *args: Any, d2l: Any = d2l
+) -> Any:
+    """With ``d2l.train_ch6``: the model, which ``first`` was given before the first step."""
+    net = model(make)
+    assert d2l.train_ch6(net, Begun(batches, lambda: first(net)), *args, d2l.cpu()) is None
+    return net
