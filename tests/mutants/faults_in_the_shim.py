@@ -138,6 +138,30 @@ TABLE = {
             "            grad.zero_()\n",
             "",
         ),
+        (
+            "classes on the last axis",
+            "_shared/classification.py",
+            'to_numpy("y_hat", y_hat)).argmax(axis=1)',
+            'to_numpy("y_hat", y_hat)).argmax(axis=-1)',
+        ),
+        (
+            "a kernel turned round",
+            "_shared/classification.py",
+            "K[i, j] * X[i : i + rows, j : j + columns]",
+            "K[-1 - i, -1 - j] * X[i : i + rows, j : j + columns]",
+        ),
+        (
+            "a network trained on from the weights it has",
+            "torch/classification.py",
+            "    net.apply(init_weights)\n",
+            "",
+        ),
+        (
+            "the gradient of the losses' sum for an optimizer",
+            "torch/classification.py",
+            "losses.mean().backward()",
+            "losses.sum().backward()",
+        ),
     ],
     "tensorflow": [
         (
@@ -200,6 +224,12 @@ TABLE = {
             "tensorflow/relative.py",
             "(0, offset, 0)",
             "(0, 0, 0)",
+        ),
+        (
+            "nothing dropped in training",
+            "tensorflow/classification.py",
+            "net(X, training=True)",
+            "net(X)",
         ),
         (
             "a sum for a mean of gradients",
@@ -339,6 +369,12 @@ TABLE = {
             "X = X + score_bias.detach()\n",
         ),
         (
+            "a step as long as the sum of the gradients",
+            "mxnet/classification.py",
+            "        step_of(len(X))\n",
+            "        step_of(1)\n",
+        ),
+        (
             "labels shuffled apart from their rows",
             "mxnet/linear.py",
             "gluon.data.ArrayDataset(*data_arrays)",
@@ -406,6 +442,12 @@ TABLE = {
             "paddle/_blockwise.py",
             "score_bias != -math.inf\n",
             "score_bias == score_bias\n",
+        ),
+        (
+            "dropout while hits are counted",
+            "paddle/classification.py",
+            "        net.eval()\n    with paddle.no_grad():\n        return shared.share_of_hits(net, data_iter)\n",
+            "        pass\n    with paddle.no_grad():\n        return shared.share_of_hits(net, data_iter)\n",
         ),
         (
             "new parameters that are forgotten",

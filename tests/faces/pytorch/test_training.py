@@ -1,9 +1,10 @@
-"""What PyTorch's classifiers have of their own: a label that does not count, and labels for PyTorch's losses."""
+"""What training has of its own in PyTorch: a label that does not count, labels for its losses, layers without sizes."""
 
 from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from d2l_compat import torch as d2l
 from tests.faces.test_training import make_fashion
@@ -24,3 +25,12 @@ def test_pytorchs_own_loss_takes_the_labels_of_pictures(
     X, y = next(iter(d2l.FashionMNIST(batch_size=8).train_dataloader()))
     loss = torch.nn.functional.cross_entropy(X.flatten(1)[:, :10], y)
     assert torch.isfinite(loss)
+
+
+def test_layers_without_sizes_keep_pytorchs_own_weights() -> None:
+    """They get them at the first call, after Xavier's weights have been drawn for the others."""
+    X, y = torch.randn(10, 1, 8, 8), torch.arange(10) % 3
+    batches = d2l.load_array((X, y), 5)
+    net = nn.Sequential(nn.LazyConv2d(2, 3), nn.Flatten(), nn.LazyLinear(3))
+    d2l.train_ch6(net, batches, batches, 1, 0.1, d2l.cpu())
+    assert [type(layer) for layer in net] == [nn.Conv2d, nn.Flatten, nn.Linear]
