@@ -22,6 +22,8 @@ DEVICE     ?= cpu
 CHANGED    ?=
 EVERYWHERE ?=
 SHUFFLE    ?=
+# Of D2L's own pages: where they are.
+BOOK       ?=
 # Of a release: v and the version.
 TAG        ?=
 
@@ -43,7 +45,7 @@ FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim report agreement font lint format lab kernel site dist published env lock clean help
+.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim book report agreement font lint format lab kernel site dist published env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has changed (the default); ALWAYS=1: all
 	@$(BIN)/python -m tools.project.readme
@@ -133,6 +135,9 @@ bench-notebooks: $(READY) $(JAVA)  ## the notebook regression, beside plain nbva
 bench-shim: $(READY)  ## importing the shim, and its attention, beside upstream's d2l and the framework
 	@$(BIN)/python -m tools.bench.imports $(FACES)
 	@$(BIN)/python -m tools.bench.attention $(FACES)
+
+book: $(READY)  ## run D2L's own pages on the shim: BOOK, the folder of a copy of its repository
+	@$(BIN)/python -m tools.book $(FACES:%=--framework %) --jobs $(JOBS) "$(BOOK)"
 
 report: $(READY)  ## merge the reports of several machines in REPORTS, a folder, and sum them up
 	@$(BIN)/python -m tools.project.summary $(REPORTS)

@@ -49,7 +49,7 @@ NOWHERE = ".*", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE-TEXT
 OF_BINDER = "apt.txt", "environment.yml", "postBuild", "requirements/*"
 LOOKS = tuple(f"tools/site/{name}/*" for name in ("deck", "locale", "static", "templates"))
 OTHER_TESTS = "tests/test_*.py", "tests/claims.java", "tests/site/*", "tests/growth/*"
-TOOLS = "tools/__main__.py", "tools/bench/*", "tools/changed/*", "tools/project/*"
+TOOLS = "tools/__main__.py", "tools/bench/*", "tools/book/*", "tools/changed/*", "tools/project/*"
 NOT_EXECUTING = (
     *TOOLS,
     "tools/compare/languages.py",
@@ -95,7 +95,10 @@ NOT_READ = {
         *("tools/project/[!_d]*", "d2l_compat/java/.gitignore"),
         *("tools/compare/agreement.py", "tools/compare/languages.py"),
         *("tests/elsewhere/*", "tests/faces/*/*", "tests/faces/test_*.py", "tests/sanitize.cfg"),
-        *(f"tests/faces/{name}.py" for name in ("adapter", "answers", "calls", "conftest")),
+        *(
+            f"tests/faces/{name}.py"
+            for name in ("adapter", "answers", "boards", "calls", "conftest")
+        ),
         *(f"tests/faces/{name}.py" for name in ("oracle", "stand_ins", "translator")),
         *(f"tests/mutants/{name}.py" for name in ("__main__", "faults_in_*", "trial")),
         *("tests/compare_frameworks/*", "tests/conftest.py", "tests/frameworks.py"),

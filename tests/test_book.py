@@ -1,0 +1,177 @@
+"""D2L's own pages on the shim (tools/book): which code is run, and what is said of what fails."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.book.__main__ import main, summary
+from tools.book.pages import Page, pages, pairs
+from tools.book.run import Outcome, cause, run
+
+OLD = """\
+# A page
+
+```{.python .input}
+from d2l import mxnet as d2l
+```
+
+```{.python .input}
+#@tab pytorch, tensorflow
+from d2l import torch as d2l
+```
+
+```python
+never = "run"
+```
+
+```{.python .input}
+#@tab all
+d2l.one = 1
+```
+"""
+NEW = """\
+```{.python .input  n=1}
+%load_ext d2lbook.tab
+tab.interact_select('pytorch', 'jax')
+```
+
+```{.python .input  n=2}
+%%tab jax
+d2l.first = 'jax'
+```
+
+```{.python .input}
+d2l.second = 'of PyTorch alone'
+```
+
+```{.python .input}
+%%tab all
+if tab.selected('jax'):
+    d2l.third = 3
+```
+"""
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    chapter = tmp_path / "chapter_toys"
+    chapter.mkdir()
+    (chapter / "old.md").write_text(OLD)
+    (chapter / "new.md").write_text(NEW)
+    (chapter / "old_origin.md").write_text(OLD)
+    (chapter / "words.md").write_text("# Words\n\n```{.python .input}\n#@tab all\n1 + 1\n```\n")
+    return tmp_path
+
+
+def sources(page: Page, framework: str) -> list[str]:
+    return [cell.source.strip() for cell in page.cells(framework)]
+
+
+def test_a_page_has_the_cells_of_each_framework(book: Path) -> None:
+    new, old, words = pages(book)
+    assert [page.name for page in (new, old, words)] == ["toys/new", "toys/old", "toys/words"]
+    assert sources(old, "mxnet") == ["from d2l import mxnet as d2l", "d2l.one = 1"]
+    assert sources(old, "tensorflow") == ["from d2l import torch as d2l", "d2l.one = 1"]
+    assert sources(old, "jax") == []
+    third = "if tab.selected('jax'):\n    d2l.third = 3"
+    assert sources(new, "jax") == ["d2l.first = 'jax'", third]
+    assert sources(new, "pytorch") == ["d2l.second = 'of PyTorch alone'", third]
+    assert sources(new, "mxnet") == []
+    lines = OLD.splitlines()
+    for cell in old.cells("mxnet"):
+        assert lines[cell.line - 1].startswith(cell.source.strip().splitlines()[0][:5]) or lines[
+            cell.line - 1
+        ].startswith("#@tab")
+
+
+def test_pages_that_use_d2l_are_run_in_each_framework_they_are_there_in(book: Path) -> None:
+    found = [(page.name, name) for page, name in pairs(book, ["pytorch", "jax", "mxnet", "other"])]
+    assert found == [
+        ("toys/new", "pytorch"),
+        ("toys/new", "jax"),
+        ("toys/old", "pytorch"),
+        ("toys/old", "mxnet"),
+    ]
+
+
+def write(folder: Path, *cells: str) -> Page:
+    path = folder / "chapter_toys" / "page.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(f"```{{.python .input}}\n#@tab all\n{cell}\n```\n" for cell in cells))
+    path.write_text(path.read_text() + "```{.python .input}\n#@tab jax\nd2l = 1\n```\n")
+    return Page(path)
+
+
+DATA = """\
+from pathlib import Path
+from d2l_compat import common as d2l
+assert tab.selected('jax') and not tab.selected('pytorch')
+assert len(Path(d2l.download("airfoil")).read_text().splitlines()) == 1503"""
+
+
+def test_a_page_is_run_with_small_data_to_its_end(tmp_path: Path) -> None:
+    outcome = run(write(tmp_path, DATA, "assert d2l.Vocab(['a'])['a']"), "jax", 600)
+    assert outcome.error == ""
+    assert (outcome.passed, outcome.cells, outcome.ran) == (3, 3, True)
+
+
+@pytest.mark.parametrize(
+    ("cell", "error", "why"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero", "page"),
+        ("d2l.Vocab(['a']).to_tokens('a')", "TypeError: indices", "shim"),
+        (
+            "import numpy as np; np.linalg.inv(np.zeros((2, 2)))",
+            "LinAlgError: Singular",
+            "framework",
+        ),
+        ("import no_such_package", "ModuleNotFoundError: No module", "package"),
+        ("import os; os._exit(3)", "the kernel died", "framework"),
+    ],
+)
+def test_the_first_failure_is_told_with_its_line_and_its_cause(
+    tmp_path: Path, cell: str, error: str, why: str
+) -> None:
+    page = write(tmp_path, "from d2l_compat import common as d2l", cell, "2 / 0")
+    outcome = run(page, "jax", 600)
+    assert outcome.error.startswith(error)
+    assert (outcome.passed, outcome.cells, outcome.cause) == (1, 4, why)
+    assert page.path.read_text().splitlines()[outcome.line] == cell
+
+
+def test_a_page_that_does_not_end_is_stopped(tmp_path: Path) -> None:
+    outcome = run(write(tmp_path, "import time; time.sleep(6000)"), "jax", 10)
+    assert (outcome.passed, outcome.error, outcome.cause) == (0, "more than 10 seconds", "time")
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "why"),
+    [
+        ("AttributeError", "train_ch8: d2l_compat.torch has no such name", "name"),
+        ("RuntimeError", "Found no NVIDIA driver on your system", "gpu"),
+        ("URLError", "<urlopen error [Errno -3] Temporary failure in name resolution>", "network"),
+        ("ValueError", "whatever", "page"),
+    ],
+)
+def test_what_an_error_says_may_tell_its_cause(name: str, words: str, why: str) -> None:
+    assert cause(name, words, "") == why
+
+
+def test_the_summary_counts_by_chapter_and_by_cause() -> None:
+    told = summary(
+        [
+            Outcome("a/one", "pytorch", 3, 3, 1.0),
+            Outcome("a/two", "pytorch", 3, 2, 1.0, "X: y", 7, "page"),
+            Outcome("b/one", "jax", 1, 0, 1.0, "X: y", 7, "page"),
+        ]
+    ).splitlines()
+    assert told[1] == "| chapter | pytorch | jax |"
+    assert told[3:5] == ["| a | 1 of 2 |  |", "| b |  | 0 of 1 |"]
+    assert told[6:] == ["1 of 3 run to the end.", "2: the page itself"]
+
+
+def test_a_folder_that_is_no_book_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no page there uses d2l; need a copy of D2L's repository"):
+        main([str(tmp_path)])
+    with pytest.raises(SystemExit, match="there is no such folder"):
+        main([str(tmp_path / "none")])

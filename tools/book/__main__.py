@@ -1,0 +1,73 @@
+"""``python -m tools.book BOOK``: runs all pages of a copy of D2L's repository, and tells which ran."""
+
+import argparse
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from d2l_compat.frameworks import FACES
+from tools.book.pages import pairs
+from tools.book.run import CAUSES, Outcome, run
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
+    if not options.book.is_dir():
+        sys.exit(f"{options.book}: there is no such folder; need a copy of D2L's repository")
+    frameworks = options.framework or [name for name in FACES if name != "mlx"]
+    wanted = [pair for pair in pairs(options.book, frameworks) if options.only in pair[0].name]
+    if not wanted:
+        sys.exit(f"{options.book}: no page there uses d2l; need a copy of D2L's repository")
+    outcomes = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for outcome in pool.map(lambda pair: run(pair[0], pair[1], options.timeout), wanted):
+            outcomes.append(outcome)
+            print(row(outcome), flush=True)
+    print(summary(outcomes))
+    return 0 if not any(each.cause == "shim" for each in outcomes) else 1
+
+
+def row(outcome: Outcome) -> str:
+    """For a table in Markdown."""
+    told = outcome.error.replace("|", "\\|")[:120]
+    cells = (
+        outcome.page,
+        outcome.framework,
+        f"{outcome.passed} of {outcome.cells}",
+        f"line {outcome.line}: {told}" if told else "",
+        CAUSES.get(outcome.cause, ""),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def summary(outcomes: list[Outcome]) -> str:
+    """By chapter, how many pages of each framework run; then what keeps the others from it."""
+    frameworks = [name for name in FACES if any(each.framework == name for each in outcomes)]
+    chapters = sorted({each.page.partition("/")[0] for each in outcomes})
+    lines = ["", f"| chapter | {' | '.join(frameworks)} |", f"|:--|{'--:|' * len(frameworks)}"]
+    for chapter in chapters:
+        of_chapter = [each for each in outcomes if each.page.startswith(f"{chapter}/")]
+        counts = []
+        for framework in frameworks:
+            ran = [each.ran for each in of_chapter if each.framework == framework]
+            counts.append(f"{sum(ran)} of {len(ran)}" if ran else "")
+        lines.append(f"| {chapter} | {' | '.join(counts)} |")
+    causes = Counter(each.cause for each in outcomes if not each.ran)
+    lines += ["", f"{sum(each.ran for each in outcomes)} of {len(outcomes)} run to the end."]
+    lines += [f"{count}: {CAUSES[cause]}" for cause, count in causes.most_common()]
+    return "\n".join(lines)
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
+    parser.add_argument("book", type=Path, help="a copy of D2L's repository, in any language")
+    parser.add_argument("--framework", action="append", choices=[*FACES])
+    parser.add_argument("--only", default="", metavar="SUBSTRING", help="of chapter/page")
+    parser.add_argument("--jobs", type=int, default=2, help="pages at a time (default: 2)")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds a page (default: 300)")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

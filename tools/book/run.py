@@ -1,0 +1,147 @@
+"""A page's cells, one after the other in a fresh kernel, until one fails; and where the failure comes from."""
+
+import asyncio
+import os
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import nbformat
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tools.book import stand_ins
+from tools.book.pages import Cell, Page
+from tools.run.kernels import Workplace
+from tools.weave.lessons import ROOT
+
+# In newer pages, code asks which framework it is in.
+BEFORE = """\
+import d2l_compat.alias
+from d2l_compat._shared.data.hub import DATA_HUB
+DATA_HUB.update({hub!r})
+
+class tab:
+    @staticmethod
+    def selected(*names):
+        return {framework!r} in (names[0] if isinstance(names[0], (list, tuple)) else names)
+"""
+GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(", re.IGNORECASE)
+NETWORK = re.compile(
+    r"ConnectionError|URLError|URL fetch|[Dd]ownload|Max retries|resolve host|gaierror"
+)
+FRAME = re.compile(r"^(?:File (?P<file>\S+?):\d+|Cell In\[\d+\], line \d+)", re.MULTILINE)
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    page: str
+    framework: str
+    cells: int
+    passed: int  # before the first that failed
+    seconds: float
+    error: str = ""  # its first line
+    line: int = 0  # of the page
+    cause: str = ""  # of CAUSES
+
+    @property
+    def ran(self) -> bool:
+        return self.passed == self.cells
+
+
+CAUSES = {
+    "name": "a name that the shim does not have yet",
+    "shim": "the shim",
+    "framework": "today's framework, or another package",
+    "page": "the page itself",
+    "package": "a package that is not installed",
+    "gpu": "there is no GPU",
+    "network": "the page fetches something itself",
+    "time": "the time limit",
+}
+
+
+def run(page: Page, framework: str, limit: float) -> Outcome:
+    """With small stand-ins for the data, in a folder that is thrown away; ``limit`` seconds for all cells."""
+    cells = page.cells(framework)
+    is_large = any("resize=" in cell.source for cell in cells)
+    started = time.monotonic()
+    with TemporaryDirectory(prefix="book-") as folder:
+        work = Path(folder) / "page" / "work"  # ../data is in the folder as well
+        work.mkdir(parents=True)
+        hub = stand_ins.make(Path(folder) / "data", stand_ins.FEW if is_large else stand_ins.MANY)
+        before = BEFORE.format(hub=hub, framework=framework)
+        environment = {
+            **os.environ,
+            "D2L_DATA": str(Path(folder) / "data"),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": str(ROOT),
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        }
+        passed, error, why = asyncio.run(_execute(before, cells, work, environment, limit))
+    line = cells[passed].line if error else 0
+    return Outcome(
+        page.name, framework, len(cells), passed, time.monotonic() - started, error, line, why
+    )
+
+
+async def _execute(
+    before: str, cells: list[Cell], work: Path, environment: dict[str, str], limit: float
+) -> tuple[int, str, str]:
+    """How many passed; of the next one the error, and its cause."""
+    sources = before, *(cell.source for cell in cells)
+    notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
+    workplace = Workplace("python3")
+    manager = AsyncKernelManager(**workplace.settings)
+    client = NotebookClient(notebook, km=manager, record_timing=False)
+    end, passed = time.monotonic() + limit, 0
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        await client.async_start_new_kernel(cwd=str(work), env=environment, **quiet)
+        await client.async_start_new_kernel_client()
+        for number, cell in enumerate(notebook.cells):
+            client.timeout = max(1, int(end - time.monotonic()))
+            passed = max(0, number - 1)
+            await client.async_execute_cell(cell, number)
+    except CellTimeoutError:
+        return passed, f"more than {limit:.0f} seconds", "time"
+    except DeadKernelError:
+        return passed, "the kernel died", "framework"
+    except CellExecutionError as failure:
+        return passed, *_told(failure, cell)
+    finally:
+        if client.kc is not None:
+            client.kc.stop_channels()
+        await manager.shutdown_kernel(now=True)
+        workplace.cleanup()
+    return len(cells), "", ""
+
+
+def _told(failure: CellExecutionError, cell: nbformat.NotebookNode) -> tuple[str, str]:
+    trace = ANSI.sub("", "\n".join(cell.outputs[-1].get("traceback", [])) if cell.outputs else "")
+    first = ANSI.sub("", failure.evalue).strip().partition("\n")[0]
+    return f"{failure.ename}: {first}", cause(failure.ename, first, trace)
+
+
+def cause(name: str, words: str, trace: str) -> str:
+    """Of an error, by what it says and by where it was raised, the last frame of its trace."""
+    files = [match["file"] for match in FRAME.finditer(trace)]
+    last = files[-1] if files else None
+    if "has no such name" in words:
+        return "name"
+    if name == "ModuleNotFoundError":
+        return "package"
+    if GPU.search(f"{name} {words}"):
+        return "gpu"
+    if NETWORK.search(f"{name} {words}"):
+        return "network"
+    if last is None:
+        return "page"
+    return "shim" if f"{ROOT / 'd2l_compat'}" in last else "framework"
