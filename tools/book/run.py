@@ -59,7 +59,7 @@ CAUSES = {
     "name": "a name that the shim does not have yet",
     "shim": "the shim",
     "framework": "today's framework, or another package",
-    "page": "the page itself",
+    "page": "the page itself, or what it expects of an older framework",
     "package": "a package that is not installed",
     "gpu": "there is no GPU",
     "network": "the page fetches something itself",
