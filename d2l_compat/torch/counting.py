@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from d2l_compat._shared import checks
 from d2l_compat.torch._arrays import arrays
@@ -45,6 +44,9 @@ def multiply_adds(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     Raises TypeError where the layer is no function or an input no tensor.
     """
     _check(layer, inputs)
+    # When it is needed: it imports a compiler for GPUs, if one is installed.
+    from torch.utils.flop_counter import FlopCounterMode
+
     # Not every fused kernel can be counted; the plain one does the same products.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         layer(*inputs)
