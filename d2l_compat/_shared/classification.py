@@ -8,7 +8,7 @@ from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
 from d2l_compat._shared.checks import callable_, fault, size
 from d2l_compat._shared.data.images import get_fashion_mnist_labels
-from d2l_compat._shared.linear import batches, count_batches
+from d2l_compat._shared.linear import batches, count_batches, no_examples
 from d2l_compat._shared.measuring import Accumulator, Timer
 
 LEGEND = "train loss", "train acc", "test acc"
@@ -78,7 +78,7 @@ def predict_ch3(net: Callable[[Any], Any], test_iter: Any, n: int = 6) -> None:
     n = size("n", n)
     X, y = next(iter(batches(test_iter)), (None, None))
     if X is None:
-        raise ValueError(fault("test_iter", "no examples", "at least one batch"))
+        raise no_examples("test_iter")
     outputs = to_numpy("net", net(X))
     pictures = to_numpy("test_iter", X)[:n]
     if outputs.ndim != 2:
@@ -100,7 +100,7 @@ def share_of_hits(net: Any, data_iter: Any) -> float:
         hits += accuracy(net(X), y)
         count += to_numpy("data_iter", y).size
     if not count:
-        raise ValueError(fault("data_iter", "no examples", "at least one batch"))
+        raise no_examples("data_iter")
     return hits / count
 
 
@@ -118,7 +118,7 @@ def epoch(
         if watch:
             watch(number, sums[0] / sums[2], sums[1] / sums[2])
     if not sums[2]:
-        raise ValueError(fault("train_iter", "no examples", "at least one batch"))
+        raise no_examples("train_iter")
     return sums[0] / sums[2], sums[1] / sums[2]
 
 

@@ -132,7 +132,7 @@ def mean_loss(
         total += float(losses.sum())
         count += losses.size
     if not count:
-        raise ValueError(fault("data_iter", "no examples", "at least one batch"))
+        raise no_examples("data_iter")
     return total / count
 
 
@@ -153,3 +153,8 @@ def count_batches(what: str, data_iter: Any) -> int:
     if not count:
         raise TypeError(fault(what, shown(data_iter), "batches, at least one"))
     return count
+
+
+def no_examples(what: str) -> ValueError:
+    """For who has gone through all batches, and there was none."""
+    return ValueError(fault(what, "no examples", "at least one batch"))
