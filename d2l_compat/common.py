@@ -1,11 +1,13 @@
 """What every face has, whatever its framework: plots, text, data, and helpers of training code."""
 
 from d2l_compat._shared.boards import Animator, ProgressBoard
+from d2l_compat._shared.checks import check_len
 from d2l_compat._shared.classification import accuracy, corr2d, predict_ch3
 from d2l_compat._shared.data.hub import DATA_HUB, DATA_URL, download, download_extract, extract
 from d2l_compat._shared.data.images import get_fashion_mnist_labels
 from d2l_compat._shared.data.loader import get_dataloader_workers
-from d2l_compat._shared.data.text import Vocab, bleu
+from d2l_compat._shared.data.text import Vocab, bleu, count_corpus, tokenize, truncate_pad
+from d2l_compat._shared.data.time_machine import load_corpus_time_machine, read_time_machine
 from d2l_compat._shared.measuring import Accumulator, Benchmark, Timer
 from d2l_compat._shared.oo_design import HyperParameters, add_to_class
 from d2l_compat._shared.optimization import train_2d
@@ -33,18 +35,24 @@ __all__ = [
     "add_to_class",
     "annotate",
     "bleu",
+    "check_len",
     "corr2d",
+    "count_corpus",
     "download",
     "download_extract",
     "extract",
     "get_dataloader_workers",
     "get_fashion_mnist_labels",
+    "load_corpus_time_machine",
     "plot",
     "predict_ch3",
+    "read_time_machine",
     "set_axes",
     "set_figsize",
     "show_heatmaps",
     "show_images",
+    "tokenize",
     "train_2d",
+    "truncate_pad",
     "use_svg_display",
 ]

@@ -7,7 +7,7 @@ in its ``_arrays.py`` how its arrays answer, and the checks of arrays are then t
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from numbers import Number, Real
 from typing import Any
 
@@ -74,6 +74,14 @@ def integers(what: str, values: object, minimum: int | None = None) -> int | lis
     if not values:
         raise ValueError(fault(what, "an empty list", "at least one integer"))
     return [integer(what, value, minimum) for value in values]
+
+
+def check_len(a: Any, n: int) -> None:
+    """Raise ValueError unless ``a`` has exactly ``n`` elements, TypeError if it has no length."""
+    n = integer("n", n, 0)
+    instance("a", a, Sized, "a list")
+    if len(a) != n:
+        raise ValueError(fault("a", f"{len(a)} elements", n))
 
 
 def dropout(value: float) -> None:

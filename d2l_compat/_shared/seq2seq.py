@@ -6,8 +6,8 @@ from typing import Any
 from d2l_compat._shared import checks
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.data.text import Vocab
-from d2l_compat._shared.data.translation import BOS, EOS, PAD, fit_length
+from d2l_compat._shared.data.text import Vocab, fit_length
+from d2l_compat._shared.data.translation import BOS, EOS, PAD
 from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.training import undefined
 

@@ -25,11 +25,12 @@ from d2l_compat.torch.tensors import *
 from d2l_compat.torch.training import *
 from d2l_compat.torch.transformer import *
 
-AREAS = "classification", "linear", "optimization"
+AREAS = "classification", "linear", "optimization", "recurrent"
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.torch.classification import *
     from d2l_compat.torch.linear import *
     from d2l_compat.torch.optimization import *
+    from d2l_compat.torch.recurrent import *
 
 
 def __getattr__(name: str) -> Any:

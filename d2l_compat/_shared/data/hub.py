@@ -21,6 +21,10 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
         DATA_URL + "airfoil_self_noise.dat",
         "76e5be1548fd8222e5074cf0faae75edff8cf93f",
     ),
+    "time_machine": (
+        DATA_URL + "timemachine.txt",
+        "090b5e7e70c295757f55df93cb0a180b9691891a",
+    ),
     "fra-eng": (DATA_URL + "fra-eng.zip", "94646ad1522d915e7b0f9296181140edcf86a4f5"),
     "train-images-idx3-ubyte": (
         _FASHION + "train-images-idx3-ubyte.gz",

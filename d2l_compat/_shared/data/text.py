@@ -1,4 +1,4 @@
-"""Words and numbers for them; and how good a translation is."""
+"""Text in tokens, and numbers for them; and how good a translation is."""
 
 import math
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, instance, integer
+from d2l_compat._shared.checks import fault, instance, integer, shown, size
 
 UNKNOWN = "<unk>"
 
@@ -72,6 +72,40 @@ class Vocab:
     def unk(self) -> int:
         """The number of ``<unk>``."""
         return self.token_to_idx[UNKNOWN]
+
+
+def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
+    """Each line as a list of tokens: its words, which blanks separate, or with ``token="char"`` its characters.
+
+    Raises TypeError where ``lines`` are not strings in a list, ValueError for another ``token``.
+    """
+    need = "a list of lines, strings"
+    if isinstance(lines, str) or not isinstance(lines, Iterable):
+        raise TypeError(fault("lines", shown(lines), need))
+    if token not in ("word", "char"):
+        raise ValueError(fault("token", shown(token), "'word' or 'char'"))
+    lines = list(lines)
+    for line in lines:
+        instance("lines", line, str, need)
+    return [line.split() if token == "word" else list(line) for line in lines]
+
+
+def count_corpus(tokens: Iterable[Any]) -> Counter[str]:
+    """How often each token occurs in a list of them, or of lists of them. Raises TypeError for others."""
+    return _count("tokens", tokens)
+
+
+def truncate_pad(line: list[Any], num_steps: int, padding_token: Any) -> list[Any]:
+    """``num_steps`` tokens: the first ones, or all and then ``padding_token`` as often as it takes.
+
+    Raises TypeError where ``line`` is no list, TypeError or ValueError where ``num_steps`` is below 1.
+    """
+    instance("line", line, list, "a list of tokens")
+    return fit_length(line, size("num_steps", num_steps), padding_token)
+
+
+def fit_length(line: list[Any], num_steps: int, padding: Any) -> list[Any]:
+    return line[:num_steps] + [padding] * (num_steps - len(line))
 
 
 def _count(what: str, tokens: Any) -> Counter[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import checks
 from d2l_compat._shared.data.hub import locate
-from d2l_compat._shared.data.text import Vocab
+from d2l_compat._shared.data.text import Vocab, fit_length
 from d2l_compat._shared.training import DataModule, undefined
 
 PAD = "<pad>"
@@ -47,11 +47,6 @@ def tokenize(text: str, num_examples: int | None) -> tuple[list[list[str]], list
     pairs = [line.split("\t") for line in lines[: num_examples + 1 if num_examples else None]]
     pairs = [pair for pair in pairs if len(pair) == 2]
     return [pair[0].split(" ") for pair in pairs], [pair[1].split(" ") for pair in pairs]
-
-
-def fit_length(line: list[Any], num_steps: int, padding: Any) -> list[Any]:
-    """``num_steps`` tokens: the first ones, or all and then padding."""
-    return line[:num_steps] + [padding] * (num_steps - len(line))
 
 
 def check_sizes(*sizes: int) -> None:

@@ -1,0 +1,297 @@
+"""Recurrent networks as language models: D2L 1.0's classes, and those and the training of 0.17."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from d2l_compat._shared import checks
+from d2l_compat._shared import recurrent as shared
+from d2l_compat.torch._arrays import arrays
+from d2l_compat.torch.linear import sgd
+from d2l_compat.torch.seq2seq import evaluating
+from d2l_compat.torch.training import Classifier, Module
+
+__all__ = [
+    "RNN",
+    "RNNLM",
+    "RNNLMScratch",
+    "RNNModel",
+    "RNNModelScratch",
+    "RNNScratch",
+    "grad_clipping",
+    "predict_ch8",
+    "train_ch8",
+    "train_epoch_ch8",
+]
+
+
+class RNNScratch(Module):
+    """A recurrent layer from scratch: H_t = tanh(X_t W_xh + H_(t-1) W_hh + b_h)."""
+
+    def __init__(self, num_inputs: int, num_hiddens: int, sigma: float = 0.01) -> None:
+        """Weights are normal, of the standard deviation ``sigma``. Raises TypeError or ValueError for sizes below 1."""
+        super().__init__()
+        num_inputs = checks.size("num_inputs", num_inputs)
+        num_hiddens = checks.size("num_hiddens", num_hiddens)
+        self.save_hyperparameters()
+        self.W_xh = nn.Parameter(torch.randn(num_inputs, num_hiddens) * sigma)
+        self.W_hh = nn.Parameter(torch.randn(num_hiddens, num_hiddens) * sigma)
+        self.b_h = nn.Parameter(torch.zeros(num_hiddens))
+
+    def forward(self, inputs: Tensor, state: Any = None) -> tuple[list[Tensor], Tensor]:
+        """(steps, batch, inputs) to as many outputs (batch, hiddens) as steps, and the last, the state."""
+        num_inputs, num_hiddens = self.W_xh.shape
+        arrays.check_sequence("inputs", inputs, num_inputs)
+        state = shared.one_state(state)
+        if state is None:
+            state = inputs.new_zeros(inputs.shape[1], num_hiddens)
+        outputs = []
+        for X in inputs:
+            state = torch.tanh(X @ self.W_xh + state @ self.W_hh + self.b_h)
+            outputs.append(state)
+        return outputs, state
+
+
+class RNNLMScratch(shared.LanguageModelSteps, Classifier):
+    """A language model from scratch: a recurrent layer ``rnn``, and logits of what comes next."""
+
+    exp = staticmethod(torch.exp)
+
+    def __init__(self, rnn: nn.Module, vocab_size: int, lr: float = 0.01) -> None:
+        """``rnn`` takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
+        super().__init__()
+        checks.instance("rnn", rnn, nn.Module, "a layer")
+        vocab_size = checks.size("vocab_size", vocab_size)
+        self.save_hyperparameters()
+        self.init_params()
+
+    def init_params(self) -> None:
+        """Draw the weights of the output layer, as ``rnn`` draws its own."""
+        self.W_hq = nn.Parameter(
+            torch.randn(self.rnn.num_hiddens, self.vocab_size) * self.rnn.sigma
+        )
+        self.b_q = nn.Parameter(torch.zeros(self.vocab_size))
+
+    def one_hot(self, X: Tensor) -> Tensor:
+        """Tokens (batch, steps) to (steps, batch, vocab_size), 1 at each token and 0 elsewhere."""
+        arrays.check_tokens(X, self.vocab_size)
+        return F.one_hot(X.T.long(), self.vocab_size).float()
+
+    def output_layer(self, rnn_outputs: Any) -> Tensor:
+        """As many outputs (batch, hiddens) as steps to logits (batch, steps, vocab_size)."""
+        return torch.stack([H @ self.W_hq + self.b_q for H in rnn_outputs], 1)
+
+    def forward(self, X: Tensor, state: Any = None) -> Tensor:
+        """Tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
+        return self.output_layer(self.rnn(self.one_hot(X), state)[0])
+
+    def predict(
+        self, prefix: str, num_preds: int, vocab: Any, device: torch.device | None = None
+    ) -> str:
+        """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
+
+        Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
+        """
+
+        def step(token: int, state: Any) -> tuple[int, Any]:
+            outputs, state = self.rnn(self.one_hot(torch.tensor([[token]], device=device)), state)
+            return int(self.output_layer(outputs).argmax()), state
+
+        with evaluating(self):
+            return shared.predict(prefix, num_preds, vocab, step)
+
+
+class RNN(Module):
+    """PyTorch's recurrent layer: H_t = tanh(X_t W_xh + H_(t-1) W_hh + b)."""
+
+    def __init__(self, num_inputs: int, num_hiddens: int) -> None:
+        """Raises TypeError or ValueError for sizes below 1."""
+        super().__init__()
+        num_inputs = checks.size("num_inputs", num_inputs)
+        num_hiddens = checks.size("num_hiddens", num_hiddens)
+        self.save_hyperparameters()
+        self.rnn: Any = nn.RNN(num_inputs, num_hiddens)
+
+    def forward(self, inputs: Tensor, H: Any = None) -> Any:
+        """(steps, batch, inputs) to (steps, batch, hiddens), and the state (1, batch, hiddens)."""
+        return self.rnn(inputs, H)
+
+
+class RNNLM(RNNLMScratch):
+    """The same language model, of PyTorch's layers."""
+
+    def init_params(self) -> None:
+        """The output layer has its sizes after the first call."""
+        self.linear = nn.LazyLinear(self.vocab_size)
+
+    def output_layer(self, hiddens: Tensor) -> Tensor:
+        """(steps, batch, hiddens) to logits (batch, steps, vocab_size)."""
+        return self.linear(hiddens).swapaxes(0, 1)
+
+
+class RNNModelScratch:
+    """D2L 0.17's language model from scratch, of functions: it has ``params``, and is called with tokens and a state."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        device: torch.device,
+        get_params: Callable[..., Sequence[Tensor]],
+        init_state: Callable[..., Any],
+        forward_fn: Callable[..., tuple[Tensor, Any]],
+    ) -> None:
+        """``get_params(vocab_size, num_hiddens, device)`` gives the parameters, ``init_state(batch_size, num_hiddens,
+        device)`` a state, ``forward_fn(X, state, params)`` of X (steps, batch, vocab_size) logits (steps * batch, vocab_size)
+        and the state. Raises TypeError or ValueError where these are no functions, or sizes below 1.
+        """
+        self.vocab_size = checks.size("vocab_size", vocab_size)
+        self.num_hiddens = checks.size("num_hiddens", num_hiddens)
+        for what, function in ("get_params", get_params), ("init_state", init_state):
+            checks.callable_(what, function)
+        checks.callable_("forward_fn", forward_fn)
+        self.params = get_params(vocab_size, num_hiddens, device)
+        self.init_state, self.forward_fn = init_state, forward_fn
+
+    def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
+        return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
+
+    def begin_state(self, batch_size: int, device: torch.device) -> Any:
+        """What ``init_state`` gives."""
+        return self.init_state(batch_size, self.num_hiddens, device)
+
+
+class RNNModel(nn.Module):
+    """D2L 0.17's language model of a recurrent layer of PyTorch's, ``rnn_layer``, and a linear one."""
+
+    def __init__(self, rnn_layer: nn.RNNBase, vocab_size: int) -> None:
+        """The layer takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
+        super().__init__()
+        checks.instance("rnn_layer", rnn_layer, nn.RNNBase, "a recurrent layer of PyTorch's")
+        self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
+        self.num_hiddens = rnn_layer.hidden_size
+        self.num_directions = 2 if rnn_layer.bidirectional else 1
+        self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)
+
+    def forward(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
+        Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
+        return self.linear(Y.reshape(-1, Y.shape[-1])), state
+
+    def begin_state(self, device: torch.device, batch_size: int = 1) -> Any:
+        """Zeros (layers and directions, batch_size, hiddens); of an LSTM two such tensors."""
+        shape = self.num_directions * self.rnn.num_layers, batch_size, self.num_hiddens
+        zeros = torch.zeros(shape, device=device)
+        return (zeros, zeros.clone()) if isinstance(self.rnn, nn.LSTM) else zeros
+
+
+def _one_hot(X: Tensor, vocab_size: int) -> Tensor:
+    arrays.check_tokens(X, vocab_size)
+    return F.one_hot(X.T.long(), vocab_size).float()
+
+
+def predict_ch8(
+    prefix: str, num_preds: int, net: Any, vocab: Any, device: torch.device | None
+) -> str:
+    """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
+
+    Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
+    """
+    checks.callable_("net", net)
+
+    def step(token: int, state: Any) -> tuple[int, Any]:
+        Y, state = net(torch.tensor([[token]], device=device), state)
+        return int(Y.argmax()), state
+
+    with _asking(net):
+        start = net.begin_state(batch_size=1, device=device)
+        return shared.predict(prefix, num_preds, vocab, step, start)
+
+
+def _asking(net: Any) -> AbstractContextManager[None]:
+    return evaluating(net) if isinstance(net, nn.Module) else torch.no_grad()  # type: ignore[return-value]
+
+
+def grad_clipping(net: Any, theta: float) -> None:
+    """Shorten the gradients of ``net`` so that all together have at most the norm ``theta``.
+
+    They are those of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta`` is
+    no number above 0.
+    """
+    theta = shared.bound(theta)
+    params = net.parameters() if isinstance(net, nn.Module) else net.params
+    nn.utils.clip_grad_norm_(params, theta)
+
+
+def train_epoch_ch8(
+    net: Any,
+    train_iter: Any,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    updater: torch.optim.Optimizer | Callable[..., Any],
+    device: torch.device | None,
+    use_random_iter: bool,
+) -> tuple[float, float]:
+    """Train for one epoch: gives the perplexity, and tokens a second.
+
+    ``loss(y_hat, y)`` is averaged; ``updater`` an optimizer, or a function that is called with ``batch_size=1``. Gradients
+    are clipped at the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise it goes on. Raises
+    TypeError or ValueError where these cannot be called, or there is no batch (X, Y).
+    """
+    checks.callable_("net", net)
+    checks.callable_("loss", loss)
+    is_optimizer = isinstance(updater, torch.optim.Optimizer)
+    if not is_optimizer:
+        checks.callable_("updater", updater)
+
+    def step(X: Tensor, Y: Tensor, state: Any) -> tuple[Tensor, Any, int]:
+        y = Y.T.reshape(-1).to(device)
+        y_hat, state = net(X.to(device), state)
+        mean = loss(y_hat, y.long()).mean()
+        if is_optimizer:
+            updater.zero_grad()
+        mean.backward()
+        grad_clipping(net, 1)
+        updater.step() if is_optimizer else updater(batch_size=1)
+        return mean.detach(), state, y.numel()
+
+    return shared.epoch(
+        train_iter,
+        step,
+        lambda batch_size: net.begin_state(batch_size=batch_size, device=device),
+        lambda state: shared.each(Tensor.detach, state),
+        use_random_iter,
+    )
+
+
+def train_ch8(
+    net: Any,
+    train_iter: Any,
+    vocab: Any,
+    lr: float,
+    num_epochs: int,
+    device: torch.device | None,
+    use_random_iter: bool = False,
+) -> None:
+    """Train a language model by stochastic gradient descent and cross-entropy, with :func:`train_epoch_ch8`.
+
+    The perplexity is drawn each ten epochs, and what follows *time traveller* printed. Raises TypeError or ValueError where
+    ``num_epochs`` is below 1, or there is no batch (X, Y).
+    """
+    lr = checks.real("lr", lr, "a number")
+    checks.callable_("net", net)
+    updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)  # noqa: E731
+    if isinstance(net, nn.Module):
+        net.train()
+        updater = torch.optim.SGD(net.parameters(), lr)
+    loss = nn.CrossEntropyLoss()
+    shared.train_ch8(
+        num_epochs,
+        lambda: train_epoch_ch8(net, train_iter, loss, updater, device, use_random_iter),
+        lambda prefix: predict_ch8(prefix, 50, net, vocab, device),
+        device,
+    )
