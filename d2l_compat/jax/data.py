@@ -1,4 +1,4 @@
-"""D2L's data sets for JAX: English and French sentences, and Fashion-MNIST."""
+"""D2L's data sets for JAX: English and French sentences, a novel, and Fashion-MNIST."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.data import images, translation
+from d2l_compat._shared.data import images, time_machine, translation
 from d2l_compat._shared.data.loader import Batch, Loader
 from d2l_compat.common import show_images
 from d2l_compat.jax._shuffled import shuffled
 from d2l_compat.jax.training import DataModule
 
-__all__ = ["FashionMNIST", "MTFraEng"]
+__all__ = ["FashionMNIST", "MTFraEng", "TimeMachine"]
 
 
 class MTFraEng(translation.MTFraEng, DataModule):
@@ -27,6 +27,26 @@ class MTFraEng(translation.MTFraEng, DataModule):
 
     def _tensor(self, array: translation.Numbers) -> jax.Array:
         return jnp.asarray(array)
+
+
+def _int32(tokens: Any) -> jax.Array:
+    return jnp.asarray(tokens, jnp.int32)
+
+
+class TimeMachine(time_machine.TimeMachine, DataModule):
+    """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
+
+    ``X`` (sequences, num_steps) are all that there are, one from each character on, and ``Y`` for each character
+    the next: int32. The first ``num_train`` are for training, and ``num_val`` after them for validation.
+    """
+
+    def __init__(
+        self, batch_size: int, num_steps: int, num_train: int = 10000, num_val: int = 5000
+    ) -> None:
+        """Raises TypeError or ValueError for sizes below 1, or more steps than characters."""
+        super().__init__()
+        self.save_hyperparameters()
+        self.X, self.Y = map(_int32, self._sequences())
 
 
 class FashionMNIST(images.FashionMNIST, DataModule):

@@ -1,14 +1,24 @@
-"""D2L's data sets as MXNet's arrays: English and French sentences, and Fashion-MNIST."""
+"""D2L's data sets as MXNet's arrays: English and French sentences, a novel, and Fashion-MNIST."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mxnet import gluon, np
 
-from d2l_compat._shared.data import images, translation
+from d2l_compat._shared.data import images, time_machine, translation
 from d2l_compat.common import Vocab, show_images
 from d2l_compat.mxnet.training import DataModule
 
-__all__ = ["FashionMNIST", "MTFraEng", "load_data_nmt"]
+__all__ = [
+    "FashionMNIST",
+    "MTFraEng",
+    "SeqDataLoader",
+    "TimeMachine",
+    "load_data_nmt",
+    "load_data_time_machine",
+    "seq_data_iter_random",
+    "seq_data_iter_sequential",
+]
 
 
 class MTFraEng(translation.MTFraEng, DataModule):
@@ -36,6 +46,62 @@ def load_data_nmt(
     dataset = gluon.data.ArrayDataset(*pairs.arrays)
     batches = gluon.data.DataLoader(dataset, batch_size, shuffle=True)
     return batches, pairs.src_vocab, pairs.tgt_vocab
+
+
+def _int32(tokens: Any) -> np.ndarray:
+    return np.array(tokens, dtype="int32")
+
+
+class TimeMachine(time_machine.TimeMachine, DataModule):
+    """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
+
+    ``X`` (sequences, num_steps) are all that there are, one from each character on, and ``Y`` for each character
+    the next: int32. The first ``num_train`` are for training, and ``num_val`` after them for validation.
+    """
+
+    def __init__(
+        self, batch_size: int, num_steps: int, num_train: int = 10000, num_val: int = 5000
+    ) -> None:
+        """Raises TypeError or ValueError for sizes below 1, or more steps than characters."""
+        super().__init__()
+        self.save_hyperparameters()
+        self.X, self.Y = map(_int32, self._sequences())
+
+
+def seq_data_iter_random(
+    corpus: Sequence[int], batch_size: int, num_steps: int
+) -> Iterator[time_machine.Pair]:
+    """Batches out of a list of tokens: sequences that do not overlap, in any order, drawn by Python's ``random``.
+
+    Gives X and Y (batch_size, num_steps), int32; Y is for each token the next. Raises TypeError or ValueError for
+    sizes below 1, or a ``corpus`` of another kind.
+    """
+    return time_machine.random_batches(corpus, batch_size, num_steps, _int32)
+
+
+def seq_data_iter_sequential(
+    corpus: Sequence[int], batch_size: int, num_steps: int
+) -> Iterator[time_machine.Pair]:
+    """The same, and each sequence goes on in the next batch where it stopped in this one."""
+    return time_machine.sequential_batches(corpus, batch_size, num_steps, _int32)
+
+
+class SeqDataLoader(time_machine.SeqDataLoader):
+    """Gives batches of *The Time Machine*, again and again: see :func:`load_data_time_machine`."""
+
+    tensor = staticmethod(_int32)
+
+
+def load_data_time_machine(
+    batch_size: int, num_steps: int, use_random_iter: bool = False, max_tokens: int = 10000
+) -> tuple[SeqDataLoader, Vocab]:
+    """Batches of *The Time Machine*'s first ``max_tokens`` characters, as D2L 0.17 prepares them; and the vocabulary.
+
+    They are :func:`seq_data_iter_random`'s, or those of :func:`seq_data_iter_sequential`. Raises TypeError or ValueError
+    for sizes below 1, and what :func:`download` does.
+    """
+    loader = SeqDataLoader(batch_size, num_steps, use_random_iter, max_tokens)
+    return loader, loader.vocab
 
 
 class FashionMNIST(images.FashionMNIST, DataModule):

@@ -131,11 +131,19 @@ class Trainer(shared.Trainer):
 
 
 def clip_gradients(model: nn.Block, norm: float) -> None:
+    shorten(gradients_of(model), norm)
+
+
+def gradients_of(model: nn.Block) -> list[np.ndarray]:
+    """Of its parameters, or of a model without them, of the arrays that it has instead."""
     parameters = model.parameters() if isinstance(model, Module) else model.collect_params()
     if isinstance(parameters, list):
-        gradients = [parameter.grad for parameter in parameters]
-    else:
-        gradients = [p.grad() for p in parameters.values() if p.grad_req != "null"]
+        return [parameter.grad for parameter in parameters]
+    return [p.grad() for p in parameters.values() if p.grad_req != "null"]
+
+
+def shorten(gradients: list[np.ndarray], norm: float) -> None:
+    """In place, so that all together have at most this norm."""
     length = math.sqrt(sum((gradient**2).sum() for gradient in gradients))
     if length > norm:
         for gradient in gradients:

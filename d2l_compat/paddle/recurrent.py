@@ -1,0 +1,186 @@
+"""Recurrent networks as language models, as D2L 0.17 has them: there is no D2L 1.0 in PaddlePaddle."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import paddle
+from paddle import Tensor, nn
+from paddle.nn import functional as F
+
+from d2l_compat._shared import checks
+from d2l_compat._shared import recurrent as shared
+from d2l_compat.paddle._arrays import arrays
+from d2l_compat.paddle.linear import sgd
+from d2l_compat.paddle.seq2seq import evaluating
+
+__all__ = [
+    "RNNModel",
+    "RNNModelScratch",
+    "grad_clipping",
+    "predict_ch8",
+    "train_ch8",
+    "train_epoch_ch8",
+]
+
+
+class RNNModelScratch:
+    """D2L 0.17's language model from scratch, of functions: it has ``params``, and is called with tokens and a state."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        get_params: Callable[..., Sequence[Tensor]],
+        init_state: Callable[..., Any],
+        forward_fn: Callable[..., tuple[Tensor, Any]],
+    ) -> None:
+        """``get_params(vocab_size, num_hiddens)`` gives the parameters, ``init_state(batch_size, num_hiddens)`` a state, ``forward_fn(X, state, params)`` of X (steps, batch, vocab_size) logits (steps * batch, vocab_size)
+        and the state. Raises TypeError or ValueError where these are no functions, or sizes below 1.
+        """
+        self.vocab_size = checks.size("vocab_size", vocab_size)
+        self.num_hiddens = checks.size("num_hiddens", num_hiddens)
+        for what, function in ("get_params", get_params), ("init_state", init_state):
+            checks.callable_(what, function)
+        checks.callable_("forward_fn", forward_fn)
+        self.params = get_params(vocab_size, num_hiddens)
+        self.init_state, self.forward_fn = init_state, forward_fn
+
+    def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
+        return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
+
+    def begin_state(self, batch_size: int) -> Any:
+        """What ``init_state`` gives."""
+        return self.init_state(batch_size, self.num_hiddens)
+
+
+class RNNModel(nn.Layer):
+    """D2L 0.17's language model of a recurrent layer of Paddle's, ``rnn_layer``, and a linear one."""
+
+    def __init__(self, rnn_layer: nn.layer.rnn.RNNBase, vocab_size: int) -> None:
+        """The layer takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
+        super().__init__()
+        checks.instance("rnn_layer", rnn_layer, nn.layer.rnn.RNNBase, "a recurrent layer of Paddle's")
+        self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
+        self.num_hiddens = rnn_layer.hidden_size
+        self.num_directions = 2 if rnn_layer.num_directions == 2 else 1
+        self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)
+
+    def forward(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
+        Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
+        return self.linear(Y.reshape(-1, Y.shape[-1])), state
+
+    def begin_state(self, batch_size: int = 1) -> Any:
+        """Zeros (layers and directions, batch_size, hiddens); of an LSTM two such tensors."""
+        shape = self.num_directions * self.rnn.num_layers, batch_size, self.num_hiddens
+        zeros = paddle.zeros(shape)
+        return (zeros, zeros.clone()) if isinstance(self.rnn, nn.LSTM) else zeros
+
+
+def _one_hot(X: Tensor, vocab_size: int) -> Tensor:
+    arrays.check_tokens(X, vocab_size)
+    return F.one_hot(X.T.astype("int64"), vocab_size)
+
+
+def predict_ch8(
+    prefix: str, num_preds: int, net: Any, vocab: Any, device: str | None
+) -> str:
+    """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
+
+    Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
+    """
+    checks.callable_("net", net)
+
+    def step(token: int, state: Any) -> tuple[int, Any]:
+        Y, state = net(paddle.to_tensor([[token]], place=device), state)
+        return int(Y.argmax()), state
+
+    with _asking(net):
+        start = net.begin_state(batch_size=1)
+        return shared.predict(prefix, num_preds, vocab, step, start)
+
+
+def _asking(net: Any) -> AbstractContextManager[None]:
+    return evaluating(net) if isinstance(net, nn.Layer) else paddle.no_grad()  # type: ignore[return-value]
+
+
+def grad_clipping(net: Any, theta: float) -> None:
+    """Shorten the gradients of ``net`` so that all together have at most the norm ``theta``.
+
+    They are those of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta`` is
+    no number above 0.
+    """
+    theta = shared.bound(theta)
+    params = net.parameters() if isinstance(net, nn.Layer) else net.params
+    nn.utils.clip_grad_norm_(params, theta)
+
+
+def train_epoch_ch8(
+    net: Any,
+    train_iter: Any,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    updater: paddle.optimizer.Optimizer | Callable[..., Any],
+    device: str | None,
+    use_random_iter: bool,
+) -> tuple[float, float]:
+    """Train for one epoch: gives the perplexity, and tokens a second.
+
+    ``loss(y_hat, y)`` is averaged; ``updater`` an optimizer, or a function that is called with ``batch_size=1``. Gradients
+    are clipped at the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise it goes on. Raises
+    TypeError or ValueError where these cannot be called, or there is no batch (X, Y).
+    """
+    checks.callable_("net", net)
+    checks.callable_("loss", loss)
+    is_optimizer = isinstance(updater, paddle.optimizer.Optimizer)
+    if not is_optimizer:
+        checks.callable_("updater", updater)
+
+    def step(X: Tensor, Y: Tensor, state: Any) -> tuple[Tensor, Any, int]:
+        y = Y.T.reshape(-1).to(device)
+        y_hat, state = net(X.to(device), state)
+        mean = loss(y_hat, y.astype("int64")).mean()
+        if is_optimizer:
+            updater.clear_grad()
+        mean.backward()
+        grad_clipping(net, 1)
+        updater.step() if is_optimizer else updater(batch_size=1)
+        return mean.detach(), state, y.size
+
+    return shared.epoch(
+        train_iter,
+        step,
+        lambda batch_size: net.begin_state(batch_size=batch_size),
+        lambda state: shared.each(Tensor.detach, state),
+        use_random_iter,
+    )
+
+
+def train_ch8(
+    net: Any,
+    train_iter: Any,
+    vocab: Any,
+    lr: float,
+    num_epochs: int,
+    device: str | None,
+    use_random_iter: bool = False,
+) -> None:
+    """Train a language model by stochastic gradient descent and cross-entropy, with :func:`train_epoch_ch8`.
+
+    The perplexity is drawn each ten epochs, and what follows *time traveller* printed. Raises TypeError or ValueError where
+    ``num_epochs`` is below 1, or there is no batch (X, Y).
+    """
+    lr = checks.real("lr", lr, "a number")
+    checks.callable_("net", net)
+    updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)  # noqa: E731
+    if isinstance(net, nn.Layer):
+        net.train()
+        updater = paddle.optimizer.SGD(lr, net.parameters())
+    loss = nn.CrossEntropyLoss()
+    shared.train_ch8(
+        num_epochs,
+        lambda: train_epoch_ch8(net, train_iter, loss, updater, device, use_random_iter),
+        lambda prefix: predict_ch8(prefix, 50, net, vocab, device),
+        device,
+    )
