@@ -70,7 +70,8 @@ class Module(shared.Steps, keras.Model):
 
     def configure_optimizers(self) -> keras.optimizers.Optimizer:
         """Stochastic gradient descent, at the learning rate ``self.lr``."""
-        return keras.optimizers.SGD(self.lr)
+        # Keras asks for a float where D2L's pages say 1.
+        return keras.optimizers.SGD(float(self.lr) if isinstance(self.lr, int) else self.lr)
 
 
 def _variables(held: Any) -> Iterator[tf.Variable]:
