@@ -22,6 +22,12 @@ def sentences(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, text: str) -> N
     _put(patch, d2l, "fra-eng", folder)
 
 
+def novel(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, text: str) -> None:
+    """In the place of *The Time Machine*."""
+    (folder / "timemachine.txt").write_text(text, encoding="utf-8")
+    _put(patch, d2l, "time_machine", folder)
+
+
 def _put(patch: pytest.MonkeyPatch, d2l: Any, name: str, folder: Path) -> None:
     """The address stays, and so does the file's name; the check sum is that of the file there."""
     address, _ = d2l.DATA_HUB[name]
