@@ -10,7 +10,9 @@ from d2l_compat._shared.linear import batches, no_examples
 from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.training import ClassifierSteps
 
-Step = Callable[[int, Any], tuple[int, Any]]  # a token and a state; the likeliest next, and the state
+Step = Callable[
+    [int, Any], tuple[int, Any]
+]  # a token and a state; the likeliest next, and the state
 
 
 class LanguageModelSteps(ClassifierSteps):

@@ -27,6 +27,7 @@ class RNNScratch(nn.Module):
     def __post_init__(self) -> None:
         for what in "num_inputs", "num_hiddens":
             setattr(self, what, checks.size(what, getattr(self, what)))
+        checks.real("sigma", self.sigma, "a number")
         super().__post_init__()
 
     def setup(self) -> None:

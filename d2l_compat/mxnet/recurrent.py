@@ -34,6 +34,7 @@ class RNNScratch(Module):
         super().__init__()
         num_inputs = checks.size("num_inputs", num_inputs)
         num_hiddens = checks.size("num_hiddens", num_hiddens)
+        sigma = checks.real("sigma", sigma, "a number")
         self.save_hyperparameters()
         self.W_xh = np.random.randn(num_inputs, num_hiddens) * sigma
         self.W_hh = np.random.randn(num_hiddens, num_hiddens) * sigma
@@ -191,9 +192,7 @@ def _one_hot(X: np.ndarray, vocab_size: int) -> np.ndarray:
     return npx.one_hot(X.T, vocab_size)
 
 
-def predict_ch8(
-    prefix: str, num_preds: int, net: Any, vocab: Any, device: Context
-) -> str:
+def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Context) -> str:
     """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
 
     Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
@@ -271,7 +270,7 @@ def train_ch8(
     """
     lr = checks.real("lr", lr, "a number")
     checks.callable_("net", net)
-    updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)  # noqa: E731
+    updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)
     if isinstance(net, nn.Block):
         net.initialize(init.Normal(0.01), device, force_reinit=True)
         updater = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": lr}).step

@@ -61,7 +61,9 @@ class RNNModel(nn.Layer):
     def __init__(self, rnn_layer: nn.layer.rnn.RNNBase, vocab_size: int) -> None:
         """The layer takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
         super().__init__()
-        checks.instance("rnn_layer", rnn_layer, nn.layer.rnn.RNNBase, "a recurrent layer of Paddle's")
+        checks.instance(
+            "rnn_layer", rnn_layer, nn.layer.rnn.RNNBase, "a recurrent layer of Paddle's"
+        )
         self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
         self.num_hiddens = rnn_layer.hidden_size
         self.num_directions = 2 if rnn_layer.num_directions == 2 else 1
@@ -84,9 +86,7 @@ def _one_hot(X: Tensor, vocab_size: int) -> Tensor:
     return F.one_hot(X.T.astype("int64"), vocab_size)
 
 
-def predict_ch8(
-    prefix: str, num_preds: int, net: Any, vocab: Any, device: str | None
-) -> str:
+def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: str | None) -> str:
     """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
 
     Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
@@ -173,7 +173,7 @@ def train_ch8(
     """
     lr = checks.real("lr", lr, "a number")
     checks.callable_("net", net)
-    updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)  # noqa: E731
+    updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)
     if isinstance(net, nn.Layer):
         net.train()
         updater = paddle.optimizer.SGD(lr, net.parameters())

@@ -37,6 +37,7 @@ class RNNScratch(Module):
         super().__init__()
         num_inputs = checks.size("num_inputs", num_inputs)
         num_hiddens = checks.size("num_hiddens", num_hiddens)
+        sigma = checks.real("sigma", sigma, "a number")
         self.save_hyperparameters()
         self.W_xh = tf.Variable(tf.random.normal((num_inputs, num_hiddens)) * sigma)
         self.W_hh = tf.Variable(tf.random.normal((num_hiddens, num_hiddens)) * sigma)
@@ -187,7 +188,9 @@ class RNNModel(keras.layers.Layer):
             got = f"return_sequences {rnn_layer.return_sequences}, return_state {rnn_layer.return_state}"
             raise ValueError(checks.fault("rnn_layer", got, "True for both"))
         self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
-        self._compiled = tf.function(rnn_layer)  # step by step, Keras's loop takes six times as long
+        self._compiled = tf.function(
+            rnn_layer
+        )  # step by step, Keras's loop takes six times as long
         self.dense = keras.layers.Dense(vocab_size)
         self.built = builds_its_parts(self)
 

@@ -37,6 +37,7 @@ class RNNScratch(Module):
         super().__init__()
         num_inputs = checks.size("num_inputs", num_inputs)
         num_hiddens = checks.size("num_hiddens", num_hiddens)
+        sigma = checks.real("sigma", sigma, "a number")
         self.save_hyperparameters()
         self.W_xh = nn.Parameter(torch.randn(num_inputs, num_hiddens) * sigma)
         self.W_hh = nn.Parameter(torch.randn(num_hiddens, num_hiddens) * sigma)
@@ -284,7 +285,7 @@ def train_ch8(
     """
     lr = checks.real("lr", lr, "a number")
     checks.callable_("net", net)
-    updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)  # noqa: E731
+    updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)
     if isinstance(net, nn.Module):
         net.train()
         updater = torch.optim.SGD(net.parameters(), lr)

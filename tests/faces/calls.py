@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from inspect import signature
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -188,7 +189,71 @@ def epochs(name: str, *args: Any) -> Call:
     return lambda face: getattr(face.d2l, name), good
 
 
+def readers(face: ModuleType) -> Any:
+    """How the framework's readers write recurrent networks."""
+    package = face.descent.__name__.removesuffix(".descent")
+    return import_module(f"{package}.recurrent")  # imports: that of the framework in the tests
+
+
+# A model of functions, with 6 tokens, and a vocabulary of as many.
+START = {
+    name: np.linspace(-1, 1, int(np.prod(shape))).reshape(shape).astype("float32")
+    for name, shape in {
+        "W_xh": (6, 4),
+        "W_hh": (4, 4),
+        "b_h": (4,),
+        "W_hq": (4, 6),
+        "b_q": (6,),
+    }.items()
+}
+SPEAKER = Own(lambda face: readers(face).from_functions(START))
+SIX = instance("Vocab", ["a", "b", "c", "d", "e"])
+NEXT = Own(lambda face: [(value(face, TOKENS), face.tensor(np.zeros((2, 3), "int32")))])
+
+
+def speaking(name: str, *args: Any) -> Call:
+    """A function of recurrent networks; its last arguments are told by the framework."""
+
+    def get(face: ModuleType) -> Callable[..., Any]:
+        function = getattr(face.d2l, name)
+        asked = signature(function).parameters
+        kwargs: dict[str, Any] = {"device": face.d2l.cpu()} if "device" in asked else {}
+        if "strategy" in asked:
+            kwargs["strategy"] = readers(face).STRATEGY
+        return lambda *args: function(*args, **kwargs)
+
+    return get, lambda face: args
+
+
 CALLS: dict[str, Call] = {
+    "RNN": (
+        lambda face: face.d2l.RNN,
+        lambda face: (6, 4) if face.d2l.__name__.endswith("torch") else (4,),
+    ),
+    "RNNLM": itself("RNNLM", instance("RNNScratch", 6, 4), 6, 0.1),
+    "RNNLMScratch": itself("RNNLMScratch", instance("RNNScratch", 6, 4), 6, 0.1),
+    "RNNModel": itself("RNNModel", Own(lambda face: readers(face).layers(6, 4)[0].rnn), 6),
+    "RNNModelScratch": (
+        lambda face: type(value(face, SPEAKER)),
+        lambda face: readers(face).functions(START),
+    ),
+    "RNNScratch": itself("RNNScratch", 6, 4, 0.1),
+    "SeqDataLoader": itself("SeqDataLoader", 2, 3, False, 50),
+    "TimeMachine": itself("TimeMachine", 2, 3, 20, 5),
+    "grad_clipping": (
+        lambda face: lambda theta: readers(face).clipped([np.ones(3, "float32")], theta),
+        lambda face: (0.5,),
+    ),
+    "predict_ch8": speaking("predict_ch8", "ab", 2, SPEAKER, SIX),
+    "train_ch8": speaking("train_ch8", SPEAKER, NEXT, SIX, 0.1, 2),
+    "train_epoch_ch8": (
+        lambda face: (
+            lambda batches, random: readers(face).train_epoch(
+                value(face, SPEAKER), batches, 0.1, random, hasattr(face.d2l, "predict_ch3")
+            )
+        ),
+        lambda face: (NEXT, True),
+    ),
     **{name: made(name, "short") for name in INPUTS},
     **{
         f"{name}, long form": made(name, "long")
@@ -235,7 +300,9 @@ CALLS: dict[str, Call] = {
     "alibi_slopes": itself("alibi_slopes", 4),
     "bleu": itself("bleu", "a b", "a b c", 2),
     "check_shape": itself("check_shape", X, (2, 3, 8)),
+    "check_len": itself("check_len", [1, 2], 2),
     "corr2d": itself("corr2d", MATRIX, KERNEL),
+    "count_corpus": itself("count_corpus", ["a", "b"]),
     "download": itself("download", "fra-eng", "data", None),
     "download_extract": itself("download_extract", "fra-eng", "data"),
     "evaluate_accuracy": itself("evaluate_accuracy", CHOOSE, GUESSED),
@@ -255,13 +322,17 @@ CALLS: dict[str, Call] = {
         lambda face: (ROWS,),
     ),
     "load_data_fashion_mnist": itself("load_data_fashion_mnist", 4, 14),
+    "load_corpus_time_machine": itself("load_corpus_time_machine", 9),
     "load_data_nmt": itself("load_data_nmt", 4, 9, 2),
+    "load_data_time_machine": itself("load_data_time_machine", 2, 3, False, 50),
     "longest_chain": itself("longest_chain", doubled, X),
     "masked_softmax": itself("masked_softmax", X, LENS),
     "multiply_adds": itself("multiply_adds", doubled, X),
     "plot": itself("plot", [0, 1], [[1, 2], [3, 4]]),
     "predict_ch3": itself("predict_ch3", CLOTHES, PICTURES, 2),
     "predict_seq2seq": on_the_cpu("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
+    "seq_data_iter_random": itself("seq_data_iter_random", [1, 2, 3, 4, 5], 1, 2),
+    "seq_data_iter_sequential": itself("seq_data_iter_sequential", [1, 2, 3, 4, 5], 1, 2),
     "sequence_mask": itself("sequence_mask", X, LENS, 0.5),
     "sgd": (lambda face: face.d2l.sgd, with_gradients),
     "show_heatmaps": itself("show_heatmaps", np.ones((1, 2, 3, 3)), "x", "y"),
@@ -272,6 +343,7 @@ CALLS: dict[str, Call] = {
     "show_trace_2d": itself("show_trace_2d", product, [(-5, -2), (-4, -1)]),
     "squared_loss": itself("squared_loss", X, X),
     "synthetic_data": itself("synthetic_data", tensor([2, -3.4], "float32"), 4.2, 3),
+    "tokenize": itself("tokenize", ["a b", "c"], "char"),
     "train_2d": itself("train_2d", halved, 2, None),
     "train_ch3": epochs("train_ch3", 1),
     "train_ch6": on_the_cpu(
@@ -288,6 +360,7 @@ CALLS: dict[str, Call] = {
     "train_seq2seq": on_the_cpu("train_seq2seq", NET, [], 0.1, 1, VOCAB),
     "transpose_output": itself("transpose_output", tensor(np.ones((4, 3, 4)), "float32"), 2),
     "transpose_qkv": itself("transpose_qkv", X, 2),
+    "truncate_pad": itself("truncate_pad", [1, 2], 3, 0),
     "try_gpu": itself("try_gpu", 0),
 }
 
@@ -307,6 +380,7 @@ LEFT_OUT = {
     "cpu": "nothing can be given",
     "get_dataloader_workers": "nothing can be given",
     "num_gpus": "nothing can be given",
+    "read_time_machine": "nothing can be given",
     "set_axes": "its arguments are matplotlib's",
     "set_figsize": "its arguments are matplotlib's",
     "try_all_gpus": "nothing can be given",

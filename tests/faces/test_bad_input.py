@@ -105,6 +105,7 @@ def _own_world(face: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> It
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         stand_ins.sentences(patch, face.d2l, folder, "Go .\tVa !\n" * 6)
+        stand_ins.novel(patch, face.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
         table = np.random.default_rng(0).normal(size=(9, 6))
         stand_ins.airfoil(patch, face.d2l, folder, table)
         shapes = {"images": (6, 28, 28), "labels": (6,)}

@@ -35,6 +35,22 @@ def called(name: str, *args: Any, **kwargs: Any) -> Call:
     return lambda face: face.call(name, *args, **kwargs)
 
 
+def _recurrent(face: ModuleType, name: str, num_hiddens: int) -> Any:
+    """Of a layer of the framework's; PyTorch's is told how many inputs there are as well."""
+    sizes = (5, num_hiddens) if face.d2l.__name__.endswith("torch") else (num_hiddens,)
+    return getattr(face.d2l, name)(*sizes)
+
+
+def _needs_device(face: ModuleType) -> bool:
+    """In PyTorch and MXNet, D2L's functions for parameters and states are told a device."""
+    return face.d2l.__name__.endswith(("torch", "mxnet"))
+
+
+def _predicts_on(face: ModuleType) -> bool:
+    """In TensorFlow, D2L's functions of recurrent networks are told no device."""
+    return not face.d2l.__name__.endswith("tensorflow")
+
+
 def asked(name: str, *args: Any, **kwargs: Any) -> Call:
     """As it is: no tensors are made of arrays."""
     return lambda face: getattr(face.d2l, name)(*args, **kwargs)
@@ -307,6 +323,85 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
     "Benchmark": [
         (asked("Benchmark", 3), TypeError, "description: got int", "a string"),
     ],
+    "RNN": [
+        (
+            lambda face: _recurrent(face, "RNN", 0),
+            ValueError,
+            "num_hiddens: got 0",
+            "an integer of at least 1",
+        ),
+    ],
+    "RNNLM": [
+        (asked("RNNLM", 1, 5), TypeError, "rnn: got int", "a layer"),
+    ],
+    "RNNLMScratch": [
+        (asked("RNNLMScratch", 1, 5), TypeError, "rnn: got int", "a layer"),
+        (
+            lambda face: face.build("RNNLMScratch", face.d2l.RNNScratch(5, 4), 5)(TOKENS[0]),
+            ValueError,
+            "X: got shape (3,)",
+            "2 dimensions (batch, steps)",
+        ),
+        (
+            lambda face: face.build("RNNLMScratch", face.d2l.RNNScratch(5, 4), 5)(TOKENS + 5),
+            ValueError,
+            "X: got a token of 5",
+            "tokens from 0 to 4",
+        ),
+    ],
+    "RNNModel": [
+        (asked("RNNModel", 1, 5), TypeError, "rnn_layer: got int", "a recurrent layer of"),
+    ],
+    "RNNModelScratch": [
+        (
+            lambda face: face.d2l.RNNModelScratch(
+                *(0, 4), *[face.d2l.cpu()] * _needs_device(face), max, max, max
+            ),
+            ValueError,
+            "vocab_size: got 0",
+            "at least 1",
+        ),
+        (
+            lambda face: face.d2l.RNNModelScratch(
+                *(5, 4), *[face.d2l.cpu()] * _needs_device(face), 1, 1, 1
+            ),
+            TypeError,
+            ": got 1",
+            "a layer or a function",
+        ),
+    ],
+    "RNNScratch": [
+        (asked("RNNScratch", 5, 0), ValueError, "num_hiddens: got 0", "at least 1"),
+        (
+            lambda face: face.build("RNNScratch", 5, 4)(X),
+            ValueError,
+            "inputs: got shape (2, 3, 8)",
+            "a last dimension of 5",
+        ),
+        (
+            lambda face: face.build("RNNScratch", 8, 4)(X, np.zeros((2, 3, 4), "float32")),
+            ValueError,
+            "state: got 2 states",
+            "one, (batch, hiddens)",
+        ),
+    ],
+    "SeqDataLoader": [
+        (
+            asked("SeqDataLoader", 0, 3, False, 9),
+            ValueError,
+            "batch_size: got 0",
+            "at least 1",
+        ),
+        (
+            asked("SeqDataLoader", 2, 3, "no", 9),
+            TypeError,
+            "use_random_iter: got str",
+            "True or False",
+        ),
+    ],
+    "TimeMachine": [
+        (asked("TimeMachine", 2, 0), ValueError, "num_steps: got 0", "at least 1"),
+    ],
     "TrainCallback": [
         (
             asked("TrainCallback", max, [1], [1], 1, "cpu"),
@@ -364,6 +459,82 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
             TypeError,
             "data_iter: got a batch that is 1",
             "batches (inputs, labels)",
+        ),
+    ],
+    "grad_clipping": [
+        (
+            lambda face: face.d2l.grad_clipping([], 0),
+            ValueError,
+            "theta: got 0",
+            "a number above 0",
+        ),
+    ],
+    "load_data_time_machine": [
+        (
+            asked("load_data_time_machine", 2, 0),
+            ValueError,
+            "num_steps: got 0",
+            "at least 1",
+        ),
+    ],
+    "predict_ch8": [
+        (
+            lambda face: face.d2l.predict_ch8(
+                *("a", 2, 1, None), *[face.d2l.cpu()] * _predicts_on(face)
+            ),
+            TypeError,
+            "net: got 1",
+            "a layer or a function",
+        ),
+    ],
+    "seq_data_iter_random": [
+        (
+            asked("seq_data_iter_random", [1, 2], 0, 3),
+            ValueError,
+            "batch_size: got 0",
+            "at least 1",
+        ),
+        (
+            asked("seq_data_iter_random", "ab", 1, 3),
+            TypeError,
+            "corpus: got str",
+            "a list of numbers of tokens",
+        ),
+        (
+            asked("seq_data_iter_random", [0.5], 1, 3),
+            TypeError,
+            "corpus: got shape (1,), dtype float64",
+            "a list of numbers of tokens",
+        ),
+    ],
+    "seq_data_iter_sequential": [
+        (
+            asked("seq_data_iter_sequential", [1, 2], 1, "2"),
+            TypeError,
+            "num_steps: got '2'",
+            "at least 1",
+        ),
+    ],
+    "train_ch8": [
+        (asked("train_ch8", max, [], None, "fast", 1, None), TypeError, "lr: got 'fast'", "a num"),
+        (asked("train_ch8", 1, [], None, 0.1, 1, None), TypeError, "net: got 1", "a layer or a"),
+    ],
+    "train_epoch_ch8": [
+        (
+            lambda face: face.d2l.train_epoch_ch8(
+                *(1, [], max, max), *[None] * _predicts_on(face), False
+            ),
+            TypeError,
+            "net: got 1",
+            "a layer or a function",
+        ),
+        (
+            lambda face: face.d2l.train_epoch_ch8(
+                *(max, [], 1, max), *[None] * _predicts_on(face), False
+            ),
+            TypeError,
+            "loss: got 1",
+            "a layer or a function",
         ),
     ],
     "get_fashion_mnist_labels": [

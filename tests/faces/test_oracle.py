@@ -400,7 +400,71 @@ def networks(both: Both) -> None:
     same(*kept, 1e-4)
 
 
+# Recurrent networks
+
+START = {
+    name: np.random.default_rng(5).normal(size=shape).astype("float32")
+    for name, shape in {
+        "W_xh": (7, 4),
+        "W_hh": (4, 4),
+        "b_h": (4,),
+        "W_hq": (4, 7),
+        "b_q": (7,),
+    }.items()
+}
+
+
+@compares("RNNScratch", "RNNLMScratch", "RNN", "RNNLM")
+def speaking(both: Both, name: str) -> None:
+    reader = both.oracle.recurrent
+    kept = []
+    for d2l in both:
+        both.oracle.seed()
+        model = reader.model(name if name.startswith("RNNLM") else "RNNLMScratch", START, d2l=d2l)
+        vocab = both.ours.Vocab([*"abcdef"])
+        kept.append([reader.logits(model, TOKENS), reader.say(model, "fab", 9, vocab)])
+    same(*kept)
+
+
+@compares("TimeMachine")
+def novels(both: Both) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        text = "The Time Machine, by H. G. Wells\n\n I\n" * 3
+        stand_ins.novel(patch, both.ours, Path(folder), text)
+        kept = []
+        for d2l in both:
+            patch.setattr(d2l.TimeMachine, "_download", lambda self: text)
+            data = d2l.TimeMachine(4, 5, 20, 10)
+            batch = next(iter(data.val_dataloader()))
+            parts = [data.X, data.Y, *batch]
+            kept.append([[np.asarray(both.face.plain(each)).astype(int) for each in parts]])
+            kept[-1].append(data.vocab.idx_to_token)
+            kept[-1].append(data.build("Tea, now!", data.vocab)[0])
+    same(*kept)
+
+
+@compares("grad_clipping")
+def clipping(both: Both) -> None:
+    gradients = [X[0], Z[0, 0]]
+    for theta in (0.5, 1000.0):
+        same(*(both.oracle.recurrent.clipped(gradients, theta, d2l=d2l) for d2l in both))
+
+
 # Text and small helpers
+
+
+@compares("check_len", "tokenize", "truncate_pad")
+def lines(both: Both) -> None:
+    for d2l in both:
+        d2l.check_len([1, 2], 2)
+        with pytest.raises((ValueError, AssertionError)):
+            d2l.check_len([1, 2], 3)
+    if hasattr(both.theirs, "tokenize"):
+        given = ["the time  machine", "", "by h g"]
+        same(*(d2l.tokenize(given) for d2l in both))
+        same(*(d2l.tokenize(given, "char") for d2l in both))
+        for n in (2, 5):
+            same(*(d2l.truncate_pad([1, 2, 3], n, 0) for d2l in both))
 
 
 @compares("Vocab")

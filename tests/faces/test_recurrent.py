@@ -51,7 +51,7 @@ def reader(face: ModuleType, pytestconfig: pytest.Config) -> Any:
 def of_1(face: ModuleType, reader: Any) -> Any:
     """With the classes of D2L 1.0."""
     if not hasattr(reader, "model"):
-        with pytest.raises(AttributeError, match="RNNLM: .* has no such name"):
+        with pytest.raises(AttributeError, match=r"RNNLM: .* has no such name"):
             _ = face.d2l.RNNLM
         pytest.skip("there is no D2L 1.0 in this framework")
     return reader
@@ -61,7 +61,7 @@ def of_1(face: ModuleType, reader: Any) -> Any:
 def of_0(face: ModuleType, reader: Any) -> Any:
     """With the functions of D2L 0.17."""
     if not hasattr(reader, "train_ch8"):
-        with pytest.raises(AttributeError, match="train_ch8: .* has no such name"):
+        with pytest.raises(AttributeError, match=r"train_ch8: .* has no such name"):
             _ = face.d2l.train_ch8
         pytest.skip("there is no D2L 0.17 in this framework")
     return reader
@@ -347,9 +347,7 @@ def test_training_is_drawn_and_told_each_ten_epochs(
     assert len(told) == len(beginnings) == 5
     w, ways = exact(START), []
     for _ in range(20):
-        loss, gradients, _ = loss_and_gradients(
-            w, ROWS[:, :4], ROWS[:, 1:5], np.zeros((3, H))
-        )
+        loss, gradients, _ = loss_and_gradients(w, ROWS[:, :4], ROWS[:, 1:5], np.zeros((3, H)))
         w, ways = step(w, gradients, 1, 1), [*ways, math.exp(loss)]
     (board,) = boards
     assert board.X == [[10, 20]]

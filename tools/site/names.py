@@ -21,6 +21,7 @@ HOMES = (
     "linear",
     "classification",
     "optimization",
+    "recurrent",
     "devices",
     "tensors",
     "common",

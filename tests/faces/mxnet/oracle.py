@@ -3,6 +3,8 @@
 from typing import Any
 
 # First: it makes MXNet importable.
+from tests.faces.mxnet import recurrent as recurrent
+
 from tests.faces.mxnet.adapter import Layer, plain, tensor  # isort: skip
 from mxnet import cpu, init, np, npx
 from mxnet.gluon import nn

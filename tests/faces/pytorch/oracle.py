@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tests.faces.pytorch import recurrent as recurrent
 from tests.faces.pytorch.adapter import Layer, plain, tensor
 
 FORMS = {

@@ -63,9 +63,12 @@ def say(model: Any, prefix: str, num_preds: int, vocab: Any) -> str:
 # D2L 0.17
 
 
-def from_functions(start: dict[str, Any]) -> Any:
+def functions(start: dict[str, Any]) -> tuple[Any, ...]:
+    """What a model of functions is made of."""
+
     def get_params(vocab_size: int, num_hiddens: int, device: Any) -> list[torch.Tensor]:
-        assert start["W_xh"].shape == (vocab_size, num_hiddens)
+        if start["W_xh"].shape != (vocab_size, num_hiddens):
+            raise ValueError(f"sizes: got {vocab_size} and {num_hiddens}; need those of the start")
         return [torch.tensor(each, requires_grad=True) for each in start.values()]
 
     def init_state(batch_size: int, num_hiddens: int, device: Any) -> Any:
@@ -79,7 +82,11 @@ def from_functions(start: dict[str, Any]) -> Any:
             outputs.append(H @ W_hq + b_q)
         return torch.cat(outputs), (H,)
 
-    return d2l.RNNModelScratch(*start["W_xh"].shape, CPU, get_params, init_state, forward)
+    return *start["W_xh"].shape, CPU, get_params, init_state, forward
+
+
+def from_functions(start: dict[str, Any]) -> Any:
+    return d2l.RNNModelScratch(*functions(start))
 
 
 def params(net: Any) -> list[Any]:
@@ -91,7 +98,7 @@ def train_epoch(net: Any, batches: Any, lr: float, use_random_iter: bool, own: b
     loss = nn.CrossEntropyLoss()
     updater: Any = torch.optim.SGD(net.params, lr)
     if own:
-        updater = lambda batch_size: d2l.sgd(net.params, lr, batch_size)  # noqa: E731
+        updater = lambda batch_size: d2l.sgd(net.params, lr, batch_size)
     return d2l.train_epoch_ch8(net, batches, loss, updater, CPU, use_random_iter)
 
 
@@ -122,8 +129,10 @@ def twice(net: Any, tokens: Any) -> list[Any]:
     return [each.detach().numpy() for each in (first, second, *by_hand)]
 
 
-def clipped(gradients: list[Any], theta: float) -> list[Any]:
-    net = SimpleNamespace(params=[torch.zeros(each.shape, requires_grad=True) for each in gradients])
+def clipped(gradients: list[Any], theta: float, d2l: Any = d2l) -> list[Any]:
+    net = SimpleNamespace(
+        params=[torch.zeros(each.shape, requires_grad=True) for each in gradients]
+    )
     for param, gradient in zip(net.params, gradients, strict=True):
         param.grad = torch.tensor(gradient)
     d2l.grad_clipping(net, theta)

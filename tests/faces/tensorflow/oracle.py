@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tests.faces.tensorflow import recurrent as recurrent
 from tests.faces.tensorflow.adapter import Layer, plain, tensor
 
 _SIZES = (8, 8, 8, 8, [2])
