@@ -416,7 +416,7 @@ START = {
 
 @compares("RNNScratch", "RNNLMScratch", "RNN", "RNNLM")
 def speaking(both: Both, name: str) -> None:
-    reader = both.oracle.recurrent
+    reader = both.oracle.READER
     kept = []
     for d2l in both:
         both.oracle.seed()
@@ -447,7 +447,7 @@ def novels(both: Both) -> None:
 def clipping(both: Both) -> None:
     gradients = [X[0], Z[0, 0]]
     for theta in (0.5, 1000.0):
-        same(*(both.oracle.recurrent.clipped(gradients, theta, d2l=d2l) for d2l in both))
+        same(*(both.oracle.READER.clipped(gradients, theta, d2l=d2l) for d2l in both))
 
 
 # Text and small helpers

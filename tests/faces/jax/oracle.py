@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.faces.jax import recurrent as recurrent
+from tests.faces.jax import recurrent
 from tests.faces.jax.adapter import Layer, double, plain, tensor
 
 FORMS: dict[str, tuple[Any, ...]] = {
@@ -36,6 +36,7 @@ TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
     "repeat": (X, 2, {"axis": 1}),
     "to": (X, jax.devices("cpu")[0]),
 }
+READER = recurrent  # who writes language models
 NOT_COMPARED: dict[str, str] = {
     "RNN": "upstream's raises NotImplementedError",
     "RNNLM": "it needs an RNN",

@@ -42,7 +42,7 @@ def weights(model: Any) -> dict[str, Any]:
 
 
 def logits(model: Any, tokens: Any) -> Any:
-    return model(torch.tensor(tokens)).detach().numpy()
+    return model(torch.tensor(tokens).long()).detach().numpy()
 
 
 def layer(name: str, start: dict[str, Any], inputs: Any, state: Any = None) -> Any:
