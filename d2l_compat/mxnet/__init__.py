@@ -34,11 +34,13 @@ from d2l_compat.mxnet.transformer import *
 
 npx.set_np()
 
-AREAS = "classification", "linear", "optimization"
+AREAS = "classification", "linear", "optimization", "parallel", "resnet"
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.mxnet.classification import *
     from d2l_compat.mxnet.linear import *
     from d2l_compat.mxnet.optimization import *
+    from d2l_compat.mxnet.parallel import *
+    from d2l_compat.mxnet.resnet import *
 
 
 def __getattr__(name: str) -> Any:

@@ -32,11 +32,13 @@ from d2l_compat.paddle.tensors import *
 from d2l_compat.paddle.training import *
 from d2l_compat.paddle.transformer import *
 
-AREAS = "classification", "linear", "optimization"
+AREAS = "classification", "linear", "optimization", "parallel", "resnet"
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.paddle.classification import *
     from d2l_compat.paddle.linear import *
     from d2l_compat.paddle.optimization import *
+    from d2l_compat.paddle.parallel import *
+    from d2l_compat.paddle.resnet import *
 
 
 def __getattr__(name: str) -> Any:

@@ -25,11 +25,13 @@ from d2l_compat.torch.tensors import *
 from d2l_compat.torch.training import *
 from d2l_compat.torch.transformer import *
 
-AREAS = "classification", "linear", "optimization"
+AREAS = "classification", "linear", "optimization", "parallel", "resnet"
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.torch.classification import *
     from d2l_compat.torch.linear import *
     from d2l_compat.torch.optimization import *
+    from d2l_compat.torch.parallel import *
+    from d2l_compat.torch.resnet import *
 
 
 def __getattr__(name: str) -> Any:
