@@ -1,9 +1,16 @@
 """What every face has, whatever its framework: plots, text, data, and helpers of training code."""
 
 from d2l_compat._shared.boards import Animator, ProgressBoard
+from d2l_compat._shared.boxes import bbox_to_rect, show_bboxes
 from d2l_compat._shared.classification import accuracy, corr2d, predict_ch3
 from d2l_compat._shared.data.hub import DATA_HUB, DATA_URL, download, download_extract, extract
 from d2l_compat._shared.data.images import get_fashion_mnist_labels
+from d2l_compat._shared.data.kaggle import (
+    copyfile,
+    read_csv_labels,
+    reorg_test,
+    reorg_train_valid,
+)
 from d2l_compat._shared.data.loader import get_dataloader_workers
 from d2l_compat._shared.data.text import Vocab, bleu
 from d2l_compat._shared.measuring import Accumulator, Benchmark, Timer
@@ -32,7 +39,9 @@ __all__ = [
     "accuracy",
     "add_to_class",
     "annotate",
+    "bbox_to_rect",
     "bleu",
+    "copyfile",
     "corr2d",
     "download",
     "download_extract",
@@ -41,8 +50,12 @@ __all__ = [
     "get_fashion_mnist_labels",
     "plot",
     "predict_ch3",
+    "read_csv_labels",
+    "reorg_test",
+    "reorg_train_valid",
     "set_axes",
     "set_figsize",
+    "show_bboxes",
     "show_heatmaps",
     "show_images",
     "train_2d",

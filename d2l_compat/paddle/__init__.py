@@ -32,8 +32,9 @@ from d2l_compat.paddle.tensors import *
 from d2l_compat.paddle.training import *
 from d2l_compat.paddle.transformer import *
 
-AREAS = "classification", "linear", "optimization", "parallel", "resnet"
+AREAS = "boxes", "classification", "linear", "optimization", "parallel", "resnet"
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.paddle.boxes import *
     from d2l_compat.paddle.classification import *
     from d2l_compat.paddle.linear import *
     from d2l_compat.paddle.optimization import *

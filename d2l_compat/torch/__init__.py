@@ -25,8 +25,9 @@ from d2l_compat.torch.tensors import *
 from d2l_compat.torch.training import *
 from d2l_compat.torch.transformer import *
 
-AREAS = "classification", "linear", "optimization", "parallel", "resnet"
+AREAS = "boxes", "classification", "linear", "optimization", "parallel", "resnet"
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.torch.boxes import *
     from d2l_compat.torch.classification import *
     from d2l_compat.torch.linear import *
     from d2l_compat.torch.optimization import *
