@@ -13,6 +13,7 @@ from d2l_compat._shared.data.kaggle import (
 )
 from d2l_compat._shared.data.loader import get_dataloader_workers
 from d2l_compat._shared.data.text import Vocab, bleu
+from d2l_compat._shared.data.voc import VOC_CLASSES, VOC_COLORMAP
 from d2l_compat._shared.measuring import Accumulator, Benchmark, Timer
 from d2l_compat._shared.oo_design import HyperParameters, add_to_class
 from d2l_compat._shared.optimization import train_2d
@@ -29,6 +30,8 @@ from d2l_compat._shared.plot import (
 __all__ = [
     "DATA_HUB",
     "DATA_URL",
+    "VOC_CLASSES",
+    "VOC_COLORMAP",
     "Accumulator",
     "Animator",
     "Benchmark",

@@ -34,13 +34,14 @@ from d2l_compat.mxnet.transformer import *
 
 npx.set_np()
 
-AREAS = "boxes", "classification", "linear", "optimization", "parallel", "resnet"
+AREAS = "boxes", "classification", "linear", "optimization", "parallel", "pictures", "resnet"
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.mxnet.boxes import *
     from d2l_compat.mxnet.classification import *
     from d2l_compat.mxnet.linear import *
     from d2l_compat.mxnet.optimization import *
     from d2l_compat.mxnet.parallel import *
+    from d2l_compat.mxnet.pictures import *
     from d2l_compat.mxnet.resnet import *
 
 

@@ -32,13 +32,14 @@ from d2l_compat.paddle.tensors import *
 from d2l_compat.paddle.training import *
 from d2l_compat.paddle.transformer import *
 
-AREAS = "boxes", "classification", "linear", "optimization", "parallel", "resnet"
+AREAS = "boxes", "classification", "linear", "optimization", "parallel", "pictures", "resnet"
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.paddle.boxes import *
     from d2l_compat.paddle.classification import *
     from d2l_compat.paddle.linear import *
     from d2l_compat.paddle.optimization import *
     from d2l_compat.paddle.parallel import *
+    from d2l_compat.paddle.pictures import *
     from d2l_compat.paddle.resnet import *
 
 

@@ -25,13 +25,14 @@ from d2l_compat.torch.tensors import *
 from d2l_compat.torch.training import *
 from d2l_compat.torch.transformer import *
 
-AREAS = "boxes", "classification", "linear", "optimization", "parallel", "resnet"
+AREAS = "boxes", "classification", "linear", "optimization", "parallel", "pictures", "resnet"
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.torch.boxes import *
     from d2l_compat.torch.classification import *
     from d2l_compat.torch.linear import *
     from d2l_compat.torch.optimization import *
     from d2l_compat.torch.parallel import *
+    from d2l_compat.torch.pictures import *
     from d2l_compat.torch.resnet import *
 
 
