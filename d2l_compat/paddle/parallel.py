@@ -26,8 +26,10 @@ def split_batch(
     devices = shared.check_split(arrays, X, y, devices)
 
     def parts(x: Tensor) -> tuple[Tensor, ...]:
-        chunks = x.chunk(len(devices))
-        return tuple(part.to(device) for part, device in zip(chunks, devices, strict=False))
+        each = -(-len(x) // len(devices))
+        return tuple(
+            x[i * each : (i + 1) * each].to(d) for i, d in enumerate(devices) if i * each < len(x)
+        )
 
     return parts(X), parts(y)
 

@@ -188,6 +188,33 @@ def epochs(name: str, *args: Any) -> Call:
     return lambda face: getattr(face.d2l, name), good
 
 
+BOXES = tensor([[0, 0, 0.5, 0.5], [0.1, 0, 0.6, 0.5], [0.4, 0.4, 1, 0.9]], "float32")
+ANCHORS = tensor([BOXES.array], "float32")
+PIXELS = tensor(np.ones((3, 3, 3)), "uint8")
+DEVICES = Own(lambda face: [face.d2l.cpu()])
+
+
+def _place(face: ModuleType) -> Any:
+    """Of a tensor, by the framework's name for it."""
+    x = value(face, BOXES)
+    return next(getattr(x, name) for name in ("device", "ctx", "place") if hasattr(x, name))
+
+
+def stepping(name: str, *args: Any) -> Call:
+    """Of training by an optimizer: a linear layer, what it is given, a loss, the optimizer, and these arguments."""
+
+    def good(face: ModuleType) -> tuple[Any, ...]:
+        net = face.linear(3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")})
+        batches = [LABELLED] * 2
+        if name == "train_batch_ch13":
+            batches = [LOGITS, Own(lambda face: face.labels(LABELS.array))]
+        loss = Own(lambda face: face.descent.losses)
+        trainer = Own(lambda face: face.descent.optimizer(net, 0.1))
+        return Own(lambda face: net), *batches, loss, trainer, *args, DEVICES
+
+    return lambda face: getattr(face.d2l, name), good
+
+
 CALLS: dict[str, Call] = {
     **{name: made(name, "short") for name in INPUTS},
     **{
@@ -226,6 +253,9 @@ CALLS: dict[str, Call] = {
         lambda face: face.d2l.Updater([face.descent.variable(np.ones((8, 1), "float32"))], 0.1),
         lambda face: (3, [tensor(np.ones((8, 1)), "float32")]),
     ),
+    "BananasDataset": itself("BananasDataset", True),
+    "Residual": itself("Residual", 3, True),
+    "VOCSegDataset": itself("VOCSegDataset", True, (2, 2), "nowhere"),
     "accuracy": itself("accuracy", LOGITS, LABELS),
     "add_to_class": itself("add_to_class", Own(lambda face: type("A", (), {}))),
     "add_to_class, its decorator": (
@@ -233,13 +263,28 @@ CALLS: dict[str, Call] = {
         lambda face: (len,),
     ),
     "alibi_slopes": itself("alibi_slopes", 4),
+    "assign_anchor_to_bbox": (
+        lambda face: (
+            lambda *args: face.d2l.assign_anchor_to_bbox(*args[:2], _place(face), *args[2:])
+        ),
+        lambda face: (BOXES, BOXES, 0.5),
+    ),
+    "bbox_to_rect": itself("bbox_to_rect", [1, 2, 3, 4], "r"),
     "bleu": itself("bleu", "a b", "a b c", 2),
+    "box_center_to_corner": itself("box_center_to_corner", BOXES),
+    "box_corner_to_center": itself("box_corner_to_center", BOXES),
+    "box_iou": itself("box_iou", BOXES, BOXES),
     "check_shape": itself("check_shape", X, (2, 3, 8)),
+    "copyfile": itself("copyfile", "nowhere.png", "folder"),
     "corr2d": itself("corr2d", MATRIX, KERNEL),
     "download": itself("download", "fra-eng", "data", None),
     "download_extract": itself("download_extract", "fra-eng", "data"),
     "evaluate_accuracy": itself("evaluate_accuracy", CHOOSE, GUESSED),
     "evaluate_accuracy_gpu": on_the_cpu("evaluate_accuracy_gpu", CHOOSE, GUESSED),
+    "evaluate_accuracy_gpus": (
+        lambda face: face.d2l.evaluate_accuracy_gpus,
+        lambda face: (stepping("train_ch13")[1](face)[0], LABELLED),
+    ),
     "evaluate_loss": itself(
         "evaluate_loss", SUMMED, BATCHES, Own(lambda face: face.d2l.squared_loss)
     ),
@@ -254,22 +299,50 @@ CALLS: dict[str, Call] = {
         lambda face: lambda rows: face.d2l.load_array((rows,), 2),
         lambda face: (ROWS,),
     ),
+    "load_data_bananas": itself("load_data_bananas", 2),
     "load_data_fashion_mnist": itself("load_data_fashion_mnist", 4, 14),
     "load_data_nmt": itself("load_data_nmt", 4, 9, 2),
+    "load_data_voc": itself("load_data_voc", 2, (2, 2)),
     "longest_chain": itself("longest_chain", doubled, X),
     "masked_softmax": itself("masked_softmax", X, LENS),
+    "multibox_detection": itself(
+        "multibox_detection",
+        tensor(np.full((1, 2, 3), 0.5), "float32"),
+        tensor(np.zeros((1, 12)), "float32"),
+        *(ANCHORS, 0.5, 0.1),
+    ),
+    "multibox_prior": itself("multibox_prior", X, [0.5], [1, 2]),
+    "multibox_target": itself(
+        "multibox_target", ANCHORS, tensor([[[0, 0.1, 0.1, 0.5, 0.5]]], "float32")
+    ),
     "multiply_adds": itself("multiply_adds", doubled, X),
+    "nms": itself("nms", BOXES, tensor([0.9, 0.8, 0.7], "float32"), 0.5),
+    "offset_boxes": itself("offset_boxes", BOXES, BOXES, 1e-6),
+    "offset_inverse": itself("offset_inverse", BOXES, BOXES),
     "plot": itself("plot", [0, 1], [[1, 2], [3, 4]]),
     "predict_ch3": itself("predict_ch3", CLOTHES, PICTURES, 2),
     "predict_seq2seq": on_the_cpu("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
+    "read_csv_labels": itself("read_csv_labels", "nowhere.csv"),
+    "read_data_bananas": itself("read_data_bananas", True),
+    "read_voc_images": itself("read_voc_images", "nowhere", True),
+    "reorg_test": itself("reorg_test", "nowhere"),
+    "reorg_train_valid": itself("reorg_train_valid", "nowhere", {"1": "cat"}, 0.5),
+    "resnet18": itself("resnet18", 2),
     "sequence_mask": itself("sequence_mask", X, LENS, 0.5),
     "sgd": (lambda face: face.d2l.sgd, with_gradients),
+    "show_bboxes": itself(
+        "show_bboxes", Own(lambda face: face.d2l.plt.gca()), [[1, 2, 3, 4]], "dog"
+    ),
     "show_heatmaps": itself("show_heatmaps", np.ones((1, 2, 3, 3)), "x", "y"),
     "show_images": (  # of a large grid it would draw all places
         lambda face: lambda imgs: face.d2l.show_images(imgs, 1, 2),
         lambda face: (np.ones((2, 4, 4)),),
     ),
     "show_trace_2d": itself("show_trace_2d", product, [(-5, -2), (-4, -1)]),
+    "split_batch": itself("split_batch", LOGITS, LABELS, DEVICES),
+    "split_batch_multi_inputs": itself(
+        "split_batch_multi_inputs", Own(lambda face: [value(face, LOGITS)] * 2), LABELS, DEVICES
+    ),
     "squared_loss": itself("squared_loss", X, X),
     "synthetic_data": itself("synthetic_data", tensor([2, -3.4], "float32"), 4.2, 3),
     "train_2d": itself("train_2d", halved, 2, None),
@@ -280,6 +353,8 @@ CALLS: dict[str, Call] = {
         *(LABELLED, LABELLED, 1, 0.1),
     ),
     "train_ch11": itself("train_ch11", nothing, None, {"lr": 0.1}, BATCHES, 5, 1),
+    "train_batch_ch13": stepping("train_batch_ch13"),
+    "train_ch13": stepping("train_ch13", 1),
     "train_concise_ch11": (
         lambda face: face.d2l.train_concise_ch11,
         lambda face: (*face.descent.concise(0.1), BATCHES, 1),
@@ -289,6 +364,8 @@ CALLS: dict[str, Call] = {
     "transpose_output": itself("transpose_output", tensor(np.ones((4, 3, 4)), "float32"), 2),
     "transpose_qkv": itself("transpose_qkv", X, 2),
     "try_gpu": itself("try_gpu", 0),
+    "voc_label_indices": itself("voc_label_indices", PIXELS, tensor(np.zeros(2**24), "int32")),
+    "voc_rand_crop": itself("voc_rand_crop", PIXELS, PIXELS, 2, 2),
 }
 
 # Of these nothing is called; nor of the framework's own functions, under D2L's names.
@@ -296,6 +373,8 @@ LEFT_OUT = {
     "AttentionDecoder": "to be defined",
     "DATA_HUB": "no function",
     "DATA_URL": "no function",
+    "VOC_CLASSES": "no function",
+    "VOC_COLORMAP": "no function",
     "DataModule": "keeps what it is given",
     "Decoder": "to be defined",
     "Encoder": "to be defined",
@@ -311,4 +390,5 @@ LEFT_OUT = {
     "set_figsize": "its arguments are matplotlib's",
     "try_all_gpus": "nothing can be given",
     "use_svg_display": "nothing can be given",
+    "voc_colormap2label": "nothing can be given",
 }
