@@ -311,7 +311,7 @@ def test_pictures_go_into_a_folder_for_each_label(tmp_path):
 
 
 def test_what_is_missing_of_a_competition_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match="data_dir: got .*train .*; need a folder"):
+    with pytest.raises(FileNotFoundError, match=r"data_dir: got .*train .*; need a folder"):
         d2l.reorg_train_valid(tmp_path, {"1": "cat"}, 0.1)
     with pytest.raises(ValueError, match="valid_ratio: got 2; need a share, from 0 to 1"):
         d2l.reorg_train_valid(tmp_path, {"1": "cat"}, 2)
@@ -322,5 +322,7 @@ def test_what_is_missing_of_a_competition_is_told(tmp_path):
     (tmp_path / "labels.csv").write_text("id,label\n1,cat,dog\n")
     with pytest.raises(ValueError, match="fname: got a line '1,cat,dog'; need two columns"):
         d2l.read_csv_labels(tmp_path / "labels.csv")
-    with pytest.raises(FileNotFoundError, match="filename: got .*; need a file that can be copied"):
+    with pytest.raises(
+        FileNotFoundError, match=r"filename: got .*; need a file that can be copied"
+    ):
         d2l.copyfile(tmp_path / "3.png", tmp_path / "new")

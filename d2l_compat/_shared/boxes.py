@@ -93,6 +93,9 @@ def show_bboxes(axes: Any, bboxes: Any, labels: Any = None, colors: Any = None) 
     """
     if not hasattr(axes, "add_patch"):
         raise TypeError(fault("axes", shown(axes), "matplotlib's axes"))
+    bboxes = to_numpy("bboxes", bboxes)
+    if bboxes.ndim != 2:
+        raise ValueError(fault("bboxes", f"shape {bboxes.shape}", "shape (boxes, 4)"))
     labels, colors = _listed(labels, []), _listed(colors, COLORS) or COLORS
     for number, bbox in enumerate(bboxes):
         color = colors[number % len(colors)]

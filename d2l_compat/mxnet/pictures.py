@@ -79,6 +79,7 @@ def voc_label_indices(colormap: Any, colormap2label: np.ndarray) -> np.ndarray:
     Raises ValueError for another shape.
     """
     voc.check_pixels(colormap, 2)
+    voc.check_table(colormap2label)
     colors = colormap.astype("int32")
     return colormap2label[voc.number(colors)]
 

@@ -85,6 +85,7 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
     Raises ValueError for another shape.
     """
     voc.check_pixels(colormap, 0)
+    voc.check_table(colormap2label)
     colors = to_numpy("colormap", colormap).transpose(1, 2, 0).astype("int64")
     return colormap2label[paddle.to_tensor(voc.number(colors))]
 

@@ -81,6 +81,7 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
     Raises ValueError for another shape.
     """
     voc.check_pixels(colormap, 0)
+    voc.check_table(colormap2label)
     colors = colormap.permute(1, 2, 0).to(colormap2label.device, torch.int64)
     return colormap2label[voc.number(colors)]
 

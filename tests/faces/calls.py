@@ -191,7 +191,6 @@ def epochs(name: str, *args: Any) -> Call:
 BOXES = tensor([[0, 0, 0.5, 0.5], [0.1, 0, 0.6, 0.5], [0.4, 0.4, 1, 0.9]], "float32")
 ANCHORS = tensor([BOXES.array], "float32")
 PIXELS = tensor(np.ones((3, 3, 3)), "uint8")
-DEVICES = Own(lambda face: [face.d2l.cpu()])
 
 
 def _place(face: ModuleType) -> Any:
@@ -201,18 +200,26 @@ def _place(face: ModuleType) -> Any:
 
 
 def stepping(name: str, *args: Any) -> Call:
-    """Of training by an optimizer: a linear layer, what it is given, a loss, the optimizer, and these arguments."""
+    """Of training by an optimizer: a linear layer, batches, a loss, the optimizer, and these arguments."""
 
     def good(face: ModuleType) -> tuple[Any, ...]:
         net = face.linear(3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")})
-        batches = [LABELLED] * 2
-        if name == "train_batch_ch13":
-            batches = [LOGITS, Own(lambda face: face.labels(LABELS.array))]
+        batches = [] if name == "train_batch_ch13" else [LABELLED, LABELLED]
         loss = Own(lambda face: face.descent.losses)
         trainer = Own(lambda face: face.descent.optimizer(net, 0.1))
-        return Own(lambda face: net), *batches, loss, trainer, *args, DEVICES
+        return Own(lambda face: net), *batches, loss, trainer, *args
 
-    return lambda face: getattr(face.d2l, name), good
+    def step(face: ModuleType) -> Callable[..., Any]:
+        batch = value(face, LOGITS), face.labels(LABELS.array)
+        function = there(name)(face)
+        return lambda net, loss, trainer: function(net, *batch, loss, trainer)
+
+    return step if name == "train_batch_ch13" else there(name), good
+
+
+def there(name: str) -> Callable[[ModuleType], Callable[..., Any]]:
+    """The function, whose last argument is a list of devices: the CPU alone."""
+    return lambda face: lambda *args: getattr(face.d2l, name)(*args, [face.d2l.cpu()])
 
 
 CALLS: dict[str, Call] = {
@@ -269,7 +276,10 @@ CALLS: dict[str, Call] = {
         ),
         lambda face: (BOXES, BOXES, 0.5),
     ),
-    "bbox_to_rect": itself("bbox_to_rect", [1, 2, 3, 4], "r"),
+    "bbox_to_rect": (
+        lambda face: lambda bbox: face.d2l.bbox_to_rect(bbox, "r"),
+        lambda face: ([1, 2, 3, 4],),
+    ),
     "bleu": itself("bleu", "a b", "a b c", 2),
     "box_center_to_corner": itself("box_center_to_corner", BOXES),
     "box_corner_to_center": itself("box_corner_to_center", BOXES),
@@ -330,8 +340,9 @@ CALLS: dict[str, Call] = {
     "resnet18": itself("resnet18", 2),
     "sequence_mask": itself("sequence_mask", X, LENS, 0.5),
     "sgd": (lambda face: face.d2l.sgd, with_gradients),
-    "show_bboxes": itself(
-        "show_bboxes", Own(lambda face: face.d2l.plt.gca()), [[1, 2, 3, 4]], "dog"
+    "show_bboxes": (
+        lambda face: lambda bboxes: face.d2l.show_bboxes(face.d2l.plt.gca(), bboxes, "dog"),
+        lambda face: ([[1, 2, 3, 4]],),
     ),
     "show_heatmaps": itself("show_heatmaps", np.ones((1, 2, 3, 3)), "x", "y"),
     "show_images": (  # of a large grid it would draw all places
@@ -339,9 +350,10 @@ CALLS: dict[str, Call] = {
         lambda face: (np.ones((2, 4, 4)),),
     ),
     "show_trace_2d": itself("show_trace_2d", product, [(-5, -2), (-4, -1)]),
-    "split_batch": itself("split_batch", LOGITS, LABELS, DEVICES),
-    "split_batch_multi_inputs": itself(
-        "split_batch_multi_inputs", Own(lambda face: [value(face, LOGITS)] * 2), LABELS, DEVICES
+    "split_batch": (there("split_batch"), lambda face: (LOGITS, LABELS)),
+    "split_batch_multi_inputs": (
+        there("split_batch_multi_inputs"),
+        lambda face: (Own(lambda face: [value(face, LOGITS)] * 2), LABELS),
     ),
     "squared_loss": itself("squared_loss", X, X),
     "synthetic_data": itself("synthetic_data", tensor([2, -3.4], "float32"), 4.2, 3),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, shown, size
+from d2l_compat._shared.checks import fault, instance, shown, size
 from d2l_compat._shared.data.files import told
 
 VOC_CLASSES = [
@@ -55,6 +55,8 @@ def picture(path: str | Path) -> Pixels:
 
 def read(voc_dir: str | Path, is_train: bool) -> tuple[list[Pixels], list[Pixels]]:
     """The pictures for training or for the test, and those that have the colours of their pixels' classes."""
+    instance("voc_dir", voc_dir, (str, Path), "a folder's name")
+    instance("is_train", is_train, (bool, int), "True or False")
     folder = Path(voc_dir)
     names = folder / "ImageSets" / "Segmentation" / ("train.txt" if is_train else "val.txt")
     with told("voc_dir", names, "a folder with VOC's files"):
@@ -84,6 +86,14 @@ def check_pixels(colormap: Any, axis: int) -> None:
         axes = "(3, height, width)" if axis == 0 else "(height, width, 3)"
         got = f"shape {shape}" if shape else shown(colormap)
         raise ValueError(fault("colormap", got, f"a picture {axes}"))
+
+
+def check_table(colormap2label: Any) -> None:
+    """A class for each colour there is."""
+    shape = tuple(getattr(colormap2label, "shape", ()))
+    if shape != (256**3,):
+        got = f"shape {shape}" if shape else shown(colormap2label)
+        raise ValueError(fault("colormap2label", got, "what voc_colormap2label gives"))
 
 
 def sides(crop_size: Any) -> tuple[int, int]:
