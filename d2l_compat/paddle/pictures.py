@@ -35,7 +35,7 @@ def read_data_bananas(is_train: bool = True) -> tuple[list[NDArray[Any]], Tensor
     return pictures, paddle.to_tensor(targets)
 
 
-class BananasDataset(Dataset):
+class BananasDataset(Dataset[Any]):
     """Pictures with a banana in each: (3, 256, 256), float32 from 0 to 255, and (1, 5), class and box."""
 
     def __init__(self, is_train: bool) -> None:
@@ -102,7 +102,7 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
     return feature[:, rows, columns], label[:, rows, columns]
 
 
-class VOCSegDataset(Dataset):
+class VOCSegDataset(Dataset[Any]):
     """Pictures from Pascal VOC: parts (3, height, width) of them, with ImageNet's mean and deviation taken out,
     float32, and their pixels' classes (height, width), int64. Those that are smaller are left out."""
 

@@ -437,15 +437,18 @@ def shared_out(both: Both, name: str) -> None:
 
 @compares("Residual", "resnet18")
 def residual(both: Both, name: str) -> None:
-    kept = []
+    x = both.face.tensor(Z.reshape(2, 1, 5, 8))
+    nets = []
     for d2l in both:
         both.oracle.seed()
         net = d2l.Residual(4, True, 2) if name == "Residual" else d2l.resnet18(3)
         if hasattr(net, "initialize"):
             net.initialize()
-        x = both.face.tensor(Z.reshape(2, 1, 5, 8))
-        kept.append(both.face.plain([net(x), net(x)]))
-    same(*kept, 1e-4)
+        net(x)  # which gives it sizes
+        nets.append(net)
+    if hasattr(nets[0], "load_state_dict"):  # upstream draws at the first call
+        nets[1].load_state_dict(nets[0].state_dict())
+    same(*(both.face.plain(net(x)) for net in nets), 1e-4)
 
 
 @compares(
@@ -485,7 +488,7 @@ def _listed(x: Any) -> Any:
 
 @compares("bbox_to_rect", "show_bboxes")
 def rectangles(both: Both) -> None:
-    drawn = []
+    drawn, places = [], []
     for d2l in both:
         _, axes = d2l.plt.subplots()
         d2l.show_bboxes(axes, both.face.tensor(np.abs(X[0, :3, :4])), ["a", "b"], ["w", "r"])
