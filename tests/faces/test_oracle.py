@@ -488,20 +488,16 @@ def _listed(x: Any) -> Any:
 
 @compares("bbox_to_rect", "show_bboxes")
 def rectangles(both: Both) -> None:
-    drawn, places = [], []
+    looks, places = [], []
     for d2l in both:
         _, axes = d2l.plt.subplots()
         d2l.show_bboxes(axes, both.face.tensor(np.abs(X[0, :3, :4])), ["a", "b"], ["w", "r"])
-        drawn.append(
-            [
-                [
-                    (*r.get_bbox().extents, r.get_edgecolor(), r.get_linewidth())
-                    for r in axes.patches
-                ],
-                [(t.get_text(), t.get_color(), t.get_position()) for t in axes.texts],
-            ]
-        )
-    assert repr(drawn[0]) == repr(drawn[1]) or drawn[0] == drawn[1]
+        looks.append([(r.get_edgecolor(), r.get_linewidth(), r.get_fill()) for r in axes.patches])
+        looks[-1] += [(text.get_text(), text.get_color()) for text in axes.texts]
+        places.append([r.get_bbox().extents for r in axes.patches])
+        places[-1] += [[*text.get_position(), 0, 0] for text in axes.texts]
+    assert looks[0] == looks[1]
+    np.testing.assert_allclose(*places, rtol=1e-5)
 
 
 @compares("VOC_CLASSES", "VOC_COLORMAP", "voc_colormap2label", "voc_label_indices")
