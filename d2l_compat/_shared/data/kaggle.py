@@ -24,7 +24,7 @@ def read_csv_labels(fname: str | Path) -> dict[str, str]:
     rows = [line.rstrip().split(",") for line in lines]
     if wrong := [line for line, row in zip(lines, rows, strict=True) if len(row) != 2]:
         raise ValueError(fault("fname", f"a line {wrong[0]!r}", "two columns, a name and a label"))
-    return dict(rows)  # type: ignore[arg-type]
+    return dict(rows)
 
 
 def copyfile(filename: str | Path, target_dir: str | Path) -> None:
