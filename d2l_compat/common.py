@@ -1,13 +1,21 @@
 """What every face has, whatever its framework: plots, text, data, and helpers of training code."""
 
 from d2l_compat._shared.boards import Animator, ProgressBoard
+from d2l_compat._shared.boxes import bbox_to_rect, show_bboxes
 from d2l_compat._shared.checks import check_len
 from d2l_compat._shared.classification import accuracy, corr2d, predict_ch3
 from d2l_compat._shared.data.hub import DATA_HUB, DATA_URL, download, download_extract, extract
 from d2l_compat._shared.data.images import get_fashion_mnist_labels
+from d2l_compat._shared.data.kaggle import (
+    copyfile,
+    read_csv_labels,
+    reorg_test,
+    reorg_train_valid,
+)
 from d2l_compat._shared.data.loader import get_dataloader_workers
 from d2l_compat._shared.data.text import Vocab, bleu, count_corpus, tokenize, truncate_pad
 from d2l_compat._shared.data.time_machine import load_corpus_time_machine, read_time_machine
+from d2l_compat._shared.data.voc import VOC_CLASSES, VOC_COLORMAP
 from d2l_compat._shared.measuring import Accumulator, Benchmark, Timer
 from d2l_compat._shared.oo_design import HyperParameters, add_to_class
 from d2l_compat._shared.optimization import train_2d
@@ -24,6 +32,8 @@ from d2l_compat._shared.plot import (
 __all__ = [
     "DATA_HUB",
     "DATA_URL",
+    "VOC_CLASSES",
+    "VOC_COLORMAP",
     "Accumulator",
     "Animator",
     "Benchmark",
@@ -34,8 +44,10 @@ __all__ = [
     "accuracy",
     "add_to_class",
     "annotate",
+    "bbox_to_rect",
     "bleu",
     "check_len",
+    "copyfile",
     "corr2d",
     "count_corpus",
     "download",
@@ -46,9 +58,13 @@ __all__ = [
     "load_corpus_time_machine",
     "plot",
     "predict_ch3",
+    "read_csv_labels",
     "read_time_machine",
+    "reorg_test",
+    "reorg_train_valid",
     "set_axes",
     "set_figsize",
+    "show_bboxes",
     "show_heatmaps",
     "show_images",
     "tokenize",

@@ -273,3 +273,56 @@ def test_bad_input_is_named_with_what_is_needed(call: Any, error: type[Exception
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value).startswith(words)
+
+
+# A competition's pictures
+
+
+def test_pictures_go_into_a_folder_for_each_label(tmp_path):
+    (tmp_path / "train").mkdir()
+    (tmp_path / "test").mkdir()
+    labels = {str(i): "cat" if i < 4 else "dog" for i in range(10)}
+    for name in labels:
+        (tmp_path / "train" / f"{name}.png").write_text(name)
+    (tmp_path / "test" / "11.png").write_text("11")
+    (tmp_path / "labels.csv").write_text(
+        "\n".join(["id,label", *(f"{name},{label}" for name, label in labels.items())])
+    )
+    assert d2l.read_csv_labels(tmp_path / "labels.csv") == labels
+    assert d2l.reorg_train_valid(tmp_path, labels, 0.5) == 2  # half of the cats
+    assert d2l.reorg_test(str(tmp_path)) is None
+    made = tmp_path / "train_valid_test"
+    found = {
+        folder.relative_to(made).as_posix(): sorted(
+            int(file.read_text()) for file in folder.iterdir()
+        )
+        for folder in made.glob("*/*")
+    }
+    assert found == {
+        "train_valid/cat": [0, 1, 2, 3],
+        "train_valid/dog": [4, 5, 6, 7, 8, 9],
+        "valid/cat": [0, 1],
+        "valid/dog": [4, 5],
+        "train/cat": [2, 3],
+        "train/dog": [6, 7, 8, 9],
+        "test/unknown": [11],
+    }
+    assert d2l.reorg_train_valid(tmp_path, labels, 0.1) == 1
+
+
+def test_what_is_missing_of_a_competition_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"data_dir: got .*train .*; need a folder"):
+        d2l.reorg_train_valid(tmp_path, {"1": "cat"}, 0.1)
+    with pytest.raises(ValueError, match="valid_ratio: got 2; need a share, from 0 to 1"):
+        d2l.reorg_train_valid(tmp_path, {"1": "cat"}, 2)
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "2.png").touch()
+    with pytest.raises(KeyError, match="labels: got none for '2'; need a label for each name"):
+        d2l.reorg_train_valid(tmp_path, {"1": "cat"}, 0.1)
+    (tmp_path / "labels.csv").write_text("id,label\n1,cat,dog\n")
+    with pytest.raises(ValueError, match="fname: got a line '1,cat,dog'; need two columns"):
+        d2l.read_csv_labels(tmp_path / "labels.csv")
+    with pytest.raises(
+        FileNotFoundError, match=r"filename: got .*; need a file that can be copied"
+    ):
+        d2l.copyfile(tmp_path / "3.png", tmp_path / "new")

@@ -1,5 +1,6 @@
 """Classification, as far as it is the same in every framework: what is counted, drawn and printed."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from d2l_compat._shared.linear import batches, count_batches, no_examples
 from d2l_compat._shared.measuring import Accumulator, Timer
 
 LEGEND = "train loss", "train acc", "test acc"
-Step = Callable[[Any, Any], tuple[Any, Any]]  # of a batch: the sum of its losses, and the outputs
+Step = Callable[[Any, Any], tuple[Any, Any]]  # of a batch: the sum of its losses, and its hits
 
 
 def accuracy(y_hat: Any, y: Any) -> float:
@@ -93,11 +94,16 @@ def predict_ch3(net: Callable[[Any], Any], test_iter: Any, n: int = 6) -> None:
 
 
 def share_of_hits(net: Any, data_iter: Any) -> float:
-    """The share of examples in all batches that ``net`` predicts right."""
+    """The share of labels in all batches that ``net`` predicts right."""
     callable_("net", net)
+    return share(lambda X, y: accuracy(net(X), y), data_iter)
+
+
+def share(count_hits: Callable[[Any, Any], float], data_iter: Any) -> float:
+    """The same, where ``count_hits(X, y)`` tells of each batch how many are right."""
     hits, count = 0.0, 0
     for X, y in batches(data_iter):
-        hits += accuracy(net(X), y)
+        hits += count_hits(X, y)
         count += to_numpy("data_iter", y).size
     if not count:
         raise no_examples("data_iter")
@@ -107,19 +113,19 @@ def share_of_hits(net: Any, data_iter: Any) -> float:
 def epoch(
     train_iter: Any, step: Step, watch: Callable[[int, float, float], None] | None = None
 ) -> tuple[float, float]:
-    """Do ``step`` with each batch: the mean loss, and the share of right predictions.
+    """Do ``step`` with each batch: the mean loss of an example, and the share of labels predicted right.
 
     ``watch(number, loss, share)`` is told them after each batch, counted from 1, for all so far.
     """
-    sums = Accumulator(3)
+    sums = Accumulator(4)
     for number, (X, y) in enumerate(batches(train_iter), 1):
-        loss, y_hat = step(X, y)
-        sums.add(loss, accuracy(y_hat, y), to_numpy("train_iter", y).size)
+        loss, hits = step(X, y)
+        sums.add(loss, hits, len(y), math.prod(y.shape))  # of a picture each pixel may have a label
         if watch:
-            watch(number, sums[0] / sums[2], sums[1] / sums[2])
-    if not sums[2]:
+            watch(number, sums[0] / sums[2], sums[1] / sums[3])
+    if not sums[3]:
         raise no_examples("train_iter")
-    return sums[0] / sums[2], sums[1] / sums[2]
+    return sums[0] / sums[2], sums[1] / sums[3]
 
 
 def board(num_epochs: int, ylim: list[float] | None = None) -> Animator:
@@ -138,7 +144,12 @@ def train_ch3(
 
 
 def train_ch6(
-    train_iter: Any, num_epochs: int, step: Step, evaluate: Callable[[], float], device: Any
+    train_iter: Any,
+    num_epochs: int,
+    step: Step,
+    evaluate: Callable[[], float],
+    device: Any,
+    ylim: list[float] | None = None,
 ) -> None:
     """Do ``step`` with each batch of each epoch. Loss and accuracy are drawn five times an epoch, and printed
     in the end, with how many examples a second passed through the steps."""
@@ -146,7 +157,7 @@ def train_ch6(
         size("num_epochs", num_epochs),
         count_batches("train_iter", train_iter),
     )
-    drawn, timer = board(num_epochs), Timer()
+    drawn, timer = board(num_epochs, ylim), Timer()
     every = max(1, num_batches // 5)
     examples = 0
 

@@ -28,6 +28,11 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
+def _strides(name: str, value: Any) -> int | tuple[int, ...]:
+    found = checks.integers(name, value, 1)
+    return found if isinstance(found, int) else tuple(found)
+
+
 def _unchecked(name: str, value: Any) -> Any:
     return value
 
@@ -39,12 +44,16 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "ffn_num_hiddens": _size,
     "ffn_num_input": _size,
     "ffn_num_outputs": _size,
+    "input_channels": _size,
     "key_size": _size,
     "norm_shape": _unchecked,
     "num_blks": _size,
+    "num_channels": _size,
     "num_heads": _size,
     "num_hiddens": _size,
     "query_size": _size,
+    "strides": _strides,
+    "use_1x1conv": _flag,
     "use_bias": _flag,
     "value_size": _size,
     "vocab_size": _size,
@@ -78,7 +87,7 @@ class Signatures:
         passed_on = {name: kwargs[name] for name in kwargs if name in self.of_framework}
         named = {name: kwargs[name] for name in kwargs if name not in passed_on}
         try:
-            bound = self._choose(len(args), named).bind(*args, **named)
+            bound = self._choose(args, named).bind(*args, **named)
         except TypeError as error:
             need = " or ".join(map(_shown, self.forms))
             raise TypeError(f"{what}: {error}; need {need}") from None
@@ -86,13 +95,24 @@ class Signatures:
         given = {name: CHECKS[name](name, value) for name, value in bound.arguments.items()}
         return given | passed_on
 
-    def _choose(self, num_args: int, named: dict[str, Any]) -> Signature:
+    def _choose(self, args: tuple[Any, ...], named: dict[str, Any]) -> Signature:
         asked_for = named.keys() & self.names  # a name in none of them is an error in any
-        for form in self.forms:
-            names = form.parameters.keys()
-            if num_args + len(named) <= len(names) and asked_for <= names:
-                return form
-        return self.forms[-1]
+        fitting = [
+            form
+            for form in self.forms
+            if len(args) + len(named) <= len(form.parameters)
+            and asked_for <= form.parameters.keys()
+        ]
+        as_meant = [form for form in fitting if _flags_are_flags(form, args)]
+        return (as_meant or fitting or self.forms[-1:])[0]
+
+
+def _flags_are_flags(form: Signature, args: tuple[Any, ...]) -> bool:
+    """True and False stand where they are meant to, and nothing else does."""
+    return all(
+        isinstance(value, bool) == (parameter.annotation is bool)
+        for value, parameter in zip(args, form.parameters.values(), strict=False)
+    )
 
 
 def declared(init: Callable[..., None]) -> list[Signature]:

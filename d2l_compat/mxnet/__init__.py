@@ -34,12 +34,25 @@ from d2l_compat.mxnet.transformer import *
 
 npx.set_np()
 
-AREAS = "classification", "linear", "optimization", "recurrent"
+AREAS = (
+    "boxes",
+    "classification",
+    "linear",
+    "optimization",
+    "parallel",
+    "pictures",
+    "recurrent",
+    "resnet",
+)
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.mxnet.boxes import *
     from d2l_compat.mxnet.classification import *
     from d2l_compat.mxnet.linear import *
     from d2l_compat.mxnet.optimization import *
+    from d2l_compat.mxnet.parallel import *
+    from d2l_compat.mxnet.pictures import *
     from d2l_compat.mxnet.recurrent import *
+    from d2l_compat.mxnet.resnet import *
 
 
 def __getattr__(name: str) -> Any:

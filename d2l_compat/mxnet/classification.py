@@ -9,7 +9,7 @@ from mxnet.gluon import nn
 from d2l_compat._shared import classification as shared
 from d2l_compat._shared.checks import callable_, instance, real
 from d2l_compat._shared.data import images
-from d2l_compat.common import get_dataloader_workers
+from d2l_compat.common import accuracy, get_dataloader_workers
 from d2l_compat.mxnet.data import FashionMNIST
 from d2l_compat.mxnet.devices import try_gpu
 
@@ -78,13 +78,13 @@ def train_epoch_ch3(
     for what, function in ("net", net), ("loss", loss), ("updater", step_of):
         callable_(what, function)
 
-    def step(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def step(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
         with autograd.record():
             y_hat = net(X)
             losses = loss(y_hat, y)
         losses.backward()
         step_of(len(X))
-        return losses.sum(), y_hat
+        return losses.sum(), accuracy(y_hat, y)
 
     return shared.epoch(train_iter, step)
 
@@ -125,14 +125,14 @@ def train_ch6(
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": lr})
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
 
-    def step(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def step(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
         X, y = X.as_in_ctx(device), y.as_in_ctx(device)
         with autograd.record():
             y_hat = net(X)
             losses = loss(y_hat, y)
         losses.backward()
         trainer.step(len(X))
-        return losses.sum(), y_hat
+        return losses.sum(), accuracy(y_hat, y)
 
     shared.train_ch6(
         train_iter, num_epochs, step, lambda: evaluate_accuracy_gpu(net, test_iter), device

@@ -32,12 +32,25 @@ from d2l_compat.paddle.tensors import *
 from d2l_compat.paddle.training import *
 from d2l_compat.paddle.transformer import *
 
-AREAS = "classification", "linear", "optimization", "recurrent"
+AREAS = (
+    "boxes",
+    "classification",
+    "linear",
+    "optimization",
+    "parallel",
+    "pictures",
+    "recurrent",
+    "resnet",
+)
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.paddle.boxes import *
     from d2l_compat.paddle.classification import *
     from d2l_compat.paddle.linear import *
     from d2l_compat.paddle.optimization import *
+    from d2l_compat.paddle.parallel import *
+    from d2l_compat.paddle.pictures import *
     from d2l_compat.paddle.recurrent import *
+    from d2l_compat.paddle.resnet import *
 
 
 def __getattr__(name: str) -> Any:

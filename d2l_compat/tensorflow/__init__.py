@@ -35,7 +35,7 @@ from d2l_compat.tensorflow.tensors import *
 from d2l_compat.tensorflow.training import *
 from d2l_compat.tensorflow.transformer import *
 
-AREAS = "classification", "linear", "optimization", "recurrent"
+AREAS = ("classification", "linear", "optimization", "recurrent")
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.tensorflow.classification import *
     from d2l_compat.tensorflow.linear import *

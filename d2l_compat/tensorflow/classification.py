@@ -12,6 +12,7 @@ from d2l_compat._shared.checks import callable_, instance, real, size
 from d2l_compat._shared.data import images
 from d2l_compat._shared.linear import batches, count_batches
 from d2l_compat._shared.measuring import Timer
+from d2l_compat.common import accuracy
 from d2l_compat.tensorflow.data import FashionMNIST
 from d2l_compat.tensorflow.devices import try_gpu
 from d2l_compat.tensorflow.linear import sgd
@@ -76,7 +77,7 @@ def train_epoch_ch3(
     if not is_optimizer:
         callable_("updater", updater)
 
-    def step(X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:
         with tf.GradientTape() as tape:
             y_hat = net(X, training=True) if isinstance(net, keras.Layer) else net(X)
             # Keras takes the mean, and asks for the labels first.
@@ -87,7 +88,7 @@ def train_epoch_ch3(
             updater.apply_gradients(zip(tape.gradient(losses, params), params, strict=True))
         else:
             updater(len(X), tape.gradient(losses, updater.params))
-        return losses * len(X) if of_keras else tf.reduce_sum(losses), y_hat
+        return losses * len(X) if of_keras else tf.reduce_sum(losses), accuracy(y_hat, y)
 
     return shared.epoch(train_iter, step)
 

@@ -25,12 +25,25 @@ from d2l_compat.torch.tensors import *
 from d2l_compat.torch.training import *
 from d2l_compat.torch.transformer import *
 
-AREAS = "classification", "linear", "optimization", "recurrent"
+AREAS = (
+    "boxes",
+    "classification",
+    "linear",
+    "optimization",
+    "parallel",
+    "pictures",
+    "recurrent",
+    "resnet",
+)
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.torch.boxes import *
     from d2l_compat.torch.classification import *
     from d2l_compat.torch.linear import *
     from d2l_compat.torch.optimization import *
+    from d2l_compat.torch.parallel import *
+    from d2l_compat.torch.pictures import *
     from d2l_compat.torch.recurrent import *
+    from d2l_compat.torch.resnet import *
 
 
 def __getattr__(name: str) -> Any:

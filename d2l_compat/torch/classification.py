@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from d2l_compat._shared import classification as shared
 from d2l_compat._shared.checks import callable_, instance, real
 from d2l_compat._shared.data import images
-from d2l_compat.common import get_dataloader_workers
+from d2l_compat.common import accuracy, get_dataloader_workers
 from d2l_compat.torch.data import FashionMNIST
 from d2l_compat.torch.devices import try_gpu
 
@@ -87,7 +87,7 @@ def train_epoch_ch3(
     if isinstance(net, nn.Module):
         net.train()
 
-    def step(X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:
         y_hat = net(X)
         losses = loss(y_hat, y)
         if isinstance(updater, torch.optim.Optimizer):
@@ -97,7 +97,7 @@ def train_epoch_ch3(
         else:
             losses.sum().backward()
             updater(len(X))
-        return losses.sum(), y_hat
+        return losses.sum(), accuracy(y_hat, y)
 
     return shared.epoch(train_iter, step)
 
@@ -144,7 +144,7 @@ def train_ch6(
     net.to(device)
     optimizer, loss = torch.optim.SGD(net.parameters(), lr=lr), nn.CrossEntropyLoss()
 
-    def step(X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:
         net.train()
         optimizer.zero_grad()
         X, y = X.to(device), y.to(device)
@@ -152,7 +152,7 @@ def train_ch6(
         mean = loss(y_hat, y)
         mean.backward()
         optimizer.step()
-        return mean.detach() * len(X), y_hat
+        return mean.detach() * len(X), accuracy(y_hat, y)
 
     shared.train_ch6(
         train_iter, num_epochs, step, lambda: evaluate_accuracy_gpu(net, test_iter), device

@@ -225,6 +225,40 @@ def speaking(name: str, *args: Any) -> Call:
     return get, lambda face: args
 
 
+BOXES = tensor([[0, 0, 0.5, 0.5], [0.1, 0, 0.6, 0.5], [0.4, 0.4, 1, 0.9]], "float32")
+ANCHORS = tensor([BOXES.array], "float32")
+PIXELS = tensor(np.ones((3, 3, 3)), "uint8")
+
+
+def _place(face: ModuleType) -> Any:
+    """Of a tensor, by the framework's name for it."""
+    x = value(face, BOXES)
+    return next(getattr(x, name) for name in ("device", "ctx", "place") if hasattr(x, name))
+
+
+def stepping(name: str, *args: Any) -> Call:
+    """Of training by an optimizer: a linear layer, batches, a loss, the optimizer, and these arguments."""
+
+    def good(face: ModuleType) -> tuple[Any, ...]:
+        net = face.linear(3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")})
+        batches = [] if name == "train_batch_ch13" else [LABELLED, LABELLED]
+        loss = Own(lambda face: face.descent.losses)
+        trainer = Own(lambda face: face.descent.optimizer(net, 0.1))
+        return Own(lambda face: net), *batches, loss, trainer, *args
+
+    def step(face: ModuleType) -> Callable[..., Any]:
+        batch = value(face, LOGITS), face.labels(LABELS.array)
+        function = there(name)(face)
+        return lambda net, loss, trainer: function(net, *batch, loss, trainer)
+
+    return step if name == "train_batch_ch13" else there(name), good
+
+
+def there(name: str) -> Callable[[ModuleType], Callable[..., Any]]:
+    """The function, whose last argument is a list of devices: the CPU alone."""
+    return lambda face: lambda *args: getattr(face.d2l, name)(*args, [face.d2l.cpu()])
+
+
 CALLS: dict[str, Call] = {
     "RNN": (
         lambda face: face.d2l.RNN,
@@ -291,6 +325,9 @@ CALLS: dict[str, Call] = {
         lambda face: face.d2l.Updater([face.descent.variable(np.ones((8, 1), "float32"))], 0.1),
         lambda face: (3, [tensor(np.ones((8, 1)), "float32")]),
     ),
+    "BananasDataset": itself("BananasDataset", True),
+    "Residual": itself("Residual", 3, True),
+    "VOCSegDataset": itself("VOCSegDataset", True, (2, 2), "nowhere"),
     "accuracy": itself("accuracy", LOGITS, LABELS),
     "add_to_class": itself("add_to_class", Own(lambda face: type("A", (), {}))),
     "add_to_class, its decorator": (
@@ -298,15 +335,33 @@ CALLS: dict[str, Call] = {
         lambda face: (len,),
     ),
     "alibi_slopes": itself("alibi_slopes", 4),
+    "assign_anchor_to_bbox": (
+        lambda face: (
+            lambda *args: face.d2l.assign_anchor_to_bbox(*args[:2], _place(face), *args[2:])
+        ),
+        lambda face: (BOXES, BOXES, 0.5),
+    ),
+    "bbox_to_rect": (
+        lambda face: lambda bbox: face.d2l.bbox_to_rect(bbox, "r"),
+        lambda face: ([1, 2, 3, 4],),
+    ),
     "bleu": itself("bleu", "a b", "a b c", 2),
+    "box_center_to_corner": itself("box_center_to_corner", BOXES),
+    "box_corner_to_center": itself("box_corner_to_center", BOXES),
+    "box_iou": itself("box_iou", BOXES, BOXES),
     "check_shape": itself("check_shape", X, (2, 3, 8)),
     "check_len": itself("check_len", [1, 2], 2),
+    "copyfile": itself("copyfile", "nowhere.png", "folder"),
     "corr2d": itself("corr2d", MATRIX, KERNEL),
     "count_corpus": itself("count_corpus", ["a", "b"]),
     "download": itself("download", "fra-eng", "data", None),
     "download_extract": itself("download_extract", "fra-eng", "data"),
     "evaluate_accuracy": itself("evaluate_accuracy", CHOOSE, GUESSED),
     "evaluate_accuracy_gpu": on_the_cpu("evaluate_accuracy_gpu", CHOOSE, GUESSED),
+    "evaluate_accuracy_gpus": (
+        lambda face: face.d2l.evaluate_accuracy_gpus,
+        lambda face: (stepping("train_ch13")[1](face)[0], LABELLED),
+    ),
     "evaluate_loss": itself(
         "evaluate_loss", SUMMED, BATCHES, Own(lambda face: face.d2l.squared_loss)
     ),
@@ -321,26 +376,56 @@ CALLS: dict[str, Call] = {
         lambda face: lambda rows: face.d2l.load_array((rows,), 2),
         lambda face: (ROWS,),
     ),
+    "load_data_bananas": itself("load_data_bananas", 2),
     "load_data_fashion_mnist": itself("load_data_fashion_mnist", 4, 14),
     "load_corpus_time_machine": itself("load_corpus_time_machine", 9),
     "load_data_nmt": itself("load_data_nmt", 4, 9, 2),
     "load_data_time_machine": itself("load_data_time_machine", 2, 3, False, 50),
+    "load_data_voc": itself("load_data_voc", 2, (2, 2)),
     "longest_chain": itself("longest_chain", doubled, X),
     "masked_softmax": itself("masked_softmax", X, LENS),
+    "multibox_detection": itself(
+        "multibox_detection",
+        tensor(np.full((1, 2, 3), 0.5), "float32"),
+        tensor(np.zeros((1, 12)), "float32"),
+        *(ANCHORS, 0.5, 0.1),
+    ),
+    "multibox_prior": itself("multibox_prior", X, [0.5], [1, 2]),
+    "multibox_target": itself(
+        "multibox_target", ANCHORS, tensor([[[0, 0.1, 0.1, 0.5, 0.5]]], "float32")
+    ),
     "multiply_adds": itself("multiply_adds", doubled, X),
+    "nms": itself("nms", BOXES, tensor([0.9, 0.8, 0.7], "float32"), 0.5),
+    "offset_boxes": itself("offset_boxes", BOXES, BOXES, 1e-6),
+    "offset_inverse": itself("offset_inverse", BOXES, BOXES),
     "plot": itself("plot", [0, 1], [[1, 2], [3, 4]]),
     "predict_ch3": itself("predict_ch3", CLOTHES, PICTURES, 2),
     "predict_seq2seq": on_the_cpu("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
     "seq_data_iter_random": itself("seq_data_iter_random", [1, 2, 3, 4, 5], 1, 2),
     "seq_data_iter_sequential": itself("seq_data_iter_sequential", [1, 2, 3, 4, 5], 1, 2),
+    "read_csv_labels": itself("read_csv_labels", "nowhere.csv"),
+    "read_data_bananas": itself("read_data_bananas", True),
+    "read_voc_images": itself("read_voc_images", "nowhere", True),
+    "reorg_test": itself("reorg_test", "nowhere"),
+    "reorg_train_valid": itself("reorg_train_valid", "nowhere", {"1": "cat"}, 0.5),
+    "resnet18": itself("resnet18", 2),
     "sequence_mask": itself("sequence_mask", X, LENS, 0.5),
     "sgd": (lambda face: face.d2l.sgd, with_gradients),
+    "show_bboxes": (
+        lambda face: lambda bboxes: face.d2l.show_bboxes(face.d2l.plt.gca(), bboxes, "dog"),
+        lambda face: ([[1, 2, 3, 4]],),
+    ),
     "show_heatmaps": itself("show_heatmaps", np.ones((1, 2, 3, 3)), "x", "y"),
     "show_images": (  # of a large grid it would draw all places
         lambda face: lambda imgs: face.d2l.show_images(imgs, 1, 2),
         lambda face: (np.ones((2, 4, 4)),),
     ),
     "show_trace_2d": itself("show_trace_2d", product, [(-5, -2), (-4, -1)]),
+    "split_batch": (there("split_batch"), lambda face: (LOGITS, LABELS)),
+    "split_batch_multi_inputs": (
+        there("split_batch_multi_inputs"),
+        lambda face: (Own(lambda face: [value(face, LOGITS)] * 2), LABELS),
+    ),
     "squared_loss": itself("squared_loss", X, X),
     "synthetic_data": itself("synthetic_data", tensor([2, -3.4], "float32"), 4.2, 3),
     "tokenize": itself("tokenize", ["a b", "c"], "char"),
@@ -352,6 +437,8 @@ CALLS: dict[str, Call] = {
         *(LABELLED, LABELLED, 1, 0.1),
     ),
     "train_ch11": itself("train_ch11", nothing, None, {"lr": 0.1}, BATCHES, 5, 1),
+    "train_batch_ch13": stepping("train_batch_ch13"),
+    "train_ch13": stepping("train_ch13", 1),
     "train_concise_ch11": (
         lambda face: face.d2l.train_concise_ch11,
         lambda face: (*face.descent.concise(0.1), BATCHES, 1),
@@ -362,6 +449,8 @@ CALLS: dict[str, Call] = {
     "transpose_qkv": itself("transpose_qkv", X, 2),
     "truncate_pad": itself("truncate_pad", [1, 2], 3, 0),
     "try_gpu": itself("try_gpu", 0),
+    "voc_label_indices": itself("voc_label_indices", PIXELS, tensor(np.zeros(2**24), "int32")),
+    "voc_rand_crop": itself("voc_rand_crop", PIXELS, PIXELS, 2, 2),
 }
 
 # Of these nothing is called; nor of the framework's own functions, under D2L's names.
@@ -369,6 +458,8 @@ LEFT_OUT = {
     "AttentionDecoder": "to be defined",
     "DATA_HUB": "no function",
     "DATA_URL": "no function",
+    "VOC_CLASSES": "no function",
+    "VOC_COLORMAP": "no function",
     "DataModule": "keeps what it is given",
     "Decoder": "to be defined",
     "Encoder": "to be defined",
@@ -385,4 +476,5 @@ LEFT_OUT = {
     "set_figsize": "its arguments are matplotlib's",
     "try_all_gpus": "nothing can be given",
     "use_svg_display": "nothing can be given",
+    "voc_colormap2label": "nothing can be given",
 }

@@ -44,6 +44,16 @@ OTHERS: dict[str, tuple[type[Exception], ...]] = {
     "evaluate_loss": (RuntimeError,),  # what the reader's own function raises
     "extract": (FileNotFoundError,),
     "predict_seq2seq": (NotImplementedError,),
+    "reorg_train_valid": (OSError,),  # there is no such file
+    "reorg_test": (OSError,),  # there is no such file
+    "read_voc_images": (OSError,),  # there is no such file
+    "read_data_bananas": (OSError,),  # there is no such file
+    "read_csv_labels": (OSError,),  # there is no such file
+    "load_data_voc": (OSError,),  # there is no such file
+    "load_data_bananas": (OSError,),  # there is no such file
+    "copyfile": (OSError,),  # there is no such file
+    "VOCSegDataset": (OSError,),  # there is no such file
+    "BananasDataset": (OSError,),  # there is no such file
 }
 
 

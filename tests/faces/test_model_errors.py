@@ -5,6 +5,7 @@ One table, by name. That no public name is forgotten is a test, too.
 
 from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ from d2l_compat import common
 
 X = np.zeros((2, 3, 8), "float32")
 TOKENS = np.zeros((2, 3), "int32")
+BOXES = np.array([[0, 0, 1, 1]] * 3, "float32")
 Call = Callable[[ModuleType], Any]
 
 
@@ -925,6 +927,152 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
     },
 }
 
+CASES |= {
+    "BananasDataset": [
+        (asked("BananasDataset", True), FileNotFoundError, "D2L_DATA: got ", "banana-detection.zip")
+    ],
+    "Residual": [
+        (asked("Residual"), TypeError, "Residual: missing a required argument", "need ("),
+        (asked("Residual", 0, 4), (ValueError, TypeError), ": got ", "need "),
+    ],
+    "VOCSegDataset": [
+        (asked("VOCSegDataset", True, 5, "."), TypeError, "crop_size: got 5", "(height, width)"),
+        (asked("VOCSegDataset", True, (5, 0), "."), ValueError, "crop_size: got 0", "at least 1"),
+    ],
+    "assign_anchor_to_bbox": [
+        (
+            called("assign_anchor_to_bbox", BOXES[0], BOXES, None),
+            ValueError,
+            "ground_truth: got shape (4,)",
+            "shape (boxes, 4)",
+        ),
+        (
+            called("assign_anchor_to_bbox", BOXES, BOXES, None, 2),
+            ValueError,
+            "iou_threshold: got 2",
+            "from 0 to 1",
+        ),
+    ],
+    **{
+        name: [
+            (
+                called(name, BOXES[0]),
+                ValueError,
+                "boxes: got shape (4,)",
+                "2 dimensions (boxes, 4)",
+            ),
+            (called(name, BOXES[:, :3]), ValueError, "boxes: got shape (3, 3)", "dimension of 4"),
+            (called(name, BOXES.astype("int32")), TypeError, "boxes: got dtype int32", "floating"),
+        ]
+        for name in ("box_center_to_corner", "box_corner_to_center")
+    },
+    "box_iou": [
+        (called("box_iou", BOXES, X), ValueError, "boxes2: got shape (2, 3, 8)", "(boxes, 4)")
+    ],
+    "evaluate_accuracy_gpus": [
+        (asked("evaluate_accuracy_gpus", 1, []), TypeError, "net: got int", "a layer")
+    ],
+    "load_data_bananas": [
+        (asked("load_data_bananas", 2), FileNotFoundError, "D2L_DATA: got ", "banana-detection.zip")
+    ],
+    "load_data_voc": [
+        (asked("load_data_voc", 2, (1, 1)), FileNotFoundError, "D2L_DATA: got ", "2012.tar")
+    ],
+    "multibox_detection": [
+        (
+            called("multibox_detection", X, X[:, 0], BOXES[None]),
+            ValueError,
+            "cls_probs: got shape (2, 3, 8)",
+            "shape (batch, classes + 1, anchors)",
+        ),
+        (
+            called("multibox_detection", X[:, :, :3], X[:, 0], BOXES[None]),
+            ValueError,
+            "offset_preds: got shape (2, 8)",
+            "shape (batch, anchors * 4), here (2, 12)",
+        ),
+    ],
+    "multibox_prior": [
+        (called("multibox_prior", X[0, 0], [1], [1]), ValueError, "data: got shape (8,)", "height"),
+        (called("multibox_prior", X, [], [1]), ValueError, "sizes: got list", "above 0"),
+        (called("multibox_prior", X, [1], [0]), ValueError, "ratios: got list", "above 0"),
+    ],
+    "multibox_target": [
+        (
+            called("multibox_target", BOXES[None], X),
+            ValueError,
+            "labels: got shape (2, 3, 8)",
+            "shape (batch, boxes, 5)",
+        )
+    ],
+    "nms": [
+        (called("nms", BOXES, X[0, 0], 0.5), ValueError, "scores: got shape (8,)", "shape (3,)"),
+    ],
+    **{
+        name: [
+            (
+                called(name, BOXES, BOXES[:2]),
+                ValueError,
+                "got 3 and 2 boxes",
+                "as many of one as of the other",
+            )
+        ]
+        for name in ("offset_boxes", "offset_inverse")
+    },
+    "read_data_bananas": [
+        (asked("read_data_bananas"), FileNotFoundError, "D2L_DATA: got ", "banana-detection.zip")
+    ],
+    "read_voc_images": [
+        (
+            asked("read_voc_images", "nowhere"),
+            FileNotFoundError,
+            "voc_dir: got nowhere",
+            "a folder with VOC's files",
+        )
+    ],
+    "resnet18": [(asked("resnet18", 0), ValueError, "num_classes: got 0", "at least 1")],
+    "split_batch": [
+        (
+            called("split_batch", X, TOKENS[0], [None]),
+            ValueError,
+            "y: got 3 labels for 2 inputs",
+            "a label for each input",
+        ),
+        (called("split_batch", X, TOKENS, []), ValueError, "devices: got none", "at least one"),
+        (called("split_batch", X, TOKENS, 0), TypeError, "devices: got 0", "a list of devices"),
+    ],
+    "split_batch_multi_inputs": [
+        (
+            asked("split_batch_multi_inputs", X, 1, 2),
+            TypeError,
+            "X: got ndarray",
+            "a list of arrays",
+        )
+    ],
+    "train_batch_ch13": [
+        (
+            asked("train_batch_ch13", max, X, X, max, None, []),
+            TypeError,
+            "net: got builtin_function_or_method",
+            "a layer",
+        )
+    ],
+    "train_ch13": [
+        (asked("train_ch13", max, [], [], max, None, 1), TypeError, "net: got builtin", "a layer"),
+    ],
+    "voc_label_indices": [
+        (
+            called("voc_label_indices", X, X),
+            ValueError,
+            "colormap: got shape (2, 3, 8)",
+            "a picture (",
+        )
+    ],
+    "voc_rand_crop": [
+        (called("voc_rand_crop", X, X, 1, 1), ValueError, "got shape (2, 3, 8)", "a picture ("),
+    ],
+}
+
 # Others say the same of themselves, or their bad calls are in other tables.
 ELSEWHERE = {
     "AttentionDecoder": "test_what_is_to_be_defined",
@@ -947,6 +1095,7 @@ ELSEWHERE = {
     "num_gpus": "nothing can be given",
     "try_all_gpus": "nothing can be given",
     "try_gpu": "test_errors",
+    "voc_colormap2label": "nothing can be given",
 }
 
 
@@ -978,8 +1127,16 @@ def descend(face: ModuleType, lr: Any, batch_size: Any, gradient: Any = 1.0) -> 
     ],
 )
 def test_bad_calls_say_what_was_given_and_what_is_needed(
-    face: ModuleType, name: str, call: Call, error: type[Exception], got: str, need: str
+    face: ModuleType,
+    name: str,
+    call: Call,
+    error: type[Exception],
+    got: str,
+    need: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("D2L_DATA", str(tmp_path))  # nothing is there, and nothing is fetched
     if name not in face.d2l.__all__:  # D2L had it not in this framework: the name itself is refused
         with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
             getattr(face.d2l, name)

@@ -32,6 +32,14 @@ TOKENS = np.array([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]], "int32")
 LENS = np.array([3, 5], "int32")
 
 NOT_COMPARED = {
+    **dict.fromkeys(
+        ("BananasDataset", "load_data_bananas", "load_data_voc", "read_data_bananas"),
+        "it would load the whole data set from the network",
+    ),
+    **dict.fromkeys(
+        ("VOCSegDataset", "read_voc_images", "voc_rand_crop"),
+        "it needs torchvision or OpenCV: ours needs neither",
+    ),
     "DATA_HUB": "its addresses are not secure: ours are",
     "DATA_URL": "its addresses are not secure: ours are",
     "FashionMNIST": "it would load the whole data set from the network",
@@ -448,6 +456,135 @@ def clipping(both: Both) -> None:
     gradients = [X[0], Z[0, 0]]
     for theta in (0.5, 1000.0):
         same(*(both.oracle.READER.clipped(gradients, theta, d2l=d2l) for d2l in both))
+
+
+@compares("train_batch_ch13", "train_ch13", "evaluate_accuracy_gpus")
+def on_devices(both: Both) -> None:
+    arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
+    batches = both.ours.load_array(arrays, 2, is_train=False)
+    start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
+    kept = []
+    for d2l in both:
+        net, devices = both.face.linear(8, start), [d2l.cpu()]
+        given = both.face.descent.losses, both.face.descent.optimizer(net, 0.1)
+        told = [float(x) for x in d2l.train_batch_ch13(net, *arrays, *given, devices)]
+        with redirect_stdout(StringIO()) as printed:
+            d2l.train_ch13(net, batches, batches, *given, 2, devices)
+        if hasattr(d2l, "evaluate_accuracy_gpus"):
+            told.append(d2l.evaluate_accuracy_gpus(net, batches))
+        (said,) = re.findall(r"loss \d.*", printed.getvalue())
+        answers = both.face.plain(net(arrays[0]))
+        kept.append([answers, told, said, described(d2l.plt.gcf())[0]["lines"]])
+    same(*kept, 1e-4)
+
+
+@compares("split_batch", "split_batch_multi_inputs")
+def shared_out(both: Both, name: str) -> None:
+    rows, labels = both.face.tensor(X[0]), both.face.labels(np.arange(5, dtype="int32"))
+    given = [rows, rows] if name == "split_batch_multi_inputs" else rows
+    same(*(both.face.plain([*getattr(d2l, name)(given, labels, [d2l.cpu()])]) for d2l in both))
+
+
+@compares("Residual", "resnet18")
+def residual(both: Both, name: str) -> None:
+    x = both.face.tensor(Z.reshape(2, 1, 5, 8))
+    nets = []
+    for d2l in both:
+        both.oracle.seed()
+        net = d2l.Residual(4, True, 2) if name == "Residual" else d2l.resnet18(3)
+        if hasattr(net, "initialize"):
+            net.initialize()
+        net(x)  # which gives it sizes
+        nets.append(net)
+    if hasattr(nets[0], "load_state_dict"):  # upstream draws at the first call
+        nets[1].load_state_dict(nets[0].state_dict())
+    same(*(both.face.plain(net(x)) for net in nets), 1e-4)
+
+
+@compares(
+    *("box_corner_to_center", "box_center_to_corner", "box_iou", "offset_boxes", "offset_inverse"),
+    *("multibox_prior", "multibox_target", "assign_anchor_to_bbox", "nms", "multibox_detection"),
+)
+def boxes(both: Both, name: str) -> None:
+    corners = np.abs(X[0, :, :2])
+    some = np.concatenate([corners, corners + np.abs(Z[0, :, :2]) + 0.1], axis=1)
+    some, others = both.face.tensor(some), both.face.tensor(some[::-1].copy())
+    labels = np.concatenate([np.ones((5, 1), "float32"), both.face.plain(others)], axis=1)[None, :2]
+    probs = np.abs(Z[:1, :3, :5]) / np.abs(Z[:1, :3, :5]).sum(axis=1, keepdims=True)
+    device = next(getattr(some, each) for each in ("device", "ctx") if hasattr(some, each))
+    calls: dict[str, tuple[Any, ...]] = {
+        "box_corner_to_center": (some,),
+        "box_center_to_corner": (some,),
+        "multibox_prior": (both.face.tensor(X[None]), [0.75, 0.5], [1, 2, 0.5]),
+        "multibox_target": (some[None], both.face.tensor(labels)),
+        "assign_anchor_to_bbox": (others[:2], some, device),
+        "nms": (some, both.face.tensor(Z[1, :, 0].copy()), 0.1),
+        "multibox_detection": (
+            both.face.tensor(probs),
+            both.face.tensor(X[:1, :, :4].reshape(1, 20)),
+            some[None],
+            0.3,
+        ),
+    }
+    found = [getattr(d2l, name)(*calls.get(name, (some, others))) for d2l in both]
+    for ours, theirs in zip(*(x if isinstance(x, tuple) else (x,) for x in found), strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+    same(*map(both.face.plain, map(_listed, found)))
+
+
+def _listed(x: Any) -> Any:
+    return [*x] if isinstance(x, tuple) else x
+
+
+@compares("bbox_to_rect", "show_bboxes")
+def rectangles(both: Both) -> None:
+    looks, places = [], []
+    for d2l in both:
+        _, axes = d2l.plt.subplots()
+        d2l.show_bboxes(axes, both.face.tensor(np.abs(X[0, :3, :4])), ["a", "b"], ["w", "r"])
+        looks.append([(r.get_edgecolor(), r.get_linewidth(), r.get_fill()) for r in axes.patches])
+        looks[-1] += [(text.get_text(), text.get_color()) for text in axes.texts]
+        places.append([r.get_bbox().extents for r in axes.patches])
+        places[-1] += [[*text.get_position(), 0, 0] for text in axes.texts]
+    assert looks[0] == looks[1]
+    np.testing.assert_allclose(*places, rtol=1e-5)
+
+
+@compares("VOC_CLASSES", "VOC_COLORMAP", "voc_colormap2label", "voc_label_indices")
+def classes_of_pixels(both: Both) -> None:
+    assert both.ours.VOC_CLASSES == both.theirs.VOC_CLASSES
+    assert both.ours.VOC_COLORMAP == both.theirs.VOC_COLORMAP
+    if not hasattr(both.ours, "voc_colormap2label"):
+        return
+    tables = [d2l.voc_colormap2label() for d2l in both]
+    assert tables[0].dtype == tables[1].dtype
+    np.testing.assert_array_equal(*map(both.face.plain, tables))
+    colors = np.array(both.ours.VOC_COLORMAP, "uint8").reshape(3, 7, 3)
+    is_last = both.ours.__name__.endswith("mxnet")
+    picture = both.face.tensor(colors if is_last else colors.transpose(2, 0, 1).copy())
+    found = [d2l.voc_label_indices(picture, tables[0]) for d2l in both]
+    np.testing.assert_array_equal(*map(both.face.plain, found))
+
+
+@compares("copyfile", "read_csv_labels", "reorg_test", "reorg_train_valid")
+def competition(both: Both) -> None:
+    found = []
+    for d2l in both:
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            for part in "train", "test":
+                (folder / part).mkdir()
+                for i in range(9):
+                    (folder / part / f"{i}.png").touch()
+            lines = "\n".join(f"{i},{'ab'[i % 2]}" for i in range(9))
+            (folder / "labels.csv").write_text(f"id,label\n{lines}\n")
+            labels = d2l.read_csv_labels(str(folder / "labels.csv"))
+            count = d2l.reorg_train_valid(name, labels, 0.3)
+            d2l.reorg_test(name)
+            made = [path.relative_to(folder).parent for path in folder.rglob("*.png")]
+            # Upstream takes the files in the order of the disk: how many there are is the same.
+            found.append([labels, count, sorted(map(str, made))])
+    assert found[0] == found[1]
 
 
 # Text and small helpers

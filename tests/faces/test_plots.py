@@ -6,6 +6,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgba
 
 Y = np.array([[1.0, 4.0, 9.0], [2.0, 0.0, -2.0]])
 
@@ -43,3 +44,20 @@ def test_a_name_that_is_not_there_is_an_attribute_error(face: ModuleType) -> Non
         match=r"^show_heatmap: .* has no such name .*; the nearest names are show_heatmaps",
     ):
         _ = face.d2l.show_heatmap
+
+
+def test_boxes_are_drawn_with_their_labels(face: ModuleType) -> None:
+    _, axes = plt.subplots()
+    boxes = [[1, 2, 4, 8], [0, 0, 3, 3], [5, 5, 6, 6]]
+    face.d2l.show_bboxes(axes, face.tensor(np.array(boxes, "float32")), ["dog", "cat"], ["r", "w"])
+    rectangles = axes.patches
+    assert [r.get_bbox().extents.tolist() for r in rectangles] == boxes
+    assert [r.get_edgecolor() for r in rectangles] == [to_rgba(color) for color in "rwr"]
+    assert not any(r.get_fill() for r in rectangles)
+    assert [(t.get_text(), t.get_position(), t.get_color()) for t in axes.texts] == [
+        ("dog", (1, 2), "w"),
+        ("cat", (0, 0), "k"),
+    ]
+    face.d2l.show_bboxes(axes, face.tensor(np.array(boxes, "float32")), "all")
+    assert [to_rgba(color) for color in "bgr"] == [r.get_edgecolor() for r in axes.patches[3:]]
+    assert [text.get_text() for text in axes.texts] == ["dog", "cat", "all"]

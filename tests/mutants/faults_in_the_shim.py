@@ -7,6 +7,24 @@ JAVA = "java/src/main/java/d2l"
 TABLE = {
     "pytorch": [
         (
+            "the overlap as a share of one box",
+            "_shared/boxes.py",
+            "common / (_area(each) + _area(other) - common)",
+            "common / _area(each)",
+        ),
+        (
+            "boxes without an anchor of their own",
+            "_shared/boxes.py",
+            "    for _ in range(min(overlaps.shape)):\n",
+            "    for _ in range(0):\n",
+        ),
+        (
+            "a block that does not add its input",
+            "torch/resnet.py",
+            "F.relu(Y + (X if self.conv3 is None else self.conv3(X)))",
+            "F.relu(Y)",
+        ),
+        (
             "mask one key too long",
             "torch/attention.py",
             "device=device) < per",
@@ -303,6 +321,18 @@ TABLE = {
     ],
     "mxnet": [
         (
+            "hits on the first device alone",
+            "mxnet/parallel.py",
+            "return total, sum(accuracy(*each) for each in zip(y_hat, y, strict=True))",
+            "return total, accuracy(y_hat[0], y[0])",
+        ),
+        (
+            "anchors that forget the picture's sides",
+            "_shared/boxes.py",
+            "root * height / width, scale",
+            "root, scale",
+        ),
+        (
             "the last valid key masked",
             "mxnet/attention.py",
             "length = np.array(per_query, ",
@@ -382,6 +412,12 @@ TABLE = {
         ),
     ],
     "paddle": [
+        (
+            "a crop from the corner each time",
+            "paddle/pictures.py",
+            "random.randint(0, n)",
+            "0",
+        ),
         (
             "mask turned round",
             "paddle/_blockwise.py",

@@ -25,7 +25,21 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
         DATA_URL + "timemachine.txt",
         "090b5e7e70c295757f55df93cb0a180b9691891a",
     ),
+    "banana-detection": (
+        DATA_URL + "banana-detection.zip",
+        "5de26c8fce5ccdea9f91267273464dc968d20d72",
+    ),
+    "cifar10_tiny": (
+        DATA_URL + "kaggle_cifar10_tiny.zip",
+        "2068874e4b9a9f0fb07ebe0ad2b29754449ccacd",
+    ),
+    "dog_tiny": (DATA_URL + "kaggle_dog_tiny.zip", "0cb91d09b814ecdc07b50f31f8dcad3e81d6a86d"),
     "fra-eng": (DATA_URL + "fra-eng.zip", "94646ad1522d915e7b0f9296181140edcf86a4f5"),
+    "hotdog": (DATA_URL + "hotdog.zip", "fba480ffa8aa7e0febbb511d181409f899b9baa5"),
+    "voc2012": (
+        DATA_URL + "VOCtrainval_11-May-2012.tar",
+        "4e443f8a2eca6b1dac8a6c57641b67dd40621a49",
+    ),
     "train-images-idx3-ubyte": (
         _FASHION + "train-images-idx3-ubyte.gz",
         "8d4fb7e6c68d591d4c3dfef9ec88bf0d",

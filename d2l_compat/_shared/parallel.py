@@ -1,0 +1,45 @@
+"""Training on several devices, as far as it is the same in every framework."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from d2l_compat._shared import classification
+from d2l_compat._shared.checks import Arrays, fault, shown
+from d2l_compat._shared.classification import Step
+
+
+def check_devices(devices: Any) -> list[Any]:
+    """As a list: at least one."""
+    need = "a list of devices, at least one"
+    if not isinstance(devices, Sequence) or isinstance(devices, (str, bytes)):
+        raise TypeError(fault("devices", shown(devices), need))
+    if not devices:
+        raise ValueError(fault("devices", "none", need))
+    return list(devices)
+
+
+def check_split(arrays: Arrays, X: Any, y: Any, devices: Any) -> list[Any]:
+    """Arrays of as many examples, and devices that they are shared out to."""
+    for what, array in ("X", X), ("y", y):
+        arrays.check_instance(what, array)
+        if not len(array.shape):
+            raise ValueError(fault(what, "shape ()", "an example at least, shape (examples, ...)"))
+    check_lengths(len(X), len(y))
+    return check_devices(devices)
+
+
+def check_lengths(inputs: int, labels: int) -> None:
+    if inputs != labels:
+        got = f"{labels} labels for {inputs} inputs"
+        raise ValueError(fault("y", got, "a label for each input"))
+
+
+def train_ch13(
+    train_iter: Any,
+    num_epochs: int,
+    step: Step,
+    evaluate: Callable[[], float],
+    devices: list[Any],
+) -> None:
+    """As ``train_ch6`` is drawn and printed, from 0 to 1."""
+    classification.train_ch6(train_iter, num_epochs, step, evaluate, devices, [0, 1])

@@ -1,0 +1,127 @@
+"""Training on one device or several, as D2L's chapters on computer vision and on several GPUs do it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mxnet import autograd, gluon, np
+
+from d2l_compat._shared import classification
+from d2l_compat._shared import parallel as shared
+from d2l_compat._shared.checks import callable_, fault, instance, shown
+from d2l_compat.common import accuracy
+from d2l_compat.mxnet._arrays import arrays
+from d2l_compat.mxnet.devices import try_all_gpus
+
+__all__ = [
+    "evaluate_accuracy_gpus",
+    "split_batch",
+    "split_batch_multi_inputs",
+    "train_batch_ch13",
+    "train_ch13",
+]
+Split = Callable[[Any, np.ndarray, Sequence[Any]], tuple[Sequence[Any], Sequence[np.ndarray]]]
+
+
+def split_batch(
+    X: np.ndarray, y: np.ndarray, devices: Sequence[Any]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Of inputs and labels a part for each device, in order; parts may differ by one.
+
+    Raises TypeError or ValueError where there are not as many of one as of the other, or fewer than devices.
+    """
+    devices = shared.check_split(arrays, X, y, devices)
+    return _parts(X, devices), _parts(y, devices)
+
+
+def split_batch_multi_inputs(
+    X: Sequence[np.ndarray], y: np.ndarray, devices: Sequence[Any]
+) -> tuple[list[tuple[np.ndarray, ...]], list[np.ndarray]]:
+    """The same, where ``X`` is several arrays: each device gets a part of every one."""
+    if not isinstance(X, (list, tuple)) or not X:
+        raise TypeError(fault("X", shown(X), "a list of arrays, at least one"))
+    for x in X:
+        devices = shared.check_split(arrays, x, y, devices)
+    parts = [_parts(x, devices) for x in X]
+    return [*zip(*parts, strict=True)], _parts(y, devices)
+
+
+def _parts(x: np.ndarray, devices: Sequence[Any]) -> list[np.ndarray]:
+    if len(x) < len(devices):
+        got = f"{len(x)} examples for {len(devices)} devices"
+        raise ValueError(fault("X and y", got, "an example for each device"))
+    return gluon.utils.split_and_load(x, devices, even_split=False)
+
+
+def evaluate_accuracy_gpus(net: gluon.Block, data_iter: Any, split_f: Split = split_batch) -> float:
+    """The share of labels in all batches that ``net`` predicts right, on the devices that it is on.
+
+    Raises TypeError or ValueError where it is no layer with parameters, or there is no batch (X, y).
+    """
+    instance("net", net, gluon.Block, "a layer")
+    callable_("split_f", split_f)
+    parameters = [*net.collect_params().values()]
+    if not parameters:
+        raise ValueError(fault("net", "no parameters", "a layer that has them on its devices"))
+    devices = parameters[0].list_ctx()
+
+    def hits(X: Any, y: np.ndarray) -> float:
+        parts = zip(*split_f(X, y, devices), strict=True)
+        return sum(accuracy(net(X_part), y_part) for X_part, y_part in parts)
+
+    return classification.share(hits, data_iter)
+
+
+def train_batch_ch13(
+    net: gluon.Block,
+    features: Any,
+    labels: np.ndarray,
+    loss: Callable[[Any, np.ndarray], np.ndarray],
+    trainer: gluon.Trainer,
+    devices: Sequence[Any],
+    split_f: Split = split_batch,
+) -> tuple[float, float]:
+    """A step with one batch: the sum of its losses, and how many labels are predicted right.
+
+    ``split_f(features, labels, devices)`` shares the batch out; ``loss(y_hat, y)`` is one number for each example.
+    Parameters without new gradients stay as they are. Raises TypeError or ValueError where ``net`` is no layer, ``trainer``
+    no Gluon trainer, or there is no device.
+    """
+    instance("net", net, gluon.Block, "a layer")
+    callable_("loss", loss)
+    instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
+    callable_("split_f", split_f)
+    X, y = split_f(features, labels, shared.check_devices(devices))
+    with autograd.record():
+        y_hat = [net(part) for part in X]
+        losses = [loss(*each) for each in zip(y_hat, y, strict=True)]
+    for each in losses:
+        each.backward()
+    trainer.step(len(labels), ignore_stale_grad=True)
+    total = sum(float(each.sum()) for each in losses)
+    return total, sum(accuracy(*each) for each in zip(y_hat, y, strict=True))
+
+
+def train_ch13(
+    net: gluon.Block,
+    train_iter: Any,
+    test_iter: Any,
+    loss: Callable[[Any, np.ndarray], np.ndarray],
+    trainer: gluon.Trainer,
+    num_epochs: int,
+    devices: Sequence[Any] | None = None,
+    split_f: Split = split_batch,
+) -> None:
+    """Train by :func:`train_batch_ch13` on ``devices``, by default every GPU, or the CPU; ``net`` is on them.
+
+    Loss and accuracy are drawn, and printed in the end. Raises TypeError or ValueError where ``net`` is no layer,
+    ``num_epochs`` below 1, or there is no batch (X, y).
+    """
+    instance("net", net, gluon.Block, "a layer")
+    devices = shared.check_devices(try_all_gpus() if devices is None else devices)
+    shared.train_ch13(
+        train_iter,
+        num_epochs,
+        lambda X, y: train_batch_ch13(net, X, y, loss, trainer, devices, split_f),
+        lambda: evaluate_accuracy_gpus(net, test_iter, split_f),
+        devices,
+    )

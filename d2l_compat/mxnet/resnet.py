@@ -1,0 +1,63 @@
+"""Residual blocks, and the small ResNet-18 that D2L's chapter on computer vision trains."""
+
+from itertools import pairwise
+
+from mxnet import np, npx
+from mxnet.gluon import nn
+
+from d2l_compat._shared import signatures
+from d2l_compat._shared.checks import size
+
+__all__ = ["Residual", "resnet18"]
+
+
+class Residual(nn.Block):
+    """The residual block of He et al. (2016), section 3.2; its input's channels are those of the first input.
+
+    Two 3 x 3 convolutions with batch normalization, the first with these ``strides``, are added to the input,
+    which ``use_1x1conv`` sends through a 1 x 1 convolution with the same strides.
+    """
+
+    @signatures.checked
+    def __init__(self, num_channels: int, use_1x1conv: bool = False, strides: int = 1) -> None:
+        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        super().__init__()
+        self.conv1 = _conv(num_channels, 3, strides)
+        self.conv2 = _conv(num_channels, 3)
+        self.conv3 = _conv(num_channels, 1, strides) if use_1x1conv else None
+        self.bn1 = nn.BatchNorm()
+        self.bn2 = nn.BatchNorm()
+
+    def forward(self, X: np.ndarray) -> np.ndarray:
+        """(batch, input channels, height, width) to (batch, num_channels, height / strides, width / strides),
+        rounded up."""
+        Y = npx.relu(self.bn1(self.conv1(X)))
+        Y = self.bn2(self.conv2(Y))
+        return npx.relu(Y + (X if self.conv3 is None else self.conv3(X)))
+
+
+def resnet18(num_classes: int) -> nn.Sequential:
+    """A ResNet-18 (He et al., 2016) for small pictures, (batch, channels, height, width): it begins with a
+    3 x 3 convolution, and has no pooling before the blocks. Gives logits (batch, num_classes).
+
+    Raises ValueError or TypeError where ``num_classes`` is no size of at least 1.
+    """
+    num_classes = size("num_classes", num_classes)
+    net = nn.Sequential()
+    net.add(_conv(64, 3), nn.BatchNorm(), nn.Activation("relu"))
+    net.add(*(_stage(before, after) for before, after in pairwise((64, 64, 128, 256, 512))))
+    net.add(nn.GlobalAvgPool2D(), nn.Dense(num_classes))
+    return net
+
+
+def _stage(before: int, after: int) -> nn.Sequential:
+    """Two blocks; where channels double, sides are halved."""
+    is_same = before == after
+    blocks = nn.Sequential()
+    blocks.add(Residual(after, not is_same, 1 if is_same else 2), Residual(after))
+    return blocks
+
+
+def _conv(outputs: int, side: int, strides: int | tuple[int, int] = 1) -> nn.Conv2D:
+    """Keeps the sides where ``strides`` is 1."""
+    return nn.Conv2D(outputs, side, strides, padding=side // 2)

@@ -1,0 +1,89 @@
+"""Training on one device or several, as D2L's chapters on computer vision and on several GPUs do it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import paddle
+from paddle import Tensor, nn
+
+from d2l_compat._shared import parallel as shared
+from d2l_compat._shared.checks import callable_, instance
+from d2l_compat.common import accuracy
+from d2l_compat.paddle._arrays import arrays
+from d2l_compat.paddle.classification import evaluate_accuracy_gpu
+from d2l_compat.paddle.devices import try_all_gpus
+
+__all__ = ["split_batch", "train_batch_ch13", "train_ch13"]
+
+
+def split_batch(
+    X: Tensor, y: Tensor, devices: Sequence[Any]
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Of inputs and labels a part for each device, in order; the last ones may be smaller.
+
+    Raises TypeError or ValueError where there are not as many of one as of the other, or no devices.
+    """
+    devices = shared.check_split(arrays, X, y, devices)
+
+    def parts(x: Tensor) -> tuple[Tensor, ...]:
+        each = -(-len(x) // len(devices))
+        return tuple(
+            x[i * each : (i + 1) * each].to(d) for i, d in enumerate(devices) if i * each < len(x)
+        )
+
+    return parts(X), parts(y)
+
+
+def train_batch_ch13(
+    net: nn.Layer,
+    X: Any,
+    y: Tensor,
+    loss: Callable[[Any, Tensor], Tensor],
+    trainer: paddle.optimizer.Optimizer,
+    devices: Sequence[Any],
+) -> tuple[Tensor, float]:
+    """A step with one batch: the sum of its losses, and how many labels are predicted right.
+
+    ``X`` may be a list of tensors; all is done on the first of ``devices``: Paddle uses several from several
+    programs alone. ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or
+    ValueError where ``net`` is no layer, ``trainer`` no optimizer, or there is no device.
+    """
+    instance("net", net, nn.Layer, "a layer")
+    callable_("loss", loss)
+    instance("trainer", trainer, paddle.optimizer.Optimizer, "an optimizer")
+    first, *_ = shared.check_devices(devices)
+    X = [x.to(first) for x in X] if isinstance(X, (list, tuple)) else X.to(first)
+    y = y.to(first)
+    net.train()
+    trainer.clear_grad()
+    y_hat = net(X)
+    total = loss(y_hat, y).sum()
+    total.backward()
+    trainer.step()
+    return total.detach(), accuracy(y_hat, y)
+
+
+def train_ch13(
+    net: nn.Layer,
+    train_iter: Any,
+    test_iter: Any,
+    loss: Callable[[Any, Tensor], Tensor],
+    trainer: paddle.optimizer.Optimizer,
+    num_epochs: int,
+    devices: Sequence[Any] | None = None,
+) -> None:
+    """Train by :func:`train_batch_ch13` on the first of ``devices``, by default a GPU, or the CPU.
+
+    Loss and accuracy are drawn, and printed in the end. Raises TypeError or ValueError where ``net`` is no layer,
+    ``num_epochs`` below 1, or there is no batch (X, y).
+    """
+    instance("net", net, nn.Layer, "a layer")
+    devices = shared.check_devices(try_all_gpus() if devices is None else devices)
+    net.to(devices[0])
+    shared.train_ch13(
+        train_iter,
+        num_epochs,
+        lambda X, y: train_batch_ch13(net, X, y, loss, trainer, devices),
+        lambda: evaluate_accuracy_gpu(net, test_iter),
+        devices,
+    )

@@ -1,0 +1,89 @@
+"""Training on one device or several, as D2L's chapters on computer vision and on several GPUs do it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from d2l_compat._shared import parallel as shared
+from d2l_compat._shared.checks import callable_, instance
+from d2l_compat.common import accuracy
+from d2l_compat.torch._arrays import arrays
+from d2l_compat.torch.classification import evaluate_accuracy_gpu
+from d2l_compat.torch.devices import try_all_gpus
+
+__all__ = ["split_batch", "train_batch_ch13", "train_ch13"]
+
+
+def split_batch(
+    X: Tensor, y: Tensor, devices: Sequence[Any]
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Of inputs and labels a part for each device, in order; the last ones may be smaller.
+
+    Raises TypeError or ValueError where there are not as many of one as of the other, or no devices.
+    """
+    devices = shared.check_split(arrays, X, y, devices)
+
+    def parts(x: Tensor) -> tuple[Tensor, ...]:
+        chunks = x.chunk(len(devices))
+        return tuple(part.to(device) for part, device in zip(chunks, devices, strict=False))
+
+    return parts(X), parts(y)
+
+
+def train_batch_ch13(
+    net: nn.Module,
+    X: Any,
+    y: Tensor,
+    loss: Callable[[Any, Tensor], Tensor],
+    trainer: torch.optim.Optimizer,
+    devices: Sequence[Any],
+) -> tuple[Tensor, float]:
+    """A step with one batch: the sum of its losses, and how many labels are predicted right.
+
+    ``X`` may be a list of tensors; it goes to the first of ``devices``, from where an ``nn.DataParallel`` shares it
+    out. ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or
+    ValueError where ``net`` is no layer, ``trainer`` no optimizer, or there is no device.
+    """
+    instance("net", net, nn.Module, "a layer")
+    callable_("loss", loss)
+    instance("trainer", trainer, torch.optim.Optimizer, "an optimizer")
+    first, *_ = shared.check_devices(devices)
+    X = [x.to(first) for x in X] if isinstance(X, (list, tuple)) else X.to(first)
+    y = y.to(first)
+    net.train()
+    trainer.zero_grad()
+    y_hat = net(X)
+    total = loss(y_hat, y).sum()
+    total.backward()
+    trainer.step()
+    return total.detach(), accuracy(y_hat, y)
+
+
+def train_ch13(
+    net: nn.Module,
+    train_iter: Any,
+    test_iter: Any,
+    loss: Callable[[Any, Tensor], Tensor],
+    trainer: torch.optim.Optimizer,
+    num_epochs: int,
+    devices: Sequence[Any] | None = None,
+) -> None:
+    """Train by :func:`train_batch_ch13` on ``devices``, by default every GPU, or the CPU.
+
+    Loss and accuracy are drawn, and printed in the end. Raises TypeError or ValueError where ``net`` is no layer,
+    ``num_epochs`` below 1, or there is no batch (X, y).
+    """
+    instance("net", net, nn.Module, "a layer")
+    devices = shared.check_devices(try_all_gpus() if devices is None else devices)
+    net.to(devices[0])
+    if len(devices) > 1:
+        net = nn.DataParallel(net, devices)
+    shared.train_ch13(
+        train_iter,
+        num_epochs,
+        lambda X, y: train_batch_ch13(net, X, y, loss, trainer, devices),
+        lambda: evaluate_accuracy_gpu(net, test_iter),
+        devices,
+    )
