@@ -7,7 +7,7 @@ from d2l_compat._shared.data.images import get_fashion_mnist_labels
 from d2l_compat._shared.data.loader import get_dataloader_workers
 from d2l_compat._shared.data.text import Vocab, bleu
 from d2l_compat._shared.measuring import Accumulator, Benchmark, Timer
-from d2l_compat._shared.oo_design import HyperParameters, add_to_class
+from d2l_compat._shared.oo_design import HyperParameters, add_to_class, check_len
 from d2l_compat._shared.optimization import train_2d
 from d2l_compat._shared.plot import (
     annotate,
@@ -33,6 +33,7 @@ __all__ = [
     "add_to_class",
     "annotate",
     "bleu",
+    "check_len",
     "corr2d",
     "download",
     "download_extract",

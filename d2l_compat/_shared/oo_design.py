@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from d2l_compat._shared.checks import fault
+from d2l_compat._shared.checks import fault, integer
 
 
 def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
@@ -21,6 +21,17 @@ def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
         setattr(Class, method.__name__, method)
 
     return wrapper
+
+
+def check_len(a: Any, n: int) -> None:
+    """Raise ValueError unless there are exactly ``n`` in ``a``, TypeError if they cannot be counted."""
+    n = integer("n", n, 0)
+    try:
+        found = len(a)
+    except TypeError:
+        raise TypeError(fault("a", type(a).__name__, "what has a length")) from None
+    if found != n:
+        raise ValueError(fault("length", found, n))
 
 
 class HyperParameters:

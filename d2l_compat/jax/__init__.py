@@ -6,7 +6,7 @@ helpers in ``devices``, array functions and ``get_key`` in ``tensors``, what a l
 ``counting``; plots are the same for every framework.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
@@ -25,6 +25,14 @@ from d2l_compat.jax.tensors import *
 from d2l_compat.jax.training import *
 from d2l_compat.jax.transformer import *
 
+AREAS = ("models",)
+if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.jax.models import *
+
 
 def __getattr__(name: str) -> Any:
-    return exports.attribute(__name__, name)
+    return exports.attribute(__name__, name, AREAS)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *exports.names(__name__, AREAS)})

@@ -34,10 +34,12 @@ from d2l_compat.mxnet.transformer import *
 
 npx.set_np()
 
-AREAS = "classification", "linear", "optimization"
+AREAS = "adversarial", "classification", "linear", "models", "optimization"
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.mxnet.adversarial import *
     from d2l_compat.mxnet.classification import *
     from d2l_compat.mxnet.linear import *
+    from d2l_compat.mxnet.models import *
     from d2l_compat.mxnet.optimization import *
 
 

@@ -25,10 +25,13 @@ from d2l_compat.torch.tensors import *
 from d2l_compat.torch.training import *
 from d2l_compat.torch.transformer import *
 
-AREAS = "classification", "linear", "optimization"
+AREAS = "adversarial", "classification", "hpo", "linear", "models", "optimization"
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.torch.adversarial import *
     from d2l_compat.torch.classification import *
+    from d2l_compat.torch.hpo import *
     from d2l_compat.torch.linear import *
+    from d2l_compat.torch.models import *
     from d2l_compat.torch.optimization import *
 
 

@@ -153,7 +153,7 @@ TABLE = {
         (
             "a network trained on from the weights it has",
             "torch/classification.py",
-            "    net.apply(init_weights)\n",
+            "    net.apply(init_cnn)\n",
             "",
         ),
         (
