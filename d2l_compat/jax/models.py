@@ -107,7 +107,9 @@ class LinearRegressionScratch(Module):
         """Xw + b, of X (..., features)."""
         return jnp.matmul(X, self.w) + self.b
 
-    def loss(self, params: Any, X: Any, y: Any, state: Any) -> jax.Array:
+    def loss(  # type: ignore[override]
+        self, params: Any, X: Any, y: Any, state: Any
+    ) -> jax.Array:
         """Half the mean squared difference."""
         return _squared_loss(params, X, y, state)
 
@@ -124,7 +126,9 @@ class LinearRegression(Module):
     def setup(self) -> None:
         self.net = nn.Dense(1, kernel_init=nn.initializers.normal(0.01))
 
-    def loss(self, params: Any, X: Any, y: Any, state: Any) -> jax.Array:
+    def loss(  # type: ignore[override]
+        self, params: Any, X: Any, y: Any, state: Any
+    ) -> jax.Array:
         """Half the mean squared difference: in PyTorch and TensorFlow it is not half."""
         return _squared_loss(params, X, y, state)
 

@@ -180,7 +180,7 @@ class ResNeXtBlock(keras.Model):
         Y = keras.activations.relu(self.bn1(self.conv1(X)))
         Y = keras.activations.relu(self.bn2(self.conv2(Y)))
         Y = self.bn3(self.conv3(Y))
-        if self.conv4 is not None:
+        if self.conv4 is not None and self.bn4 is not None:
             X = self.bn4(self.conv4(X))
         layer_inputs.check_residual(X, Y)
         return keras.activations.relu(Y + X)
