@@ -29,12 +29,12 @@ def update_D(
     batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
     with torch.no_grad():
         fakes = net_G(Z)
-    trainer_D.zero_grad()
     judged = net_D(X), net_D(fakes)
     for Y in judged:
         shared.check_judged(arrays, Y, batch_size)
     real, fake = judged
     loss_D = (loss(real, torch.ones_like(real)) + loss(fake, torch.zeros_like(fake))) / 2
+    trainer_D.zero_grad()
     loss_D.backward()
     trainer_D.step()
     return loss_D
@@ -48,10 +48,10 @@ def update_G(
     Raises TypeError or ValueError as :func:`update_D` does.
     """
     batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
-    trainer_G.zero_grad()
     Y = net_D(net_G(Z))
     shared.check_judged(arrays, Y, batch_size)
     loss_G = loss(Y, torch.ones_like(Y))
+    trainer_G.zero_grad()
     loss_G.backward()
     trainer_G.step()
     return loss_G

@@ -335,5 +335,7 @@ LEFT_OUT = {
     "set_axes": "its arguments are matplotlib's",
     "set_figsize": "its arguments are matplotlib's",
     "try_all_gpus": "nothing can be given",
+    "update_D": "its networks, and who trains them, are the framework's own",
+    "update_G": "its networks, and who trains them, are the framework's own",
     "use_svg_display": "nothing can be given",
 }

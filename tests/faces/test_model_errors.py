@@ -15,6 +15,7 @@ from d2l_compat import common
 
 X = np.zeros((2, 3, 8), "float32")
 TOKENS = np.zeros((2, 3), "int32")
+PICTURES = np.ones((2, 4, 4, 4), "float32")
 Call = Callable[[ModuleType], Any]
 
 
@@ -45,7 +46,7 @@ def judged(which: str, Y_hat: Any, Y: Any) -> Call:
     return lambda face: face.classifier(which)(face.tensor(Y_hat), face.tensor(Y))
 
 
-def pictured(face: ModuleType, model: Any, X: Any = np.ones((2, 4, 4, 4), "float32")) -> Any:
+def pictured(face: ModuleType, model: Any, X: Any = PICTURES) -> Any:
     """Call a model, which in JAX makes its layers then; it has its parameters in MXNet."""
     if hasattr(model, "initialize"):
         model.initialize(force_reinit=True)

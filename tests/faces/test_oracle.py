@@ -416,18 +416,16 @@ def regressions(both: Both, name: str) -> None:
     name = "LinearRegressionScratch" if name == "SGD" else name
     args = (3, 0.1) if name == "LinearRegressionScratch" else (0.1,)
     start = Z[0, 0, :3].copy(), Z[0, 1, :1].copy()
-    kept = [
-        of_models(both).fit(
-            getattr(d2l, name)(*args), data_of(both.face, both.ours), 3, start=start
-        )
-        for d2l in both
-    ]
+    fit, kept = of_models(both).fit, []
+    for d2l in both:
+        model = getattr(d2l, name)(*args)
+        kept.append(fit(model, data_of(both.face, d2l), 3, d2l, start))
     same(*kept)
     same(kept[0][0], start)
 
 
 @compares("SyntheticRegressionData")
-def examples(both: Both) -> None:
+def examples_of_regression(both: Both) -> None:
     w = both.face.tensor(np.array([2, -3.4], "float32"))
     drawn = []
     for d2l in both:

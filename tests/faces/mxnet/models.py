@@ -32,9 +32,9 @@ def layers(model: Any) -> list[tuple[Any, Any]]:
 
 def copy(ours: Any, theirs: Any) -> None:
     """The parameters of a model to upstream's, both of which have been called."""
-    params = ours.collect_params()
-    for name, param in theirs.collect_params().items():
-        param.set_data(params[name].data())
+    params = (model.collect_params().values() for model in (ours, theirs))
+    for param, other in zip(*params, strict=True):
+        other.set_data(param.data())
 
 
 def fit(model: Any, data: Any, epochs: int, d2l: Any = d2l, start: Any = None) -> Any:
