@@ -21,13 +21,13 @@ PICTURES = RNG.normal(size=(2, 4, 5, 5)).astype("float32")
 @pytest.fixture
 def models(face: ModuleType, pytestconfig: pytest.Config) -> Any:
     """What is to be known of the framework's models; where D2L has no such chapters, their names are refused."""
-    name = f"tests.faces.{pytestconfig.getoption('framework')}.models"
-    if find_spec(name) is None:
+    framework = pytestconfig.getoption("framework")
+    if find_spec(f"tests.faces.{framework}.models") is None:
         for each in ("LeNet", "SyntheticRegressionData", "ResNeXtBlock"):
             with pytest.raises(AttributeError, match=f"{each}: .* has no such name"):
                 getattr(face.d2l, each)
         pytest.skip("D2L 1.0 has no such framework")
-    return import_module(name)
+    return import_module(f"tests.faces.{framework}.models")
 
 
 def convolved(X: Any, w: Any, b: Any, stride: int = 1, padding: int = 0, groups: int = 1) -> Any:

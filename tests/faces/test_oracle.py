@@ -407,7 +407,8 @@ def networks(both: Both) -> None:
 
 
 def of_models(both: Both) -> Any:
-    return import_module(f"{both.oracle.__name__.rpartition('.')[0]}.models")
+    framework = both.oracle.__name__.split(".")[2]
+    return import_module(f"tests.faces.{framework}.models")
 
 
 @compares("LinearRegression", "LinearRegressionScratch", "SGD")
