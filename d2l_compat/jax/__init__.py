@@ -25,8 +25,9 @@ from d2l_compat.jax.tensors import *
 from d2l_compat.jax.training import *
 from d2l_compat.jax.transformer import *
 
-AREAS = ("recurrent",)
+AREAS = ("models", "recurrent")
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.jax.models import *
     from d2l_compat.jax.recurrent import *
 
 

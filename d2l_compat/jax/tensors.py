@@ -12,7 +12,7 @@ from d2l_compat.jax._arrays import arrays
 # fmt: off
 __all__ = [
     "abs", "arange", "argmax", "astype", "check_shape", "concat", "cos", "cosh", "exp",
-    "expand_dims", "eye", "float32", "get_key", "int32", "int64", "linspace", "log", "matmul",
+    "expand_dims", "eye", "float32", "get_key", "get_seed", "int32", "int64", "linspace", "log", "matmul",
     "meshgrid", "numpy", "ones", "ones_like", "reduce_mean", "reduce_sum", "repeat", "reshape",
     "sigmoid", "sin", "sinh", "stack", "swapaxes", "tanh", "tensor", "to", "transpose", "zeros",
     "zeros_like",
@@ -57,13 +57,18 @@ int32 = jnp.int32
 int64 = jnp.int64
 
 
+def get_seed() -> int:
+    """A seed for a random key, from 0 to a million: drawn as that of ``get_key``."""
+    return random.randint(0, 10**6)
+
+
 def get_key() -> jax.Array:
     """A new random key, for JAX's random functions and for ``init`` and ``apply``.
 
     It is drawn from Python's ``random``: a program that wants the same keys again says
     ``random.seed(0)`` first, or makes its keys itself, with ``jax.random.key(0)``.
     """
-    return jax.random.PRNGKey(random.randint(0, 10**6))
+    return jax.random.PRNGKey(get_seed())
 
 
 def reshape(x: jax.Array, *args: Any, **kwargs: Any) -> jax.Array:

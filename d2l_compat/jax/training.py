@@ -21,7 +21,9 @@ from d2l_compat.jax._arrays import arrays
 from d2l_compat.jax._shuffled import shuffled
 from d2l_compat.jax.tensors import get_key
 
-__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+__all__ = ["Classifier", "DataModule", "Module", "Trainer", "nn_Module"]
+
+nn_Module = nn.Module
 
 
 class Module(nn.Module, shared.Model):

@@ -35,9 +35,11 @@ from d2l_compat.mxnet.transformer import *
 npx.set_np()
 
 AREAS = (
+    "adversarial",
     "boxes",
     "classification",
     "linear",
+    "models",
     "optimization",
     "parallel",
     "pictures",
@@ -45,9 +47,11 @@ AREAS = (
     "resnet",
 )
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.mxnet.adversarial import *
     from d2l_compat.mxnet.boxes import *
     from d2l_compat.mxnet.classification import *
     from d2l_compat.mxnet.linear import *
+    from d2l_compat.mxnet.models import *
     from d2l_compat.mxnet.optimization import *
     from d2l_compat.mxnet.parallel import *
     from d2l_compat.mxnet.pictures import *

@@ -12,7 +12,9 @@ from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.mxnet import devices
 from d2l_compat.mxnet._arrays import arrays
 
-__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+__all__ = ["Classifier", "DataModule", "Module", "Trainer", "nn_Module"]
+
+nn_Module = nn.Block
 
 
 class Module(nn.Block, shared.Steps):

@@ -35,10 +35,12 @@ from d2l_compat.tensorflow.tensors import *
 from d2l_compat.tensorflow.training import *
 from d2l_compat.tensorflow.transformer import *
 
-AREAS = ("classification", "linear", "optimization", "recurrent")
+AREAS = ("adversarial", "classification", "linear", "models", "optimization", "recurrent")
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.tensorflow.adversarial import *
     from d2l_compat.tensorflow.classification import *
     from d2l_compat.tensorflow.linear import *
+    from d2l_compat.tensorflow.models import *
     from d2l_compat.tensorflow.optimization import *
     from d2l_compat.tensorflow.recurrent import *
 

@@ -13,7 +13,9 @@ from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.tensorflow import devices
 from d2l_compat.tensorflow._arrays import arrays
 
-__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+__all__ = ["Classifier", "DataModule", "Module", "Trainer", "nn_Module"]
+
+nn_Module = keras.Model
 
 
 class Module(shared.Steps, keras.Model):

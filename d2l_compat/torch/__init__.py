@@ -26,9 +26,12 @@ from d2l_compat.torch.training import *
 from d2l_compat.torch.transformer import *
 
 AREAS = (
+    "adversarial",
     "boxes",
     "classification",
+    "hpo",
     "linear",
+    "models",
     "optimization",
     "parallel",
     "pictures",
@@ -36,9 +39,12 @@ AREAS = (
     "resnet",
 )
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.torch.adversarial import *
     from d2l_compat.torch.boxes import *
     from d2l_compat.torch.classification import *
+    from d2l_compat.torch.hpo import *
     from d2l_compat.torch.linear import *
+    from d2l_compat.torch.models import *
     from d2l_compat.torch.optimization import *
     from d2l_compat.torch.parallel import *
     from d2l_compat.torch.pictures import *

@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils.data import DataLoader
 
 from d2l_compat._shared import classification as shared
@@ -14,6 +13,7 @@ from d2l_compat._shared.data import images
 from d2l_compat.common import accuracy, get_dataloader_workers
 from d2l_compat.torch.data import FashionMNIST
 from d2l_compat.torch.devices import try_gpu
+from d2l_compat.torch.models import init_cnn
 
 __all__ = [
     "evaluate_accuracy",
@@ -134,12 +134,8 @@ def train_ch6(
     instance("net", net, nn.Module, "a layer")
     device = try_gpu() if device is None else device
 
-    def init_weights(layer: nn.Module) -> None:
-        if isinstance(layer, (nn.Linear, nn.Conv2d)) and not isinstance(layer, LazyModuleMixin):
-            nn.init.xavier_uniform_(layer.weight)
-
     lr = real("lr", lr, "a number")
-    net.apply(init_weights)
+    net.apply(init_cnn)
     print("training on", device)
     net.to(device)
     optimizer, loss = torch.optim.SGD(net.parameters(), lr=lr), nn.CrossEntropyLoss()

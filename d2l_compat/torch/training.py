@@ -12,7 +12,9 @@ from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.torch import devices
 from d2l_compat.torch._arrays import arrays
 
-__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+__all__ = ["Classifier", "DataModule", "Module", "Trainer", "nn_Module"]
+
+nn_Module = nn.Module
 
 
 class Module(nn.Module, shared.Steps):
@@ -104,7 +106,8 @@ class Trainer(shared.Trainer):
         loss.backward()
         if self.gradient_clip_val > 0:
             self.clip_gradients(self.gradient_clip_val, self.model)
-        self.optim.step()
+        with torch.no_grad():  # which a reader's own optimizer need not say
+            self.optim.step()
 
     def _validate(self, batch: Any) -> None:
         """The model's ``validation_step``, without gradients."""

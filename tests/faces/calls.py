@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from inspect import signature
 from types import ModuleType, SimpleNamespace
@@ -308,12 +308,24 @@ CALLS: dict[str, Call] = {
         lambda face: (LOGITS, LABELS),
     ),
     "Classifier.loss": (lambda face: face.classifier("loss"), lambda face: (LOGITS, LABELS)),
+    "BasicScheduler": itself("BasicScheduler", instance("HPOSearcher")),
     "Benchmark": itself("Benchmark", "one by one"),
     "EncoderDecoder": itself("EncoderDecoder", ENCODER, DECODER),
     "FashionMNIST": itself("FashionMNIST", 4, (28, 28)),
     "MTFraEng": itself("MTFraEng", 4, 9, 2, 2),
     "MTFraEng.build": method("MTFraEng", "build", (4,), ["go ."], ["va !"]),
     "ProgressBoard.draw": method("ProgressBoard", "draw", (), 1, 2.0, "loss", 1),
+    "HPOTuner": itself("HPOTuner", instance("HPOScheduler"), doubled),
+    "RandomSearcher": itself("RandomSearcher", {}, {"a": 1}),
+    "SGD": (
+        lambda face: partial(
+            face.d2l.SGD, *([[]] if "params" in signature(face.d2l.SGD).parameters else [])
+        ),
+        lambda face: (0.1,),
+    ),
+    "SyntheticRegressionData": itself(
+        "SyntheticRegressionData", tensor([2, -3.4], "float32"), 4.2, 0.1, 4, 2, 2
+    ),
     "Seq2Seq": itself("Seq2Seq", ENCODER, DECODER, 1, 0.01),
     "Trainer": itself("Trainer", 2, 0, 1.0),
     "Trainer.fit": method("Trainer", "fit", (1,), instance("Module"), instance("DataModule")),
@@ -349,8 +361,8 @@ CALLS: dict[str, Call] = {
     "box_center_to_corner": itself("box_center_to_corner", BOXES),
     "box_corner_to_center": itself("box_corner_to_center", BOXES),
     "box_iou": itself("box_iou", BOXES, BOXES),
-    "check_shape": itself("check_shape", X, (2, 3, 8)),
     "check_len": itself("check_len", [1, 2], 2),
+    "check_shape": itself("check_shape", X, (2, 3, 8)),
     "copyfile": itself("copyfile", "nowhere.png", "folder"),
     "corr2d": itself("corr2d", MATRIX, KERNEL),
     "count_corpus": itself("count_corpus", ["a", "b"]),
@@ -409,6 +421,7 @@ CALLS: dict[str, Call] = {
     "reorg_test": itself("reorg_test", "nowhere"),
     "reorg_train_valid": itself("reorg_train_valid", "nowhere", {"1": "cat"}, 0.5),
     "resnet18": itself("resnet18", 2),
+    "rbfkernel": itself("rbfkernel", np.ones(3), np.ones(2), 0.5),
     "sequence_mask": itself("sequence_mask", X, LENS, 0.5),
     "sgd": (lambda face: face.d2l.sgd, with_gradients),
     "show_bboxes": (
@@ -464,17 +477,30 @@ LEFT_OUT = {
     "Decoder": "to be defined",
     "Encoder": "to be defined",
     "EncoderBlock": "it is TransformerEncoderBlock",
+    "HPOScheduler": "to be defined",
+    "HPOSearcher": "to be defined",
+    "HPOTrainer": "it is a Trainer",
     "HyperParameters": "keeps what it is given",
     "Module": "keeps what it is given",
     "Timer": "nothing can be given",
+    "LeNet": "JAX's looks at its sizes when it is called",
+    "LinearRegression": "keeps what it is given",
+    "LinearRegressionScratch": "JAX's looks at its sizes when it is called",
+    "ResNeXtBlock": "JAX's looks at its sizes when it is called",
+    "SoftmaxRegression": "JAX's looks at its sizes when it is called",
     "annotate": "its arguments are matplotlib's",
     "cpu": "nothing can be given",
     "get_dataloader_workers": "nothing can be given",
+    "hpo_objective_lenet": "it would be trained on the whole data set",
+    "init_cnn": "of what is no such layer it leaves everything as it is",
+    "nn_Module": "the framework's own",
     "num_gpus": "nothing can be given",
     "read_time_machine": "nothing can be given",
     "set_axes": "its arguments are matplotlib's",
     "set_figsize": "its arguments are matplotlib's",
     "try_all_gpus": "nothing can be given",
+    "update_D": "its networks, and who trains them, are the framework's own",
+    "update_G": "its networks, and who trains them, are the framework's own",
     "use_svg_display": "nothing can be given",
     "voc_colormap2label": "nothing can be given",
 }

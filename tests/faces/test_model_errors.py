@@ -6,7 +6,7 @@ One table, by name. That no public name is forgotten is a test, too.
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from d2l_compat import common
 X = np.zeros((2, 3, 8), "float32")
 TOKENS = np.zeros((2, 3), "int32")
 BOXES = np.array([[0, 0, 1, 1]] * 3, "float32")
+PICTURES = np.ones((2, 4, 4, 4), "float32")
 Call = Callable[[ModuleType], Any]
 
 
@@ -61,6 +62,21 @@ def asked(name: str, *args: Any, **kwargs: Any) -> Call:
 def judged(which: str, Y_hat: Any, Y: Any) -> Call:
     """A classifier's loss or accuracy."""
     return lambda face: face.classifier(which)(face.tensor(Y_hat), face.tensor(Y))
+
+
+def pictured(face: ModuleType, model: Any, X: Any = PICTURES) -> Any:
+    """Call a model, which in JAX makes its layers then; it has its parameters in MXNet."""
+    if hasattr(model, "initialize"):
+        model.initialize(force_reinit=True)
+    return face.layer(model)(X)
+
+
+def regression_loss(face: ModuleType, model: Any) -> Any:
+    """Of 2 predictions and 3 labels."""
+    y_hat, y = face.tensor(X[0, :2, :1]), face.tensor(X[0, :, 0])
+    if "state" not in signature(model.loss).parameters:
+        return model.loss(y_hat, y)
+    return model.loss({}, (y_hat,), y, SimpleNamespace(apply_fn=lambda variables, X: X))
 
 
 SIZES: dict[str, Callable[[ModuleType], tuple[Any, ...]]] = {
@@ -320,6 +336,166 @@ CASES: dict[str, list[tuple[Call, type[Exception], str, str]]] = {
             TypeError,
             "TransformerEncoderBlock: missing a required argument: 'dropout'",
             "need (num_hiddens, ffn_num_hiddens, num_heads, dropout, ",
+        ),
+    ],
+    "BasicScheduler": [
+        (asked("BasicScheduler", 3), TypeError, "searcher: got int", "an HPOSearcher"),
+    ],
+    "HPOTuner": [
+        (asked("HPOTuner", 3, max), TypeError, "scheduler: got int", "an HPOScheduler"),
+        (
+            lambda face: face.d2l.HPOTuner(face.d2l.HPOScheduler(), 3),
+            TypeError,
+            "objective: got 3",
+            "a layer or a function",
+        ),
+        (
+            lambda face: face.d2l.HPOTuner(face.d2l.HPOScheduler(), max).run(0),
+            ValueError,
+            "number_of_trials: got 0",
+            "at least 1",
+        ),
+    ],
+    "LeNet": [
+        (
+            lambda face: pictured(face, face.d2l.LeNet(0.1, 0)),
+            ValueError,
+            "num_classes: got 0",
+            "at least 1",
+        ),
+    ],
+    "LinearRegression": [
+        (
+            lambda face: regression_loss(face, face.d2l.LinearRegression(0.1)),
+            ValueError,
+            "y: got shape (3,) for predictions of shape (2, 1)",
+            "one number for each prediction",
+        ),
+    ],
+    "LinearRegressionScratch": [
+        (
+            lambda face: pictured(face, face.d2l.LinearRegressionScratch(0, 0.1)),
+            ValueError,
+            "num_inputs: got 0",
+            "at least 1",
+        ),
+        (
+            lambda face: pictured(face, face.d2l.LinearRegressionScratch(4, 0.1, "wide")),
+            TypeError,
+            "sigma: got 'wide'",
+            "a number",
+        ),
+        (
+            lambda face: regression_loss(face, face.d2l.LinearRegressionScratch(2, 0.1)),
+            ValueError,
+            "y: got shape (3,) for predictions of shape (2, 1)",
+            "one number for each prediction",
+        ),
+    ],
+    "RandomSearcher": [
+        (
+            asked("RandomSearcher", [1]),
+            TypeError,
+            "config_space: got list",
+            "a dict of distributions, which have rvs()",
+        ),
+        (asked("RandomSearcher", {"a": 1}), TypeError, "got int for 'a'", "which have rvs()"),
+        (asked("RandomSearcher", {}, 3), TypeError, "initial_config: got int", "a dict, or None"),
+    ],
+    "ResNeXtBlock": [
+        *(
+            (
+                lambda face, args=args: pictured(face, face.d2l.ResNeXtBlock(*args)),
+                ValueError,
+                got,
+                need,
+            )
+            for args, got, need in [
+                ((0, 1, 1), "num_channels: got 0", "at least 1"),
+                ((4, 0, 1), "groups: got 0", "at least 1"),
+                ((20, 6, 1), "groups: got 6 for 20 channels", "channels a group as divide them"),
+                ((4, 8, 1), "groups: got 8 for 4 channels", "channels a group as divide them"),
+                ((6, 2, 1), "X and Y: got shapes (2, 4, ", "two equal ones"),
+            ]
+        ),
+        (
+            lambda face: pictured(face, face.d2l.ResNeXtBlock(4, 2, 1), X),
+            ValueError,
+            "X: got shape (2, 3, 8)",
+            "4 dimensions (examples, ",
+        ),
+    ],
+    "SGD": [
+        (
+            lambda face: face.d2l.SGD(
+                *([[]] if "params" in str(signature(face.d2l.SGD)) else []), "a"
+            ),
+            TypeError,
+            "lr: got 'a'",
+            "a number",
+        ),
+    ],
+    "SoftmaxRegression": [
+        (
+            lambda face: pictured(face, face.d2l.SoftmaxRegression(0, 0.1)),
+            ValueError,
+            "num_outputs: got 0",
+            "at least 1",
+        ),
+    ],
+    "SyntheticRegressionData": [
+        (called("SyntheticRegressionData", X, 1), ValueError, "w: got shape (2, 3, 8)", "shape (f"),
+        *(
+            (
+                called("SyntheticRegressionData", np.ones(2, "float32"), 1, **{what: value}),
+                error,
+                f"{what}: got {value!r}",
+                need,
+            )
+            for what, value, error, need in [
+                ("noise", -1, ValueError, "from 0 on"),
+                ("noise", "some", TypeError, "a standard deviation"),
+                ("num_train", 0, ValueError, "at least 1"),
+                ("num_val", -1, ValueError, "at least 0"),
+                ("batch_size", 0, ValueError, "at least 1"),
+            ]
+        ),
+    ],
+    "check_len": [
+        (asked("check_len", [1], 2), ValueError, "a: got 1 elements", "need 2"),
+        (asked("check_len", 3, 2), TypeError, "a: got int", "a list"),
+        (asked("check_len", [], -1), ValueError, "n: got -1", "at least 0"),
+    ],
+    "hpo_objective_lenet": [
+        (asked("hpo_objective_lenet", "a", 4), TypeError, "learning_rate: got 'a'", "a number"),
+        (asked("hpo_objective_lenet", 0.1, 0), ValueError, "batch_size: got 0", "at least 1"),
+        (asked("hpo_objective_lenet", 0.1, 4, 0), ValueError, "max_epochs: got 0", "at least 1"),
+    ],
+    "rbfkernel": [
+        (asked("rbfkernel", [[1.0]], [1.0]), ValueError, "x1: got shape (1, 1)", "a vector of"),
+        (asked("rbfkernel", [1.0], "a"), TypeError, "x2: got str", "an array of real numbers"),
+        (asked("rbfkernel", [1.0], [1.0], 0), ValueError, "ls: got 0", "a number above 0"),
+    ],
+    "update_D": [
+        (
+            called("update_D", X[0], X[1, :2], max, max, max, None),
+            ValueError,
+            "X and Z: got shapes (3, 8), (2, 8)",
+            "as many rows of each",
+        ),
+        (called("update_D", X, X, 1, max, max, None), TypeError, "net_D: got 1", "a layer or"),
+        (asked("update_D", [1], [1], max, max, max, None), TypeError, "X: got list", "a tensor"),
+    ],
+    "update_G": [
+        (called("update_G", X, max, 1, max, None), TypeError, "net_G: got 1", "a layer or a"),
+        (called("update_G", X, max, max, 1, None), TypeError, "loss: got 1", "a layer or a"),
+        (
+            lambda face: face.d2l.update_G(
+                face.tensor(X[0]), lambda X: X, face.linear(8, None), max, None
+            ),
+            ValueError,
+            "net_D: got shape (3, 3) from it for 3 examples",
+            "a number for each example",
         ),
     ],
     "Benchmark": [
@@ -1081,6 +1257,11 @@ ELSEWHERE = {
     "Encoder": "test_what_is_to_be_defined",
     "EncoderBlock": "it is TransformerEncoderBlock",
     "GRU": "Seq2SeqEncoder makes one",
+    "HPOScheduler": "to be defined",
+    "HPOSearcher": "to be defined",
+    "HPOTrainer": "it is a Trainer",
+    "init_cnn": "of what is no such layer it leaves everything as it is",
+    "nn_Module": "the framework's own",
     "MultiHeadAttention": "test_errors",
     "PositionalEncoding": "test_errors",
     "RotaryEncoding": "test_errors",
@@ -1089,6 +1270,7 @@ ELSEWHERE = {
     "cpu": "nothing can be given",
     "get_dataloader_workers": "nothing can be given",
     "get_key": "nothing can be given",
+    "get_seed": "nothing can be given",
     "gpu": "test_errors",
     "init_seq2seq": "of what is no such layer it leaves everything as it is",
     "masked_softmax": "test_errors",

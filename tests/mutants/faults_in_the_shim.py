@@ -169,9 +169,33 @@ TABLE = {
             "K[-1 - i, -1 - j] * X[i : i + rows, j : j + columns]",
         ),
         (
+            "examples for validation trained on",
+            "_shared/models.py",
+            "slice(self.num_train) if train",
+            "slice(None) if train",
+        ),
+        (
+            "as many groups as there should be channels in one",
+            "_shared/models.py",
+            "    number = channels // groups\n",
+            "    number = groups\n",
+        ),
+        (
+            "fakes that the discriminator is to take for real",
+            "torch/adversarial.py",
+            "loss(fake, torch.zeros_like(fake))",
+            "loss(fake, torch.ones_like(fake))",
+        ),
+        (
+            "the last trial for the best",
+            "_shared/hpo.py",
+            "if self.incumbent_error is None or error < self.incumbent_error:",
+            "if True:",
+        ),
+        (
             "a network trained on from the weights it has",
             "torch/classification.py",
-            "    net.apply(init_weights)\n",
+            "    net.apply(init_cnn)\n",
             "",
         ),
         (
@@ -242,6 +266,12 @@ TABLE = {
             "tensorflow/relative.py",
             "(0, offset, 0)",
             "(0, 0, 0)",
+        ),
+        (
+            "a loss that is not times the examples in a batch",
+            "tensorflow/adversarial.py",
+            "loss(tf.ones_like(Y), Y) * batch_size",
+            "loss(tf.ones_like(Y), Y)",
         ),
         (
             "nothing dropped in training",

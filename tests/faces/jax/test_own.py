@@ -288,6 +288,16 @@ def test_dropout_follows_the_key_named_dropout() -> None:
         SHORT.apply(variables, *given, training=True)
 
 
+def test_a_key_is_made_of_a_seed() -> None:
+    random.seed(3)
+    seeds = [d2l.get_seed() for _ in range(20)]
+    assert len({*seeds}) > 15
+    assert 0 <= min(seeds) <= max(seeds) <= 10**6
+    random.seed(3)
+    for seed in seeds:
+        np.testing.assert_array_equal(d2l.get_key(), jax.random.PRNGKey(seed))
+
+
 def test_get_key_follows_pythons_seed() -> None:
     random.seed(3)
     keys = [d2l.get_key(), d2l.get_key()]
@@ -479,7 +489,7 @@ def test_the_face_lists_every_name_once_and_has_it() -> None:
         if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
     }
     dtypes = {"float32", "int32", "int64"}
-    assert tensors.__all__ == sorted({*FUNCTIONS, *dtypes, "check_shape", "get_key"})
+    assert tensors.__all__ == sorted({*FUNCTIONS, *dtypes, "check_shape", "get_key", "get_seed"})
     assert sorted(d2l.__all__) == sorted({*tensors.__all__, *own, *common.__all__})
     assert all(hasattr(d2l, name) for name in d2l.__all__)
     assert all(getattr(d2l, name).dtype == name for name in dtypes)

@@ -1,0 +1,28 @@
+"""Generative adversarial networks, as far as they are the same in every framework."""
+
+from typing import Any
+
+from d2l_compat._shared.checks import Arrays, callable_, fault
+
+
+def check(arrays: Arrays, net_D: Any, net_G: Any, loss: Any, **inputs: Any) -> int:
+    """Two networks, a loss, and real examples or noise, equally many; gives their number."""
+    for what, function in ("net_D", net_D), ("net_G", net_G), ("loss", loss):
+        callable_(what, function)
+    for what, array in inputs.items():
+        arrays.check_instance(what, array)
+    counts = {what: tuple(arrays.shape(array)) for what, array in inputs.items()}
+    first, *others = (shape[:1] for shape in counts.values())
+    if not first or any(other != first for other in others):
+        got = f"shapes {', '.join(map(str, counts.values()))}"
+        raise ValueError(fault(" and ".join(inputs), got, "as many rows of each, at least one"))
+    return first[0]
+
+
+def check_judged(arrays: Arrays, Y: Any, batch_size: int) -> None:
+    """What ``net_D`` says is a number for each example."""
+    arrays.check_instance("net_D", Y)
+    shape = tuple(arrays.shape(Y))
+    if shape[:1] != (batch_size,) or any(n != 1 for n in shape[1:]):
+        got = f"shape {shape} from it for {batch_size} examples"
+        raise ValueError(fault("net_D", got, "a number for each example"))

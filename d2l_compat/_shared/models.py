@@ -1,0 +1,51 @@
+"""The models of D2L 1.0's first chapters, as far as they are the same in every framework."""
+
+from typing import Any
+
+from d2l_compat._shared import training
+from d2l_compat._shared.checks import Arrays, fault, instance, integer, real, size
+from d2l_compat._shared.linear import check_data_arguments
+
+
+class RegressionData(training.DataModule):
+    """Rows ``X`` and ``y``, the first ``num_train`` of them for training."""
+
+    X: Any
+    y: Any
+    num_train: int
+
+    def get_dataloader(self, train: bool) -> Any:
+        """Batches (X, y), shuffled for training; the others are for validation."""
+        rows = slice(self.num_train) if train else slice(self.num_train, None)
+        return self.get_tensorloader((self.X, self.y), train, rows)
+
+
+def check_regression_data(
+    arrays: Arrays, w: Any, b: Any, noise: Any, num_train: Any, num_val: Any, batch_size: Any
+) -> Any:
+    """Weights, a bias, the noise's standard deviation, and sizes. Gives the bias."""
+    size("num_train", num_train)
+    integer("num_val", num_val, 0)
+    size("batch_size", batch_size)
+    need = "a standard deviation, from 0 on"
+    if not real("noise", noise, need) >= 0:
+        raise ValueError(fault("noise", noise, need))
+    return check_data_arguments(arrays, w, b, num_train + num_val)
+
+
+def bottleneck(
+    num_channels: Any, groups: Any, bot_mul: Any, use_1x1conv: Any = False
+) -> tuple[int, int]:
+    """Of a ResNeXt block: the channels in its middle, and the groups that they are convolved in.
+
+    As in D2L, ``groups`` is how many channels there are in a group.
+    """
+    size("num_channels", num_channels)
+    size("groups", groups)
+    instance("use_1x1conv", use_1x1conv, (bool, int), "True or False")
+    channels = round(num_channels * real("bot_mul", bot_mul, "a number"))
+    number = channels // groups
+    if number < 1 or channels % number:
+        got = f"{groups} for {channels} channels"
+        raise ValueError(fault("groups", got, "as many channels a group as divide them evenly"))
+    return channels, number

@@ -1,0 +1,72 @@
+"""Generative adversarial networks: a step of the discriminator, and one of the generator."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow import Tensor
+
+from d2l_compat._shared import adversarial as shared
+from d2l_compat._shared.checks import instance
+from d2l_compat.tensorflow._arrays import arrays
+
+__all__ = ["update_D", "update_G"]
+
+
+def update_D(
+    X: Tensor,
+    Z: Tensor,
+    net_D: keras.Model,
+    net_G: Callable[..., Any],
+    loss: Callable[..., Any],
+    optimizer_D: Any,
+) -> Tensor:
+    """A step of the discriminator ``net_D``: ``X`` is to be taken for real (1), what ``net_G`` makes of ``Z`` is not (0).
+
+    ``net_D`` gives a logit for each example, and ``loss(labels, logits)`` is the mean of a batch. Gives the mean of
+    the losses for the two, times the examples in a batch. Raises TypeError or ValueError where these are no models
+    and functions, or there are not as many of ``Z`` as of ``X``.
+    """
+    batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
+    instance("net_D", net_D, keras.layers.Layer, "a Keras layer")
+    fakes = net_G(Z)
+    with tf.GradientTape() as tape:
+        real = _judged(net_D, X, batch_size)
+        fake = _judged(net_D, fakes, batch_size)
+        loss_D = loss(tf.ones_like(real), real) + loss(tf.zeros_like(fake), fake)
+        loss_D = loss_D * batch_size / 2
+    _step(tape, loss_D, net_D, optimizer_D)
+    return loss_D
+
+
+def update_G(
+    Z: Tensor,
+    net_D: Callable[..., Any],
+    net_G: keras.Model,
+    loss: Callable[..., Any],
+    optimizer_G: Any,
+) -> Tensor:
+    """A step of the generator ``net_G``: what it makes of ``Z`` is to be taken for real. Gives the loss.
+
+    Raises TypeError or ValueError as :func:`update_D` does.
+    """
+    batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
+    instance("net_G", net_G, keras.layers.Layer, "a Keras layer")
+    with tf.GradientTape() as tape:
+        Y = _judged(net_D, net_G(Z), batch_size)
+        loss_G = loss(tf.ones_like(Y), Y) * batch_size
+    _step(tape, loss_G, net_G, optimizer_G)
+    return loss_G
+
+
+def _judged(net_D: Callable[..., Any], X: Tensor, batch_size: int) -> Tensor:
+    """The logits (examples,): Keras's losses take the mean over the last dimension."""
+    Y = net_D(X)
+    shared.check_judged(arrays, Y, batch_size)
+    return tf.reshape(Y, (-1,))
+
+
+def _step(tape: tf.GradientTape, loss: Tensor, net: Any, optimizer: Any) -> None:
+    variables = net.trainable_variables
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))

@@ -1,0 +1,186 @@
+"""The models of D2L 1.0's first chapters: linear and softmax regression, LeNet, ResNeXt's block."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import layers
+from tensorflow import Tensor
+
+from d2l_compat._shared import models as shared
+from d2l_compat._shared.checks import real, size
+from d2l_compat._shared.oo_design import HyperParameters
+from d2l_compat.tensorflow._arrays import arrays, layer_inputs
+from d2l_compat.tensorflow.linear import squared_loss
+from d2l_compat.tensorflow.training import Classifier, DataModule, Module
+
+__all__ = [
+    "SGD",
+    "LeNet",
+    "LinearRegression",
+    "LinearRegressionScratch",
+    "ResNeXtBlock",
+    "SoftmaxRegression",
+    "SyntheticRegressionData",
+]
+
+
+class SyntheticRegressionData(shared.RegressionData, DataModule):
+    """Examples y = Xw + b + noise: X (examples, features) of variance 1, y (examples, 1)."""
+
+    def __init__(
+        self,
+        w: Tensor,
+        b: Any,
+        noise: float = 0.01,
+        num_train: int = 1000,
+        num_val: int = 1000,
+        batch_size: int = 32,
+    ) -> None:
+        """``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation.
+
+        Raises TypeError or ValueError for others.
+        """
+        super().__init__()
+        self.save_hyperparameters()
+        given = w, b, noise, num_train, num_val, batch_size
+        b = shared.check_regression_data(arrays, *given)
+        n = num_train + num_val
+        self.X = tf.random.normal((n, w.shape[0]), dtype=w.dtype)
+        errors = noise * tf.random.normal((n, 1), dtype=w.dtype)
+        self.y = self.X @ tf.reshape(w, (-1, 1)) + b + errors
+
+
+class SGD(HyperParameters):
+    """Minibatch stochastic gradient descent: a step is ``lr`` times the gradient."""
+
+    lr: float
+
+    def __init__(self, lr: float) -> None:
+        """Raises TypeError where ``lr`` is no number."""
+        real("lr", lr, "a number")
+        self.save_hyperparameters()
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, tf.Variable]]) -> None:
+        """Change each variable, in place, along its gradient."""
+        for gradient, variable in grads_and_vars:
+            variable.assign_sub(self.lr * gradient)
+
+
+class LinearRegressionScratch(Module):
+    """Linear regression from scratch: weights ``w`` (features, 1) and a bias ``b`` (1,)."""
+
+    def __init__(self, num_inputs: int, lr: float, sigma: float = 0.01) -> None:
+        """Weights begin with the standard deviation ``sigma``. Raises TypeError or ValueError for bad sizes."""
+        super().__init__()
+        self.save_hyperparameters()
+        sigma = real("sigma", sigma, "a number")
+        w = tf.random.normal((size("num_inputs", num_inputs), 1), stddev=sigma)
+        self.w = tf.Variable(w)
+        self.b = tf.Variable(tf.zeros(1))
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Xw + b, of X (..., features)."""
+        return tf.matmul(X, self.w) + self.b
+
+    def loss(self, y_hat: Tensor, y: Tensor) -> Tensor:
+        """Half the mean squared difference."""
+        return tf.reduce_mean(squared_loss(y_hat, y))
+
+    def configure_optimizers(self) -> Any:
+        """:class:`SGD`, at the learning rate ``self.lr``."""
+        return SGD(self.lr)
+
+
+class LinearRegression(Module):
+    """Linear regression with Keras's layer, which takes its size from the first input."""
+
+    def __init__(self, lr: float) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        near_zero = keras.initializers.RandomNormal(stddev=0.01)
+        self.net = layers.Dense(1, kernel_initializer=near_zero)
+
+    def loss(self, y_hat: Tensor, y: Tensor) -> Tensor:
+        """The mean squared difference: not half of it, as in MXNet and JAX."""
+        return 2 * tf.reduce_mean(squared_loss(y_hat, y))
+
+    def get_w_b(self) -> tuple[Any, Any]:
+        """The weights (features, 1) and the bias (1,), as NumPy's arrays."""
+        w, b = self.net.get_weights()
+        return w, b
+
+
+class SoftmaxRegression(Classifier):
+    """A linear layer for softmax regression, on inputs that are made vectors."""
+
+    def __init__(self, num_outputs: int, lr: float) -> None:
+        """Raises TypeError or ValueError for ``num_outputs`` below 1."""
+        super().__init__()
+        self.save_hyperparameters()
+        num_outputs = size("num_outputs", num_outputs)
+        self.net = keras.Sequential([layers.Flatten(), layers.Dense(num_outputs)])
+
+
+class LeNet(Classifier):
+    """LeNet-5 (LeCun et al., 1998), for pictures (examples, height, width, channels)."""
+
+    def __init__(self, lr: float = 0.1, num_classes: int = 10) -> None:
+        """Raises TypeError or ValueError for ``num_classes`` below 1."""
+        super().__init__()
+        self.save_hyperparameters()
+
+        def pooled(channels: int, padding: str) -> list[Any]:
+            convolution = layers.Conv2D(channels, 5, activation="sigmoid", padding=padding)
+            return [convolution, layers.AveragePooling2D(pool_size=2, strides=2)]
+
+        self.net = keras.Sequential(
+            [
+                *pooled(6, "same"),
+                *pooled(16, "valid"),
+                layers.Flatten(),
+                layers.Dense(120, activation="sigmoid"),
+                layers.Dense(84, activation="sigmoid"),
+                layers.Dense(size("num_classes", num_classes)),
+            ]
+        )
+
+
+class ResNeXtBlock(keras.Model):
+    """ResNeXt's block (Xie et al., 2017): what it makes of its input is added to it.
+
+    A bottleneck of ``bot_mul`` times ``num_channels`` is convolved in groups of ``groups`` channels each.
+    """
+
+    def __init__(
+        self,
+        num_channels: int,
+        groups: int,
+        bot_mul: float,
+        use_1x1conv: bool = False,
+        strides: int = 1,
+    ) -> None:
+        """``use_1x1conv`` gives the input the output's channels, and its size where ``strides`` is not 1.
+
+        Raises TypeError or ValueError for sizes below 1, and where groups do not divide the bottleneck.
+        """
+        super().__init__()
+        middle, number = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv)
+        self.conv1 = layers.Conv2D(middle, 1)
+        self.conv2 = layers.Conv2D(middle, 3, strides=strides, padding="same", groups=number)
+        self.conv3 = layers.Conv2D(num_channels, 1)
+        self.bn1, self.bn2, self.bn3 = (layers.BatchNormalization() for _ in range(3))
+        self.conv4 = layers.Conv2D(num_channels, 1, strides=strides) if use_1x1conv else None
+        self.bn4 = layers.BatchNormalization() if use_1x1conv else None
+
+    def call(self, X: Tensor) -> Tensor:
+        """Of X (examples, height, width, channels). Raises ValueError where the sum has not one shape."""
+        layer_inputs.check_rank("X", X, ("examples", "height", "width", "channels"))
+        Y = keras.activations.relu(self.bn1(self.conv1(X)))
+        Y = keras.activations.relu(self.bn2(self.conv2(Y)))
+        Y = self.bn3(self.conv3(Y))
+        if self.conv4 is not None and self.bn4 is not None:
+            X = self.bn4(self.conv4(X))
+        layer_inputs.check_residual(X, Y)
+        return keras.activations.relu(Y + X)

@@ -1,0 +1,83 @@
+"""Hyperparameter optimization: what is tried, and how it is judged; and the kernel of Gaussian processes."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from d2l_compat._shared.arrays import to_numpy
+from d2l_compat._shared.checks import fault, real
+from d2l_compat._shared.hpo import (
+    BasicScheduler,
+    HPOScheduler,
+    HPOSearcher,
+    HPOTuner,
+    RandomSearcher,
+)
+from d2l_compat.torch.data import FashionMNIST
+from d2l_compat.torch.models import LeNet, init_cnn
+from d2l_compat.torch.training import Trainer
+
+__all__ = [
+    "BasicScheduler",
+    "HPOScheduler",
+    "HPOSearcher",
+    "HPOTrainer",
+    "HPOTuner",
+    "RandomSearcher",
+    "hpo_objective_lenet",
+    "rbfkernel",
+]
+
+
+class HPOTrainer(Trainer):
+    """A trainer that tells as well how good the model is in the end."""
+
+    def validation_error(self) -> Tensor:
+        """The share of examples for validation that the model, a ``Classifier``, predicts wrong.
+
+        Raises RuntimeError where there is no model, or nothing to validate it on.
+        """
+        if not getattr(self, "num_val_batches", 0):
+            need = "a model and data for validation; call fit first"
+            raise RuntimeError(fault("validation_error", "a trainer without", need))
+        self.model.eval()
+        hits, count = torch.zeros(()), 0
+        with torch.no_grad():
+            for batch in self.val_dataloader or ():
+                *X, y = self.prepare_batch(batch)
+                hits = hits + self.model.accuracy(self.model(*X), y).cpu() * len(y)
+                count += len(y)
+        return 1 - hits / count
+
+
+def hpo_objective_lenet(learning_rate: float, batch_size: int, max_epochs: int = 10) -> Tensor:
+    """The validation error of LeNet, trained on Fashion-MNIST with these hyperparameters.
+
+    Raises TypeError or ValueError for sizes below 1, and what :func:`download` does.
+    """
+    real("learning_rate", learning_rate, "a number")
+    model, trainer = LeNet(lr=learning_rate), HPOTrainer(max_epochs, num_gpus=1)
+    data = FashionMNIST(batch_size)
+    pictures, _ = next(iter(data.train_dataloader()))
+    model.apply_init([pictures], init_cnn)
+    trainer.fit(model, data)
+    return trainer.validation_error()
+
+
+def rbfkernel(x1: ArrayLike, x2: ArrayLike, ls: float = 4.0) -> NDArray[Any]:
+    """exp(-(a - b)² / 2 ls) for each a of ``x1`` (n,) and b of ``x2`` (m,): an array (n, m).
+
+    D2L's ``ls`` is the square of what is called the length scale. Raises TypeError or ValueError where
+    the two are no vectors of numbers, or ``ls`` not above 0.
+    """
+    a, b = (to_numpy(what, x).astype("float64") for what, x in (("x1", x1), ("x2", x2)))
+    for what, x in ("x1", a), ("x2", b):
+        if x.ndim != 1:
+            raise ValueError(fault(what, f"shape {x.shape}", "a vector of numbers"))
+    if not real("ls", ls, "a number above 0") > 0 or not math.isfinite(ls):
+        raise ValueError(fault("ls", ls, "a number above 0"))
+    return np.exp(-((a[:, None] - b) ** 2) / (2 * ls))
