@@ -103,12 +103,16 @@ class Signatures:
             if len(args) + len(named) <= len(form.parameters)
             and asked_for <= form.parameters.keys()
         ]
-        as_meant = [form for form in fitting if _flags_are_flags(form, args)]
+        as_meant = [form for form in fitting if _is_meant(form, args, named)]
         return (as_meant or fitting or self.forms[-1:])[0]
 
 
-def _flags_are_flags(form: Signature, args: tuple[Any, ...]) -> bool:
-    """True and False stand where they are meant to, and nothing else does."""
+def _is_meant(form: Signature, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Nothing is missing; True and False stand where they are meant to, and nothing else does."""
+    try:
+        form.bind(*args, **named)
+    except TypeError:
+        return False
     return all(
         isinstance(value, bool) == (parameter.annotation is bool)
         for value, parameter in zip(args, form.parameters.values(), strict=False)

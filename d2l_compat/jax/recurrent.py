@@ -94,7 +94,7 @@ class RNNLMScratch(Classifier):
 
     def forward(self, X: Array, state: Any = None) -> jax.Array:
         """Tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
-        return self.output_layer(self.rnn(self.one_hot(X), state)[0])  # type: ignore[operator]
+        return self.output_layer(self.rnn(self.one_hot(X), state)[0])
 
     def predict(self, prefix: str, num_preds: int, vocab: Any, params: Any) -> str:
         """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
@@ -148,5 +148,5 @@ class RNNLM(RNNLMScratch):
 
     def forward(self, X: Array, state: Any = None) -> jax.Array:
         """Tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
-        outputs, _ = self.rnn(self.one_hot(X), state, self.training)  # type: ignore[operator]
+        outputs, _ = self.rnn(self.one_hot(X), state, self.training)
         return self.output_layer(outputs)

@@ -86,7 +86,7 @@ def _one_hot(X: Tensor, vocab_size: int) -> Tensor:
     return F.one_hot(X.T.astype("int64"), vocab_size)
 
 
-def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: str | None) -> str:
+def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Any) -> str:
     """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
 
     Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
@@ -103,7 +103,7 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: str |
 
 
 def _asking(net: Any) -> AbstractContextManager[None]:
-    return evaluating(net) if isinstance(net, nn.Layer) else paddle.no_grad()  # type: ignore[return-value]
+    return evaluating(net) if isinstance(net, nn.Layer) else paddle.no_grad()
 
 
 def grad_clipping(net: Any, theta: float) -> None:
@@ -122,7 +122,7 @@ def train_epoch_ch8(
     train_iter: Any,
     loss: Callable[[Tensor, Tensor], Tensor],
     updater: paddle.optimizer.Optimizer | Callable[..., Any],
-    device: str | None,
+    device: Any,
     use_random_iter: bool,
 ) -> tuple[float, float]:
     """Train for one epoch: gives the perplexity, and tokens a second.
@@ -133,19 +133,20 @@ def train_epoch_ch8(
     """
     checks.callable_("net", net)
     checks.callable_("loss", loss)
-    is_optimizer = isinstance(updater, paddle.optimizer.Optimizer)
-    if not is_optimizer:
+    optimizer: Any = updater if isinstance(updater, paddle.optimizer.Optimizer) else None
+    if not optimizer:
         checks.callable_("updater", updater)
+    do_step: Any = optimizer.step if optimizer else lambda: updater(batch_size=1)
 
     def step(X: Tensor, Y: Tensor, state: Any) -> tuple[Tensor, Any, int]:
         y = Y.T.reshape(-1).to(device)
         y_hat, state = net(X.to(device), state)
         mean = loss(y_hat, y.astype("int64")).mean()
-        if is_optimizer:
-            updater.clear_grad()
+        if optimizer:
+            optimizer.clear_grad()
         mean.backward()
         grad_clipping(net, 1)
-        updater.step() if is_optimizer else updater(batch_size=1)
+        do_step()
         return mean.detach(), state, y.size
 
     return shared.epoch(
@@ -163,7 +164,7 @@ def train_ch8(
     vocab: Any,
     lr: float,
     num_epochs: int,
-    device: str | None,
+    device: Any,
     use_random_iter: bool = False,
 ) -> None:
     """Train a language model by stochastic gradient descent and cross-entropy, with :func:`train_epoch_ch8`.

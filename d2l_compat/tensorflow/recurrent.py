@@ -283,6 +283,7 @@ def train_ch8(
     ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
+    device: Any = try_gpu()
     checks.callable_("net", net)
     checks.instance("strategy", strategy, tf.distribute.Strategy, "a strategy of TensorFlow")
     with strategy.scope():
@@ -292,5 +293,5 @@ def train_ch8(
         num_epochs,
         lambda: train_epoch_ch8(net, train_iter, loss, updater, use_random_iter),
         lambda prefix: predict_ch8(prefix, 50, net, vocab),
-        try_gpu()._device_name,
+        device._device_name,
     )

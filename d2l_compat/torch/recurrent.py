@@ -60,6 +60,8 @@ class RNNScratch(Module):
 class RNNLMScratch(shared.LanguageModelSteps, Classifier):
     """A language model from scratch: a recurrent layer ``rnn``, and logits of what comes next."""
 
+    rnn: Any
+    vocab_size: int
     exp = staticmethod(torch.exp)
 
     def __init__(self, rnn: nn.Module, vocab_size: int, lr: float = 0.01) -> None:
@@ -215,7 +217,7 @@ def predict_ch8(
 
 
 def _asking(net: Any) -> AbstractContextManager[None]:
-    return evaluating(net) if isinstance(net, nn.Module) else torch.no_grad()  # type: ignore[return-value]
+    return evaluating(net) if isinstance(net, nn.Module) else torch.no_grad()
 
 
 def grad_clipping(net: Any, theta: float) -> None:
@@ -233,7 +235,7 @@ def train_epoch_ch8(
     net: Any,
     train_iter: Any,
     loss: Callable[[Tensor, Tensor], Tensor],
-    updater: torch.optim.Optimizer | Callable[..., Any],
+    updater: Any,
     device: torch.device | None,
     use_random_iter: bool,
 ) -> tuple[float, float]:
@@ -245,19 +247,20 @@ def train_epoch_ch8(
     """
     checks.callable_("net", net)
     checks.callable_("loss", loss)
-    is_optimizer = isinstance(updater, torch.optim.Optimizer)
-    if not is_optimizer:
+    optimizer: Any = updater if isinstance(updater, torch.optim.Optimizer) else None
+    if not optimizer:
         checks.callable_("updater", updater)
+    do_step: Any = optimizer.step if optimizer else lambda: updater(batch_size=1)
 
     def step(X: Tensor, Y: Tensor, state: Any) -> tuple[Tensor, Any, int]:
         y = Y.T.reshape(-1).to(device)
         y_hat, state = net(X.to(device), state)
         mean = loss(y_hat, y.long()).mean()
-        if is_optimizer:
-            updater.zero_grad()
+        if optimizer:
+            optimizer.zero_grad()
         mean.backward()
         grad_clipping(net, 1)
-        updater.step() if is_optimizer else updater(batch_size=1)
+        do_step()
         return mean.detach(), state, y.numel()
 
     return shared.epoch(

@@ -539,7 +539,14 @@ def _listed(x: Any) -> Any:
     return [*x] if isinstance(x, tuple) else x
 
 
-@compares("bbox_to_rect", "show_bboxes")
+@compares("bbox_to_rect")
+def rectangle(both: Both) -> None:
+    ours, theirs = (d2l.bbox_to_rect((1.0, 2.0, 4.0, 8.0), "r") for d2l in both)
+    same(ours.get_bbox().extents, theirs.get_bbox().extents)
+    assert ours.get_edgecolor() == theirs.get_edgecolor()
+
+
+@compares("show_bboxes")
 def rectangles(both: Both) -> None:
     looks, places = [], []
     for d2l in both:

@@ -1,13 +1,10 @@
 """Small data in the place of D2L's, in a folder for ``D2L_DATA``: pages run in a minute, without a network."""
 
 import gzip
-import hashlib
 import zipfile
 from pathlib import Path
 
 import numpy as np
-
-from d2l_compat.common import DATA_HUB
 
 # Pages with pictures of 28 by 28 go through five parts of an epoch; what is made larger takes long.
 MANY, FEW = (1536, 512), (48, 24)
@@ -15,13 +12,20 @@ ENGLISH = "go", "run", "wait", "stop", "look", "come", "sit", "stand", "sing", "
 FRENCH = "va", "cours", "attends", "arrête", "regarde", "viens", "assieds", "reste", "chante", "lis"
 
 
-def make(folder: Path, pictures: tuple[int, int]) -> dict[str, tuple[str, str]]:
-    """The files, and what ``DATA_HUB`` is to say of them."""
+# Of a novel: as many characters as D2L's pages take for training and for validation.
+SENTENCE = (
+    "The Time Traveller (for so it will be convenient to speak of him) said: take {} apples!\n"
+)
+
+
+def make(folder: Path, pictures: tuple[int, int]) -> None:
+    """The files."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     np.savetxt(folder / "airfoil_self_noise.dat", rng.normal(size=(1503, 6)), delimiter="\t")
     pairs = zip(ENGLISH, FRENCH, strict=True)
     lines = [f"{a.title()} {n}.\t{b.title()} {n} !" for a, b in pairs for n in range(70)]
+    (folder / "timemachine.txt").write_text("".join(map(SENTENCE.format, range(260))))
     with zipfile.ZipFile(folder / "fra-eng.zip", "w") as archive:
         archive.writestr("fra-eng/fra.txt", "\n".join(lines))
     for kind, count in zip(("train", "t10k"), pictures, strict=True):
@@ -33,8 +37,3 @@ def make(folder: Path, pictures: tuple[int, int]) -> dict[str, tuple[str, str]]:
             head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
             file = folder / f"{kind}-{name}-ubyte.gz"
             file.write_bytes(gzip.compress(head + array.tobytes()))
-    return {
-        name: (address, hashlib.sha1(file.read_bytes()).hexdigest())
-        for name, (address, _) in DATA_HUB.items()
-        if (file := folder / address.rpartition("/")[2]).exists()
-    }

@@ -82,7 +82,7 @@ def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
     need = "a list of lines, strings"
     if isinstance(lines, str) or not isinstance(lines, Iterable):
         raise TypeError(fault("lines", shown(lines), need))
-    if token not in ("word", "char"):
+    if not isinstance(token, str) or token not in ("word", "char"):
         raise ValueError(fault("token", shown(token), "'word' or 'char'"))
     lines = list(lines)
     for line in lines:

@@ -93,6 +93,7 @@ def upstream() -> Any:
         patch.setitem(sys.modules, "tensorflow_datasets", datasets)
         from d2l import jax as d2l
     d2l.get_seed = lambda: integer(0, 1_000_000)
+    d2l.int = lambda x=0: int(np.asarray(x).item())  # JAX takes no array of one number
     d2l.jax = _with(jax, random=_with(jax.random, PRNGKeyArray=jax.Array))
     d2l.nn = _with(nn, GRUCell=GRUCell)
 

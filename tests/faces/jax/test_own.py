@@ -23,6 +23,8 @@ from d2l_compat.jax import (
     counting,
     data,
     devices,
+    models,
+    recurrent,
     relative,
     seq2seq,
     tensors,
@@ -474,6 +476,8 @@ MODULES = (
     counting,
     data,
     devices,
+    models,
+    recurrent,
     relative,
     seq2seq,
     training,
@@ -490,6 +494,6 @@ def test_the_face_lists_every_name_once_and_has_it() -> None:
     }
     dtypes = {"float32", "int32", "int64"}
     assert tensors.__all__ == sorted({*FUNCTIONS, *dtypes, "check_shape", "get_key", "get_seed"})
-    assert sorted(d2l.__all__) == sorted({*tensors.__all__, *own, *common.__all__})
+    assert sorted(d2l.__all__) == sorted({*tensors.__all__, *own, *common.__all__, "nn_Module"})
     assert all(hasattr(d2l, name) for name in d2l.__all__)
     assert all(getattr(d2l, name).dtype == name for name in dtypes)

@@ -71,6 +71,7 @@ class SimpleRNN(StepsFirst, keras.layers.SimpleRNN): ...
 def upstream() -> Any:
     from d2l import tensorflow as d2l
 
+    d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number
     if not isinstance(d2l.tf, ModuleWith):
         layers = ModuleWith(keras.layers, RNN=RNN, SimpleRNN=SimpleRNN)
         d2l.tf = ModuleWith(tf, keras=ModuleWith(tf.keras, layers=layers))

@@ -16,7 +16,7 @@ STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
 
 
 def model(name: str, start: dict[str, Any], lr: float = 1.0, d2l: Any = d2l) -> Any:
-    """One from scratch starts from these weights; the other draws its own."""
+    """It starts from these weights."""
     vocab_size, num_hiddens = start["W_xh"].shape
     is_scratch = name == "RNNLMScratch"
     rnn = d2l.RNNScratch(vocab_size, num_hiddens) if is_scratch else d2l.RNN(num_hiddens)
@@ -26,6 +26,11 @@ def model(name: str, start: dict[str, Any], lr: float = 1.0, d2l: Any = d2l) -> 
         for part, names in (rnn, ("W_xh", "W_hh", "b_h")), (made, ("W_hq", "b_q")):
             for each in names:
                 getattr(part, each).assign(start[each])
+    else:
+        for variable, value in zip(
+            [*rnn.rnn.weights, *made.linear.weights], start.values(), strict=True
+        ):
+            variable.assign(value)
     return made
 
 
