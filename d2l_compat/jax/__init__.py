@@ -3,7 +3,8 @@
 Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
 helpers in ``devices``, array functions and ``get_key`` in ``tensors``, what a layer costs in
-``counting``; plots are the same for every framework.
+``counting``; plots are
+the same for every framework. What other chapters use is in areas, each loaded when it is first used.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -3,7 +3,7 @@
 Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
 helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
-the same for every framework.
+the same for every framework. What other chapters use is in areas, each loaded when it is first used.
 """
 
 import os

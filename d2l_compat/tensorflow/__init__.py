@@ -2,8 +2,8 @@
 
 Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
-helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots
-are the same for every framework.
+helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
+the same for every framework. What other chapters use is in areas, each loaded when it is first used.
 
 TensorFlow's log is turned off, unless TF_CPP_MIN_LOG_LEVEL says otherwise: with 0 it tells, for
 instance, why it does not find a GPU.

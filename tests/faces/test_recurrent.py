@@ -205,7 +205,7 @@ def test_the_novel_comes_in_batches_again_and_again(
 
 
 def test_the_data_module_has_a_sequence_from_each_character_on(
-    face: ModuleType, of_1: Any, novel: None
+    face: ModuleType, reader: Any, novel: None
 ) -> None:
     data = face.d2l.TimeMachine(4, 7, num_train=10, num_val=6)
     X, Y = face.plain(data.X), face.plain(data.Y)

@@ -70,12 +70,14 @@ CAUSES = {
 def run(page: Page, framework: str, limit: float) -> Outcome:
     """With small stand-ins for the data, in a folder that is thrown away; ``limit`` seconds for all cells."""
     cells = page.cells(framework)
-    is_large = any("resize=" in cell.source for cell in cells)
+    code = "\n".join(cell.source for cell in cells)
+    pictures = stand_ins.FEW if "resize=" in code else stand_ins.MANY
+    sentences = stand_ins.LONG if "TimeMachine(" in code else stand_ins.SHORT
     started = time.monotonic()
     with TemporaryDirectory(prefix="book-") as folder:
         work = Path(folder) / "page" / "work"  # ../data is in the folder as well
         work.mkdir(parents=True)
-        stand_ins.make(Path(folder) / "data", stand_ins.FEW if is_large else stand_ins.MANY)
+        stand_ins.make(Path(folder) / "data", pictures, sentences)
         before = BEFORE.format(framework=framework)
         environment = {
             **os.environ,
