@@ -191,8 +191,8 @@ def epochs(name: str, *args: Any) -> Call:
 
 def readers(face: ModuleType) -> Any:
     """How the framework's readers write recurrent networks."""
-    package = face.descent.__name__.removesuffix(".descent")
-    return import_module(f"{package}.recurrent")  # imports: that of the framework in the tests
+    framework = face.descent.__name__.split(".")[-2]
+    return import_module(f"tests.faces.{framework}.recurrent")
 
 
 # A model of functions, with 6 tokens, and a vocabulary of as many.

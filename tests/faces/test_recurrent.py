@@ -38,13 +38,13 @@ def novel(face: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def reader(face: ModuleType, pytestconfig: pytest.Config) -> Any:
     """How the framework's readers write such models."""
-    name = f"tests.faces.{pytestconfig.getoption('framework')}.recurrent"
-    if find_spec(name) is None:
+    framework = pytestconfig.getoption("framework")
+    if find_spec(f"tests.faces.{framework}.recurrent") is None:
         for missing in ("RNN", "RNNModel", "TimeMachine", "train_ch8"):
             with pytest.raises(AttributeError, match=f"{missing}: .* has no such name"):
                 getattr(face.d2l, missing)
         pytest.skip("D2L has no such chapters in this framework")
-    return import_module(name)
+    return import_module(f"tests.faces.{framework}.recurrent")
 
 
 @pytest.fixture
