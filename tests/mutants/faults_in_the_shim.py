@@ -7,6 +7,24 @@ JAVA = "java/src/main/java/d2l"
 TABLE = {
     "pytorch": [
         (
+            "a state that forgets the step before",
+            "torch/recurrent.py",
+            "X @ self.W_xh + state @ self.W_hh + self.b_h",
+            "X @ self.W_xh + self.b_h",
+        ),
+        (
+            "sequences that overlap",
+            "_shared/data/time_machine.py",
+            "(len(tokens) - 1) // num_steps * num_steps, num_steps)",
+            "(len(tokens) - 1) // num_steps * num_steps, 1)",
+        ),
+        (
+            "a state that begins anew with each batch",
+            "_shared/recurrent.py",
+            "begins = state is None or use_random_iter",
+            "begins = True",
+        ),
+        (
             "the overlap as a share of one box",
             "_shared/boxes.py",
             "common / (_area(each) + _area(other) - common)",
@@ -207,6 +225,12 @@ TABLE = {
     ],
     "tensorflow": [
         (
+            "steps and examples changed for each other",
+            "tensorflow/recurrent.py",
+            "return [tf.transpose(Y, (1, 0, 2)), *state]",
+            "return [Y, *state]",
+        ),
+        (
             "a mask of -1",
             "tensorflow/_blockwise.py",
             "tf.where(valid, scores, scores.dtype.min)",
@@ -288,6 +312,12 @@ TABLE = {
     ],
     "jax": [
         (
+            "the loss in the place of the perplexity",
+            "jax/recurrent.py",
+            'self.plot("ppl", jnp.exp(value[0]), train=True)',
+            'self.plot("ppl", value[0], train=True)',
+        ),
+        (
             "mask one key too short",
             "jax/_blockwise.py",
             "jnp.arange(scores.shape[-1]) < per_query",
@@ -350,6 +380,12 @@ TABLE = {
         ),
     ],
     "mxnet": [
+        (
+            "gradients that are never shortened",
+            "mxnet/training.py",
+            "    if length > norm:\n        for gradient in gradients:\n            gradient *= norm / length",
+            "    if length < 0:\n        for gradient in gradients:\n            gradient *= norm / length",
+        ),
         (
             "hits on the first device alone",
             "mxnet/parallel.py",
