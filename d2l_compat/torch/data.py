@@ -67,7 +67,7 @@ class TimeMachine(time_machine.TimeMachine, DataModule):
 
 def seq_data_iter_random(
     corpus: Sequence[int], batch_size: int, num_steps: int
-) -> Iterator[time_machine.Pair]:
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Batches out of a list of tokens: sequences that do not overlap, in any order, drawn by Python's ``random``.
 
     Gives X and Y (batch_size, num_steps), int64; Y is for each token the next. Raises TypeError or ValueError for
@@ -78,7 +78,7 @@ def seq_data_iter_random(
 
 def seq_data_iter_sequential(
     corpus: Sequence[int], batch_size: int, num_steps: int
-) -> Iterator[time_machine.Pair]:
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """The same, and each sequence goes on in the next batch where it stopped in this one."""
     return time_machine.sequential_batches(corpus, batch_size, num_steps, torch.tensor)
 

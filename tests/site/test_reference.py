@@ -24,7 +24,10 @@ from tools.weave.lessons import ROOT
 
 READS = "build/site/*/reference/**/*.html", "d2l_compat/**/*.py", "d2l_compat/java/src/main/**"
 
-ANOTHER_NAME = {"EncoderBlock"}  # of TransformerEncoderBlock
+ANOTHER_NAME = {
+    "EncoderBlock",
+    "nn_Module",
+}  # of TransformerEncoderBlock, and of the framework's Module
 OF_FACES = [framework.face for framework in FACES.values()]
 OF_PYTHON = [*OF_FACES, "common", "alias", ""]
 PAGES = [*OF_PYTHON, "kernel", "java"]
@@ -33,7 +36,7 @@ OF_A_PRIVATE_CLASS = {"invoke"}
 CONSTANT = re.compile(r"[A-Z_]{2,}")  # of an enum, which no "public" goes with
 
 # Where names come from that readers know, and what lessons call two of these.
-KNOWN = {"collections", "contextlib", "d2l", "d2l_compat", "numpy", "pathlib", "mx", "np"} | {
+KNOWN = {"collections", "contextlib", "d2l", "d2l_compat", "numpy", "pathlib", "mx", "nn", "np"} | {
     package.module.partition(".")[0] for each in FACES.values() for package in each.packages
 }
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")

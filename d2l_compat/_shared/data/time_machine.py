@@ -36,7 +36,7 @@ def read_time_machine() -> list[str]:
     return [letters(line).strip() for line in read().splitlines()]
 
 
-def load_corpus_time_machine(max_tokens: int = -1) -> tuple[list[int], Vocab]:
+def load_corpus_time_machine(max_tokens: int = -1) -> tuple[list[int], Any]:
     """The novel as a list of numbers of characters, the first ``max_tokens`` or all; and their vocabulary.
 
     Raises TypeError where ``max_tokens`` is no integer, and what :func:`download` does.
@@ -115,7 +115,7 @@ class TimeMachine(DataModule):
     X: Any
     Y: Any
 
-    def build(self, raw_text: str, vocab: Vocab | None = None) -> tuple[list[int], Vocab]:
+    def build(self, raw_text: str, vocab: Any = None) -> tuple[list[int], Any]:
         """A text as a list of numbers of characters, and the vocabulary: ``vocab``, or its own."""
         instance("raw_text", raw_text, str, "a text, a string")
         tokens = self._tokenize(self._preprocess(raw_text))
