@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.checks import fault, instance, integer, real, size
+from d2l_compat._shared.checks import callable_, fault, instance, integer, real, size
 from d2l_compat._shared.linear import batches, no_examples
 from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.training import ClassifierSteps
@@ -39,6 +39,13 @@ def one_state(state: Any) -> Any:
             raise ValueError(fault("state", f"{len(state)} states", "one, (batch, hiddens)"))
         return state[0]
     return state
+
+
+def check_functions(get_params: Any, init_state: Any, forward_fn: Any) -> None:
+    """What a model of functions is made of: each can be called."""
+    given = {"get_params": get_params, "init_state": init_state, "forward_fn": forward_fn}
+    for what, function in given.items():
+        callable_(what, function)
 
 
 def predict(prefix: str, num_preds: int, vocab: Any, step: Step, state: Any = None) -> str:

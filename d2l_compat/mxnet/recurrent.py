@@ -76,8 +76,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
 
     def one_hot(self, X: np.ndarray) -> np.ndarray:
         """Tokens (batch, steps) to (steps, batch, vocab_size), 1 at each token and 0 elsewhere."""
-        arrays.check_tokens(X, self.vocab_size)
-        return npx.one_hot(X.T, self.vocab_size)
+        return _one_hot(X, self.vocab_size)
 
     def output_layer(self, rnn_outputs: Any) -> np.ndarray:
         """As many outputs (batch, hiddens) as steps to logits (batch, steps, vocab_size)."""
@@ -152,9 +151,7 @@ class RNNModelScratch:
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
-        for what, function in ("get_params", get_params), ("init_state", init_state):
-            checks.callable_(what, function)
-        checks.callable_("forward_fn", forward_fn)
+        shared.check_functions(get_params, init_state, forward_fn)
         self.params = get_params(vocab_size, num_hiddens, device)
         self.init_state, self.forward_fn = init_state, forward_fn
 

@@ -40,9 +40,7 @@ class RNNModelScratch:
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
-        for what, function in ("get_params", get_params), ("init_state", init_state):
-            checks.callable_(what, function)
-        checks.callable_("forward_fn", forward_fn)
+        shared.check_functions(get_params, init_state, forward_fn)
         self.params = get_params(vocab_size, num_hiddens)
         self.init_state, self.forward_fn = init_state, forward_fn
 
@@ -66,7 +64,7 @@ class RNNModel(nn.Layer):
         )
         self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
         self.num_hiddens = rnn_layer.hidden_size
-        self.num_directions = 2 if rnn_layer.num_directions == 2 else 1
+        self.num_directions = rnn_layer.num_directions
         self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)
 
     def forward(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:

@@ -158,9 +158,7 @@ class RNNModelScratch:
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
-        for what, function in ("get_params", get_params), ("init_state", init_state):
-            checks.callable_(what, function)
-        checks.callable_("forward_fn", forward_fn)
+        shared.check_functions(get_params, init_state, forward_fn)
         self.init_state, self.forward_fn = init_state, forward_fn
         self.trainable_variables = get_params(vocab_size, num_hiddens)
 

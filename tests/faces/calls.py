@@ -283,7 +283,7 @@ CALLS: dict[str, Call] = {
     "train_epoch_ch8": (
         lambda face: (
             lambda batches, random: readers(face).train_epoch(
-                value(face, SPEAKER), batches, 0.1, random, hasattr(face.d2l, "predict_ch3")
+                value(face, SPEAKER), batches, 0.1, random, True
             )
         ),
         lambda face: (NEXT, True),

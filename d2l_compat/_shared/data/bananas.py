@@ -19,9 +19,7 @@ def read(is_train: Any) -> tuple[list[Pixels], NDArray[np.float32]]:
     with (folder / "label.csv").open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
     targets = np.array([row[1:] for row in rows], "float32") / 256
-    return [picture(folder / "images" / row[0]) for row in rows], targets[:, None].astype(
-        np.float32
-    )
+    return [picture(folder / "images" / row[0]) for row in rows], targets[:, None]
 
 
 def _part(is_train: Any) -> str:
