@@ -15,7 +15,7 @@ from PIL import Image
 from d2l_compat._shared.plot import as_svg, plot, show_heatmaps
 from tools.compare.agreement import difference
 from tools.compare.figures import PNG, SVG, figure_difference
-from tools.compare.numbers import DEFAULT
+from tools.compare.numbers import DEFAULT, tolerance
 from tools.compare.pictures import as_png
 
 READS = ()
@@ -336,6 +336,21 @@ def test_what_a_figure_says_of_itself_counts():
     assert both_ways(figure, figure.replace("<desc>Line", "<desc>A line"))
     assert both_ways(figure, figure.replace("<title>Line", "<title>A line"))
     assert not both_ways(figure, figure.replace("(0, 0.00)", "(0, -0.00)"))
+
+
+@pytest.mark.parametrize("words", ["{} of 36 zero; colours Blues", "零有 {} 個（共 36 個）"])
+def test_more_cells_may_be_zero_where_a_tag_says_so(words: str) -> None:
+    forgiving = tolerance(["tolerance:zeros=2"])
+    figure = curves()
+
+    def says(count: int) -> str:
+        return figure.replace("<desc>Line", f"<desc>{words.format(count)} Line")
+
+    for by, is_off in ((-2, False), (2, False), (3, True), (-3, True)):
+        assert figure_difference(says(5), says(5 + by), DEFAULT)
+        assert bool(figure_difference(says(5), says(5 + by), forgiving)) == is_off, by
+    for stored, fresh in (("5 of 36", "5 of 37"), ("5 of 36 zero", "6 of 36 one")):
+        assert difference(stored, fresh, forgiving)
 
 
 def test_a_png_has_to_be_that_of_the_svg_beside_it():

@@ -555,7 +555,7 @@ shares.forEach((size, right) -> {
     System.out.printf("%2d entries: %.3f (%.3f-%.3f) right%n", size, median, low, high);
 });
 
-// %% trained-map tags=["tolerance:levels=16"]
+// %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 Engine.getInstance().setRandomSeed(0);
 var one = dictionaries(manager, 1, 6);
 NDArray letters = one.given().get(0), digits = one.given().get(1), questions = one.given().get(2);

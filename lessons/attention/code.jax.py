@@ -403,7 +403,7 @@ for size, right in shares.items():
         f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
-# %% trained-map tags=["tolerance:levels=16"]
+# %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 letters, digits, questions, answers = dictionaries(jax.random.key(18), 1)
 _, weights = models[0](letters, digits, questions)
 print("entries:  ", written(letters[0], digits[0]))

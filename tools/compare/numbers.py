@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, replace
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 # The last digit counts only where it is a small part of the number: 1 of 0.1 is not.
 SMALL_PART = 0.02
+# How many cells of a heat map are zero, in its words.
+ZEROS = re.compile(r"\d+(?= of \d+ zero)|(?<=零有 )\d+")
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,7 @@ class Tolerance:
     last_digits: float = 1  # units in the last printed place, where one is a small part
     points: float = 0.05  # 1/72 inch each: how far a stroke of a figure may lie from where it lay
     levels: float = 4  # of 255: a heat map's colour, one step along the colour map
+    zeros: float = 0  # how many cells more or fewer of a heat map are said to be zero
 
 
 DEFAULT = Tolerance()
@@ -49,6 +52,7 @@ def text_difference(
     stored: str, fresh: str, tolerance: Tolerance, within: float | None = None
 ) -> str | None:
     """The first line that differs, or None; ``within`` takes the place of the tolerance."""
+    fresh = _with_zeros_of(stored, fresh, tolerance.zeros)
     if _texts_agree(stored, fresh, tolerance, within):
         return None
     old_lines, new_lines = stored.splitlines(), fresh.splitlines()
@@ -56,6 +60,20 @@ def text_difference(
         if not _texts_agree(old, new, tolerance, within):
             return f"{new[:200]!r} instead of {old[:200]!r}"
     return f"{len(new_lines)} lines instead of {len(old_lines)}"
+
+
+def _with_zeros_of(stored: str, fresh: str, within: float) -> str:
+    """The fresh words, where a count of zeros that lies so near the stored one is that one.
+
+    Below the smallest normal number, 1e-38 in float32, some processors have nothing but zero.
+    """
+    counts = iter(ZEROS.findall(stored))
+
+    def counted(match: re.Match[str]) -> str:
+        old = next(counts, match[0])
+        return old if abs(int(old) - int(match[0])) <= within else match[0]
+
+    return ZEROS.sub(counted, fresh)
 
 
 def _texts_agree(old: str, new: str, tolerance: Tolerance, within: float | None) -> bool:
