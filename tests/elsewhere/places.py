@@ -372,10 +372,11 @@ SERVICES = "colab", "binder"
 
 
 def is_whole_on(service: str, framework: str, lesson: int) -> bool:
-    """Do all cells of this notebook run there? Each runs whole on one of the services at least, and until
-    its first figure on the others; each framework and each lesson runs whole on both."""
-    others = [each for each in SERVICES if FRAMEWORKS[framework].is_python or each == "binder"]
-    return service == others[(list(FRAMEWORKS).index(framework) + lesson) % len(others)]
+    """Do all cells of this notebook run there? Of each framework one lesson's do on each service, and of
+    each lesson some framework's; the others run until their first figure. (That all cells run in our
+    own environment is nbval's to say.)"""
+    turn = list(FRAMEWORKS).index(framework) + SERVICES.index(service)
+    return lesson == turn % len(notebooks_of(framework))
 
 
 def stored_for(service: str, framework: str, everywhere: bool) -> dict[Path, NotebookNode]:
