@@ -27,9 +27,22 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_the_fault_still_fits(project: Path, fault: Fault) -> None:
-    files = [project / fault.file]
-    if fault.place == "lesson":
-        files += (edition.notebook for edition in fault.editions(project))
+    file = project / fault.file
+    before = file.read_bytes()
+    try:
+        fault.put_into(project)
+        assert file.read_bytes() != before
+    finally:
+        file.write_bytes(before)
+
+
+# Of each lesson in each framework.
+FIRST_IN_CODE = {f.file: f for f in reversed(FAULTS) if f.place == "lesson"}
+
+
+@pytest.mark.parametrize("fault", FIRST_IN_CODE.values(), ids=str)
+def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fault) -> None:
+    files = [project / fault.file, *(edition.notebook for edition in fault.editions(project))]
     before = {file: file.read_bytes() for file in files}
     try:
         fault.put_into(project)

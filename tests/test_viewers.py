@@ -16,8 +16,13 @@ from tools.weave.lessons import Edition, editions
 
 READS = ("notebooks/**/*.ipynb",)
 
-# Who draws: matplotlib in all frameworks but one.
-CHOSEN = list(editions(frameworks=["pytorch", "djl"]))
+# Who draws: matplotlib in all frameworks but one. A lesson in each language, another for each.
+BY_WHOM = [
+    list(editions([language], [name]))
+    for name in ("pytorch", "djl")
+    for language in ("en", "zh-TW")
+]
+CHOSEN = [shown[number % len(shown)] for number, shown in enumerate(BY_WHOM)]
 # Of an output, what is shown is the first of these that it has.
 PREFERRED = {
     # nbconvert's templates for LaTeX, as of version 7
