@@ -75,11 +75,14 @@ test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all 
 # One framework a process, and two at a time: where one compiles on a single core, the other goes on.
 # A process has one thread; there are as many as cores.
 BY_TWOS = --jobs $(if $(filter 1,$(JOBS)),1,2) $(if $(findstring output-sync,$(.FEATURES)),--output-sync=target)
+# The slowest come first, so that both cores have work to the end.
+SLOW    = jax tensorflow mxnet
+IN_TURN = $(filter $(SLOW),$(FRAMEWORKS)) $(filter-out $(SLOW),$(FRAMEWORKS))
 WORKERS = $(shell n=$(JOBS); echo $$((n < 4 ? 0 : n / 2)))
 
 .PHONY: $(FRAMEWORKS:%=test-face-%)
 test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lessons' claims, framework by framework
-	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) $(FRAMEWORKS:%=test-face-%)
+	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) $(IN_TURN:%=test-face-%)
 
 $(FACES:%=test-face-%): test-face-%: $(READY)
 	@echo "$*:"
