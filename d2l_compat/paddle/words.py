@@ -25,12 +25,13 @@ class TokenEmbedding(vectors.TokenEmbedding):
 
 def batchify(data: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Examples (center, context, noise words) as a batch: centers (batch, 1), contexts and noise (batch, longest),
-    filled up with 0; 1 where there is a word, and 1 where it is one of the context: int64.
+    filled up with 0; 1 where there is a word, float32, since Paddle divides no loss by integers; and 1 where it is one of
+    the context: all others int64.
 
     Raises TypeError or ValueError where there are none, or others.
     """
     centers, numbers, masks, labels = map(paddle.to_tensor, words.padded(data))
-    return centers, numbers, masks, labels
+    return centers, numbers, masks.astype("float32"), labels
 
 
 def load_data_ptb(

@@ -166,6 +166,10 @@ def examples(
     fewer, counter = subsample(sentences, vocab)
     corpus = [vocab[line] for line in fewer]
     centers, contexts = get_centers_and_contexts(corpus, max_window_size)
+    if not centers:
+        raise ValueError(
+            fault("ptb", "no two words in one sentence", "an archive with longer ones")
+        )
     negatives = get_negatives(contexts, vocab, counter, num_noise_words)
     return [*zip(centers, contexts, negatives, strict=True)], vocab
 
