@@ -1,5 +1,6 @@
 """BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it with."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -124,7 +125,7 @@ class NextSentencePred(nn.Block):
     def forward(self, X: np.ndarray) -> np.ndarray:
         """(batch, ...) to logits (batch, 2). Raises TypeError or ValueError for others."""
         arrays.check_instance("X", X)
-        flat = X.reshape(len(X), -1) if X.ndim > 2 else X
+        flat = X.reshape(len(X), math.prod(X.shape[1:])) if X.ndim > 2 else X
         arrays.check_features(flat, self.output)
         return self.output(flat)
 

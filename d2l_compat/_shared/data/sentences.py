@@ -25,7 +25,8 @@ Examples = tuple[Numbers, Numbers]
 def read_imdb(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[int]]:
     """Reviews of films, for training or for the test, in the order of their files' names: positive ones, 1, then
     negative ones, 0. Raises FileNotFoundError where there is no such folder."""
-    part = _folder(data_dir, is_train) / ("train" if is_train else "test")
+    folder = _folder(data_dir, is_train)
+    part = folder / ("train" if is_train else "test")
     texts, labels = [], []
     for label, name in (1, "pos"), (0, "neg"):
         with told("data_dir", part / name, "a folder with the reviews"):
@@ -59,8 +60,8 @@ def read_snli(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[str
     They are for training, or for the test; those that people did not agree on are left out. Raises FileNotFoundError
     where there is no such file, ValueError where it has other lines.
     """
-    name = f"snli_1.0_{'train' if is_train else 'test'}.txt"
-    path = _folder(data_dir, is_train) / name
+    folder = _folder(data_dir, is_train)
+    path = folder / f"snli_1.0_{'train' if is_train else 'test'}.txt"
     with told("data_dir", path, "a folder with that file"), path.open(encoding="utf-8") as file:
         rows = [line.split("\t") for line in file][1:]
     rows = [row for row in rows if row[0] in RELATIONS]
