@@ -53,8 +53,8 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
         _zip(folder, f"glove.6B.{size}d", {"vec.txt": _vectors(rng, size)})
     often = rng.choice(WORDS[:1000], (SENTENCES, 25))
     _zip(folder, "ptb", {"ptb.train.txt": _lines(often)})
-    sentences = [" . ".join(_lines(part).splitlines()) for part in _some(rng, PARAGRAPHS, 4, 9)]
-    text = "".join(f" {paragraph} . \n" for paragraph in sentences)
+    paragraphs = [" . ".join(_lines(some).splitlines()) for some in _some(rng, PARAGRAPHS, 4, 9)]
+    text = "".join(f" {paragraph} . \n" for paragraph in paragraphs)
     _zip(folder, "wikitext-2-v1", {"wiki.train.tokens": text}, inside="wikitext-2")
     labels = np.resize(["entailment", "contradiction", "neutral", "-"], PAIRS)
     rows = [
