@@ -29,6 +29,37 @@ ASKED = (
 WORDS = [*ASKED, *(f"word{i}" for i in range(3400))]
 REVIEWS, PARAGRAPHS, PAIRS, SENTENCES = 16, 40, 128, 900  # of films, of Wikipedia, SNLI's, PTB's
 
+# What a page with a trained BERT runs before all else: one that is not trained, saved as its framework saves it.
+BERT = """
+import json, os, zipfile
+{imports}
+vocab = d2l.Vocab({words!r}, reserved_tokens=["<pad>", "<mask>", "<cls>", "<sep>"])
+bert = d2l.BERTModel(len(vocab), 256, 512, 4, 2, 0.2, 512)
+{save}
+with zipfile.ZipFile(os.path.join(os.environ["D2L_DATA"], "{name}.zip"), "w") as archive:
+    archive.write("params", "{name}/pretrained.params")
+    archive.writestr("{name}/vocab.json", json.dumps(vocab.idx_to_token))
+"""
+SAVED = {
+    "pytorch": {
+        "imports": "import torch\nfrom d2l import torch as d2l",
+        "save": "torch.save(bert.state_dict(), 'params')",
+        "name": "bert.small.torch",
+    },
+    "mxnet": {
+        "imports": "from d2l import mxnet as d2l\nfrom mxnet import np",
+        "save": "X = np.zeros((1, 2))\nbert.initialize()\nbert(X, X, None, X)\nbert.save_parameters('params')",
+        "name": "bert.small",
+    },
+}
+
+
+def before(framework: str, code: str) -> str:
+    """What makes in a page's kernel what no file can be made of without its framework."""
+    if "bert.small" not in code or framework not in SAVED:
+        return ""
+    return BERT.format(words=[*ASKED], **SAVED[framework])
+
 
 def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
     """The files."""
