@@ -1167,6 +1167,12 @@ CASES |= {
             "positions: got 5 positions from offset 0",
             "at most 4 in all",
         ),
+        (
+            bert(lens=np.array([1.5, 2], "float32")),
+            TypeError,
+            "valid_lens: got dtype float32",
+            "an integer dtype",
+        ),
         (bert(lens=np.array([4, 1])), ValueError, "valid_lens: got a length of 4", "from 0 to 3"),
         (bert(positions=TOKENS + 3), ValueError, "pred_positions: got a position of 3", "0 to 2"),
         (
