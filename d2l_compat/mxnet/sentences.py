@@ -12,14 +12,15 @@ from d2l_compat.mxnet.devices import try_gpu
 from d2l_compat.mxnet.linear import load_array
 
 __all__ = ["SNLIDataset", "load_data_imdb", "load_data_snli", "predict_sentiment", "predict_snli"]
-Loaded = tuple[gluon.data.DataLoader, gluon.data.DataLoader, Vocab]
 
 
 def _int32(x: Any) -> np.ndarray:
     return np.array(x, dtype="int32")
 
 
-def load_data_imdb(batch_size: int, num_steps: int = 500) -> Loaded:
+def load_data_imdb(
+    batch_size: int, num_steps: int = 500
+) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader, Vocab]:
     """Reviews of films in batches, shuffled for training, and for the test; and the vocabulary.
 
     A batch is numbers of words (batch, num_steps) and 1 for praise, 0 for blame (batch,): int32. What is longer is cut
@@ -41,7 +42,9 @@ class SNLIDataset(sentences.SNLI, gluon.data.Dataset):
     tensor = staticmethod(_int32)
 
 
-def load_data_snli(batch_size: int, num_steps: int = 50) -> Loaded:
+def load_data_snli(
+    batch_size: int, num_steps: int = 50
+) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader, Vocab]:
     """Batches of :class:`SNLIDataset`, shuffled for training, and for the test; and the vocabulary.
 
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` does.

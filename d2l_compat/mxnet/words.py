@@ -10,6 +10,10 @@ from d2l_compat.common import Vocab
 __all__ = ["TokenEmbedding", "batchify", "load_data_ptb"]
 
 
+def _array(x: Any) -> np.ndarray:
+    return np.array(x, dtype=x.dtype)
+
+
 class TokenEmbedding(vectors.TokenEmbedding):
     """Vectors of words, by a name in ``DATA_HUB``: glove.6b.50d, glove.6b.100d, glove.42b.300d, wiki.en.
 
@@ -17,7 +21,7 @@ class TokenEmbedding(vectors.TokenEmbedding):
     of ``<unk>``, zeros. ``idx_to_token`` are all tokens, ``token_to_idx`` their numbers, ``idx_to_vec`` all vectors.
     """
 
-    tensor = staticmethod(lambda x: np.array(x, dtype=x.dtype))
+    tensor = staticmethod(_array)
 
 
 def batchify(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -16,10 +16,9 @@ from d2l_compat.paddle.seq2seq import asking
 from d2l_compat.paddle.training import batches
 
 __all__ = ["SNLIDataset", "load_data_imdb", "load_data_snli", "predict_sentiment", "predict_snli"]
-Batches = DataLoader
 
 
-def load_data_imdb(batch_size: int, num_steps: int = 500) -> tuple[Batches, Batches, Vocab]:
+def load_data_imdb(batch_size: int, num_steps: int = 500) -> tuple[DataLoader, DataLoader, Vocab]:
     """Reviews of films in batches, shuffled for training, and for the test; and the vocabulary.
 
     A batch is numbers of words (batch, num_steps) and 1 for praise, 0 for blame (batch,): int64. What is longer is cut
@@ -41,7 +40,7 @@ class SNLIDataset(sentences.SNLI, Dataset[Any]):
     tensor = staticmethod(paddle.to_tensor)
 
 
-def load_data_snli(batch_size: int, num_steps: int = 50) -> tuple[Batches, Batches, Vocab]:
+def load_data_snli(batch_size: int, num_steps: int = 50) -> tuple[DataLoader, DataLoader, Vocab]:
     """Batches of :class:`SNLIDataset`, shuffled for training, and for the test; and the vocabulary.
 
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` does.

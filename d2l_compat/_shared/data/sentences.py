@@ -97,7 +97,7 @@ class SNLI:
 
     tensor: Callable[[Any], Any]  # the face's
 
-    def __init__(self, dataset: Any, num_steps: int, vocab: Vocab | None = None) -> None:
+    def __init__(self, dataset: Any, num_steps: int, vocab: Any = None) -> None:
         """``dataset`` is what :func:`read_snli` gives; ``vocab`` by default that of its words that occur 5 times.
 
         Raises TypeError or ValueError for others.

@@ -32,7 +32,7 @@ def read_ptb() -> list[list[str]]:
     return [line.split() for line in text.split("\n")]
 
 
-def subsample(sentences: Any, vocab: Vocab) -> tuple[list[list[str]], Any]:
+def subsample(sentences: Any, vocab: Any) -> tuple[list[list[str]], Any]:
     """The sentences without ``<unk>``, and with a part of the frequent words; and how often each word was there.
 
     A word whose share of all words is f stays with probability sqrt(1e-4 / f). Raises TypeError where ``sentences``
@@ -89,7 +89,7 @@ class RandomGenerator:
             yield from random.choices(self.population, cum_weights=sums, k=_DRAWN)
 
 
-def get_negatives(all_contexts: Any, vocab: Vocab, counter: Any, K: int) -> list[list[int]]:
+def get_negatives(all_contexts: Any, vocab: Any, counter: Any, K: int) -> list[list[int]]:
     """For each word in a context ``K`` noise words, which are not in it: a list of numbers for each context.
 
     All words but ``<unk>`` are drawn, by their counts to the power of 0.75. Raises TypeError or ValueError where the
