@@ -13,9 +13,18 @@ from d2l_compat._shared.data.kaggle import (
     reorg_train_valid,
 )
 from d2l_compat._shared.data.loader import get_dataloader_workers
+from d2l_compat._shared.data.sentences import read_imdb, read_snli
 from d2l_compat._shared.data.text import Vocab, bleu, count_corpus, tokenize, truncate_pad
 from d2l_compat._shared.data.time_machine import load_corpus_time_machine, read_time_machine
 from d2l_compat._shared.data.voc import VOC_CLASSES, VOC_COLORMAP
+from d2l_compat._shared.data.wiki import get_tokens_and_segments
+from d2l_compat._shared.data.words import (
+    RandomGenerator,
+    get_centers_and_contexts,
+    get_negatives,
+    read_ptb,
+    subsample,
+)
 from d2l_compat._shared.measuring import Accumulator, Benchmark, Timer
 from d2l_compat._shared.oo_design import HyperParameters, add_to_class
 from d2l_compat._shared.optimization import train_2d
@@ -26,6 +35,7 @@ from d2l_compat._shared.plot import (
     set_figsize,
     show_heatmaps,
     show_images,
+    show_list_len_pair_hist,
     use_svg_display,
 )
 
@@ -39,6 +49,7 @@ __all__ = [
     "Benchmark",
     "HyperParameters",
     "ProgressBoard",
+    "RandomGenerator",
     "Timer",
     "Vocab",
     "accuracy",
@@ -53,12 +64,18 @@ __all__ = [
     "download",
     "download_extract",
     "extract",
+    "get_centers_and_contexts",
     "get_dataloader_workers",
     "get_fashion_mnist_labels",
+    "get_negatives",
+    "get_tokens_and_segments",
     "load_corpus_time_machine",
     "plot",
     "predict_ch3",
     "read_csv_labels",
+    "read_imdb",
+    "read_ptb",
+    "read_snli",
     "read_time_machine",
     "reorg_test",
     "reorg_train_valid",
@@ -67,6 +84,8 @@ __all__ = [
     "show_bboxes",
     "show_heatmaps",
     "show_images",
+    "show_list_len_pair_hist",
+    "subsample",
     "tokenize",
     "train_2d",
     "truncate_pad",

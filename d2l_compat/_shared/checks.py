@@ -335,21 +335,50 @@ class Arrays(ABC):
             self._check_range("valid_lens", "length", lens, num_keys, "the number of keys")
         return lens
 
-    def check_tokens(self, X: Any, vocab_size: int) -> None:
-        """Numbers of tokens, each below ``vocab_size``.
+    def check_tokens(self, X: Any, vocab_size: int, what: str = "X") -> None:
+        """Numbers of tokens, each below ``vocab_size``."""
+        why = f"of a vocabulary of {vocab_size}"
+        self._check_whole(what, "token", X, ("batch", "steps"), vocab_size - 1, why)
 
-        D2L's pages have them in floating point as well: whole ones.
+    def check_pair(self, tokens: Any, segments: Any, vocab_size: int, max_len: int) -> None:
+        """Numbers of tokens, no more than ``max_len``, and of each the number of its sentence, 0 or 1."""
+        self.check_tokens(tokens, vocab_size, "tokens")
+        self.check_positions(0, tokens, max_len)
+        self._check_whole(
+            "segments", "segment", segments, ("batch", "steps"), 1, "of two sentences"
+        )
+        of_tokens, of_segments = tuple(self.shape(tokens)), tuple(self.shape(segments))
+        if of_segments != of_tokens:
+            need = f"shape {of_tokens}, a segment for each token"
+            raise ValueError(fault("segments", f"shape {of_segments}", need))
+
+    def check_pred_positions(self, X: Any, pred_positions: Any) -> None:
+        """Of each example of ``X`` (batch, steps, features) some positions, (batch, predictions)."""
+        self.check_rank("X", X, ("batch", "steps", "features"))
+        batch, steps, _ = self.shape(X)
+        axes, why = ("batch", "predictions"), "of those in X"
+        last = 0 if isinstance(steps, Unknown) else steps - 1  # then there are no values either
+        self._check_whole("pred_positions", "position", pred_positions, axes, last, why)
+        if self.shape(pred_positions)[0] != batch:
+            got = f"shape {tuple(self.shape(pred_positions))}"
+            raise ValueError(fault("pred_positions", got, f"a row for each of {batch} examples"))
+
+    def _check_whole(
+        self, what: str, each: str, X: Any, axes: tuple[str, ...], largest: int, why: str
+    ) -> None:
+        """Whole numbers from 0 to ``largest``.
+
+        D2L's pages have them in floating point as well.
         """
-        self.check_rank("X", X, ("batch", "steps"))
-        tokens = self.counts(X)
-        dtype = self.dtype(tokens)
+        self.check_rank(what, X, axes)
+        numbers = self.counts(X)
+        dtype = self.dtype(numbers)
         if "float" not in dtype:
-            self.check_integer("X", tokens)
-        elif self.range(tokens % 1) not in (None, (0, 0)):
-            raise ValueError(
-                fault("X", f"dtype {dtype} with fractions", "whole numbers, of tokens")
-            )
-        self._check_range("X", "token", tokens, vocab_size - 1, f"of a vocabulary of {vocab_size}")
+            self.check_integer(what, numbers)
+        elif self.range(numbers % 1) not in (None, (0, 0)):
+            need = f"whole numbers, of {each}s"
+            raise ValueError(fault(what, f"dtype {dtype} with fractions", need))
+        self._check_range(what, each, numbers, largest, why)
 
     def _check_range(self, what: str, each: str, x: Any, largest: int, why: str) -> None:
         """Nothing is below 0 or above ``largest``, where values are known by now."""

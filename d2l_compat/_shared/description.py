@@ -20,12 +20,15 @@ IN_ENGLISH = SimpleNamespace(
     line_plot="Line plot of {} against {}.",
     line="{}: {} points from ({:.4g}, {:.2f}) to ({:.4g}, {:.2f}), {}.",
     no_points="{}: no points.",
+    bar_chart="Bar chart of {} against {}.",
+    bars="{}: {} bars from {:.4g} to {:.4g}, {}.",
     extent="values from {:.2f} to {:.2f}",
     no_extent="values none",
     unnamed="unnamed",
     values="values",
     index="index",
     curve="Curve",
+    bar="Bars",
     between=" ",
 )
 IN_CHINESE = SimpleNamespace(
@@ -37,12 +40,15 @@ IN_CHINESE = SimpleNamespace(
     line_plot="折線圖，縱軸是{}，橫軸是{}。",
     line="{}：{} 個點，從 ({:.4g}, {:.2f}) 到 ({:.4g}, {:.2f})，{}。",
     no_points="{}：沒有點。",
+    bar_chart="長條圖，縱軸是{}，橫軸是{}。",
+    bars="{}：{} 條，從 {:.4g} 到 {:.4g}，{}。",
     extent="數值從 {:.2f} 到 {:.2f}",
     no_extent="沒有數值",
     unnamed="未命名的軸",
     values="數值",
     index="編號",
     curve="曲線",
+    bar="長條",
     between="",
 )
 
@@ -56,12 +62,15 @@ def describe(figure: Any) -> str:
         for image in axes.get_images():
             parts.append(title + _describe_image(image, axes, say))
         names = _names(axes)
-        lines = axes.get_lines()
-        if lines:
-            x, y = _label(axes, "x"), _label(axes, "y")
-            parts.append(title + say.line_plot.format(y or say.values, x or say.index))
+        lines, bars = axes.get_lines(), [each for each in axes.containers if len(each)]
+        for kind, of_kind in (say.line_plot, lines), (say.bar_chart, bars):
+            if of_kind:
+                x, y = _label(axes, "x"), _label(axes, "y")
+                parts.append(title + kind.format(y or say.values, x or say.index))
         for line, name in zip_longest(lines, names[: len(lines)]):
             parts.append(_describe_line(line, name or say.curve, say))
+        for some, name in zip_longest(bars, names[: len(bars)]):
+            parts.append(_describe_bars(some, name or say.bar, say))
     return say.between.join(parts) or "Empty figure."
 
 
@@ -102,6 +111,12 @@ def _describe_line(line: Any, name: str, say: SimpleNamespace) -> str:
         return str(say.no_points.format(name))
     extent = _extent(y[np.isfinite(y)], say)
     return str(say.line.format(name, len(x), x[0], y[0], x[-1], y[-1], extent))
+
+
+def _describe_bars(bars: Any, name: str, say: SimpleNamespace) -> str:
+    heights = np.array([bar.get_height() for bar in bars], float)
+    first, last = bars[0].get_x(), bars[-1].get_x() + bars[-1].get_width()
+    return str(say.bars.format(name, len(heights), first, last, _extent(heights, say)))
 
 
 def _extent(values: NDArray[Any], say: SimpleNamespace) -> str:

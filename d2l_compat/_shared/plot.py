@@ -6,7 +6,7 @@ in words, which are made from what the figure holds and are the SVG's descriptio
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from io import BytesIO
 from itertools import islice
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, size
+from d2l_compat._shared.checks import fault, instance, size
 from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import write_chinese
 from d2l_compat._shared.svg import BAR, CELLS, sharp, told
@@ -227,6 +227,33 @@ def show_images(
                 axis.set_title(titles[place])
     write_chinese(axes[0].figure)
     return axes
+
+
+def show_list_len_pair_hist(
+    legend: Sequence[str], xlabel: str, ylabel: str, xlist: Any, ylist: Any
+) -> None:
+    """Show how many lists are how long: of two lists of lists ten bars each, ``ylist``'s hatched.
+
+    ``legend`` names both. Raises TypeError or ValueError where there are no lists.
+    """
+    lengths = [_lengths("xlist", xlist), _lengths("ylist", ylist)]
+    set_figsize()
+    _, _, (_, hatched) = pyplot().hist(lengths, color=COLORS[:2])
+    for bar in hatched:
+        bar.set_hatch("/")
+    axes = pyplot().gca()
+    set_axes(axes, xlabel, ylabel, None, None, "linear", "linear", legend)
+    write_chinese(axes.figure)
+
+
+def _lengths(what: str, lists: Any) -> list[int]:
+    need = "a list of lists, at least one"
+    instance(what, lists, (list, tuple), need)
+    if not lists:
+        raise ValueError(fault(what, "none", need))
+    for each in lists:
+        instance(what, each, Sized, need)
+    return [len(each) for each in lists]
 
 
 def annotate(text: str, xy: tuple[float, float], xytext: tuple[float, float]) -> None:

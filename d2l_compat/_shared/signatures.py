@@ -44,13 +44,18 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "ffn_num_hiddens": _size,
     "ffn_num_input": _size,
     "ffn_num_outputs": _size,
+    "hid_in_features": _size,
     "input_channels": _size,
     "key_size": _size,
+    "max_len": _size,
+    "mlm_in_features": _size,
     "norm_shape": _unchecked,
+    "nsp_in_features": _size,
     "num_blks": _size,
     "num_channels": _size,
     "num_heads": _size,
     "num_hiddens": _size,
+    "num_layers": _size,
     "query_size": _size,
     "strides": _strides,
     "use_1x1conv": _flag,
@@ -154,6 +159,14 @@ def of_ffn(block: dict[str, Any]) -> dict[str, Any]:
     """Of an encoder block's arguments those of its ``PositionWiseFFN``."""
     given = {name: block[name] for name in ("ffn_num_input", "ffn_num_hiddens") if name in block}
     return given | {"ffn_num_outputs": block["num_hiddens"]}
+
+
+def of_bert(given: dict[str, Any]) -> dict[str, Any]:
+    """Of a BERT encoder's arguments those of its blocks; sizes that are not told follow from ``num_hiddens``."""
+    told = ("num_hiddens", "ffn_num_hiddens", "num_heads", "dropout")
+    sizes = ("key_size", "query_size", "value_size", "norm_shape", "ffn_num_input")
+    of_all = {name: given.get(name, given["num_hiddens"]) for name in sizes}
+    return of_all | {name: given[name] for name in told} | {"use_bias": True}
 
 
 def _shown(form: Signature) -> str:

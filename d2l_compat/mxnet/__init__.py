@@ -36,6 +36,7 @@ npx.set_np()
 
 AREAS = (
     "adversarial",
+    "bert",
     "boxes",
     "classification",
     "linear",
@@ -45,9 +46,12 @@ AREAS = (
     "pictures",
     "recurrent",
     "resnet",
+    "sentences",
+    "words",
 )
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.mxnet.adversarial import *
+    from d2l_compat.mxnet.bert import *
     from d2l_compat.mxnet.boxes import *
     from d2l_compat.mxnet.classification import *
     from d2l_compat.mxnet.linear import *
@@ -57,6 +61,8 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.mxnet.pictures import *
     from d2l_compat.mxnet.recurrent import *
     from d2l_compat.mxnet.resnet import *
+    from d2l_compat.mxnet.sentences import *
+    from d2l_compat.mxnet.words import *
 
 
 def __getattr__(name: str) -> Any:

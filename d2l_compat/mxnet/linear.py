@@ -27,18 +27,21 @@ def synthetic_data(w: np.ndarray, b: Any, num_examples: int) -> tuple[np.ndarray
 def load_array(
     data_arrays: Sequence[np.ndarray], batch_size: int, is_train: bool = True
 ) -> gluon.data.DataLoader:
-    """Batches of ``batch_size`` rows of each array, shuffled where ``is_train``; NumPy's may be among them.
+    """Batches of ``batch_size`` rows of each array, shuffled where ``is_train``; NumPy's may be among them, and lists of numbers.
 
     Raises TypeError or ValueError where there are no rows, or not equally many, or for a size below 1.
     """
     if isinstance(data_arrays, (tuple, list)):
-        data_arrays = [
-            np.array(array, dtype=array.dtype) if isinstance(array, onp.ndarray) else array
-            for array in data_arrays
-        ]
+        data_arrays = [*map(_array, data_arrays)]
     linear.check_rows(arrays, data_arrays, batch_size, is_train)
     dataset = gluon.data.ArrayDataset(*data_arrays)
     return gluon.data.DataLoader(dataset, batch_size, shuffle=bool(is_train))
+
+
+def _array(rows: Any) -> Any:
+    if isinstance(rows, list) and onp.asarray(rows).dtype.kind in "iuf":
+        rows = onp.asarray(rows)
+    return np.array(rows, dtype=rows.dtype) if isinstance(rows, onp.ndarray) else rows
 
 
 def linreg(X: np.ndarray, w: np.ndarray, b: Any) -> np.ndarray:

@@ -33,6 +33,7 @@ from d2l_compat.paddle.training import *
 from d2l_compat.paddle.transformer import *
 
 AREAS = (
+    "bert",
     "boxes",
     "classification",
     "linear",
@@ -41,8 +42,11 @@ AREAS = (
     "pictures",
     "recurrent",
     "resnet",
+    "sentences",
+    "words",
 )
 if TYPE_CHECKING:  # loaded when one of their names is first used
+    from d2l_compat.paddle.bert import *
     from d2l_compat.paddle.boxes import *
     from d2l_compat.paddle.classification import *
     from d2l_compat.paddle.linear import *
@@ -51,6 +55,8 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.paddle.pictures import *
     from d2l_compat.paddle.recurrent import *
     from d2l_compat.paddle.resnet import *
+    from d2l_compat.paddle.sentences import *
+    from d2l_compat.paddle.words import *
 
 
 def __getattr__(name: str) -> Any:

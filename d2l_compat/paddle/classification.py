@@ -13,6 +13,7 @@ from d2l_compat._shared.data import images
 from d2l_compat.common import accuracy
 from d2l_compat.paddle.data import FashionMNIST
 from d2l_compat.paddle.devices import try_gpu
+from d2l_compat.paddle.training import empty_buffers_aside
 
 __all__ = [
     "evaluate_accuracy",
@@ -142,7 +143,8 @@ def train_ch6(
     lr = real("lr", lr, "a number")
     net.apply(init_weights)
     print("training on", device)
-    net.to(device)
+    with empty_buffers_aside(net):
+        net.to(device)
     optimizer, loss = paddle.optimizer.SGD(lr, net.parameters()), nn.CrossEntropyLoss()
 
     def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:

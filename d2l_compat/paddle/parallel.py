@@ -12,6 +12,7 @@ from d2l_compat.common import accuracy
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.classification import evaluate_accuracy_gpu
 from d2l_compat.paddle.devices import try_all_gpus
+from d2l_compat.paddle.training import empty_buffers_aside
 
 __all__ = ["split_batch", "train_batch_ch13", "train_ch13"]
 
@@ -79,7 +80,8 @@ def train_ch13(
     """
     instance("net", net, nn.Layer, "a layer")
     devices = shared.check_devices(try_all_gpus() if devices is None else devices)
-    net.to(devices[0])
+    with empty_buffers_aside(net):
+        net.to(devices[0])
     shared.train_ch13(
         train_iter,
         num_epochs,

@@ -1,7 +1,6 @@
 """Recurrent networks as language models, as D2L 0.17 has them: there is no D2L 1.0 in PaddlePaddle."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import paddle
@@ -12,7 +11,7 @@ from d2l_compat._shared import checks
 from d2l_compat._shared import recurrent as shared
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.linear import sgd
-from d2l_compat.paddle.seq2seq import evaluating
+from d2l_compat.paddle.seq2seq import asking
 
 __all__ = [
     "RNNModel",
@@ -95,13 +94,9 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Any) 
         Y, state = net(paddle.to_tensor([[token]], place=device), state)
         return int(Y.argmax()), state
 
-    with _asking(net):
+    with asking(net):
         start = net.begin_state(batch_size=1)
         return shared.predict(prefix, num_preds, vocab, step, start)
-
-
-def _asking(net: Any) -> AbstractContextManager[None]:
-    return evaluating(net) if isinstance(net, nn.Layer) else paddle.no_grad()
 
 
 def grad_clipping(net: Any, theta: float) -> None:

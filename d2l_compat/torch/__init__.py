@@ -27,6 +27,7 @@ from d2l_compat.torch.transformer import *
 
 AREAS = (
     "adversarial",
+    "bert",
     "boxes",
     "classification",
     "hpo",
@@ -37,9 +38,12 @@ AREAS = (
     "pictures",
     "recurrent",
     "resnet",
+    "sentences",
+    "words",
 )
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.torch.adversarial import *
+    from d2l_compat.torch.bert import *
     from d2l_compat.torch.boxes import *
     from d2l_compat.torch.classification import *
     from d2l_compat.torch.hpo import *
@@ -50,6 +54,8 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.torch.pictures import *
     from d2l_compat.torch.recurrent import *
     from d2l_compat.torch.resnet import *
+    from d2l_compat.torch.sentences import *
+    from d2l_compat.torch.words import *
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,6 @@
 """Recurrent networks as language models: D2L 1.0's classes, and those and the training of 0.17."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from d2l_compat._shared import checks
 from d2l_compat._shared import recurrent as shared
 from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch.linear import sgd
-from d2l_compat.torch.seq2seq import evaluating
+from d2l_compat.torch.seq2seq import asking, evaluating
 from d2l_compat.torch.training import Classifier, Module
 
 __all__ = [
@@ -208,13 +207,9 @@ def predict_ch8(
         Y, state = net(torch.tensor([[token]], device=device), state)
         return int(Y.argmax()), state
 
-    with _asking(net):
+    with asking(net):
         start = net.begin_state(batch_size=1, device=device)
         return shared.predict(prefix, num_preds, vocab, step, start)
-
-
-def _asking(net: Any) -> AbstractContextManager[None]:
-    return evaluating(net) if isinstance(net, nn.Module) else torch.no_grad()
 
 
 def grad_clipping(net: Any, theta: float) -> None:

@@ -1,7 +1,7 @@
 """Encoders and decoders, how they learn to translate, and how they do it: Sutskever et al. (2014)."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -252,3 +252,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for layer, was_training in modes:
             layer.training = was_training
+
+
+def asking(net: Any) -> AbstractContextManager[None]:
+    """The same, of what may be a function."""
+    return evaluating(net) if isinstance(net, nn.Module) else torch.no_grad()

@@ -1,5 +1,6 @@
 """Of each public name the calls that work: what is called, and with what."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -57,7 +58,11 @@ MATRIX, KERNEL = tensor(np.ones((5, 6)), "float32"), tensor(np.ones((2, 3)), "fl
 BATCHES = instance("load_array", PAIR, 2, False)
 ENCODER, DECODER = instance("Seq2SeqEncoder", 7, 6, 4, 2), instance("Decoder")
 NET = instance("EncoderDecoder", ENCODER, DECODER)
+SEGMENTS, POSITIONS = tensor([[0, 0, 1], [0, 1, 1]], "int32"), tensor([[0, 2], [1, 0]], "int32")
 INPUTS: dict[str, tuple[Any, ...]] = {
+    "BERTEncoder": (TOKENS, SEGMENTS, LENS),
+    "BERTModel": (TOKENS, SEGMENTS, LENS, POSITIONS),
+    "MaskLM": (X, POSITIONS),
     "AddNorm": (X, X),
     "AdditiveAttention": (X, X, X, LENS),
     "DotProductAttention": (X, X, X, LENS),
@@ -71,6 +76,10 @@ INPUTS: dict[str, tuple[Any, ...]] = {
     "TransformerEncoderBlock": (X, LENS),
 }
 SIZES: dict[str, tuple[Any, ...]] = {
+    "BERTEncoder": (7, 8, 16, 2, 1, 0.0, 6),
+    "BERTModel": (7, 8, 16, 2, 1, 0.0, 6),
+    "MaskLM": (7, 6),
+    "NextSentencePred": (),
     "AdditiveAttention": (8, 0.0),
     "DotProductAttention": (0.0,),
     "MultiHeadAttention": (8, 2, 0.0),
@@ -84,7 +93,7 @@ def sizes(face: ModuleType, name: str, form: str = "short") -> tuple[Any, ...]:
     if name == "GRU":
         told = "num_inputs" in signature(face.d2l.GRU).parameters
         return (8, 6, 2, 0.0) if told else (6, 2, 0.0)
-    found = SIZES.get(name) or face.FORMS[name]
+    found = SIZES[name] if name in SIZES else face.FORMS[name]
     return found if isinstance(found, tuple) else found[form]
 
 
@@ -118,7 +127,7 @@ def first(name: str) -> Call:
             built.layer.initialize()
         return built
 
-    return get, lambda face: INPUTS[name]
+    return get, lambda face: INPUTS.get(name, (ROWS,))
 
 
 def used(name: str) -> Call:
@@ -223,6 +232,12 @@ def speaking(name: str, *args: Any) -> Call:
         return lambda *args: function(*args, **kwargs)
 
     return get, lambda face: args
+
+
+def told(classes: int) -> Own:
+    """A network that says the same of everything."""
+    outputs = tensor(np.eye(1, classes), "float32")
+    return Own(lambda face: lambda X: value(face, outputs))
 
 
 BOXES = tensor([[0, 0, 0.5, 0.5], [0.1, 0, 0.6, 0.5], [0.4, 0.4, 1, 0.9]], "float32")
@@ -332,6 +347,14 @@ CALLS: dict[str, Call] = {
     "Vocab": itself("Vocab", [["a", "b"], ["a"]], 0, ["<pad>"]),
     "Vocab.[]": method("Vocab", "__getitem__", (["a"],), ["a", "b"]),
     "Vocab.to_tokens": method("Vocab", "to_tokens", (["a"],), [0, 1]),
+    "NextSentencePred, call": first("NextSentencePred"),
+    "RandomGenerator": itself("RandomGenerator", [2, 3, 4]),
+    "SNLIDataset": itself("SNLIDataset", (["a b", "c"], ["d", "e"], [0, 2]), 2, None),
+    "TokenEmbedding": itself("TokenEmbedding", "glove.6b.50d"),
+    "TokenEmbedding.[]": (
+        cache(lambda face: face.d2l.TokenEmbedding("wiki.en").__getitem__),
+        lambda face: (["w1", "x"],),
+    ),
     "TrainCallback": itself("TrainCallback", instance("Module"), GUESSED, GUESSED, 1, "/CPU:0"),
     "Updater, call": (
         lambda face: face.d2l.Updater([face.descent.variable(np.ones((8, 1), "float32"))], 0.1),
@@ -353,6 +376,7 @@ CALLS: dict[str, Call] = {
         ),
         lambda face: (BOXES, BOXES, 0.5),
     ),
+    "batchify": itself("batchify", [(1, [2], [3, 4]), (2, [1, 3], [4])]),
     "bbox_to_rect": (
         lambda face: lambda bbox: face.d2l.bbox_to_rect(bbox, "r"),
         lambda face: ([1, 2, 3, 4],),
@@ -380,6 +404,9 @@ CALLS: dict[str, Call] = {
     "extract": itself("extract", "fra-eng.zip", "data"),
     "gpu": itself("gpu", 0),
     "init_seq2seq": itself("init_seq2seq", ENCODER),
+    "get_centers_and_contexts": itself("get_centers_and_contexts", [[1, 2, 3], [4, 5]], 2),
+    "get_negatives": itself("get_negatives", [[2], [3, 1]], SIX, Counter(a=2, b=3, c=1, d=1), 2),
+    "get_tokens_and_segments": itself("get_tokens_and_segments", ["a", "b"], ["c"]),
     "get_data_ch11": itself("get_data_ch11", 4, 6),
     "get_fashion_mnist_labels": itself("get_fashion_mnist_labels", LABELS),
     "linreg": itself("linreg", X, tensor(np.ones((8, 1)), "float32"), tensor([0.5], "float32")),
@@ -391,6 +418,10 @@ CALLS: dict[str, Call] = {
     "load_data_bananas": itself("load_data_bananas", 2),
     "load_data_fashion_mnist": itself("load_data_fashion_mnist", 4, 14),
     "load_corpus_time_machine": itself("load_corpus_time_machine", 9),
+    "load_data_imdb": itself("load_data_imdb", 2, 3),
+    "load_data_ptb": itself("load_data_ptb", 2, 3, 1),
+    "load_data_snli": itself("load_data_snli", 2, 3),
+    "load_data_wiki": itself("load_data_wiki", 2, 9),
     "load_data_nmt": itself("load_data_nmt", 4, 9, 2),
     "load_data_time_machine": itself("load_data_time_machine", 2, 3, False, 50),
     "load_data_voc": itself("load_data_voc", 2, (2, 2)),
@@ -412,11 +443,15 @@ CALLS: dict[str, Call] = {
     "offset_inverse": itself("offset_inverse", BOXES, BOXES),
     "plot": itself("plot", [0, 1], [[1, 2], [3, 4]]),
     "predict_ch3": itself("predict_ch3", CLOTHES, PICTURES, 2),
+    "predict_sentiment": itself("predict_sentiment", told(2), SIX, "a b"),
+    "predict_snli": itself("predict_snli", told(3), SIX, ["a"], ["b", "c"]),
     "predict_seq2seq": on_the_cpu("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
     "seq_data_iter_random": itself("seq_data_iter_random", [1, 2, 3, 4, 5], 1, 2),
     "seq_data_iter_sequential": itself("seq_data_iter_sequential", [1, 2, 3, 4, 5], 1, 2),
     "read_csv_labels": itself("read_csv_labels", "nowhere.csv"),
     "read_data_bananas": itself("read_data_bananas", True),
+    "read_imdb": itself("read_imdb", "nowhere", True),
+    "read_snli": itself("read_snli", "nowhere", True),
     "read_voc_images": itself("read_voc_images", "nowhere", True),
     "reorg_test": itself("reorg_test", "nowhere"),
     "reorg_train_valid": itself("reorg_train_valid", "nowhere", {"1": "cat"}, 0.5),
@@ -433,6 +468,11 @@ CALLS: dict[str, Call] = {
         lambda face: lambda imgs: face.d2l.show_images(imgs, 1, 2),
         lambda face: (np.ones((2, 4, 4)),),
     ),
+    "show_list_len_pair_hist": (
+        lambda face: partial(face.d2l.show_list_len_pair_hist, ["a", "b"], "x", "y"),
+        lambda face: ([[1], [2, 3]], [[1]]),
+    ),
+    "subsample": itself("subsample", [["a", "b"], ["a"]], SIX),
     "show_trace_2d": itself("show_trace_2d", product, [(-5, -2), (-4, -1)]),
     "split_batch": (there("split_batch"), lambda face: (LOGITS, LABELS)),
     "split_batch_multi_inputs": (
@@ -495,6 +535,7 @@ LEFT_OUT = {
     "init_cnn": "of what is no such layer it leaves everything as it is",
     "nn_Module": "the framework's own",
     "num_gpus": "nothing can be given",
+    "read_ptb": "nothing can be given",
     "read_time_machine": "nothing can be given",
     "set_axes": "its arguments are matplotlib's",
     "set_figsize": "its arguments are matplotlib's",

@@ -81,3 +81,49 @@ def _png(picture: np.ndarray) -> BytesIO:
     made = BytesIO()
     Image.fromarray(picture).save(made, "PNG")
     return made
+
+
+def texts(
+    patch: pytest.MonkeyPatch, d2l: Any, folder: Path, name: str, files: dict[str, str]
+) -> None:
+    """An archive of these texts in the place of the one of this name."""
+    file = folder / d2l.DATA_HUB[name][0].rpartition("/")[2]
+    if file.suffix == ".gz":
+        with tarfile.open(file, "w:gz") as archive:
+            for path, text in files.items():
+                member = tarfile.TarInfo(path)
+                member.size = len(text)
+                archive.addfile(member, BytesIO(text.encode()))
+    else:
+        with zipfile.ZipFile(file, "w") as zipped:
+            for path, text in files.items():
+                zipped.writestr(path, text)
+    _put(patch, d2l, name, folder)
+
+
+def language(patch: pytest.MonkeyPatch, d2l: Any, folder: Path) -> None:
+    """A little of each text that D2L's chapters on natural language read: words w0 to w9, PTB's to w199."""
+
+    def line(*numbers: int, count: int = 10) -> str:
+        return " ".join(f"w{number % count}" for number in numbers)
+
+    for name in ("glove.6b.50d", "wiki.en"):
+        inside = d2l.DATA_HUB[name][0].rpartition("/")[2].removesuffix(".zip")
+        vectors = "\n".join(f"w{i} {i} {-i} 0.5" for i in range(4))
+        texts(patch, d2l, folder, name, {f"{inside}/vec.txt": vectors})
+    ptb = "\n".join(line(*range(40 * i, 40 * i + 40), count=200) for i in range(50))
+    texts(patch, d2l, folder, "ptb", {"ptb/ptb.train.txt": ptb})
+    wiki = "".join(f" {line(i, i + 1)} . {line(i + 2)} . {line(i + 3)} . \n" for i in range(20))
+    texts(patch, d2l, folder, "wikitext-2", {"wikitext-2/wiki.train.tokens": wiki})
+    reviews = {
+        f"aclImdb/{part}/{label}/{i}.txt": line(*range(i + number, 10))
+        for part in ("train", "test")
+        for number, label in enumerate(("pos", "neg"))
+        for i in range(5)
+    }
+    texts(patch, d2l, folder, "aclImdb", reviews)
+    kinds = "entailment", "contradiction", "neutral", "-"
+    rows = [f"{kinds[i % 4]}\t( {line(i, i + 1)} )\t( {line(i + 2)} )" for i in range(24)]
+    for_all = "\n".join(["head", *rows])
+    parts = {f"snli_1.0/snli_1.0_{part}.txt": for_all for part in ("train", "test")}
+    texts(patch, d2l, folder, "SNLI", parts)

@@ -87,6 +87,23 @@ SIZES: dict[str, Callable[[ModuleType], tuple[Any, ...]]] = {
     "TransformerEncoder": lambda face: face.FORMS["TransformerEncoder"]["short"],
 }
 
+BERT = 7, 8, 16, 2, 2, 0.0, 4  # of 7 tokens, and 4 positions
+PAIR = SimpleNamespace(tokens=TOKENS, segments=TOKENS, lens=None, positions=TOKENS)
+
+
+def bert(**other: Any) -> Call:
+    """Call BERT with good arguments, save these."""
+    given = vars(PAIR) | other
+    return lambda face: _ready(face.build("BERTModel", *BERT))(*given.values())
+
+
+def _ready(layer: Any) -> Any:
+    """In MXNet a layer has its parameters then."""
+    if hasattr(layer.layer, "initialize"):
+        layer.layer.initialize()
+    return layer
+
+
 # Of a vocabulary of 7.
 NO_TOKENS = {
     name: [
@@ -1110,6 +1127,165 @@ CASES |= {
     "Residual": [
         (asked("Residual"), TypeError, "Residual: missing a required argument", "need ("),
         (asked("Residual", 0, 4), (ValueError, TypeError), ": got ", "need "),
+    ],
+    "BERTEncoder": [
+        (
+            made("BERTEncoder", 7, 9, 16, 2, 2, 0.0),
+            ValueError,
+            "num_hiddens: got 9 with",
+            "a multi",
+        ),
+        (made("BERTEncoder", 7, 8, 16, 2, 2, 0.0, 0), ValueError, "max_len: got 0", "at least 1"),
+        (
+            made("BERTEncoder", 7, 8, 16),
+            TypeError,
+            "BERTEncoder: missing",
+            "num_blks, dropout, max_",
+        ),
+    ],
+    "BERTModel": [
+        (made("BERTModel", *BERT[:4], 0, 0.0), ValueError, "num_blks: got 0", "at least 1"),
+        (made("BERTModel", *BERT[:5], 2), ValueError, "dropout: got 2", "from 0 to 1"),
+        (bert(tokens=TOKENS + 7), ValueError, "tokens: got a token of 7", "from 0 to 6"),
+        (bert(tokens=TOKENS + 0.5), ValueError, "tokens: got dtype float", "whole numbers, of tok"),
+        (bert(tokens=TOKENS[0]), ValueError, "tokens: got shape (3,)", "(batch, steps)"),
+        (
+            bert(segments=TOKENS + 2),
+            ValueError,
+            "segments: got a segment of 2",
+            "from 0 to 1, of two",
+        ),
+        (
+            bert(segments=TOKENS[:1]),
+            ValueError,
+            "segments: got shape (1, 3)",
+            "shape (2, 3), a seg",
+        ),
+        (
+            bert(tokens=np.zeros((1, 5), "int32")),
+            ValueError,
+            "positions: got 5 positions from offset 0",
+            "at most 4 in all",
+        ),
+        (
+            bert(lens=np.array([1.5, 2], "float32")),
+            TypeError,
+            "valid_lens: got dtype float32",
+            "an integer dtype",
+        ),
+        (bert(lens=np.array([4, 1])), ValueError, "valid_lens: got a length of 4", "from 0 to 3"),
+        (bert(positions=TOKENS + 3), ValueError, "pred_positions: got a position of 3", "0 to 2"),
+        (
+            bert(positions=TOKENS[:1]),
+            ValueError,
+            "pred_positions: got shape (1, 3)",
+            "of 2 example",
+        ),
+    ],
+    "MaskLM": [
+        (made("MaskLM", 0, 8), ValueError, "vocab_size: got 0", "at least 1"),
+        (made("MaskLM", 7, "8"), TypeError, "num_hiddens: got '8'", "an integer"),
+        (
+            lambda face: _ready(face.build("MaskLM", 7, 8))(X[0], TOKENS),
+            ValueError,
+            "X: got shape (3, 8)",
+            "(batch, steps, features)",
+        ),
+    ],
+    "NextSentencePred": [
+        (
+            lambda face: _ready(face.build("NextSentencePred"))(TOKENS),
+            TypeError,
+            "X: got dtype int32",
+            "one floating-point dtype",
+        )
+    ],
+    "SNLIDataset": [
+        (asked("SNLIDataset", (["a"], ["b"]), 5), TypeError, "dataset: got tuple", "premises, hyp"),
+        (
+            asked("SNLIDataset", (["a"], [], [1]), 5),
+            ValueError,
+            "dataset: got 1, 0 and 1",
+            "as man",
+        ),
+        (
+            asked("SNLIDataset", (["a"], ["b"], ["1"]), 5),
+            TypeError,
+            "labels of another",
+            "integers",
+        ),
+        (
+            asked("SNLIDataset", (["a"], ["b"], [1]), 0),
+            ValueError,
+            "num_steps: got 0",
+            "at least 1",
+        ),
+        (
+            asked("SNLIDataset", (["a"], ["b"], [1]), 5, 3),
+            TypeError,
+            "vocab: got int",
+            "as Vocab is",
+        ),
+    ],
+    "TokenEmbedding": [
+        (
+            asked("TokenEmbedding", "glove"),
+            KeyError,
+            "url: got 'glove'",
+            "glove.6b.50d, glove.6b.100",
+        ),
+        (asked("TokenEmbedding", 50), TypeError, "url: got int", "an https address, or a name"),
+        (
+            asked("TokenEmbedding", "wiki.en"),
+            FileNotFoundError,
+            "D2L_DATA: got",
+            "need wiki.en.zip",
+        ),
+    ],
+    "batchify": [(asked("batchify", []), ValueError, "data: got none", "at least one")],
+    "load_data_imdb": [
+        (asked("load_data_imdb", 0), ValueError, "batch_size: got 0", "at least 1"),
+        (asked("load_data_imdb", 2, 0), ValueError, "num_steps: got 0", "at least 1"),
+        (asked("load_data_imdb", 2), FileNotFoundError, "D2L_DATA: got", "need aclImdb_v1.tar.gz"),
+    ],
+    "load_data_ptb": [
+        (asked("load_data_ptb", 0, 5, 5), ValueError, "batch_size: got 0", "at least 1"),
+        (asked("load_data_ptb", 2, 0, 5), ValueError, "max_window_size: got 0", "at least 1"),
+        (asked("load_data_ptb", 2, 5, -1), ValueError, "num_noise_words: got -1", "at least 0"),
+    ],
+    "load_data_snli": [
+        (asked("load_data_snli", 2, 1.5), TypeError, "num_steps: got 1.5", "an integer"),
+        (asked("load_data_snli", 2), FileNotFoundError, "D2L_DATA: got", "need snli_1.0.zip"),
+    ],
+    "load_data_wiki": [
+        (asked("load_data_wiki", "2", 9), TypeError, "batch_size: got '2'", "an integer"),
+        (asked("load_data_wiki", 2, 0), ValueError, "max_len: got 0", "at least 1"),
+    ],
+    "predict_sentiment": [
+        (asked("predict_sentiment", 1, max, "a"), TypeError, "net: got 1", "a layer or a fun"),
+        (asked("predict_sentiment", max, max, "a"), TypeError, "vocab: got builtin", "as Vocab is"),
+        (
+            lambda face: face.d2l.predict_sentiment(max, vocabulary(), " "),
+            ValueError,
+            "sequence: got none",
+            "a list of words, at least one",
+        ),
+    ],
+    "predict_snli": [
+        (
+            lambda face: face.d2l.predict_snli(max, vocabulary(), ["a"], "a b"),
+            TypeError,
+            "hypothesis: got str",
+            "a list of words, at least one",
+        ),
+        (
+            lambda face: face.d2l.predict_snli(
+                lambda X: face.tensor(np.ones((1, 2), "float32")), vocabulary(), ["a"], ["a"]
+            ),
+            ValueError,
+            "net: got shape (1, 2) from it",
+            "(1, 3), a number for each class",
+        ),
     ],
     "VOCSegDataset": [
         (asked("VOCSegDataset", True, 5, "."), TypeError, "crop_size: got 5", "(height, width)"),

@@ -4,6 +4,7 @@ Upstream is installed without its pins, for this alone. Every name that both hav
 stands in ``NOT_COMPARED`` with the reason; how many there were is told at the end of the run.
 """
 
+import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
@@ -111,12 +112,18 @@ ATTENTION = [
     (*inputs[:3], None if inputs[3] is None else np.maximum(inputs[3], 1).astype("int32"))
     for inputs in ATTENTION
 ]
+SEGMENTS = np.array([[0, 0, 0, 1, 1], [0, 1, 1, 1, 1]], "int32")
+POSITIONS = np.array([[1, 2, 0], [4, 0, 3]], "int32")
 LAYERS: dict[str, list[tuple[Any, ...]]] = {
     "AddNorm": [(X, Z)],
     "AdditiveAttention": ATTENTION,
+    "BERTEncoder": [(TOKENS, SEGMENTS, None), (TOKENS, SEGMENTS, LENS)],
+    "BERTModel": [(TOKENS, SEGMENTS), (TOKENS, SEGMENTS, LENS, POSITIONS)],
     "DotProductAttention": ATTENTION,
     "GRU": [(X.swapaxes(0, 1).copy(),)],
+    "MaskLM": [(X, POSITIONS)],
     "MultiHeadAttention": ATTENTION,
+    "NextSentencePred": [(X[:, 0].copy(),)],
     "PositionWiseFFN": [(X,)],
     "PositionalEncoding": [(X,)],
     "Seq2SeqEncoder": [(TOKENS,)],
@@ -595,6 +602,111 @@ def competition(both: Both) -> None:
             # Upstream takes the files in the order of the disk: how many there are is the same.
             found.append([labels, count, sorted(map(str, made))])
     assert found[0] == found[1]
+
+
+# Natural language
+
+
+@compares(
+    *("TokenEmbedding", "load_data_imdb", "load_data_ptb", "load_data_snli", "load_data_wiki"),
+    *("SNLIDataset", "batchify", "read_imdb", "read_ptb", "read_snli", "get_tokens_and_segments"),
+    *("subsample", "get_centers_and_contexts", "get_negatives", "RandomGenerator"),
+)
+def texts(both: Both) -> None:
+    """From the same seeds the same is drawn; upstream reads files in the order of the disk."""
+    if not hasattr(both.theirs, "read_ptb"):
+        return
+    kept = []
+    for d2l in both:
+        with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            work = Path(folder) / "work"
+            work.mkdir()
+            patch.chdir(work)
+            stand_ins.language(patch, both.ours, Path(folder))
+            patch.setattr(both.theirs, "download_extract", both.ours.download_extract)
+            patch.setattr(both.theirs, "get_dataloader_workers", lambda: 0)
+            with redirect_stdout(StringIO()) as printed:
+                kept.append([*_drawn(both.face, d2l), *_read(both.face, d2l)])
+            kept[-1].append(printed.getvalue())
+    assert _as_lists(kept[0]) == _as_lists(kept[1])
+
+
+def _as_lists(x: Any) -> Any:
+    """All is whole numbers, words, or read from a file: it is the same to the last digit."""
+    if isinstance(x, (list, tuple)):
+        return [*map(_as_lists, x)]
+    return x.tolist() if isinstance(x, np.ndarray) else x
+
+
+def _drawn(face: Any, d2l: Any) -> Iterator[Any]:
+    random.seed(1)
+    sentences = d2l.read_ptb()
+    vocab = d2l.Vocab(sentences)
+    some, counter = d2l.subsample(sentences, vocab)
+    centers, contexts = d2l.get_centers_and_contexts([vocab[line] for line in some], 3)
+    negatives = d2l.get_negatives(contexts, vocab, counter, 2)
+    generator = d2l.RandomGenerator([2, 3, 4])
+    yield [some, [*map(list, sorted(counter.items()))], centers, contexts, negatives]
+    yield [generator.draw() for _ in range(20)]
+    yield face.plain([*d2l.batchify([*zip(centers, contexts, negatives, strict=True)])])
+    yield d2l.get_tokens_and_segments(["a", "b"], ["c"])
+
+
+def _read(face: Any, d2l: Any) -> Iterator[Any]:
+    embedding = d2l.TokenEmbedding("glove.6b.50d")
+    yield [embedding.idx_to_token, *face.plain([embedding.idx_to_vec, embedding[["w2", "x"]]])]
+    random.seed(2)
+    for load, *sizes in ("ptb", 8, 2, 3), ("wiki", 8, 9), ("imdb", 4, 6), ("snli", 4, 3):
+        *loaders, vocab = getattr(d2l, f"load_data_{load}")(*sizes)
+        yield [vocab.idx_to_token, [len(loader) for loader in loaders]]
+        for loader in loaders:
+            batches = [_columns(face.plain([*batch])) for batch in loader]
+            rows = [row for batch in batches for row in zip(*batch, strict=True)]
+            # What is filled up is as long as the batch, which is drawn: of skip-grams.
+            yield sorted([[float(n) for x in row for n in np.ravel(x) if n] for row in rows])
+    for is_train in (True, False):
+        texts, labels = d2l.read_imdb("../data/aclImdb", is_train)
+        yield [sorted(texts), labels, *d2l.read_snli("../data/snli_1.0", is_train)]
+    pairs = d2l.SNLIDataset((["a b"] * 5, ["c"] * 5, [0, 1, 2, 0, 1]), 3)
+    yield face.plain([pairs.premises, pairs.hypotheses, pairs.labels, *pairs[1]])
+
+
+def _columns(batch: Any) -> list[Any]:
+    """Of pairs too."""
+    return [x for part in batch for x in (part if isinstance(part, list) else [part])]
+
+
+@compares("predict_sentiment", "predict_snli")
+def sayings(both: Both) -> None:
+    vocab, kept = both.ours.Vocab([*"abc"]), []
+    table, weight = np.eye(4, dtype="float32"), np.abs(X[0, :4, :3])
+    for d2l in both:
+        network = both.oracle.LANGUAGE.classifier(table, weight[:, :2])
+        said = [_asked(network, d2l.predict_sentiment, vocab, text) for text in ("a b", "c", "x c")]
+        network = both.oracle.LANGUAGE.classifier(table, weight)
+        for pair in (["a"], ["b", "c"]), (["c"], ["c"]), (["b"], ["x"]):
+            said.append(_asked(network, d2l.predict_snli, vocab, *pair))
+        kept.append(said)
+    assert kept[0] == kept[1]
+
+
+def _asked(network: Any, function: Any, vocab: Any, *texts: Any) -> str:
+    """Where nothing is dropped: of sentiments upstream lets it be."""
+    if hasattr(network, "eval"):
+        network.eval()
+    return function(network, vocab, *texts)
+
+
+@compares("show_list_len_pair_hist")
+def lengths(both: Both) -> None:
+    drawn = []
+    for d2l in both:
+        d2l.plt.close("all")
+        d2l.show_list_len_pair_hist(["a", "b"], "x", "y", [[1], [1, 2], [3]], [[1] * 4, []])
+        (axes,) = d2l.plt.gcf().axes
+        bars = [(bar.get_x(), bar.get_height(), bar.get_hatch()) for bar in axes.patches]
+        drawn.append([bars, axes.get_xlabel(), [t.get_text() for t in axes.get_legend().texts]])
+    assert drawn[0] == drawn[1]
 
 
 # Models

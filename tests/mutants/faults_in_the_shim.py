@@ -7,6 +7,30 @@ JAVA = "java/src/main/java/d2l"
 TABLE = {
     "pytorch": [
         (
+            "noise that is in the context",
+            "_shared/data/words.py",
+            "        if number not in context:\n",
+            "        if True:\n",
+        ),
+        (
+            "a mask that hides nothing of a pair",
+            "_shared/data/wiki.py",
+            "    if random.random() < 0.8:\n        return MASK\n",
+            "",
+        ),
+        (
+            "positions that are not trained",
+            "torch/bert.py",
+            "self.pos_embedding[:, : X.shape[1]]",
+            "self.pos_embedding[:, : X.shape[1]].detach()",
+        ),
+        (
+            "padding that counts as a prediction",
+            "torch/bert.py",
+            "(losses * weights).sum()",
+            "losses.sum()",
+        ),
+        (
             "a state that forgets the step before",
             "torch/recurrent.py",
             "X @ self.W_xh + state @ self.W_hh + self.b_h",
@@ -381,6 +405,12 @@ TABLE = {
     ],
     "mxnet": [
         (
+            "predictions of the first example alone",
+            "mxnet/bert.py",
+            'np.arange(len(X), dtype="int32", ctx=X.ctx)',
+            'np.zeros(len(X), dtype="int32", ctx=X.ctx)',
+        ),
+        (
             "gradients that are never shortened",
             "mxnet/training.py",
             "    if length > norm:\n        for gradient in gradients:\n            gradient *= norm / length",
@@ -478,6 +508,12 @@ TABLE = {
         ),
     ],
     "paddle": [
+        (
+            "lengths of pairs that are forgotten",
+            "paddle/bert.py",
+            "X = block(X, _counted(valid_lens))",
+            "X = block(X, None)",
+        ),
         (
             "a crop from the corner each time",
             "paddle/pictures.py",

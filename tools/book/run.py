@@ -78,7 +78,7 @@ def run(page: Page, framework: str, limit: float) -> Outcome:
         work = Path(folder) / "page" / "work"  # ../data is in the folder as well
         work.mkdir(parents=True)
         stand_ins.make(Path(folder) / "data", pictures, sentences)
-        before = BEFORE.format(framework=framework)
+        before = BEFORE.format(framework=framework) + stand_ins.before(framework, code)
         environment = {
             **os.environ,
             "D2L_DATA": str(Path(folder) / "data"),

@@ -1,7 +1,9 @@
 """Small data in the place of D2L's, in a folder for ``D2L_DATA``: pages run in a minute, without a network."""
 
 import gzip
+import tarfile
 import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,46 @@ LONG, SHORT = 260, 45
 SENTENCE = (
     "The Time Traveller (for so it will be convenient to speak of him) said: take {} apples!\n"
 )
+
+# Words that pages ask for by name, and enough others: a page looks up the 3367th.
+ASKED = (
+    *("the", "a", "he", "is", "good", "bad", "chip", "join", "baby", "beautiful", "man", "woman"),
+    *("son", "beijing", "china", "tokyo", "worst", "big", "do", "did", "go", "this", "movie"),
+    *("so", "great", "crane", "flying", "driver", "came", "just", "left"),
+)
+WORDS = [*ASKED, *(f"word{i}" for i in range(3400))]
+REVIEWS, PARAGRAPHS, PAIRS, SENTENCES = 16, 40, 128, 900  # of films, of Wikipedia, SNLI's, PTB's
+
+# What a page with a trained BERT runs before all else: one that is not trained, saved as its framework saves it.
+BERT = """
+import json, os, zipfile
+{imports}
+vocab = d2l.Vocab({words!r}, reserved_tokens=["<pad>", "<mask>", "<cls>", "<sep>"])
+bert = d2l.BERTModel(len(vocab), 256, 512, 4, 2, 0.2, 512)
+{save}
+with zipfile.ZipFile(os.path.join(os.environ["D2L_DATA"], "{name}.zip"), "w") as archive:
+    archive.write("params", "{name}/pretrained.params")
+    archive.writestr("{name}/vocab.json", json.dumps(vocab.idx_to_token))
+"""
+SAVED = {
+    "pytorch": {
+        "imports": "import torch\nfrom d2l import torch as d2l",
+        "save": "torch.save(bert.state_dict(), 'params')",
+        "name": "bert.small.torch",
+    },
+    "mxnet": {
+        "imports": "from d2l import mxnet as d2l\nfrom mxnet import np",
+        "save": "X = np.zeros((1, 2))\nbert.initialize()\nbert(X, X, None, X)\nbert.save_parameters('params')",
+        "name": "bert.small",
+    },
+}
+
+
+def before(framework: str, code: str) -> str:
+    """What makes in a page's kernel what no file can be made of without its framework."""
+    if "bert.small" not in code or framework not in SAVED:
+        return ""
+    return BERT.format(words=[*ASKED], **SAVED[framework])
 
 
 def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
@@ -38,3 +80,54 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
             head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
             file = folder / f"{kind}-{name}-ubyte.gz"
             file.write_bytes(gzip.compress(head + array.tobytes()))
+    for size in (50, 100):
+        _zip(folder, f"glove.6B.{size}d", {"vec.txt": _vectors(rng, size)})
+    often = rng.choice(WORDS[:1000], (SENTENCES, 25))
+    _zip(folder, "ptb", {"ptb.train.txt": _lines(often)})
+    paragraphs = [" . ".join(_lines(some).splitlines()) for some in _some(rng, PARAGRAPHS, 4, 9)]
+    text = "".join(f" {paragraph} . \n" for paragraph in paragraphs)
+    _zip(folder, "wikitext-2-v1", {"wiki.train.tokens": text}, inside="wikitext-2")
+    labels = np.resize(["entailment", "contradiction", "neutral", "-"], PAIRS)
+    rows = [
+        f"{label}\t( {premise} )\t( {hypothesis} )"
+        for label, *pair in zip(labels, _some(rng, PAIRS, 2, 8), strict=True)
+        for premise, hypothesis in [_lines(pair[0]).splitlines()]
+    ]
+    parts = {f"snli_1.0_{part}.txt": "\n".join(["head", *rows]) for part in ("train", "test")}
+    _zip(folder, "snli_1.0", parts)
+    reviews = {
+        f"aclImdb/{part}/{label}/{number}.txt": _lines(words)
+        for part in ("train", "test")
+        for label in ("pos", "neg")
+        for number, words in enumerate(_some(rng, REVIEWS, 6, 30))
+    }
+    _tar(folder / "aclImdb_v1.tar.gz", reviews)
+
+
+def _some(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Words that are asked for, in this shape."""
+    return rng.choice(ASKED, shape)
+
+
+def _lines(words: np.ndarray) -> str:
+    return "\n".join(map(" ".join, words))
+
+
+def _vectors(rng: np.random.Generator, size: int) -> str:
+    """A vector a line; some words have the same."""
+    rows = [" ".join(map("{:.3f}".format, row)) for row in rng.normal(size=(61, size))]
+    return "\n".join(f"{word} {rows[i % 61]}" for i, word in enumerate(WORDS))
+
+
+def _zip(folder: Path, name: str, files: dict[str, str], inside: str = "") -> None:
+    with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
+        for file, text in files.items():
+            archive.writestr(f"{inside or name}/{file}", text)
+
+
+def _tar(path: Path, files: dict[str, str]) -> None:
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, BytesIO(text.encode()))

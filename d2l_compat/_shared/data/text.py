@@ -74,6 +74,13 @@ class Vocab:
         return self.token_to_idx[UNKNOWN]
 
 
+def check_vocab(vocab: Any) -> Any:
+    """A vocabulary: :class:`Vocab`, or what has its methods."""
+    if not all(hasattr(vocab, name) for name in ("__getitem__", "__len__", "to_tokens", "unk")):
+        raise TypeError(fault("vocab", type(vocab).__name__, "a vocabulary, as Vocab is"))
+    return vocab
+
+
 def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
     """Each line as a list of tokens: its words, which blanks separate, or with ``token="char"`` its characters.
 

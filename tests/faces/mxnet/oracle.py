@@ -3,7 +3,7 @@
 from typing import Any
 
 # First: it makes MXNet importable.
-from tests.faces.mxnet import recurrent
+from tests.faces.mxnet import language, recurrent
 
 from tests.faces.mxnet.adapter import Layer, plain, tensor  # isort: skip
 from mxnet import cpu, init, np, npx
@@ -12,9 +12,13 @@ from mxnet.gluon import nn
 FORMS = {
     "AddNorm": (0.0,),
     "AdditiveAttention": (8, 0.0),
+    "BERTEncoder": (7, 8, 16, 2, 2, 0.0, 6),
+    "BERTModel": (7, 8, 16, 2, 2, 0.0, 6),
     "DotProductAttention": (0.0,),
     "GRU": (6, 2),
+    "MaskLM": (7, 8),
     "MultiHeadAttention": (8, 2, 0.0),
+    "NextSentencePred": (),
     "PositionWiseFFN": (16, 8),
     "PositionalEncoding": (8, 0.0),
     "Seq2SeqEncoder": (7, 6, 4, 2),
@@ -30,6 +34,7 @@ TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
     "to": (X, cpu()),
 }
 READER = recurrent  # who writes language models
+LANGUAGE = language  # and networks that read sentences
 NOT_COMPARED: dict[str, str] = {}
 
 

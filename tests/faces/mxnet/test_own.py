@@ -499,3 +499,21 @@ def test_gpus_that_are_there_are_used(monkeypatch: pytest.MonkeyPatch, count: in
     assert d2l.gpu(7) == mx.gpu(7)
     assert [d2l.try_gpu(i) for i in range(3)] == [*gpus, *[mx.cpu()] * (3 - count)]
     assert d2l.try_all_gpus() == (gpus or [mx.cpu()])
+
+
+def test_bert_stays_on_the_second_device() -> None:
+    other = mx.cpu(1)
+    model = d2l.BERTModel(7, 8, 16, 2, 1, 0.0, 6)
+    model.initialize(ctx=other)
+    tokens, lens = mx.np.ones((2, 4), ctx=other), mx.np.array([3, 2], ctx=other)
+    outputs = model(tokens, tokens * 0, lens, tokens[:, :2] * 3)
+    assert {each.ctx for each in outputs} == {other}
+
+
+def test_rows_may_be_lists_of_numbers() -> None:
+    X = mx.np.array(B[0])
+    (batch,) = d2l.load_array((X, [2, 0, 1]), 3, is_train=False)
+    assert batch[0].asnumpy().tolist() == B[0].tolist()
+    assert batch[1].asnumpy().tolist() == [2, 0, 1]
+    with pytest.raises(TypeError, match="data_arrays: got list; need a tuple or a list of tensors"):
+        d2l.load_array((X, ["a", "b", "c"]), 3)

@@ -467,3 +467,39 @@ def test_evaluation_leaves_each_layer_in_its_mode(modes: list[bool]) -> None:
     with evaluating(net):
         assert not any(layer.training for layer in layers)
     assert [layer.training for layer in layers] == modes
+
+
+class Reader(nn.Layer):
+    """It reads both ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(6, 4, num_layers=2, direction="bidirect")
+        self.output = nn.Linear(8, 3)
+
+    def forward(self, X: paddle.Tensor) -> paddle.Tensor:
+        return self.output(self.rnn(X)[0][:, -1])
+
+
+@pytest.mark.parametrize("name", ["train_ch6", "train_ch13"])
+def test_what_is_recurrent_is_moved_to_its_device_and_trained(name: str) -> None:
+    net, batches = Reader(), [(X, paddle.to_tensor([0, 2]))]
+    before = net(X).numpy()
+    if name == "train_ch6":
+        d2l.train_ch6(net, batches, batches, 1, 0.1, "cpu")
+    else:
+        loss = nn.CrossEntropyLoss(reduction="none")
+        trainer = paddle.optimizer.SGD(0.1, net.parameters())
+        d2l.train_ch13(net, batches, batches, loss, trainer, 1, ["cpu"])
+    assert np.abs(net(X).numpy() - before).max() > 1e-3
+    d2l.plt.close("all")
+
+
+def test_of_one_pair_a_length_may_be_without_a_shape() -> None:
+    encoder = d2l.BERTEncoder(7, 6, 8, 2, 1, 0.0, 5)
+    tokens = paddle.to_tensor([[1, 2, 3, 4]])
+    outputs = [
+        encoder(tokens, tokens * 0, paddle.to_tensor(lens)).numpy() for lens in (2, [2], [2.0])
+    ]
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    np.testing.assert_array_equal(outputs[0], outputs[2])

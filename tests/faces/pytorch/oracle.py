@@ -5,15 +5,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from tests.faces.pytorch import recurrent
+from tests.faces.pytorch import language, recurrent
 from tests.faces.pytorch.adapter import Layer, plain, tensor
 
 FORMS = {
     "AddNorm": (8, 0.0),
     "AdditiveAttention": (8, 0.0),
+    "BERTEncoder": (7, 8, 16, 2, 2, 0.0, 6),
+    "BERTModel": (7, 8, 16, 2, 2, 0.0, 6),
     "DotProductAttention": (0.0,),
     "GRU": (8, 6, 2),
+    "MaskLM": (7, 8),
     "MultiHeadAttention": (8, 2, 0.0),
+    "NextSentencePred": (),
     "PositionWiseFFN": (16, 8),
     "PositionalEncoding": (8, 0.0),
     "Seq2SeqEncoder": (7, 6, 4, 2),
@@ -31,6 +35,7 @@ TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
     "zeros": (2, 3),
 }
 READER = recurrent  # who writes language models
+LANGUAGE = language  # and networks that read sentences
 NOT_COMPARED: dict[str, str] = {"split_batch": "upstream's wants GPUs"}
 
 

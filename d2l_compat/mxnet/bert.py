@@ -1,0 +1,249 @@
+"""BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it with."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+from mxnet import gluon, np
+from mxnet.gluon import nn
+
+from d2l_compat._shared import checks, signatures
+from d2l_compat._shared.data import wiki
+from d2l_compat.common import Vocab, download_extract
+from d2l_compat.mxnet._arrays import arrays
+from d2l_compat.mxnet.transformer import TransformerEncoderBlock
+
+__all__ = ["BERTEncoder", "BERTModel", "MaskLM", "NextSentencePred", "load_data_wiki"]
+Arrays = Sequence[np.ndarray]
+
+_read_wiki = wiki.read
+
+
+class BERTEncoder(nn.Block):
+    """Embeddings of tokens, sentences and positions, all of them trained, and encoder blocks with biases.
+
+    ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``; D2L 0.17 had
+    ``num_layers`` for ``num_blks``.
+    """
+
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_blks: int,
+        dropout: float,
+        max_len: int = 1000,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_layers: int,
+        dropout: float,
+        max_len: int = 1000,
+    ) -> None: ...
+    @signatures.overloaded
+    def __init__(
+        self,
+        *,
+        vocab_size: int,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        max_len: int,
+        **count: int,
+    ) -> None:
+        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        super().__init__()
+        self.vocab_size, self.max_len = vocab_size, max_len
+        self.token_embedding = nn.Embedding(vocab_size, num_hiddens)
+        self.segment_embedding = nn.Embedding(2, num_hiddens)
+        self.blks = nn.Sequential()
+        (num_blks,) = count.values()
+        for _ in range(num_blks):
+            sizes = num_hiddens, ffn_num_hiddens, num_heads
+            self.blks.add(TransformerEncoderBlock(*sizes, dropout, True))
+        shape = 1, max_len, num_hiddens
+        self.pos_embedding = self.params.get("pos_embedding", shape=shape)
+
+    def __call__(
+        self, tokens: np.ndarray, segments: np.ndarray, valid_lens: np.ndarray | None = None
+    ) -> np.ndarray:
+        return super().__call__(tokens, segments, valid_lens)
+
+    def forward(
+        self, tokens: np.ndarray, segments: np.ndarray, valid_lens: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Tokens and segments (0 or 1), whole numbers (batch, steps), to (batch, steps, num_hiddens); lengths (batch,).
+
+        Raises ValueError or TypeError for others, and more steps than ``max_len``.
+        """
+        arrays.check_pair(tokens, segments, self.vocab_size, self.max_len)
+        X = self.token_embedding(tokens) + self.segment_embedding(segments)
+        X = X + self.pos_embedding.data(ctx=X.ctx)[:, : X.shape[1]]
+        for block in self.blks:
+            X = block(X, valid_lens)
+        return X
+
+
+class MaskLM(nn.Block):
+    """BERT's first task: what tokens are, where they are masked."""
+
+    def __init__(self, vocab_size: int, num_hiddens: int) -> None:
+        """Raises TypeError or ValueError for sizes below 1."""
+        super().__init__()
+        vocab_size = checks.size("vocab_size", vocab_size)
+        num_hiddens = checks.size("num_hiddens", num_hiddens)
+        self.mlp = nn.Sequential()
+        self.mlp.add(nn.Dense(num_hiddens, flatten=False, activation="relu"))
+        self.mlp.add(nn.LayerNorm(), nn.Dense(vocab_size, flatten=False))
+
+    def forward(self, X: np.ndarray, pred_positions: np.ndarray) -> np.ndarray:
+        """(batch, steps, inputs), and of each example some positions (batch, predictions), to logits of the tokens
+        there, (batch, predictions, vocab_size). Raises TypeError or ValueError for others."""
+        arrays.check_pred_positions(X, pred_positions)
+        arrays.check_features(X, self.mlp[0])
+        rows = np.arange(len(X), dtype="int32", ctx=X.ctx).repeat(pred_positions.shape[1])
+        found = X[rows, pred_positions.astype("int32").reshape(-1)]
+        return self.mlp(found.reshape(*pred_positions.shape, -1))
+
+
+class NextSentencePred(nn.Block):
+    """BERT's second task: whether the second sentence follows the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.output = nn.Dense(2)
+
+    def forward(self, X: np.ndarray) -> np.ndarray:
+        """(batch, ...) to logits (batch, 2). Raises TypeError or ValueError for others."""
+        arrays.check_instance("X", X)
+        flat = X.reshape(len(X), math.prod(X.shape[1:])) if X.ndim > 2 else X
+        arrays.check_features(flat, self.output)
+        return self.output(flat)
+
+
+class BERTModel(nn.Block):
+    """BERT, with its two tasks.
+
+    ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``; D2L 0.17 had
+    ``num_layers`` for ``num_blks``.
+    """
+
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_blks: int,
+        dropout: float,
+        max_len: int = 1000,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_layers: int,
+        dropout: float,
+        max_len: int = 1000,
+    ) -> None: ...
+    @signatures.overloaded
+    def __init__(self, **given: Any) -> None:
+        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        super().__init__()
+        self.encoder = BERTEncoder(**given)
+        self.hidden = nn.Dense(given["num_hiddens"], activation="tanh")
+        self.mlm = MaskLM(given["vocab_size"], given["num_hiddens"])
+        self.nsp = NextSentencePred()
+
+    def __call__(
+        self,
+        tokens: np.ndarray,
+        segments: np.ndarray,
+        valid_lens: np.ndarray | None = None,
+        pred_positions: np.ndarray | None = None,
+    ) -> Any:
+        return super().__call__(tokens, segments, valid_lens, pred_positions)
+
+    def forward(
+        self,
+        tokens: np.ndarray,
+        segments: np.ndarray,
+        valid_lens: np.ndarray | None = None,
+        pred_positions: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """What the encoder makes of the tokens, (batch, steps, num_hiddens); logits of the tokens at
+        ``pred_positions`` (batch, predictions), or None where there are none; and logits (batch, 2) of what the first
+        token, ``<cls>``, tells: whether the second sentence follows. Raises ValueError or TypeError as these do.
+        """
+        encoded = self.encoder(tokens, segments, valid_lens)
+        tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
+        return encoded, tokens_hat, self.nsp(self.hidden(encoded[:, 0]))
+
+
+def _array(x: Any) -> np.ndarray:
+    return np.array(x, dtype=_narrow(x).dtype)
+
+
+def _narrow(x: Any) -> Any:
+    """In NumPy, with int32 for int64."""
+    return x.astype("int32") if x.dtype == "int64" else x
+
+
+class _WikiTextDataset(wiki.WikiText, gluon.data.Dataset):
+    tensor = staticmethod(_array)
+
+
+def load_data_wiki(batch_size: int, max_len: int) -> tuple[gluon.data.DataLoader, Vocab]:
+    """Pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
+
+    A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens (batch, predictions), 1
+    for each of these and 0 for padding, float32, what they were, and 1 where the second sentence follows the first
+    (batch,): all others int32. Raises TypeError or ValueError for sizes below 1 or too small for any pair, and what
+    :func:`download_extract` does.
+    """
+    batch_size, max_len = checks.size("batch_size", batch_size), checks.size("max_len", max_len)
+    paragraphs = _read_wiki(download_extract("wikitext-2", "wikitext-2"))
+    vocab, columns = wiki.examples(paragraphs, max_len)
+    dataset = gluon.data.ArrayDataset(
+        *map(_narrow, columns)
+    )  # in NumPy, whose rows are found faster
+    return gluon.data.DataLoader(dataset, batch_size, shuffle=True), vocab
+
+
+def _get_batch_loss_bert(
+    net: Callable[..., Any],
+    loss: Callable[..., np.ndarray],
+    vocab_size: int,
+    tokens_X_shards: Arrays,
+    segments_X_shards: Arrays,
+    valid_lens_x_shards: Arrays,
+    pred_positions_X_shards: Arrays,
+    mlm_weights_X_shards: Arrays,
+    mlm_Y_shards: Arrays,
+    nsp_y_shards: Arrays,
+) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
+    """On each device the mean losses of both tasks, and their sum; ``loss(y_hat, y, weights)`` is one number for each
+    prediction."""
+    inputs = tokens_X_shards, segments_X_shards, valid_lens_x_shards, pred_positions_X_shards
+    targets = mlm_weights_X_shards, mlm_Y_shards, nsp_y_shards
+    of_tokens, of_next = [], []
+    for tokens, segments, lens, positions, weights, Y, y in zip(*inputs, *targets, strict=True):
+        _, tokens_hat, next_hat = net(tokens, segments, lens.reshape(-1), positions)
+        logits, weights = tokens_hat.reshape(-1, vocab_size), weights.reshape(-1, 1)
+        losses = loss(logits, Y.reshape(-1), weights)
+        of_tokens.append(losses.sum() / (weights.sum() + 1e-8))
+        of_next.append(loss(next_hat, y).mean())
+    return of_tokens, of_next, [a + b for a, b in zip(of_tokens, of_next, strict=True)]

@@ -1,0 +1,238 @@
+"""BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it with."""
+
+from collections.abc import Callable
+from typing import Any, overload
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from d2l_compat._shared import checks, signatures
+from d2l_compat._shared.data import wiki
+from d2l_compat.common import Vocab, download_extract
+from d2l_compat.torch._arrays import arrays
+from d2l_compat.torch.attention import linear
+from d2l_compat.torch.transformer import TransformerEncoderBlock
+
+__all__ = ["BERTEncoder", "BERTModel", "MaskLM", "NextSentencePred", "load_data_wiki"]
+
+_read_wiki = wiki.read
+
+
+class BERTEncoder(nn.Module):
+    """Embeddings of tokens, sentences and positions, all of them trained, and encoder blocks with biases.
+
+    ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or with the sizes
+    that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
+    num_layers, dropout, max_len=1000, key_size=768, query_size=768, value_size=768).
+    """
+
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_blks: int,
+        dropout: float,
+        max_len: int = 1000,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        norm_shape: int | list[int],
+        ffn_num_input: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_layers: int,
+        dropout: float,
+        max_len: int = 1000,
+        key_size: int = 768,
+        query_size: int = 768,
+        value_size: int = 768,
+    ) -> None: ...
+    @signatures.overloaded
+    def __init__(self, *, vocab_size: int, num_hiddens: int, max_len: int, **given: Any) -> None:
+        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        super().__init__()
+        self.token_embedding = nn.Embedding(vocab_size, num_hiddens)
+        self.segment_embedding = nn.Embedding(2, num_hiddens)
+        block = signatures.of_bert(given | {"num_hiddens": num_hiddens})
+        count = given["num_blks" if "num_blks" in given else "num_layers"]
+        self.blks = nn.Sequential(*(TransformerEncoderBlock(**block) for _ in range(count)))
+        self.pos_embedding = nn.Parameter(torch.randn(1, max_len, num_hiddens))
+
+    def forward(self, tokens: Tensor, segments: Tensor, valid_lens: Tensor | None = None) -> Tensor:
+        """Tokens and segments (0 or 1), integers (batch, steps), to (batch, steps, num_hiddens); lengths (batch,).
+
+        Raises ValueError or TypeError for others, and more steps than ``max_len``.
+        """
+        vocab_size, max_len = len(self.token_embedding.weight), self.pos_embedding.shape[1]
+        arrays.check_pair(tokens, segments, vocab_size, max_len)
+        X = self.token_embedding(tokens.long()) + self.segment_embedding(segments.long())
+        X = X + self.pos_embedding[:, : X.shape[1]]
+        for block in self.blks:
+            X = block(X, _counted(valid_lens))
+        return X
+
+
+def _counted(valid_lens: Tensor | None) -> Tensor | None:
+    """Lengths as integers: D2L's data set of Wikipedia has them in floating point."""
+    if isinstance(valid_lens, Tensor) and valid_lens.is_floating_point():
+        whole = valid_lens.long()
+        return whole if torch.equal(whole.to(valid_lens.dtype), valid_lens) else valid_lens
+    return valid_lens
+
+
+class MaskLM(nn.Module):
+    """BERT's first task: what tokens are, where they are masked.
+
+    ``num_inputs`` is the size of what is encoded; the first input tells it, if it is None.
+    """
+
+    def __init__(self, vocab_size: int, num_hiddens: int, num_inputs: int | None = None) -> None:
+        """Raises TypeError or ValueError for sizes below 1."""
+        super().__init__()
+        for what, value in ("vocab_size", vocab_size), ("num_hiddens", num_hiddens):
+            checks.size(what, value)
+        first = linear(_size(num_inputs), num_hiddens)
+        norm, last = nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, vocab_size)
+        self.mlp = nn.Sequential(first, nn.ReLU(), norm, last)
+
+    def forward(self, X: Tensor, pred_positions: Tensor) -> Tensor:
+        """(batch, steps, inputs), and of each example some positions (batch, predictions), to logits of the tokens
+        there, (batch, predictions, vocab_size). Raises TypeError or ValueError for others."""
+        arrays.check_pred_positions(X, pred_positions)
+        arrays.check_features(X, self.mlp[0])
+        rows = torch.arange(len(X), device=X.device)[:, None]
+        return self.mlp(X[rows, pred_positions.long()])
+
+
+def _size(num_inputs: int | None) -> int | None:
+    return None if num_inputs is None else checks.size("num_inputs", num_inputs)
+
+
+class NextSentencePred(nn.Module):
+    """BERT's second task: whether the second sentence follows the first.
+
+    ``num_inputs`` is the size of what is encoded; the first input tells it, if it is None.
+    """
+
+    def __init__(self, num_inputs: int | None = None) -> None:
+        """Raises TypeError or ValueError for a size below 1."""
+        super().__init__()
+        self.output = linear(_size(num_inputs), 2)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """(batch, inputs) to logits (batch, 2). Raises TypeError or ValueError for others."""
+        arrays.check_features(X, self.output)
+        return self.output(X)
+
+
+class BERTModel(nn.Module):
+    """BERT, with its two tasks.
+
+    ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or with the sizes
+    that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
+    num_layers, dropout, max_len=1000, key_size=768, query_size=768, value_size=768, hid_in_features=768,
+    mlm_in_features=768, nsp_in_features=768).
+    """
+
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_blks: int,
+        dropout: float,
+        max_len: int = 1000,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        vocab_size: int,
+        num_hiddens: int,
+        norm_shape: int | list[int],
+        ffn_num_input: int,
+        ffn_num_hiddens: int,
+        num_heads: int,
+        num_layers: int,
+        dropout: float,
+        max_len: int = 1000,
+        key_size: int = 768,
+        query_size: int = 768,
+        value_size: int = 768,
+        hid_in_features: int = 768,
+        mlm_in_features: int = 768,
+        nsp_in_features: int = 768,
+    ) -> None: ...
+    @signatures.overloaded
+    def __init__(self, *, vocab_size: int, num_hiddens: int, **given: Any) -> None:
+        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        super().__init__()
+        hidden, mlm, nsp = (
+            given.pop(f"{name}_in_features", num_hiddens) for name in ("hid", "mlm", "nsp")
+        )
+        self.encoder = BERTEncoder(vocab_size=vocab_size, num_hiddens=num_hiddens, **given)
+        self.hidden = nn.Sequential(nn.Linear(hidden, num_hiddens), nn.Tanh())
+        self.mlm = MaskLM(vocab_size, num_hiddens, mlm)
+        self.nsp = NextSentencePred(nsp)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        segments: Tensor,
+        valid_lens: Tensor | None = None,
+        pred_positions: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """What the encoder makes of the tokens, (batch, steps, num_hiddens); logits of the tokens at
+        ``pred_positions`` (batch, predictions), or None where there are none; and logits (batch, 2) of what the first
+        token, ``<cls>``, tells: whether the second sentence follows. Raises ValueError or TypeError as these do.
+        """
+        encoded = self.encoder(tokens, segments, valid_lens)
+        tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
+        return encoded, tokens_hat, self.nsp(self.hidden(encoded[:, 0]))
+
+
+class _WikiTextDataset(wiki.WikiText, Dataset[Any]):
+    tensor = staticmethod(torch.from_numpy)
+
+
+def load_data_wiki(batch_size: int, max_len: int) -> tuple[DataLoader[Any], Vocab]:
+    """Pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
+
+    A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens (batch, predictions), 1
+    for each of these and 0 for padding, float32, what they were, and 1 where the second sentence follows the first
+    (batch,): all others int64. Raises TypeError or ValueError for sizes below 1 or too small for any pair, and what
+    :func:`download_extract` does.
+    """
+    batch_size, max_len = checks.size("batch_size", batch_size), checks.size("max_len", max_len)
+    paragraphs = _read_wiki(download_extract("wikitext-2", "wikitext-2"))
+    dataset = _WikiTextDataset(paragraphs, max_len)
+    return DataLoader(dataset, batch_size, shuffle=True), dataset.vocab
+
+
+def _get_batch_loss_bert(
+    net: Callable[..., Any],
+    loss: Callable[[Tensor, Tensor], Tensor],
+    vocab_size: int,
+    tokens_X: Tensor,
+    segments_X: Tensor,
+    valid_lens_x: Tensor,
+    pred_positions_X: Tensor,
+    mlm_weights_X: Tensor,
+    mlm_Y: Tensor,
+    nsp_y: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean losses of both tasks, and their sum; ``loss`` is a mean, or one number for each prediction."""
+    _, tokens_hat, next_hat = net(tokens_X, segments_X, valid_lens_x.reshape(-1), pred_positions_X)
+    weights = mlm_weights_X.reshape(-1)
+    losses = loss(tokens_hat.reshape(-1, vocab_size), mlm_Y.reshape(-1))
+    of_tokens = (losses * weights).sum() / (weights.sum() + 1e-8)
+    of_next = loss(next_hat, nsp_y).mean()
+    return of_tokens, of_next, of_tokens + of_next
