@@ -15,6 +15,10 @@ from typing import Any
 from d2l_compat._shared.plot import pyplot
 
 COMMON = "d2l_compat.common"
+WITH_IMAGE = (
+    ".torch",
+    ".paddle",
+)  # where D2L's packages have Pillow's module, which their pages open pictures with
 
 
 def names(face: str, areas: Sequence[str] = ()) -> Iterator[str]:
@@ -43,12 +47,16 @@ def listed(source: str) -> list[str]:
 
 
 def attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:
-    """Of a face, what it has not got by itself: ``plt`` and the names of areas, when they are first used.
+    """Of a face, what it has not got by itself: ``plt``, ``Image`` and the names of areas, when they are first used.
 
     Raises AttributeError with the nearest names.
     """
     if name == "plt":
         return pyplot()
+    if name == "Image" and face.endswith(WITH_IMAGE):
+        from PIL import Image
+
+        return Image
     if name == "__all__":
         return list(names(face, areas))
     if name.startswith("_"):  # Python itself asks for such names
