@@ -33,9 +33,14 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
         DATA_URL + "kaggle_cifar10_tiny.zip",
         "2068874e4b9a9f0fb07ebe0ad2b29754449ccacd",
     ),
+    "ctr": (DATA_URL + "ctr.zip", "e18327c48c8e8e5c23da714dd614e390d369843f"),
     "dog_tiny": (DATA_URL + "kaggle_dog_tiny.zip", "0cb91d09b814ecdc07b50f31f8dcad3e81d6a86d"),
     "fra-eng": (DATA_URL + "fra-eng.zip", "94646ad1522d915e7b0f9296181140edcf86a4f5"),
     "hotdog": (DATA_URL + "hotdog.zip", "fba480ffa8aa7e0febbb511d181409f899b9baa5"),
+    "ml-100k": (
+        "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+        "cd4dcac4241c8a4ad7badc7ca635da8a69dddb83",
+    ),
     "voc2012": (
         DATA_URL + "VOCtrainval_11-May-2012.tar",
         "4e443f8a2eca6b1dac8a6c57641b67dd40621a49",
