@@ -38,3 +38,26 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
             head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
             file = folder / f"{kind}-{name}-ubyte.gz"
             file.write_bytes(gzip.compress(head + array.tobytes()))
+    _make_films(folder)
+    _make_clicks(folder)
+
+
+# As many films as a batch of D2L's has, since what does not fill one waits for the next epoch.
+USERS, FILMS = 60, 260
+
+
+def _make_films(folder: Path) -> None:
+    """Each user rates 30 films, one after the other; users of one kind like the same ones."""
+    rated = [(user, (30 * user + i) % FILMS, i) for user in range(USERS) for i in range(30)]
+    lines = [f"{u + 1}\t{film + 1}\t{1 + (u + film) % 5}\t{time}" for u, film, time in rated]
+    with zipfile.ZipFile(folder / "ml-100k.zip", "w") as archive:
+        archive.writestr("ml-100k/u.data", "\n".join(lines))
+
+
+def _make_clicks(folder: Path) -> None:
+    """A batch of D2L's for training and one for the test: a label, and 34 values."""
+    values = np.random.default_rng(1).integers(0, 5, (2 * 2048, 34))
+    lines = ["\t".join(map(str, (row[0] % 2, *row))) for row in values]
+    with zipfile.ZipFile(folder / "ctr.zip", "w") as archive:
+        for name, part in ("train", lines[:2048]), ("test", lines[2048:]):
+            archive.writestr(f"ctr/{name}.csv", "\n".join(part))
