@@ -38,8 +38,24 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
             head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
             file = folder / f"{kind}-{name}-ubyte.gz"
             file.write_bytes(gzip.compress(head + array.tobytes()))
+    _make_houses(folder)
     _make_films(folder)
     _make_clicks(folder)
+
+
+def _make_houses(folder: Path) -> None:
+    """Sizes, of which some are not known, kinds and prices: prices for training alone."""
+    rng = np.random.default_rng(2)
+    for part, count in ("train", 200), ("test", 100):
+        columns = ["Id,MSSubClass,MSZoning,LotArea,SaleType,SaleCondition"]
+        lines = [
+            f"{i},{20 * kind},{'RL' if kind else 'RM'},{rng.integers(5000, 9000) if i % 9 else 'NA'},WD,Normal"
+            for i, kind in enumerate(rng.integers(0, 3, count))
+        ]
+        if part == "train":
+            columns = [f"{columns[0]},SalePrice"]
+            lines = [f"{line},{rng.integers(100_000, 200_000)}" for line in lines]
+        (folder / f"kaggle_house_pred_{part}.csv").write_text("\n".join(columns + lines))
 
 
 # As many films as a batch of D2L's has, since what does not fill one waits for the next epoch.

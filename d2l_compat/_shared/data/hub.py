@@ -37,6 +37,14 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
     "dog_tiny": (DATA_URL + "kaggle_dog_tiny.zip", "0cb91d09b814ecdc07b50f31f8dcad3e81d6a86d"),
     "fra-eng": (DATA_URL + "fra-eng.zip", "94646ad1522d915e7b0f9296181140edcf86a4f5"),
     "hotdog": (DATA_URL + "hotdog.zip", "fba480ffa8aa7e0febbb511d181409f899b9baa5"),
+    "kaggle_house_test": (
+        DATA_URL + "kaggle_house_pred_test.csv",
+        "fa19780a7b011d9b009e8bff8e99922a8ee2eb90",
+    ),
+    "kaggle_house_train": (
+        DATA_URL + "kaggle_house_pred_train.csv",
+        "585e9cc93e70b39160e7921475f9bcd7d31219ce",
+    ),
     "ml-100k": (
         "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
         "cd4dcac4241c8a4ad7badc7ca635da8a69dddb83",
