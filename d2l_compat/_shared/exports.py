@@ -17,6 +17,8 @@ from d2l_compat._shared.plot import pyplot
 COMMON = "d2l_compat.common"
 # What D2L's pages use although it begins with _, and the area that has it; a star imports none of it.
 HALF_PRIVATE = {"_WikiTextDataset": "bert", "_get_batch_loss_bert": "bert", "_read_wiki": "bert"}
+# Where D2L's packages have Pillow's module, which their pages open pictures with.
+WITH_IMAGE = (".torch", ".paddle")
 
 
 def names(face: str, areas: Sequence[str] = ()) -> Iterator[str]:
@@ -45,12 +47,16 @@ def listed(source: str) -> list[str]:
 
 
 def attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:
-    """Of a face, what it has not got by itself: ``plt`` and the names of areas, when they are first used.
+    """Of a face, what it has not got by itself: ``plt``, ``Image`` and the names of areas, when they are first used.
 
     Raises AttributeError with the nearest names.
     """
     if name == "plt":
         return pyplot()
+    if name == "Image" and face.endswith(WITH_IMAGE):
+        from PIL import Image
+
+        return Image
     if name == "__all__":
         return list(names(face, areas))
     if name.startswith("_") and HALF_PRIVATE.get(name) not in areas:  # Python itself asks for such

@@ -58,6 +58,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "num_layers": _size,
     "query_size": _size,
     "strides": _strides,
+    "training": _flag,
     "use_1x1conv": _flag,
     "use_bias": _flag,
     "value_size": _size,

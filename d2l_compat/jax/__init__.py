@@ -26,10 +26,11 @@ from d2l_compat.jax.tensors import *
 from d2l_compat.jax.training import *
 from d2l_compat.jax.transformer import *
 
-AREAS = ("models", "recurrent")
+AREAS = ("models", "recurrent", "resnet")
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.jax.models import *
     from d2l_compat.jax.recurrent import *
+    from d2l_compat.jax.resnet import *
 
 
 def __getattr__(name: str) -> Any:

@@ -44,6 +44,7 @@ AREAS = (
     "optimization",
     "parallel",
     "pictures",
+    "recommender",
     "recurrent",
     "resnet",
     "sentences",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.mxnet.optimization import *
     from d2l_compat.mxnet.parallel import *
     from d2l_compat.mxnet.pictures import *
+    from d2l_compat.mxnet.recommender import *
     from d2l_compat.mxnet.recurrent import *
     from d2l_compat.mxnet.resnet import *
     from d2l_compat.mxnet.sentences import *

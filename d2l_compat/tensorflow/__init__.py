@@ -35,7 +35,15 @@ from d2l_compat.tensorflow.tensors import *
 from d2l_compat.tensorflow.training import *
 from d2l_compat.tensorflow.transformer import *
 
-AREAS = ("adversarial", "classification", "linear", "models", "optimization", "recurrent")
+AREAS = (
+    "adversarial",
+    "classification",
+    "linear",
+    "models",
+    "optimization",
+    "recurrent",
+    "resnet",
+)
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.tensorflow.adversarial import *
     from d2l_compat.tensorflow.classification import *
@@ -43,6 +51,7 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.tensorflow.models import *
     from d2l_compat.tensorflow.optimization import *
     from d2l_compat.tensorflow.recurrent import *
+    from d2l_compat.tensorflow.resnet import *
 
 
 def __getattr__(name: str) -> Any:

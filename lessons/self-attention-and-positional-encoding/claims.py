@@ -884,7 +884,9 @@ def test_shares_are_those_of_sequences_of_each_length(face, cells, results):
     """The first of the fixed readers is the one trained before: it reads sequences of our own."""
     weights, _ = face.lesson_reader(cells["train"].names)
     for length, share in zip(TESTED, results[0, 0], strict=True):
-        tokens, labels = drawn(500, length)  # few: the reference goes through them one by one
+        tokens, labels = drawn(
+            500, length
+        )  # few: the reference goes through them one by one
         answers, _ = read(weights, tokens, "fixed")
         assert share == pytest.approx(((answers > 0) == labels).mean(), abs=0.07)
 

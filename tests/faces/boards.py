@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from d2l_compat._shared import classification, optimization, recurrent
+from d2l_compat._shared import classification, optimization, ranking, recurrent
 from d2l_compat._shared.boards import Animator
 
 
@@ -18,7 +18,7 @@ def watch_boards(patch: pytest.MonkeyPatch) -> list[Animator]:
             super().__init__(*args, **kwargs)
             made.append(self)
 
-    for room in classification, optimization, recurrent:
+    for room in classification, optimization, ranking, recurrent:
         patch.setattr(room, "Animator", Watched)
     return made
 

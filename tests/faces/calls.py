@@ -269,6 +269,36 @@ def stepping(name: str, *args: Any) -> Call:
     return step if name == "train_batch_ch13" else there(name), good
 
 
+FILMS = ["user_id", "item_id", "rating", "timestamp"]
+
+
+def films() -> Any:
+    """Ratings of two users and two films, as a table."""
+    from pandas import DataFrame
+
+    return DataFrame([(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)], columns=FILMS)
+
+
+RATED, SHOWN = Own(lambda face: films()), {0: [0, 1], 1: [2]}
+LIKED = Own(
+    lambda face: lambda users, items: face.tensor(np.ones((len(items.asnumpy()), 1), "float32"))
+)
+
+
+def recommending(name: str, *args: Any) -> Call:
+    """Of training a model of films: before these arguments a network, batches, a loss and a trainer."""
+
+    def good(face: ModuleType) -> tuple[Any, ...]:
+        net = face.linear(3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")})
+        inputs = [value(face, LOGITS)] * (3 if name == "train_ranking" else 2)
+        score = Own(lambda face: lambda *inputs: net(inputs[-1]))
+        loss = Own(lambda face: lambda one, other: (one - other).sum(1))
+        trainer = Own(lambda face: face.descent.optimizer(net, 0.1))
+        return score, Own(lambda face: [inputs]), None, loss, trainer, *args
+
+    return lambda face: getattr(face.d2l, name), good
+
+
 def there(name: str) -> Callable[[ModuleType], Callable[..., Any]]:
     """The function, whose last argument is a list of devices: the CPU alone."""
     return lambda face: lambda *args: getattr(face.d2l, name)(*args, [face.d2l.cpu()])
@@ -360,6 +390,11 @@ CALLS: dict[str, Call] = {
         lambda face: face.d2l.Updater([face.descent.variable(np.ones((8, 1), "float32"))], 0.1),
         lambda face: (3, [tensor(np.ones((8, 1)), "float32")]),
     ),
+    "BPRLoss": itself("BPRLoss", 0.5, 0),
+    "BPRLoss, call": (lambda face: face.d2l.BPRLoss(), lambda face: (LOGITS, LOGITS)),
+    "CTRDataset": itself("CTRDataset", "nowhere.csv", {1: {"a": 0}}, {1: 1}, 2, 1),
+    "HingeLossbRec": itself("HingeLossbRec", 0.5, 0),
+    "HingeLossbRec, call": (lambda face: face.d2l.HingeLossbRec(), lambda face: (LOGITS, LOGITS)),
     "BananasDataset": itself("BananasDataset", True),
     "Residual": itself("Residual", 3, True),
     "VOCSegDataset": itself("VOCSegDataset", True, (2, 2), "nowhere"),
@@ -398,11 +433,13 @@ CALLS: dict[str, Call] = {
         lambda face: face.d2l.evaluate_accuracy_gpus,
         lambda face: (stepping("train_ch13")[1](face)[0], LABELLED),
     ),
+    "evaluate_ranking": (there("evaluate_ranking"), lambda face: (LIKED, SHOWN, None, SHOWN, 2, 5)),
     "evaluate_loss": itself(
         "evaluate_loss", SUMMED, BATCHES, Own(lambda face: face.d2l.squared_loss)
     ),
     "extract": itself("extract", "fra-eng.zip", "data"),
     "gpu": itself("gpu", 0),
+    "hit_and_auc": itself("hit_and_auc", [3, 1, 2], [1], 2),
     "init_seq2seq": itself("init_seq2seq", ENCODER),
     "get_centers_and_contexts": itself("get_centers_and_contexts", [[1, 2, 3], [4, 5]], 2),
     "get_negatives": itself("get_negatives", [[2], [3, 1]], SIX, Counter(a=2, b=3, c=1, d=1), 2),
@@ -422,6 +459,7 @@ CALLS: dict[str, Call] = {
     "load_data_ptb": itself("load_data_ptb", 2, 3, 1),
     "load_data_snli": itself("load_data_snli", 2, 3),
     "load_data_wiki": itself("load_data_wiki", 2, 9),
+    "load_data_ml100k": itself("load_data_ml100k", RATED, 2, 2, "implicit"),
     "load_data_nmt": itself("load_data_nmt", 4, 9, 2),
     "load_data_time_machine": itself("load_data_time_machine", 2, 3, False, 50),
     "load_data_voc": itself("load_data_voc", 2, (2, 2)),
@@ -474,6 +512,8 @@ CALLS: dict[str, Call] = {
     ),
     "subsample": itself("subsample", [["a", "b"], ["a"]], SIX),
     "show_trace_2d": itself("show_trace_2d", product, [(-5, -2), (-4, -1)]),
+    "split_and_load_ml100k": itself("split_and_load_ml100k", "random", "explicit", 0.5, 2),
+    "split_data_ml100k": itself("split_data_ml100k", RATED, 2, 2, "seq-aware", 0.5),
     "split_batch": (there("split_batch"), lambda face: (LOGITS, LABELS)),
     "split_batch_multi_inputs": (
         there("split_batch_multi_inputs"),
@@ -497,6 +537,12 @@ CALLS: dict[str, Call] = {
         lambda face: (*face.descent.concise(0.1), BATCHES, 1),
     ),
     "train_epoch_ch3": epochs("train_epoch_ch3"),
+    "train_ranking": recommending(
+        *("train_ranking", None, 2, 2, 1, None, Own(lambda face: lambda *args: (0.5, 0.5)), {}, 1)
+    ),
+    "train_recsys_rating": recommending(
+        "train_recsys_rating", 1, None, Own(lambda face: lambda *args: 0.5)
+    ),
     "train_seq2seq": on_the_cpu("train_seq2seq", NET, [], 0.1, 1, VOCAB),
     "transpose_output": itself("transpose_output", tensor(np.ones((4, 3, 4)), "float32"), 2),
     "transpose_qkv": itself("transpose_qkv", X, 2),
@@ -536,6 +582,7 @@ LEFT_OUT = {
     "nn_Module": "the framework's own",
     "num_gpus": "nothing can be given",
     "read_ptb": "nothing can be given",
+    "read_data_ml100k": "nothing can be given",
     "read_time_machine": "nothing can be given",
     "set_axes": "its arguments are matplotlib's",
     "set_figsize": "its arguments are matplotlib's",

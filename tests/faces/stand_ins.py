@@ -31,6 +31,16 @@ def novel(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, text: str) -> None:
     _put(patch, d2l, "time_machine", folder)
 
 
+def films(
+    patch: pytest.MonkeyPatch, d2l: Any, folder: Path, ratings: list[tuple[int, ...]]
+) -> None:
+    """In the place of MovieLens: user, item, stars and time of each."""
+    with zipfile.ZipFile(folder / "ml-100k.zip", "w") as archive:
+        lines = ["\t".join(map(str, rating)) for rating in ratings]
+        archive.writestr("ml-100k/u.data", "\n".join(lines))
+    _put(patch, d2l, "ml-100k", folder)
+
+
 def _put(patch: pytest.MonkeyPatch, d2l: Any, name: str, folder: Path) -> None:
     """The address stays, and so does the file's name; the check sum is that of the file there."""
     address, _ = d2l.DATA_HUB[name]

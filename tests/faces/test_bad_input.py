@@ -39,8 +39,10 @@ OTHERS: dict[str, tuple[type[Exception], ...]] = {
     "Classifier.loss": (OverflowError,),
     "Trainer.fit": (NotImplementedError,),  # what is the reader's to define
     "Vocab.to_tokens": (IndexError,),
+    "CTRDataset": (OSError,),  # there is no such file
     "download": (KeyError, FileNotFoundError),
     "download_extract": (KeyError, FileNotFoundError),
+    "evaluate_ranking": (KeyError,),  # a user with nothing to be found
     "evaluate_loss": (RuntimeError,),  # what the reader's own function raises
     "extract": (FileNotFoundError,),
     "predict_seq2seq": (NotImplementedError,),
@@ -123,6 +125,7 @@ def _own_world(face: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> It
         stand_ins.sentences(patch, face.d2l, folder, "Go .\tVa !\n" * 6)
         stand_ins.novel(patch, face.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
         stand_ins.language(patch, face.d2l, folder)
+        stand_ins.films(patch, face.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
         table = np.random.default_rng(0).normal(size=(9, 6))
         stand_ins.airfoil(patch, face.d2l, folder, table)
         shapes = {"images": (6, 28, 28), "labels": (6,)}

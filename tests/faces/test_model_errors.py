@@ -3,6 +3,7 @@
 One table, by name. That no public name is forgotten is a test, too.
 """
 
+import os
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from d2l_compat import common
+from tests.faces.calls import films
 
 X = np.zeros((2, 3, 8), "float32")
 TOKENS = np.zeros((2, 3), "int32")
@@ -69,6 +71,18 @@ def pictured(face: ModuleType, model: Any, X: Any = PICTURES) -> Any:
     if hasattr(model, "initialize"):
         model.initialize(force_reinit=True)
     return face.layer(model)(X)
+
+
+def recommending(name: str, batches: Any, num_epochs: int, evaluator: Any, *others: Any) -> Call:
+    """Train a model of films."""
+
+    def call(face: ModuleType) -> Any:
+        trainer = face.descent.optimizer(face.linear(3, None), 0.1)
+        sizes = (None, 2, 2) if name == "train_ranking" else ()
+        given = max, batches, [], max, trainer, *sizes, num_epochs, None, evaluator
+        return getattr(face.d2l, name)(*given, *({}, *others)[: 2 * bool(sizes)])
+
+    return call
 
 
 def regression_loss(face: ModuleType, model: Any) -> Any:
@@ -1425,6 +1439,183 @@ CASES |= {
     ],
 }
 
+CASES |= {
+    name: [
+        (
+            lambda face, name=name: getattr(face.d2l, name)()(face.tensor(X), face.tensor(X[:1])),
+            ValueError,
+            "positive and negative: got shapes (2, 3, 8) and (1, 3, 8)",
+            "two equal ones",
+        ),
+        (
+            lambda face, name=name: getattr(face.d2l, name)()(face.tensor(X), 1),
+            TypeError,
+            "negative: got int",
+            "a tensor",
+        ),
+    ]
+    for name in ("BPRLoss", "HingeLossbRec")
+}
+CASES |= {
+    "CTRDataset": [
+        (asked("CTRDataset", "a.csv"), FileNotFoundError, "data_path: got a.csv", "can be read"),
+        (asked("CTRDataset", "a.csv", num_feat=0), ValueError, "num_feat: got 0", "at least 1"),
+        (
+            asked("CTRDataset", __file__),
+            ValueError,
+            "data_path: got no such line",
+            "lines of a label, 0 or 1, and 34 values",
+        ),
+        (
+            lambda face: face.d2l.CTRDataset(_clicks(), {1: {}}, num_feat=1),
+            TypeError,
+            "feat_mapper and defaults: got dict and NoneType",
+            "or None of both",
+        ),
+        (
+            lambda face: face.d2l.CTRDataset(_clicks(), {}, {}, num_feat=1),
+            ValueError,
+            "feat_mapper and defaults: got 0 fields and 0 fields",
+            "what another CTRDataset of 1 fields has",
+        ),
+        (
+            lambda face: face.d2l.CTRDataset(_clicks("2"), num_feat=1),
+            ValueError,
+            "data_path: got a label '2'",
+            "a label, 0 or 1",
+        ),
+    ],
+    "evaluate_ranking": [
+        (
+            asked("evaluate_ranking", max, {}, None, {}, 2, 5, [None]),
+            KeyError,
+            "test_input: got none of user 0",
+            "the items of each user from 0 to 1",
+        ),
+        (
+            asked("evaluate_ranking", max, [], None, {}, 2, 5, [None]),
+            TypeError,
+            "test_input: got list",
+            "a dict",
+        ),
+        (
+            lambda face: face.d2l.evaluate_ranking(
+                lambda users, items: items[1:], {0: [0]}, None, {}, 1, 5, [face.d2l.cpu()]
+            ),
+            ValueError,
+            "net: got 4 numbers for 5 items",
+            "one number for each item",
+        ),
+    ],
+    "hit_and_auc": [
+        (asked("hit_and_auc", 1, [1], 2), TypeError, "rankedlist: got int", "a list of items"),
+        (asked("hit_and_auc", [1], [1], -1), ValueError, "k: got -1", "at least 0"),
+    ],
+    "load_data_ml100k": [
+        (
+            lambda face: face.d2l.load_data_ml100k(films(), 2, 1),
+            ValueError,
+            "data: got items from 1 to 2",
+            "items from 1 to 1",
+        ),
+        (
+            lambda face: face.d2l.load_data_ml100k(films(), 2, 2, "none"),
+            ValueError,
+            "feedback: got 'none'",
+            "'explicit' or 'implicit'",
+        ),
+    ],
+    "read_data_ml100k": [
+        (asked("read_data_ml100k"), FileNotFoundError, "D2L_DATA: got ", "ml-100k.zip")
+    ],
+    "split_and_load_ml100k": [
+        (
+            asked("split_and_load_ml100k", batch_size=0),
+            ValueError,
+            "batch_size: got 0",
+            "at least 1",
+        )
+    ],
+    "split_data_ml100k": [
+        (
+            asked("split_data_ml100k", [], 2, 2),
+            TypeError,
+            "data: got list",
+            "a table of pandas with user_id, item_id, rating, timestamp",
+        ),
+        (
+            lambda face: face.d2l.split_data_ml100k(films(), 1, 2),
+            ValueError,
+            "data: got users from 1 to 2",
+            "users from 1 to 1",
+        ),
+        (
+            lambda face: face.d2l.split_data_ml100k(films(), 2, 2, "new"),
+            ValueError,
+            "split_mode: got 'new'",
+            "'random' or 'seq-aware'",
+        ),
+        (
+            lambda face: face.d2l.split_data_ml100k(films(), 2, 2, "random", 2),
+            ValueError,
+            "test_ratio: got 2",
+            "from 0 to 1",
+        ),
+    ],
+    "train_ranking": [
+        (
+            recommending("train_ranking", [[1, 2]], 1, max),
+            ValueError,
+            "train_iter: got a batch of 2",
+            "batches of at least 3 arrays",
+        ),
+        (
+            recommending("train_ranking", [], 1, max),
+            ValueError,
+            "train_iter: got no examples",
+            "at least one batch",
+        ),
+        (
+            recommending("train_ranking", [], 1, max, 0),
+            ValueError,
+            "eval_step: got 0",
+            "at least 1",
+        ),
+    ],
+    "train_recsys_rating": [
+        (
+            recommending("train_recsys_rating", [], 1, None),
+            TypeError,
+            "evaluator: got None",
+            "a function",
+        ),
+        (
+            recommending("train_recsys_rating", 3, 1, max),
+            TypeError,
+            "train_iter: got 3",
+            "batches of at least 1 arrays",
+        ),
+        (
+            recommending("train_recsys_rating", [], 0, max),
+            ValueError,
+            "num_epochs: got 0",
+            "at least 1",
+        ),
+        (
+            asked("train_recsys_rating", max, [], [], max, None, 1, None, max),
+            TypeError,
+            "trainer: got NoneType",
+            "a Gluon trainer",
+        ),
+        (
+            asked("train_recsys_rating", max, [], [], max, None, 1, [], max),
+            ValueError,
+            "devices: got none",
+            "at least one",
+        ),
+    ],
+}
+
 # Others say the same of themselves, or their bad calls are in other tables.
 ELSEWHERE = {
     "AttentionDecoder": "test_what_is_to_be_defined",
@@ -1455,6 +1646,13 @@ ELSEWHERE = {
     "try_gpu": "test_errors",
     "voc_colormap2label": "nothing can be given",
 }
+
+
+def _clicks(label: str = "1") -> Path:
+    """In the folder of the data, a file of one line."""
+    file = Path(os.environ["D2L_DATA"], "clicks.csv")
+    file.write_text(f"{label}\ta\n")
+    return file
 
 
 def vocabulary() -> common.Vocab:

@@ -164,6 +164,27 @@ def test_lenet_is_its_formula(face: ModuleType, models: Any) -> None:
     assert_close(got, H, 1e-4)
 
 
+def normalized(H: Any, models: Any) -> Any:
+    """By the statistics of the batch."""
+    mean, variance = (f(H, axis=(0, 2, 3), keepdims=True) for f in (np.mean, np.var))
+    return (H - mean) / np.sqrt(variance + models.BN_EPSILON)
+
+
+@pytest.mark.parametrize(("channels", "others"), [(4, ()), (6, (True, 2))])
+def test_a_residual_block_is_its_formula(
+    face: ModuleType, models: Any, channels: int, others: tuple[Any, ...]
+) -> None:
+    block = face.d2l.Residual(channels, *others)
+    got = models.answers(block, PICTURES, training=True)
+    strides = others[1] if others else 1
+    first, second, *third = models.layers(block)
+    assert len(third) == bool(others)
+    H = np.maximum(normalized(convolved(PICTURES, *first, strides, 1), models), 0)
+    H = normalized(convolved(H, *second, 1, 1), models)
+    kept = convolved(PICTURES, *third[0], strides) if third else PICTURES
+    assert_close(got, np.maximum(H + kept, 0), 1e-3)
+
+
 @pytest.mark.parametrize(
     ("groups", "bot_mul", "use_1x1conv", "strides"),
     [(2, 1, False, 1), (1, 0.5, True, 2)],
@@ -175,17 +196,12 @@ def test_resnexts_block_is_its_formula(
     got = models.answers(block, PICTURES, training=True)
     layers = models.layers(block)
     assert len(layers) == 3 + use_1x1conv
-
-    def normalized(H: Any) -> Any:
-        mean, variance = (f(H, axis=(0, 2, 3), keepdims=True) for f in (np.mean, np.var))
-        return (H - mean) / np.sqrt(variance + models.BN_EPSILON)
-
     channels = round(4 * bot_mul)
     assert layers[1][0].shape == (channels, groups, 3, 3)
-    H = np.maximum(normalized(convolved(PICTURES, *layers[0])), 0)
-    H = normalized(convolved(H, *layers[1], strides, 1, channels // groups))
-    H = normalized(convolved(np.maximum(H, 0), *layers[2]))
-    kept = normalized(convolved(PICTURES, *layers[3], strides)) if use_1x1conv else PICTURES
+    H = np.maximum(normalized(convolved(PICTURES, *layers[0]), models), 0)
+    H = normalized(convolved(H, *layers[1], strides, 1, channels // groups), models)
+    H = normalized(convolved(np.maximum(H, 0), *layers[2]), models)
+    kept = normalized(convolved(PICTURES, *layers[3], strides), models) if use_1x1conv else PICTURES
     assert_close(got, np.maximum(H + kept, 0), 1e-3)
 
 
@@ -207,6 +223,16 @@ def test_xaviers_weights_are_for_layers_that_have_their_sizes(face: ModuleType) 
 def test_the_base_of_modules_has_a_name(face: ModuleType, models: Any) -> None:
     assert issubclass(face.d2l.Module, face.d2l.nn_Module)
     assert face.d2l.nn_Module is not face.d2l.Module
+
+
+def test_pillows_module_is_where_d2l_has_it(face: ModuleType) -> None:
+    if face.d2l.__name__.endswith((".torch", ".paddle")):
+        from PIL import Image
+
+        assert face.d2l.Image is Image
+    else:
+        with pytest.raises(AttributeError, match=r"Image: d2l_compat\.\w+ has no such name"):
+            _ = face.d2l.Image
 
 
 def test_what_has_as_many_as_expected_is_passed(face: ModuleType) -> None:

@@ -229,6 +229,7 @@ def test_areas_are_loaded_when_they_are_used(face: ModuleType, own: Any) -> None
 import sys, {name} as d2l
 areas = [f"{name}.{{area}}" for area in d2l.AREAS]
 assert not sys.modules.keys() & {{*areas}}
+assert "PIL" not in sys.modules or {{"keras", "paddle"}} & sys.modules.keys()  # which bring it
 assert "linreg" in dir(d2l) and "linreg" in d2l.__all__
 assert not sys.modules.keys() & {{*areas}}
 assert d2l.linreg is d2l.linreg

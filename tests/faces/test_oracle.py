@@ -40,6 +40,10 @@ NOT_COMPARED = {
         "it would load the whole data set from the network",
     ),
     **dict.fromkeys(
+        ("read_data_ml100k", "split_and_load_ml100k"),
+        "it would load the whole data set from the network",
+    ),
+    **dict.fromkeys(
         ("VOCSegDataset", "read_voc_images", "voc_rand_crop"),
         "it needs torchvision or OpenCV: ours needs neither",
     ),
@@ -495,13 +499,13 @@ def shared_out(both: Both, name: str) -> None:
     same(*(both.face.plain([*getattr(d2l, name)(given, labels, [d2l.cpu()])]) for d2l in both))
 
 
-@compares("Residual", "resnet18")
-def residual(both: Both, name: str) -> None:
+@compares("resnet18")
+def small_resnet(both: Both) -> None:
     x = both.face.tensor(Z.reshape(2, 1, 5, 8))
     nets = []
     for d2l in both:
         both.oracle.seed()
-        net = d2l.Residual(4, True, 2) if name == "Residual" else d2l.resnet18(3)
+        net = d2l.resnet18(3)
         if hasattr(net, "initialize"):
             net.initialize()
         net(x)  # which gives it sizes
@@ -746,6 +750,7 @@ def examples_of_regression(both: Both) -> None:
 PICTURES = {
     "LeNet": ((), np.random.default_rng(6).normal(size=(2, 1, 28, 28))),
     "SoftmaxRegression": ((3, 0.1), np.random.default_rng(6).normal(size=(2, 1, 4, 4))),
+    "Residual": ((8, True, 2), np.random.default_rng(6).normal(size=(2, 4, 5, 5))),
     "ResNeXtBlock": ((8, 4, 1, True), np.random.default_rng(6).normal(size=(2, 4, 5, 5))),
 }
 
@@ -841,6 +846,132 @@ def kernels(both: Both) -> None:
     given = X[0, :, 0].astype("float64"), Z[0, :4, 0].astype("float64")
     for more in ([], [0.2]):
         same(*(d2l.rbfkernel(*given, *more) for d2l in both))
+
+
+# Recommender systems
+
+USERS, ITEMS, OTHERS, STARS = (
+    np.random.default_rng(8 + i).integers(0, n, 20) for i, n in enumerate((4, 6, 6, 5))
+)
+
+
+def ratings() -> Any:
+    """Users and items counted from 1, each once at least; no two ratings of a user at one time."""
+    from pandas import DataFrame
+
+    users, items = np.r_[0:4, USERS] + 1, np.r_[0:4, ITEMS] + 1
+    times = np.random.default_rng(9).permutation(24)
+    return DataFrame({"user": users, "item": items, "stars": np.r_[0:4, STARS] + 1, "at": times})
+
+
+@compares("split_data_ml100k", "load_data_ml100k")
+def rated(both: Both) -> None:
+    data, kept = ratings(), []
+    for d2l in both:
+        both.oracle.seed()
+        parts = [d2l.split_data_ml100k(data, 4, 6, *given) for given in ((), ("seq-aware",))]
+        for feedback in "explicit", "implicit":
+            *lists, known = d2l.load_data_ml100k(data, 4, 6, feedback)
+            parts.append((lists, known if isinstance(known, dict) else known.tolist()))
+        kept.append(parts)
+    for ours, theirs in zip(*(parts[0] + parts[1] for parts in kept), strict=True):
+        assert ours.equals(theirs)
+        assert [*ours.columns] == [*theirs.columns]
+    assert kept[0][2:] == kept[1][2:]
+
+
+@compares("BPRLoss", "HingeLossbRec")
+def pairs(both: Both, name: str) -> None:
+    scores = both.face.tensor(X[0, :, :1].copy()), both.face.tensor(Z[0, :, :1].copy())
+    same(*(both.face.plain(getattr(d2l, name)()(*scores)) for d2l in both))
+
+
+@compares("hit_and_auc")
+def judged_rankings(both: Both) -> None:
+    for wanted in ([3], [9, 1], [7]):
+        same(*(d2l.hit_and_auc([5, 1, 3, 9], wanted, 2) for d2l in both))
+
+
+def liking(face: ModuleType) -> Any:
+    """A model that knows how a user likes an item."""
+    from mxnet.gluon import nn
+
+    class Liking(nn.Block):
+        def __init__(self) -> None:
+            super().__init__()
+            self.of_user, self.of_item = nn.Embedding(6, 3), nn.Embedding(6, 3)
+            for name, layer in ("users", self.of_user), ("items", self.of_item):
+                layer.initialize()
+                start = (X if name == "users" else Z).reshape(-1)[:18].reshape(6, 3)
+                layer.weight.set_data(face.tensor(start))
+
+        def forward(self, user: Any, *others: Any) -> Any:
+            *before, item = others
+            bonus = before[0].sum(1) if before else 0
+            return (self.of_user(user) * self.of_item(item)).sum(1) + bonus
+
+    return Liking()
+
+
+@compares("evaluate_ranking")
+def ranked(both: Both) -> None:
+    """As many users as items: upstream ranks as many items as there are users."""
+    known, wanted = {0: [0], 1: [2, 3], 2: [1], 3: [3]}, {0: [1], 1: [0], 2: [3], 3: [0]}
+    seq = both.face.tensor(X[0, :4].copy())
+    given = liking(both.face), wanted, seq, known, 4, 4, [both.ours.cpu()]
+    same(*([*map(float, d2l.evaluate_ranking(*given))] for d2l in both))
+
+
+@compares("train_ranking", "train_recsys_rating")
+def recommended(both: Both, name: str) -> None:
+    """Losses that upstream prints are sums of sums: ours are those that it draws."""
+    from mxnet import gluon
+
+    last, kept = STARS.astype("float32") if name == "train_recsys_rating" else OTHERS, []
+    columns = [both.face.tensor(each) for each in (USERS, ITEMS, last)]
+    batches = [[column[i : i + 10] for column in columns] for i in (0, 10)]
+    for d2l in both:
+        net, devices = liking(both.face), [d2l.cpu()]
+        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        evaluator = mock.Mock(return_value=(0.5, 0.25) if name == "train_ranking" else 0.5)
+        given = gluon.loss.L2Loss(), trainer, 2, devices, evaluator
+        if name == "train_ranking":
+            given = d2l.BPRLoss(), trainer, None, 6, 6, 2, devices, evaluator, "known", 2
+        with redirect_stdout(StringIO()) as printed:
+            getattr(d2l, name)(net, batches, "test", *given)
+        said = re.findall(r"test .*", printed.getvalue())
+        answers = both.face.plain(net(*columns[:2]))
+        lines = described(d2l.plt.gcf())[0]["lines"]
+        kept.append([answers, said, lines, [len(each.args) for each in evaluator.mock_calls]])
+    same(*kept)
+
+
+@compares("CTRDataset")
+def clicked(both: Both) -> None:
+    """Which of a field's values has which number, upstream leaves to chance."""
+    fields = np.random.default_rng(3).integers(0, 4, (30, 3))
+    rows = ["\t".join(map(str, row)) for row in np.c_[fields[:, 0] % 2, fields]]
+    kept = []
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "rows.csv")
+        file.write_text("\n".join([*rows, "1\t2"]))
+        for d2l in both:
+            data = d2l.CTRDataset(str(file), min_threshold=7, num_feat=3)
+            other = d2l.CTRDataset(str(file), data.feat_mapper, data.defaults, num_feat=3)
+            sizes = [data.field_dims.tolist(), data.offsets.tolist(), other.field_dims.tolist()]
+            values = [
+                {**dict(zip(ids.values(), ids, strict=True))} for ids in data.feat_mapper.values()
+            ]
+            back = [
+                [
+                    of.get(int(i - start), "rare")
+                    for of, i, start in zip(values, x, sizes[1], strict=True)
+                ]
+                for x, _ in (data[n] for n in range(len(data)))
+            ]
+            kept.append([sizes, back, [float(other[n][1][0]) for n in range(30)]])
+    assert kept[0] == kept[1]
+    assert "rare" in {value for row in kept[0][1] for value in row}
 
 
 # Text and small helpers

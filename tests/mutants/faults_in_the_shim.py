@@ -249,6 +249,12 @@ TABLE = {
     ],
     "tensorflow": [
         (
+            "a residual block that does not add its input",
+            "tensorflow/resnet.py",
+            "keras.activations.relu(Y + X)",
+            "keras.activations.relu(Y)",
+        ),
+        (
             "steps and examples changed for each other",
             "tensorflow/recurrent.py",
             "return [tf.transpose(Y, (1, 0, 2)), *state]",
@@ -336,6 +342,12 @@ TABLE = {
     ],
     "jax": [
         (
+            "a residual block with strides in the wrong place",
+            "jax/resnet.py",
+            'nn.Conv(self.num_channels, (3, 3), self.strides, "SAME")',
+            'nn.Conv(self.num_channels, (3, 3), (1, 1), "SAME")',
+        ),
+        (
             "the loss in the place of the perplexity",
             "jax/recurrent.py",
             'self.plot("ppl", jnp.exp(value[0]), train=True)',
@@ -409,6 +421,42 @@ TABLE = {
             "mxnet/bert.py",
             'np.arange(len(X), dtype="int32", ctx=X.ctx)',
             'np.zeros(len(X), dtype="int32", ctx=X.ctx)',
+        ),
+        (
+            "the oldest rating for the test",
+            "_shared/data/movielens.py",
+            "[3].idxmax()]",
+            "[3].idxmin()]",
+        ),
+        (
+            "items ranked from the worst on",
+            "_shared/ranking.py",
+            "np.argsort(-scores, ",
+            "np.argsort(scores, ",
+        ),
+        (
+            "an epoch's loss without its other batches",
+            "_shared/ranking.py",
+            "total + float(loss), losses + count,",
+            "float(loss), count,",
+        ),
+        (
+            "a pair's loss the other way round",
+            "mxnet/recommender.py",
+            "npx.activation(negative - positive,",
+            "npx.activation(positive - negative,",
+        ),
+        (
+            "a part for the first device alone",
+            "mxnet/recommender.py",
+            "    return [*zip(*parts, strict=True)]\n",
+            "    return [*zip(*parts, strict=True)][:1]\n",
+        ),
+        (
+            "numbers of fields that overlap",
+            "_shared/data/clicks.py",
+            "np.array(columns).T + starts",
+            "np.array(columns).T + 0 * starts",
         ),
         (
             "gradients that are never shortened",

@@ -80,6 +80,15 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
             head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
             file = folder / f"{kind}-{name}-ubyte.gz"
             file.write_bytes(gzip.compress(head + array.tobytes()))
+    _make_houses(folder)
+    _make_films(folder)
+    _make_clicks(folder)
+    _make_words(folder, rng)
+    _make_sentences(folder, rng)
+
+
+def _make_words(folder: Path, rng: np.random.Generator) -> None:
+    """Vectors, and running text of two kinds."""
     for size in (50, 100):
         _zip(folder, f"glove.6B.{size}d", {"vec.txt": _vectors(rng, size)})
     often = rng.choice(WORDS[:1000], (SENTENCES, 25))
@@ -87,6 +96,10 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
     paragraphs = [" . ".join(_lines(some).splitlines()) for some in _some(rng, PARAGRAPHS, 4, 9)]
     text = "".join(f" {paragraph} . \n" for paragraph in paragraphs)
     _zip(folder, "wikitext-2-v1", {"wiki.train.tokens": text}, inside="wikitext-2")
+
+
+def _make_sentences(folder: Path, rng: np.random.Generator) -> None:
+    """Pairs that follow from each other or do not, and reviews."""
     labels = np.resize(["entailment", "contradiction", "neutral", "-"], PAIRS)
     rows = [
         f"{label}\t( {premise} )\t( {hypothesis} )"
@@ -131,3 +144,39 @@ def _tar(path: Path, files: dict[str, str]) -> None:
             member = tarfile.TarInfo(name)
             member.size = len(text)
             archive.addfile(member, BytesIO(text.encode()))
+
+
+def _make_houses(folder: Path) -> None:
+    """Sizes, of which some are not known, kinds and prices: prices for training alone."""
+    rng = np.random.default_rng(2)
+    for part, count in ("train", 200), ("test", 100):
+        columns = ["Id,MSSubClass,MSZoning,LotArea,SaleType,SaleCondition"]
+        lines = [
+            f"{i},{20 * kind},{'RL' if kind else 'RM'},{rng.integers(5000, 9000) if i % 9 else 'NA'},WD,Normal"
+            for i, kind in enumerate(rng.integers(0, 3, count))
+        ]
+        if part == "train":
+            columns = [f"{columns[0]},SalePrice"]
+            lines = [f"{line},{rng.integers(100_000, 200_000)}" for line in lines]
+        (folder / f"kaggle_house_pred_{part}.csv").write_text("\n".join(columns + lines))
+
+
+# As many films as a batch of D2L's has, since what does not fill one waits for the next epoch.
+USERS, FILMS = 60, 260
+
+
+def _make_films(folder: Path) -> None:
+    """Each user rates 30 films, one after the other; users of one kind like the same ones."""
+    rated = [(user, (30 * user + i) % FILMS, i) for user in range(USERS) for i in range(30)]
+    lines = [f"{u + 1}\t{film + 1}\t{1 + (u + film) % 5}\t{time}" for u, film, time in rated]
+    with zipfile.ZipFile(folder / "ml-100k.zip", "w") as archive:
+        archive.writestr("ml-100k/u.data", "\n".join(lines))
+
+
+def _make_clicks(folder: Path) -> None:
+    """A batch of D2L's for training and one for the test: a label, and 34 values."""
+    values = np.random.default_rng(1).integers(0, 5, (2 * 2048, 34))
+    lines = ["\t".join(map(str, (row[0] % 2, *row))) for row in values]
+    with zipfile.ZipFile(folder / "ctr.zip", "w") as archive:
+        for name, part in ("train", lines[:2048]), ("test", lines[2048:]):
+            archive.writestr(f"ctr/{name}.csv", "\n".join(part))

@@ -25,6 +25,7 @@ HOMES = (
     "hpo",
     "optimization",
     "recurrent",
+    "recommender",
     "resnet",
     "words",
     "sentences",

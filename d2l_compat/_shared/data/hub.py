@@ -17,13 +17,10 @@ _FASHION = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
 # Name: address, and SHA-1 (or MD5, SHA-256) of the file. Programs add their own, and readers put
 # files of their own in the place of these.
 DATA_HUB: dict[str, tuple[str, str | None]] = {
+    "aclImdb": (DATA_URL + "aclImdb_v1.tar.gz", "01ada507287d82875905620988597833ad4e0903"),
     "airfoil": (
         DATA_URL + "airfoil_self_noise.dat",
         "76e5be1548fd8222e5074cf0faae75edff8cf93f",
-    ),
-    "time_machine": (
-        DATA_URL + "timemachine.txt",
-        "090b5e7e70c295757f55df93cb0a180b9691891a",
     ),
     "banana-detection": (
         DATA_URL + "banana-detection.zip",
@@ -33,35 +30,50 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
         DATA_URL + "kaggle_cifar10_tiny.zip",
         "2068874e4b9a9f0fb07ebe0ad2b29754449ccacd",
     ),
+    "ctr": (DATA_URL + "ctr.zip", "e18327c48c8e8e5c23da714dd614e390d369843f"),
     "dog_tiny": (DATA_URL + "kaggle_dog_tiny.zip", "0cb91d09b814ecdc07b50f31f8dcad3e81d6a86d"),
     "fra-eng": (DATA_URL + "fra-eng.zip", "94646ad1522d915e7b0f9296181140edcf86a4f5"),
-    "hotdog": (DATA_URL + "hotdog.zip", "fba480ffa8aa7e0febbb511d181409f899b9baa5"),
-    "ptb": (DATA_URL + "ptb.zip", "319d85e578af0cdc590547f26231e4e31cdf1e42"),
-    "glove.6b.50d": (
-        DATA_URL + "glove.6B.50d.zip",
-        "0b8703943ccdb6eb788e6f091b8946e82231bc4d",
+    "glove.42b.300d": (
+        DATA_URL + "glove.42B.300d.zip",
+        "b5116e234e9eb9076672cfeabf5469f3eec904fa",
     ),
     "glove.6b.100d": (
         DATA_URL + "glove.6B.100d.zip",
         "cd43bfb07e44e6f27cbcc7bc9ae3d80284fdaf5a",
     ),
-    "glove.42b.300d": (
-        DATA_URL + "glove.42B.300d.zip",
-        "b5116e234e9eb9076672cfeabf5469f3eec904fa",
+    "glove.6b.50d": (
+        DATA_URL + "glove.6B.50d.zip",
+        "0b8703943ccdb6eb788e6f091b8946e82231bc4d",
     ),
-    "wiki.en": (DATA_URL + "wiki.en.zip", "c1816da3821ae9f43899be655002f6c723e91b88"),
-    "wikitext-2": (
-        "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
-        "3c914d17d80b1459be871a5039ac23e752a53cbe",
+    "hotdog": (DATA_URL + "hotdog.zip", "fba480ffa8aa7e0febbb511d181409f899b9baa5"),
+    "kaggle_house_test": (
+        DATA_URL + "kaggle_house_pred_test.csv",
+        "fa19780a7b011d9b009e8bff8e99922a8ee2eb90",
     ),
-    "aclImdb": (DATA_URL + "aclImdb_v1.tar.gz", "01ada507287d82875905620988597833ad4e0903"),
+    "kaggle_house_train": (
+        DATA_URL + "kaggle_house_pred_train.csv",
+        "585e9cc93e70b39160e7921475f9bcd7d31219ce",
+    ),
+    "ml-100k": (
+        "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+        "cd4dcac4241c8a4ad7badc7ca635da8a69dddb83",
+    ),
+    "ptb": (DATA_URL + "ptb.zip", "319d85e578af0cdc590547f26231e4e31cdf1e42"),
     "SNLI": (
         "https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
         "9fcde07509c7e87ec61c640c1b2753d9041758e4",
     ),
-    "voc2012": (
-        DATA_URL + "VOCtrainval_11-May-2012.tar",
-        "4e443f8a2eca6b1dac8a6c57641b67dd40621a49",
+    "t10k-images-idx3-ubyte": (
+        _FASHION + "t10k-images-idx3-ubyte.gz",
+        "bef4ecab320f06d8554ea6380940ec79",
+    ),
+    "t10k-labels-idx1-ubyte": (
+        _FASHION + "t10k-labels-idx1-ubyte.gz",
+        "bb300cfdad3c16e7a12a480ee83cd310",
+    ),
+    "time_machine": (
+        DATA_URL + "timemachine.txt",
+        "090b5e7e70c295757f55df93cb0a180b9691891a",
     ),
     "train-images-idx3-ubyte": (
         _FASHION + "train-images-idx3-ubyte.gz",
@@ -71,13 +83,14 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
         _FASHION + "train-labels-idx1-ubyte.gz",
         "25c81989df183df01b3e8a0aad5dffbe",
     ),
-    "t10k-images-idx3-ubyte": (
-        _FASHION + "t10k-images-idx3-ubyte.gz",
-        "bef4ecab320f06d8554ea6380940ec79",
+    "voc2012": (
+        DATA_URL + "VOCtrainval_11-May-2012.tar",
+        "4e443f8a2eca6b1dac8a6c57641b67dd40621a49",
     ),
-    "t10k-labels-idx1-ubyte": (
-        _FASHION + "t10k-labels-idx1-ubyte.gz",
-        "bb300cfdad3c16e7a12a480ee83cd310",
+    "wiki.en": (DATA_URL + "wiki.en.zip", "c1816da3821ae9f43899be655002f6c723e91b88"),
+    "wikitext-2": (
+        "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
+        "3c914d17d80b1459be871a5039ac23e752a53cbe",
     ),
 }
 

@@ -1,0 +1,41 @@
+"""Residual blocks, which ResNets are made of."""
+
+import flax.linen as nn
+import jax
+
+from d2l_compat.jax._arrays import Array, arrays
+from d2l_compat.jax._checked import CheckedModule
+
+__all__ = ["Residual"]
+
+
+class Residual(CheckedModule):
+    """The residual block of He et al. (2016), section 3.2.
+
+    Two 3 x 3 convolutions with batch normalization, the first with these ``strides``, are added to the input,
+    which ``use_1x1conv`` sends through a 1 x 1 convolution with the same strides. With ``training`` a batch is
+    normalized by its own statistics. Raises ValueError or TypeError for arguments of a wrong range or kind.
+    """
+
+    num_channels: int
+    use_1x1conv: bool = False
+    strides: int | tuple[int, int] = (1, 1)
+    training: bool = True
+
+    def setup(self) -> None:
+        self.conv1 = nn.Conv(self.num_channels, (3, 3), self.strides, "SAME")
+        self.conv2 = nn.Conv(self.num_channels, (3, 3), padding="SAME")
+        if self.use_1x1conv:
+            self.conv3 = nn.Conv(self.num_channels, (1, 1), self.strides)
+        self.bn1, self.bn2 = (nn.BatchNorm(not self.training) for _ in range(2))
+
+    def __call__(self, X: Array) -> jax.Array:
+        """(batch, height, width, input channels) to (batch, height / strides, width / strides, num_channels),
+        rounded up. Raises ValueError where what is added has another shape."""
+        arrays.check_rank("X", X, ("examples", "height", "width", "channels"))
+        Y = nn.relu(self.bn1(self.conv1(X)))
+        Y = self.bn2(self.conv2(Y))
+        if self.use_1x1conv:
+            X = self.conv3(X)
+        arrays.check_residual(X, Y)
+        return nn.relu(Y + X)

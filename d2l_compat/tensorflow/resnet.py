@@ -1,0 +1,40 @@
+"""Residual blocks, which ResNets are made of."""
+
+from typing import Any
+
+import keras
+from keras import layers
+from tensorflow import Tensor
+
+from d2l_compat._shared import signatures
+from d2l_compat.tensorflow._arrays import layer_inputs
+
+__all__ = ["Residual"]
+
+
+class Residual(keras.Model):
+    """The residual block of He et al. (2016), section 3.2; its input's channels are those of the first input.
+
+    Two 3 x 3 convolutions with batch normalization, the first with these ``strides``, are added to the input,
+    which ``use_1x1conv`` sends through a 1 x 1 convolution with the same strides.
+    """
+
+    @signatures.checked
+    def __init__(self, num_channels: int, use_1x1conv: bool = False, strides: int = 1) -> None:
+        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        super().__init__()
+        self.conv1 = layers.Conv2D(num_channels, 3, strides, padding="same")
+        self.conv2 = layers.Conv2D(num_channels, 3, padding="same")
+        self.conv3 = layers.Conv2D(num_channels, 1, strides) if use_1x1conv else None
+        self.bn1, self.bn2 = layers.BatchNormalization(), layers.BatchNormalization()
+
+    def call(self, X: Tensor, training: Any = None) -> Tensor:
+        """(batch, height, width, input channels) to (batch, height / strides, width / strides, num_channels),
+        rounded up. Raises ValueError where what is added has another shape."""
+        layer_inputs.check_rank("X", X, ("examples", "height", "width", "channels"))
+        Y = keras.activations.relu(self.bn1(self.conv1(X), training=training))
+        Y = self.bn2(self.conv2(Y), training=training)
+        if self.conv3 is not None:
+            X = self.conv3(X)
+        layer_inputs.check_residual(X, Y)
+        return keras.activations.relu(Y + X)
