@@ -1246,7 +1246,7 @@ CASES |= {
             asked("TokenEmbedding", "glove"),
             KeyError,
             "url: got 'glove'",
-            "glove.6b.50d, glove.6b.100",
+            "glove.6b.100d, glove.6b.50",
         ),
         (asked("TokenEmbedding", 50), TypeError, "url: got int", "an https address, or a name"),
         (
