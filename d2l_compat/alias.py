@@ -11,7 +11,9 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
+from d2l_compat import __version__
 from d2l_compat.frameworks import FACES
 
 UPSTREAM = "d2l"
@@ -51,6 +53,19 @@ class _Alias(MetaPathFinder, Loader):
         spec = module.__spec__
         if spec is not None and spec.loader_state is not None:
             module.__spec__ = spec.loader_state
+        if module.__name__ == UPSTREAM:
+            vars(module).update(__version__=__version__, __getattr__=_is_in_the_faces)
+
+
+def _is_in_the_faces(name: str) -> Any:
+    """Of ``d2l`` itself: it has no names, although readers look for them there."""
+    if name.startswith("_"):  # Python itself asks for such names
+        raise AttributeError(f"module {UPSTREAM!r} has no attribute {name!r}")
+    first, *others = MODULES
+    raise AttributeError(
+        f"{UPSTREAM}.{name}: a framework's names are in its own module; need "
+        f"`from d2l import {first} as d2l` (or {', '.join(others)})"
+    )
 
 
 _alias = _Alias()

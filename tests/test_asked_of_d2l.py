@@ -1,0 +1,76 @@
+"""What readers of D2L have reported about its package, by the number in its repository: here it works."""
+
+import subprocess
+import sys
+from importlib.metadata import distribution
+from importlib.util import find_spec
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from d2l_compat import __version__
+
+READS = ("d2l_compat/**/*.py", "pyproject.toml")
+
+needs_pytorch = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is not installed")
+
+
+def said_by(program: str) -> str:
+    """What it prints, after the one line that lets ``d2l`` be ours."""
+    program = f"import d2l_compat.alias\n{program}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "python", "numpy"),
+    [
+        (2608, "3.12.4", "2.0.0"),
+        (2625, "3.12", "1.26.4"),
+        (2659, "3.13", "2.2.0"),
+        (2678, "3.14", "2.3.0"),
+    ],
+)
+def test_todays_python_and_numpy_are_taken(number: int, python: str, numpy: str) -> None:
+    """d2l 1.0.3 asks for NumPy 1.23.5 and no other, which Python has not built since 3.12."""
+    ours = distribution("d2l-compat")
+    assert python in SpecifierSet(ours.metadata["Requires-Python"])
+    needs = [*map(Requirement, ours.requires or [])]
+    (needed,) = (each for each in needs if each.name == "numpy")
+    assert numpy in needed.specifier
+    # Nor is anything else held to one version, or to those of a certain year.
+    assert {spec.operator for each in needs for spec in each.specifier} == {">="}
+
+
+@needs_pytorch
+@pytest.mark.parametrize(
+    ("number", "names"),
+    [
+        (1910, ["load_data_time_machine", "HyperParameters"]),
+        (1911, ["predict_ch8", "train_ch8"]),
+        (2557, ["train_ch3"]),
+    ],
+)
+def test_what_d2l_1_has_no_more_is_there_beside_what_it_has(number: int, names: list[str]) -> None:
+    asked = "".join(f"print(d2l.{name}.__name__)\n" for name in names)
+    assert said_by(f"from d2l import torch as d2l\n{asked}").split() == names
+
+
+def test_2648_who_imports_the_package_alone_is_told_what_to_import() -> None:
+    said = said_by("""
+import d2l
+print(d2l.__version__)
+try:
+    d2l.train_ch3
+except AttributeError as error:
+    print(error)
+print(hasattr(d2l, "__wrapped__"))
+""")
+    need = "need `from d2l import torch as d2l` (or tensorflow, jax, mxnet, paddle, mlx)"
+    assert said == (
+        f"{__version__}\nd2l.train_ch3: a framework's names are in its own module; {need}\nFalse\n"
+    )
