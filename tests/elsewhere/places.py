@@ -371,24 +371,12 @@ def notebooks_of(framework: str) -> list[Path]:
 SERVICES = "colab", "binder"
 
 
-def is_whole_on(service: str, framework: str, lesson: int) -> bool:
-    """Do all cells of this notebook run there? Of each framework one lesson's do on each service, and of
-    each lesson some framework's; the others run until their first figure. (That all cells run in our
-    own environment is nbval's to say.)"""
-    turn = list(FRAMEWORKS).index(framework) + SERVICES.index(service)
-    return lesson == turn % len(notebooks_of(framework))
-
-
 def stored_for(service: str, framework: str, everywhere: bool) -> dict[Path, NotebookNode]:
-    """The notebooks of a framework, as far as they are executed there: ``everywhere``, all cells."""
-    return {
-        path: (
-            read(path)
-            if everywhere or is_whole_on(service, framework, number)
-            else until_its_first_figure(path)
-        )
-        for number, path in enumerate(notebooks_of(framework))
-    }
+    """The notebooks of a framework that are executed there: ``everywhere``, all of them; else of each framework
+    one, and of each lesson some framework's. (That all run in our own environment is nbval's to say.)"""
+    paths = notebooks_of(framework)
+    turn = (list(FRAMEWORKS).index(framework) + SERVICES.index(service)) % len(paths)
+    return {path: read(path) for path in (paths if everywhere else [paths[turn]])}
 
 
 def first_cell_of(notebook: Path) -> NotebookNode:
