@@ -60,6 +60,11 @@ def size(what: str, value: object) -> int:
     return integer(what, value, 1, GREATEST_SIZE)
 
 
+def size_if_told(what: str, value: int | None) -> int | None:
+    """The same, or None: the first input tells it."""
+    return None if value is None else size(what, value)
+
+
 def real(what: str, value: object, need: str) -> Any:
     """``value``, which is a number; ``need`` says which are right."""
     if isinstance(value, bool) or not isinstance(value, Real):

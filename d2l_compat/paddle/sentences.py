@@ -67,8 +67,7 @@ def predict_snli(
     another kind, or there are no words.
     """
     callable_("net", net)
-    given = {"premise": premise, "hypothesis": hypothesis}
-    pair = [sentences.words_of(what, words, vocab) for what, words in given.items()]
+    pair = sentences.pair_of(premise, hypothesis, vocab)
     return sentences.named(sentences.RELATIONS, _asked(net, *pair))
 
 

@@ -98,7 +98,7 @@ class MaskLM(nn.Module):
         super().__init__()
         for what, value in ("vocab_size", vocab_size), ("num_hiddens", num_hiddens):
             checks.size(what, value)
-        first = linear(_size(num_inputs), num_hiddens)
+        first = linear(checks.size_if_told("num_inputs", num_inputs), num_hiddens)
         norm, last = nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, vocab_size)
         self.mlp = nn.Sequential(first, nn.ReLU(), norm, last)
 
@@ -111,10 +111,6 @@ class MaskLM(nn.Module):
         return self.mlp(X[rows, pred_positions.long()])
 
 
-def _size(num_inputs: int | None) -> int | None:
-    return None if num_inputs is None else checks.size("num_inputs", num_inputs)
-
-
 class NextSentencePred(nn.Module):
     """BERT's second task: whether the second sentence follows the first.
 
@@ -124,7 +120,7 @@ class NextSentencePred(nn.Module):
     def __init__(self, num_inputs: int | None = None) -> None:
         """Raises TypeError or ValueError for a size below 1."""
         super().__init__()
-        self.output = linear(_size(num_inputs), 2)
+        self.output = linear(checks.size_if_told("num_inputs", num_inputs), 2)
 
     def forward(self, X: Tensor) -> Tensor:
         """(batch, inputs) to logits (batch, 2). Raises TypeError or ValueError for others."""

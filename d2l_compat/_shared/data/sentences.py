@@ -161,6 +161,12 @@ def words_in(sequence: Any, vocab: Vocab) -> list[list[int]]:
     return words_of("sequence", sequence.split(), vocab)
 
 
+def pair_of(premise: Any, hypothesis: Any, vocab: Vocab) -> list[list[list[int]]]:
+    """Both as :func:`words_of` gives them."""
+    given = {"premise": premise, "hypothesis": hypothesis}
+    return [words_of(what, words, vocab) for what, words in given.items()]
+
+
 def named(names: tuple[str, ...], outputs: Any) -> str:
     """Of outputs, one for each name, the name of the greatest."""
     numbers = to_numpy("net", outputs)
