@@ -43,6 +43,8 @@ INCOMPLETE = $(shell test -s $(READY) && cd .venv && xargs ls -d < $(notdir $(RE
 CHOICE = $(addprefix --framework ,$(FRAMEWORKS)) $(addprefix --language ,$(LANGUAGES))
 FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
+# An older d2l, which the shim is compared with as well: of a package an environment holds but one.
+OLDER  = .venv/d2l-0.17/.ready
 
 .DEFAULT_GOAL := notebooks
 .PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim book report agreement font lint format lab kernel site dist published env lock clean help
@@ -81,10 +83,10 @@ IN_TURN = $(filter $(SLOW),$(FRAMEWORKS)) $(filter-out $(SLOW),$(FRAMEWORKS))
 WORKERS = $(shell n=$(JOBS); echo $$((n < 4 ? 0 : n / 2)))
 
 .PHONY: $(FRAMEWORKS:%=test-face-%)
-test-faces: $(READY) $(JAVA)  ## the tests of the shim and of the lessons' claims, framework by framework
+test-faces: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim and of the lessons' claims, framework by framework
 	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) $(IN_TURN:%=test-face-%)
 
-$(FACES:%=test-face-%): test-face-%: $(READY)
+$(FACES:%=test-face-%): test-face-%: $(READY) $(OLDER)
 	@echo "$*:"
 	@$(CHECK) faces $* -- env OMP_NUM_THREADS=1 $(PYTEST) -n $(WORKERS) -q $(call report,faces-$*) \
 	  tests/faces lessons/*/claims.py --framework $*
@@ -126,7 +128,7 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  || failed="$$failed $$face"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
 
-mutants: $(READY) $(JAVA)  ## seed faults, one at a time, and see each one noticed (about an hour)
+mutants: $(READY) $(OLDER) $(JAVA)  ## seed faults, one at a time, and see each one noticed (about an hour)
 	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(FRAMEWORKS:%=--framework %)
 
 bench:  ## how long things take, beside others in the same run
@@ -176,7 +178,7 @@ dist: $(READY)  ## build the package, wheel and sdist, into dist/, and check bot
 published: $(READY)  ## is everything where the links, the buttons and the first cells look for it? (asks the network)
 	@$(BIN)/python -m tools.project.published
 
-env: $(READY) $(JAVA)  ## only install the environment, in .venv
+env: $(READY) $(OLDER) $(JAVA)  ## only install the environment, in .venv
 	@$(if $(JAVA),test -e $(JAVA))
 
 # uv comes first, from the lock, and then installs everything else with hashes checked. Until all is
@@ -194,6 +196,11 @@ $(READY): $(LOCKS) pyproject.toml $(INCOMPLETE)
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $(LOCKS)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@cd .venv && ls -d lib/python*/site-packages/*.dist-info > .listed && mv .listed $(notdir $@)
+
+$(OLDER): requirements/d2l-0.17.txt | $(READY)
+	@rm -rf $(@D)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes --target $(@D) -r $<
+	@touch $@
 
 # DJL's classes and kernel. Without them the DJL notebooks fail, and they alone.
 MVN = mvn -q -B -f d2l_compat/java/pom.xml

@@ -44,6 +44,9 @@ if "sync" in given:
     for lock in given[given.index("--require-hashes") + 1 :]:
         for package in (here / lock).read_text().split():
             (packages / f"{package}.dist-info").mkdir(exist_ok=True)
+if "--target" in given:
+    older = here / given[given.index("--target") + 1]
+    shutil.copytree(here / "requirements", older)
 if name == "jupyter":
     print(os.environ.get("D2L_COMPAT_INSTALL"))
 """
@@ -67,6 +70,8 @@ class Project:
         shutil.copy(ROOT / "Makefile", root)
         for framework in "abc":
             self.lock(framework, 1)
+        self.older = root / "requirements/d2l-0.17.txt"
+        self.older.write_text("d2l-1\n")
         self.programs = root / "programs"
         self.programs.mkdir()
         for name in ("python3", "javac"):
@@ -187,3 +192,15 @@ def test_a_stamp_that_lists_nothing_is_none(full):
 
 def test_under_make_a_notebooks_first_cell_installs_nothing(full):
     assert full.make("a", "lab")[1].splitlines()[-1] == "never"
+
+
+def test_an_older_d2l_stands_apart_and_is_what_its_file_says(full):
+    (full.root / ".venv/d2l-0.17").rename(full.root / "moved")
+    assert full.make("a")[0] == 0
+    full.lock("b", 1)
+    full.older.write_text("d2l-2\n")
+    assert full.make("a", harm="failed at --target")[0] != 0
+    assert full.make("a")[0] == 0
+    assert (full.root / ".venv/d2l-0.17/d2l-0.17.txt").read_text() == "d2l-2\n"
+    assert full.holds() == ALL
+    assert full.make("a") == (0, NOTHING)
