@@ -1,6 +1,6 @@
 """What several tests of the faces ask for: upstream's d2l, a reader's own code, no figures left behind."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -20,11 +20,23 @@ def oracle(request: pytest.FixtureRequest) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def upstream(oracle: ModuleType, pytestconfig: pytest.Config) -> Any:
-    """Where it is asked for and cannot be imported, the tests fail: else nothing would be compared."""
+def upstream_of(oracle: ModuleType, pytestconfig: pytest.Config) -> Callable[[str], Any]:
+    """Upstream's d2l of a version. Where it is asked for and cannot be imported, the tests fail: else
+    nothing would be compared."""
     if pytestconfig.getoption("without_upstream"):
         pytest.skip("upstream's d2l is left out, as was asked")
-    return oracle.upstream()
+
+    def of(version: str) -> Any:
+        if version not in oracle.UPSTREAM:
+            pytest.skip(f"upstream's d2l {version} has no face for this framework")
+        return oracle.UPSTREAM[version]()
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def upstream(upstream_of: Callable[[str], Any]) -> Any:
+    return upstream_of("1.0.3")
 
 
 @pytest.fixture

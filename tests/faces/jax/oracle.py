@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.faces.jax import recurrent
+from tests.faces.jax import models, recurrent
 from tests.faces.jax.adapter import Layer, double, plain, tensor
 
 FORMS: dict[str, tuple[Any, ...]] = {
@@ -31,15 +31,19 @@ FORMS: dict[str, tuple[Any, ...]] = {
     "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
     "TransformerEncoderBlock": (8, 16, 2, 0.0),
 }
+OLDER_FORMS: dict[str, tuple[Any, ...]] = {}
 X = jnp.arange(6.0).reshape(2, 3)
 TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
     "repeat": (X, 2, {"axis": 1}),
     "to": (X, jax.devices("cpu")[0]),
 }
 READER = recurrent  # who writes language models
-NOT_COMPARED: dict[str, str] = {
-    "RNN": "upstream's raises NotImplementedError",
-    "RNNLM": "it needs an RNN",
+MODELS = models
+NOT_COMPARED: dict[str, dict[str, str]] = {
+    "1.0.3": {
+        "RNN": "upstream's raises NotImplementedError",
+        "RNNLM": "it needs an RNN",
+    }
 }
 
 
@@ -112,6 +116,9 @@ def upstream() -> Any:
 
     d2l.Trainer = Trainer
     return d2l
+
+
+UPSTREAM = {"1.0.3": upstream}
 
 
 def _with(module: ModuleType, **names: Any) -> SimpleNamespace:

@@ -3,7 +3,8 @@
 from typing import Any
 
 # First: it makes MXNet importable.
-from tests.faces.mxnet import language, recurrent
+from tests.faces.mxnet import language, models, recurrent
+from tests.faces.oracle import older
 
 from tests.faces.mxnet.adapter import Layer, plain, tensor  # isort: skip
 from mxnet import cpu, init, np, npx
@@ -25,6 +26,7 @@ FORMS = {
     "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
     "TransformerEncoderBlock": (8, 16, 2, 0.0),
 }
+OLDER_FORMS: dict[str, tuple[Any, ...]] = {}
 X = np.arange(6.0).reshape(2, 3)
 TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
     "normal": (0.0, 1.0, (2, 3)),
@@ -34,14 +36,18 @@ TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
     "to": (X, cpu()),
 }
 READER = recurrent  # who writes language models
+MODELS = models
 LANGUAGE = language  # and networks that read sentences
-NOT_COMPARED: dict[str, str] = {}
+NOT_COMPARED: dict[str, dict[str, str]] = {"1.0.3": {}}
 
 
 def upstream() -> Any:
     from d2l import mxnet as d2l
 
     return d2l
+
+
+UPSTREAM = {"1.0.3": upstream, "0.17.6": lambda: older("mxnet")}
 
 
 def twin(ours: Layer, theirs: nn.Block, *inputs: Any) -> Layer:

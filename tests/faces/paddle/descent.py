@@ -25,8 +25,9 @@ def sgd(
 def trainer(params: Sequence[Any], states: Any, hyperparams: dict[str, Any]) -> list[Any]:
     """For ``train_ch11``: as D2L's own, it gives new parameters, and sets gradients to zero in place."""
     new = [variable((param - hyperparams["lr"] * param.grad).numpy()) for param in params]
-    for param in params:
-        param.grad.zero_()
+    with paddle.no_grad():
+        for param in params:
+            param.grad.zero_()
     return new
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from tests.faces.pytorch import language, recurrent
+from tests.faces.oracle import older
+from tests.faces.pytorch import language, models, recurrent
 from tests.faces.pytorch.adapter import Layer, plain, tensor
 
 FORMS = {
@@ -24,6 +25,7 @@ FORMS = {
     "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
     "TransformerEncoderBlock": (8, 16, 2, 0.0),
 }
+OLDER_FORMS: dict[str, tuple[Any, ...]] = {}
 X = torch.arange(6.0).reshape(2, 3)
 TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
     "normal": (0.0, 1.0, (2, 3)),
@@ -35,14 +37,18 @@ TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
     "zeros": (2, 3),
 }
 READER = recurrent  # who writes language models
+MODELS = models
 LANGUAGE = language  # and networks that read sentences
-NOT_COMPARED: dict[str, str] = {"split_batch": "upstream's wants GPUs"}
+NOT_COMPARED: dict[str, dict[str, str]] = {"1.0.3": {"split_batch": "upstream's wants GPUs"}}
 
 
 def upstream() -> Any:
     from d2l import torch as d2l
 
     return d2l
+
+
+UPSTREAM = {"1.0.3": upstream, "0.17.6": lambda: older("torch")}
 
 
 def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:

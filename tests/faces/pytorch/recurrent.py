@@ -85,7 +85,7 @@ def functions(start: dict[str, Any]) -> tuple[Any, ...]:
     return *start["W_xh"].shape, CPU, get_params, init_state, forward
 
 
-def from_functions(start: dict[str, Any]) -> Any:
+def from_functions(start: dict[str, Any], d2l: Any = d2l) -> Any:
     return d2l.RNNModelScratch(*functions(start))
 
 
@@ -93,7 +93,9 @@ def params(net: Any) -> list[Any]:
     return [each.detach().numpy() for each in net.params]
 
 
-def train_epoch(net: Any, batches: Any, lr: float, use_random_iter: bool, own: bool) -> Any:
+def train_epoch(
+    net: Any, batches: Any, lr: float, use_random_iter: bool, own: bool, d2l: Any = d2l
+) -> Any:
     """With a function that does the steps, ``own``, or the framework's optimizer."""
     loss = nn.CrossEntropyLoss()
     updater: Any = torch.optim.SGD(net.params, lr)
@@ -102,15 +104,17 @@ def train_epoch(net: Any, batches: Any, lr: float, use_random_iter: bool, own: b
     return d2l.train_epoch_ch8(net, batches, loss, updater, CPU, use_random_iter)
 
 
-def predict_ch8(net: Any, prefix: str, num_preds: int, vocab: Any) -> str:
+def predict_ch8(net: Any, prefix: str, num_preds: int, vocab: Any, d2l: Any = d2l) -> str:
     return d2l.predict_ch8(prefix, num_preds, net, vocab, CPU)
 
 
-def train_ch8(net: Any, batches: Any, vocab: Any, lr: float, num_epochs: int) -> None:
+def train_ch8(
+    net: Any, batches: Any, vocab: Any, lr: float, num_epochs: int, d2l: Any = d2l
+) -> None:
     d2l.train_ch8(net, batches, vocab, lr, num_epochs, CPU)
 
 
-def layers(vocab_size: int, num_hiddens: int) -> list[Any]:
+def layers(vocab_size: int, num_hiddens: int, d2l: Any = d2l) -> list[Any]:
     """Recurrent layers of the framework's, and what is made of them."""
     kinds = nn.RNN, nn.GRU, nn.LSTM
     made = [kind(vocab_size, num_hiddens) for kind in kinds]

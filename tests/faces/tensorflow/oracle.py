@@ -10,7 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.faces.tensorflow import recurrent
+from tests.faces.oracle import ModuleWith, older
+from tests.faces.tensorflow import models, recurrent
 from tests.faces.tensorflow.adapter import Layer, plain, tensor
 
 _SIZES = (8, 8, 8, 8, [2])
@@ -26,6 +27,7 @@ FORMS = {
     "TransformerEncoder": (7, *_SIZES, 16, 2, 2, 0.0),
     "TransformerEncoderBlock": (*_SIZES, 16, 2, 0.0),
 }
+OLDER_FORMS: dict[str, tuple[Any, ...]] = {}
 X = tf.reshape(tf.range(6.0), (2, 3))
 TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
     "normal": ((2, 3),),
@@ -33,20 +35,13 @@ TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
     "repeat": (X, 2, 1),
 }
 READER = recurrent  # who writes language models
-NOT_COMPARED: dict[str, str] = {
-    "LinearRegressionScratch": "with Keras 3 upstream's is not trained: ours is",
-    "SGD": "with Keras 3 upstream's model that uses it is not trained: ours is",
+MODELS = models
+NOT_COMPARED: dict[str, dict[str, str]] = {
+    "1.0.3": {
+        "LinearRegressionScratch": "with Keras 3 upstream's is not trained: ours is",
+        "SGD": "with Keras 3 upstream's model that uses it is not trained: ours is",
+    }
 }
-
-
-class ModuleWith:
-    """A module, some of whose names mean something else."""
-
-    def __init__(self, module: Any, **names: Any) -> None:
-        self.__dict__.update(names, _module=module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
 
 
 class StepsFirst:
@@ -85,6 +80,9 @@ def upstream() -> Any:
         # Keras 3 would make labels floating-point numbers first.
         d2l.MaskedSoftmaxCELoss.__call__ = lambda self, *args: self.call(*args)
     return d2l
+
+
+UPSTREAM = {"1.0.3": upstream, "0.17.6": lambda: older("tensorflow")}
 
 
 def twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:

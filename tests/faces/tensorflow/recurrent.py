@@ -88,7 +88,7 @@ def functions(start: dict[str, Any]) -> tuple[Any, ...]:
     return *start["W_xh"].shape, init_state, forward, get_params
 
 
-def from_functions(start: dict[str, Any]) -> Any:
+def from_functions(start: dict[str, Any], d2l: Any = d2l) -> Any:
     return d2l.RNNModelScratch(*functions(start))
 
 
@@ -96,21 +96,25 @@ def params(net: Any) -> list[Any]:
     return [each.numpy() for each in net.trainable_variables]
 
 
-def train_epoch(net: Any, batches: Any, lr: float, use_random_iter: bool, own: bool) -> Any:
+def train_epoch(
+    net: Any, batches: Any, lr: float, use_random_iter: bool, own: bool, d2l: Any = d2l
+) -> Any:
     """With an optimizer of Keras: there is no other way."""
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     return d2l.train_epoch_ch8(net, batches, loss, keras.optimizers.SGD(lr), use_random_iter)
 
 
-def predict_ch8(net: Any, prefix: str, num_preds: int, vocab: Any) -> str:
+def predict_ch8(net: Any, prefix: str, num_preds: int, vocab: Any, d2l: Any = d2l) -> str:
     return d2l.predict_ch8(prefix, num_preds, net, vocab)
 
 
-def train_ch8(net: Any, batches: Any, vocab: Any, lr: float, num_epochs: int) -> None:
+def train_ch8(
+    net: Any, batches: Any, vocab: Any, lr: float, num_epochs: int, d2l: Any = d2l
+) -> None:
     d2l.train_ch8(net, batches, vocab, lr, num_epochs, STRATEGY)
 
 
-def layers(vocab_size: int, num_hiddens: int) -> list[Any]:
+def layers(vocab_size: int, num_hiddens: int, d2l: Any = d2l) -> list[Any]:
     """Recurrent layers of the framework's, and what is made of them."""
     kinds = keras.layers.SimpleRNN, keras.layers.GRU, keras.layers.LSTM
     made = [kind(num_hiddens, return_sequences=True, return_state=True) for kind in kinds]
