@@ -8,6 +8,8 @@ from mxnet import autograd, gluon, np
 
 from tests.faces.boards import Begun
 
+CPU = d2l.cpu()
+
 
 def variable(x: Any) -> np.ndarray:
     """One that gets a gradient."""
@@ -69,5 +71,5 @@ def train_ch6(
 ) -> Any:
     """With ``d2l.train_ch6``: the model, which ``first`` was given before the first step."""
     net = model(make)
-    assert d2l.train_ch6(net, Begun(batches, lambda: first(net)), *args, d2l.cpu()) is None
+    assert d2l.train_ch6(net, Begun(batches, lambda: first(net)), *args, CPU) is None
     return net

@@ -16,6 +16,7 @@ FORMS = {
     "BERTEncoder": (7, 8, 16, 2, 2, 0.0, 6),
     "BERTModel": (7, 8, 16, 2, 2, 0.0, 6),
     "DotProductAttention": (0.0,),
+    "EncoderBlock": (8, 16, 2, 0.0),
     "GRU": (6, 2),
     "MaskLM": (7, 8),
     "MultiHeadAttention": (8, 2, 0.0),
@@ -104,6 +105,8 @@ def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
     source, lengths = tensor(tokens), tensor(lens)
     Layer(model).randomize(source, source, lengths)
     output = model(source, source, lengths)
+    if not hasattr(model, "predict_step"):
+        return plain([output])
     batch = source, source, lengths, source
     predicted, weights = model.predict_step(batch, cpu(), 4, True)
     return plain([output, predicted, weights])

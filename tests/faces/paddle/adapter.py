@@ -23,6 +23,8 @@ class Layer(adapter.Layer):
 
     @staticmethod
     def array(x: Any) -> Any:
+        if isinstance(x, (paddle.CPUPlace, paddle.CUDAPlace)):
+            return str(x).removeprefix("Place(").removesuffix(")")  # as ours
         return x.numpy() if isinstance(x, paddle.Tensor) else x
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:

@@ -8,6 +8,8 @@ import paddle
 from d2l_compat import paddle as d2l
 from tests.faces.boards import Begun
 
+CPU = d2l.cpu()
+
 
 def variable(x: Any) -> paddle.Tensor:
     """One that gets a gradient."""
@@ -66,5 +68,5 @@ def train_ch6(
 ) -> Any:
     """With ``d2l.train_ch6``: the model, which ``first`` was given before the first step."""
     net = model(make)
-    assert d2l.train_ch6(net, Begun(batches, lambda: first(net)), *args, d2l.cpu()) is None
+    assert d2l.train_ch6(net, Begun(batches, lambda: first(net)), *args, CPU) is None
     return net

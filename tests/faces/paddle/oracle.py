@@ -44,14 +44,38 @@ TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
 READER = recurrent  # who writes language models
 LANGUAGE = language  # and networks that read sentences
 MODELS = sys.modules[__name__]
-NOT_COMPARED: dict[str, dict[str, str]] = {"0.17.6": {}}
+NOT_COMPARED: dict[str, dict[str, str]] = {
+    "0.17.6": {
+        "split_batch": "upstream's calls a function that is not there",
+        "try_all_gpus": "of no GPU it makes a device, not a list",
+    }
+}
+
+
+def _of(initializer: Any) -> Any:
+    """It may be given the weight itself."""
+
+    def initialized(weight: Any = None, **kwargs: Any) -> Any:
+        made = initializer(**kwargs)
+        return made if weight is None else made(weight)
+
+    return initialized
 
 
 def upstream() -> ModuleType:
     d2l = older("paddle")
     if not isinstance(d2l.paddle, ModuleWith):
+        # It makes initial weights, but does not use them: here it does, so that what follows can be compared.
+        initializer = ModuleWith(
+            nn.initializer,
+            Normal=_of(nn.initializer.Normal),
+            XavierUniform=_of(nn.initializer.XavierUniform),
+        )
+        d2l.nn = ModuleWith(nn, initializer=initializer)
+        d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number
         d2l.paddle = ModuleWith(
             paddle,
+            nn=d2l.nn,
             # Of integers: Paddle 3 multiplies none by a loss.
             ones_like=lambda x: paddle.ones(x.shape),
             # Which upstream takes to be a GPU.
@@ -81,10 +105,6 @@ def copy(ours: nn.Layer, theirs: nn.Layer) -> None:
     """The names of an encoder's recurrent part are longer in ours."""
     state = {name.replace("rnn.rnn.", "rnn."): array for name, array in ours.state_dict().items()}
     assert theirs.set_state_dict(state) == ([], [])
-
-
-def restart(net: nn.Layer, start: dict[str, Any]) -> None:
-    net.set_state_dict({name: tensor(array) for name, array in start.items()})
 
 
 def answers(model: nn.Layer, X: Any, training: bool = False) -> Any:

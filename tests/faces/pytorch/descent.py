@@ -8,6 +8,8 @@ import torch
 from d2l_compat import torch as d2l
 from tests.faces.boards import Begun
 
+CPU = d2l.cpu()
+
 
 def variable(x: Any) -> torch.Tensor:
     """One that gets a gradient."""
@@ -70,5 +72,5 @@ def train_ch6(
 ) -> Any:
     """With ``d2l.train_ch6``: the model, which ``first`` was given before the first step."""
     net = model(make)
-    assert d2l.train_ch6(net, Begun(batches, lambda: first(net)), *args, d2l.cpu()) is None
+    assert d2l.train_ch6(net, Begun(batches, lambda: first(net)), *args, CPU) is None
     return net

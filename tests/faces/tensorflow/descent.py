@@ -7,6 +7,8 @@ from d2l_compat import tensorflow as d2l  # isort: skip  it chooses Keras's back
 import keras
 import tensorflow as tf
 
+CPU = d2l.cpu()
+
 
 def variable(x: Any) -> tf.Variable:
     """One that gets a gradient."""
@@ -77,4 +79,4 @@ def train_ch6(
         first(net)
         return net
 
-    return d2l.train_ch6(net_fn, batches, *args, d2l.cpu())
+    return d2l.train_ch6(net_fn, batches, *args, CPU)

@@ -19,6 +19,7 @@ FORMS = {
     "AddNorm": ([2], 0.0),
     "AdditiveAttention": (8, 8, 8, 0.0),
     "DotProductAttention": (0.0,),
+    "EncoderBlock": (*_SIZES, 16, 2, 0.0),
     "GRU": (6, 2),
     "MultiHeadAttention": (8, 8, 8, 8, 2, 0.0),
     "PositionWiseFFN": (16, 8),
@@ -156,6 +157,8 @@ def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
     kinds = {"EncoderDecoder": d2l.EncoderDecoder, "Seq2Seq": lambda *x: d2l.Seq2Seq(*x, 0, 0.1)}
     model = _fill(kinds[name](*parts), source, source, lengths)
     output = model(source, source, lengths)
+    if not hasattr(model, "predict_step"):
+        return plain([output])
     batch = source, source, lengths, source
     return plain([output, *model.predict_step(batch, d2l.cpu(), 4, True)])
 
