@@ -13,6 +13,7 @@ import tensorflow as tf
 from tests.faces.oracle import ModuleWith, older
 from tests.faces.tensorflow import models, recurrent
 from tests.faces.tensorflow.adapter import Layer, plain, tensor
+from tests.faces.tensorflow.descent import CPU
 
 _SIZES = (8, 8, 8, 8, [2])
 FORMS = {
@@ -58,6 +59,30 @@ class StepsFirst:
         return tf.transpose(outputs, (1, 0, 2)), *tf.nest.flatten(state)
 
 
+class Flat(keras.layers.RNN):
+    """As in Keras 2: the state is flat."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        outputs, *state = super().__call__(*args, **kwargs)
+        return outputs, *tf.nest.flatten(state)
+
+
+class TimeMajor(keras.layers.Layer):
+    """A layer as it was with ``time_major=True``: what goes in and what comes out has its steps first."""
+
+    def __init__(self, layer: keras.layers.RNN) -> None:
+        super().__init__()
+        self.layer = layer
+        self.cell = self  # which is asked for the first state
+
+    def call(self, X: tf.Tensor, initial_state: Any = None) -> Any:
+        outputs, *state = self.layer(tf.transpose(X, (1, 0, 2)), initial_state=initial_state)
+        return tf.transpose(outputs, (1, 0, 2)), *state
+
+    def get_initial_state(self, batch_size: int, dtype: Any) -> Any:
+        return self.layer.get_initial_state(batch_size)
+
+
 class RNN(StepsFirst, keras.layers.RNN): ...
 
 
@@ -83,10 +108,36 @@ def upstream() -> Any:
     return d2l
 
 
-UPSTREAM = {"1.0.3": upstream, "0.17.6": lambda: older("tensorflow")}
+def old_upstream() -> Any:
+    d2l = older("tensorflow")
+    if not isinstance(d2l.tf, ModuleWith):
+        layers = ModuleWith(keras.layers, RNN=Flat)
+        d2l.tf = ModuleWith(tf, keras=ModuleWith(tf.keras, layers=layers))
+        d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number
+        # Keras 3 would make labels floating-point numbers first.
+        d2l.MaskedSoftmaxCELoss.__call__ = lambda self, *args: self.call(*args)
+        made_of = d2l.RNNModel.__init__
+        d2l.RNNModel.__init__ = lambda self, layer, *args: made_of(self, TimeMajor(layer), *args)
+    return d2l
+
+
+UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
+
+
+class BatchFirst(Layer):
+    """An encoder of 0.17: its outputs have the batch first."""
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        outputs, state = super().__call__(*inputs, **kwargs)
+        return [outputs.swapaxes(0, 1), state]
 
 
 def twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
+    if isinstance(getattr(theirs, "rnn", None), Flat):
+        built = BatchFirst(theirs)
+        built(*inputs)
+        theirs.set_weights(ours.layer.get_weights())
+        return built
     built = Layer(theirs)
     with warnings.catch_warnings(action="ignore"):  # Keras 3 wants **kwargs by name
         built(*inputs)  # which gives it weights
@@ -157,7 +208,7 @@ def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
     kinds = {"EncoderDecoder": d2l.EncoderDecoder, "Seq2Seq": lambda *x: d2l.Seq2Seq(*x, 0, 0.1)}
     model = _fill(kinds[name](*parts), source, source, lengths)
     output = model(source, source, lengths)
-    if not hasattr(model, "predict_step"):
+    if not hasattr(d2l, "Seq2Seq"):  # Keras has a predict_step as well
         return plain([output])
     batch = source, source, lengths, source
     return plain([output, *model.predict_step(batch, d2l.cpu(), 4, True)])
@@ -180,5 +231,5 @@ def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
     net = _fill(Pair(d2l), source, target, lens)
     if name == "predict_seq2seq":
         return plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, True))
-    d2l.train_seq2seq(net, [tensors], 0.01, 3, vocab, d2l.cpu())
+    d2l.train_seq2seq(net, [tensors], 0.01, 3, vocab, CPU)
     return plain(net.trainable_variables)
