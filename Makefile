@@ -71,7 +71,7 @@ $(COMPILING): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
 endif
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
-test-code: $(READY) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
+test-code: $(READY) $(OLDER) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
 	@$(CHECK) code $(wildcard tests/test_*.py) -- $(PYTEST) $(call report,code) {} --frameworks "$(FRAMEWORKS)"
 
 # One framework a process, and two at a time: where one compiles on a single core, the other goes on.

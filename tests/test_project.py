@@ -14,9 +14,10 @@ import pytest
 from packaging.requirements import Requirement
 
 from d2l_compat.frameworks import FRAMEWORKS
+from tests.faces.oracle import OLDER
 from tools.weave.lessons import ROOT
 
-READS = "Makefile", "requirements/*.lock"
+READS = "Makefile", "requirements/*"
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
@@ -57,6 +58,14 @@ def test_lock_holds_all_that_is_needed_with_hashes_and_without_addresses(lock):
         assert all(requirement.specifier.contains(version) for version in versions), requirement
 
 
+def test_the_older_d2l_has_a_hash_and_no_address():
+    text = (ROOT / "requirements" / "d2l-0.17.txt").read_text(encoding="utf-8")
+    assert [str(pin) for pin in locked(text)] == ["d2l==0.17.6"]
+    assert text.count("--hash=sha256:") == 1
+    assert "://" not in text
+    assert "index-url" not in text
+
+
 # In tests/faces/jax/oracle.py a few lines stand in for it.
 LENT = {"jax": {"tensorflow", "tensorflow_datasets"}}
 
@@ -64,13 +73,11 @@ LENT = {"jax": {"tensorflow", "tensorflow_datasets"}}
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_lock_holds_what_upstreams_face_imports(lock):
     """Or else, with this framework alone, nothing is compared with upstream's d2l."""
-    upstream = Path(distribution("d2l").locate_file(f"d2l/{FRAMEWORKS[lock.stem].face}.py"))
-    if not upstream.exists():
-        assert not (ROOT / "tests" / "faces" / lock.stem / "oracle.py").exists()
-        return
-    imports = re.findall(
-        r"^(?:import|from) (\w+)", upstream.read_text(encoding="utf-8"), re.MULTILINE
-    )
+    name = f"d2l/{FRAMEWORKS[lock.stem].face}.py"
+    versions = [Path(distribution("d2l").locate_file(name)), OLDER / name]
+    upstream = [file.read_text(encoding="utf-8") for file in versions if file.exists()]
+    assert bool(upstream) == (ROOT / "tests" / "faces" / lock.stem / "oracle.py").exists()
+    imports = re.findall(r"^(?:import|from) (\w+)", "\n".join(upstream), re.MULTILINE)
     packages = packages_distributions()
     names = {pin.name for pin in locked(lock.read_text(encoding="utf-8"))}
     for module in {*imports} - {"d2l", *sys.stdlib_module_names} - LENT.get(lock.stem, set()):

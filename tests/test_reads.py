@@ -46,7 +46,8 @@ def test_a_faces_check_depends_on_no_other_face_and_not_on_the_site(framework: s
 # What is left out: of all that is committed, every file counts, save those that are named here
 
 NOWHERE = ".*", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE-TEXT", "Makefile"
-OF_BINDER = "apt.txt", "environment.yml", "postBuild", "requirements/*"
+FOR_BINDER = "apt.txt", "environment.yml", "postBuild"
+OF_BINDER = *FOR_BINDER, "requirements/*"
 LOOKS = tuple(f"tools/site/{name}/*" for name in ("deck", "locale", "static", "templates"))
 OTHER_TESTS = "tests/test_*.py", "tests/claims.java", "tests/site/*", "tests/growth/*"
 TOOLS = "tools/__main__.py", "tools/bench/*", "tools/book/*", "tools/changed/*", "tools/project/*"
@@ -72,7 +73,8 @@ NOT_READ = {
         *("docs/*", "lessons/*", "notebooks/*", "d2l_compat/java/*", *NOT_IMPORTED),
     ),
     "faces": (
-        *(*NOWHERE, *OF_BINDER, *OTHER_TESTS, *NOT_EXECUTING, "LICENSE", "docs/*"),
+        *(*NOWHERE, *FOR_BINDER, *OTHER_TESTS, *NOT_EXECUTING, "LICENSE", "docs/*"),
+        "requirements/*.lock",
         *("lessons/_live/*", "lessons/*/live/*", "lessons/*.toml", "lessons/*.md", "lessons/*.svg"),
         *("lessons/*/faults.py", "lessons/*.java", "notebooks/*", "tools/site/*"),
         *("tests/compare_frameworks/__main__.py", "tests/elsewhere/*", "tests/mutants/*"),
@@ -108,13 +110,27 @@ NOT_READ = {
         # Of the tools for the project, the wheel is made by one.
         *(each for each in NOT_EXECUTING if each != "tools/project/*"),
         *("tools/project/[!_d]*", "tools/project/dist.py"),
-        *("requirements/djl.lock", "tests/faces/*", "tests/mutants/*", "tests/sanitize.cfg"),
+        *(
+            "requirements/djl.lock",
+            "requirements/*.txt",
+            "tests/faces/*",
+            "tests/mutants/*",
+            "tests/sanitize.cfg",
+        ),
         *("tests/compare_frameworks/*", "tests/live.py", "tests/reference.py"),
         *("tools/site/*", "tools/weave/credit.py", "tools/weave/notebooks.py"),
         "d2l_compat/java/*",
     ),
     "growth": (
-        *(*NOWHERE, "README.md", "LICENSE", "lessons/ruff.toml", "lessons/[!_]*/*", "notebooks/*"),
+        *(
+            *NOWHERE,
+            "requirements/*.txt",
+            "README.md",
+            "LICENSE",
+            "lessons/ruff.toml",
+            "lessons/[!_]*/*",
+            "notebooks/*",
+        ),
         *("d2l_compat/[!f]*", "tests/faces/*", "tests/claims.java", "tests/sanitize.cfg"),
     ),
 }

@@ -42,6 +42,7 @@ READS = {
         "conftest.py",
         "tests/conftest.py",
         "tests/faces/**/*",
+        "requirements/d2l-0.17.txt",
         *CLAIMS,
         JAVA,
         "tables of README.md",

@@ -65,7 +65,7 @@ def twin(ours: Layer, theirs: nn.Block, *inputs: Any) -> Layer:
     built.randomize(*inputs)  # which gives it sizes
     values = ours.layer._collect_params_with_prefix()
     parameters = theirs._collect_params_with_prefix()
-    if any(name.startswith("rnn._unfused") for name in parameters):  # an encoder of 0.17
+    if isinstance(theirs, older("mxnet").Seq2SeqEncoder):
         values = {name.replace("rnn.rnn.", "rnn."): value for name, value in values.items()}
         built = Unpacked(theirs)
     assert parameters.keys() == values.keys()

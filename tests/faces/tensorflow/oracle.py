@@ -73,7 +73,11 @@ class TimeMajor(keras.layers.Layer):
     def __init__(self, layer: keras.layers.RNN) -> None:
         super().__init__()
         self.layer = layer
-        self.cell = self  # which is asked for the first state
+
+    @property
+    def cell(self) -> "TimeMajor":
+        """Which is asked for the first state."""
+        return self
 
     def call(self, X: tf.Tensor, initial_state: Any = None) -> Any:
         outputs, *state = self.layer(tf.transpose(X, (1, 0, 2)), initial_state=initial_state)
@@ -133,7 +137,7 @@ class BatchFirst(Layer):
 
 
 def twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
-    if isinstance(getattr(theirs, "rnn", None), Flat):
+    if isinstance(theirs, older("tensorflow").Seq2SeqEncoder):
         built = BatchFirst(theirs)
         built(*inputs)
         theirs.set_weights(ours.layer.get_weights())
