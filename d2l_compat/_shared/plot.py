@@ -275,7 +275,7 @@ def _curves(what: str, data: Any) -> list[NDArray[Any]]:
 
 def _part(what: str, data: Any) -> list[NDArray[Any]]:
     """Of a list's parts one that is a column, (points, 1), is a curve too, as in matplotlib."""
-    shape = getattr(data, "shape", ())
+    shape: tuple[int, ...] = getattr(data, "shape", ())
     if len(shape) == 2 and shape[1] == 1 < shape[0]:
         return [to_numpy(what, data)[:, 0]]
     return _curves(what, data)

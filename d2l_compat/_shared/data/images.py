@@ -94,7 +94,8 @@ def size_of(resize: Any) -> tuple[int, int]:
     """(height, width) of pictures: as they are where ``resize`` is None, square where it is a number."""
     if resize is None:
         return 28, 28
-    return tuple(resize) if isinstance(resize, (tuple, list)) else (resize, resize)  # type: ignore[return-value]
+    height, width = resize if isinstance(resize, (tuple, list)) else (resize, resize)
+    return height, width
 
 
 def _read(name: str, root: str | Path) -> NDArray[np.uint8]:
