@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from d2l_compat.frameworks import FACES
 from tools.book.__main__ import main, summary
 from tools.book.pages import Page, pages, pairs
-from tools.book.run import Outcome, cause, run
+from tools.book.results import Result, edition_of, read, record, tables
+from tools.book.run import CAUSES, Outcome, cause, run
+from tools.book.words import WORDS
+from tools.weave.lessons import LANGUAGES
 
 OLD = """\
 # A page
@@ -178,3 +182,81 @@ def test_a_folder_that_is_no_book_is_refused(tmp_path: Path) -> None:
         main([str(tmp_path)])
     with pytest.raises(SystemExit, match="there is no such folder"):
         main([str(tmp_path / "none")])
+
+
+# What came of the pages, kept for the docs
+
+RAN = Result("en", "optimization/sgd", "pytorch", 5, 5)
+FAILED = Result("en", "optimization/sgd", "jax", 5, 2, "framework", "TypeError: a | b")
+ALSO = Result("en", "optimization/sgd", "tensorflow", 5, 3, "framework", "TypeError: a | b")
+CHINESE = Result("zh", "linear-networks/a", "pytorch", 3, 1, "gpu", "no GPU")
+
+
+def test_what_came_of_a_page_takes_the_place_of_what_there_was(tmp_path: Path) -> None:
+    file = tmp_path / "book.jsonl"
+    assert read(file) == []
+    record([CHINESE, FAILED, RAN], file)
+    assert read(file) == [FAILED, RAN, CHINESE]
+    again = Result("en", "optimization/sgd", "jax", 5, 5)
+    record([again], file)
+    assert read(file) == [again, RAN, CHINESE]
+    assert len(file.read_text("utf-8").splitlines()) == 3
+
+
+def test_the_tables_count_the_pages_and_name_those_that_fail() -> None:
+    assert (
+        tables([RAN, FAILED, ALSO, CHINESE], "en")
+        == """\
+| chapter | PyTorch | TensorFlow | JAX |
+|:--|--:|--:|--:|
+| Optimization (English) | 1 of 1 | 0 of 1 | 0 of 1 |
+| Linear networks (Chinese) | 0 of 1 |  |  |
+| all | 1 of 2 | 0 of 1 | 0 of 1 |
+
+Of 4 pairs of page and framework, 1 run from the first cell to the last; of the 3 that need neither a GPU nor something \
+they fetch themselves, 33.3 %. The others, with what each stumbles over:
+
+| page | in | because of | the first error |
+|:--|:--|:--|:--|
+| optimization/sgd (English) | JAX, TensorFlow | today's framework or library | `TypeError: a \\| b` |
+| linear-networks/a (Chinese) | PyTorch | it needs a GPU | `no GPU` |
+"""
+    )
+
+
+@pytest.mark.parametrize("config", ["lang = zh", "name = d2l-en", "lang", None])
+def test_a_book_says_its_language(book: Path, config: str | None) -> None:
+    if config:
+        (book / "config.ini").write_text(f"[project]\n{config}\n")
+    assert edition_of(book) == ("zh" if config == "lang = zh" else "en")
+
+
+def test_all_that_came_of_pages_can_be_told_in_every_language() -> None:
+    assert WORDS.keys() == LANGUAGES.keys()
+    for words in WORDS.values():
+        assert words.causes.keys() == CAUSES.keys()
+        assert {
+            (each.edition in words.editions, each.chapter in words.chapters) for each in read()
+        } == {(True, True)}
+    assert {each.framework for each in read()} <= FACES.keys()
+    assert [
+        each.key
+        for each in read()
+        if each.ran != (each.error == "") or each.ran != (each.cause == "")
+    ] == []
+
+
+def test_what_comes_of_pages_is_kept_where_it_is_asked_for(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "book.jsonl"
+    monkeypatch.setattr("tools.book.results.RESULTS", file)
+    given = [str(book), "--framework", "jax", "--jobs", "1"]
+    assert main(given) == 0
+    assert not file.exists()
+    assert main([*given, "--record"]) == 0
+    error = "NameError: name 'd2l' is not defined"
+    assert read(file) == [Result("en", "toys/new", "jax", 2, 0, "page", error)]
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="nothing is left to run"):
+        main([*given, "--record", "--rest"])

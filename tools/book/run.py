@@ -83,7 +83,7 @@ def run(page: Page, framework: str, limit: float) -> Outcome:
             **os.environ,
             "D2L_DATA": str(Path(folder) / "data"),
             "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         }
