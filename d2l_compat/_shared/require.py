@@ -1,7 +1,8 @@
-"""A clear word where a framework is missing, too old or broken."""
+"""A clear word where a framework, or another package, is missing, too old or broken."""
 
 import re
 from importlib import import_module, metadata
+from types import ModuleType
 
 from d2l_compat.frameworks import FRAMEWORKS, Package
 
@@ -12,15 +13,25 @@ def require(name: str) -> None:
     Raises ImportError where one of its packages is missing, too old, or installed and broken.
     """
     # Old ones first: what they break may be another package's import.
-    for package in FRAMEWORKS[name].packages:
-        found = _installed(package)
-        if found is not None:
-            _check_age(package, found)
-    for package in FRAMEWORKS[name].packages:
-        _import(package)
+    for wanted in FRAMEWORKS[name].packages:
+        _check_installed(wanted)
+    for wanted in FRAMEWORKS[name].packages:
+        _import(wanted)
 
 
-def _import(package: Package) -> None:
+def package(wanted: Package) -> ModuleType:
+    """Import what only some names need, when they do; the same is raised."""
+    _check_installed(wanted)
+    return _import(wanted)
+
+
+def _check_installed(package: Package) -> None:
+    found = _installed(package)
+    if found is not None:
+        _check_age(package, found)
+
+
+def _import(package: Package) -> ModuleType:
     found = _installed(package)
     try:
         module = import_module(package.module)  # imports: a framework
@@ -39,6 +50,7 @@ def _import(package: Package) -> None:
     version = getattr(module, "__version__", None)
     if found is None and isinstance(version, str):
         _check_age(package, version)
+    return module
 
 
 def _installed(package: Package) -> str | None:
