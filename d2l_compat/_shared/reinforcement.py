@@ -25,9 +25,8 @@ ACTIONS = "0 (left), 1 (down), 2 (right) or 3 (up)"
 RIGHT, DOWN = np.array([-1, 0, 1, 0]), np.array([0, 1, 0, -1])  # where each action leads
 ENDS = "G", "H"  # goal and holes: the episode is over, and no action follows
 
-PANELS = 4  # side by side
-INCHES = 2.0  # of a panel
-LIGHTNESS = 0.299, 0.587, 0.114  # of red, green and blue
+CELLS, INCHES = 16, 0.5  # side by side in a figure, and the side of each
+LUMINANCE = 0.2126, 0.7152, 0.0722  # of red, green and blue
 
 
 def make_env(name: str = "", seed: int | None = 0) -> dict[str, Any]:
@@ -114,7 +113,7 @@ class Environment:
         state, reward, is_end, is_late, info = self.env.step(chosen.item())
         if is_late:
             info["TimeLimit.truncated"] = not is_end
-        return state, reward, is_end or is_late, info
+        return state, float(reward), is_end or is_late, info
 
 
 class Actions:
@@ -155,7 +154,7 @@ def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
     """
     letters = _letters(env_desc)
     values, actions = _progress(letters, ("V", V), ("pi", pi))
-    _show(letters, values, actions, range(len(values)))
+    _show(_scale("V", values), letters, values, actions, range(len(values)))
 
 
 def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
@@ -164,7 +163,8 @@ def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
     values, actions = _progress(letters, ("V_all", V_all), ("pi_all", pi_all))
     last = len(values) - 1
     steps = sorted({*range(0, last, max(1, len(values) // 10)), last})
-    _show(letters, values[steps], actions[steps], steps)
+    values, actions = values[steps], actions[steps]
+    _show(_scale("V_all", values), letters, values, actions, steps)
 
 
 def _letters(env_desc: Any) -> Numbers:
@@ -210,61 +210,73 @@ def _actions(what: str, values: Any) -> NDArray[np.int64]:
     return numbers.astype(np.int64)
 
 
-def _show(letters: Numbers, values: Numbers, actions: Numbers, steps: Sequence[int]) -> None:
-    """A panel for each step, in rows; they are counted from 1."""
-    low, high = plot.color_scale("V", values)
+def _scale(what: str, values: Numbers) -> tuple[float, float]:
+    """Of all steps; where nothing is known yet, all is dark."""
+    low, high = plot.color_scale(what, values)
+    return low, high if low < high else low + 1
+
+
+def _show(
+    scale: tuple[float, float],
+    letters: Numbers,
+    values: Numbers,
+    actions: Numbers,
+    steps: Sequence[int],
+) -> None:
+    """A panel for each step, which are counted from 1."""
     plot.use_svg_display()
-    columns = min(PANELS, len(steps))
-    rows = math.ceil(len(steps) / columns)
-    figure, grid = plot.pyplot().subplots(
-        *(rows, columns),
-        figsize=(INCHES * columns, INCHES * rows),
-        squeeze=False,
-        layout="compressed",
-    )
-    for axes in grid.flat[len(steps) :]:
-        axes.axis("off")
-    for i, (axes, step) in enumerate(zip(grid.flat, steps, strict=False)):
-        image = plot.draw_cells(axes, i, values[i], "bone", low, high)
+    figure, grid = _panels(len(steps), *letters.shape)
+    for i, (axes, step) in enumerate(zip(grid, steps, strict=False)):
+        image = plot.draw_cells(axes, i, values[i], "bone", *scale)
+        inks = _inks(image)
+        _draw_letters(axes, letters, inks)
+        _draw_arrows(axes, letters, actions[i], inks)
         axes.set_title(f"Step = {step + 1}")
-        _draw_policy(axes, letters, actions[i], _inks(image))
     plot.draw_bar(figure, grid, image)
     plot.pyplot().show()
 
 
+def _panels(count: int, height: int, width: int) -> tuple[Any, Any]:
+    """A figure with so many maps of this size in it, and their axes, row by row."""
+    columns = min(max(1, CELLS // width), count)
+    rows = math.ceil(count / columns)
+    figure, axes = plot.pyplot().subplots(
+        *(rows, columns),
+        figsize=(INCHES * columns * width, INCHES * rows * height),
+        squeeze=False,
+        layout="compressed",
+    )
+    for empty in axes.flat[count:]:
+        empty.axis("off")
+    return figure, axes.ravel()
+
+
 def _inks(image: Any) -> Numbers:
-    """For each cell what is read best on it, black or white."""
+    """For each cell black or white, which of them has the greater contrast as WCAG 2 measures it: 4.5 at least."""
     rgba = image.to_rgba(image.get_array())
-    lightness = 1 + rgba[..., 3] * (
-        rgba[..., :3] @ LIGHTNESS - 1
-    )  # a cell without a number is blank
-    return np.where(lightness > 0.5, "k", "w")
+    luminance = rgba[..., :3] ** 2.2 @ LUMINANCE
+    is_light = (luminance > 0.18) | (rgba[..., 3] == 0)  # without a number a cell is blank
+    return np.where(is_light, "k", "w")
 
 
-def _draw_policy(axes: Any, letters: Numbers, actions: Numbers, inks: Numbers) -> None:
-    """Letters; and an arrow, with its letter in the corner, where an action follows."""
+def _draw_letters(axes: Any, letters: Numbers, inks: Numbers) -> None:
+    """Large ones where the episode ends, else in the corner; and lines between them."""
     axes.set(xticks=[], yticks=[])
     for axis, count in zip((axes.yaxis, axes.xaxis), letters.shape, strict=True):
         axis.set_ticks(np.arange(1, count) - 0.5, minor=True)
     axes.grid(which="minor", color="0.5", linewidth=0.8)
     axes.tick_params(which="minor", length=0)
+    large = {"size": 14, "weight": "bold", "ha": "center", "va": "center"}
+    small = {"size": 8, "ha": "left", "va": "top"}
     for (row, column), letter in np.ndenumerate(letters):
-        ink = inks[row, column]
-        if letter in ENDS:
-            axes.text(
-                column, row, letter, color=ink, size=14, weight="bold", ha="center", va="center"
-            )
-        else:
-            axes.text(column - 0.4, row - 0.4, letter, color=ink, size=8, ha="left", va="top")
+        style, away = (large, 0) if letter in ENDS else (small, 0.4)
+        axes.text(column - away, row - away, letter, color=inks[row, column], **style)
+
+
+def _draw_arrows(axes: Any, letters: Numbers, actions: Numbers, inks: Numbers) -> None:
+    """Where an action follows, half as long as a cell."""
     rows, columns = np.nonzero(~np.isin(letters, ENDS))
     chosen = actions[rows, columns]
-    axes.quiver(
-        *(columns, rows, 0.5 * RIGHT[chosen], 0.5 * DOWN[chosen]),
-        color=inks[rows, columns],
-        pivot="mid",
-        angles="xy",
-        units="xy",
-        scale_units="xy",
-        scale=1,
-        width=0.07,
-    )
+    arrows = columns, rows, RIGHT[chosen] / 2, DOWN[chosen] / 2
+    in_cells = {"angles": "xy", "units": "xy", "scale_units": "xy", "scale": 1, "width": 0.07}
+    axes.quiver(*arrows, color=inks[rows, columns], pivot="mid", **in_cells)
