@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import fault, instance, integer, shown
-from d2l_compat._shared.require import package
+from d2l_compat._shared.require import load
 from d2l_compat.frameworks import Package
 
 Numbers = NDArray[Any]
@@ -57,7 +57,7 @@ def frozen_lake(seed: int | None) -> dict[str, Any]:
     there, TypeError or ValueError where the seed is no integer from 0 on.
     """
     seed = _checked(seed)
-    env = Environment(package(GYMNASIUM).make(FROZEN_LAKE, is_slippery=False), seed)
+    env = Environment(load(GYMNASIUM).make(FROZEN_LAKE, is_slippery=False), seed)
     return {
         "desc": env.desc,
         "num_states": env.nS,
@@ -119,7 +119,7 @@ class Environment:
 class Actions:
     """Actions 0 to ``n`` - 1, drawn as gym 0.21 drew them.
 
-    From gymnasium's numbers for its seed, D2L's page on Q-learning would learn nothing in the steps that it takes.
+    With what gymnasium draws from the same seed, D2L's page on Q-learning would not find its way in 256 episodes.
     """
 
     def __init__(self, n: int, seed: int | None) -> None:
@@ -149,8 +149,8 @@ def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
     """Show of each step the value of each state by its colour, one scale for all steps, and the policy as arrows.
 
     ``env_desc`` is the map, letters (rows, columns); ``V`` are values and ``pi`` actions, as in :func:`frozen_lake`,
-    both (steps, states). No action follows on a hole or the goal. Raises TypeError or ValueError where shapes do not
-    fit, or an action is none.
+    both (steps, states). No action follows on a hole or the goal. The figure is shown at once. Raises TypeError or
+    ValueError where shapes do not fit, or an action is none.
     """
     letters = _letters(env_desc)
     values, actions = _progress(letters, ("V", V), ("pi", pi))

@@ -13,16 +13,16 @@ def require(name: str) -> None:
     Raises ImportError where one of its packages is missing, too old, or installed and broken.
     """
     # Old ones first: what they break may be another package's import.
-    for wanted in FRAMEWORKS[name].packages:
-        _check_installed(wanted)
-    for wanted in FRAMEWORKS[name].packages:
-        _import(wanted)
+    for package in FRAMEWORKS[name].packages:
+        _check_installed(package)
+    for package in FRAMEWORKS[name].packages:
+        _import(package)
 
 
-def package(wanted: Package) -> ModuleType:
-    """Import what only some names need, when they do; the same is raised."""
-    _check_installed(wanted)
-    return _import(wanted)
+def load(package: Package) -> ModuleType:
+    """A package that only some names need, when they do. Raises the same."""
+    _check_installed(package)
+    return _import(package)
 
 
 def _check_installed(package: Package) -> None:
