@@ -7,7 +7,7 @@ import pytest
 from d2l_compat.frameworks import FACES
 from tools.book.__main__ import main, summary
 from tools.book.pages import Page, pages, pairs
-from tools.book.results import Result, edition_of, read, record, tables
+from tools.book.results import Result, edition_of, read, record, result, tables
 from tools.book.run import CAUSES, Outcome, cause, run
 from tools.book.words import WORDS
 from tools.weave.lessons import LANGUAGES
@@ -54,6 +54,18 @@ if tab.selected('jax'):
     d2l.third = 3
 ```
 """
+OFFERED = """\
+```{.python .input}
+%load_ext d2lbook.tab
+tab.interact_select(["pytorch", 'jax'])
+#required_libs("gym==0.21.0")
+```
+
+```{.python .input}
+%%tab all
+d2l.fourth = 4
+```
+"""
 
 
 @pytest.fixture
@@ -86,6 +98,13 @@ def test_a_page_has_the_cells_of_each_framework(book: Path) -> None:
         assert lines[cell.line - 1].startswith(cell.source.strip().splitlines()[0][:5]) or lines[
             cell.line - 1
         ].startswith("#@tab")
+
+
+def test_a_page_is_there_in_the_frameworks_that_it_lists(tmp_path: Path) -> None:
+    page = Page(tmp_path / "page.md")
+    page.path.write_text(OFFERED)
+    assert sources(page, "pytorch") == sources(page, "jax") == ["d2l.fourth = 4"]
+    assert sources(page, "mxnet") == sources(page, "gym") == []
 
 
 def test_pages_that_use_d2l_are_run_in_each_framework_they_are_there_in(book: Path) -> None:
@@ -143,6 +162,14 @@ def test_the_first_failure_is_told_with_its_line_and_its_cause(
     assert page.path.read_text().splitlines()[outcome.line] == cell
 
 
+def test_what_python_finds_for_the_caller_it_finds_for_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of_the_caller.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert run(write(tmp_path, "import of_the_caller"), "jax", 600).error == ""
+
+
 def test_a_page_that_does_not_end_is_stopped(tmp_path: Path) -> None:
     outcome = run(write(tmp_path, "import time; time.sleep(6000)"), "jax", 10)
     assert (outcome.passed, outcome.error, outcome.cause) == (0, "more than 10 seconds", "time")
@@ -152,6 +179,7 @@ def test_a_page_that_does_not_end_is_stopped(tmp_path: Path) -> None:
     ("name", "words", "why"),
     [
         ("AttributeError", "train_ch8: d2l_compat.torch has no such name", "name"),
+        ("ImportError", "gymnasium is needed, and it is not installed. Install it", "package"),
         ("RuntimeError", "Found no NVIDIA driver on your system", "gpu"),
         ("URLError", "<urlopen error [Errno -3] Temporary failure in name resolution>", "network"),
         ("ValueError", "whatever", "page"),
@@ -218,10 +246,18 @@ they fetch themselves, 33.3 %. The others, with what each stumbles over:
 
 | page | in | because of | the first error |
 |:--|:--|:--|:--|
-| optimization/sgd (English) | JAX, TensorFlow | today's framework or library | `TypeError: a \\| b` |
-| linear-networks/a (Chinese) | PyTorch | it needs a GPU | `no GPU` |
+| Optimization (English): sgd | JAX, TensorFlow | today's framework or library | `TypeError: a \\| b` |
+| Linear networks (Chinese): a | PyTorch | it needs a GPU | `no GPU` |
 """
     )
+
+
+def test_an_error_is_kept_without_the_places_of_the_machine_it_came_from() -> None:
+    said = (
+        "FileNotFoundError: no '/tmp/book-1/data/fra.txt' or ../data/a.txt, see https://a.org/b/c"
+    )
+    kept = result(Outcome("a/b", "jax", 2, 1, 1.0, said, 3, "page"), "en").error
+    assert kept == "FileNotFoundError: no 'fra.txt' or ../data/a.txt, see https://a.org/b/c"
 
 
 @pytest.mark.parametrize("config", ["lang = zh", "name = d2l-en", "lang", None])

@@ -5,6 +5,7 @@
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from configparser import ConfigParser, Error
 from dataclasses import asdict, dataclass
@@ -18,7 +19,7 @@ from tools.weave.lessons import ROOT
 from tools.weave.prose import ORIGINAL
 
 RESULTS = ROOT / "docs" / "book.jsonl"
-MAX_ERROR = 120  # characters of an error's first line
+MAX_ERROR = 90  # characters of an error's first line
 # What can be told of a page on a machine without a GPU, and with what is installed here.
 ELSEWHERE = "gpu", "network"
 
@@ -57,7 +58,8 @@ def edition_of(book: Path) -> str:
 
 
 def result(outcome: Outcome, edition: str) -> Result:
-    error = outcome.error[:MAX_ERROR]
+    # Of a file that is named, its name: where it lay was this machine's.
+    error = re.sub(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+", "", outcome.error)[:MAX_ERROR]
     told = outcome.page, outcome.framework, outcome.cells, outcome.passed, outcome.cause, error
     return Result(edition, *told)
 
@@ -102,8 +104,9 @@ def _by_chapter(results: list[Result], words: Words) -> str:
         return [title, *counts]
 
     def chapter(edition: str, name: str) -> list[str]:
-        title = f"{words.chapters.get(name, name)} ({words.editions[edition]})"
-        return row(title, lambda each: (each.edition, each.chapter) == (edition, name))
+        return row(
+            words.title(edition, name), lambda each: (each.edition, each.chapter) == (edition, name)
+        )
 
     chapters = sorted({(each.edition, each.chapter) for each in results})
     heads = [words.chapter, *(FRAMEWORKS[name].title for name in frameworks)]
@@ -118,11 +121,11 @@ def _failures(results: list[Result], words: Words) -> str:
     rows = []
     failed = sorted((each for each in results if not each.ran), key=alike)
     for (edition, page, cause, error), group in groupby(failed, alike):
+        chapter, _, name = page.partition("/")
         frameworks = ", ".join(FRAMEWORKS[each.framework].title for each in group)
         told = error.replace("|", "\\|").replace("`", "'")
-        rows.append(
-            [f"{page} ({words.editions[edition]})", frameworks, words.causes[cause], f"`{told}`"]
-        )
+        title = f"{words.title(edition, chapter)}{words.colon}{name}"
+        rows.append([title, frameworks, words.causes[cause], f"`{told}`"])
     heads = [words.page, words.framework, words.cause, words.error]
     return _table(heads, [":--"] * len(heads), rows)
 

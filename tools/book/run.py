@@ -83,7 +83,8 @@ def run(page: Page, framework: str, limit: float) -> Outcome:
             **os.environ,
             "D2L_DATA": str(Path(folder) / "data"),
             "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+            # What the caller has there is installed for pages, too.
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.getenv("PYTHONPATH")))),
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         }
@@ -138,7 +139,7 @@ def cause(name: str, words: str, trace: str) -> str:
     last = files[-1] if files else None
     if "has no such name" in words:
         return "name"
-    if name == "ModuleNotFoundError":
+    if name == "ModuleNotFoundError" or "it is not installed" in words:
         return "package"
     if GPU.search(f"{name} {words}"):
         return "gpu"

@@ -9,6 +9,8 @@ class Words:
     chapters: dict[str, str]
     causes: dict[str, str]
     chapter: str
+    of_edition: str  # a chapter's title, an edition
+    colon: str
     all: str
     of: str
     told: str  # how many there are, ran, could run, and how many of these did
@@ -16,6 +18,11 @@ class Words:
     framework: str
     cause: str
     error: str
+
+    def title(self, edition: str, chapter: str) -> str:
+        return self.of_edition.format(
+            self.chapters.get(chapter, chapter), self.editions.get(edition, edition)
+        )
 
 
 WORDS = {
@@ -60,6 +67,8 @@ WORDS = {
             "time": "the time limit",
         },
         chapter="chapter",
+        of_edition="{} ({})",
+        colon=": ",
         all="all",
         of="{} of {}",
         told=(
@@ -112,6 +121,8 @@ WORDS = {
             "time": "超過時限",
         },
         chapter="章",
+        of_edition="{}（{}）",
+        colon="：",
         all="合計",
         of="{} / {}",
         told=(
