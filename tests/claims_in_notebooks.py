@@ -132,7 +132,11 @@ def hold(
             config.stash[LEFT_BEHIND] = cells
 
     os.chdir(ROOT)
-    options = ["-q", "--capture=sys", "-p", "no:cacheprovider", "--color=no"]
+    options = ["-q", "--capture=sys", "-p", "no:cacheprovider", "--color=no", "--no-header"]
+    options += [
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+    ]  # of plugins that are here already
     with contextlib.redirect_stdout(io.StringIO()) as said:
         code = pytest.main([claims, "--framework", framework, *options], plugins=[Given()])
     print(said.getvalue())
