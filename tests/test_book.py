@@ -6,6 +6,7 @@ import pytest
 
 from d2l_compat.frameworks import FACES
 from tools.book.__main__ import main, summary
+from tools.book.epochs import with_fewer
 from tools.book.pages import Page, pages, pairs
 from tools.book.results import Result, edition_of, read, record, result, tables
 from tools.book.run import CAUSES, Outcome, cause, run
@@ -210,6 +211,28 @@ def test_a_folder_that_is_no_book_is_refused(tmp_path: Path) -> None:
         main([str(tmp_path)])
     with pytest.raises(SystemExit, match="there is no such folder"):
         main([str(tmp_path / "none")])
+
+
+@pytest.mark.parametrize(
+    ("source", "short"),
+    [
+        ("num_epochs = 500", "num_epochs = 3"),
+        ("num_epochs = 2", "num_epochs = 2"),
+        ("lr, num_epochs, f = 0.5, 500, g(1, 500)", "lr, num_epochs, f = 0.5, 3, g(1, 500)"),
+        ("t = Trainer(max_epochs=10, lr=10)  # 十", "t = Trainer(max_epochs=3, lr=10)  # 十"),
+        ("def f(x, num_epochs=400): pass", "def f(x, num_epochs=3): pass"),
+        ("s = '中'; num_epochs = 500; n = 500", "s = '中'; num_epochs = 3; n = 500"),
+        ("num_epochs = epochs(500)", "num_epochs = epochs(500)"),
+        ("xlim=[0, num_epochs]", "xlim=[0, num_epochs]"),
+        ("no Python, num_epochs = 500", "no Python, num_epochs = 500"),
+    ],
+)
+def test_training_ends_after_a_few_epochs(source: str, short: str) -> None:
+    assert with_fewer(source, 3).rstrip("\n") == short
+
+
+def test_what_jupyter_has_besides_python_stays() -> None:
+    assert "run_line_magic('matplotlib', 'inline')" in with_fewer("%matplotlib inline\nx = 1", 3)
 
 
 # What came of the pages, kept for the docs

@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
             sys.exit("nothing is left to run: what came of all of them is kept")
     outcomes = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda pair: run(pair[0], pair[1], options.timeout), wanted):
+        for outcome in pool.map(lambda pair: run(*pair, options.timeout, options.epochs), wanted):
             outcomes.append(outcome)
             if options.record:
                 record([result(outcome, edition)])
@@ -75,6 +75,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="SUBSTRING", help="of chapter/page")
     parser.add_argument("--jobs", type=int, default=2, help="pages at a time (default: 2)")
     parser.add_argument("--timeout", type=float, default=300, help="seconds a page (default: 300)")
+    parser.add_argument(
+        "--epochs", type=int, default=3, help="the most that are trained (default: 3)"
+    )
     parser.add_argument("--record", action="store_true", help="keep what came of them for the docs")
     parser.add_argument("--rest", action="store_true", help="only those of which nothing is kept")
     return parser.parse_args(arguments)
