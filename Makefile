@@ -22,8 +22,9 @@ DEVICE     ?= cpu
 CHANGED    ?=
 EVERYWHERE ?=
 SHUFFLE    ?=
-# Of D2L's own pages: where they are.
+# Of D2L's own pages: where they are; RECORD=1 keeps what comes of them, for the docs.
 BOOK       ?=
+RECORD     ?=
 # Of a release: v and the version.
 TAG        ?=
 
@@ -83,23 +84,23 @@ IN_TURN = $(filter $(SLOW),$(FRAMEWORKS)) $(filter-out $(SLOW),$(FRAMEWORKS))
 WORKERS = $(shell n=$(JOBS); echo $$((n < 4 ? 0 : n / 2)))
 
 .PHONY: $(FRAMEWORKS:%=test-face-%)
-test-faces: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim and of the lessons' claims, framework by framework
+test-faces: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim, framework by framework
 	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) $(IN_TURN:%=test-face-%)
 
 $(FACES:%=test-face-%): test-face-%: $(READY) $(OLDER)
 	@echo "$*:"
 	@$(CHECK) faces $* -- env OMP_NUM_THREADS=1 $(PYTEST) -n $(WORKERS) -q $(call report,faces-$*) \
-	  tests/faces lessons/*/claims.py --framework $*
+	  tests/faces --framework $*
 
 test-face-djl: $(JAVA)
 	@echo "djl:"
 	@$(CHECK) faces djl -- $(MVN) test
 
-test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again and compare what it shows
+test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again, compare what it shows, and test the lessons' claims
 	@on="$(FRAMEWORKS)"; \
 	if test $(DEVICE) = gpu; then on=$$($(BIN)/python -m tools.run.devices $$on) || exit 1; echo "On a GPU: $$on"; fi; \
 	$(CHECK) notebooks $$on -- $(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --nbval-kernel-startup-timeout $(TIMEOUT) --device $(DEVICE) \
-	  $(call report,notebooks) $(LANGUAGES:%=notebooks/%/{})
+	  $(if $(filter cpu,$(DEVICE)),--claims) $(call report,notebooks) $(LANGUAGES:%=notebooks/%/{})
 
 test-site: $(READY)  ## the web site and the slides, in a real browser
 	@$(CHECK:--only=$(if $(wildcard build/site/index.html),--only)) pages -- $(BIN)/python -m tools.site
@@ -123,8 +124,8 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $$old && \
 	  $$install --resolution lowest-direct -e ".[$$face]" && $$install --group dev && \
 	  $(BIN)/uv pip freeze --python $$old/bin/python > build/reports/lowest-$$face.txt && \
-	  $$old/bin/python -m pytest -q -n $(JOBS) $(call report,lowest-faces-$$face) tests/faces lessons/*/claims.py --framework $$face --without-upstream && \
-	  $$old/bin/python -m pytest -q $(call report,lowest-notebooks-$$face) --nbval notebooks/*/$$face \
+	  $$old/bin/python -m pytest -q -n $(JOBS) $(call report,lowest-faces-$$face) tests/faces --framework $$face --without-upstream && \
+	  $$old/bin/python -m pytest -q $(call report,lowest-notebooks-$$face) --nbval --claims notebooks/*/$$face \
 	  || failed="$$failed $$face"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
 
@@ -142,7 +143,7 @@ bench-shim: $(READY)  ## importing the shim, and its attention, beside upstream'
 	@$(BIN)/python -m tools.bench.attention $(FACES)
 
 book: $(READY)  ## run D2L's own pages on the shim: BOOK, the folder of a copy of its repository
-	@$(BIN)/python -m tools.book $(FACES:%=--framework %) --jobs $(JOBS) "$(BOOK)"
+	@$(BIN)/python -m tools.book $(FACES:%=--framework %) --jobs $(JOBS) $(if $(RECORD),--record) "$(BOOK)"
 
 report: $(READY)  ## merge the reports of several machines in REPORTS, a folder, and sum them up
 	@$(BIN)/python -m tools.project.summary $(REPORTS)
@@ -154,9 +155,11 @@ agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and p
 font: $(READY)  ## make the font of the figures' Chinese words anew, from Noto Sans CJK, which has to be installed
 	@$(BIN)/python -m tools.project.font
 
+# What mypy only meets as an import of the installed package, it does not check.
+SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py))))
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check
-	@$(CHECK) types -- $(BIN)/mypy -p tools $(patsubst %,-p d2l_compat.%,$(FACES:pytorch=torch))
+	@$(CHECK) types -- $(BIN)/mypy -p tools -p d2l_compat._shared $(SHARED) $(patsubst %,-p d2l_compat.%,$(FACES:pytorch=torch))
 
 format: $(READY)  ## put the code in the project's style
 	$(BIN)/ruff check --fix

@@ -1,3 +1,9 @@
 """nbval, as tools/run/regression.py teaches it; which frameworks are tested, what the claims of the lessons need."""
 
-pytest_plugins = ["tools.run.regression", "tests.frameworks", "tests.lessons", "tests.browser"]
+pytest_plugins = [
+    "tools.run.regression",
+    "tests.frameworks",
+    "tests.lessons",
+    "tests.claims_in_notebooks",
+    "tests.browser",
+]

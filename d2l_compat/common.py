@@ -38,6 +38,12 @@ from d2l_compat._shared.plot import (
     show_list_len_pair_hist,
     use_svg_display,
 )
+from d2l_compat._shared.reinforcement import (
+    frozen_lake,
+    make_env,
+    show_Q_function_progress,
+    show_value_function_progress,
+)
 
 __all__ = [
     "DATA_HUB",
@@ -64,12 +70,14 @@ __all__ = [
     "download",
     "download_extract",
     "extract",
+    "frozen_lake",
     "get_centers_and_contexts",
     "get_dataloader_workers",
     "get_fashion_mnist_labels",
     "get_negatives",
     "get_tokens_and_segments",
     "load_corpus_time_machine",
+    "make_env",
     "plot",
     "predict_ch3",
     "read_csv_labels",
@@ -81,10 +89,12 @@ __all__ = [
     "reorg_train_valid",
     "set_axes",
     "set_figsize",
+    "show_Q_function_progress",
     "show_bboxes",
     "show_heatmaps",
     "show_images",
     "show_list_len_pair_hist",
+    "show_value_function_progress",
     "subsample",
     "tokenize",
     "train_2d",

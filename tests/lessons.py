@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from tools.weave.programs import Cell
 
 
+# What the cells of a notebook left behind, where claims are tested in its kernel.
+LEFT_BEHIND = pytest.StashKey[Mapping[str, "ExecutedCell"]]()
+
+
 def claims_of(lesson: Path) -> ModuleType:
     name = f"lessons.{lesson.name}.claims"
     return import_module(name)  # imports: what a test reads that asks for it
@@ -186,8 +190,10 @@ class Cells(Mapping[str, ExecutedCell]):
 
 
 @pytest.fixture(scope="module")
-def cells(request: pytest.FixtureRequest) -> Cells:
+def cells(request: pytest.FixtureRequest) -> Mapping[str, ExecutedCell]:
     """What each cell of the lesson left behind, in the framework asked for."""
+    if left_behind := request.config.stash.get(LEFT_BEHIND, None):
+        return left_behind
     from tools.weave.programs import read_code
     from tools.weave.prose import ORIGINAL
 
@@ -201,7 +207,7 @@ def cells(request: pytest.FixtureRequest) -> Cells:
 
 
 @pytest.fixture
-def untrue(request: pytest.FixtureRequest, cells: Cells) -> list[str]:
+def untrue(request: pytest.FixtureRequest, cells: Mapping[str, ExecutedCell]) -> list[str]:
     """The words of the text that are not as the cells have it, and how these have it."""
     from tests.prose import numbers_of, pattern, prose_for, sources_of
     from tools.weave.prose import original

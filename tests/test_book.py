@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from d2l_compat.frameworks import FACES
 from tools.book.__main__ import main, summary
+from tools.book.epochs import with_fewer
 from tools.book.pages import Page, pages, pairs
-from tools.book.run import Outcome, cause, run
+from tools.book.results import Result, edition_of, read, record, result, tables
+from tools.book.run import CAUSES, Outcome, cause, run
+from tools.book.words import WORDS
+from tools.weave.lessons import LANGUAGES
 
 OLD = """\
 # A page
@@ -50,6 +55,18 @@ if tab.selected('jax'):
     d2l.third = 3
 ```
 """
+OFFERED = """\
+```{.python .input}
+%load_ext d2lbook.tab
+tab.interact_select(["pytorch", 'jax'])
+#required_libs("gym==0.21.0")
+```
+
+```{.python .input}
+%%tab all
+d2l.fourth = 4
+```
+"""
 
 
 @pytest.fixture
@@ -82,6 +99,13 @@ def test_a_page_has_the_cells_of_each_framework(book: Path) -> None:
         assert lines[cell.line - 1].startswith(cell.source.strip().splitlines()[0][:5]) or lines[
             cell.line - 1
         ].startswith("#@tab")
+
+
+def test_a_page_is_there_in_the_frameworks_that_it_lists(tmp_path: Path) -> None:
+    page = Page(tmp_path / "page.md")
+    page.path.write_text(OFFERED)
+    assert sources(page, "pytorch") == sources(page, "jax") == ["d2l.fourth = 4"]
+    assert sources(page, "mxnet") == sources(page, "gym") == []
 
 
 def test_pages_that_use_d2l_are_run_in_each_framework_they_are_there_in(book: Path) -> None:
@@ -139,6 +163,14 @@ def test_the_first_failure_is_told_with_its_line_and_its_cause(
     assert page.path.read_text().splitlines()[outcome.line] == cell
 
 
+def test_what_python_finds_for_the_caller_it_finds_for_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of_the_caller.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert run(write(tmp_path, "import of_the_caller"), "jax", 600).error == ""
+
+
 def test_a_page_that_does_not_end_is_stopped(tmp_path: Path) -> None:
     outcome = run(write(tmp_path, "import time; time.sleep(6000)"), "jax", 10)
     assert (outcome.passed, outcome.error, outcome.cause) == (0, "more than 10 seconds", "time")
@@ -148,6 +180,7 @@ def test_a_page_that_does_not_end_is_stopped(tmp_path: Path) -> None:
     ("name", "words", "why"),
     [
         ("AttributeError", "train_ch8: d2l_compat.torch has no such name", "name"),
+        ("ImportError", "gymnasium is needed, and it is not installed. Install it", "package"),
         ("RuntimeError", "Found no NVIDIA driver on your system", "gpu"),
         ("URLError", "<urlopen error [Errno -3] Temporary failure in name resolution>", "network"),
         ("ValueError", "whatever", "page"),
@@ -178,3 +211,111 @@ def test_a_folder_that_is_no_book_is_refused(tmp_path: Path) -> None:
         main([str(tmp_path)])
     with pytest.raises(SystemExit, match="there is no such folder"):
         main([str(tmp_path / "none")])
+
+
+@pytest.mark.parametrize(
+    ("source", "short"),
+    [
+        ("num_epochs = 500", "num_epochs = 3"),
+        ("num_epochs = 2", "num_epochs = 2"),
+        ("lr, num_epochs, f = 0.5, 500, g(1, 500)", "lr, num_epochs, f = 0.5, 3, g(1, 500)"),
+        ("t = Trainer(max_epochs=10, lr=10)  # 十", "t = Trainer(max_epochs=3, lr=10)  # 十"),
+        ("def f(x, num_epochs=400): pass", "def f(x, num_epochs=3): pass"),
+        ("s = '中'; num_epochs = 500; n = 500", "s = '中'; num_epochs = 3; n = 500"),
+        ("num_epochs = epochs(500)", "num_epochs = epochs(500)"),
+        ("xlim=[0, num_epochs]", "xlim=[0, num_epochs]"),
+        ("no Python, num_epochs = 500", "no Python, num_epochs = 500"),
+    ],
+)
+def test_training_ends_after_a_few_epochs(source: str, short: str) -> None:
+    assert with_fewer(source, 3).rstrip("\n") == short
+
+
+def test_what_jupyter_has_besides_python_stays() -> None:
+    assert "run_line_magic('matplotlib', 'inline')" in with_fewer("%matplotlib inline\nx = 1", 3)
+
+
+# What came of the pages, kept for the docs
+
+RAN = Result("en", "optimization/sgd", "pytorch", 5, 5)
+FAILED = Result("en", "optimization/sgd", "jax", 5, 2, "framework", "TypeError: a | b")
+ALSO = Result("en", "optimization/sgd", "tensorflow", 5, 3, "framework", "TypeError: a | b")
+CHINESE = Result("zh", "linear-networks/a", "pytorch", 3, 1, "gpu", "no GPU")
+
+
+def test_what_came_of_a_page_takes_the_place_of_what_there_was(tmp_path: Path) -> None:
+    file = tmp_path / "book.jsonl"
+    assert read(file) == []
+    record([CHINESE, FAILED, RAN], file)
+    assert read(file) == [FAILED, RAN, CHINESE]
+    again = Result("en", "optimization/sgd", "jax", 5, 5)
+    record([again], file)
+    assert read(file) == [again, RAN, CHINESE]
+    assert len(file.read_text("utf-8").splitlines()) == 3
+
+
+def test_the_tables_count_the_pages_and_name_those_that_fail() -> None:
+    assert (
+        tables([RAN, FAILED, ALSO, CHINESE], "en")
+        == """\
+| chapter | PyTorch | TensorFlow | JAX |
+|:--|--:|--:|--:|
+| Optimization (English) | 1 of 1 | 0 of 1 | 0 of 1 |
+| Linear networks (Chinese) | 0 of 1 |  |  |
+| all | 1 of 2 | 0 of 1 | 0 of 1 |
+
+Of 4 pairs of page and framework, 1 run from the first cell to the last; of the 3 that need neither a GPU nor something \
+they fetch themselves, 33.3 %. The others, with what each stumbles over:
+
+| page | in | because of | the first error |
+|:--|:--|:--|:--|
+| Optimization (English): sgd | JAX, TensorFlow | today's framework or library | `TypeError: a \\| b` |
+| Linear networks (Chinese): a | PyTorch | it needs a GPU | `no GPU` |
+"""
+    )
+
+
+def test_an_error_is_kept_without_the_places_of_the_machine_it_came_from() -> None:
+    said = (
+        "FileNotFoundError: no '/tmp/book-1/data/fra.txt' or ../data/a.txt, see https://a.org/b/c"
+    )
+    kept = result(Outcome("a/b", "jax", 2, 1, 1.0, said, 3, "page"), "en").error
+    assert kept == "FileNotFoundError: no 'fra.txt' or ../data/a.txt, see https://a.org/b/c"
+
+
+@pytest.mark.parametrize("config", ["lang = zh", "name = d2l-en", "lang", None])
+def test_a_book_says_its_language(book: Path, config: str | None) -> None:
+    if config:
+        (book / "config.ini").write_text(f"[project]\n{config}\n")
+    assert edition_of(book) == ("zh" if config == "lang = zh" else "en")
+
+
+def test_all_that_came_of_pages_can_be_told_in_every_language() -> None:
+    assert WORDS.keys() == LANGUAGES.keys()
+    for words in WORDS.values():
+        assert words.causes.keys() == CAUSES.keys()
+        assert {
+            (each.edition in words.editions, each.chapter in words.chapters) for each in read()
+        } == {(True, True)}
+    assert {each.framework for each in read()} <= FACES.keys()
+    assert [
+        each.key
+        for each in read()
+        if each.ran != (each.error == "") or each.ran != (each.cause == "")
+    ] == []
+
+
+def test_what_comes_of_pages_is_kept_where_it_is_asked_for(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "book.jsonl"
+    monkeypatch.setattr("tools.book.results.RESULTS", file)
+    given = [str(book), "--framework", "jax", "--jobs", "1"]
+    assert main(given) == 0
+    assert not file.exists()
+    assert main([*given, "--record"]) == 0
+    error = "NameError: name 'd2l' is not defined"
+    assert read(file) == [Result("en", "toys/new", "jax", 2, 0, "page", error)]
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="nothing is left to run"):
+        main([*given, "--record", "--rest"])

@@ -5,7 +5,7 @@ import subprocess
 import nbformat
 import pytest
 
-from tools.project.readme import COMING, README, between, with_installation, with_links
+from tools.project.readme import COMING, README, between, with_installation, with_links, with_pages
 from tools.project.readme import INSTALL as INSTALLATION
 from tools.weave.launch import (
     BINDER,
@@ -47,11 +47,11 @@ def test_readme_first_says_how_to_install_from_a_clone_of_the_address():
     assert others
 
 
-def test_who_comes_from_d2l_is_told_how_to_install_in_every_language():
+def test_who_comes_from_d2l_is_told_how_to_install_and_which_pages_run_in_every_language():
     assert [file.parent.name for file in COMING] == sorted(LANGUAGES)
     for file in COMING:
         text = file.read_text(encoding="utf-8")
-        assert with_installation(text) == text, "run `make`"
+        assert with_pages(with_installation(text), file.parent.name) == text, "run `make`"
 
 
 @pytest.mark.parametrize("edition", EDITIONS, ids=str)

@@ -56,6 +56,10 @@ NOT_EXECUTING = (
     "tools/compare/languages.py",
     *(f"tools/run/{name}.py" for name in ("devices", "execute", "languages", "records", "runner")),
 )
+BESIDE_CLAIMS = (
+    *("lessons/_live/*", "lessons/*/live/*", "lessons/*.toml", "lessons/*.md", "lessons/*.svg"),
+    *("lessons/*/faults.py", "lessons/*.java"),
+)
 NOT_IMPORTED = "d2l_compat/py.typed", "d2l_compat/_shared/fonts/OFL.txt"
 NOT_READ = {
     "types": (
@@ -75,18 +79,26 @@ NOT_READ = {
     "faces": (
         *(*NOWHERE, *FOR_BINDER, *OTHER_TESTS, *NOT_EXECUTING, "LICENSE", "docs/*"),
         "requirements/*.lock",
-        *("lessons/_live/*", "lessons/*/live/*", "lessons/*.toml", "lessons/*.md", "lessons/*.svg"),
-        *("lessons/*/faults.py", "lessons/*.java", "notebooks/*", "tools/site/*"),
+        *("lessons/*", "notebooks/*", "tools/site/*"),
         *("tests/compare_frameworks/__main__.py", "tests/elsewhere/*", "tests/mutants/*"),
-        *("tests/live.py", "tests/sanitize.cfg"),
+        *("tests/live.py", "tests/recording.py", "tests/sanitize.cfg"),
         *(f"tools/weave/{name}.py" for name in ("credit", "launch", "notebooks")),
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
     "notebooks": (
         *(*NOWHERE, *OF_BINDER, *OTHER_TESTS, *NOT_EXECUTING, "README.md", "LICENSE", "docs/*"),
-        *("lessons/*", "notebooks/*/djl/*", "tools/run/java.py", "tools/site/*"),
-        *("tests/elsewhere/*", "tests/faces/*", "tests/mutants/*", "tests/compare_frameworks/*"),
-        *("tests/conftest.py", "tests/live.py", "tests/reference.py"),
+        *(
+            *BESIDE_CLAIMS,
+            "lessons/ruff.toml",
+            "notebooks/*/djl/*",
+            "tools/run/java.py",
+            "tools/site/*",
+        ),
+        *("tests/elsewhere/*", "tests/mutants/*", "tests/compare_frameworks/*"),
+        *("tests/faces/*test_*.py", "tests/faces/*exports.txt", "tests/faces/*oracle.py"),
+        *(f"tests/faces/*/{name}.py" for name in ("language", "models", "recurrent")),
+        *(f"tests/faces/{name}.py" for name in ("answers", "calls", "conftest", "stand_ins")),
+        *("tests/conftest.py", "tests/live.py"),
         *(f"tools/weave/{name}.py" for name in ("credit", "launch", "notebooks")),
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
@@ -104,6 +116,7 @@ NOT_READ = {
         *(f"tests/faces/{name}.py" for name in ("oracle", "stand_ins", "translator")),
         *(f"tests/mutants/{name}.py" for name in ("__main__", "faults_in_*", "trial")),
         *("tests/compare_frameworks/*", "tests/conftest.py", "tests/frameworks.py"),
+        *("tests/claims_in_notebooks.py", "tests/recording.py"),
     ),
     "elsewhere": (
         *(*NOWHERE, *OTHER_TESTS, "docs/*", "lessons/*", "notebooks/*/djl/*"),
@@ -117,7 +130,12 @@ NOT_READ = {
             "tests/mutants/*",
             "tests/sanitize.cfg",
         ),
-        *("tests/compare_frameworks/*", "tests/live.py", "tests/reference.py"),
+        *(
+            "tests/compare_frameworks/*",
+            "tests/live.py",
+            "tests/recording.py",
+            "tests/reference.py",
+        ),
         *("tools/site/*", "tools/weave/credit.py", "tools/weave/notebooks.py"),
         "d2l_compat/java/*",
     ),
@@ -190,7 +208,7 @@ def test_every_file_of_tests_is_given_to_a_check() -> None:
         for file in committed()
         if fnmatchcase(file, "tests/*/test_*.py")
         or fnmatchcase(file, "tests/test_*.py")
-        or fnmatchcase(file, "lessons/*/claims.py")
+        or fnmatchcase(file, "lessons/*/live/claims.py")
     ]
     for file in map(PurePath, tests):
         places = [file, *file.parents[:-1]]

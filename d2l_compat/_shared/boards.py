@@ -69,6 +69,19 @@ class Point(NamedTuple):
 class ProgressBoard(HyperParameters):
     """Plots named curves point by point: ``draw(epoch, loss, "train_loss")``."""
 
+    xlabel: str | None
+    ylabel: str | None
+    xlim: Any
+    ylim: Any
+    xscale: str
+    yscale: str
+    ls: Sequence[Any]
+    colors: Sequence[str]
+    fig: Any
+    axes: Any
+    figsize: tuple[float, float]
+    display: bool
+
     def __init__(
         self,
         xlabel: str | None = None,
@@ -77,7 +90,7 @@ class ProgressBoard(HyperParameters):
         ylim: Any = None,
         xscale: str = "linear",
         yscale: str = "linear",
-        ls: Sequence[str] = plot.STYLES,
+        ls: Sequence[Any] = plot.STYLES,
         colors: Sequence[str] = plot.COLORS,
         fig: Any = None,
         axes: Any = None,
@@ -127,7 +140,7 @@ class ProgressBoard(HyperParameters):
 
 def _several(numbers: Any) -> list[Any]:
     """Of a list or an array; nothing of a number, which may be a framework's."""
-    return list(numbers) if hasattr(numbers, "__len__") and getattr(numbers, "ndim", 1) else []
+    return list(numbers) if hasattr(numbers, "__len__") and getattr(numbers, "ndim", 1) > 0 else []
 
 
 def _show(figure: Any) -> None:

@@ -22,6 +22,7 @@ IN_ENGLISH = SimpleNamespace(
     no_points="{}: no points.",
     bar_chart="Bar chart of {} against {}.",
     bars="{}: {} bars from {:.4g} to {:.4g}, {}.",
+    arrows="Arrows: {} left, {} down, {} right, {} up.",
     extent="values from {:.2f} to {:.2f}",
     no_extent="values none",
     unnamed="unnamed",
@@ -42,6 +43,7 @@ IN_CHINESE = SimpleNamespace(
     no_points="{}：沒有點。",
     bar_chart="長條圖，縱軸是{}，橫軸是{}。",
     bars="{}：{} 條，從 {:.4g} 到 {:.4g}，{}。",
+    arrows="箭頭：向左 {} 個，向下 {} 個，向右 {} 個，向上 {} 個。",
     extent="數值從 {:.2f} 到 {:.2f}",
     no_extent="沒有數值",
     unnamed="未命名的軸",
@@ -71,6 +73,9 @@ def describe(figure: Any) -> str:
             parts.append(_describe_line(line, name or say.curve, say))
         for some, name in zip_longest(bars, names[: len(bars)]):
             parts.append(_describe_bars(some, name or say.bar, say))
+        for arrows in axes.collections:
+            if hasattr(arrows, "U"):
+                parts.append(_describe_arrows(arrows, axes, say))
     return say.between.join(parts) or "Empty figure."
 
 
@@ -117,6 +122,21 @@ def _describe_bars(bars: Any, name: str, say: SimpleNamespace) -> str:
     heights = np.array([bar.get_height() for bar in bars], float)
     first, last = bars[0].get_x(), bars[-1].get_x() + bars[-1].get_width()
     return str(say.bars.format(name, len(heights), first, last, _extent(heights, say)))
+
+
+def _describe_arrows(arrows: Any, axes: Any, say: SimpleNamespace) -> str:
+    """How many point in each direction, or nearest to it."""
+    right, up = np.ma.filled(arrows.U, 0), np.ma.filled(arrows.V, 0)
+    if isinstance(arrows.angles, str) and arrows.angles == "xy":  # as the axes run
+        right, up = (-1) ** axes.xaxis_inverted() * right, (-1) ** axes.yaxis_inverted() * up
+    is_level = abs(right) > abs(up)
+    told = (
+        is_level & (right < 0),
+        ~is_level & (up < 0),
+        is_level & (right > 0),
+        ~is_level & (up > 0),
+    )
+    return str(say.arrows.format(*map(np.count_nonzero, told)))
 
 
 def _extent(values: NDArray[Any], say: SimpleNamespace) -> str:

@@ -153,7 +153,10 @@ def show_heatmaps(
     TypeError for what is not numeric.
     """
     grid = to_numpy("matrices", matrices)
-    low, high = _color_scale(grid)
+    if grid.ndim != 4:
+        need = "4 dimensions (grid rows, grid columns, matrix rows, matrix columns)"
+        raise ValueError(fault("matrices", f"shape {grid.shape}", need))
+    low, high = color_scale("matrices", grid)
     if titles and len(titles) != grid.shape[1]:
         got = f"{len(titles)} for {grid.shape[1]} columns of heat maps"
         raise ValueError(fault("titles", got, "one for each column"))
@@ -165,11 +168,7 @@ def show_heatmaps(
     )
     for i in range(rows):
         for j in range(columns):
-            # Not interpolated: each number stays one sharp cell at any zoom.
-            image = axes[i, j].imshow(
-                grid[i, j], cmap=cmap, vmin=low, vmax=high, interpolation="none"
-            )
-            image.set_gid(f"{CELLS}{i * columns + j + 1}")
+            image = draw_cells(axes[i, j], i * columns + j, grid[i, j], cmap, low, high)
             for axis in (axes[i, j].xaxis, axes[i, j].yaxis):
                 axis.get_major_locator().set_params(integer=True)
             if i == rows - 1:
@@ -178,24 +177,36 @@ def show_heatmaps(
                 axes[i, j].set_ylabel(ylabel)
             if titles:
                 axes[i, j].set_title(titles[j])
-    bar = figure.colorbar(image, ax=axes, shrink=0.6)
-    bar.solids.set(gid=BAR, rasterized=False)
+    draw_bar(figure, axes, image)
     write_chinese(figure)
 
 
-def _color_scale(grid: NDArray[Any]) -> tuple[float, float]:
+def color_scale(what: str, grid: NDArray[Any]) -> tuple[float, float]:
     """The ends of the one scale of all matrices, symmetric where there are both signs."""
-    if grid.ndim != 4:
-        need = "4 dimensions (grid rows, grid columns, matrix rows, matrix columns)"
-        raise ValueError(fault("matrices", f"shape {grid.shape}", need))
     finite = grid[np.isfinite(grid)]
     if not finite.size:
         got = f"shape {grid.shape} without a finite number"
-        raise ValueError(fault("matrices", got, "at least one number"))
+        raise ValueError(fault(what, got, "at least one number"))
     # To three digits: the colours stay as they are, and the bar has a tick at 1 for a softmax that
     # gives 0.9999999 on one processor and 1 on another.
     low, high = (float(f"{end:.3g}") for end in (finite.min(), finite.max()))
     return (-max(-low, high), max(-low, high)) if low < 0 < high else (low, high)
+
+
+def draw_cells(
+    axes: Any, number: int, matrix: NDArray[Any], cmap: str, low: float, high: float
+) -> Any:
+    """A heat map, the one of this number in its figure, from 0."""
+    # Not interpolated: each number stays one sharp cell at any zoom.
+    image = axes.imshow(matrix, cmap=cmap, vmin=low, vmax=high, interpolation="none")
+    image.set_gid(f"{CELLS}{number + 1}")
+    return image
+
+
+def draw_bar(figure: Any, axes: Any, image: Any) -> None:
+    """The scale of all heat maps, beside them."""
+    bar = figure.colorbar(image, ax=axes, shrink=0.6)
+    bar.solids.set(gid=BAR, rasterized=False)
 
 
 def show_images(
@@ -275,7 +286,7 @@ def _curves(what: str, data: Any) -> list[NDArray[Any]]:
 
 def _part(what: str, data: Any) -> list[NDArray[Any]]:
     """Of a list's parts one that is a column, (points, 1), is a curve too, as in matplotlib."""
-    shape = getattr(data, "shape", ())
+    shape: tuple[int, ...] = getattr(data, "shape", ())
     if len(shape) == 2 and shape[1] == 1 < shape[0]:
         return [to_numpy(what, data)[:, 0]]
     return _curves(what, data)

@@ -1,7 +1,8 @@
-"""A clear word where a framework is missing, too old or broken."""
+"""A clear word where a framework, or another package, is missing, too old or broken."""
 
 import re
 from importlib import import_module, metadata
+from types import ModuleType
 
 from d2l_compat.frameworks import FRAMEWORKS, Package
 
@@ -13,14 +14,24 @@ def require(name: str) -> None:
     """
     # Old ones first: what they break may be another package's import.
     for package in FRAMEWORKS[name].packages:
-        found = _installed(package)
-        if found is not None:
-            _check_age(package, found)
+        _check_installed(package)
     for package in FRAMEWORKS[name].packages:
         _import(package)
 
 
-def _import(package: Package) -> None:
+def load(package: Package) -> ModuleType:
+    """A package that only some names need, when they do. Raises the same."""
+    _check_installed(package)
+    return _import(package)
+
+
+def _check_installed(package: Package) -> None:
+    found = _installed(package)
+    if found is not None:
+        _check_age(package, found)
+
+
+def _import(package: Package) -> ModuleType:
     found = _installed(package)
     try:
         module = import_module(package.module)  # imports: a framework
@@ -39,6 +50,7 @@ def _import(package: Package) -> None:
     version = getattr(module, "__version__", None)
     if found is None and isinstance(version, str):
         _check_age(package, version)
+    return module
 
 
 def _installed(package: Package) -> str | None:

@@ -304,6 +304,16 @@ def there(name: str) -> Callable[[ModuleType], Callable[..., Any]]:
     return lambda face: lambda *args: getattr(face.d2l, name)(*args, [face.d2l.cpu()])
 
 
+def walking(face: ModuleType) -> Callable[..., Any]:
+    """A step on the frozen lake."""
+    env = face.d2l.make_env("FrozenLake-v1")["env"]
+    env.reset()
+    return env.step
+
+
+# A map, values and a policy.
+LEARNED = [["S", "F", "G"]], tensor(np.eye(2, 3), "float32"), tensor([[2, 2, 0]] * 2, "float32")
+
 CALLS: dict[str, Call] = {
     "RNN": (
         lambda face: face.d2l.RNN,
@@ -438,6 +448,7 @@ CALLS: dict[str, Call] = {
         "evaluate_loss", SUMMED, BATCHES, Own(lambda face: face.d2l.squared_loss)
     ),
     "extract": itself("extract", "fra-eng.zip", "data"),
+    "frozen_lake": itself("frozen_lake", 0),
     "gpu": itself("gpu", 0),
     "hit_and_auc": itself("hit_and_auc", [3, 1, 2], [1], 2),
     "init_seq2seq": itself("init_seq2seq", ENCODER),
@@ -464,6 +475,8 @@ CALLS: dict[str, Call] = {
     "load_data_time_machine": itself("load_data_time_machine", 2, 3, False, 50),
     "load_data_voc": itself("load_data_voc", 2, (2, 2)),
     "longest_chain": itself("longest_chain", doubled, X),
+    "make_env": itself("make_env", "FrozenLake-v1", 0),
+    "make_env, its step": (walking, lambda face: (1,)),
     "masked_softmax": itself("masked_softmax", X, LENS),
     "multibox_detection": itself(
         "multibox_detection",
@@ -497,6 +510,7 @@ CALLS: dict[str, Call] = {
     "rbfkernel": itself("rbfkernel", np.ones(3), np.ones(2), 0.5),
     "sequence_mask": itself("sequence_mask", X, LENS, 0.5),
     "sgd": (lambda face: face.d2l.sgd, with_gradients),
+    "show_Q_function_progress": itself("show_Q_function_progress", *LEARNED),
     "show_bboxes": (
         lambda face: lambda bboxes: face.d2l.show_bboxes(face.d2l.plt.gca(), bboxes, "dog"),
         lambda face: ([[1, 2, 3, 4]],),
@@ -510,6 +524,7 @@ CALLS: dict[str, Call] = {
         lambda face: partial(face.d2l.show_list_len_pair_hist, ["a", "b"], "x", "y"),
         lambda face: ([[1], [2, 3]], [[1]]),
     ),
+    "show_value_function_progress": itself("show_value_function_progress", *LEARNED),
     "subsample": itself("subsample", [["a", "b"], ["a"]], SIX),
     "show_trace_2d": itself("show_trace_2d", product, [(-5, -2), (-4, -1)]),
     "split_and_load_ml100k": itself("split_and_load_ml100k", "random", "explicit", 0.5, 2),

@@ -6,6 +6,7 @@ stands in ``NOT_COMPARED`` with the reason; how many there were is told at the e
 
 import random
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
@@ -1292,6 +1293,63 @@ def pictures(both: Both) -> None:
 
     ours, theirs = draw(both.ours), draw(both.theirs)
     assert [*map(without_colors, ours)] == [*map(without_colors, theirs)]
+
+
+@compares("frozen_lake", "make_env")
+def lakes(both: Both, name: str) -> None:
+    args = (3,) if name == "frozen_lake" else ("FrozenLake-v1", 3)
+    with mock.patch.dict(sys.modules, gym=SimpleNamespace(make=as_gym)):
+        ours, theirs = (getattr(d2l, name)(*args) for d2l in both)
+        if name == "make_env":
+            for d2l in both:
+                with pytest.raises(ValueError, match="env"):
+                    d2l.make_env("CartPole-v1")
+    assert ours.pop("desc").tolist() == theirs.pop("desc").tolist()
+    assert ours.pop("env").P == theirs.pop("env").P
+    assert ours == theirs
+
+
+def as_gym(name: str, **settings: Any) -> Any:
+    """gymnasium's environment, with what upstream asks gym's for."""
+    import gymnasium
+
+    env = gymnasium.make(name, **settings).unwrapped
+    seeded = SimpleNamespace(seed=lambda seed: None)
+    return SimpleNamespace(
+        desc=env.desc,
+        P=env.P,
+        nS=env.observation_space.n,
+        nA=env.action_space.n,
+        seed=seeded.seed,
+        action_space=SimpleNamespace(seed=seeded.seed, np_random=seeded),
+    )
+
+
+@compares("show_value_function_progress", "show_Q_function_progress")
+def policies(both: Both, name: str) -> None:
+    """Left, down and right: upstream's arrow for up points to the left."""
+    lake = np.array([[*"SFFF"], [*"FHFH"], [*"FFFH"], [*"HFFG"]], "S")
+    rng, steps = np.random.default_rng(6), 30 if name == "show_Q_function_progress" else 3
+    values, actions = rng.random((steps, 16)), rng.integers(0, 3, (steps, 16)).astype(float)
+    with mock.patch("matplotlib.pyplot.show"):
+        drawn = []
+        for d2l in both:
+            d2l.plt.close("all")
+            getattr(d2l, name)(lake, values, actions)
+            drawn.append([maps(axes) for axes in d2l.plt.gcf().axes if axes.images])
+    assert len(drawn[0]) == (11 if steps == 30 else 3)
+    assert drawn[0] == drawn[1]
+
+
+def maps(axes: Any) -> tuple[Any, ...]:
+    """Title, colours, letters, and arrows with their directions."""
+    letters = {(*np.round(text.get_position()),): text.get_text() for text in axes.texts}
+    arrows = [(each._x, each._y, each._dx, each._dy) for each in axes.patches]  # upstream's
+    for each in axes.collections:
+        arrows += np.column_stack([each.get_offsets(), each.U, each.V]).tolist()
+    (image,) = axes.images
+    ways = sorted((x, y, *np.sign(way)) for x, y, *way in arrows)
+    return axes.get_title(), image.get_cmap().name, image.get_array().tolist(), letters, ways
 
 
 @compares("Animator", "ProgressBoard")

@@ -34,6 +34,20 @@ def test_heat_maps_may_be_tensors(face: ModuleType) -> None:
     np.testing.assert_array_equal(shown, grid.reshape(6, 4, 5))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_values_and_policies_may_be_tensors(face: ModuleType, dtype: str) -> None:
+    values, actions = np.eye(2, 4).astype(dtype), np.arange(8).reshape(2, 4).astype(dtype) % 4
+    for show in (face.d2l.show_value_function_progress, face.d2l.show_Q_function_progress):
+        show([["S", "F"], ["F", "F"]], face.tensor(values), face.tensor(actions))
+        maps = [axes for axes in plt.gcf().axes if axes.get_images()]
+        shown = [axes.get_images()[0].get_array() for axes in maps]
+        np.testing.assert_array_equal(shown, values.reshape(2, 2, 2))
+        for axes in maps:
+            (arrows,) = (each for each in axes.collections if hasattr(each, "U"))
+            np.testing.assert_array_equal(arrows.U, [-0.5, 0, 0.5, 0])
+            np.testing.assert_array_equal(arrows.V, [0, 0.5, 0, -0.5])
+
+
 def test_plt_is_matplotlibs(face: ModuleType) -> None:
     assert face.d2l.plt is plt
 

@@ -67,7 +67,8 @@ def test_nbval_executes_them_again_and_finds_no_difference(
     notebooks = [name for toy in chapter for name in toy.notebooks]
     stored = [nbformat.read(project.root / name, as_version=4) for name in notebooks]
     cells = sum(cell.cell_type == "code" for notebook in stored for cell in notebook.cells)
-    assert project.test("--nbval", "-n", "2", *notebooks) == cells
+    held = sum(name in FACES for toy in chapter for name in toy.frameworks)
+    assert project.test("--nbval", "--claims", "-n", "2", *notebooks) == cells + held
 
 
 def test_the_readme_leads_to_every_notebook_under_its_lessons_title(
@@ -104,6 +105,36 @@ def test_their_claims_are_tested_in_the_frameworks_they_are_in(
     for framework in dict.fromkeys([*in_python[:1], *in_python[-1:]]):
         there = [toy for toy in chapter if framework in toy.frameworks]
         assert project.test(*files, "--framework", framework) == 3 * len(there)
+
+
+def test_a_claim_that_is_untrue_fails_in_its_notebook_and_so_does_a_cell_that_is_none_of_the_lessons(
+    project: Project, chapter: tuple[Toy, Toy], installed: list[str]
+) -> None:
+    if not FACES.keys() & {*installed}:
+        pytest.skip("Java's claims are tested beside its notebooks")
+    toy = chapter[1]
+    framework = next(name for name in toy.frameworks if name in FACES)
+    claims = project.root / "lessons" / toy.name / "claims.py"
+    notebook = project.root / f"notebooks/en/{framework}/{toy.name}.ipynb"
+    before = claims.read_text(encoding="utf-8"), notebook.read_text(encoding="utf-8")
+
+    def said() -> str:
+        options = ["--nbval", "--claims", "-q", "-p", "no:cacheprovider", str(notebook)]
+        done = project.start("pytest", *options)
+        assert done.returncode == 1
+        return done.stdout
+
+    claims.write_text(before[0].replace("== [6]", "== [7]"), encoding="utf-8")
+    untrue = said()
+    claims.write_text(before[0], encoding="utf-8")
+    notebook.write_text(before[1].replace("[0, 1, 4]", "[0, 1, 2 * 2]"), encoding="utf-8")
+    lacking = said()
+    notebook.write_text(before[1], encoding="utf-8")
+    assert "test_the_sum_is_six" in untrue
+    assert "assert [6.0] == [7]" in untrue
+    assert "not tested, for these cells were not executed: curve" in lacking
+    for each in (untrue, lacking):
+        assert each.splitlines()[-1].startswith("1 failed, ")
 
 
 def test_a_fault_seeded_in_one_is_noticed(project: Project, chapter: tuple[Toy, Toy]) -> None:

@@ -106,9 +106,9 @@ class Project:
             aside.rmdir()
             chapter.write_text(text, encoding="utf-8")
 
-    def run(self, module: str, *arguments: str) -> str:
-        """What a command of the copy's prints, in the copy; it must succeed."""
-        done = subprocess.run(
+    def start(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command of the copy's, in the copy."""
+        return subprocess.run(
             [sys.executable, "-m", module, *arguments],
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": str(self.root)},
@@ -116,6 +116,10 @@ class Project:
             text=True,
             check=False,
         )
+
+    def run(self, module: str, *arguments: str) -> str:
+        """What it prints; it must succeed."""
+        done = self.start(module, *arguments)
         assert done.returncode == 0, f"{module} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

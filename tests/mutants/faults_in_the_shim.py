@@ -7,6 +7,42 @@ JAVA = "java/src/main/java/d2l"
 TABLE = {
     "pytorch": [
         (
+            "an arrow for up that points to the left",
+            "_shared/reinforcement.py",
+            "np.array([-1, 0, 1, 0]), np.array([0, 1, 0, -1])",
+            "np.array([-1, 0, 1, -1]), np.array([0, 1, 0, 0])",
+        ),
+        (
+            "a lake that is slippery",
+            "_shared/reinforcement.py",
+            "is_slippery=False",
+            "is_slippery=True",
+        ),
+        (
+            "an episode that time does not end",
+            "_shared/reinforcement.py",
+            "is_end or is_late, info",
+            "is_end, info",
+        ),
+        (
+            "actions that gym did not draw",
+            "_shared/reinforcement.py",
+            "digest[:8]",
+            "digest[8:16]",
+        ),
+        (
+            "a colour scale of each step's own",
+            "_shared/reinforcement.py",
+            '"bone", *scale',
+            '"bone", *_scale("V", values[i])',
+        ),
+        (
+            "an arrow out of a hole",
+            "_shared/reinforcement.py",
+            "np.nonzero(~np.isin(letters, ENDS))",
+            'np.nonzero(letters != "G")',
+        ),
+        (
             "noise that is in the context",
             "_shared/data/words.py",
             "        if number not in context:\n",

@@ -25,7 +25,10 @@ from tools.weave.lessons import ROOT
 
 LIMIT = 900  # seconds for one check
 # Of what the faces share, these test what no face does for itself.
-OF_ALL_FACES = "tests/test_common.py", "tests/test_download.py", "tests/test_plot.py"
+OF_ALL_FACES = (
+    *("tests/test_common.py", "tests/test_download.py", "tests/test_plot.py"),
+    "tests/test_reinforcement.py",
+)
 # Where a fault is likely noticed soonest, by the module that it is in.
 TESTS_OF_A_ROOM = {
     **dict.fromkeys(("attention", "blockwise", "additive"), "tests/faces/test_attention.py"),
@@ -35,6 +38,7 @@ TESTS_OF_A_ROOM = {
     **dict.fromkeys(("text", "translation"), "tests/test_common.py"),
     **dict.fromkeys(("archives", "fetching"), "tests/test_download.py"),
     "plot": "tests/test_plot.py",
+    "reinforcement": "tests/test_reinforcement.py",
 }
 JAVA = Path("d2l_compat", "java")
 MAVEN = ("mvn", "--offline", "--quiet", "--batch-mode", "-f", str(JAVA / "pom.xml"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from d2l_compat.frameworks import FACES
 from tools.book.pages import pairs
+from tools.book.results import edition_of, read, record, result
 from tools.book.run import CAUSES, Outcome, run
 
 
@@ -19,10 +20,18 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = [pair for pair in pairs(options.book, frameworks) if options.only in pair[0].name]
     if not wanted:
         sys.exit(f"{options.book}: no page there uses d2l; need a copy of D2L's repository")
+    edition = edition_of(options.book)
+    if options.rest:
+        known = {each.key for each in read()}
+        wanted = [pair for pair in wanted if (edition, pair[0].name, pair[1]) not in known]
+        if not wanted:
+            sys.exit("nothing is left to run: what came of all of them is kept")
     outcomes = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda pair: run(pair[0], pair[1], options.timeout), wanted):
+        for outcome in pool.map(lambda pair: run(*pair, options.timeout, options.epochs), wanted):
             outcomes.append(outcome)
+            if options.record:
+                record([result(outcome, edition)])
             print(row(outcome), flush=True)
     print(summary(outcomes))
     return 0 if not any(each.cause == "shim" for each in outcomes) else 1
@@ -66,6 +75,11 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="SUBSTRING", help="of chapter/page")
     parser.add_argument("--jobs", type=int, default=2, help="pages at a time (default: 2)")
     parser.add_argument("--timeout", type=float, default=300, help="seconds a page (default: 300)")
+    parser.add_argument(
+        "--epochs", type=int, default=3, help="the most that are trained (default: 3)"
+    )
+    parser.add_argument("--record", action="store_true", help="keep what came of them for the docs")
+    parser.add_argument("--rest", action="store_true", help="only those of which nothing is kept")
     return parser.parse_args(arguments)
 
 

@@ -2,7 +2,8 @@
 
 Cells are fenced blocks marked ``.input``. Which framework's one is stands in its first line: ``#@tab pytorch,
 mxnet`` in older pages, ``%%tab`` in newer ones; ``all`` is every one's. Where nothing stands there, it is
-that of the page's first framework, MXNet in older pages, PyTorch in newer ones.
+that of the page's first framework, MXNet in older pages, PyTorch in newer ones. A page is there in the frameworks
+that have a cell of their own; and, if it is a newer one, in those that it lists at its beginning.
 """
 
 import re
@@ -15,6 +16,7 @@ FENCED = re.compile(
     r"^[ \t]*```\s*\{([^}\n]*)\}[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL
 )
 MARK = re.compile(r"\s*(?:#\s*@tab|(?:#\s*)?%%tab)\s+([^\n]+)\n?")
+OFFERS = re.compile(r"^\s*tab\.interact_select\(([^)]*)\)", re.MULTILINE)
 CHOOSES = re.compile(r"^\s*(?:%load_ext\s+d2lbook\.tab|tab\.interact_select)", re.MULTILINE)
 
 
@@ -45,6 +47,7 @@ class Page:
         found, is_offered = [], False
         for line, source in blocks:
             if CHOOSES.search(source):
+                is_offered |= framework in _offered(source)
                 continue
             mark = MARK.match(source)
             names = mark[1].split(",") if mark else ["pytorch" if is_new else "mxnet"]
@@ -54,6 +57,11 @@ class Page:
                 found.append(Cell(line, code))
                 is_offered |= framework in whose
         return found if is_offered else []
+
+
+def _offered(source: str) -> list[str]:
+    """The frameworks that a newer page lists."""
+    return [name for listed in OFFERS.findall(source) for name in re.findall(r"\w+", listed)]
 
 
 def pages(book: Path) -> list[Page]:

@@ -16,6 +16,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tools.book import stand_ins
+from tools.book.epochs import with_fewer
 from tools.book.pages import Cell, Page
 from tools.run.kernels import Workplace
 from tools.weave.lessons import ROOT
@@ -67,8 +68,11 @@ CAUSES = {
 }
 
 
-def run(page: Page, framework: str, limit: float) -> Outcome:
-    """With small stand-ins for the data, in a folder that is thrown away; ``limit`` seconds for all cells."""
+def run(page: Page, framework: str, limit: float, epochs: int = 3) -> Outcome:
+    """With small stand-ins for the data, in a folder that is thrown away; ``limit`` seconds for all cells.
+
+    Where training is told to go on for more, it ends after so many ``epochs``.
+    """
     cells = page.cells(framework)
     code = "\n".join(cell.source for cell in cells)
     pictures = stand_ins.FEW if "resize=" in code else stand_ins.MANY
@@ -83,11 +87,13 @@ def run(page: Page, framework: str, limit: float) -> Outcome:
             **os.environ,
             "D2L_DATA": str(Path(folder) / "data"),
             "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(ROOT),
+            # What the caller has there is installed for pages, too.
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.getenv("PYTHONPATH")))),
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         }
-        passed, error, why = asyncio.run(_execute(before, cells, work, environment, limit))
+        short = [Cell(cell.line, with_fewer(cell.source, epochs)) for cell in cells]
+        passed, error, why = asyncio.run(_execute(before, short, work, environment, limit))
     line = cells[passed].line if error else 0
     return Outcome(
         page.name, framework, len(cells), passed, time.monotonic() - started, error, line, why
@@ -138,7 +144,7 @@ def cause(name: str, words: str, trace: str) -> str:
     last = files[-1] if files else None
     if "has no such name" in words:
         return "name"
-    if name == "ModuleNotFoundError":
+    if name == "ModuleNotFoundError" or "it is not installed" in words:
         return "package"
     if GPU.search(f"{name} {words}"):
         return "gpu"

@@ -30,7 +30,7 @@ from tools.weave.lessons import ROOT
 PASSED = Path(sys.prefix, ".passed")
 
 EVERYTHING = "*", "[!.]*/**/*", ".github/**/*"
-CLAIMS = "lessons/*/code.*.py", "lessons/*/claims.py", "lessons/*/sources.py"
+CLAIMS = "text of lessons/*/code.*.py", "lessons/*/claims.py", "lessons/*/sources.py"
 JAVA = "d2l_compat/java/**/*"
 WHEEL = "README.md", "LICENSE", "tools/project/description.py", "d2l_compat/**/*"
 BINDER = "environment.yml", "apt.txt", "postBuild", "requirements/*.lock"
@@ -43,11 +43,18 @@ READS = {
         "tests/conftest.py",
         "tests/faces/**/*",
         "requirements/d2l-0.17.txt",
-        *CLAIMS,
         JAVA,
         "tables of README.md",
     ),
-    "notebooks": ("conftest.py", "code of notebooks/*/*/*.ipynb", "tests/sanitize.cfg", JAVA),
+    "notebooks": (
+        "conftest.py",
+        "tests/sanitize.cfg",
+        "tests/recording.py",
+        "tests/faces/*/adapter.py",
+        *CLAIMS,
+        "code of notebooks/*/*/*.ipynb",
+        JAVA,
+    ),
     # The site as it is built.
     "pages": (
         "tools/site/**/*",

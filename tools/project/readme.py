@@ -1,6 +1,6 @@
 """``python -m tools.project.readme``: puts into README what is made, between markers: the links to all notebooks with
 the buttons that run them, how to install from a clone, how to cite. How to cite is also told on the site and in
-CITATION.cff, how to install where readers come from d2l.
+CITATION.cff, how to install where readers come from d2l, and there, too, which of D2L's pages run.
 """
 
 import sys
@@ -8,6 +8,7 @@ from html import escape
 from itertools import groupby
 
 from d2l_compat.frameworks import FRAMEWORKS
+from tools.book import results
 from tools.project.citation import BIBTEX, CITATION, TEXTS, cff
 from tools.site.words import WORDS
 from tools.weave.launch import BINDER, COLAB, FOR_D2L, FROM_A_CLONE, path, services
@@ -82,6 +83,11 @@ def with_installation(text: str) -> str:
     return between(between(text, "first cell", FIRST_CELL), "install", INSTALL)
 
 
+def with_pages(text: str, language: str) -> str:
+    """The same page: which of D2L's own pages run."""
+    return between(text, "book", results.tables(results.read(), language))
+
+
 def main() -> int:
     """The exit code: 0, or 1 where the lessons have a fault."""
     made = {text: with_citation(text.read_text(encoding="utf-8")) for text in TEXTS}
@@ -90,7 +96,9 @@ def main() -> int:
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
-    made |= {text: with_installation(text.read_text(encoding="utf-8")) for text in COMING}
+    for file in COMING:
+        text = with_installation(file.read_text(encoding="utf-8"))
+        made[file] = with_pages(text, file.parent.name)
     made[CITATION] = cff()
     for file, text in made.items():
         if not file.exists() or file.read_text(encoding="utf-8") != text:

@@ -123,6 +123,22 @@ class PageKernel(RunningKernel):
             if not turn.is_definition:
                 self.executed[turn.identity] = running
 
+    def printed(self, number: int, cell: Cell) -> str:
+        """What this cell of the page printed."""
+        known = self.executed.get(identity(number, cell, self.suffix), Execution(""))
+        contents = [message["content"] for message in known.messages]
+        return "".join(each["text"] for each in contents if each.get("name") == "stdout")
+
+    def tell(self, code: str) -> tuple[str, bool]:
+        """Execute what is no cell: what it printed, and whether it failed."""
+        self.replayed.clear()
+        running = self._start(code)
+        self.await_reply(running.request)
+        self.await_idle(running.request, None)
+        contents = [message["content"] for message in running.messages]
+        fails = any("traceback" in each for each in contents)
+        return "".join(each.get("text", "") for each in contents), fails
+
     def await_reply(self, msg_id: str, timeout: float | None = None) -> None:
         until = time.monotonic() + (timeout or float("inf"))
         while not self.replayed:

@@ -18,7 +18,7 @@ def read(is_train: Any) -> tuple[list[Pixels], NDArray[np.float32]]:
     folder = Path(download_extract("banana-detection"), _part(is_train))
     with (folder / "label.csv").open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
-    targets = np.array([row[1:] for row in rows], "float32") / 256
+    targets = np.array([row[1:] for row in rows], np.float32) / np.float32(256)
     return [picture(folder / "images" / row[0]) for row in rows], targets[:, None]
 
 

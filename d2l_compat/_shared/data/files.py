@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,14 +15,22 @@ _DIGITS = frozenset("0123456789abcdef")
 
 
 def read_check_sum(what: str, check_sum: str | None) -> str | None:
-    """The check sum in small letters; TypeError or ValueError where it is none of those we know."""
+    """The check sum in small letters; TypeError or ValueError where it is none of those we know.
+
+    With digits too many or too few it cannot be that of any file, and yet a page of D2L's has one and runs:
+    there is a warning, and what comes is taken unchecked.
+    """
     if check_sum is None:
         return None
     need = "32, 40 or 64 hexadecimal digits (MD5, SHA-1 or SHA-256), or None"
     instance(what, check_sum, str, need)
     digits = check_sum.lower()
-    if len(digits) not in _ALGORITHMS or not _DIGITS.issuperset(digits):
+    if not digits or not _DIGITS.issuperset(digits):
         raise ValueError(fault(what, repr(check_sum), need))
+    if len(digits) not in _ALGORITHMS:
+        words = fault(what, repr(check_sum), need)
+        warnings.warn(f"{words}; the file is taken as it comes, unchecked", stacklevel=4)
+        return None
     return digits
 
 

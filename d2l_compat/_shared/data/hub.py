@@ -105,7 +105,7 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
     Raises KeyError for a name that ``DATA_HUB`` does not have, FileNotFoundError where ``D2L_DATA`` has no such
     file, ConnectionError where it cannot be fetched, ValueError where it is not the file expected or too
     large, OSError where the disk does not take it, and ValueError or TypeError for an address or a check sum of
-    another form.
+    another form; of a check sum with digits too many or too few it warns, and takes the file unchecked.
     """
     url, name, check_sum = _asked(url, sha1_hash)
     source = _in_place_of_the_network(url, name, check_sum)

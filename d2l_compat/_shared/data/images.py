@@ -90,11 +90,14 @@ def check_sizes(batch_size: int, resize: Any) -> None:
         checks.size("resize", size)
 
 
-def size_of(resize: Any) -> tuple[int, int]:
-    """(height, width) of pictures: as they are where ``resize`` is None, square where it is a number."""
+def size_of(resize: Any) -> tuple[Any, ...]:
+    """(height, width) of pictures: as they are where ``resize`` is None, square where it is a number.
+
+    Whether it is of this form is for those to say who take it.
+    """
     if resize is None:
         return 28, 28
-    return tuple(resize) if isinstance(resize, (tuple, list)) else (resize, resize)  # type: ignore[return-value]
+    return tuple(resize) if isinstance(resize, (tuple, list)) else (resize, resize)
 
 
 def _read(name: str, root: str | Path) -> NDArray[np.uint8]:

@@ -54,7 +54,7 @@ class Vocab:
         TypeError for what is no number.
         """
         is_list = isinstance(indices, Sequence) and not isinstance(indices, (str, bytes))
-        if is_list or getattr(indices, "ndim", 0):
+        if is_list or getattr(indices, "ndim", 0) > 0:
             return [self.to_tokens(index) for index in indices]
         number, need = (
             to_numpy("indices", indices),

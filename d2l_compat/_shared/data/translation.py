@@ -69,7 +69,8 @@ def pairs(batch_size: int, num_steps: int, num_examples: int | None) -> Pairs:
     check_sizes(batch_size, num_steps)
     if num_examples is not None:
         checks.size("num_examples", num_examples)
-    arrays, vocabs = [], []
+    arrays: list[Numbers] = []
+    vocabs = []
     for lines in tokenize(preprocess(read()), num_examples):
         vocab = Vocab(lines, min_freq=2, reserved_tokens=[PAD, BOS, EOS])
         numbers = [fit_length([*vocab[line], vocab[EOS]], num_steps, vocab[PAD]) for line in lines]

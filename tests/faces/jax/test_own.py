@@ -6,6 +6,8 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import flax.linen as nn
@@ -17,20 +19,7 @@ from flax.errors import InvalidRngError
 
 from d2l_compat import common
 from d2l_compat import jax as d2l
-from d2l_compat.jax import (
-    additive,
-    attention,
-    counting,
-    data,
-    devices,
-    models,
-    recurrent,
-    relative,
-    seq2seq,
-    tensors,
-    training,
-    transformer,
-)
+from d2l_compat.jax import tensors
 from tests import reference
 from tests.faces.cases import LENGTHS, every_kind_of_lengths, make_case
 from tests.faces.jax.adapter import double
@@ -470,19 +459,11 @@ def test_check_shape_wants_exactly_this_shape() -> None:
         d2l.check_shape([1], (1,))
 
 
-MODULES = (
-    additive,
-    attention,
-    counting,
-    data,
-    devices,
-    models,
-    recurrent,
-    relative,
-    seq2seq,
-    training,
-    transformer,
-)
+MODULES = [  # every one, so that none is forgotten
+    import_module(f"{d2l.__name__}.{module.name}")  # imports: a framework
+    for module in iter_modules(d2l.__path__)
+    if not module.name.startswith("_")
+]
 
 
 def test_the_face_lists_every_name_once_and_has_it() -> None:

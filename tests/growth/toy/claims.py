@@ -15,7 +15,7 @@ def test_the_numbers_and_equations_of_the_text_are_those_of_the_cells(untrue):
 
 
 def test_the_sum_is_six(cells):
-    assert cells["sum"].printed == "sum: 6.0\n"
+    assert numbers(cells["sum"].printed) == [6]  # in whatever language
 
 
 def test_the_curve_is_the_square(cells):

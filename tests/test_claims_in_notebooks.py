@@ -1,0 +1,84 @@
+"""Claims are tested in the kernels of the notebooks (tests/claims_in_notebooks.py): which, and of what.
+
+That one which is untrue fails there is tested in tests/growth, where there is a lesson for it.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from d2l_compat.frameworks import FACES
+from tests.recording import Recording
+from tools.weave.lessons import ROOT, editions
+from tools.weave.prose import ORIGINAL
+
+READS = "conftest.py", "tests/claims_in_notebooks.py", "lessons/**/*", "notebooks/**/*.ipynb"
+
+
+def test_each_lesson_is_held_to_its_claims_in_each_framework_once() -> None:
+    options = ["--nbval", "--claims", "--collect-only", "-q", "--nbval-current-env"]
+    command = [sys.executable, "-m", "pytest", *options, "notebooks"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    held = [
+        line.removesuffix("::claims")
+        for line in done.stdout.splitlines()
+        if line.endswith("::claims")
+    ]
+    told = editions(languages=[ORIGINAL], frameworks=[*FACES])
+    assert sorted(held) == sorted(str(edition.notebook.relative_to(ROOT)) for edition in told)
+
+
+CELLS = {
+    "set": "word, numbers = 'five', [5]",
+    "use": "len(word)",
+    "figure": "import matplotlib.pyplot as plt\nplt.plot([0, 1])",
+    "again": "len(word)",
+    "remove": "del numbers",
+}
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    """Jupyter's, without a kernel: it prints nothing here, and leaves figures open."""
+    shell = InteractiveShell()
+    monkeypatch.setattr(shell.displayhook, "write_format_data", lambda *_: None)
+    monkeypatch.setattr(shell, "showtraceback", lambda *_, **__: None)
+    yield shell
+    plt.close("all")
+
+
+def recorded(shell: InteractiveShell, *sources: str) -> dict[str, dict[str, Any]]:
+    recording = Recording(shell, CELLS)
+    for source in sources:
+        shell.run_cell(source, store_history=False)
+    return recording.left_behind
+
+
+def test_it_is_kept_what_each_cell_leaves_behind(shell: InteractiveShell) -> None:
+    cells = recorded(shell, *CELLS.values())
+    assert [*cells] == [*CELLS]
+    assert [cell["source"] for cell in cells.values()] == [*CELLS.values()]
+    assert [cells[name]["value"] for name in ("set", "use", "again")] == [None, 4, 4]
+    assert [len(cell["figures"]) for cell in cells.values()] == [0, 0, 1, 1, 1]
+    assert cells["figure"]["figures"][0].axes[0].lines[0].get_ydata().tolist() == [0, 1]
+    kept = [cell["names"].get("numbers") for cell in cells.values()]
+    assert kept == [[5], [5], [5], [5], None]
+
+
+def test_what_is_executed_in_another_language_between_two_cells_is_left_out(
+    shell: InteractiveShell,
+) -> None:
+    cells = recorded(shell, CELLS["set"], "word, more = '五', 1", CELLS["use"])
+    assert cells["use"]["value"] == 1  # as it is executed
+    assert cells["use"]["names"]["word"] == "five"
+    assert "more" not in cells["use"]["names"]
+
+
+def test_a_cell_that_fails_or_is_another_leaves_nothing_behind(shell: InteractiveShell) -> None:
+    cells = recorded(shell, CELLS["use"], "word, numbers = 'six', [6]", CELLS["remove"])
+    assert [*cells] == ["remove"]
