@@ -1223,11 +1223,10 @@ def sums(both: Both) -> None:
 
 @compares("cpu", "gpu", "num_gpus", "try_gpu")
 def devices(both: Both) -> None:
-    names = ["try_gpu"] if both.is_older else ["cpu", "num_gpus", "try_gpu"]
-    if (
-        not both.is_older and both.ours.num_gpus()
-    ):  # some frameworks cannot make one that is not there
+    names = ["cpu", "num_gpus", "try_gpu"]
+    if both.ours.num_gpus():  # some frameworks cannot make one that is not there
         names.append("gpu")
+    names = [name for name in names if hasattr(both.theirs, name)]
     ours, theirs = ([getattr(d2l, name)() for name in names] for d2l in both)
     assert both.face.plain(ours) == both.face.plain(theirs)
 

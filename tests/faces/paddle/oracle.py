@@ -29,8 +29,8 @@ FORMS = {
     "NextSentencePred": (8,),
     "PositionWiseFFN": (8, 16, 8),
     "PositionalEncoding": (8, 0.0),
-    "Seq2SeqEncoder": (7, 6, 4, 2),
     "Residual": (4, 8, True, 2),
+    "Seq2SeqEncoder": (7, 6, 4, 2),
     "TransformerEncoder": (7, *_SIZES, 16, 2, 2, 0.0),
 }
 OLDER_FORMS: dict[str, tuple[Any, ...]] = {}
