@@ -602,7 +602,7 @@ def novel_in_batches(both: Both) -> None:
 def of_functions(both: Both) -> None:
     reader, vocab = both.oracle.READER, both.ours.Vocab([*"abcdef"])
     tokens = np.concatenate([TOKENS, TOKENS[::-1]], 1).astype("int64")
-    pairs = [(tokens[:, i : i + 3], tokens[:, i + 1 : i + 4]) for i in (0, 3, 6)]
+    pairs = [(tokens[:, i : i + 2], tokens[:, i + 1 : i + 3]) for i in (0, 2, 4)]
     batches, kept = [[both.face.tensor(each.copy()) for each in pair] for pair in pairs], []
     for d2l in both:
         told = []
@@ -627,7 +627,7 @@ def of_functions(both: Both) -> None:
 
 @compares("RNNModel")
 def of_layers(both: Both) -> None:
-    reader, tokens = both.oracle.READER, TOKENS[:, :3].astype("int64")
+    reader, tokens = both.oracle.READER, TOKENS[:, :2].astype("int64")
     for nets in zip(*(reader.layers(7, 4, d2l=d2l) for d2l in both), strict=True):
         told, _ = (reader.twice(net, tokens)[:2] for net in nets)  # which gives them sizes
         both.oracle.MODELS.copy(*nets)
