@@ -44,8 +44,9 @@ class Module(nn.Block, shared.Steps):
 
     def parameters(self) -> Any:
         """Gluon's parameters; or, of a model without them, :meth:`get_scratch_params`."""
-        parameters = self.collect_params()
-        return parameters if parameters.keys() else self.get_scratch_params()
+        parameters = self.collect_params()  # a model from scratch may give a list
+        has_gluons = hasattr(parameters, "keys") and parameters.keys()
+        return parameters if has_gluons else self.get_scratch_params()
 
     def get_scratch_params(self) -> list[np.ndarray]:
         """The arrays among the attributes of this module, and of the modules in it."""
@@ -111,7 +112,7 @@ class Trainer(shared.Trainer):
         """Make ``model`` this trainer's, on its device."""
         super().prepare_model(model)
         if self.gpus:
-            model.collect_params().reset_ctx(self.gpus[0])
+            nn.Block.collect_params(model).reset_ctx(self.gpus[0])  # a model's own may be a list
             model.set_scratch_params_device(self.gpus[0])
 
     def prepare_batch(self, batch: Any) -> Any:

@@ -235,6 +235,13 @@ class Line(d2l.Module):  # type: ignore[misc]
         return ((y_hat - y) ** 2).mean()
 
 
+class Told(Line):
+    """It lists them itself, as on D2L's page on softmax regression."""
+
+    def collect_params(self) -> list[Any]:
+        return self.get_scratch_params()
+
+
 class Slope(d2l.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
@@ -262,8 +269,9 @@ def num_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @SCRATCH
-def test_a_model_from_scratch_learns(num_gpus: int) -> None:
-    model = Line()
+@pytest.mark.parametrize("Scratch", [Line, Told])
+def test_a_model_from_scratch_learns(Scratch: type[Line], num_gpus: int) -> None:
+    model = Scratch()
     d2l.Trainer(max_epochs=40, num_gpus=num_gpus, gradient_clip_val=100).fit(model, Points())
     *slopes, b = model.parameters()
     assert {x.ctx for x in (*slopes, b)} == {mx.cpu(num_gpus)}
