@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from d2l_compat.frameworks import FACES
-from tools.book.pages import pairs
+from tools.book.pages import Page, pairs
 from tools.book.results import edition_of, read, record, result
 from tools.book.run import CAUSES, Outcome, run
 
@@ -27,8 +27,13 @@ def main(arguments: list[str] | None = None) -> int:
         if not wanted:
             sys.exit("nothing is left to run: what came of all of them is kept")
     outcomes = []
+
+    def ran(pair: tuple[Page, str]) -> Outcome:
+        page, framework = pair
+        return run(page, framework, options.timeout, options.epochs)
+
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda pair: run(*pair, options.timeout, options.epochs), wanted):
+        for outcome in pool.map(ran, wanted):
             outcomes.append(outcome)
             if options.record:
                 record([result(outcome, edition)])

@@ -35,12 +35,11 @@ def _given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         case ast.keyword(arg=str(name), value=value):
             yield name, value
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-            pairs = zip(targets, values, strict=False)
-            yield from (
-                (target.id, value) for target, value in pairs if isinstance(target, ast.Name)
-            )
+            for target, value in zip(targets, values, strict=False):
+                if isinstance(target, ast.Name):
+                    yield target.id, value
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             yield name, value
         case ast.arguments(args=args, defaults=defaults) if defaults:
-            pairs = zip(args[-len(defaults) :], defaults, strict=True)
-            yield from ((argument.arg, value) for argument, value in pairs)
+            for argument, value in zip(args[-len(defaults) :], defaults, strict=True):
+                yield argument.arg, value
