@@ -7,7 +7,7 @@ import pytest
 from d2l_compat.frameworks import FACES
 from tools.book.__main__ import main, summary
 from tools.book.epochs import with_fewer
-from tools.book.pages import Page, pages, pairs
+from tools.book.pages import Page, pages, pairs, selected
 from tools.book.results import Result, edition_of, read, record, result, tables
 from tools.book.run import CAUSES, Outcome, cause, run
 from tools.book.words import WORDS
@@ -90,9 +90,9 @@ def test_a_page_has_the_cells_of_each_framework(book: Path) -> None:
     assert sources(old, "mxnet") == ["from d2l import mxnet as d2l", "d2l.one = 1"]
     assert sources(old, "tensorflow") == ["from d2l import torch as d2l", "d2l.one = 1"]
     assert sources(old, "jax") == []
-    third = "if tab.selected('jax'):\n    d2l.third = 3"
+    third = "d2l.third = 3"
     assert sources(new, "jax") == ["d2l.first = 'jax'", third]
-    assert sources(new, "pytorch") == ["d2l.second = 'of PyTorch alone'", third]
+    assert sources(new, "pytorch") == ["d2l.second = 'of PyTorch alone'"]
     assert sources(new, "mxnet") == []
     lines = OLD.splitlines()
     for cell in old.cells("mxnet"):
@@ -129,7 +129,8 @@ def write(folder: Path, *cells: str) -> Page:
 DATA = """\
 from pathlib import Path
 from d2l_compat import common as d2l
-assert tab.selected('jax') and not tab.selected('pytorch')
+if tab.selected('pytorch'):
+    never = 1 / 0
 assert len(Path(d2l.download("airfoil")).read_text().splitlines()) == 1503"""
 
 
@@ -213,6 +214,35 @@ def test_a_folder_that_is_no_book_is_refused(tmp_path: Path) -> None:
         main([str(tmp_path / "none")])
 
 
+SELECTING = """\
+class A:
+    if tab.selected("mxnet", 'jax'):
+        def f(self):
+            self.a = 1
+
+        if tab.selected('jax'):
+            self.b = 2
+
+    if tab.selected('pytorch') or tab.selected('mxnet'):
+        c = 3
+    d = 4
+"""
+FOR_JAX = """\
+class A:
+    def f(self):
+        self.a = 1
+
+        self.b = 2
+
+    d = 4"""
+
+
+def test_lines_for_a_framework_take_the_place_of_the_line_that_selects_it() -> None:
+    assert selected(SELECTING, "jax") == FOR_JAX
+    assert selected(SELECTING, "pytorch") == "class A:\n    c = 3\n    d = 4"
+    assert selected("x = 1\nif y:\n    z = 2\n", "jax") == "x = 1\nif y:\n    z = 2"
+
+
 @pytest.mark.parametrize(
     ("source", "short"),
     [
@@ -264,13 +294,13 @@ def test_the_tables_count_the_pages_and_name_those_that_fail() -> None:
 | Linear networks (Chinese) | 0 of 1 |  |  |
 | all | 1 of 2 | 0 of 1 | 0 of 1 |
 
-Of 4 pairs of page and framework, 1 run from the first cell to the last; of the 3 that need neither a GPU nor something \
-they fetch themselves, 33.3 %. The others, with what each stumbles over:
+Of 4 pairs of page and framework that were run, 1 came from the first cell to the last; of the 3 that need neither a GPU \
+nor something they fetch themselves, 33.3 %. The others, with what each stumbles over:
 
 | page | in | because of | the first error |
 |:--|:--|:--|:--|
-| Optimization (English): sgd | JAX, TensorFlow | today's framework or library | `TypeError: a \\| b` |
-| Linear networks (Chinese): a | PyTorch | it needs a GPU | `no GPU` |
+| sgd (English) | JAX, TensorFlow | today's framework or library | `TypeError: a \\| b` |
+| a (Chinese) | PyTorch | it needs a GPU |  |
 """
     )
 

@@ -15,6 +15,7 @@ from d2l_compat.frameworks import FACES
 FENCED = re.compile(
     r"^[ \t]*```\s*\{([^}\n]*)\}[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL
 )
+SELECTED = re.compile(r" *if (tab\.selected\(.*\)):\s*$")
 MARK = re.compile(r"\s*(?:#\s*@tab|(?:#\s*)?%%tab)\s+([^\n]+)\n?")
 OFFERS = re.compile(r"^\s*tab\.interact_select\(([^)]*)\)", re.MULTILINE)
 CHOOSES = re.compile(r"^\s*(?:%load_ext\s+d2lbook\.tab|tab\.interact_select)", re.MULTILINE)
@@ -52,7 +53,7 @@ class Page:
             mark = MARK.match(source)
             names = mark[1].split(",") if mark else ["pytorch" if is_new else "mxnet"]
             whose = {name.strip() for name in names}
-            code = source[mark.end() :] if mark else source
+            code = selected(source[mark.end() :] if mark else source, framework)
             if whose & {framework, "all"} and code.strip():
                 found.append(Cell(line, code))
                 is_offered |= framework in whose
@@ -62,6 +63,28 @@ class Page:
 def _offered(source: str) -> list[str]:
     """The frameworks that a newer page lists."""
     return [name for listed in OFFERS.findall(source) for name in re.findall(r"\w+", listed)]
+
+
+def selected(source: str, framework: str) -> str:
+    """A cell, for this framework: lines below ``if tab.selected(...)`` take that line's place, or are left out.
+
+    As with D2L's own tools, one such line ends the block of another that it is in: what is below both is
+    moved to the left once.
+    """
+    lines: list[str] = []
+    block: tuple[int, bool] | None = None  # how far it is indented, and whether it is ours
+    for line in source.splitlines():
+        indentation = len(line) - len(line.lstrip())
+        if match := SELECTED.match(line):
+            block = indentation, framework in re.findall(r"\w+", match[1])
+            continue
+        if block and line.strip() and indentation <= block[0]:
+            block = None
+        if block is None:
+            lines.append(line)
+        elif block[1]:
+            lines.append(line[4:])
+    return "\n".join(lines)
 
 
 def pages(book: Path) -> list[Page]:

@@ -58,8 +58,8 @@ def edition_of(book: Path) -> str:
 
 
 def result(outcome: Outcome, edition: str) -> Result:
-    # Of a file that is named, its name: where it lay was this machine's.
-    error = re.sub(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+", "", outcome.error)[:MAX_ERROR]
+    # Of a file that is named, its name: where it lay was this machine's. And no colours of a terminal's.
+    error = re.sub(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+|\\x1b\[\d+m", "", outcome.error)[:MAX_ERROR]
     told = outcome.page, outcome.framework, outcome.cells, outcome.passed, outcome.cause, error
     return Result(edition, *told)
 
@@ -116,16 +116,16 @@ def _by_chapter(results: list[Result], words: Words) -> str:
 
 def _failures(results: list[Result], words: Words) -> str:
     def alike(each: Result) -> tuple[str, ...]:
-        return each.edition, each.page, each.cause, each.error
+        error = "" if each.cause in ELSEWHERE else each.error
+        return each.edition, each.page, each.cause, error
 
     rows = []
     failed = sorted((each for each in results if not each.ran), key=alike)
     for (edition, page, cause, error), group in groupby(failed, alike):
-        chapter, _, name = page.partition("/")
+        title = words.of_edition.format(page.partition("/")[2], words.editions[edition])
         frameworks = ", ".join(FRAMEWORKS[each.framework].title for each in group)
         told = error.replace("|", "\\|").replace("`", "'")
-        title = f"{words.title(edition, chapter)}{words.colon}{name}"
-        rows.append([title, frameworks, words.causes[cause], f"`{told}`"])
+        rows.append([title, frameworks, words.causes[cause], f"`{told}`" if told else ""])
     heads = [words.page, words.framework, words.cause, words.error]
     return _table(heads, [":--"] * len(heads), rows)
 

@@ -21,16 +21,10 @@ from tools.book.pages import Cell, Page
 from tools.run.kernels import Workplace
 from tools.weave.lessons import ROOT
 
-# In newer pages, code asks which framework it is in.
 BEFORE = """\
 import d2l_compat.alias
 from d2l_compat._shared.data import hub
 hub.check = lambda path, check_sum: None  # the files are stand-ins, whatever sum a page names
-
-class tab:
-    @staticmethod
-    def selected(*names):
-        return {framework!r} in (names[0] if isinstance(names[0], (list, tuple)) else names)
 """
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(", re.IGNORECASE)
 NETWORK = re.compile(
@@ -82,7 +76,7 @@ def run(page: Page, framework: str, limit: float, epochs: int = 3) -> Outcome:
         work = Path(folder) / "page" / "work"  # ../data is in the folder as well
         work.mkdir(parents=True)
         stand_ins.make(Path(folder) / "data", pictures, sentences)
-        before = BEFORE.format(framework=framework) + stand_ins.before(framework, code)
+        before = BEFORE + stand_ins.before(framework, code)
         environment = {
             **os.environ,
             "D2L_DATA": str(Path(folder) / "data"),

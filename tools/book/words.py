@@ -9,8 +9,7 @@ class Words:
     chapters: dict[str, str]
     causes: dict[str, str]
     chapter: str
-    of_edition: str  # a chapter's title, an edition
-    colon: str
+    of_edition: str  # a chapter or a page, an edition
     all: str
     of: str
     told: str  # how many there are, ran, could run, and how many of these did
@@ -68,12 +67,11 @@ WORDS = {
         },
         chapter="chapter",
         of_edition="{} ({})",
-        colon=": ",
         all="all",
         of="{} of {}",
         told=(
-            "Of {pairs} pairs of page and framework, {ran} run from the first cell to the last; of the {could} that need "
-            "neither a GPU nor something they fetch themselves, {share} %. The others, with what each stumbles over:"
+            "Of {pairs} pairs of page and framework that were run, {ran} came from the first cell to the last; of the {could} that "
+            "need neither a GPU nor something they fetch themselves, {share} %. The others, with what each stumbles over:"
         ),
         page="page",
         framework="in",
@@ -122,11 +120,10 @@ WORDS = {
         },
         chapter="章",
         of_edition="{}（{}）",
-        colon="：",
         all="合計",
         of="{} / {}",
         told=(
-            "「頁面 × 框架」共 {pairs} 組，其中 {ran} 組從第一格跑到最後一格都沒有出錯。不需要 GPU、也不自己上網抓資料的有 {could} 組，"
+            "「頁面 × 框架」跑了 {pairs} 組，其中 {ran} 組從第一格跑到最後一格都沒有出錯。不需要 GPU、也不自己上網抓資料的有 {could} 組，"
             "跑完的占 {share}%。沒跑完的，各自卡在這裡："
         ),
         page="頁面",
