@@ -34,6 +34,7 @@ A framework's ``oracle`` has these names. MLX has none: upstream has no such fac
 """
 
 import sys
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -52,6 +53,21 @@ def older(face: str) -> ModuleType:
         sys.modules[name] = module_from_spec(spec)  # where it looks itself up
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
+
+
+def call(
+    tensor: Callable[[Any], Any], plain: Callable[[Any], Any], function: Any, *args: Any
+) -> Any:
+    """What most frameworks' ``call`` is made of."""
+    return plain(function(*(x if x is None else tensor(x) for x in args)))
+
+
+def run_interface(X: Any, Class: Any) -> None:
+    """What most frameworks' ``run_interface`` is made of."""
+    layer = Class()
+    if hasattr(layer, "attention_weights"):
+        raise AssertionError("there are no weights yet")
+    layer(X) if not hasattr(layer, "init_state") else layer.init_state(X)
 
 
 class ModuleWith:

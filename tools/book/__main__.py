@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from d2l_compat.frameworks import FACES
+from tools.book.epochs import EPOCHS
 from tools.book.pages import Page, pairs
-from tools.book.results import edition_of, read, record, result
+from tools.book.results import counts, edition_of, frameworks_in, read, record, result, table
 from tools.book.run import CAUSES, Outcome, run
 
 
@@ -57,18 +58,15 @@ def row(outcome: Outcome) -> str:
 
 def summary(outcomes: list[Outcome]) -> str:
     """By chapter, how many pages of each framework run; then what keeps the others from it."""
-    frameworks = [name for name in FACES if any(each.framework == name for each in outcomes)]
-    chapters = sorted({each.page.partition("/")[0] for each in outcomes})
-    lines = ["", f"| chapter | {' | '.join(frameworks)} |", f"|:--|{'--:|' * len(frameworks)}"]
-    for chapter in chapters:
-        of_chapter = [each for each in outcomes if each.page.startswith(f"{chapter}/")]
-        counts = []
-        for framework in frameworks:
-            ran = [each.ran for each in of_chapter if each.framework == framework]
-            counts.append(f"{sum(ran)} of {len(ran)}" if ran else "")
-        lines.append(f"| {chapter} | {' | '.join(counts)} |")
+    results = [result(each, "") for each in outcomes]
+    frameworks = frameworks_in(results)
+    rows = []
+    for chapter in sorted({each.chapter for each in results}):
+        of_chapter = [each for each in results if each.chapter == chapter]
+        rows.append([chapter, *counts(of_chapter, frameworks)])
+    lines = ["", table(["chapter", *frameworks], [":--", *["--:"] * len(frameworks)], rows)]
     causes = Counter(each.cause for each in outcomes if not each.ran)
-    lines += ["", f"{sum(each.ran for each in outcomes)} of {len(outcomes)} run to the end."]
+    lines += [f"{sum(each.ran for each in outcomes)} of {len(outcomes)} run to the end."]
     lines += [f"{count}: {CAUSES[cause]}" for cause, count in causes.most_common()]
     return "\n".join(lines)
 
@@ -81,7 +79,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="pages at a time (default: 2)")
     parser.add_argument("--timeout", type=float, default=300, help="seconds a page (default: 300)")
     parser.add_argument(
-        "--epochs", type=int, default=3, help="the most that are trained (default: 3)"
+        "--epochs",
+        type=int,
+        default=EPOCHS,
+        help="the most that are trained (default: %(default)s)",
     )
     parser.add_argument("--record", action="store_true", help="keep what came of them for the docs")
     parser.add_argument("--rest", action="store_true", help="only those of which nothing is kept")

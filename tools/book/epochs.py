@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from IPython.core.inputtransformer2 import TransformerManager
 
+EPOCHS = 3  # are enough
 NAMES = "num_epochs", "max_epochs"
 
 

@@ -6,17 +6,20 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from configparser import ConfigParser, Error
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
-from tools.book.run import Outcome
 from tools.book.words import WORDS, Words
 from tools.weave.lessons import ROOT
 from tools.weave.prose import ORIGINAL
+
+if TYPE_CHECKING:  # `make` reads what is kept each time, and runs no page
+    from tools.book.run import Outcome
 
 RESULTS = ROOT / "docs" / "book.jsonl"
 MAX_ERROR = 90  # characters of an error's first line
@@ -57,7 +60,7 @@ def edition_of(book: Path) -> str:
     return config.get("project", "lang", fallback=ORIGINAL)
 
 
-def result(outcome: Outcome, edition: str) -> Result:
+def result(outcome: "Outcome", edition: str) -> Result:
     # Of a file that is named, its name: where it lay was this machine's. And no colours of a terminal's.
     error = re.sub(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+|\\x1b\[\d+m", "", outcome.error)[:MAX_ERROR]
     told = outcome.page, outcome.framework, outcome.cells, outcome.passed, outcome.cause, error
@@ -93,25 +96,30 @@ def tables(results: list[Result], language: str) -> str:
     return f"{_by_chapter(results, words)}\n{told}\n\n{_failures(results, words)}"
 
 
+def frameworks_in(results: list[Result]) -> list[str]:
+    return [name for name in FACES if any(each.framework == name for each in results)]
+
+
+def counts(results: list[Result], frameworks: list[str], of: str = "{} of {}") -> list[str]:
+    """For each framework, how many of its pages run, of how many; nothing where there is none."""
+    told = []
+    for framework in frameworks:
+        ran = [each.ran for each in results if each.framework == framework]
+        told.append(of.format(sum(ran), len(ran)) if ran else "")
+    return told
+
+
 def _by_chapter(results: list[Result], words: Words) -> str:
-    frameworks = [name for name in FACES if any(each.framework == name for each in results)]
-
-    def row(title: str, chosen: Callable[[Result], bool]) -> list[str]:
-        counts = []
-        for framework in frameworks:
-            ran = [each.ran for each in results if each.framework == framework and chosen(each)]
-            counts.append(words.of.format(sum(ran), len(ran)) if ran else "")
-        return [title, *counts]
-
-    def chapter(edition: str, name: str) -> list[str]:
-        return row(
-            words.title(edition, name), lambda each: (each.edition, each.chapter) == (edition, name)
-        )
-
-    chapters = sorted({(each.edition, each.chapter) for each in results})
+    frameworks, chapters = frameworks_in(results), dict[tuple[str, str], list[Result]]()
+    for each in results:
+        chapters.setdefault((each.edition, each.chapter), []).append(each)
+    rows = [
+        [words.title(*name), *counts(of_chapter, frameworks, words.of)]
+        for name, of_chapter in sorted(chapters.items())
+    ]
+    rows.append([words.all, *counts(results, frameworks, words.of)])
     heads = [words.chapter, *(FRAMEWORKS[name].title for name in frameworks)]
-    rows = [*(chapter(*each) for each in chapters), row(words.all, lambda _: True)]
-    return _table(heads, [":--", *["--:"] * len(frameworks)], rows)
+    return table(heads, [":--", *["--:"] * len(frameworks)], rows)
 
 
 def _failures(results: list[Result], words: Words) -> str:
@@ -127,9 +135,10 @@ def _failures(results: list[Result], words: Words) -> str:
         told = error.replace("|", "\\|").replace("`", "'")
         rows.append([title, frameworks, words.causes[cause], f"`{told}`" if told else ""])
     heads = [words.page, words.framework, words.cause, words.error]
-    return _table(heads, [":--"] * len(heads), rows)
+    return table(heads, [":--"] * len(heads), rows)
 
 
-def _table(heads: list[str], sides: list[str], rows: list[list[str]]) -> str:
+def table(heads: list[str], sides: list[str], rows: list[list[str]]) -> str:
+    """In Markdown."""
     lines = [" | ".join(row) for row in (heads, *rows)]
     return f"| {lines[0]} |\n|{'|'.join(sides)}|\n" + "".join(f"| {line} |\n" for line in lines[1:])

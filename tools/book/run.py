@@ -16,7 +16,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tools.book import stand_ins
-from tools.book.epochs import with_fewer
+from tools.book.epochs import EPOCHS, with_fewer
 from tools.book.pages import Cell, Page
 from tools.run.kernels import Workplace
 from tools.weave.lessons import ROOT
@@ -62,7 +62,7 @@ CAUSES = {
 }
 
 
-def run(page: Page, framework: str, limit: float, epochs: int = 3) -> Outcome:
+def run(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> Outcome:
     """With small stand-ins for the data, in a folder that is thrown away; ``limit`` seconds for all cells.
 
     Where training is told to go on for more, it ends after so many ``epochs``.

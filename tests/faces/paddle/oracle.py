@@ -4,6 +4,7 @@ Upstream was written for Paddle 2. What is another since is put in its place.
 """
 
 import sys
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from tests.faces import oracle
 from tests.faces.oracle import ModuleWith, older
 from tests.faces.paddle import language, recurrent
 from tests.faces.paddle.adapter import Layer, plain, tensor
@@ -112,19 +114,14 @@ def answers(model: nn.Layer, X: Any, training: bool = False) -> Any:
     return plain(model(tensor(X)))
 
 
-def call(function: Any, *args: Any) -> Any:
-    return plain(function(*(x if x is None else tensor(x) for x in args)))
+call = partial(oracle.call, tensor, plain)
 
 
 def seed() -> None:
     paddle.seed(7)
 
 
-def run_interface(Class: Any) -> None:
-    layer = Class()
-    if hasattr(layer, "attention_weights"):
-        raise AssertionError("there are no weights yet")
-    layer(X) if not hasattr(layer, "init_state") else layer.init_state(X)
+run_interface = partial(oracle.run_interface, X)
 
 
 class Decoder(nn.Layer):

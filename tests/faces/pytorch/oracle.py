@@ -1,10 +1,12 @@
 """PyTorch's face beside ``d2l.torch``; tests/faces/oracle.py says what each name is for."""
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
+from tests.faces import oracle
 from tests.faces.oracle import older
 from tests.faces.pytorch import language, models, recurrent
 from tests.faces.pytorch.adapter import Layer, plain, tensor
@@ -73,19 +75,14 @@ def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
     return built
 
 
-def call(function: Any, *args: Any) -> Any:
-    return plain(function(*(x if x is None else tensor(x) for x in args)))
+call = partial(oracle.call, tensor, plain)
 
 
 def seed() -> None:
     torch.manual_seed(7)
 
 
-def run_interface(Class: Any) -> None:
-    layer = Class()
-    if hasattr(layer, "attention_weights"):
-        raise AssertionError("there are no weights yet")
-    layer(X) if not hasattr(layer, "init_state") else layer.init_state(X)
+run_interface = partial(oracle.run_interface, X)
 
 
 class Decoder(nn.Module):

@@ -4,12 +4,14 @@ Upstream was written for Keras 2. Where Keras 3 has less, what it lacks is put i
 """
 
 import warnings
+from functools import partial
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from tests.faces import oracle
 from tests.faces.oracle import ModuleWith, older
 from tests.faces.tensorflow import models, recurrent
 from tests.faces.tensorflow.adapter import Layer, plain, tensor
@@ -164,19 +166,14 @@ def _copy(ours: Any, theirs: Any) -> None:
         theirs.set_weights(ours.get_weights())
 
 
-def call(function: Any, *args: Any) -> Any:
-    return plain(function(*(x if x is None else tensor(x) for x in args)))
+call = partial(oracle.call, tensor, plain)
 
 
 def seed() -> None:
     tf.random.set_seed(7)
 
 
-def run_interface(Class: Any) -> None:
-    layer = Class()
-    if hasattr(layer, "attention_weights"):
-        raise AssertionError("there are no weights yet")
-    layer(X) if not hasattr(layer, "init_state") else layer.init_state(X)
+run_interface = partial(oracle.run_interface, X)
 
 
 class Decoder(keras.layers.Layer):
