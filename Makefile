@@ -54,9 +54,23 @@ notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has 
 	@$(BIN)/python -m tools.project.readme
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT) $(if $(ALWAYS),--always)
 
+# Two at a time: where one waits, or works on a single core, the other goes on. Each has half of the
+# cores then, and tells all it has to say when it has ended.
+BY_TWOS = --jobs $(if $(filter 1,$(JOBS)),1,2) $(if $(findstring output-sync,$(.FEATURES)),--output-sync=target)
+HALF    = $(shell n=$(JOBS); echo $$((n < 2 ? 1 : n / 2)))
+# The slowest come first, so that both have work to the end.
+SLOW    = jax tensorflow mxnet
+IN_TURN = $(filter $(SLOW),$(FRAMEWORKS)) $(filter-out $(SLOW),$(FRAMEWORKS))
+CHECKS  = test-notebooks test-elsewhere $(IN_TURN:%=test-face-%) test-site test-code test-growth lint
+
 # All of them, whatever becomes of one; the exit code tells. On a GPU: what runs there.
 test: left-out  ## check everything; CHANGED=1: only what has changed; DEVICE=gpu: on a GPU
-	@$(MAKE) --no-print-directory --keep-going $(if $(filter gpu,$(DEVICE)),,lint test-code test-faces test-site test-elsewhere test-growth) test-notebooks
+ifeq ($(DEVICE),gpu)
+	@$(MAKE) --no-print-directory test-notebooks
+else
+	@echo "Two at a time, each tells when it has ended: $(CHECKS)"
+	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) JOBS=$(HALF) $(CHECKS)
+endif
 
 CHECK  = $(BIN)/python -m tools.changed $(if $(CHANGED),--only)
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
@@ -75,21 +89,14 @@ report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 test-code: $(READY) $(OLDER) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
 	@$(CHECK) code $(wildcard tests/test_*.py) -- $(PYTEST) $(call report,code) {} --frameworks "$(FRAMEWORKS)"
 
-# One framework a process, and two at a time: where one compiles on a single core, the other goes on.
-# A process has one thread; there are as many as cores.
-BY_TWOS = --jobs $(if $(filter 1,$(JOBS)),1,2) $(if $(findstring output-sync,$(.FEATURES)),--output-sync=target)
-# The slowest come first, so that both cores have work to the end.
-SLOW    = jax tensorflow mxnet
-IN_TURN = $(filter $(SLOW),$(FRAMEWORKS)) $(filter-out $(SLOW),$(FRAMEWORKS))
-WORKERS = $(shell n=$(JOBS); echo $$((n < 4 ? 0 : n / 2)))
-
+# A process for a framework has one thread; there are as many as cores.
 .PHONY: $(FRAMEWORKS:%=test-face-%)
 test-faces: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim, framework by framework
-	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) $(IN_TURN:%=test-face-%)
+	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) JOBS=$(HALF) $(IN_TURN:%=test-face-%)
 
 $(FACES:%=test-face-%): test-face-%: $(READY) $(OLDER)
 	@echo "$*:"
-	@$(CHECK) faces $* -- env OMP_NUM_THREADS=1 $(PYTEST) -n $(WORKERS) -q $(call report,faces-$*) \
+	@$(CHECK) faces $* -- env OMP_NUM_THREADS=1 $(PYTEST) -q $(call report,faces-$*) \
 	  tests/faces --framework $*
 
 test-face-djl: $(JAVA)

@@ -375,7 +375,7 @@ def stored_for(service: str, framework: str, everywhere: bool) -> dict[Path, Not
     """The notebooks of a framework that are executed there: ``everywhere``, all of them; else of each framework
     one, and of each lesson some framework's. (That all run in our own environment is nbval's to say.)"""
     paths = notebooks_of(framework)
-    turn = (list(FRAMEWORKS).index(framework) + SERVICES.index(service)) % len(paths)
+    turn = (list(FRAMEWORKS).index(framework) - SERVICES.index(service)) % len(paths)
     return {path: read(path) for path in (paths if everywhere else [paths[turn]])}
 
 
