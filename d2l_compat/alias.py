@@ -3,13 +3,15 @@
 ``from d2l import torch as d2l``, ``import d2l.jax`` and the like give the faces of ``d2l_compat``,
 also where an upstream ``d2l`` is installed. :func:`remove` gives back what was there before. In Jupyter
 ``%load_ext d2l_compat`` and ``%unload_ext d2l_compat`` do the same.
+
+Some of D2L's pages import MXNet before ``d2l``: it is found as always, and imported as our face imports it.
 """
 
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +32,8 @@ class _Alias(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname == FACES["mxnet"].face:
+            return _mxnet(fullname, path)
         if not _is_upstreams(fullname):
             return None
         face = fullname.split(".")[1:2]
@@ -55,6 +59,21 @@ class _Alias(MetaPathFinder, Loader):
             module.__spec__ = spec.loader_state
         if module.__name__ == UPSTREAM:
             vars(module).update(__version__=__version__, __getattr__=_is_in_the_faces)
+
+
+def _mxnet(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    spec = PathFinder.find_spec(name, path)
+    if spec is not None and spec.loader is not None:
+        execute = spec.loader.exec_module
+
+        def with_removed_names(module: ModuleType) -> None:
+            from d2l_compat._mxnet_numpy import removed_names
+
+            with removed_names():
+                execute(module)
+
+        setattr(spec.loader, "exec_module", with_removed_names)  # noqa: B010
+    return spec
 
 
 def _is_in_the_faces(name: str) -> Any:

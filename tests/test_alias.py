@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -124,6 +125,19 @@ except ModuleNotFoundError as error:
     print(error.name)
 """
     assert run(code).strip() == "d2l_but_other"
+
+
+@pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed")
+def test_mxnet_may_be_imported_first():
+    """As D2L's pages on DCGAN and on information theory do."""
+    code = """
+import d2l_compat.alias, numpy, sys
+from mxnet import gluon, np, npx
+print(any(name.startswith("d2l_compat.mxnet") for name in sys.modules), hasattr(numpy, "PZERO"))
+from d2l import mxnet as d2l
+print(np.ones(2).sum(), d2l.arange(3).sum())
+"""
+    assert run(code).split() == ["False", "False", "2.0", "3.0"]
 
 
 def test_the_alias_imports_no_framework():

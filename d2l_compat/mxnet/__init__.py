@@ -5,8 +5,9 @@ of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets 
 helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
 the same for every framework. What other chapters use is in areas, each loaded when it is first used.
 
-On NumPy 2 MXNet can be imported once this has been, and not before. All of it works on MXNet's
-NumPy arrays, ``mxnet.np.ndarray``, so importing it turns them on: ``npx.set_np()``.
+On NumPy 2 MXNet can be imported once this has been, and not before; with ``d2l_compat.alias``, in
+either order. All of it works on MXNet's NumPy arrays, ``mxnet.np.ndarray``, so importing it turns
+them on: ``npx.set_np()``.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 # Pages with pictures of 28 by 28 go through five parts of an epoch; what is made larger takes long.
 MANY, FEW = (1536, 512), (48, 24)
@@ -27,6 +28,7 @@ ASKED = (
     *("so", "great", "crane", "flying", "driver", "came", "just", "left"),
 )
 WORDS = [*ASKED, *(f"word{i}" for i in range(3400))]
+POKEMON = 256  # pictures, one batch
 REVIEWS, PARAGRAPHS, PAIRS, SENTENCES = 16, 40, 128, 900  # of films, of Wikipedia, SNLI's, PTB's
 
 # What a page with a trained BERT runs before all else: one that is not trained, saved as its framework saves it.
@@ -85,6 +87,16 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
     _make_clicks(folder)
     _make_words(folder, rng)
     _make_sentences(folder, rng)
+    _make_pokemon(folder, rng)
+
+
+def _make_pokemon(folder: Path, rng: np.random.Generator) -> None:
+    """Pictures of two classes, for which D2L's page needs 256 in a batch."""
+    with zipfile.ZipFile(folder / "pokemon.zip", "w") as archive:
+        for number in range(POKEMON):
+            picture = BytesIO()
+            Image.fromarray(rng.integers(0, 256, (64, 64, 3), np.uint8)).save(picture, "png")
+            archive.writestr(f"pokemon/{'ab'[number % 2]}/{number}.png", picture.getvalue())
 
 
 def _make_words(folder: Path, rng: np.random.Generator) -> None:
