@@ -1,17 +1,17 @@
 """``python -m tools.bench.imports [FRAMEWORK ...]``: what importing the shim costs.
 
-A process each: the framework alone, the shim's face, and upstream's d2l, each round in another order.
-Medians over the rounds of the seconds, and of how many times the framework's own in the same round: a
-machine that slows down for a while slows down both. The first round, which fills the disk's cache,
-does not count.
+In one process the framework is imported, and then the shim's face, in another upstream's d2l in its place: what
+either takes is measured beside its framework in the same seconds, since a machine is slow or fast for a while.
+Medians over the rounds. The first round, which fills the disk's cache, does not count.
 """
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
-from random import Random
+from dataclasses import dataclass
+from math import nan
+from statistics import median
 
 from d2l_compat.frameworks import FACES
 
@@ -23,42 +23,55 @@ ALONE = {
     "mxnet": MXNET + "from mxnet import np, npx, gluon",
     "mlx": "import mlx.core, mlx.nn, mlx.optimizers",
 }
-TIMED = "import time; start = time.perf_counter()\n{}\nprint(time.perf_counter() - start)"
+# MLX takes some hundredths of a second; NumPy alone takes more.
+TIMES, SECONDS = 1.05, 0.2
+TIMED = """\
+import time
+start = time.perf_counter()
+{framework}
+there = time.perf_counter()
+{other}
+print(there - start, time.perf_counter() - start)
+"""
 
 
-def programs(framework: str) -> dict[str, str]:
-    name = FACES[framework].face
+@dataclass(frozen=True)
+class Import:
+    """Seconds."""
+
+    framework: float  # alone
+    both: float  # it, and what comes on top of it
+
+    @property
+    def times(self) -> float:
+        return self.both / self.framework
+
+
+def alone(framework: str) -> str:
     packages = ", ".join(package.module for package in FACES[framework].packages)
-    before = MXNET if framework == "mxnet" else ""
-    return {
-        "alone": ALONE.get(framework, f"import {packages}"),
-        "shim": f"from d2l_compat import {name}",
-        "upstream": f"{before}from d2l import {name}",
-    }
+    return ALONE.get(framework, f"import {packages}")
 
 
-def seconds(program: str) -> float | None:
-    """None where it fails."""
-    command = [sys.executable, "-W", "ignore", "-c", TIMED.format(program)]
+def measured(framework: str, package: str) -> Import | None:
+    """Of the framework's face in a package; None where that cannot be imported."""
+    other = f"from {package} import {FACES[framework].face}"
+    program = TIMED.format(framework=alone(framework), other=other)
     # Else compiling Python's files would be what is measured, each time.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    return float(done.stdout.split()[-1]) if done.returncode == 0 else None
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    return Import(*map(float, done.stdout.split()[-2:])) if done.returncode == 0 else None
 
 
-def measured(framework: str, order: Random) -> dict[str, float]:
-    """Seconds of each program in one round; upstream's is left out where it fails."""
-    turns = [*programs(framework).items()]
-    order.shuffle(turns)
-    taken = {what: seconds(program) for what, program in turns}
-    if taken["alone"] is None or taken["shim"] is None:
-        raise RuntimeError(f"{framework}: it cannot be imported")
-    return {what: took for what, took in taken.items() if took is not None}
-
-
-def median(rounds: list[dict[str, float]], what: str, per: str | None = None) -> float:
-    """Of the seconds, or of how many times those of another."""
-    return statistics.median(taken[what] / (taken[per] if per else 1) for taken in rounds)
+def rounds(framework: str, package: str, count: int) -> list[Import]:
+    """As many, or none where it cannot be imported."""
+    found = [measured(framework, package) for _ in range(count + 1)]
+    return [each for each in found[1:] if each is not None]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -72,16 +85,19 @@ def main(arguments: list[str] | None = None) -> int:
     for framework in asked.framework:
         if framework not in FACES:  # Java imports nothing of Python's
             continue
-        rounds = [measured(framework, Random(n)) for n in range(asked.rounds + 1)][1:]
-        ours = median(rounds, "shim", per="alone")
-        upstream, theirs = f"{'none':>8}", ""
-        if all("upstream" in taken for taken in rounds):
-            upstream = f"{median(rounds, 'upstream'):8.2f}"
-            theirs = f"{median(rounds, 'upstream', per='alone'):14.2f}"
-        alone, shim = median(rounds, "alone"), median(rounds, "shim")
-        print(f"{framework:20}{alone:7.2f}{shim:8.2f}{upstream}{ours:18.2f}{theirs}", flush=True)
-        too_slow |= ours > 1.05
-    print("\nThe shim may cost 1.05 times what the framework does.")
+        shim = rounds(framework, "d2l_compat", asked.rounds)
+        if not shim:
+            raise RuntimeError(f"{framework}: it cannot be imported")
+        upstream = rounds(framework, "d2l", asked.rounds)
+        seconds = [
+            median(each.framework for each in shim),
+            *(median(each.both for each in of) if of else nan for of in (shim, upstream)),
+        ]
+        times = [median(each.times for each in of) if of else nan for of in (shim, upstream)]
+        print("{:20}{:7.2f}{:8.2f}{:11.2f}{:13.2f}{:17.2f}".format(framework, *seconds, *times))
+        more = median(each.both - each.framework for each in shim)
+        too_slow |= times[0] > TIMES and more > SECONDS
+    print(f"\nThe shim may cost {TIMES} times what the framework does, or {SECONDS} seconds more.")
     return int(too_slow)
 
 
