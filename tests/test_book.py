@@ -191,6 +191,12 @@ def test_what_an_error_says_may_tell_its_cause(name: str, words: str, why: str) 
     assert cause(name, words, "") == why
 
 
+def test_a_page_that_takes_the_first_of_no_gpus_needs_one(tmp_path: Path) -> None:
+    needs = "x_gpu1 = devices[0]"
+    for line, why in ((needs, "gpu"), ("x = devices[0]", "page")):
+        assert run(write(tmp_path, "devices = []", line), "jax", 600).cause == why
+
+
 def test_the_summary_counts_by_chapter_and_by_cause() -> None:
     told = summary(
         [

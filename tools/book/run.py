@@ -27,6 +27,7 @@ from d2l_compat._shared.data import hub
 hub.check = lambda path, check_sum: None  # the files are stand-ins, whatever sum a page names
 """
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(", re.IGNORECASE)
+NONE_OF = re.compile(r"^-*> ?\d+ .*gpu.*\bdevices\[\d\]", re.MULTILINE)  # a line of a trace
 NETWORK = re.compile(
     r"ConnectionError|URLError|URL fetch|[Dd]ownload|Max retries|resolve host|gaierror"
 )
@@ -140,7 +141,8 @@ def cause(name: str, words: str, trace: str) -> str:
         return "name"
     if name == "ModuleNotFoundError" or "it is not installed" in words:
         return "package"
-    if GPU.search(f"{name} {words}"):
+    # Of no GPUs it asks for the first one.
+    if GPU.search(f"{name} {words}") or (name == "IndexError" and NONE_OF.search(trace)):
         return "gpu"
     if NETWORK.search(f"{name} {words}"):
         return "network"
