@@ -1,5 +1,5 @@
-// What the lessons' claims in Java are made of. It runs in the kernel after a lesson's first cell,
-// whose imports and ``manager`` it needs, and before all claims.
+// What the lessons' claims in Java are made of. It runs in the notebook's kernel before a lesson's
+// first claims; it needs the imports and the ``manager`` of the lesson's first cell.
 
 /** Fails in these words where it is not true. */
 void claim(String sentence, boolean isTrue) {
@@ -33,7 +33,9 @@ class Plain {
     static double[][] rows(NDArray X) {
         int width = (int) X.getShape().getLastDimension();
         var numbers = X.toType(DataType.FLOAT64, true).toDoubleArray();
-        return of(numbers.length / width, width, (i, j) -> numbers[(int) (i * width + j)]);
+        return IntStream.range(0, numbers.length / width)
+                .mapToObj(i -> Arrays.copyOfRange(numbers, i * width, (i + 1) * width))
+                .toArray(double[][]::new);
     }
 
     /** The first of them. */
@@ -73,9 +75,12 @@ class Plain {
     static double[][] times(double[][] A, double[][] B) {
         var product = new double[A.length][B[0].length];
         for (int i = 0; i < A.length; i++) {
+            var sums = product[i];
             for (int k = 0; k < B.length; k++) {
-                for (int j = 0; j < B[0].length; j++) {
-                    product[i][j] += A[i][k] * B[k][j];
+                double a = A[i][k];
+                var row = B[k];
+                for (int j = 0; j < row.length; j++) {
+                    sums[j] += a * row[j];
                 }
             }
         }
@@ -86,11 +91,21 @@ class Plain {
         return Stream.of(A).map(row -> Arrays.copyOfRange(row, from, to)).toArray(double[][]::new);
     }
 
+    /** In loops: no claim computes anything as often, and a stream is slow for so short a row. */
     static double[] softmax(double... scores) {
-        double highest = DoubleStream.of(scores).max().getAsDouble();
-        var powers = DoubleStream.of(scores).map(score -> Math.exp(score - highest)).toArray();
-        double sum = DoubleStream.of(powers).sum();
-        return DoubleStream.of(powers).map(power -> power / sum).toArray();
+        double highest = Double.NEGATIVE_INFINITY, sum = 0;
+        for (double score : scores) {
+            highest = Math.max(highest, score);
+        }
+        var weights = new double[scores.length];
+        for (int i = 0; i < scores.length; i++) {
+            weights[i] = Math.exp(scores[i] - highest);
+            sum += weights[i];
+        }
+        for (int i = 0; i < scores.length; i++) {
+            weights[i] /= sum;
+        }
+        return weights;
     }
 
     static double[][] softmax(double[][] scores) {

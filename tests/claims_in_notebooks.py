@@ -1,24 +1,33 @@
 """The claims of the lessons, tested while nbval executes the notebooks: a pytest plugin (conftest.py).
 
-``pytest --nbval --claims notebooks/en/jax``: after a notebook's last cell, what its cells left behind is held to
-LESSON/claims.py, in the same kernel. So no lesson is executed twice, and what the claims are held to is what
-nbval has compared. A lesson's notebooks in other languages have the same program: one of them is held to its
-claims, that in the original language. Java's claims are asked in tests/test_claims_in_java.py.
+``pytest --nbval --claims notebooks/en/jax``: what a notebook's cells leave behind is held to the claims of its
+lesson, in the same kernel. So no lesson is executed twice, and what the claims are held to is what nbval has
+compared (``--nbval-lax --claims``: what it has executed). A lesson's notebooks in other languages have the
+same program: one of them is held to its claims, that in the original language.
+
+Python's, LESSON/claims.py, come after the last cell: of each cell it is kept what it leaves behind. Java's,
+LESSON/claims.java, are cells as well, and each comes directly after the lesson's of the same name, since a later one
+may mean something else by its names. It throws an error in words of its own where something is not true. What the
+lesson's cell has shown it finds in ``shown``, and what all claims are made of, in claims.java beside this file, defined.
 """
 
 import contextlib
 import io
+import json
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nbval.plugin import IPyNbCell
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import FRAMEWORKS
 from tests.lessons import LEFT_BEHIND, ExecutedCell
-from tools.run.page_kernel import KernelDiedError
+from tools.run.page_kernel import Execution, KernelDiedError, PageKernel
 from tools.run.regression import Cell, Notebook
+from tools.run.sharing import Cell as SharedCell
 from tools.weave.lessons import ROOT, Edition, editions
 from tools.weave.programs import read_code
 
@@ -30,6 +39,8 @@ sys.path.insert(0, root)
 from tests.claims_in_notebooks import hold
 hold(shell.recording.left_behind, printed, claims, framework)
 """
+MADE_OF = Path(__file__).with_name("claims.java")
+UNTRUE = re.compile(r"^java\.lang\.AssertionError: (.*)\n[\s\S]*")
 
 
 def _apart(code: str, **given: Any) -> str:
@@ -44,40 +55,85 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Claims(pytest.Item):
-    """Those of a notebook's lesson; they come after its last cell."""
+    """About what a notebook's cells leave behind, after which they come."""
 
     parent: Notebook
 
+    def __init__(self, name: str, **given: Any) -> None:
+        super().__init__(name, **given)
+        self.add_marker(pytest.mark.random_order(disabled=True))
+
+    @property
+    def kernel(self) -> PageKernel:
+        return self.parent.kernel
+
+    def fault(self) -> str:
+        """What is wrong with them; nothing where all is well."""
+        raise NotImplementedError
+
+    def setup(self) -> None:
+        IPyNbCell.setup(self)  # they are cells: below one that ends the kernel, expected to fail
+
+    def runtest(self) -> None:
+        try:
+            said = self.fault()
+        except (KernelDiedError, TimeoutError) as error:
+            self.parent.timed_out = True
+            died = isinstance(error, KernelDiedError)
+            limit = self.kernel.cell_timeout
+            said = f"not tested: {'the kernel died' if died else f'longer than {limit:g} seconds'}"
+        if said:
+            pytest.fail(said, pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, self.nodeid
+
+
+class ClaimsInPython(Claims):
+    """All those of a lesson."""
+
     def __init__(self, edition: Edition, cells: list[Cell], **given: Any) -> None:
-        super().__init__(name="claims", **given)
+        super().__init__("claims", **given)
         self.edition = edition
         program = read_code(edition.code, edition.language)
         self.sources = {name: cell.source for name, cell in program.items()}
         self.cells = [cell for cell in cells if cell.shared.name in self.sources]
-        self.add_marker(pytest.mark.random_order(disabled=True))
 
     def begin(self) -> None:
         """Before the notebook's first cell."""
         code = RECORDING.read_text(encoding="utf-8") + BEGIN
-        said, fails = self.parent.kernel.tell(_apart(code, sources=self.sources))
-        assert not fails, said
+        told = self.kernel.tell(_apart(code, sources=self.sources))
+        assert not told.fault, told.fault
 
-    def runtest(self) -> None:
-        kernel = self.parent.kernel
+    def fault(self) -> str:
         printed = dict.fromkeys(self.sources, "")
         for cell in self.cells:
-            printed[cell.shared.name] = kernel.printed(cell.cell_num, cell.shared)
+            if execution := _execution_of(cell):
+                printed[cell.shared.name] = execution.printed
         claims, framework = str(self.edition.folder / "claims.py"), self.edition.framework
         given = {"root": str(ROOT), "claims": claims, "framework": framework}
-        try:
-            said, fails = kernel.tell(_apart(END, printed=printed, **given))
-        except KernelDiedError:
-            said, fails = "not tested: the kernel died", True
-        if fails:
-            pytest.fail(said, pytrace=False)
+        told = self.kernel.tell(_apart(END, printed=printed, **given))
+        return (told.printed or told.fault) if told.fault else ""
 
-    def reportinfo(self) -> tuple[Path, None, str]:
-        return self.path, None, f"{self.path.name}: the claims of its lesson"
+
+class ClaimsInJava(Claims):
+    """Those about one cell, which is None where the notebook's is not the lesson's."""
+
+    def __init__(self, about: str, source: str, cell: Cell | None, **given: Any) -> None:
+        super().__init__(f"claims of {about}", **given)
+        self.about, self.source, self.cell = about, source, cell
+
+    def fault(self) -> str:
+        execution = _execution_of(self.cell) if self.cell else None
+        if not execution or execution.fault:
+            return f"not tested, for this cell was not executed: {self.about}"
+        # What JSON writes in quotes, Java reads.
+        shown = f"String shown = {json.dumps(execution.shown)};\n"
+        return UNTRUE.sub(r"not true: \1", self.kernel.tell(shown + self.source).fault)
+
+
+def _execution_of(cell: Cell) -> Execution | None:
+    return cell.parent.kernel.execution(cell.cell_num, cell.shared)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
@@ -86,20 +142,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
     held = {edition.notebook: edition for edition in _to_be_held()}
     for notebook, cells in _cells_of_notebooks(items).items():
         if edition := held.get(notebook.path.resolve()):
-            claims = Claims.from_parent(notebook, edition=edition, cells=cells)
-            cells[0].stash[BEGINS] = claims
-            items.insert(items.index(cells[-1]) + 1, claims)
+            is_python = FRAMEWORKS[edition.framework].is_python
+            of_it = _in_python if is_python else _in_java
+            for cell, claims in reversed([*of_it(notebook, edition, cells)]):
+                items.insert(items.index(cell) + 1, claims)
+
+
+Placed = Iterator[tuple[Cell, Claims]]  # after which cell
+
+
+def _in_python(notebook: Notebook, edition: Edition, cells: list[Cell]) -> Placed:
+    claims = ClaimsInPython.from_parent(notebook, edition=edition, cells=cells)
+    cells[0].stash[BEGINS] = claims
+    yield cells[-1], claims
+
+
+def _in_java(notebook: Notebook, edition: Edition, cells: list[Cell]) -> Placed:
+    program = read_code(edition.code, edition.language)
+    found = {cell.shared: cell for cell in cells}
+    to_define = MADE_OF.read_text(encoding="utf-8")  # once the first cell has all imports
+    for name, claims in read_code(edition.folder / "claims.java").items():
+        cell = found.get(SharedCell(name, program[name].source)) if name in program else None
+        given = {"about": name, "source": f"{to_define}\n{claims.source}", "cell": cell}
+        yield cell or cells[-1], ClaimsInJava.from_parent(notebook, **given)
+        to_define = "" if cell else to_define
 
 
 def _to_be_held() -> Iterable[Edition]:
     """Of each lesson in each framework the first language, which is the original wherever it is told in it."""
     first: dict[Path, Edition] = {}
-    for edition in editions(frameworks=[*FACES]):
+    for edition in editions():
         first.setdefault(edition.code, edition)
     return first.values()
 
 
-BEGINS = pytest.StashKey[Claims]()
+BEGINS = pytest.StashKey[ClaimsInPython]()
 
 
 def _cells_of_notebooks(items: list[pytest.Item]) -> dict[Notebook, list[Cell]]:

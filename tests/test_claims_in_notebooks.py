@@ -3,34 +3,132 @@
 That one which is untrue fails there is tested in tests/growth, where there is a lesson for it.
 """
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import matplotlib.pyplot as plt
+import nbformat
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from d2l_compat.frameworks import FACES
+from tests.claims_in_notebooks import MADE_OF
+from tests.conftest import PATIENCE
 from tests.recording import Recording
-from tools.weave.lessons import ROOT, editions
+from tools.run.page_kernel import KernelDiedError, PageKernel
+from tools.weave.lessons import ROOT, Edition, editions
+from tools.weave.programs import read_code
 from tools.weave.prose import ORIGINAL
 
-READS = "conftest.py", "tests/claims_in_notebooks.py", "lessons/**/*", "notebooks/**/*.ipynb"
+READS = (
+    "conftest.py",
+    "tests/claims_in_notebooks.py",
+    "tests/claims.java",
+    "lessons/**/*",
+    "notebooks/**/*.ipynb",
+)
 
 
-def test_each_lesson_is_held_to_its_claims_in_each_framework_once() -> None:
+@pytest.fixture(scope="module")
+def collected() -> list[tuple[str, str]]:
+    """All that is asked, in its order: the notebook, and which of its cells or claims."""
     options = ["--nbval", "--claims", "--collect-only", "-q", "--nbval-current-env"]
     command = [sys.executable, "-m", "pytest", *options, "notebooks"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    held = [
-        line.removesuffix("::claims")
-        for line in done.stdout.splitlines()
-        if line.endswith("::claims")
-    ]
+    return re.findall(r"^(notebooks/.*)::(.*)$", done.stdout, re.MULTILINE)
+
+
+def test_each_lesson_is_held_to_its_claims_in_each_framework_once(
+    collected: list[tuple[str, str]],
+) -> None:
+    held = [notebook for notebook, name in collected if name == "claims"]
     told = editions(languages=[ORIGINAL], frameworks=[*FACES])
     assert sorted(held) == sorted(str(edition.notebook.relative_to(ROOT)) for edition in told)
+
+
+# In Java
+
+IN_JAVA = [*editions(languages=[ORIGINAL], frameworks=["djl"])]
+DEFINED = re.compile(  # at the outermost level, which begins its lines
+    r"^(?:(?:class|record|interface|enum) (\w+)|\w[\w.<>\[\], ?]* (\w+)\s*[=(;]|(\w+)\s*=)",
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("edition", IN_JAVA, ids=str)
+def test_each_claim_comes_after_its_cell_in_their_order(
+    collected: list[tuple[str, str]], edition: Edition
+) -> None:
+    claims = [*read_code(edition.folder / "claims.java")]
+    assert [name for name in read_code(edition.code) if name in claims] == claims
+    cells = nbformat.read(edition.notebook, as_version=4).cells
+    cells = [cell for cell in cells if cell.cell_type == "code"]
+    place = str(edition.notebook.relative_to(ROOT))
+    asked = [name for notebook, name in collected if notebook == place]
+    found = {
+        claims: cells[int(cell.split()[1])].id
+        for cell, claims in pairwise(asked)
+        if claims.startswith("claims of ")
+    }
+    assert found == {f"claims of {name}": name for name in claims}
+
+
+@pytest.mark.parametrize("edition", IN_JAVA, ids=str)
+def test_claims_define_nothing_that_the_lesson_does(edition: Edition) -> None:
+    """Its later cells would be held to what is not theirs."""
+    claims, program = (
+        {name for names in DEFINED.findall(file.read_text(encoding="utf-8")) for name in names}
+        for file in (edition.folder / "claims.java", edition.code)
+    )
+    shared = {name for names in DEFINED.findall(MADE_OF.read_text("utf-8")) for name in names}
+    assert {"claim", "Plain"} <= shared
+    assert {"manager"} <= program
+    assert (claims | shared | {"shown"}) & program == {""}
+
+
+# What is no cell, told to a kernel
+
+
+@pytest.fixture
+def kernel() -> Iterator[PageKernel]:
+    kernel = PageKernel("python3", ".", startup_timeout=PATIENCE)
+    yield kernel
+    if hasattr(kernel, "km"):
+        kernel.stop()
+
+
+def test_it_is_told_what_is_printed_what_fails_and_that_the_kernel_died(kernel: PageKernel) -> None:
+    assert kernel.tell("print(1)").printed == "1\n"
+    assert "ZeroDivisionError" in kernel.tell("1 / 0").fault
+    assert kernel.tell("2").fault == ""
+    for _ in range(2):
+        with pytest.raises(KernelDiedError):
+            kernel.tell("import os; os._exit(1)")
+
+
+def test_what_takes_too_long_is_interrupted_or_else_the_kernel_is_stopped(
+    kernel: PageKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(kernel, "cell_timeout", 1)
+            with pytest.raises(TimeoutError):
+                kernel.tell("while True: pass")
+
+    monkeypatch.setattr("tools.run.page_kernel.TO_RESPOND", PATIENCE)
+    hang()
+    assert kernel.tell("print(1)").printed == "1\n"
+    monkeypatch.setattr("tools.run.page_kernel.TO_RESPOND", 1)
+    monkeypatch.setattr(kernel, "interrupt", lambda: None)
+    hang()
+    assert not kernel.is_alive()
+
+
+# In Python
 
 
 CELLS = {

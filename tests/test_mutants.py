@@ -11,7 +11,7 @@ import pytest
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants.__main__ import FAULTS, Said, is_noticed, report, try_unchanged
 from tests.mutants.fault import DoesNotFitError, Fault
-from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, to_pass_without
+from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, checks, to_pass_without
 from tools.weave.lessons import ROOT, editions, lessons
 
 
@@ -51,6 +51,18 @@ def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fa
     finally:
         for file, old in before.items():
             file.write_bytes(old)
+
+
+@pytest.mark.parametrize("fault", FIRST_IN_CODE.values(), ids=str)
+def test_a_fault_in_a_lesson_is_tried_with_its_claims_and_then_with_nbval(fault: Fault) -> None:
+    (first, claims), (second, nbval) = checks(fault)
+    assert (first, second) == ("tests", "nbval")
+    assert nbval == Check(NBVAL, tuple(fault.notebooks()))
+    if fault.framework == "djl":
+        assert {"--nbval-lax", "--claims"} < {*claims.command}
+        assert claims.tests == nbval.tests
+    else:
+        assert claims.tests == (f"lessons/{fault.lesson}/claims.py",)
 
 
 def test_there_are_enough_and_each_has_a_name_of_its_own() -> None:

@@ -149,7 +149,7 @@ NOT_READ = {
             "lessons/[!_]*/*",
             "notebooks/*",
         ),
-        *("d2l_compat/[!f]*", "tests/faces/*", "tests/claims.java", "tests/sanitize.cfg"),
+        *("d2l_compat/[!f]*", "tests/faces/*", "tests/sanitize.cfg"),
     ),
 }
 BY_FRAMEWORK = "faces", "notebooks", "elsewhere"

@@ -289,12 +289,13 @@ boolean isNear(double found, double expected) {
 }
 
 // %% train
+var unseen = drawnQuestions(300, -1);
+
 {
-    var test = drawnQuestions(300, -1);
     for (int h : new int[] {1, 2, 4}) {
         for (int seed : seeds) {
             claim("the errors are those of the models", isNear(
-                    errors.get(h)[seed], errorByHand(models.get(h).get(seed), test, h, -1)));
+                    errors.get(h)[seed], errorByHand(models.get(h).get(seed), unseen, h, -1)));
         }
         claim("the five are five", models.get(h).stream()
                 .map(each -> Plain.weights(each.letter)[0][0]).distinct().count() == 5);
@@ -359,21 +360,20 @@ boolean isPictured(String picture, String name, double[][] map, String down, Str
 
 // %% without-a-head
 {
-    var test = drawnQuestions(300, -1);
     for (int h : new int[] {2, 4}) {
         for (int seed : seeds) {
             var costs = removed.get(h).get(seed);
             claim("each head is removed once", costs.length == h);
             for (int head = 0; head < h; head++) {
                 claim("the error without a head is that of the others", isNear(
-                        costs[head], errorByHand(models.get(h).get(seed), test, h, head)));
+                        costs[head], errorByHand(models.get(h).get(seed), unseen, h, head)));
             }
             double least = DoubleStream.of(costs).min().getAsDouble();
             double most = DoubleStream.of(costs).max().getAsDouble();
             claim("of two each is needed; of four some, and some are not missed",
                     h == 2 ? least > 0.7 : least < 0.1 && most > 0.3);
             claim("afterwards the model hears all its heads again",
-                    errorByHand(models.get(h).get(seed), test, h, -1) < 0.03);
+                    errorByHand(models.get(h).get(seed), unseen, h, -1) < 0.03);
         }
     }
 }

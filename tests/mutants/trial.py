@@ -45,6 +45,7 @@ MAVEN = ("mvn", "--offline", "--quiet", "--batch-mode", "-f", str(JAVA / "pom.xm
 REPORTS = "report*.xml", str(JAVA / "target" / "surefire-reports" / "*.xml")
 PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junit-xml", "report.xml")
 NBVAL = (*PYTEST, "--nbval")
+CLAIMS = (*PYTEST, "--nbval-lax", "--claims")  # in Java, which executes notebooks alone
 
 
 class StoppedError(Exception):
@@ -53,15 +54,16 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """nbval on a notebook, or tests: whole files, or some of them by name."""
+    """Of a notebook, or tests: whole files, or some of them by name."""
 
     command: tuple[str, ...]
     tests: tuple[str, ...] = ()  # or the notebook
     sooner: tuple[str, ...] = field(default=(), compare=False)  # tests to begin with
 
     @property
-    def is_nbval(self) -> bool:
-        return self.command == NBVAL
+    def executes(self) -> bool:
+        """Whether it is a notebook, which is executed."""
+        return self.command in (NBVAL, CLAIMS)
 
 
 @dataclass
@@ -94,8 +96,7 @@ def checks(fault: Fault) -> list[tuple[str, Check]]:
             claims = f"lessons/{fault.lesson}/claims.py"
             found.insert(0, ("tests", Check(command, (claims,), ("--first", fault.cell))))
         case "lesson", "djl":
-            command = *PYTEST, "--frameworks", "djl", "-k", f"djl/{fault.lesson}"
-            found.insert(0, ("tests", Check(command, ("tests/test_claims_in_java.py",))))
+            found.insert(0, ("tests", Check(CLAIMS, (fault.notebooks()[0],))))
     return found
 
 
@@ -103,7 +104,7 @@ def to_pass_without(outcomes: Iterable[Outcome]) -> list[Check]:
     """All who noticed a fault, each once; the languages of a page share an execution."""
     tests: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, None]] = {}
     for check in (outcome.by for outcome in outcomes if outcome.by):
-        page = Path(check.tests[0]).parts[-2:] if check.is_nbval else ()
+        page = Path(check.tests[0]).parts[-2:] if check.executes else ()
         tests.setdefault((check.command, page), {}).update(dict.fromkeys(check.tests))
     return [Check(command, (*names,)) for (command, _), names in tests.items()]
 
@@ -164,7 +165,7 @@ class Workshop:
             for column, check in checks(fault):
                 noticed = [name for name, outcome in said.items() if outcome.noticed]
                 if not noticed or (by_all and column not in noticed):
-                    if check.is_nbval:  # the tests do without
+                    if check.executes:  # the tests do without
                         fault.weave_into(project)
                     said[column] = self._timed(check, project, "-x")
             return said
@@ -224,7 +225,7 @@ class Workshop:
             return Outcome()
         if is_maven:
             return Outcome(names, by=check)
-        if not check.is_nbval:
+        if not check.executes:
             return Outcome(names, by=replace(check, tests=(*map(test_name, failed),)))
         if "Cell 0" in names:  # it imports: no fault is there, and something else is amiss
             return Outcome(void="the first cell fails")
@@ -284,8 +285,11 @@ def test_name(case: ElementTree.Element) -> str:
     return f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
 
 
-def cell_names(numbers: list[str], path: Path) -> list[str]:
-    """nbval counts the code cells; here they are by name."""
+def cell_names(items: list[str], path: Path) -> list[str]:
+    """nbval counts the code cells; here they are by name, as claims are."""
     cells = nbformat.read(path, as_version=4).cells
     names = [cell.id for cell in cells if cell.cell_type == "code"]
-    return [names[int(number.removeprefix("Cell "))] for number in numbers]
+    return [
+        names[int(item.removeprefix("Cell "))] if item.startswith("Cell ") else item
+        for item in items
+    ]

@@ -30,7 +30,12 @@ from tools.weave.lessons import ROOT
 PASSED = Path(sys.prefix, ".passed")
 
 EVERYTHING = "*", "[!.]*/**/*", ".github/**/*"
-CLAIMS = "text of lessons/*/code.*.py", "lessons/*/claims.py", "lessons/*/sources.py"
+CLAIMS = (
+    "text of lessons/*/code.*",
+    "lessons/*/claims.*",
+    "lessons/*/sources.py",
+    "tests/claims.java",
+)
 JAVA = "d2l_compat/java/**/*"
 WHEEL = "README.md", "LICENSE", "tools/project/description.py", "d2l_compat/**/*"
 BINDER = "environment.yml", "apt.txt", "postBuild", "requirements/*.lock"
@@ -78,6 +83,7 @@ READS = {
         "text of tests/compare_frameworks/*",
         "text of tests/elsewhere/*",
         "text of tests/growth/**/*",
+        "tests/claims.java",
         "text of tests/mutants/*",
         "text of tests/site/*",
         "text of tools/**/*",

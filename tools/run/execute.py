@@ -1,7 +1,6 @@
 """Executes cells in a fresh kernel, and says which one failed, and how."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from math import ceil
@@ -13,10 +12,9 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode, v4
 
-from tools.run.kernels import Workplace
+from tools.run.kernels import ANSI, Workplace
 
 MOST_PRINTED = 5_000_000  # characters, of all cells together
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class ExecutionError(Exception):

@@ -1,6 +1,7 @@
 """What kernels find around them: no settings of the user's, and an empty folder to work in."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from types import MappingProxyType
 from zmq import IPC_PATH_MAX_LEN
 
 PREFIX = "kernel-"  # of the folders that kernels work in
+ANSI = re.compile(r"\x1b\[[0-9;]*m")  # the colours of what they say
 NEUTRAL = {
     "MATPLOTLIBRC": os.devnull,
     "PYTHONHASHSEED": "0",

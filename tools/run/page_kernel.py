@@ -7,6 +7,7 @@ share is executed for all of them at its place, and what it showed is kept until
 
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty
 from typing import Any
@@ -15,7 +16,7 @@ from jupyter_client.manager import KernelManager
 from nbval.kernel import NbvalKernelspecManager, RunningKernel
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.run.kernels import Workplace
+from tools.run.kernels import ANSI, Workplace
 from tools.run.sharing import Cell, Identity, Turn, identity, turns
 
 # What keeps a lesson's code on the CPU, or comes before it, and what takes it to a GPU.
@@ -30,6 +31,7 @@ GPU_ENVIRONMENT = {
     for framework in FRAMEWORKS.values()
     for name, value in framework.gpu_environment.items()
 }
+TO_RESPOND = 5  # seconds to an interrupt, as long as nbval waits
 
 
 @dataclass
@@ -38,6 +40,30 @@ class Execution:
 
     request: str
     messages: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def printed(self) -> str:
+        return "".join(
+            each["text"] for each in self._contents("stream") if each["name"] == "stdout"
+        )
+
+    @property
+    def shown(self) -> str:
+        """What it printed, with the words that stand for its figures and other values."""
+        contents = self._contents("stream", "display_data", "execute_result")
+        return "".join(
+            each["text"] if "text" in each else each["data"].get("text/plain", "") + "\n"
+            for each in contents
+        )
+
+    @property
+    def fault(self) -> str:
+        """What made it fail; nothing where it did not."""
+        lines = [line for each in self._contents("error") for line in each["traceback"]]
+        return ANSI.sub("", "\n".join(lines))
+
+    def _contents(self, *types: str) -> list[dict[str, Any]]:
+        return [each["content"] for each in self.messages if each["msg_type"] in types]
 
 
 class KernelDiedError(Exception):
@@ -112,32 +138,41 @@ class PageKernel(RunningKernel):
     def _finish(self, turn: Turn) -> None:
         """What fails here is told when its notebook's turn comes."""
         running = self._start(turn.source)
-        try:
-            self.await_reply(running.request, self.cell_timeout)
-            self.await_idle(running.request, self.cell_timeout)
-        except Empty:
-            self.interrupt()
-        except KernelDiedError:
-            pass
-        else:
-            if not turn.is_definition:
+        with suppress(KernelDiedError):
+            if not self._ends(running, self.cell_timeout):
+                self.interrupt()
+            elif not turn.is_definition:
                 self.executed[turn.identity] = running
 
-    def printed(self, number: int, cell: Cell) -> str:
-        """What this cell of the page printed."""
-        known = self.executed.get(identity(number, cell, self.suffix), Execution(""))
-        contents = [message["content"] for message in known.messages]
-        return "".join(each["text"] for each in contents if each.get("name") == "stdout")
+    def _ends(self, running: Execution, seconds: float | None) -> bool:
+        """Wait for it so long."""
+        try:
+            self.await_reply(running.request, seconds)
+            self.await_idle(running.request, seconds)
+        except Empty:
+            return False
+        return True
 
-    def tell(self, code: str) -> tuple[str, bool]:
-        """Execute what is no cell: what it printed, and whether it failed."""
+    def execution(self, number: int, cell: Cell) -> Execution | None:
+        """Of this cell of the page; none where there was none."""
+        return self.executed.get(identity(number, cell, self.suffix))
+
+    def tell(self, code: str) -> Execution:
+        """Execute what is no cell.
+
+        Raises KernelDiedError, and TimeoutError where it takes longer than a cell may: it is interrupted then
+        or, if it does not respond, the kernel is stopped.
+        """
+        if not self.is_alive():
+            raise KernelDiedError
         self.replayed.clear()
         running = self._start(code)
-        self.await_reply(running.request)
-        self.await_idle(running.request, None)
-        contents = [message["content"] for message in running.messages]
-        fails = any("traceback" in each for each in contents)
-        return "".join(each.get("text", "") for each in contents), fails
+        if not self._ends(running, self.cell_timeout):
+            self.interrupt()
+            if not self._ends(running, TO_RESPOND):
+                self.stop()
+            raise TimeoutError
+        return running
 
     def await_reply(self, msg_id: str, timeout: float | None = None) -> None:
         until = time.monotonic() + (timeout or float("inf"))

@@ -180,7 +180,8 @@ def pytest_configure(config: pytest.Config) -> None:
     PageKernel.on_gpu = config.option.device == "gpu"
     PageKernel.cell_timeout = config.option.nbval_cell_timeout
     # xdist's workers have inherited it.
-    if config.option.nbval and not hasattr(config, "workerinput"):
+    is_nbval = config.option.nbval or config.option.nbval_lax
+    if is_nbval and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Stopwatch(config))
         environment = ExitStack()
         environment.enter_context(neutral_environment(GPU_ENVIRONMENT if PageKernel.on_gpu else {}))

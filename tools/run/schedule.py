@@ -39,8 +39,8 @@ class Stopwatch:
         self.now: dict[str, float] = {}
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PageByPage | None:
-        return PageByPage(config, log, self.seconds) if config.option.nbval else None
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PageByPage:
+        return PageByPage(config, log, self.seconds)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if scope := _page(report.nodeid):

@@ -1,8 +1,14 @@
 // %% setup
 import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
 import d2l.*;
+import java.util.*;
+import java.util.function.*;
+import java.util.stream.*;
 
 var manager = NDManager.newBaseManager(@DEVICE@);
 
