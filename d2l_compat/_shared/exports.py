@@ -24,8 +24,8 @@ WITH_IMAGE = (".torch", ".paddle")
 def names(face: str, areas: Sequence[str] = ()) -> Iterator[str]:
     """The names of ``common`` and of a face's rooms: those of its modules that have an ``__all__``."""
     for module, room in list(sys.modules.items()):
-        is_area = module.removeprefix(f"{face}.") in areas
-        if (module == COMMON or module.startswith(f"{face}.")) and not is_area:
+        is_room = module.startswith(f"{face}.") and module.removeprefix(f"{face}.") not in areas
+        if is_room or module == COMMON:
             yield from getattr(room, "__all__", ())
     for area in areas:
         yield from _of_area(face, area)

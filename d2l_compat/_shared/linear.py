@@ -149,7 +149,8 @@ def batches(data_iter: Any) -> Iterable[tuple[Any, Any]]:
 
 def count_batches(what: str, data_iter: Any) -> int:
     """How many there are: at least one."""
-    count = len(data_iter) if isinstance(data_iter, Sized) else 0
+    is_scalar = getattr(data_iter, "ndim", 1) == 0  # of which frameworks say that it has a length
+    count = len(data_iter) if isinstance(data_iter, Sized) and not is_scalar else 0
     if not count:
         raise TypeError(fault(what, shown(data_iter), "batches, at least one"))
     return count

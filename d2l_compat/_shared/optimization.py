@@ -67,7 +67,7 @@ def _points(results: Any) -> NDArray[np.float64]:
     need = "points (x1, x2), at least one"
     try:
         points = [[*point] for point in results]
-    except TypeError:
+    except (TypeError, AssertionError):  # Paddle's, of a single number
         raise TypeError(fault("results", shown(results), need)) from None
     sizes = {len(point) for point in points}
     if sizes != {2}:

@@ -161,7 +161,7 @@ class GRU(nn.Module):
         """
         check_training(training)
         outputs, states = as_jax(X), []
-        arrays.check_sequence("X", outputs, None)
+        arrays.check_sequence("X", outputs, self._num_inputs())
         if state is not None:
             state = as_jax(state)
             arrays.check_state("state", state, self.num_layers, X.shape[1], self.num_hiddens)
@@ -173,6 +173,11 @@ class GRU(nn.Module):
             last, outputs = layer(outputs, initial_carry=before)
             states.append(last)
         return outputs, jnp.stack(states)
+
+    def _num_inputs(self) -> int | None:
+        """What its weights, where it has some by now, were made for."""
+        weights: Any = self.get_variable("params", "GRUCell_0")
+        return None if weights is None else weights["ir"]["kernel"].shape[0]
 
 
 class Seq2SeqEncoder(Encoder):

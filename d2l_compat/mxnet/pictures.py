@@ -87,9 +87,10 @@ def voc_label_indices(colormap: Any, colormap2label: np.ndarray) -> np.ndarray:
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
     """The same part of two pictures (height, width, 3), at a place that is drawn: (height, width, 3).
 
-    Raises ValueError or TypeError where these are no sizes, or larger than the picture's.
+    Raises ValueError or TypeError where the pictures differ in size, or these are no sizes, or larger
+    than the pictures'.
     """
-    voc.check_pixels(feature, 2)
+    voc.check_pair(feature, label, 2)
     rows, columns = voc.place(feature.shape[:2], height, width, lambda n: random.randint(0, n))
     return feature[rows, columns], label[rows, columns]
 

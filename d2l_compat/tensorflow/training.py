@@ -176,25 +176,28 @@ class Trainer(shared.Trainer):
 
 
 class Update:
-    """An optimizer's step, compiled where it is one of Keras's.
+    """An optimizer's step, compiled where it is one of Keras's and there are more than a few.
 
-    Keras's own ``fit`` compiles it, too: op by op, Adam takes half of a small model's time.
+    Keras's own ``fit`` compiles it, too: op by op, Adam takes half of a small model's time. To trace it
+    takes as long as some fifteen steps.
     """
+
+    FIRST = 4  # steps, op by op
 
     def __init__(self) -> None:
         self.known: list[Any] = []
+        self.steps = 0
 
     def __call__(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         """Change ``variables`` as ``optimizer.apply_gradients`` does by their ``gradients``."""
         now = [optimizer, *variables]
         # Others than before: the reader has frozen a layer, or taken another optimizer.
         if list(map(id, now)) != list(map(id, self.known)):
-            self.known = now
+            self.known, self.steps = now, 0
             self.apply = self._apply
-            if isinstance(optimizer, keras.optimizers.Optimizer):
-                if not optimizer.built:
-                    optimizer.build([*variables])  # which a graph must not do
-                self.apply = tf.function(self._apply, reduce_retracing=True)
+        self.steps += 1
+        if self.steps == self.FIRST + 1 and isinstance(optimizer, keras.optimizers.Optimizer):
+            self.apply = tf.function(self._apply, reduce_retracing=True)
         self.apply(gradients)
 
     def _apply(self, gradients: Sequence[Any]) -> None:

@@ -89,9 +89,10 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
     """The same part of two pictures (3, height, width), at a place that is drawn: (3, height, width).
 
-    Raises ValueError or TypeError where these are no sizes, or larger than the picture's.
+    Raises ValueError or TypeError where the pictures differ in size, or these are no sizes, or larger
+    than the pictures'.
     """
-    voc.check_pixels(feature, 0)
+    voc.check_pair(feature, label, 0)
     rows, columns = voc.place(
         tuple(feature.shape[1:]), height, width, lambda n: int(torch.randint(n + 1, ()))
     )

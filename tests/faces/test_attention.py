@@ -17,6 +17,7 @@ from tests.faces.cases import (
     assert_gradients,
     cases,
     every_kind_of_lengths,
+    heads,
     make_case,
     make_weights,
     reference_multi_head,
@@ -131,15 +132,11 @@ def test_dropout_differs_between_calls_in_training_and_is_off_in_evaluation(
 # Multi-head attention
 
 
-@given(
-    case=cases(equal_sizes=False),
-    num_heads=st.integers(1, 4),
-    size=st.integers(1, 3),
-    bias=st.booleans(),
-)
+@given(data=st.data(), case=cases(equal_sizes=False), bias=st.booleans())
 def test_multi_head_attention_equals_the_reference(
-    face: ModuleType, case: Case, num_heads: int, size: int, bias: bool
+    face: ModuleType, data: st.DataObject, case: Case, bias: bool
 ) -> None:
+    num_heads, size = data.draw(heads(case))
     dtype, num_hiddens = str(case.queries.dtype), num_heads * size
     weights = make_weights(case.sizes, num_hiddens, bias, dtype)
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5, bias)

@@ -1,9 +1,10 @@
 """Whatever is given to a public name, the call works, or a ValueError or TypeError says why not.
 
-In calls that work up to two arguments are replaced by what hypothesis draws, the same each time,
-out of good and bad values. No call may end otherwise, and none may work on what has no meaning.
+In calls that work one or two arguments are replaced by what is drawn, the same each time, out of good
+and bad values. No call may end otherwise, and none may work on what has no meaning.
 """
 
+import random
 import re
 import traceback
 from collections import Counter
@@ -14,20 +15,19 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 
 from d2l_compat._shared.data import images
 from tests.faces import stand_ins
 from tests.faces.calls import CALLS, LEFT_OUT, Own, tensor, value
 
 # fmt: off
-PLAIN = st.sampled_from([
+PLAIN = [
     None, True, False, -1, 0, 1, 2, 3, 20, 2**40, 2**63, -(2**64), 0.0, 0.5, 1.0, 1.9, -0.5,
     float("nan"), float("inf"), 1e300, 1j, "", "1", "a b", b"1", [], [1], [[1], [2, 3]], ["a"],
     (), (1, 2), {}, {"a": 1}, object(), int, len, range(3), np.float32(0.5), np.int64(2),
     np.array(2), np.array([]), np.array(["a"]), np.ones((2, 3, 8)),
-])
+]
 # fmt: on
 SHAPES = [(), (0,), (2,), (2, 3), (2, 3, 8), (2, 3, 0), (0, 3, 8), (2, 0, 8), (2, 3, 5), (4, 3, 8)]
 DTYPES = ["float32", "float64", "int32", "int64", "int8", "uint8", "bool"]
@@ -58,20 +58,43 @@ OTHERS: dict[str, tuple[type[Exception], ...]] = {
     "BananasDataset": (OSError,),  # there is no such file
     "read_imdb": (OSError,),  # there is no such file
     "read_snli": (OSError,),  # there is no such file
+    "train_ch13": (AssertionError,),  # Paddle's, in the reader's own function
     "TokenEmbedding": (KeyError, FileNotFoundError),
 }
 
+# Of what is made one by one as many are asked for as this argument says: 2**40 take for ever.
+COUNTS = {"get_negatives": 3, "load_data_ptb": 2, "predict_ch8": 1}
 
-@st.composite
-def values(draw: st.DrawFn, good: Any) -> Any:
+
+def is_endless(name: str, drawn: list[Any]) -> bool:
+    number = drawn[COUNTS[name]] if name in COUNTS else None
+    return isinstance(number, int) and number > 1000
+
+
+def draws(good: tuple[Any, ...], times: int, seed: str) -> Iterator[list[Any]]:
+    """Arguments for so many calls: first the good ones, and then one or two of them replaced.
+
+    By a generator's numbers and not by hypothesis: what it would shrink is small already, and its
+    search takes most of the time.
+    """
+    rng = random.Random(seed)
+    yield [*good]
+    for _ in range(times - 1):
+        replaced = rng.sample(range(len(good)), k=min(len(good), rng.choice((1, 1, 2))))
+        yield [another(rng, x) if i in replaced else x for i, x in enumerate(good)]
+
+
+def another(rng: random.Random, good: Any) -> Any:
     """In the place of a good value anything, and of a tensor one that is nearly the same."""
-    dtype, number = draw(st.sampled_from(DTYPES)), draw(st.sampled_from(NUMBERS))
-    array = np.full(draw(st.sampled_from(SHAPES)), number)
-    if isinstance(good, Own) and good.array is not None and draw(st.booleans()):
-        dtype = draw(st.sampled_from([dtype, str(good.array.dtype)]))
+    if rng.random() < 0.5:
+        return rng.choice(PLAIN)
+    dtype, number = rng.choice(DTYPES), rng.choice(NUMBERS)
+    array = np.full(rng.choice(SHAPES), number)
+    if isinstance(good, Own) and good.array is not None and rng.random() < 0.5:
+        dtype = rng.choice([dtype, str(good.array.dtype)])
         array = good.array.astype(np.float64)
         array.flat[-1] = number
-    return draw(PLAIN | st.just(tensor(array.astype(dtype), dtype)))
+    return tensor(array.astype(dtype), dtype)
 
 
 def is_whole(x: Any, largest: float = np.inf) -> bool:
@@ -136,43 +159,56 @@ def _own_world(face: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> It
     plt.close("all")
 
 
-def test_no_public_name_is_forgotten(face: ModuleType) -> None:
+@pytest.fixture(scope="module")
+def public(face: ModuleType) -> set[str]:
+    return {*face.d2l.__all__}
+
+
+def test_no_public_name_is_forgotten(face: ModuleType, public: set[str]) -> None:
     own = {*face.d2l.tensors.__all__} - {"check_shape"}  # the framework's, in its own words
     called = {re.split(r"[.,]", name)[0] for name in CALLS}
-    assert {*face.d2l.__all__} - own <= called | LEFT_OUT.keys()
+    assert public - own <= called | LEFT_OUT.keys()
     assert not called & (own | LEFT_OUT.keys())
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_works_or_says_why_not(
-    face: ModuleType, name: str, record_property: Callable[[str, object], None]
+    face: ModuleType, public: set[str], name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    if re.split(r"[.,]", name)[0] not in face.d2l.__all__:
+    if re.split(r"[.,]", name)[0] not in public:
         return
     get, good = CALLS[name][0], CALLS[name][1](face)
     ends = Counter[str]()
-
+    random.seed(name)  # what is drawn in the calls, too
+    np.random.seed(0)
     # What is drawn is small already. Of PyTorch's examples not all: they would take half a minute.
-    @settings(max_examples=min(25, settings().max_examples), phases=[Phase.generate])
-    @given(st.data())
-    def check(data: st.DataObject) -> None:
-        which = data.draw(st.sets(st.integers(0, len(good) - 1), max_size=2))
-        drawn = [data.draw(values(x)) if i in which else x for i, x in enumerate(good)]
-        call, args = get(face), [value(face, x) for x in drawn]
+    for drawn in draws(good, min(25, settings().max_examples), name):
+        if is_endless(name, drawn):
+            continue
         try:
-            result = call(*args)
-        except (ValueError, TypeError, *OTHERS.get(name, ())) as error:
-            ends[f"refused in {whose_words(error)}"] += 1
-        else:
-            ends["worked"] += 1
-            plain = [x.array if isinstance(x, Own) and x.array is not None else x for x in drawn]
-            assert name not in MEANT or MEANT[name](*plain)
-            # What JAX compiles has no values: of a label that is no class it makes NaN.
-            is_sound = is_finite(face.plain(result)) or name == "Classifier.loss"
-            assert is_sound or not is_finite(plain)
-        plt.close("all")
-
-    check()
+            ends[how_it_ends(face, name, get, drawn)] += 1
+        except BaseException as error:
+            error.add_note(f"called with {drawn}")
+            raise
     for how, times in ends.items():
         record_property(f"drawn calls {how}", times)
+
+
+def how_it_ends(
+    face: ModuleType, name: str, get: Callable[[Any], Callable[..., Any]], drawn: list[Any]
+) -> str:
+    call, args = get(face), [value(face, x) for x in drawn]
+    try:
+        result = call(*args)
+    except (ValueError, TypeError, *OTHERS.get(name, ())) as error:
+        return f"refused in {whose_words(error)}"
+    finally:
+        if plt.get_fignums():
+            plt.close("all")
+    plain = [x.array if isinstance(x, Own) and x.array is not None else x for x in drawn]
+    assert name not in MEANT or MEANT[name](*plain)
+    # What JAX compiles has no values: of a label that is no class it makes NaN.
+    is_sound = is_finite(face.plain(result)) or name == "Classifier.loss"
+    assert is_sound or not is_finite(plain)
+    return "worked"

@@ -9,7 +9,7 @@ import pytest
 
 from d2l_compat.frameworks import FACES
 
-PLOT_MODULES = {"IPython", "matplotlib", "matplotlib_inline"}
+PLOT_MODULES = {"IPython", "PIL", "matplotlib", "matplotlib_inline"}
 
 
 def modules_after(*statements: str) -> list[set[str]]:
@@ -27,15 +27,38 @@ def bare(face: str) -> str:
     return f"{lent}\nwith removed_names():\n    import {module}"
 
 
+@pytest.fixture(scope="module")
+def loaded(face: ModuleType) -> dict[str, set[str]]:
+    """Asked of one process, one thing after another."""
+    statements = {
+        "framework": bare(face.d2l.__name__),
+        "face": f"import {face.d2l.__name__} as d2l",
+        "its names": "names = dir(d2l), d2l.__all__",
+        "linreg": "hasattr(d2l, 'linreg')",
+        "plots": "d2l.plt",
+    }
+    return dict(zip(statements, modules_after(*statements.values()), strict=True))
+
+
 def test_a_face_imports_its_framework_alone_and_matplotlib_when_first_used(
-    face: ModuleType, pytestconfig: pytest.Config
+    loaded: dict[str, set[str]], pytestconfig: pytest.Config
 ) -> None:
-    name = face.d2l.__name__
     own = {package.module for package in FACES[pytestconfig.getoption("framework")].packages}
     others = {package.module for each in FACES.values() for package in each.packages} - own
-    framework, imported, used = modules_after(bare(name), f"import {name} as d2l", "d2l.plt")
+    framework, imported = loaded["framework"], loaded["face"]
     assert own <= imported
     # TensorFlow imports JAX where it is installed.
     assert imported & others == framework & others
+    # Keras and Paddle bring Pillow.
     assert imported & PLOT_MODULES == framework & PLOT_MODULES
-    assert "matplotlib.pyplot" in used
+    assert "matplotlib.pyplot" in loaded["plots"]
+
+
+@pytest.mark.usefixtures("own")
+def test_areas_are_loaded_when_they_are_used(face: ModuleType, loaded: dict[str, set[str]]) -> None:
+    areas = {f"{face.d2l.__name__}.{area}" for area in face.d2l.AREAS}
+    assert "linreg" in dir(face.d2l)
+    assert "linreg" in face.d2l.__all__
+    assert not loaded["its names"] & areas
+    assert loaded["linreg"] & areas == {f"{face.d2l.__name__}.linear"}
+    assert face.d2l.linreg is face.d2l.linreg

@@ -17,6 +17,7 @@ from tests.faces.cases import (
     assert_gradients,
     cases,
     every_kind_of_lengths,
+    heads,
     make_case,
     make_weights,
     reference_multi_head,
@@ -60,14 +61,15 @@ def test_dot_product_attention_with_any_masks(
     assert (layer.attention_weights[weights == 0] == 0).all()
 
 
-@given(data=st.data(), case=cases(equal_sizes=False), num_heads=st.integers(1, 3))
+@given(data=st.data(), case=cases(equal_sizes=False))
 def test_multi_head_attention_with_any_masks(
-    face: ModuleType, data: st.DataObject, case: Case, num_heads: int
+    face: ModuleType, data: st.DataObject, case: Case
 ) -> None:
-    dtype, batch = str(case.queries.dtype), len(case.queries)
-    weights = make_weights(case.sizes, 2 * num_heads, dtype=dtype)
+    num_heads, size = data.draw(heads(case))
+    dtype, batch, num_hiddens = str(case.queries.dtype), len(case.queries), num_heads * size
+    weights = make_weights(case.sizes, num_hiddens, dtype=dtype)
     given = data.draw(masks(case, (), (num_heads,), (batch, num_heads)))
-    sizes = (*case.sizes, 2 * num_heads, num_heads, 0.5)
+    sizes = (*case.sizes, num_hiddens, num_heads, 0.5)
     layer = face.multi_head(*sizes, weights=weights, dtype=dtype)
     output, shares = reference_multi_head(weights, num_heads, *case.arrays, **given)
     assert_close(layer(*case.arrays, **given), output)

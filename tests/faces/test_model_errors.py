@@ -1436,6 +1436,12 @@ CASES |= {
     ],
     "voc_rand_crop": [
         (called("voc_rand_crop", X, X, 1, 1), ValueError, "got shape (2, 3, 8)", "a picture ("),
+        (
+            called("voc_rand_crop", np.ones((3, 3, 3)), np.ones((3, 2, 3)), 1, 1),
+            ValueError,
+            "label: got shape (3, 2, 3)",
+            "a picture of 3 x 3 pixels",
+        ),
     ],
 }
 

@@ -1,7 +1,5 @@
 """Linear regression from scratch and the optimization chapter, against NumPy in float64."""
 
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -221,21 +219,3 @@ def test_the_way_is_drawn_over_contours(face: ModuleType, own: Any) -> None:
         if len(paths.vertices):  # each is where the function has its level
             x1, x2 = paths.vertices.T
             assert np.abs(x1**2 + 2 * x2**2 - level).max() < 0.02
-
-
-def test_areas_are_loaded_when_they_are_used(face: ModuleType, own: Any) -> None:
-    name = face.d2l.__name__
-    program = f"""
-import sys, {name} as d2l
-areas = [f"{name}.{{area}}" for area in d2l.AREAS]
-assert not sys.modules.keys() & {{*areas}}
-assert "PIL" not in sys.modules or {{"keras", "paddle"}} & sys.modules.keys()  # which bring it
-assert "linreg" in dir(d2l) and "linreg" in d2l.__all__
-assert not sys.modules.keys() & {{*areas}}
-assert d2l.linreg is d2l.linreg
-print(*sorted(sys.modules.keys() & {{*areas}}))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == [f"{name}.linear"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from d2l_compat._shared.checks import LAYOUTS
 from tests import reference
-from tests.faces.cases import assert_close
+from tests.faces.cases import assert_close, shapes
 
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
@@ -20,17 +20,16 @@ def normal(*shape: int, dtype: str = "float64") -> np.ndarray:
 
 
 @given(
-    pairs=st.integers(1, 5),
+    data=st.data(),
     offset=st.integers(0, 5),
-    steps=st.integers(0, 4),
-    batch=st.integers(0, 2),
     layout=st.sampled_from(LAYOUTS),
     base=st.sampled_from([2, 500.0, 10000]),
     position_scale=st.sampled_from([0.25, 1, 3.0]),
 )
 def test_queries_are_turned_by_their_positions(
-    face: ModuleType, pairs: int, offset: int, steps: int, batch: int, **options: Any
+    face: ModuleType, data: st.DataObject, offset: int, **options: Any
 ) -> None:
+    batch, steps, pairs, *_ = data.draw(shapes())
     layer = face.rotary(2 * pairs, 9, **options)
     X = normal(batch, steps, 2 * pairs)
     positions = range(offset, offset + steps)

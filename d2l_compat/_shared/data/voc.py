@@ -88,6 +88,17 @@ def check_pixels(colormap: Any, axis: int) -> None:
         raise ValueError(fault("colormap", got, f"a picture {axes}"))
 
 
+def check_pair(feature: Any, label: Any, axis: int) -> None:
+    """Two pictures of as many pixels, with their colours on this axis of three."""
+    check_pixels(feature, axis)
+    shape = tuple(getattr(label, "shape", ()))
+    of_feature, of_label = ([*sizes[:axis], *sizes[axis + 1 :]] for sizes in (feature.shape, shape))
+    if len(shape) != 3 or of_label != of_feature:
+        got = f"shape {shape}" if shape else shown(label)
+        need = "a picture of {} x {} pixels, as the feature is".format(*of_feature)
+        raise ValueError(fault("label", got, need))
+
+
 def check_table(colormap2label: Any) -> None:
     """A class for each colour there is."""
     shape = tuple(getattr(colormap2label, "shape", ()))

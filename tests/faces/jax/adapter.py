@@ -88,11 +88,12 @@ class Layer(adapter.Layer):
             return [np.asarray(gradient) for gradient in pull_back(self.tensor(direction))]
 
     def randomize(self, *inputs: Any) -> None:
-        self(*inputs)
-        rng = np.random.default_rng(0)
+        rng, variables = np.random.default_rng(0), self.variables
+        if variables is None:  # their shapes alone: nothing need be compiled, and little is
+            with double(True):
+                variables = jax.eval_shape(self.layer.init, next(self.keys), *self.given(inputs))
         self.variables = jax.tree.map(
-            lambda array: jax.numpy.asarray(rng.normal(0, 0.5, array.shape), array.dtype),
-            self.variables,
+            lambda array: jax.numpy.asarray(rng.normal(0, 0.5, array.shape), array.dtype), variables
         )
 
     def part(self, path: str) -> dict[str, Any]:

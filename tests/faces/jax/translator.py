@@ -12,7 +12,7 @@ import numpy as np
 from d2l_compat import jax as d2l
 from tests.faces.translator import Pairs, Translations, sentence
 
-WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 2
+WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 1
 
 
 class DecoderBlock(nn.Module):

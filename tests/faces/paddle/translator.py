@@ -13,7 +13,7 @@ from paddle import Tensor, nn
 
 from tests.faces.translator import Pairs, Translations, sentence
 
-WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 2
+WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 1
 
 
 class DecoderBlock(nn.Layer):

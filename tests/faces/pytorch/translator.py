@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from d2l_compat import torch as d2l
 from tests.faces.translator import Pairs, Translations, sentence
 
-WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 2
+WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 1
 
 
 class DecoderBlock(nn.Module):

@@ -336,12 +336,12 @@ def test_a_compiled_step_is_keras_own_step() -> None:
         everything = [table, weight]
         adam, descent = keras.optimizers.Adam(0.1), keras.optimizers.SGD(0.1, momentum=0.9)
         for optimizer, variables in [
-            *[(adam, everything)] * 3,
+            (adam, everything),
             (adam, [weight]),
             (descent, everything),
             (adam, everything),
         ]:
-            for tokens in ([0, 2, 2], [5, 1, 1, 2]):
+            for tokens in ([0, 2, 2], [5, 1, 1, 2]) * Update.FIRST:
                 with tf.GradientTape() as tape:
                     rows = tf.gather(table.value, tokens)
                     loss = tf.reduce_sum(tf.sin(rows @ weight.value))
@@ -364,10 +364,23 @@ def test_an_optimizer_of_the_readers_own_steps_in_python() -> None:
                 variable.assign_sub(0.5 * gradient)
 
     weight, update, descent = tf.Variable([1.0, 2.0]), Update(), Descent()
-    for _ in range(3):
+    steps = Update.FIRST + 2  # of which Keras's optimizer would be compiled by now
+    for _ in range(steps):
         update(descent, [tf.constant([1.0, -1.0])], [weight])
-    assert descent.steps == 3
-    np.testing.assert_allclose(weight.numpy(), [-0.5, 3.5])
+    assert descent.steps == steps
+    np.testing.assert_allclose(weight.numpy(), [1 - steps / 2, 2 + steps / 2])
+
+
+def test_keras_own_optimizer_steps_in_python_at_first_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weight, update = keras.Variable([1.0, 2.0]), Update()
+    descent, calls = keras.optimizers.SGD(0.5), []
+    original = descent.apply_gradients
+    monkeypatch.setattr(descent, "apply_gradients", lambda pairs: calls.append(original(pairs)))
+    for _ in range(Update.FIRST + 5):
+        update(descent, [tf.constant([1.0, -1.0])], [weight])
+    assert len(calls) == Update.FIRST + 1, "the last of which is traced"
 
 
 def test_a_reader_may_go_through_the_epochs_by_hand() -> None:

@@ -11,7 +11,7 @@ from tensorflow import Tensor
 from d2l_compat import tensorflow as d2l
 from tests.faces.translator import Pairs, Translations, sentence
 
-WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 2
+WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 1
 
 
 class DecoderBlock(keras.layers.Layer):
