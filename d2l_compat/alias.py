@@ -67,9 +67,8 @@ def _mxnet(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         execute = spec.loader.exec_module
 
         def with_removed_names(module: ModuleType) -> None:
-            from d2l_compat._mxnet_numpy import removed_names
-
-            with removed_names():
+            # A computed name: no other framework's program needs it.
+            with import_module(f"d2l_compat._{name}_numpy").removed_names():
                 execute(module)
 
         setattr(spec.loader, "exec_module", with_removed_names)  # noqa: B010
