@@ -192,9 +192,15 @@ def test_what_an_error_says_may_tell_its_cause(name: str, words: str, why: str) 
 
 
 def test_a_page_that_takes_the_first_of_no_gpus_needs_one(tmp_path: Path) -> None:
-    needs = "x_gpu1 = devices[0]"
-    for line, why in ((needs, "gpu"), ("x = devices[0]", "page")):
-        assert run(write(tmp_path, "devices = []", line), "jax", 600).cause == why
+    for line, why in (("x = devices[0]", "gpu"), ("x = others[0]", "page")):
+        assert run(write(tmp_path, "devices = others = []", line), "jax", 600).cause == why
+
+
+def test_of_an_engines_trace_the_last_line_tells(tmp_path: Path) -> None:
+    error = "Traceback (most recent call last):\\n  File x.cc\\nCheck failed: compile it for a GPU"
+    outcome = run(write(tmp_path, f"raise RuntimeError('{error}')"), "jax", 600)
+    assert outcome.error == "RuntimeError: Check failed: compile it for a GPU"
+    assert outcome.cause == "gpu"
 
 
 def test_the_summary_counts_by_chapter_and_by_cause() -> None:

@@ -27,7 +27,7 @@ from d2l_compat._shared.data import hub
 hub.check = lambda path, check_sum: None  # the files are stand-ins, whatever sum a page names
 """
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(", re.IGNORECASE)
-NONE_OF = re.compile(r"^-*> ?\d+ .*gpu.*\bdevices\[\d\]", re.MULTILINE)  # a line of a trace
+NONE_OF = re.compile(r"^-*> ?\d+ .*\b(devices|x_shards)\[\d\]", re.MULTILINE)  # a line of a trace
 NETWORK = re.compile(
     r"ConnectionError|URLError|URL fetch|[Dd]ownload|Max retries|resolve host|gaierror"
 )
@@ -129,7 +129,9 @@ async def _execute(
 
 def _told(failure: CellExecutionError, cell: nbformat.NotebookNode) -> tuple[str, str]:
     trace = ANSI.sub("", "\n".join(cell.outputs[-1].get("traceback", [])) if cell.outputs else "")
-    first = ANSI.sub("", failure.evalue).strip().partition("\n")[0]
+    first, *others = ANSI.sub("", failure.evalue).strip().splitlines() or [""]
+    if others and first.startswith("Traceback"):  # MXNet's engine; its words come last
+        first = others[-1]
     return f"{failure.ename}: {first}", cause(failure.ename, first, trace)
 
 
