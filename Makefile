@@ -68,6 +68,7 @@ test: left-out  ## check everything; CHANGED=1: only what has changed; DEVICE=gp
 ifeq ($(DEVICE),gpu)
 	@$(MAKE) --no-print-directory test-notebooks
 else
+	@$(MAKE) --no-print-directory env
 	@echo "Two at a time, each tells when it has ended: $(CHECKS)"
 	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) JOBS=$(HALF) $(CHECKS)
 endif
