@@ -64,11 +64,10 @@ IN_TURN = $(filter $(SLOW),$(FRAMEWORKS)) $(filter-out $(SLOW),$(FRAMEWORKS))
 CHECKS  = test-notebooks test-elsewhere $(IN_TURN:%=test-face-%) test-site test-code test-growth lint
 
 # All of them, whatever becomes of one; the exit code tells. On a GPU: what runs there.
-test: left-out  ## check everything; CHANGED=1: only what has changed; DEVICE=gpu: on a GPU
+test: left-out $(READY) $(OLDER) $(JAVA)  ## check everything; CHANGED=1: only what has changed; DEVICE=gpu: on a GPU
 ifeq ($(DEVICE),gpu)
 	@$(MAKE) --no-print-directory test-notebooks
 else
-	@$(MAKE) --no-print-directory env
 	@echo "Two at a time, each tells when it has ended: $(CHECKS)"
 	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) JOBS=$(HALF) $(CHECKS)
 endif
