@@ -210,10 +210,8 @@ def hold(
 
     os.chdir(ROOT)
     options = ["-q", "--capture=sys", "-p", "no:cacheprovider", "--color=no", "--no-header"]
-    options += [
-        "-W",
-        "ignore::pytest.PytestAssertRewriteWarning",
-    ]  # of plugins that are here already
+    # Of plugins that are here already.
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     with contextlib.redirect_stdout(io.StringIO()) as said:
         code = pytest.main([claims, "--framework", framework, *options], plugins=[Given()])
     print(said.getvalue())
