@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePath
 
 from tools.changed.content import digest, installed
@@ -128,6 +129,12 @@ def main(arguments: list[str] | None = None) -> int:
     return code
 
 
+@cache
+def _of_view(view: Callable[[Path], bytes], file: Path, stamp: int) -> str:
+    """Its digest, found once for all parts, as long as the file stays as it is."""
+    return hashlib.sha256(view(file)).hexdigest()
+
+
 def _filled(command: list[str], parts: list[str]) -> Iterator[str]:
     for argument in command:
         argument = argument.replace("{all}", " ".join(parts))
@@ -146,8 +153,8 @@ def state(check: str, part: str, command: list[str]) -> str:
     words, programs, files = [*installed(), *command], set[Path](), set[Path]()
     for found in (found for pattern in reads for found in _found(pattern, framework)):
         if found.view:
-            content = found.view(found.file)
-            words += [str(found.file.relative_to(ROOT)), hashlib.sha256(content).hexdigest()]
+            stamp = found.file.stat().st_mtime_ns
+            words += [str(found.file.relative_to(ROOT)), _of_view(found.view, found.file, stamp)]
             if found.view is code:
                 files |= used_by_code(program(found.file), framework, ROOT)
         else:
