@@ -58,7 +58,8 @@ notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has 
 # cores then, and tells all it has to say when it has ended.
 BY_TWOS = --jobs $(if $(filter 1,$(JOBS)),1,2) $(if $(findstring output-sync,$(.FEATURES)),--output-sync=target)
 HALF    = $(shell n=$(JOBS); echo $$((n < 2 ? 1 : n / 2)))
-# The slowest come first, so that both have work to the end.
+# The slowest come first, so that both have work to the end; what they need is made before, or make
+# would put them off.
 SLOW    = jax tensorflow mxnet
 IN_TURN = $(filter $(SLOW),$(FRAMEWORKS)) $(filter-out $(SLOW),$(FRAMEWORKS))
 CHECKS  = test-notebooks test-elsewhere $(IN_TURN:%=test-face-%) test-site test-code test-growth lint
@@ -68,6 +69,7 @@ test: left-out $(READY) $(OLDER) $(JAVA)  ## check everything; CHANGED=1: only w
 ifeq ($(DEVICE),gpu)
 	@$(MAKE) --no-print-directory test-notebooks
 else
+	@$(MAKE) --no-print-directory .venv/.elsewhere || true  # test-elsewhere tries again, and fails
 	@echo "Two at a time, each tells when it has ended: $(CHECKS)"
 	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) JOBS=$(HALF) $(CHECKS)
 endif
