@@ -183,6 +183,7 @@ def test_a_page_that_does_not_end_is_stopped(tmp_path: Path) -> None:
         ("AttributeError", "train_ch8: d2l_compat.torch has no such name", "name"),
         ("ImportError", "gymnasium is needed, and it is not installed. Install it", "package"),
         ("RuntimeError", "Found no NVIDIA driver on your system", "gpu"),
+        ("ValueError", "Expected a non cpu device, but got: cpu", "gpu"),
         ("URLError", "<urlopen error [Errno -3] Temporary failure in name resolution>", "network"),
         ("ValueError", "whatever", "page"),
     ],
@@ -191,9 +192,18 @@ def test_what_an_error_says_may_tell_its_cause(name: str, words: str, why: str) 
     assert cause(name, words, "") == why
 
 
-def test_a_page_that_takes_the_first_of_no_gpus_needs_one(tmp_path: Path) -> None:
-    for line, why in (("x = devices[0]", "gpu"), ("x = others[0]", "page")):
-        assert run(write(tmp_path, "devices = others = []", line), "jax", 600).cause == why
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("x = devices[0]", "gpu"),
+        ("x = devices('gpu')[1]", "gpu"),
+        ("x = y_shards[1]", "gpu"),
+        ("x = others[0]", "page"),
+    ],
+)
+def test_a_page_that_takes_one_more_gpu_than_there_are_needs_one(line: str, why: str) -> None:
+    trace = f"IndexError Traceback (most recent call last)\nCell In[1], line 2\n----> 2 {line}\n"
+    assert cause("IndexError", "list index out of range", trace) == why
 
 
 def test_of_an_engines_trace_the_last_line_tells(tmp_path: Path) -> None:

@@ -217,6 +217,13 @@ def test_heat_maps_are_told_one_by_one_with_the_labels_they_share() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_a_gpu_has_no_number_for_is_told_as_zero(dtype: Any) -> None:
+    smallest = np.finfo(np.float32).smallest_normal
+    show_heatmaps(np.array([[[[0, 1e-40, -1e-40, smallest, -smallest, 1]]]], dtype), "K", "Q")
+    assert "3 of 6 zero" in describe(plt.gcf())
+
+
 def test_each_curve_is_told_by_its_own_name() -> None:
     plot([[], [1, 2], [1, 2]], [[], [3, 4], [5, 6]], legend=["a", "b"])
     told = describe(plt.gcf())

@@ -129,6 +129,7 @@ NOT_READ = {
             "tests/faces/*",
             "tests/mutants/*",
             "tests/sanitize.cfg",
+            "tools/run/draws.py",
         ),
         *(
             "tests/compare_frameworks/*",

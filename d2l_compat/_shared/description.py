@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
+# Below it a GPU has zero where the CPU still has a few bits.
+SMALLEST = np.finfo(np.float32).smallest_normal
+
 # The same numbers, in the same order.
 IN_ENGLISH = SimpleNamespace(
     title='"{}": ',
@@ -102,7 +105,7 @@ def _describe_image(image: Any, axes: Any, say: SimpleNamespace) -> str:
             columns,
             _label(axes, "x") or say.unnamed,
             _extent(values, say),
-            np.count_nonzero(values == 0),
+            np.count_nonzero(abs(values) < SMALLEST),
             values.size,
             image.get_cmap().name,
             *image.get_clim(),

@@ -70,9 +70,9 @@ class RotaryEncoding(Tabulated):
 def alibi_slopes(num_heads: int) -> Tensor:
     """How much each head's scores fall with each position of distance: ALiBi, Press et al. (2022).
 
-    2^(-8h/H) for head h of H = ``num_heads``, counted from 1, shape (num_heads,), in PyTorch's default dtype;
+    2^(-8h/H) for head h of H = ``num_heads``, counted from 1, shape (num_heads,), in PyTorch's default dtype, on its default device;
     where H is no power of two, as in the authors' code. Multiplied by minus the distance i - j, they make a ``score_bias``.
     Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
     """
     slopes = encoding.slopes(checks.size("num_heads", num_heads))
-    return torch.from_numpy(slopes).to(torch.get_default_dtype())
+    return torch.tensor(slopes, dtype=torch.get_default_dtype())

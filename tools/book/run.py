@@ -26,8 +26,9 @@ import d2l_compat.alias
 from d2l_compat._shared.data import hub
 hub.check = lambda path, check_sum: None  # the files are stand-ins, whatever sum a page names
 """
-GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(", re.IGNORECASE)
-NONE_OF = re.compile(r"^-*> ?\d+ .*\b(devices|x_shards)\[\d\]", re.MULTILINE)  # a line of a trace
+GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(|non cpu device", re.IGNORECASE)
+# A line of a trace that takes one of the GPUs, or what had been split over them.
+TAKEN = re.compile(r"^-*> ?\d+ .*\b(devices(\('gpu'\))?|[xy]_shards)\[\d\]", re.MULTILINE)
 NETWORK = re.compile(
     r"ConnectionError|URLError|URL fetch|[Dd]ownload|Max retries|resolve host|gaierror"
 )
@@ -143,8 +144,8 @@ def cause(name: str, words: str, trace: str) -> str:
         return "name"
     if name == "ModuleNotFoundError" or "it is not installed" in words:
         return "package"
-    # Of no GPUs it asks for the first one.
-    if GPU.search(f"{name} {words}") or (name == "IndexError" and NONE_OF.search(trace)):
+    # It asks for one more than there are.
+    if GPU.search(f"{name} {words}") or (name == "IndexError" and TAKEN.search(trace)):
         return "gpu"
     if NETWORK.search(f"{name} {words}"):
         return "network"

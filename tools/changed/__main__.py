@@ -57,6 +57,7 @@ READS = {
         "tests/sanitize.cfg",
         "tests/recording.py",
         "tests/faces/*/adapter.py",
+        "tools/run/draws.py",
         *CLAIMS,
         "code of notebooks/*/*/*.ipynb",
         JAVA,

@@ -20,7 +20,11 @@ from tools.run.kernels import ANSI, Workplace
 from tools.run.sharing import Cell, Identity, Turn, identity, turns
 
 # What keeps a lesson's code on the CPU, or comes before it, and what takes it to a GPU.
-TO_GPU = dict(framework.to_gpu for framework in FRAMEWORKS.values())
+BESIDES = {"pytorch": "; from tools.run.draws import DrawsOnCPU; DrawsOnCPU().__enter__()"}
+TO_GPU = {
+    framework.to_gpu[0]: framework.to_gpu[1] + BESIDES.get(name, "")
+    for name, framework in FRAMEWORKS.items()
+}
 # A GPU computes as the CPU does: no shortened floats, the same sums each time; and the pages
 # beside each other share its memory.
 GPU_ENVIRONMENT = {

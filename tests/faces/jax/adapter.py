@@ -22,6 +22,9 @@ from tests.faces.jax.translator import with_functions, with_trainer
 # Here and there rather than for the whole process: the lesson runs in single precision.
 double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
+# For a program of its own: a second device on any machine, one with a GPU as well.
+TWO_CPUS = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+
 
 def is_floating(x: Any) -> bool:
     return isinstance(x, jax.Array) and jax.numpy.issubdtype(x.dtype, jax.numpy.floating)

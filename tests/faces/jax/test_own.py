@@ -22,7 +22,7 @@ from d2l_compat import jax as d2l
 from d2l_compat.jax import tensors
 from tests import reference
 from tests.faces.cases import LENGTHS, every_kind_of_lengths, make_case
-from tests.faces.jax.adapter import double
+from tests.faces.jax.adapter import TWO_CPUS, double
 
 KEY = jax.random.key(0)
 SHORT = d2l.MultiHeadAttention(6, 3, 0.5)
@@ -391,7 +391,7 @@ print("seen:", len(there))
 def test_layers_stay_on_the_second_device() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ON_THE_SECOND_DEVICE],
-        env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+        env=os.environ | TWO_CPUS,
         capture_output=True,
         text=True,
         check=False,

@@ -16,7 +16,7 @@ import pytest
 
 from d2l_compat import jax as d2l
 from tests import reference
-from tests.faces.jax.adapter import Layer
+from tests.faces.jax.adapter import TWO_CPUS, Layer
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(7, 4)).astype("float32")
@@ -98,7 +98,7 @@ print("trained")
 def test_training_takes_no_other_framework_and_stays_on_its_device() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
-        env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+        env=os.environ | TWO_CPUS,
         capture_output=True,
         text=True,
         check=False,

@@ -98,3 +98,11 @@ def test_a_layer_on_another_device_than_its_input_is_an_error() -> None:
         X = torch.randn(2, 4, 100, device=CUDA_0)
         with pytest.raises(RuntimeError, match="cpu"):
             heads(X, X, X)
+
+
+def test_slopes_are_on_the_default_device() -> None:
+    try:
+        torch.set_default_device("meta")
+        assert d2l.alibi_slopes(4).device.type == "meta"
+    finally:
+        torch.set_default_device(None)

@@ -14,6 +14,9 @@ public final class Heatmaps extends Figure<Heatmaps> {
     private static final double GAP = 9.5; // between panels
     private static final double TITLE = 15.1;
 
+    /** Below it a GPU has zero where the CPU still has a few bits. */
+    private static final double SMALLEST = Float.MIN_NORMAL;
+
     private final double[][][][] grid;
     private final double low;
     private final double high;
@@ -91,7 +94,7 @@ public final class Heatmaps extends Figure<Heatmaps> {
                                 matrix[0].length,
                                 orElse(xlabel, say.unnamed()),
                                 say.extent(values),
-                                DoubleStream.of(values).filter(value -> value == 0).count(),
+                                DoubleStream.of(values).filter(value -> Math.abs(value) < SMALLEST).count(),
                                 values.length,
                                 colorMap,
                                 Numbers.fixed(low, 2),

@@ -1,0 +1,79 @@
+"""What draws the CPU's random numbers for a GPU. The meta device stands in for it: a tensor there has no
+values, but which numbers the CPU's generator has drawn can be seen from its state."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tools.run.draws import DrawsOnCPU
+
+DRAWS: dict[str, Callable[[], Any]] = {
+    "randn": lambda: torch.randn(2, 3),
+    "rand": lambda: torch.rand(5),
+    "randint": lambda: torch.randint(0, 9, (4,)),
+    "randperm": lambda: torch.randperm(7),
+    "randn_like": lambda: torch.randn_like(torch.ones(3)),
+    "bernoulli": lambda: torch.bernoulli(torch.full((40,), 0.5)),
+    "normal_": lambda: torch.ones(20).normal_(1, 2),
+    "a linear layer": lambda: nn.Linear(3, 4).weight,
+    "an embedding": lambda: nn.Embedding(3, 4).weight,
+    "a recurrent layer": lambda: nn.LSTM(2, 3).weight_hh_l0,
+    "weights by Glorot's rule": lambda: nn.init.xavier_uniform_(torch.empty(3, 3)),
+    "dropout": lambda: nn.functional.dropout(torch.ones(20)),
+    "a GPU's dropout": lambda: torch.native_dropout(torch.ones(20), 0.5, True)[0],
+}
+
+
+class DrawsBesideMeta(DrawsOnCPU):
+    def here(self, tensor: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(tensor, device="cpu")
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[None]:
+    torch.set_default_device("meta")
+    with DrawsBesideMeta():
+        yield
+    torch.set_default_device(None)
+
+
+def state_after(draw: Callable[[], Any]) -> tuple[torch.Tensor, str]:
+    torch.manual_seed(0)
+    device = draw().device.type
+    return torch.get_rng_state(), device
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_the_cpus_generator_draws_for_another_device(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    here, _ = state_after(DRAWS[name])
+    assert not torch.equal(here, state_after(lambda: torch.ones(1))[0])
+    request.getfixturevalue("elsewhere")
+    there, device = state_after(DRAWS[name])
+    assert device == "meta"
+    assert torch.equal(there, here)
+
+
+def test_a_generator_that_is_given_draws_its_numbers(elsewhere: None) -> None:
+    order = torch.randperm(5, generator=torch.Generator("cpu").manual_seed(1))
+    assert order.device.type == "meta"
+
+
+def test_what_is_drawn_arrives() -> None:
+    """All on the CPU: the values are those drawn without."""
+    for draw in DRAWS.values():
+        torch.manual_seed(0)
+        want = draw()
+        torch.manual_seed(0)
+        with DrawsOnCPU():
+            assert torch.equal(draw(), want)
+
+
+def test_what_draws_nothing_is_left_alone(elsewhere: None) -> None:
+    before = torch.get_rng_state()
+    assert (torch.ones(3) + torch.arange(3)).device.type == "meta"
+    assert torch.equal(torch.get_rng_state(), before)
