@@ -19,6 +19,7 @@ from PIL import Image
 from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import FAMILY, others
 from d2l_compat._shared.plot import COLORS, as_png, as_svg, plot, set_figsize, show_heatmaps
+from d2l_compat._shared.plt import plt as readers
 from tools.compare.drawing import cells, is_heat_map
 from tools.compare.pictures import render
 
@@ -222,6 +223,21 @@ def test_what_a_gpu_has_no_number_for_is_told_as_zero(dtype: Any) -> None:
     smallest = np.finfo(np.float32).smallest_normal
     show_heatmaps(np.array([[[[0, 1e-40, -1e-40, smallest, -smallest, 1]]]], dtype), "K", "Q")
     assert "3 of 6 zero" in describe(plt.gcf())
+
+
+def test_pyplot_is_matplotlibs_own_and_stem_takes_what_it_took() -> None:
+    drawn = readers.stem([1, 2, 3], [0.1, 0.2, 0.7], use_line_collection=True)
+    want = plt.figure().gca().stem([1, 2, 3], [0.1, 0.2, 0.7])
+    for ours, theirs in zip(
+        drawn.stemlines.get_segments(), want.stemlines.get_segments(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    assert len(drawn.stemlines.get_segments()) == 3
+    assert readers.gcf() is plt.gcf()
+    assert readers.figure is plt.figure
+    assert dir(readers) == dir(plt)
+    with pytest.raises(TypeError, match="whatever"):
+        readers.stem([1], [2], whatever=True)
 
 
 def test_each_curve_is_told_by_its_own_name() -> None:

@@ -12,8 +12,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from d2l_compat._shared.plot import pyplot
-
 COMMON = "d2l_compat.common"
 # What D2L's pages use although it begins with _, and the area that has it; a star imports none of it.
 HALF_PRIVATE = {"_WikiTextDataset": "bert", "_get_batch_loss_bert": "bert", "_read_wiki": "bert"}
@@ -52,7 +50,9 @@ def attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:
     Raises AttributeError with the nearest names.
     """
     if name == "plt":
-        return pyplot()
+        from d2l_compat._shared.plt import plt
+
+        return plt
     if name == "Image" and face.endswith(WITH_IMAGE):
         from PIL import Image
 

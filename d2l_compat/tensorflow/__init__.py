@@ -19,9 +19,9 @@ choose_backend()
 with quietly():
     require("tensorflow")
 
-import keras
+from d2l_compat.tensorflow._keras import keras
 
-check_backend(keras.config.backend())  # it may have been imported before
+check_backend(keras.backend.backend())  # it may have been imported before
 
 from d2l_compat.common import *
 from d2l_compat.tensorflow.additive import *

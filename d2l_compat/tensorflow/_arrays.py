@@ -2,13 +2,13 @@
 
 from typing import Any, TypeAlias
 
-import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 from tensorflow import Tensor
 
 from d2l_compat._shared.checks import Arrays, Unknown
+from d2l_compat.tensorflow._keras import KerasTensor, keras
 
 Array: TypeAlias = Tensor | NDArray[Any]
 
@@ -24,7 +24,7 @@ class _Arrays(Arrays):
         return tf.as_dtype(x.dtype).name
 
     def range(self, x: Array) -> tuple[float, float] | None:
-        if isinstance(x, keras.KerasTensor) or tf.is_symbolic_tensor(x):
+        if isinstance(x, KerasTensor) or tf.is_symbolic_tensor(x):
             return None  # of a graph that is traced
         values = np.asarray(x)
         return (values.min(), values.max()) if values.size else None
@@ -35,4 +35,4 @@ class _Arrays(Arrays):
 
 arrays = _Arrays(Tensor, tf.Variable, np.ndarray)
 # Layers take as well what models are put together with.
-layer_inputs = _Arrays(*arrays.types, keras.KerasTensor)
+layer_inputs = _Arrays(*arrays.types, KerasTensor)

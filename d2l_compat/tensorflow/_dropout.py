@@ -2,9 +2,10 @@
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow import Tensor
+
+from d2l_compat.tensorflow._keras import keras
 
 
 class Dropout(keras.layers.Dropout):

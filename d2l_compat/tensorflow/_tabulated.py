@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 from tensorflow import Tensor
 
 from d2l_compat.tensorflow._arrays import Array, layer_inputs
+from d2l_compat.tensorflow._keras import keras
 
 
 class Tabulated(keras.layers.Layer):

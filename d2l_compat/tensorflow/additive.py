@@ -2,13 +2,13 @@
 
 from typing import Any, overload
 
-import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import signatures
 from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
+from d2l_compat.tensorflow._keras import keras, prepared
 from d2l_compat.tensorflow.attention import (
     layer_arguments,
     masked_softmax,
@@ -71,7 +71,7 @@ class AdditiveAttention(keras.layers.Layer):
         if "query_size" in given:
             self.build((None, None, given["query_size"]), (None, None, given["key_size"]))
 
-    def build(self, queries_shape: Any, keys_shape: Any) -> None:
+    def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any = None) -> None:
         self.W_q.build(queries_shape)
         self.W_k.build(keys_shape)
         self.w_v.build((None, None, None, self._given["num_hiddens"]))
@@ -97,6 +97,7 @@ class AdditiveAttention(keras.layers.Layer):
         layer_inputs.check_projection("queries", queries, self.W_q)
         layer_inputs.check_projection("keys", keys, self.W_k)
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
+        queries, keys, values = prepared(self, queries, keys, values)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 
     def call(

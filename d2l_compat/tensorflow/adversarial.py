@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import adversarial as shared
 from d2l_compat._shared.checks import instance
 from d2l_compat.tensorflow._arrays import arrays
+from d2l_compat.tensorflow._keras import keras
 
 __all__ = ["update_D", "update_G"]
 

@@ -16,7 +16,6 @@ which on a GPU means waiting for them.
 import math
 from typing import Any, overload
 
-import keras
 import numpy as np
 import tensorflow as tf
 from tensorflow import Tensor
@@ -25,6 +24,7 @@ from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
+from d2l_compat.tensorflow._keras import keras, prepared, sizes
 from d2l_compat.tensorflow._tabulated import Tabulated
 
 __all__ = [
@@ -109,6 +109,7 @@ class DotProductAttention(keras.layers.Layer):
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys)
+        queries, keys, values = prepared(self, queries, keys, values)
         masks = _asked_for(causal, score_bias)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **masks, **kwargs)
 
@@ -283,6 +284,7 @@ class MultiHeadAttention(keras.layers.Layer):
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys, self.num_heads)
+        queries, keys, values = prepared(self, queries, keys, values)
         masks = _asked_for(causal, score_bias)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **masks, **kwargs)
 
@@ -300,7 +302,7 @@ class MultiHeadAttention(keras.layers.Layer):
         if valid_lens is not None:
             valid_lens = tf.repeat(valid_lens, self.num_heads, axis=0)
         if score_bias is not None:
-            score_bias = self._for_heads(score_bias, keras.ops.shape(queries)[0])
+            score_bias = self._for_heads(score_bias, sizes(queries)[0])
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
             self.transpose_qkv(self.W_k(keys)),
@@ -322,11 +324,11 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _for_heads(self, score_bias: Tensor, batch: int | Tensor) -> Tensor:
         """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
-        if score_bias.shape.rank == 2:
+        if len(score_bias.shape) == 2:
             return score_bias
-        if score_bias.shape.rank == 3:
+        if len(score_bias.shape) == 3:
             return tf.tile(score_bias, (batch, 1, 1))
-        _, _, queries, keys = keras.ops.shape(score_bias)
+        _, _, queries, keys = sizes(score_bias)
         return tf.reshape(score_bias, (batch * self.num_heads, queries, keys))
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
@@ -347,7 +349,7 @@ def transpose_qkv(X: Array, num_heads: int) -> Tensor:
     Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
     """
     num_heads = arrays.check_heads_apart(X, num_heads)
-    batch, steps, num_hiddens = keras.ops.shape(X)
+    batch, steps, num_hiddens = sizes(X)
     size = num_hiddens // num_heads
     X = tf.transpose(tf.reshape(X, (batch, steps, num_heads, size)), (0, 2, 1, 3))
     return tf.reshape(X, (batch * num_heads, steps, size))
@@ -360,13 +362,13 @@ def transpose_output(X: Array, num_heads: int) -> Tensor:
     """
     num_heads = arrays.check_heads_together(X, num_heads)
     X = tf.transpose(_split_batch(X, num_heads), (0, 2, 1, 3))
-    batch, steps, _, size = keras.ops.shape(X)
+    batch, steps, _, size = sizes(X)
     return tf.reshape(X, (batch, steps, num_heads * size))
 
 
 def _split_batch(X: Array, num_heads: int) -> Tensor:
     """(batch * heads, ...) to (batch, heads, ...)."""
-    products, *rest = keras.ops.shape(X)
+    products, *rest = sizes(X)
     return tf.reshape(X, (products // num_heads, num_heads, *rest))
 
 
@@ -405,7 +407,7 @@ class PositionalEncoding(Tabulated):
 
     def call(self, X: Tensor, offset: int = 0, training: bool | None = None) -> Tensor:
         # A slice of exactly that size, or an error where it leads past the end.
-        P = tf.slice(self._table, (0, offset, 0), (1, keras.ops.shape(X)[1], self.num_hiddens))
+        P = tf.slice(self._table, (0, offset, 0), (1, sizes(X)[1], self.num_hiddens))
         return self.dropout(X + P, training=training)
 
     def get_config(self) -> dict[str, Any]:

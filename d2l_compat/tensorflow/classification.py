@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
@@ -13,6 +12,7 @@ from d2l_compat._shared.data import images
 from d2l_compat._shared.linear import batches, count_batches
 from d2l_compat._shared.measuring import Timer
 from d2l_compat.common import accuracy
+from d2l_compat.tensorflow._keras import keras
 from d2l_compat.tensorflow.data import FashionMNIST
 from d2l_compat.tensorflow.devices import try_gpu
 from d2l_compat.tensorflow.linear import sgd
@@ -79,7 +79,7 @@ def train_epoch_ch3(
 
     def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:
         with tf.GradientTape() as tape:
-            y_hat = net(X, training=True) if isinstance(net, keras.Layer) else net(X)
+            y_hat = net(X, training=True) if isinstance(net, keras.layers.Layer) else net(X)
             # Keras takes the mean, and asks for the labels first.
             of_keras = isinstance(loss, keras.losses.Loss)
             losses = loss(y, y_hat) if of_keras else loss(y_hat, y)

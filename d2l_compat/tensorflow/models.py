@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-import keras
 import tensorflow as tf
-from keras import layers
 from tensorflow import Tensor
 
 from d2l_compat._shared import models as shared
 from d2l_compat._shared.checks import real, size
 from d2l_compat._shared.oo_design import HyperParameters
 from d2l_compat.tensorflow._arrays import arrays, layer_inputs
+from d2l_compat.tensorflow._keras import keras
 from d2l_compat.tensorflow.linear import squared_loss
 from d2l_compat.tensorflow.training import Classifier, DataModule, Module
 
@@ -100,7 +99,7 @@ class LinearRegression(Module):
         super().__init__()
         self.save_hyperparameters()
         near_zero = keras.initializers.RandomNormal(stddev=0.01)
-        self.net = layers.Dense(1, kernel_initializer=near_zero)
+        self.net = keras.layers.Dense(1, kernel_initializer=near_zero)
 
     def loss(self, y_hat: Tensor, y: Tensor) -> Tensor:
         """The mean squared difference: not half of it, as in MXNet and JAX."""
@@ -120,7 +119,7 @@ class SoftmaxRegression(Classifier):
         super().__init__()
         self.save_hyperparameters()
         num_outputs = size("num_outputs", num_outputs)
-        self.net = keras.Sequential([layers.Flatten(), layers.Dense(num_outputs)])
+        self.net = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(num_outputs)])
 
 
 class LeNet(Classifier):
@@ -132,17 +131,17 @@ class LeNet(Classifier):
         self.save_hyperparameters()
 
         def pooled(channels: int, padding: str) -> list[Any]:
-            convolution = layers.Conv2D(channels, 5, activation="sigmoid", padding=padding)
-            return [convolution, layers.AveragePooling2D(pool_size=2, strides=2)]
+            convolution = keras.layers.Conv2D(channels, 5, activation="sigmoid", padding=padding)
+            return [convolution, keras.layers.AveragePooling2D(pool_size=2, strides=2)]
 
         self.net = keras.Sequential(
             [
                 *pooled(6, "same"),
                 *pooled(16, "valid"),
-                layers.Flatten(),
-                layers.Dense(120, activation="sigmoid"),
-                layers.Dense(84, activation="sigmoid"),
-                layers.Dense(size("num_classes", num_classes)),
+                keras.layers.Flatten(),
+                keras.layers.Dense(120, activation="sigmoid"),
+                keras.layers.Dense(84, activation="sigmoid"),
+                keras.layers.Dense(size("num_classes", num_classes)),
             ]
         )
 
@@ -167,12 +166,12 @@ class ResNeXtBlock(keras.Model):
         """
         super().__init__()
         middle, number = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv)
-        self.conv1 = layers.Conv2D(middle, 1)
-        self.conv2 = layers.Conv2D(middle, 3, strides=strides, padding="same", groups=number)
-        self.conv3 = layers.Conv2D(num_channels, 1)
-        self.bn1, self.bn2, self.bn3 = (layers.BatchNormalization() for _ in range(3))
-        self.conv4 = layers.Conv2D(num_channels, 1, strides=strides) if use_1x1conv else None
-        self.bn4 = layers.BatchNormalization() if use_1x1conv else None
+        self.conv1 = keras.layers.Conv2D(middle, 1)
+        self.conv2 = keras.layers.Conv2D(middle, 3, strides=strides, padding="same", groups=number)
+        self.conv3 = keras.layers.Conv2D(num_channels, 1)
+        self.bn1, self.bn2, self.bn3 = (keras.layers.BatchNormalization() for _ in range(3))
+        self.conv4 = keras.layers.Conv2D(num_channels, 1, strides=strides) if use_1x1conv else None
+        self.bn4 = keras.layers.BatchNormalization() if use_1x1conv else None
 
     def call(self, X: Tensor) -> Tensor:
         """Of X (examples, height, width, channels). Raises ValueError where the sum has not one shape."""

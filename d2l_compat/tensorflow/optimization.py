@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import optimization as shared
 from d2l_compat._shared.checks import callable_, size
 from d2l_compat._shared.data.airfoil import airfoil
+from d2l_compat.tensorflow._keras import keras
 from d2l_compat.tensorflow.linear import evaluate_loss, linreg, load_array, squared_loss
 
 __all__ = ["get_data_ch11", "show_trace_2d", "train_ch11", "train_concise_ch11"]
@@ -78,6 +78,7 @@ def train_concise_ch11(
     def step(X: Tensor, y: Tensor) -> None:
         with tf.GradientTape() as tape:
             mean = 2 * tf.reduce_mean(squared_loss(net(X), y))
-        optimizer.apply(tape.gradient(mean, net.trainable_variables), net.trainable_variables)
+        gradients = tape.gradient(mean, net.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, net.trainable_variables, strict=True))
 
     shared.train(data_iter, num_epochs, step, lambda: evaluate_loss(net, data_iter, squared_loss))

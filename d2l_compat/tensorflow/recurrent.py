@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import recurrent as shared
 from d2l_compat.tensorflow._arrays import arrays
+from d2l_compat.tensorflow._keras import IS_KERAS_2, keras
 from d2l_compat.tensorflow.attention import register
 from d2l_compat.tensorflow.devices import try_gpu
 from d2l_compat.tensorflow.training import Classifier, Module, builds_its_parts, clip_gradients
@@ -63,10 +63,10 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
 
     exp = staticmethod(tf.exp)
 
-    def __init__(self, rnn: keras.Layer, vocab_size: int, lr: float = 0.01) -> None:
+    def __init__(self, rnn: keras.layers.Layer, vocab_size: int, lr: float = 0.01) -> None:
         """``rnn`` takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
         super().__init__()
-        checks.instance("rnn", rnn, keras.Layer, "a layer")
+        checks.instance("rnn", rnn, keras.layers.Layer, "a layer")
         vocab_size = checks.size("vocab_size", vocab_size)
         self.save_hyperparameters()
         self.init_params()
@@ -199,6 +199,8 @@ class RNNModel(keras.layers.Layer):
 
     def begin_state(self, batch_size: int = 1, dtype: Any = None) -> Any:
         """Zeros: the layer's own, in its dtype."""
+        if IS_KERAS_2:
+            return self.rnn.cell.get_initial_state(batch_size=batch_size, dtype=self.compute_dtype)
         return self.rnn.get_initial_state(batch_size)
 
 

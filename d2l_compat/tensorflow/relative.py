@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import checks, encoding
 from d2l_compat.tensorflow._arrays import Array
+from d2l_compat.tensorflow._keras import floatx, sizes
 from d2l_compat.tensorflow._tabulated import Tabulated
 from d2l_compat.tensorflow.attention import register
 
@@ -62,7 +62,7 @@ class RotaryEncoding(Tabulated):
         return super().__call__(X, offset, **kwargs)
 
     def call(self, X: Tensor, offset: int = 0) -> Tensor:
-        batch, steps, _ = keras.ops.shape(X)
+        batch, steps, _ = sizes(X)
         pairs = self.num_hiddens // 2
         # A slice of exactly that size, or an error where it leads past the end.
         cos, sin = tf.unstack(tf.slice(self._table, (0, offset, 0), (2, steps, pairs)))
@@ -91,4 +91,4 @@ def alibi_slopes(num_heads: int) -> Tensor:
     Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
     """
     slopes = encoding.slopes(checks.size("num_heads", num_heads))
-    return tf.constant(slopes, keras.config.floatx())
+    return tf.constant(slopes, floatx())

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import keras
-from keras import layers
 from tensorflow import Tensor
 
 from d2l_compat._shared import signatures
 from d2l_compat.tensorflow._arrays import layer_inputs
+from d2l_compat.tensorflow._keras import keras
 
 __all__ = ["Residual"]
 
@@ -23,10 +22,10 @@ class Residual(keras.Model):
     def __init__(self, num_channels: int, use_1x1conv: bool = False, strides: int = 1) -> None:
         """Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
-        self.conv1 = layers.Conv2D(num_channels, 3, strides, padding="same")
-        self.conv2 = layers.Conv2D(num_channels, 3, padding="same")
-        self.conv3 = layers.Conv2D(num_channels, 1, strides) if use_1x1conv else None
-        self.bn1, self.bn2 = layers.BatchNormalization(), layers.BatchNormalization()
+        self.conv1 = keras.layers.Conv2D(num_channels, 3, strides, padding="same")
+        self.conv2 = keras.layers.Conv2D(num_channels, 3, padding="same")
+        self.conv3 = keras.layers.Conv2D(num_channels, 1, strides) if use_1x1conv else None
+        self.bn1, self.bn2 = keras.layers.BatchNormalization(), keras.layers.BatchNormalization()
 
     def call(self, X: Tensor, training: Any = None) -> Tensor:
         """(batch, height, width, input channels) to (batch, height / strides, width / strides, num_channels),

@@ -3,7 +3,6 @@
 from contextlib import AbstractContextManager
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
@@ -11,6 +10,7 @@ from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat._shared.training import undefined
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
+from d2l_compat.tensorflow._keras import keras, sizes
 from d2l_compat.tensorflow.attention import register
 from d2l_compat.tensorflow.training import (
     Classifier,
@@ -162,7 +162,7 @@ class GRU(Module):
         That is a tensor for each layer, (batch, hiddens), and so it may be given in ``H``.
         """
         if H is None:
-            size = (keras.ops.shape(inputs)[1], self.hparams["num_hiddens"])
+            size = (sizes(inputs)[1], self.hparams["num_hiddens"])
             H = [tf.zeros(size, inputs.dtype)] * self.hparams["num_layers"]
         # Keras has the batch first.
         batch_first = tf.transpose(inputs, (1, 0, 2))
@@ -207,6 +207,7 @@ class Seq2SeqEncoder(Encoder):
         ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_tokens(X, self.embedding.input_dim)
+        kwargs.setdefault("training", None)  # or Keras 2 would take one of the others for it
         return super().__call__(X, *args, **kwargs)
 
     def call(

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
@@ -12,6 +11,7 @@ from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.tensorflow import devices
 from d2l_compat.tensorflow._arrays import arrays
+from d2l_compat.tensorflow._keras import IS_KERAS_2, keras
 
 __all__ = ["Classifier", "DataModule", "Module", "Trainer", "nn_Module"]
 
@@ -37,7 +37,8 @@ class Module(shared.Steps, keras.Model):
         ``kwargs`` are any Keras model's: ``name``, ``dtype``, ``trainable``.
         """
         super().__init__(**kwargs)
-        del self.loss  # what Keras keeps there until `compile`; here it is a method
+        if "loss" in vars(self):
+            del self.loss  # what Keras 3 keeps there until `compile`; here it is a method
         self.save_hyperparameters(ignore=["kwargs"])
         self.board = ProgressBoard()
         self.training = None
@@ -45,8 +46,8 @@ class Module(shared.Steps, keras.Model):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What ``forward`` makes of the same arguments; ``training=True`` or False for one call."""
-        if self.training is not None:
-            kwargs.setdefault("training", self.training)
+        # Also None: Keras 2 would take one of the others for it.
+        kwargs.setdefault("training", self.training)
         return super().__call__(*args, **kwargs)
 
     def call(self, X: Any, *args: Any, training: bool | None = None) -> Any:
@@ -66,6 +67,8 @@ class Module(shared.Steps, keras.Model):
     def trainable_variables(self) -> list[Any]:
         """Keras's, and after these each ``tf.Variable``, which Keras 3 passes over: D2L's models from
         scratch are made of them."""
+        if IS_KERAS_2:
+            return list(super().trainable_variables)
         layers = [layer for layer in self._flatten_layers() if layer.trainable]
         bare = {id(v): v for v in _variables(list(map(vars, layers))) if v.trainable}
         return [*super().trainable_variables, *bare.values()]

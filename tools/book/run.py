@@ -26,6 +26,8 @@ import d2l_compat.alias
 from d2l_compat._shared.data import hub
 hub.check = lambda path, check_sum: None  # the files are stand-ins, whatever sum a page names
 """
+# What libraries keep for code of the time when the pages were written; their readers set them as well.
+SWITCHES = {"TF_USE_LEGACY_KERAS": "1", "PANDAS_FUTURE_INFER_STRING": "0"}
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(|non cpu device", re.IGNORECASE)
 # A line of a trace that takes one of the GPUs, or what had been split over them.
 TAKEN = re.compile(r"^-*> ?\d+ .*\b(devices(\('gpu'\))?|[xy]_shards)\[\d\]", re.MULTILINE)
@@ -81,6 +83,7 @@ def run(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> Outco
         before = BEFORE + stand_ins.before(framework, code)
         environment = {
             **os.environ,
+            **SWITCHES,
             "D2L_DATA": str(Path(folder) / "data"),
             "OMP_NUM_THREADS": "1",
             # What the caller has there is installed for pages, too.

@@ -2,16 +2,21 @@
 
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
 from d2l_compat import tensorflow as d2l
+from d2l_compat.tensorflow._keras import keras
 from tests import reference
 from tests.faces import adapter
 from tests.faces.tensorflow import descent
 from tests.faces.tensorflow.translator import with_functions, with_trainer
+
+
+def short(variable: Any) -> str:
+    """Its name, which in Keras 2 begins with its layer's."""
+    return str(variable.name.split("/")[-1].removesuffix(":0"))
 
 
 class Layer(adapter.Layer):
@@ -54,12 +59,15 @@ class Layer(adapter.Layer):
 
     @property
     def names(self) -> list[str]:
-        return [weight.path for weight in self.layer.weights]
+        return [
+            getattr(weight, "path", weight.name) for weight in self.layer.weights
+        ]  # Keras 2 has no paths
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
         names = {"kernel": "weight", "embeddings": "table"}
-        return {names.get(v.name, v.name): v.numpy() for v in layer.trainable_variables}
+        named = {short(variable): variable for variable in layer.trainable_variables}
+        return {names.get(name, name): variable.numpy() for name, variable in named.items()}
 
     def gates(self, path: str) -> list[reference.Gates]:
         def linears(kernel: NDArray[Any], bias: NDArray[Any]) -> dict[str, reference.Linear]:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from d2l_compat import tensorflow as d2l  # isort: skip  it chooses Keras's backend
-import keras
 import tensorflow as tf
+
+from d2l_compat.tensorflow._keras import keras
 
 CPU = d2l.cpu()
 
@@ -54,12 +55,12 @@ class Mean(keras.losses.Loss):
         return losses(y_hat, y)
 
 
-def optimizer(net: keras.Layer, lr: float) -> keras.optimizers.Optimizer:
+def optimizer(net: keras.layers.Layer, lr: float) -> keras.optimizers.Optimizer:
     """For ``train_epoch_ch3``: the framework's own."""
     return keras.optimizers.SGD(lr)
 
 
-def dropped(net: keras.Layer, rate: float) -> keras.Layer:
+def dropped(net: keras.layers.Layer, rate: float) -> keras.layers.Layer:
     """A layer, and dropout after it."""
     return keras.Sequential([net, keras.layers.Dropout(rate)])
 

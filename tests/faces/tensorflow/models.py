@@ -2,11 +2,12 @@
 
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
+from d2l_compat.tensorflow._keras import keras
+from tests.faces.tensorflow.adapter import short
 
 BN_EPSILON = 1e-3
 FACTOR = 2  # of LinearRegression's loss, to half the mean squared difference
@@ -21,7 +22,7 @@ def answers(model: Any, X: Any, training: bool = False) -> Any:
 def layers(model: Any) -> list[tuple[Any, Any]]:
     """Weights and biases: of convolutions (outputs, inputs, height, width), else (inputs, outputs)."""
     kinds = "kernel", "bias"
-    arrays = [each.numpy() for each in model.trainable_variables if each.name in kinds]
+    arrays = [each.numpy() for each in model.trainable_variables if short(each) in kinds]
     pairs = zip(arrays[::2], arrays[1::2], strict=True)
     return [(w.transpose(3, 2, 0, 1) if w.ndim == 4 else w, b) for w, b in pairs]
 

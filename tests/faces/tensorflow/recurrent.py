@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
+from d2l_compat.tensorflow._keras import keras
 
 ACTIVATION = np.tanh
 STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")

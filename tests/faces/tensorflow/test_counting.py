@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import pytest
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
+from d2l_compat.tensorflow._keras import keras
 
 A, B, SQUARE, STEPS = tf.zeros((2, 3)), tf.zeros((3, 5)), tf.zeros((4, 4)), tf.zeros((1, 10, 4))
 

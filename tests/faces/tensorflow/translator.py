@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat import tensorflow as d2l
+from d2l_compat.tensorflow._keras import keras
 from tests.faces.translator import Pairs, Translations, sentence
 
 WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 1

@@ -1,0 +1,47 @@
+"""Keras as ``tf.keras`` has it: Keras 3 or, where TF_USE_LEGACY_KERAS asks TensorFlow for it, Keras 2.
+
+D2L's pages were written for Keras 2, which lives on as ``tf_keras``; code of both runs on this face.
+"""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from d2l_compat._shared.require import load
+from d2l_compat.frameworks import Package
+
+# Its versions go with TensorFlow's.
+KERAS_2 = Package("tf_keras", "tf-keras", "2.17", note=" TF_USE_LEGACY_KERAS asks for it.")
+IS_KERAS_2 = os.getenv("TF_USE_LEGACY_KERAS") in ("1", "true", "True")  # as TensorFlow reads it
+
+if TYPE_CHECKING or not IS_KERAS_2:
+    import keras as keras  # noqa: PLC0414  for the other modules
+
+    KerasTensor = keras.KerasTensor
+    floatx, sizes = keras.config.floatx, keras.ops.shape
+else:
+    keras = load(KERAS_2)
+    KerasTensor = type(keras.Input(()))
+    floatx = keras.backend.floatx
+
+    def sizes(x: Any) -> tuple[Any, ...]:
+        """Of a tensor; tensors themselves where they are not known to a graph's trace."""
+        traced = tf.shape(x)
+        return tuple(traced[axis] if size is None else size for axis, size in enumerate(x.shape))
+
+
+def prepared(layer: keras.layers.Layer, *inputs: Any) -> tuple[Any, ...]:
+    """What a layer is to be called with: Keras 2 would build it for the first of them, and cast this alone."""
+    if not IS_KERAS_2:
+        return inputs
+    tensors = [x if x is None or isinstance(x, KerasTensor) else _cast(x, layer) for x in inputs]
+    if not layer.built and type(layer).build is not keras.layers.Layer.build:
+        with tf.init_scope():  # outside of a graph that is traced
+            layer.build(*(x.shape for x in tensors if x is not None))
+    return tuple(tensors)
+
+
+def _cast(x: Any, layer: keras.layers.Layer) -> Any:
+    x = tf.convert_to_tensor(x)
+    return tf.cast(x, layer.compute_dtype) if x.dtype.is_floating else x
