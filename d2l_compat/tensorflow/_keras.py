@@ -32,16 +32,17 @@ else:
 
 
 def prepared(layer: keras.layers.Layer, *inputs: Any) -> tuple[Any, ...]:
-    """What a layer is to be called with: Keras 2 would build it for the first of them, and cast this alone."""
-    if not IS_KERAS_2:
-        return inputs
-    tensors = [x if x is None or isinstance(x, KerasTensor) else _cast(x, layer) for x in inputs]
-    if not layer.built and type(layer).build is not keras.layers.Layer.build:
+    """What a layer is to be called with: Keras 2 would build it for the first of them alone."""
+    inputs = tuple(converted(layer, x) for x in inputs)
+    if IS_KERAS_2 and not layer.built and type(layer).build is not keras.layers.Layer.build:
         with tf.init_scope():  # outside of a graph that is traced
-            layer.build(*(x.shape for x in tensors if x is not None))
-    return tuple(tensors)
+            layer.build(*(x.shape for x in inputs))
+    return inputs
 
 
-def _cast(x: Any, layer: keras.layers.Layer) -> Any:
+def converted(layer: keras.layers.Layer, x: Any) -> Any:
+    """A tensor of the layer's dtype: Keras 2 would make one of the first input alone."""
+    if not IS_KERAS_2 or x is None or isinstance(x, KerasTensor):
+        return x
     x = tf.convert_to_tensor(x)
-    return tf.cast(x, layer.compute_dtype) if x.dtype.is_floating else x
+    return tf.cast(x, layer.compute_dtype) if layer._autocast and x.dtype.is_floating else x

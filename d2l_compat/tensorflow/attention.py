@@ -24,7 +24,7 @@ from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
-from d2l_compat.tensorflow._keras import keras, prepared, sizes
+from d2l_compat.tensorflow._keras import converted, keras, prepared, sizes
 from d2l_compat.tensorflow._tabulated import Tabulated
 
 __all__ = [
@@ -110,7 +110,7 @@ class DotProductAttention(keras.layers.Layer):
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys)
         queries, keys, values = prepared(self, queries, keys, values)
-        masks = _asked_for(causal, score_bias)
+        masks = _asked_for(causal, converted(self, score_bias))
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **masks, **kwargs)
 
     def call(
@@ -285,7 +285,7 @@ class MultiHeadAttention(keras.layers.Layer):
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys, self.num_heads)
         queries, keys, values = prepared(self, queries, keys, values)
-        masks = _asked_for(causal, score_bias)
+        masks = _asked_for(causal, converted(self, score_bias))
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **masks, **kwargs)
 
     def call(

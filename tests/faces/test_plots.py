@@ -49,7 +49,8 @@ def test_values_and_policies_may_be_tensors(face: ModuleType, dtype: str) -> Non
 
 
 def test_plt_is_matplotlibs(face: ModuleType) -> None:
-    assert face.d2l.plt is plt
+    assert face.d2l.plt.gcf is plt.gcf
+    assert dir(face.d2l.plt) == dir(plt)
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error(face: ModuleType) -> None:

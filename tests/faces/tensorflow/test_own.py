@@ -332,7 +332,7 @@ def test_a_compiled_step_is_keras_own_step() -> None:
 
     def train(update: Any) -> list[np.ndarray]:
         start = np.arange(12, dtype="float32").reshape(6, 2) / 12
-        table, weight = tf.Variable(start), tf.Variable(start.T)
+        table, weight = keras.Variable(start), keras.Variable(start.T)
         everything = [table, weight]
         adam, descent = keras.optimizers.Adam(0.1), keras.optimizers.SGD(0.1, momentum=0.9)
         for optimizer, variables in [
@@ -374,7 +374,7 @@ def test_an_optimizer_of_the_readers_own_steps_in_python() -> None:
 def test_keras_own_optimizer_steps_in_python_at_first_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    weight, update = tf.Variable([1.0, 2.0]), Update()
+    weight, update = keras.Variable([1.0, 2.0]), Update()
     descent, calls = keras.optimizers.SGD(0.5), []
     original = descent.apply_gradients
     monkeypatch.setattr(descent, "apply_gradients", lambda pairs: calls.append(original(pairs)))
