@@ -7,6 +7,18 @@ JAVA = "java/src/main/java/d2l"
 TABLE = {
     "pytorch": [
         (
+            "a stem that is drawn without its arguments",
+            "_shared/plt.py",
+            "return pyplot.stem(*args, **kwargs)",
+            "return pyplot.stem(args[1], **kwargs)",
+        ),
+        (
+            "slopes that stay on the CPU",
+            "torch/relative.py",
+            "torch.tensor(slopes, dtype=torch.get_default_dtype())",
+            "torch.from_numpy(slopes).to(torch.get_default_dtype())",
+        ),
+        (
             "an arrow for up that points to the left",
             "_shared/reinforcement.py",
             "np.array([-1, 0, 1, 0]), np.array([0, 1, 0, -1])",
@@ -284,6 +296,18 @@ TABLE = {
         ),
     ],
     "tensorflow": [
+        (
+            "inputs in Keras 2 that are not all of the layer's dtype",
+            "tensorflow/_keras.py",
+            "return tf.cast(x, layer.compute_dtype) if layer._autocast and x.dtype.is_floating else x",
+            "return x",
+        ),
+        (
+            "lengths that Keras 2 takes for training",
+            "tensorflow/transformer.py",
+            '        kwargs.setdefault("training", None)  # or Keras 2 would take one of the others for it\n',
+            "",
+        ),
         (
             "a residual block that does not add its input",
             "tensorflow/resnet.py",
