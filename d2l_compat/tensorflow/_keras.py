@@ -22,7 +22,7 @@ if TYPE_CHECKING or not IS_KERAS_2:
     floatx, sizes = keras.config.floatx, keras.ops.shape
 else:
     keras = load(KERAS_2)
-    KerasTensor = type(keras.Input(()))
+    KerasTensor = keras.__internal__.KerasTensor
     floatx = keras.backend.floatx
 
     def sizes(x: Any) -> tuple[Any, ...]:

@@ -114,12 +114,11 @@ class RNN(Module):
         self.rnn: Any = keras.layers.SimpleRNN(
             num_hiddens, return_sequences=True, return_state=True
         )
-        self._compiled = tf.function(self.rnn)  # step by step, Keras's loop takes six times as long
 
     def forward(self, inputs: Tensor, H: Any = None) -> Any:
         """(steps, batch, inputs) to (steps, batch, hiddens), and the state (batch, hiddens)."""
-        outputs, H = _steps_first(self._compiled, inputs, H)
-        return outputs, H
+        outputs, *H = _steps_first(self.rnn, inputs, H)
+        return outputs, H[0] if len(H) == 1 else H  # a subclass's layer may have several
 
 
 @register
@@ -135,9 +134,13 @@ class RNNLM(RNNLMScratch):
         return tf.transpose(self.linear(hiddens), (1, 0, 2))
 
 
-def _steps_first(layer: Callable[..., Any], inputs: Tensor, state: Any) -> list[Any]:
-    """What a layer gives for (steps, batch, inputs): Keras 3 takes the batch first, and has no ``time_major``."""
-    Y, *state = layer(tf.transpose(inputs, (1, 0, 2)), initial_state=state)
+def _steps_first(layer: keras.layers.RNN, inputs: Tensor, state: Any) -> list[Any]:
+    """What a layer gives for (steps, batch, inputs). Keras 3 takes the batch first; Keras 2 has ``time_major``."""
+    if not hasattr(layer, "_compiled"):  # step by step, Keras's loop takes six times as long
+        layer._compiled = tf.function(layer)
+    if getattr(layer, "time_major", False):
+        return list(layer._compiled(inputs, initial_state=state))
+    Y, *state = layer._compiled(tf.transpose(inputs, (1, 0, 2)), initial_state=state)
     return [tf.transpose(Y, (1, 0, 2)), *state]
 
 
@@ -186,15 +189,12 @@ class RNNModel(keras.layers.Layer):
             got = f"return_sequences {rnn_layer.return_sequences}, return_state {rnn_layer.return_state}"
             raise ValueError(checks.fault("rnn_layer", got, "True for both"))
         self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
-        self._compiled = tf.function(
-            rnn_layer
-        )  # step by step, Keras's loop takes six times as long
         self.dense = keras.layers.Dense(vocab_size)
         self.built = builds_its_parts(self)
 
     def call(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
         """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
-        Y, *state = _steps_first(self._compiled, _one_hot(inputs, self.vocab_size), state)
+        Y, *state = _steps_first(self.rnn, _one_hot(inputs, self.vocab_size), state)
         return self.dense(tf.reshape(Y, (-1, Y.shape[-1]))), state
 
     def begin_state(self, batch_size: int = 1, dtype: Any = None) -> Any:

@@ -49,6 +49,32 @@ def test_keras_is_the_one_that_tensorflow_has() -> None:
     assert done.stdout == "tf_keras [1.0, 0.0]\n", done.stderr
 
 
+TIME_MAJOR = """
+import numpy as np, tensorflow as tf
+from d2l_compat import tensorflow as d2l
+
+X = tf.constant([[0, 1, 2], [2, 2, 0]])
+batch_first, time_major = (
+    d2l.RNNModel(tf.keras.layers.RNN(tf.keras.layers.GRUCell(4), time_major=is_major, return_sequences=True, return_state=True), 3)
+    for is_major in (False, True)
+)
+start = batch_first.begin_state(2)
+for model in (batch_first, time_major):
+    model(X, start)
+time_major.set_weights(batch_first.get_weights())
+(Y, H), (Z, G) = batch_first(X, start), time_major(X, start)
+np.testing.assert_allclose(Y, Z, atol=1e-6)
+np.testing.assert_allclose(H, G, atol=1e-6)
+assert np.ptp(np.asarray(Y)) > 0.01
+print("the same")
+"""
+
+
+def test_a_layer_may_have_its_steps_first() -> None:
+    done = on_keras_2("-c", TIME_MAJOR)
+    assert done.stdout == "the same\n", done.stderr
+
+
 def test_where_it_is_missing_the_reader_is_told() -> None:
     program = "import sys; sys.modules['tf_keras'] = None; import d2l_compat.tensorflow"
     last = on_keras_2("-c", program).stderr.splitlines()[-1]

@@ -436,6 +436,22 @@ def test_pictures_of_another_shape_get_a_frame(
     assert [array.shape for array in data.val] == [(8, 28, 28), (8,)]
 
 
+def test_a_subclass_of_rnn_may_have_a_layer_of_its_own() -> None:
+    class LSTM(d2l.RNN):
+        """As D2L's page makes it: without RNN's own beginning."""
+
+        def __init__(self) -> None:
+            d2l.Module.__init__(self)
+            self.rnn = keras.layers.LSTM(4, return_sequences=True, return_state=True)
+
+    inputs = np.linspace(-1, 1, 30, dtype="float32").reshape(5, 2, 3)
+    model = LSTM()
+    outputs, state = model(inputs)
+    want, *last = model.rnn(inputs.transpose(1, 0, 2))
+    np.testing.assert_allclose(outputs, np.transpose(want, (1, 0, 2)), atol=1e-6)
+    np.testing.assert_allclose(state, last, atol=1e-6)
+
+
 def test_layer_summary_tells_the_shapes(capsys: pytest.CaptureFixture[str]) -> None:
     model = d2l.Classifier()
     model.net = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
