@@ -46,3 +46,9 @@ def converted(layer: keras.layers.Layer, x: Any) -> Any:
         return x
     x = tf.convert_to_tensor(x)
     return tf.cast(x, layer.compute_dtype) if layer._autocast and x.dtype.is_floating else x
+
+
+def named_for_keras_2(kwargs: dict[str, Any]) -> None:
+    """Name ``training`` among the arguments: it would take one of ``*args`` for it."""
+    if IS_KERAS_2:
+        kwargs.setdefault("training", None)

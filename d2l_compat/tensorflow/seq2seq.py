@@ -10,7 +10,7 @@ from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat._shared.training import undefined
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
-from d2l_compat.tensorflow._keras import keras, sizes
+from d2l_compat.tensorflow._keras import keras, named_for_keras_2, sizes
 from d2l_compat.tensorflow.attention import register
 from d2l_compat.tensorflow.training import (
     Classifier,
@@ -207,7 +207,7 @@ class Seq2SeqEncoder(Encoder):
         ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_tokens(X, self.embedding.input_dim)
-        kwargs.setdefault("training", None)  # or Keras 2 would take one of the others for it
+        named_for_keras_2(kwargs)
         return super().__call__(X, *args, **kwargs)
 
     def call(

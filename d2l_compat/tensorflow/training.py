@@ -11,7 +11,7 @@ from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.tensorflow import devices
 from d2l_compat.tensorflow._arrays import arrays
-from d2l_compat.tensorflow._keras import IS_KERAS_2, keras
+from d2l_compat.tensorflow._keras import IS_KERAS_2, keras, named_for_keras_2
 
 __all__ = ["Classifier", "DataModule", "Module", "Trainer", "nn_Module"]
 
@@ -46,8 +46,9 @@ class Module(shared.Steps, keras.Model):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What ``forward`` makes of the same arguments; ``training=True`` or False for one call."""
-        # Also None: Keras 2 would take one of the others for it.
-        kwargs.setdefault("training", self.training)
+        if self.training is not None:
+            kwargs.setdefault("training", self.training)
+        named_for_keras_2(kwargs)
         return super().__call__(*args, **kwargs)
 
     def call(self, X: Any, *args: Any, training: bool | None = None) -> Any:

@@ -12,7 +12,7 @@ from tensorflow import Tensor
 from d2l_compat._shared import checks, signatures
 from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
-from d2l_compat.tensorflow._keras import keras
+from d2l_compat.tensorflow._keras import keras, named_for_keras_2
 from d2l_compat.tensorflow.attention import (
     MultiHeadAttention,
     PositionalEncoding,
@@ -306,7 +306,7 @@ class TransformerEncoder(Encoder):
         layer_inputs.check_tokens(X, self.embedding.input_dim)
         layer_inputs.check_positions(0, X, self.pos_encoding.max_len)
         layer_inputs.check_valid_lens(valid_lens, X, X)
-        kwargs.setdefault("training", None)  # or Keras 2 would take one of the others for it
+        named_for_keras_2(kwargs)
         return super().__call__(X, valid_lens, *args, **kwargs)
 
     def call(

@@ -304,9 +304,9 @@ TABLE = {
         ),
         (
             "lengths that Keras 2 takes for training",
-            "tensorflow/transformer.py",
-            '        kwargs.setdefault("training", None)  # or Keras 2 would take one of the others for it\n',
-            "",
+            "tensorflow/_keras.py",
+            '        kwargs.setdefault("training", None)\n',
+            "        pass\n",
         ),
         (
             "a residual block that does not add its input",
