@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tools.book import stand_ins
+from tools.book import pictures, stand_ins
 from tools.book.epochs import EPOCHS, with_fewer
 from tools.book.pages import Cell, Page
 from tools.run.kernels import Workplace
@@ -73,13 +73,15 @@ def run(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> Outco
     """
     cells = page.cells(framework)
     code = "\n".join(cell.source for cell in cells)
-    pictures = stand_ins.FEW if "resize=" in code else stand_ins.MANY
+    images = stand_ins.FEW if "resize=" in code else stand_ins.MANY
     sentences = stand_ins.LONG if "TimeMachine(" in code else stand_ins.SHORT
     started = time.monotonic()
     with TemporaryDirectory(prefix="book-") as folder:
-        work = Path(folder) / "page" / "work"  # ../data is in the folder as well
+        work = Path(folder) / "page" / "work"  # ../data and ../img are in the folder as well
         work.mkdir(parents=True)
-        stand_ins.make(Path(folder) / "data", pictures, sentences)
+        stand_ins.make(Path(folder) / "data", images, sentences)
+        pictures.make(Path(folder) / "data", code)
+        pictures.show(work.parent / "img", code, page.path.parent.parent)
         before = BEFORE + stand_ins.before(framework, code)
         environment = {
             **os.environ,
