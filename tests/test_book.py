@@ -170,6 +170,18 @@ def test_the_first_failure_is_told_with_its_line_and_its_cause(
     assert page.path.read_text().splitlines()[outcome.line] == cell
 
 
+def test_of_an_error_with_a_figure_after_it_the_trace_tells_the_cause(tmp_path: Path) -> None:
+    """What was drawn before is shown when the cell has ended, by an error as well."""
+    cell = """\
+%matplotlib inline
+from d2l_compat import common as d2l
+from matplotlib import pyplot
+pyplot.plot([1, 2])
+d2l.Vocab(['a']).to_tokens('a')"""
+    outcome = run(write(tmp_path, cell), "jax", 600)
+    assert (outcome.error[:18], outcome.cause) == ("TypeError: indices", "shim")
+
+
 def test_what_python_finds_for_the_caller_it_finds_for_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +200,8 @@ def test_a_page_that_does_not_end_is_stopped(tmp_path: Path) -> None:
     [
         ("AttributeError", "train_ch8: d2l_compat.torch has no such name", "name"),
         ("ImportError", "gymnasium is needed, and it is not installed. Install it", "package"),
+        ("ImportError", "Failed importing cv2. This likely means that some paddle", "package"),
+        ("ImportError", "cannot import name 'a' from 'b'", "page"),
         ("RuntimeError", "Found no NVIDIA driver on your system", "gpu"),
         ("ValueError", "Expected a non cpu device, but got: cpu", "gpu"),
         ("URLError", "<urlopen error [Errno -3] Temporary failure in name resolution>", "network"),
