@@ -1,10 +1,16 @@
 """D2L's own pages on the shim (tools/book): which code is run, and what is said of what fails."""
 
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from d2l_compat import common as d2l
+from d2l_compat._shared.data import bananas, hub, voc
 from d2l_compat.frameworks import FACES
+from tools.book import pictures
 from tools.book.__main__ import main, summary
 from tools.book.epochs import with_fewer
 from tools.book.pages import Page, pages, pairs, selected
@@ -164,6 +170,18 @@ def test_the_first_failure_is_told_with_its_line_and_its_cause(
     assert page.path.read_text().splitlines()[outcome.line] == cell
 
 
+def test_of_an_error_with_a_figure_after_it_the_trace_tells_the_cause(tmp_path: Path) -> None:
+    """What was drawn before is shown when the cell has ended, by an error as well."""
+    cell = """\
+%matplotlib inline
+from d2l_compat import common as d2l
+from matplotlib import pyplot
+pyplot.plot([1, 2])
+d2l.Vocab(['a']).to_tokens('a')"""
+    outcome = run(write(tmp_path, cell), "jax", 600)
+    assert (outcome.error[:18], outcome.cause) == ("TypeError: indices", "shim")
+
+
 def test_what_python_finds_for_the_caller_it_finds_for_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +200,8 @@ def test_a_page_that_does_not_end_is_stopped(tmp_path: Path) -> None:
     [
         ("AttributeError", "train_ch8: d2l_compat.torch has no such name", "name"),
         ("ImportError", "gymnasium is needed, and it is not installed. Install it", "package"),
+        ("ImportError", "Failed importing cv2. This likely means that some paddle", "package"),
+        ("ImportError", "cannot import name 'a' from 'b'", "page"),
         ("RuntimeError", "Found no NVIDIA driver on your system", "gpu"),
         ("ValueError", "Expected a non cpu device, but got: cpu", "gpu"),
         ("URLError", "<urlopen error [Errno -3] Temporary failure in name resolution>", "network"),
@@ -211,6 +231,111 @@ def test_of_an_engines_trace_the_last_line_tells(tmp_path: Path) -> None:
     outcome = run(write(tmp_path, f"raise RuntimeError('{error}')"), "jax", 600)
     assert outcome.error == "RuntimeError: Check failed: compile it for a GPU"
     assert outcome.cause == "gpu"
+
+
+# Pictures, for the pages that ask for some
+
+
+def test_a_page_finds_the_books_own_figures_and_others_in_their_place(tmp_path: Path) -> None:
+    (tmp_path / "img").mkdir()
+    own = np.full((2, 3, 3), 7, np.uint8)
+    Image.fromarray(own).save(tmp_path / "img" / "own.png")
+    reads = """\
+from PIL import Image
+own, other = Image.open("../img/own.png"), Image.open('../img/other.jpg')
+assert (own.size, own.getpixel((0, 0))) == ((3, 2), (7, 7, 7))
+assert (other.format, other.size) == ("JPEG", (364, 281))
+import os
+assert sorted(os.listdir("../img")) == ["other.jpg", "own.png"]
+own.putpixel((0, 0), (9, 9, 9))
+own.save("../img/own.png")"""
+    assert run(write(tmp_path, reads), "jax", 600).error == ""
+    assert np.array_equal(np.array(Image.open(tmp_path / "img" / "own.png")), own)
+
+
+def test_between_the_colours_of_a_pictures_corners_is_what_is_between_them() -> None:
+    picture = pictures.drawn(np.random.default_rng(0), 3, 5).astype(int)
+    assert np.ptp(picture[[0, 0, -1, -1], [0, -1, 0, -1]], 0).min() > 0
+    middle = picture[[0, -1]][:, [0, -1]].mean((0, 1))
+    assert np.abs(picture[1, 2] - middle).max() <= 0.5
+    assert np.abs(picture[0, 1] - (3 * picture[0, 0] + picture[0, -1]) / 4).max() <= 0.5
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of data as a page has it, for code that asks for all archives of pictures."""
+    data = tmp_path / "data"
+    data.mkdir()
+    monkeypatch.setenv("D2L_DATA", str(data))
+    monkeypatch.setattr(hub, "check", lambda path, check_sum: None)
+    monkeypatch.setattr(pictures, "SEGMENTED", 3)
+    (tmp_path / "page" / "work").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "page" / "work")
+    return data
+
+
+@pytest.mark.parametrize(
+    ("code", "archives"),
+    [
+        ("vocab = d2l.Vocab(tokens)", []),
+        ("d2l.download_extract('hotdog')", ["hotdog.zip"]),
+        ("d2l.load_data_voc(32, crop_size)", ["VOCtrainval_11-May-2012.tar"]),
+        ("d2l.load_data_bananas(32); '../img/banana.jpg'", ["banana-detection.zip"]),
+    ],
+)
+def test_only_archives_that_a_page_asks_for_are_made(
+    asked: Path, code: str, archives: list[str]
+) -> None:
+    pictures.make(asked, code)
+    assert [file.name for file in asked.iterdir()] == archives
+
+
+def test_of_two_competitions_a_batch_is_left_for_validation_and_five_for_training(
+    asked: Path,
+) -> None:
+    pictures.make(asked, "cifar10_tiny dog_tiny")
+    for name, table, classes in ("cifar10_tiny", "trainLabels", 10), ("dog_tiny", "labels", 120):
+        folder = Path(d2l.download_extract(name))
+        labels = d2l.read_csv_labels(folder / f"{table}.csv")
+        d2l.reorg_train_valid(folder, labels, 0.1)
+        d2l.reorg_test(folder)
+        made = folder / "train_valid_test"
+        count = Counter(file.relative_to(made).parts[0] for file in made.glob("*/*/*.png"))
+        assert count["valid"] >= 32
+        assert count["train"] >= 5 * 32
+        assert count["train_valid"] == len(labels) == count["train"] + count["valid"]
+        assert count["test"] == 5
+        assert len({*labels.values()}) <= classes
+
+
+def test_there_are_hotdogs_enough_to_be_shown(asked: Path) -> None:
+    pictures.make(asked, "hotdog")
+    folder = Path(d2l.download_extract("hotdog"))
+    kinds = Counter(str(file.parent.relative_to(folder)) for file in folder.glob("*/*/*.png"))
+    parts = [f"{part}/{kind}" for part in ("train", "test") for kind in ("hotdog", "not-hotdog")]
+    assert kinds == dict.fromkeys(parts, 16)
+
+
+def test_a_bananas_box_is_where_the_banana_is(asked: Path) -> None:
+    pictures.make(asked, "read_data_bananas()")
+    images, targets = bananas.read(is_train=True)
+    assert len(images) >= 10
+    for image, (kind, *box) in zip(images, targets[:, 0], strict=True):
+        left, top, right, bottom = (round(256 * float(side)) for side in box)
+        yellow = (image == (255, 255, 0)).all(-1)
+        assert kind == 0
+        assert image.shape == (256, 256, 3)
+        assert yellow[top:bottom, left:right].all()
+        assert 0 < yellow.sum() <= (right - left) * (bottom - top) + 16
+
+
+def test_what_is_segmented_has_classes_and_is_larger_than_what_is_cropped(asked: Path) -> None:
+    pictures.make(asked, "voc_dir = d2l.download_extract('voc2012')")
+    folder = Path(d2l.download_extract("voc2012", "VOCdevkit/VOC2012"))
+    images, colors = voc.read(folder, is_train=False)
+    assert [each.shape for each in (*images, *colors)] == [(330, 500, 3)] * 6
+    labels = [voc.label_of_color()[voc.number(each.astype(int))] for each in colors]
+    assert [sorted({*each.flat}) for each in labels] == [[0, 1], [0, 2], [0, 3]]
 
 
 def test_the_summary_counts_by_chapter_and_by_cause() -> None:

@@ -98,7 +98,7 @@ NOT_READ = {
         *("tests/faces/*test_*.py", "tests/faces/*exports.txt", "tests/faces/*oracle.py"),
         *(f"tests/faces/*/{name}.py" for name in ("language", "models", "recurrent")),
         *(f"tests/faces/{name}.py" for name in ("answers", "calls", "conftest", "stand_ins")),
-        *("tests/conftest.py", "tests/live.py"),
+        *("tests/conftest.py", "tests/live.py", "tools/archives.py"),
         *(f"tools/weave/{name}.py" for name in ("credit", "launch", "notebooks")),
         *("d2l_compat/java/*", "d2l_compat/kernel.py", *NOT_IMPORTED),
     ),
@@ -107,7 +107,7 @@ NOT_READ = {
         # Of the tools for the project, the package is made by two.
         *(each for each in TOOLS if each != "tools/project/*"),
         *("tools/project/[!_d]*", "d2l_compat/java/.gitignore"),
-        *("tools/compare/agreement.py", "tools/compare/languages.py"),
+        *("tools/archives.py", "tools/compare/agreement.py", "tools/compare/languages.py"),
         *("tests/elsewhere/*", "tests/faces/*/*", "tests/faces/test_*.py", "tests/sanitize.cfg"),
         *(
             f"tests/faces/{name}.py"
@@ -129,6 +129,7 @@ NOT_READ = {
             "tests/faces/*",
             "tests/mutants/*",
             "tests/sanitize.cfg",
+            "tools/archives.py",
             "tools/run/draws.py",
         ),
         *(

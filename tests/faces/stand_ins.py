@@ -1,15 +1,13 @@
 """Small files in the place of D2L's, in the folder that ``D2L_DATA`` names."""
 
 import hashlib
-import tarfile
-import zipfile
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+
+from tools import archives
 
 
 def airfoil(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, table: np.ndarray) -> None:
@@ -20,9 +18,7 @@ def airfoil(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, table: np.ndarray
 
 def sentences(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, text: str) -> None:
     """English and French, a pair a line."""
-    with zipfile.ZipFile(folder / "fra-eng.zip", "w") as archive:
-        archive.writestr("fra-eng/fra.txt", text)
-    _put(patch, d2l, "fra-eng", folder)
+    texts(patch, d2l, folder, "fra-eng", {"fra-eng/fra.txt": text})
 
 
 def novel(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, text: str) -> None:
@@ -35,10 +31,8 @@ def films(
     patch: pytest.MonkeyPatch, d2l: Any, folder: Path, ratings: list[tuple[int, ...]]
 ) -> None:
     """In the place of MovieLens: user, item, stars and time of each."""
-    with zipfile.ZipFile(folder / "ml-100k.zip", "w") as archive:
-        lines = ["\t".join(map(str, rating)) for rating in ratings]
-        archive.writestr("ml-100k/u.data", "\n".join(lines))
-    _put(patch, d2l, "ml-100k", folder)
+    lines = ["\t".join(map(str, rating)) for rating in ratings]
+    texts(patch, d2l, folder, "ml-100k", {"ml-100k/u.data": "\n".join(lines)})
 
 
 def _put(patch: pytest.MonkeyPatch, d2l: Any, name: str, folder: Path) -> None:
@@ -51,14 +45,7 @@ def _put(patch: pytest.MonkeyPatch, d2l: Any, name: str, folder: Path) -> None:
 
 def bananas(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, pictures: np.ndarray) -> None:
     """Of these pictures (n, 256, 256, 3), each with the box (16 i, 32, 64, 128)."""
-    with zipfile.ZipFile(folder / "banana-detection.zip", "w") as archive:
-        for part in "bananas_train", "bananas_val":
-            rows = ["img_name,label,xmin,ymin,xmax,ymax"]
-            for i, picture in enumerate(pictures):
-                rows.append(f"{i}.png,0,{16 * i},32,64,128")
-                name = f"banana-detection/{part}/images/{i}.png"
-                archive.writestr(name, _png(picture).getvalue())
-            archive.writestr(f"banana-detection/{part}/label.csv", "\n".join(rows))
+    archives.bananas(folder, pictures, [(16 * i, 32, 64, 128) for i in range(len(pictures))])
     _put(patch, d2l, "banana-detection", folder)
 
 
@@ -69,45 +56,16 @@ def voc(
     pictures: list[np.ndarray],
     colors: list[np.ndarray],
 ) -> None:
-    """The pictures are PNG by other names: JPEG would change their numbers."""
-    name = "VOCtrainval_11-May-2012.tar"
-    with tarfile.open(folder / name, "w") as archive:
-
-        def put(path: str, content: bytes) -> None:
-            member = tarfile.TarInfo(f"VOCdevkit/VOC2012/{path}")
-            member.size = len(content)
-            archive.addfile(member, BytesIO(content))
-
-        listed = "\n".join(f"p{i}" for i in range(len(pictures)))
-        for part in "train", "val":
-            put(f"ImageSets/Segmentation/{part}.txt", listed.encode())
-        for i, (picture, color) in enumerate(zip(pictures, colors, strict=True)):
-            put(f"JPEGImages/p{i}.jpg", _png(picture).getvalue())
-            put(f"SegmentationClass/p{i}.png", _png(color).getvalue())
+    """Each picture with the colours of its pixels' classes."""
+    archives.voc(folder, pictures, colors)
     _put(patch, d2l, "voc2012", folder)
-
-
-def _png(picture: np.ndarray) -> BytesIO:
-    made = BytesIO()
-    Image.fromarray(picture).save(made, "PNG")
-    return made
 
 
 def texts(
     patch: pytest.MonkeyPatch, d2l: Any, folder: Path, name: str, files: dict[str, str]
 ) -> None:
     """An archive of these texts in the place of the one of this name."""
-    file = folder / d2l.DATA_HUB[name][0].rpartition("/")[2]
-    if file.suffix == ".gz":
-        with tarfile.open(file, "w:gz") as archive:
-            for path, text in files.items():
-                member = tarfile.TarInfo(path)
-                member.size = len(text)
-                archive.addfile(member, BytesIO(text.encode()))
-    else:
-        with zipfile.ZipFile(file, "w") as zipped:
-            for path, text in files.items():
-                zipped.writestr(path, text)
+    archives.pack(folder / d2l.DATA_HUB[name][0].rpartition("/")[2], files)
     _put(patch, d2l, name, folder)
 
 

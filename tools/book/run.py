@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tools.book import stand_ins
+from tools.book import pictures, stand_ins
 from tools.book.epochs import EPOCHS, with_fewer
 from tools.book.pages import Cell, Page
 from tools.run.kernels import Workplace
@@ -28,6 +28,7 @@ hub.check = lambda path, check_sum: None  # the files are stand-ins, whatever su
 """
 # What libraries keep for code of the time when the pages were written; their readers set them as well.
 SWITCHES = {"TF_USE_LEGACY_KERAS": "1", "PANDAS_FUTURE_INFER_STRING": "0"}
+PACKAGE = re.compile(r"it is not installed|^ImportError: Failed importing \w+\.")
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(|non cpu device", re.IGNORECASE)
 # A line of a trace that takes one of the GPUs, or what had been split over them.
 TAKEN = re.compile(r"^-*> ?\d+ .*\b(devices(\('gpu'\))?|[xy]_shards)\[\d\]", re.MULTILINE)
@@ -73,13 +74,15 @@ def run(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> Outco
     """
     cells = page.cells(framework)
     code = "\n".join(cell.source for cell in cells)
-    pictures = stand_ins.FEW if "resize=" in code else stand_ins.MANY
+    images = stand_ins.FEW if "resize=" in code else stand_ins.MANY
     sentences = stand_ins.LONG if "TimeMachine(" in code else stand_ins.SHORT
     started = time.monotonic()
     with TemporaryDirectory(prefix="book-") as folder:
-        work = Path(folder) / "page" / "work"  # ../data is in the folder as well
+        work = Path(folder) / "page" / "work"  # ../data and ../img are in the folder as well
         work.mkdir(parents=True)
-        stand_ins.make(Path(folder) / "data", pictures, sentences)
+        stand_ins.make(Path(folder) / "data", images, sentences)
+        pictures.make(Path(folder) / "data", code)
+        pictures.show(work.parent / "img", code, page.path.parent.parent)
         before = BEFORE + stand_ins.before(framework, code)
         environment = {
             **os.environ,
@@ -132,7 +135,9 @@ async def _execute(
 
 
 def _told(failure: CellExecutionError, cell: nbformat.NotebookNode) -> tuple[str, str]:
-    trace = ANSI.sub("", "\n".join(cell.outputs[-1].get("traceback", [])) if cell.outputs else "")
+    # A figure may come after it.
+    lines = [x for each in cell.outputs for x in each.get("traceback", [])]
+    trace = ANSI.sub("", "\n".join(lines))
     first, *others = ANSI.sub("", failure.evalue).strip().splitlines() or [""]
     if others and first.startswith("Traceback"):  # MXNet's engine; its words come last
         first = others[-1]
@@ -145,7 +150,7 @@ def cause(name: str, words: str, trace: str) -> str:
     last = files[-1] if files else None
     if "has no such name" in words:
         return "name"
-    if name == "ModuleNotFoundError" or "it is not installed" in words:
+    if name == "ModuleNotFoundError" or PACKAGE.search(f"{name}: {words}"):
         return "package"
     # It asks for one more than there are.
     if GPU.search(f"{name} {words}") or (name == "IndexError" and TAKEN.search(trace)):

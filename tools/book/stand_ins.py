@@ -1,13 +1,11 @@
 """Small data in the place of D2L's, in a folder for ``D2L_DATA``: pages run in a minute, without a network."""
 
 import gzip
-import tarfile
-import zipfile
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+
+from tools.archives import pack
 
 # Pages with pictures of 28 by 28 go through five parts of an epoch; what is made larger takes long.
 MANY, FEW = (1536, 512), (48, 24)
@@ -28,7 +26,6 @@ ASKED = (
     *("so", "great", "crane", "flying", "driver", "came", "just", "left"),
 )
 WORDS = [*ASKED, *(f"word{i}" for i in range(3400))]
-POKEMON = 256  # pictures, one batch
 REVIEWS, PARAGRAPHS, PAIRS, SENTENCES = 16, 40, 128, 900  # of films, of Wikipedia, SNLI's, PTB's
 
 # What a page with a trained BERT runs before all else: one that is not trained, saved as its framework saves it.
@@ -39,7 +36,7 @@ vocab = d2l.Vocab({words!r}, reserved_tokens=["<pad>", "<mask>", "<cls>", "<sep>
 bert = d2l.BERTModel(len(vocab), 256, 512, 4, 2, 0.2, 512)
 {save}
 with zipfile.ZipFile(os.path.join(os.environ["D2L_DATA"], "{name}.zip"), "w") as archive:
-    archive.write("params", "{name}/pretrained.params")
+    archive.write("params", "{name}/pretrained.{suffix}")
     archive.writestr("{name}/vocab.json", json.dumps(vocab.idx_to_token))
 """
 SAVED = {
@@ -47,11 +44,19 @@ SAVED = {
         "imports": "import torch\nfrom d2l import torch as d2l",
         "save": "torch.save(bert.state_dict(), 'params')",
         "name": "bert.small.torch",
+        "suffix": "params",
     },
     "mxnet": {
         "imports": "from d2l import mxnet as d2l\nfrom mxnet import np",
         "save": "X = np.zeros((1, 2))\nbert.initialize()\nbert(X, X, None, X)\nbert.save_parameters('params')",
         "name": "bert.small",
+        "suffix": "params",
+    },
+    "paddle": {
+        "imports": "import paddle\nfrom d2l import paddle as d2l",
+        "save": "paddle.save(bert.state_dict(), 'params')",
+        "name": "bert.small.paddle",
+        "suffix": "pdparams",
     },
 }
 
@@ -71,8 +76,7 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
     pairs = zip(ENGLISH, FRENCH, strict=True)
     lines = [f"{a.title()} {n}.\t{b.title()} {n} !" for a, b in pairs for n in range(70)]
     (folder / "timemachine.txt").write_text("".join(map(SENTENCE.format, range(sentences))))
-    with zipfile.ZipFile(folder / "fra-eng.zip", "w") as archive:
-        archive.writestr("fra-eng/fra.txt", "\n".join(lines))
+    pack(folder / "fra-eng.zip", {"fra-eng/fra.txt": "\n".join(lines)})
     for kind, count in zip(("train", "t10k"), pictures, strict=True):
         labels = np.arange(count, dtype=np.uint8) % 10
         images = rng.integers(0, 60, (count, 28, 28), np.uint8)
@@ -87,16 +91,6 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
     _make_clicks(folder)
     _make_words(folder, rng)
     _make_sentences(folder, rng)
-    _make_pokemon(folder, rng)
-
-
-def _make_pokemon(folder: Path, rng: np.random.Generator) -> None:
-    """Pictures of two classes, for which D2L's page needs 256 in a batch."""
-    with zipfile.ZipFile(folder / "pokemon.zip", "w") as archive:
-        for number in range(POKEMON):
-            picture = BytesIO()
-            Image.fromarray(rng.integers(0, 256, (64, 64, 3), np.uint8)).save(picture, "png")
-            archive.writestr(f"pokemon/{'ab'[number % 2]}/{number}.png", picture.getvalue())
 
 
 def _make_words(folder: Path, rng: np.random.Generator) -> None:
@@ -126,7 +120,7 @@ def _make_sentences(folder: Path, rng: np.random.Generator) -> None:
         for label in ("pos", "neg")
         for number, words in enumerate(_some(rng, REVIEWS, 6, 30))
     }
-    _tar(folder / "aclImdb_v1.tar.gz", reviews)
+    pack(folder / "aclImdb_v1.tar.gz", reviews)
 
 
 def _some(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -145,17 +139,8 @@ def _vectors(rng: np.random.Generator, size: int) -> str:
 
 
 def _zip(folder: Path, name: str, files: dict[str, str], inside: str = "") -> None:
-    with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
-        for file, text in files.items():
-            archive.writestr(f"{inside or name}/{file}", text)
-
-
-def _tar(path: Path, files: dict[str, str]) -> None:
-    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
-        for name, text in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(text)
-            archive.addfile(member, BytesIO(text.encode()))
+    inside = inside or name
+    pack(folder / f"{name}.zip", {f"{inside}/{file}": text for file, text in files.items()})
 
 
 def _make_houses(folder: Path) -> None:
@@ -181,14 +166,12 @@ def _make_films(folder: Path) -> None:
     """Each user rates 30 films, one after the other; users of one kind like the same ones."""
     rated = [(user, (30 * user + i) % FILMS, i) for user in range(USERS) for i in range(30)]
     lines = [f"{u + 1}\t{film + 1}\t{1 + (u + film) % 5}\t{time}" for u, film, time in rated]
-    with zipfile.ZipFile(folder / "ml-100k.zip", "w") as archive:
-        archive.writestr("ml-100k/u.data", "\n".join(lines))
+    _zip(folder, "ml-100k", {"u.data": "\n".join(lines)})
 
 
 def _make_clicks(folder: Path) -> None:
     """A batch of D2L's for training and one for the test: a label, and 34 values."""
     values = np.random.default_rng(1).integers(0, 5, (2 * 2048, 34))
     lines = ["\t".join(map(str, (row[0] % 2, *row))) for row in values]
-    with zipfile.ZipFile(folder / "ctr.zip", "w") as archive:
-        for name, part in ("train", lines[:2048]), ("test", lines[2048:]):
-            archive.writestr(f"ctr/{name}.csv", "\n".join(part))
+    parts = ("train", lines[:2048]), ("test", lines[2048:])
+    _zip(folder, "ctr", {f"{name}.csv": "\n".join(part) for name, part in parts})
