@@ -54,7 +54,8 @@ def test_the_pairs_of_sentences_are_numbers(face: ModuleType, corpus: list[Any])
         said = [*words(french), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
         assert data.tgt_vocab.to_tokens(answer[row]) == said
         assert data.tgt_vocab.to_tokens(target[row]) == ["<bos>", *said[:-1]]
-    assert {str(array.dtype) for array in (source, target, answer)} == {"int32"}
+    arrays = source, target, lengths, answer
+    assert {str(array.dtype) for array in arrays} == {face.INTEGERS}
 
 
 def test_training_rows_come_in_batches_shuffled_and_others_in_order(
