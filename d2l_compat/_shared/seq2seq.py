@@ -56,15 +56,22 @@ class AttentionDecoder:
 
 
 class EncoderDecoder:
-    """An encoder, and a decoder that starts from what it gives."""
+    """An encoder, and a decoder that starts from what it gives.
+
+    A model of this class itself gives its output and its state, as in D2L 0.17, whose pages make
+    such; one of a subclass, as :class:`Seq2Seq` is, its output alone, as in D2L 1.0.
+    """
 
     encoder: Any
     decoder: Any
 
     def forward(self, enc_X: Any, dec_X: Any, *args: Any) -> Any:
-        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary)."""
+        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary), and its next state;
+        of a subclass the output alone."""
         state = self.decoder.init_state(self.encoder(enc_X, *args), *args)
-        return self.decoder(dec_X, state)[0]
+        result = self.decoder(dec_X, state)
+        is_itself = EncoderDecoder in type(self).__bases__  # the face's, made of this one
+        return result if is_itself else result[0]
 
 
 class Progress:

@@ -81,7 +81,7 @@ class EncoderDecoder(Classifier):
         super().__post_init__()
 
     def __call__(self, enc_X: Any, dec_X: Any, *args: Any) -> Any:
-        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary)."""
+        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary), and not its state."""
         encoded = self.encoder(enc_X, *args, training=self.training)
         state = self.decoder.init_state(encoded, *args)
         return self.decoder(dec_X, state, training=self.training)[0]

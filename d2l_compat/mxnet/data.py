@@ -39,11 +39,13 @@ def load_data_nmt(
 ) -> tuple[gluon.data.DataLoader, Vocab, Vocab]:
     """Pairs of sentences as D2L 0.17 prepares them: shuffled batches, and the two vocabularies.
 
-    A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
-    tokens. Raises TypeError or ValueError for sizes below 1.
+    A batch is (source, source lengths, target, target lengths): sentences of ``num_steps`` tokens,
+    float32 as there, and lengths, int32. Raises TypeError or ValueError for sizes below 1.
     """
     pairs = translation.pairs(batch_size, num_steps, num_examples)
-    dataset = gluon.data.ArrayDataset(*pairs.arrays)
+    # Sentences as MXNet makes them of a list, with which pages join them.
+    arrays = [x.astype("float32") if x.ndim == 2 else x for x in pairs.arrays]
+    dataset = gluon.data.ArrayDataset(*arrays)
     batches = gluon.data.DataLoader(dataset, batch_size, shuffle=True)
     return batches, pairs.src_vocab, pairs.tgt_vocab
 

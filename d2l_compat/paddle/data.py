@@ -26,13 +26,13 @@ class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
     ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
-    of the sources (sentences,), and the target without its first: all int32. ``num_steps`` tokens
+    of the sources (sentences,), and the target without its first: all int64. ``num_steps`` tokens
     a sentence, padded or cut off; ``build(src_sentences, tgt_sentences)`` gives the arrays of other
     sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
     def _tensor(self, array: translation.Numbers) -> paddle.Tensor:
-        return paddle.to_tensor(array)
+        return _int64(array)
 
 
 def load_data_nmt(
@@ -40,12 +40,16 @@ def load_data_nmt(
 ) -> tuple[DataLoader, Vocab, Vocab]:
     """Pairs of sentences as D2L 0.17 prepares them: shuffled batches, and the two vocabularies.
 
-    A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
+    A batch is (source, source lengths, target, target lengths): int64, sentences of ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
     pairs = translation.pairs(batch_size, num_steps, num_examples)
-    dataset = TensorDataset([paddle.to_tensor(array) for array in pairs.arrays])
+    dataset = TensorDataset([*map(_int64, pairs.arrays)])
     return batches(dataset, batch_size, True), pairs.src_vocab, pairs.tgt_vocab
+
+
+def _int64(numbers: translation.Numbers) -> paddle.Tensor:
+    return paddle.to_tensor(numbers, "int64")  # as of a list, with which pages join them
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):

@@ -41,7 +41,11 @@ class AttentionDecoder(shared.AttentionDecoder, Decoder):
 
 
 class EncoderDecoder(shared.EncoderDecoder, Classifier):
-    """An encoder, and a decoder that starts from what it gives."""
+    """An encoder, and a decoder that starts from what it gives.
+
+    A model of this class itself gives its output and its state, as in D2L 0.17, whose pages make
+    such; one of a subclass, as :class:`Seq2Seq` is, its output alone, as in D2L 1.0.
+    """
 
     def __init__(self, encoder: nn.Layer, decoder: nn.Layer) -> None:
         """Raises TypeError if one of the two is not a layer."""

@@ -27,13 +27,13 @@ class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
     ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
-    of the sources (sentences,), and the target without its first: all int32. ``num_steps`` tokens
+    of the sources (sentences,), and the target without its first: all int64. ``num_steps`` tokens
     a sentence, padded or cut off; ``build(src_sentences, tgt_sentences)`` gives the arrays of other
     sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
     def _tensor(self, array: translation.Numbers) -> torch.Tensor:
-        return torch.tensor(array)
+        return _int64(array)
 
 
 def load_data_nmt(
@@ -41,12 +41,16 @@ def load_data_nmt(
 ) -> tuple[DataLoader[Any], Vocab, Vocab]:
     """Pairs of sentences as D2L 0.17 prepares them: shuffled batches, and the two vocabularies.
 
-    A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
+    A batch is (source, source lengths, target, target lengths): int64, sentences of ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
     pairs = translation.pairs(batch_size, num_steps, num_examples)
-    dataset = TensorDataset(*map(torch.tensor, pairs.arrays))
+    dataset = TensorDataset(*map(_int64, pairs.arrays))
     return DataLoader(dataset, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
+
+
+def _int64(numbers: translation.Numbers) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=torch.int64)  # which PyTorch's losses want
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):

@@ -102,6 +102,7 @@ class Adapter(ABC):
     # The dtype that comes of float64 input and float32 weights; False where it is refused.
     CASTS: str | bool = False
     ACCEPTS_NUMPY = False  # as it is
+    INTEGERS = "int32"  # the dtype of what counts and numbers words
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
     # Of a lesson's models: the last layer of one that looks letters up, and of one that compares
     # numbers; before their numbers, the layers of a reader that has several.

@@ -29,8 +29,11 @@ A framework's ``oracle`` has these names. MLX has none: upstream has no such fac
     what copies a model's parameters to upstream's, and what it answers
 ``seed()``
     draw the same random numbers from here on
-``functions(d2l, name, batches)``
-    what ``train_seq2seq`` makes of fixed parameters, or what ``predict_seq2seq`` says with them
+``functions(d2l, name, vocab, batch)``
+    what ``train_seq2seq`` makes of an ``EncoderDecoder`` of fixed parameters, or what
+    ``predict_seq2seq`` says with it
+``Pair``
+    a model as ``EncoderDecoder`` of 0.17.6 is, where 1.0.3 has those functions
 """
 
 import sys

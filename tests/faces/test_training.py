@@ -54,7 +54,8 @@ def test_the_pairs_of_sentences_are_numbers(face: ModuleType, corpus: list[Any])
         said = [*words(french), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
         assert data.tgt_vocab.to_tokens(answer[row]) == said
         assert data.tgt_vocab.to_tokens(target[row]) == ["<bos>", *said[:-1]]
-    assert {str(array.dtype) for array in (source, target, answer)} == {"int32"}
+    arrays = source, target, lengths, answer
+    assert {str(array.dtype) for array in arrays} == {face.INTEGERS}
 
 
 def test_training_rows_come_in_batches_shuffled_and_others_in_order(
@@ -130,6 +131,34 @@ def test_a_classifier_learns(face: ModuleType) -> None:
     Y = X[:, :3].argmax(axis=1).astype("int32")
     _, _, board = face.fit_classifier(X, Y, lr=1.0, epochs=30, clip=0)
     assert board["val_acc"][-1][1] > 0.9
+
+
+def test_a_pair_gives_its_state_as_well_and_a_model_of_a_subclass_the_output_alone(
+    face: ModuleType,
+) -> None:
+    """As D2L 0.17's ``EncoderDecoder`` and 1.0's ``Seq2Seq``. JAX, which 0.17 had not, is as 1.0."""
+    d2l = face.d2l
+    call = next(name for name in ("forward", "call", "__call__") if hasattr(d2l.Encoder, name))
+    encoder = {call: lambda self, X, *args, **kwargs: 2 * X}
+    decoder = {
+        "init_state": lambda self, enc_all_outputs, *args: enc_all_outputs + args[0],
+        call: lambda self, X, state, **kwargs: (X * state, state + 1),
+    }
+    X, Z, lens = np.random.default_rng(0).normal(size=(3, 2, 4)).astype("float32")
+    parts = (type("Own", (d2l.Encoder,), encoder), type("Own", (d2l.Decoder,), decoder))
+    subclass = type("Own", (d2l.EncoderDecoder,), {})
+    pair, own = (
+        face.layer(model(*(part() for part in parts)))(X, Z, lens)
+        for model in (d2l.EncoderDecoder, subclass)
+    )
+    output, state = Z * (2 * X + lens), 2 * X + lens + 1
+    assert_close(own, output)
+    if face.with_functions is None:
+        assert_close(pair, output)
+    else:
+        assert isinstance(pair, list)
+        assert_close(pair[0], output)
+        assert_close(pair[1], state)
 
 
 def test_padding_does_not_count_in_the_loss_of_a_translation(face: ModuleType) -> None:

@@ -134,16 +134,16 @@ def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
 class Pair(nn.Block):
     """As D2L 0.17's ``EncoderDecoder``: it gives the state as well."""
 
-    def __init__(self, d2l: Any) -> None:
+    def __init__(self, encoder: nn.Block, decoder: nn.Block) -> None:
         super().__init__()
-        self.encoder, self.decoder = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
+        self.encoder, self.decoder = encoder, decoder
 
     def forward(self, X: np.ndarray, Y: np.ndarray, lens: np.ndarray) -> Any:
         return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
 
 
 def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
-    net = Pair(d2l)
+    net = _model(d2l, "EncoderDecoder")
     # Upstream's numbers come from lists, of which MXNet makes float32.
     arrays = [tensor(x.astype("float32")) for x in batch]
     Layer(net).randomize(arrays[0], arrays[2], arrays[1])

@@ -149,25 +149,17 @@ def _fill(model: nn.Layer) -> nn.Layer:
     return model
 
 
+def _model(d2l: Any) -> nn.Layer:
+    return _fill(d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()))
+
+
 def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
-    model = _fill(d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()))
     source = tensor(tokens)
-    return plain([model(source, source, tensor(lens))])
-
-
-class Pair(nn.Layer):
-    """As D2L 0.17's ``EncoderDecoder``: it gives the state as well."""
-
-    def __init__(self, d2l: Any) -> None:
-        super().__init__()
-        self.encoder, self.decoder = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
-
-    def forward(self, X: paddle.Tensor, Y: paddle.Tensor, lens: paddle.Tensor) -> Any:
-        return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
+    return plain([_model(d2l)(source, source, tensor(lens))])
 
 
 def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
-    net = _fill(Pair(d2l))
+    net = _model(d2l)
     cpu = paddle.CPUPlace()
     if name == "predict_seq2seq":
         return plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, cpu, True))

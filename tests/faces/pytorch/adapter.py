@@ -79,6 +79,7 @@ class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, descent
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
     FUSED = True
+    INTEGERS = "int64"
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return torch.einsum("bqd,qkd->bqk", queries, table[rows])

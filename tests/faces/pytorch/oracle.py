@@ -138,16 +138,16 @@ def xavier(function: Any) -> Any:
 class Pair(nn.Module):
     """As D2L 0.17's ``EncoderDecoder``: it gives the state as well."""
 
-    def __init__(self, d2l: Any) -> None:
+    def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
         super().__init__()
-        self.encoder, self.decoder = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
+        self.encoder, self.decoder = encoder, decoder
 
     def forward(self, X: torch.Tensor, Y: torch.Tensor, lens: torch.Tensor) -> Any:
         return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
 
 
 def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
-    net = _fill(Pair(d2l))
+    net = _model(d2l, "EncoderDecoder")
     cpu = torch.device("cpu")
     if name == "predict_seq2seq":
         return plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, cpu, True))

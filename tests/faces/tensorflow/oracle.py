@@ -218,9 +218,9 @@ def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
 class Pair(keras.Model):
     """As D2L 0.17's ``EncoderDecoder``: it gives the state as well."""
 
-    def __init__(self, d2l: Any) -> None:
+    def __init__(self, encoder: keras.layers.Layer, decoder: keras.layers.Layer) -> None:
         super().__init__()
-        self.encoder, self.decoder = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
+        self.encoder, self.decoder = encoder, decoder
 
     def call(self, X: tf.Tensor, Y: tf.Tensor, lens: tf.Tensor) -> Any:
         return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
@@ -229,7 +229,8 @@ class Pair(keras.Model):
 def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
     tensors = [tensor(x.astype("int32")) for x in batch]
     source, lens, target, _ = tensors
-    net = _fill(Pair(d2l), source, target, lens)
+    pair = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder())
+    net = _fill(pair, source, target, lens)
     if name == "predict_seq2seq":
         return plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, True))
     d2l.train_seq2seq(net, [tensors], 0.01, 3, vocab, CPU)
