@@ -47,6 +47,12 @@ class Model(d2l.Module):
 
 assert [float(Model()(tf.zeros(1), training=on)[0]) for on in (True, False)] == [1, 0]
 
+# What follows the first input is not taken for `training`.
+tokens, lens = tf.constant([[0, 1, 2], [2, 2, 0]]), tf.constant([3, 2])
+for encoder in d2l.Seq2SeqEncoder(3, 4, 8, 2, 0.5), d2l.TransformerEncoder(3, 8, 8, 2, 1, 0.5):
+    first, again = (tf.nest.flatten(encoder(tokens, lens))[0] for _ in range(2))
+    np.testing.assert_array_equal(first, again)  # nothing is dropped
+
 # All inputs are of the layer's dtype.
 X = np.linspace(-1, 1, 48, dtype="float32").reshape(2, 3, 8)
 bias = np.zeros((3, 3), "float32")
@@ -60,7 +66,7 @@ def model(is_major):
     layer = tf.keras.layers.RNN(cell, time_major=is_major, return_sequences=True, return_state=True)
     return d2l.RNNModel(layer, 3)
 
-tokens, models = tf.constant([[0, 1, 2], [2, 2, 0]]), [model(False), model(True)]
+models = [model(False), model(True)]
 start = models[0].begin_state(2)
 for each in models:
     each(tokens, start)
