@@ -4,6 +4,7 @@ D2L's pages were written for Keras 2, which lives on as ``tf_keras``; code of bo
 """
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -15,20 +16,20 @@ from d2l_compat.frameworks import Package
 KERAS_2 = Package("tf_keras", "tf-keras", "2.17", note=" TF_USE_LEGACY_KERAS asks for it.")
 IS_KERAS_2 = os.getenv("TF_USE_LEGACY_KERAS") in ("1", "true", "True")  # as TensorFlow reads it
 
-if TYPE_CHECKING or not IS_KERAS_2:
+if TYPE_CHECKING:
     import keras as keras  # noqa: PLC0414  for the other modules
-
-    KerasTensor = keras.KerasTensor
-    floatx, sizes = keras.config.floatx, keras.ops.shape
 else:
-    keras = load(KERAS_2)
-    KerasTensor = keras.__internal__.KerasTensor
-    floatx = keras.backend.floatx
+    keras = load(KERAS_2) if IS_KERAS_2 else import_module("keras")  # imports: a framework
 
-    def sizes(x: Any) -> tuple[Any, ...]:
-        """Of a tensor; tensors themselves where they are not known to a graph's trace."""
-        traced = tf.shape(x)
-        return tuple(traced[axis] if size is None else size for axis, size in enumerate(x.shape))
+KerasTensor: Any = (keras.__internal__ if IS_KERAS_2 else keras).KerasTensor
+
+
+def sizes(x: Any) -> tuple[Any, ...]:
+    """Of a tensor; tensors themselves where they are not known to a graph's trace."""
+    if not IS_KERAS_2:
+        return tuple(keras.ops.shape(x))
+    traced = tf.shape(x)
+    return tuple(traced[axis] if size is None else size for axis, size in enumerate(x.shape))
 
 
 def prepared(layer: keras.layers.Layer, *inputs: Any) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from tensorflow import Tensor
 
 from d2l_compat._shared import checks, encoding
 from d2l_compat.tensorflow._arrays import Array
-from d2l_compat.tensorflow._keras import floatx, sizes
+from d2l_compat.tensorflow._keras import keras, sizes
 from d2l_compat.tensorflow._tabulated import Tabulated
 from d2l_compat.tensorflow.attention import register
 
@@ -91,4 +91,4 @@ def alibi_slopes(num_heads: int) -> Tensor:
     Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
     """
     slopes = encoding.slopes(checks.size("num_heads", num_heads))
-    return tf.constant(slopes, floatx())
+    return tf.constant(slopes, keras.backend.floatx())

@@ -34,6 +34,7 @@ KNOWN_AS = {
     f"{SHIM}._shared.data.loader.Loader": "collections.abc.Iterable[tuple[Any, ...]]",
     f"{SHIM}.jax._arrays.Array": "jax.Array | numpy.ndarray",
     f"{SHIM}.tensorflow._arrays.Array": "tensorflow.Tensor | numpy.ndarray",
+    f"{SHIM}.tensorflow._keras.keras": "keras",
     "plot.COLORS": "...",
     "plot.STYLES": "...",
 }
@@ -52,13 +53,14 @@ class _NotRead(set[str]):
 
 
 def _with_areas(face: Module) -> Module:
-    """A face imports its areas for type checkers alone, and there AutoAPI does not look."""
+    """A face imports its areas for type checkers alone, and there AutoAPI does not look, nor at what else there may be."""
     for node in [each for each in face.body if isinstance(each, If)]:
         if node.test.as_string() == "TYPE_CHECKING":
-            for each in node.body:
+            found = node.orelse or node.body
+            for each in found:
                 each.parent = face
             place = face.body.index(node)
-            face.body[place : place + 1] = node.body
+            face.body[place : place + 1] = found
     return face
 
 
@@ -167,7 +169,8 @@ def setup(app: Sphinx) -> None:
     if not (Path(app.srcdir) / "reference.md").exists():
         return
     AstroidManager.brain["module_denylist"] = _NotRead()
-    AstroidManager().register_transform(Module, _with_areas, lambda module: module.name in OWN)
+    told = {*OWN, f"{SHIM}.tensorflow._keras"}  # to type checkers
+    AstroidManager().register_transform(Module, _with_areas, lambda module: module.name in told)
     for extension in (
         "sphinx.ext.napoleon",
         "sphinx.ext.linkcode",
