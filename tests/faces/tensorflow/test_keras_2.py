@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -12,7 +13,10 @@ from tools.weave.lessons import ROOT
 # The tests of what D2L's pages are made of; they pass on both.
 FILES = "attention", "models", "recurrent", "training", "transformer"
 
-pytestmark = pytest.mark.skipif(IS_KERAS_2, reason="all of these tests run on it already")
+pytestmark = [
+    pytest.mark.skipif(IS_KERAS_2, reason="all of these tests run on it already"),
+    pytest.mark.skipif(find_spec("tf_keras") is None, reason="tf-keras is not installed"),
+]
 
 
 def on_keras_2(*arguments: str) -> subprocess.CompletedProcess[str]:
