@@ -226,6 +226,11 @@ def test_a_page_that_takes_one_more_gpu_than_there_are_needs_one(line: str, why:
     assert cause("IndexError", "list index out of range", trace) == why
 
 
+def test_a_page_that_takes_the_first_of_no_gpus_needs_one(tmp_path: Path) -> None:
+    for line, why in (("x = devices[0]", "gpu"), ("x = others[0]", "page")):
+        assert run(write(tmp_path, "devices = others = []", line), "jax", 600).cause == why
+
+
 def test_of_an_engines_trace_the_last_line_tells(tmp_path: Path) -> None:
     error = "Traceback (most recent call last):\\n  File x.cc\\nCheck failed: compile it for a GPU"
     outcome = run(write(tmp_path, f"raise RuntimeError('{error}')"), "jax", 600)
