@@ -19,6 +19,8 @@ from d2l_compat.frameworks import FACES
 
 # In the environment rather than by importing matplotlib, so that subprocesses have it as well.
 os.environ["MPLBACKEND"] = "Agg"
+# A test tells for itself which d2l its code was written for.
+os.environ.pop("D2L_VERSION", None)
 
 
 def pytest_configure(config: pytest.Config) -> None:

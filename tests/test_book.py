@@ -182,6 +182,15 @@ d2l.Vocab(['a']).to_tokens('a')"""
     assert (outcome.error[:18], outcome.cause) == ("TypeError: indices", "shim")
 
 
+def test_the_chinese_edition_is_run_as_on_the_package_it_was_written_for(tmp_path: Path) -> None:
+    """In 0.17 frequent words come first, in 1.0 all are in alphabetical order."""
+    words = "from d2l_compat import common as d2l; words = d2l.Vocab([*'abb']).to_tokens([0, 1, 2])"
+    page = write(tmp_path, words, "assert words == ['<unk>', 'a', 'b'], words")
+    assert run(page, "jax", 600).error == ""
+    (tmp_path / "config.ini").write_text("[project]\nlang = zh\n")
+    assert run(page, "jax", 600).error == "AssertionError: ['<unk>', 'b', 'a']"
+
+
 def test_what_python_finds_for_the_caller_it_finds_for_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

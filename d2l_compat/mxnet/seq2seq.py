@@ -6,7 +6,7 @@ import numpy as onp
 from mxnet import Context, autograd, gluon, init, np
 from mxnet.gluon import nn, rnn
 
-from d2l_compat._shared import checks
+from d2l_compat._shared import checks, version
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
@@ -170,10 +170,14 @@ class Seq2SeqEncoder(Encoder):
         self.rnn = GRU(num_hiddens, num_layers, dropout)
         self.initialize(init.Xavier())
 
-    def forward(self, X: np.ndarray, *args: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens (batch, steps) to (steps, batch, hiddens), and the state, as of :class:`GRU`."""
+    def forward(self, X: np.ndarray, *args: Any) -> tuple[np.ndarray, Any]:
+        """Tokens (batch, steps) to (steps, batch, hiddens), and the state, as of :class:`GRU`.
+
+        Where D2L_VERSION is 0.17, the state is in a list of its own.
+        """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
-        return self.rnn(self.embedding(X.T))
+        outputs, state = self.rnn(self.embedding(X.T))
+        return outputs, [state] if version.is_older() else state
 
 
 class Seq2Seq(EncoderDecoder):

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow import Tensor
 
-from d2l_compat._shared import checks
+from d2l_compat._shared import checks, version
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat._shared.training import undefined
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
@@ -208,7 +208,8 @@ class Seq2SeqEncoder(Encoder):
     def __call__(self, X: Array, *args: Any, **kwargs: Any) -> Any:
         """Tokens (batch, steps) to (steps, batch, hiddens), and the state, as :class:`GRU` has it.
 
-        ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
+        Where D2L_VERSION is 0.17, to (batch, steps, hiddens). ``training=True`` drops. Raises
+        ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_tokens(X, self.embedding.input_dim)
         named_for_keras_2(kwargs)
@@ -217,7 +218,8 @@ class Seq2SeqEncoder(Encoder):
     def call(
         self, X: Tensor, *args: Any, training: bool | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        return self.rnn(self.embedding(tf.transpose(X)), training=training)
+        outputs, state = self.rnn(self.embedding(tf.transpose(X)), training=training)
+        return tf.transpose(outputs, (1, 0, 2)) if version.is_older() else outputs, state
 
     def get_config(self) -> dict[str, Any]:
         embedding, rnn = self.embedding, self.rnn.hparams

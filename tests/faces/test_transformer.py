@@ -175,6 +175,24 @@ def test_the_recurrent_encoder_equals_the_reference(face: ModuleType) -> None:
     assert_close(np.asarray(got_states), states)
 
 
+def test_the_recurrent_encoder_of_0_17(
+    face: ModuleType, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gave the batch first in TensorFlow, and the state in a list in MXNet."""
+    framework = pytestconfig.getoption("framework")
+    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 2)
+    layer.randomize(TOKENS)
+    outputs, states = layer(TOKENS)
+    monkeypatch.setenv("D2L_VERSION", "0.17")
+    got_outputs, got_states = layer(TOKENS)
+    if framework == "mxnet":
+        assert isinstance(got_states, list)
+        (got_states,) = got_states
+    of_then = outputs.swapaxes(0, 1) if framework == "tensorflow" else outputs
+    np.testing.assert_array_equal(got_outputs, of_then)
+    np.testing.assert_array_equal(np.asarray(got_states), np.asarray(states))
+
+
 def test_dropout_stands_between_recurrent_layers(face: ModuleType) -> None:
     layer = face.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.5)
     layer.randomize(TOKENS)

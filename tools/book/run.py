@@ -18,6 +18,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from tools.book import pictures, stand_ins
 from tools.book.epochs import EPOCHS, with_fewer
 from tools.book.pages import Cell, Page
+from tools.book.results import edition_of
 from tools.run.kernels import Workplace
 from tools.weave.lessons import ROOT
 
@@ -28,6 +29,9 @@ hub.check = lambda path, check_sum: None  # the files are stand-ins, whatever su
 """
 # What libraries keep for code of the time when the pages were written; their readers set them as well.
 SWITCHES = {"TF_USE_LEGACY_KERAS": "1", "PANDAS_FUTURE_INFER_STRING": "0"}
+VERSIONS = {
+    "zh": "0.17"
+}  # of d2l, for which an edition of the book was written; if not told, the newest
 PACKAGE = re.compile(r"it is not installed|^ImportError: Failed importing \w+\.")
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(|non cpu device", re.IGNORECASE)
 # A line of a trace that takes one of the GPUs, or what had been split over them.
@@ -72,7 +76,7 @@ def run(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> Outco
 
     Where training is told to go on for more, it ends after so many ``epochs``.
     """
-    cells = page.cells(framework)
+    cells, book = page.cells(framework), page.path.parent.parent
     code = "\n".join(cell.source for cell in cells)
     images = stand_ins.FEW if "resize=" in code else stand_ins.MANY
     sentences = stand_ins.LONG if "TimeMachine(" in code else stand_ins.SHORT
@@ -82,11 +86,12 @@ def run(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> Outco
         work.mkdir(parents=True)
         stand_ins.make(Path(folder) / "data", images, sentences)
         pictures.make(Path(folder) / "data", code)
-        pictures.show(work.parent / "img", code, page.path.parent.parent)
+        pictures.show(work.parent / "img", code, book)
         before = BEFORE + stand_ins.before(framework, code)
         environment = {
             **os.environ,
             **SWITCHES,
+            "D2L_VERSION": VERSIONS.get(edition_of(book), ""),
             "D2L_DATA": str(Path(folder) / "data"),
             "OMP_NUM_THREADS": "1",
             # What the caller has there is installed for pages, too.

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
+from d2l_compat._shared import version
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import fault, instance, integer, shown, size
 
@@ -15,7 +16,8 @@ class Vocab:
     """Numbers for tokens: those in ``tokens`` that occur often enough, in alphabetical order.
 
     ``vocab[token]`` is a token's number and ``vocab[list]`` a (nested) list's; a token that is not
-    there has that of ``<unk>``. ``len(vocab)`` counts the tokens. (D2L 0.17 put frequent tokens first.)
+    there has that of ``<unk>``. ``len(vocab)`` counts the tokens. Where D2L_VERSION is 0.17, ``<unk>`` comes
+    first, then ``reserved_tokens``, then the others, frequent ones before rare ones.
     """
 
     def __init__(
@@ -31,7 +33,8 @@ class Vocab:
         reserved = _count("reserved_tokens", reserved_tokens)
         self.token_freqs = _count("tokens", tokens).most_common()
         often = [token for token, count in self.token_freqs if count >= min_freq]
-        self.idx_to_token = sorted({UNKNOWN, *reserved, *often})
+        known = dict.fromkeys([UNKNOWN, *reserved, *often])  # each once
+        self.idx_to_token = [*known] if version.is_older() else sorted(known)
         self.token_to_idx = {token: idx for idx, token in enumerate(self.idx_to_token)}
 
     def __len__(self) -> int:

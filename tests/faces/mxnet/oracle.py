@@ -70,19 +70,10 @@ def twin(ours: Layer, theirs: nn.Block, *inputs: Any) -> Layer:
     parameters = theirs._collect_params_with_prefix()
     if isinstance(theirs, older("mxnet").Seq2SeqEncoder):
         values = {name.replace("rnn.rnn.", "rnn."): value for name, value in values.items()}
-        built = Unpacked(theirs)
     assert parameters.keys() == values.keys()
     for name, parameter in parameters.items():
         parameter.set_data(values[name].data())
     return built
-
-
-class Unpacked(Layer):
-    """0.17 has an encoder's state in a list."""
-
-    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        outputs, (state,) = super().__call__(*inputs, **kwargs)
-        return [outputs, state]
 
 
 call = partial(oracle.call, tensor, plain)

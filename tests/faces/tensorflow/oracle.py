@@ -130,24 +130,14 @@ def old_upstream() -> Any:
 UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
 
 
-class BatchFirst(Layer):
-    """An encoder of 0.17: its outputs have the batch first."""
-
-    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        outputs, state = super().__call__(*inputs, **kwargs)
-        return [outputs.swapaxes(0, 1), state]
-
-
 def twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
-    if isinstance(theirs, older("tensorflow").Seq2SeqEncoder):
-        built = BatchFirst(theirs)
-        built(*inputs)
-        theirs.set_weights(ours.layer.get_weights())
-        return built
     built = Layer(theirs)
     with warnings.catch_warnings(action="ignore"):  # Keras 3 wants **kwargs by name
         built(*inputs)  # which gives it weights
-    _copy(ours.layer, theirs)
+    if isinstance(theirs, older("tensorflow").Seq2SeqEncoder):  # it has no GRU of its own
+        theirs.set_weights(ours.layer.get_weights())
+    else:
+        _copy(ours.layer, theirs)
     return built
 
 
