@@ -13,6 +13,12 @@ TABLE = {
             "return pyplot.stem(args[1], **kwargs)",
         ),
         (
+            "a vocabulary of 0.17 in alphabetical order",
+            "_shared/data/text.py",
+            "[*known] if version.is_older() else sorted(known)",
+            "sorted(known)",
+        ),
+        (
             "slopes that stay on the CPU",
             "torch/relative.py",
             "torch.tensor(slopes, dtype=torch.get_default_dtype())",
@@ -370,6 +376,12 @@ TABLE = {
             "tape.gradient(loss, variables)",
         ),
         (
+            "an encoder of 0.17 that gives the steps first",
+            "tensorflow/seq2seq.py",
+            "tf.transpose(outputs, (1, 0, 2)) if version.is_older() else outputs",
+            "outputs",
+        ),
+        (
             "the biases of heads in the order of examples",
             "tensorflow/attention.py",
             "tf.tile(score_bias, (batch, 1, 1))",
@@ -583,6 +595,12 @@ TABLE = {
             "mxnet/seq2seq.py",
             "        clip_gradients(net, 1)\n",
             "",
+        ),
+        (
+            "a state of 0.17 without its list",
+            "mxnet/seq2seq.py",
+            "[state] if version.is_older() else state",
+            "state",
         ),
         (
             "downloads that wait for ever",
