@@ -29,9 +29,8 @@ hub.check = lambda path, check_sum: None  # the files are stand-ins, whatever su
 """
 # What libraries keep for code of the time when the pages were written; their readers set them as well.
 SWITCHES = {"TF_USE_LEGACY_KERAS": "1", "PANDAS_FUTURE_INFER_STRING": "0"}
-VERSIONS = {
-    "zh": "0.17"
-}  # of d2l, for which an edition of the book was written; if not told, the newest
+# The d2l for which an edition of the book was written; of the others it is the newest.
+VERSIONS = {"zh": "0.17"}
 PACKAGE = re.compile(r"it is not installed|^ImportError: Failed importing \w+\.")
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(|non cpu device", re.IGNORECASE)
 # A line of a trace that takes one of the GPUs, or what had been split over them.
