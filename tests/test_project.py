@@ -78,7 +78,8 @@ def test_lock_holds_what_upstreams_face_imports(lock):
     upstream = [file.read_text(encoding="utf-8") for file in versions if file.exists()]
     assert bool(upstream) == (ROOT / "tests" / "faces" / lock.stem / "oracle.py").exists()
     imports = re.findall(r"^(?:import|from) (\w+)", "\n".join(upstream), re.MULTILINE)
-    packages = packages_distributions()
+    own = {each.module: [each.distribution] for each in FRAMEWORKS[lock.stem].packages}
+    packages = own | packages_distributions()  # a framework need not be installed
     names = {pin.name for pin in locked(lock.read_text(encoding="utf-8"))}
     for module in {*imports} - {"d2l", *sys.stdlib_module_names} - LENT.get(lock.stem, set()):
         needed = {name.lower() for name in packages.get(module, [module])}
