@@ -15,14 +15,14 @@ from tools.compare.figures import PNG, SVG
 from tools.compare.languages import difference_but_words
 from tools.compare.numbers import NUMBER
 from tools.compare.pictures import picture_fault
+from tools.run.fingerprints import Fingerprints, fingerprint
 from tools.run.languages import fault_of
+from tools.run.runner import cells
 from tools.weave.fragments import bare, wordless
 from tools.weave.lessons import ROOT, Edition, editions, frameworks_of
 from tools.weave.notebooks import weave
 from tools.weave.prose import original, read_passages
 from tools.weave.words import read_words
-
-READS = "text of lessons/**/*", "lessons/*/claims.py", "notebooks/**/*.ipynb"
 
 EDITIONS = list(editions())
 ALTERNATIVE = re.compile(r'("[^"]+": )?(Heat map|Line plot)|(「[^」]+」：)?(熱圖|折線圖)')
@@ -54,6 +54,13 @@ def test_notebook_is_what_the_lesson_weaves(edition, notebook):
     for stored, fresh in zip(notebook.cells, woven.cells, strict=True):
         kept = ("id", "cell_type", "metadata", "source")
         assert [stored[key] for key in kept] == [fresh[key] for key in kept], "run `make`"
+
+
+def test_outputs_are_of_todays_code_and_shim(edition):
+    """As far as the sources go: make executes the notebook again where packages have other versions."""
+    stored = Fingerprints(ROOT / "notebooks" / "fingerprints.json").get(edition)
+    assert stored is not None, "run `make`"
+    assert stored.sources == fingerprint(edition, cells(weave(edition))).sources, "run `make`"
 
 
 def test_notebook_was_executed_from_top_to_bottom_without_a_complaint(notebook):

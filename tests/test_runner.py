@@ -23,14 +23,12 @@ from nbclient import NotebookClient
 
 from tests.conftest import PATIENCE, list_lessons, still_running
 from tools.__main__ import main
-from tools.run import records
+from tools.run import fingerprints
+from tools.run.fingerprints import Fingerprint, Fingerprints, fingerprint
 from tools.run.kernels import neutral_environment
-from tools.run.records import Record
-from tools.run.sharing import Identity, Turn
-from tools.weave.lessons import ROOT, Edition, Page
+from tools.run.sharing import Cell
+from tools.weave.lessons import ROOT, Edition
 from tools.weave.programs import LANGUAGES
-
-READS = ("tools/__main__.py",)
 
 TEXT = "# Title\n\n- 0.123\n  - more\n\n<<one>>\n\n<<two>>\n"
 CODE = "# %% one\nx = 2 / 3\nif x > 0.456:\n    print(x)\n\n# %% two\n[x, 7]\n"
@@ -58,8 +56,23 @@ class Project:
         self.notebook(framework).parent.mkdir(parents=True, exist_ok=True)
         self.notebook(framework).write_bytes(notebook)
 
-    def record(self, framework: str = "a") -> Path:
-        return self.root / "build" / "executed" / framework / "tiny.json"
+    @property
+    def committed(self) -> Path:
+        """The fingerprints that travel with the notebooks."""
+        return self.root / "notebooks" / "fingerprints.json"
+
+    @property
+    def executed_here(self) -> Path:
+        return self.root / "build" / "executed.json"
+
+    def clone(self) -> None:
+        """Forget what this machine has executed, as a fresh clone does not know it."""
+        self.executed_here.unlink()
+
+    def prove(self) -> None:
+        """Make the lesson the one that is executed once on each machine."""
+        chapter = self.root / "lessons" / "chapter.toml"
+        chapter.write_text(chapter.read_text() + 'proof = "tiny"\n')
 
     def files(self) -> set[Path]:
         """All but the chapter's own."""
@@ -71,9 +84,10 @@ class Project:
 
 
 def outcomes(said: str) -> list[str]:
-    """The last column of the table."""
+    """The last column of the table, and what is out of date."""
     rows = said.partition("notebook ")[2].splitlines()[1:]
-    return [row.split()[-1] for row in rows if ".ipynb" in row]
+    listed = [" ".join(row.split()[2:]).lstrip("0123456789. ") for row in rows if ".ipynb" in row]
+    return [*listed, *re.findall("Out of date", said)]
 
 
 Run = Callable[..., tuple[int, str]]
@@ -146,34 +160,39 @@ def test_a_notebook_is_written_with_its_outputs(run, project):
     assert [output.text for output in one.outputs] == [f"{2 / 3}\n"]
     assert [output.data for output in two.outputs] == [{"text/plain": f"[{2 / 3}, 7]"}]
     assert [one.execution_count, two.execution_count] == [1, 2]
-    assert project.files() == {*project.lesson.iterdir(), project.notebook(), project.record()}
+    written = {project.notebook(), project.committed, project.executed_here}
+    assert project.files() == {*project.lesson.iterdir()} | written
 
 
 def test_executing_again_leaves_the_same_bytes(run, executed):
     notebook = executed.notebook()
     stored, written = notebook.read_bytes(), notebook.stat().st_mtime_ns
+    known = executed.committed.read_bytes()
     code, said = run(executed, "--always")
-    assert (code, said.count("executed"), outcomes(said)) == (0, 1, ["unchanged"])
+    assert (code, said.count("executed"), outcomes(said)) == (0, 1, ["same results"])
     assert (notebook.read_bytes(), notebook.stat().st_mtime_ns) == (stored, written)
+    assert executed.committed.read_bytes() == known
 
 
 def test_executing_anew_gives_the_same_bytes(run, executed):
     notebook = executed.notebook()
     stored = notebook.read_bytes()
     notebook.unlink()
-    assert run(executed, "--always")[0] == 0
+    assert outcomes(run(executed)[1]) == ["written"]
     assert notebook.read_bytes() == stored
 
 
 @pytest.mark.parametrize(
-    ("value", "outcome"), [(0.666666, "unchanged"), (0.65, "woven"), (-2 / 3, "woven")]
+    ("value", "outcome"), [(0.666666, "same results"), (0.65, "written"), (-2 / 3, "written")]
 )
 def test_outputs_are_rewritten_only_where_they_disagree(run, executed, value, outcome):
     fresh = executed.notebook().read_bytes()
     stored = fresh.replace(str(2 / 3).encode(), str(value).encode())
     executed.store(stored)
-    assert outcome in run(executed)[1]
-    assert executed.notebook().read_bytes() == (stored if outcome == "unchanged" else fresh)
+    said = run(executed, "--always")[1]
+    assert outcomes(said) == [outcome]
+    assert executed.notebook().read_bytes() == (stored if outcome == "same results" else fresh)
+    assert (f"a/tiny, cell one: '{2 / 3}' instead of '{value}'" in said) == (outcome == "written")
 
 
 @pytest.mark.parametrize(("old", "new", "still"), [("2 / 3", "4 / 6", 0), ("7", "3 + 4", 1)])
@@ -187,20 +206,38 @@ def test_from_new_code_on_outputs_are_stored_as_they_are(run, executed, old, new
     assert (shown.count(b"0.66666667"), shown.count(str(2 / 3).encode())) == (still, 2 - still)
 
 
+def test_a_cell_that_is_not_compared_is_rewritten_only_with_new_code(run, project):
+    code = '# %% one\nimport uuid\n\n# %% two tags=["nbval-ignore-output"]\nuuid.uuid4().hex\n'
+    project.write(a=code)
+    run(project)
+    stored = project.notebook().read_bytes()
+    assert outcomes(run(project, "--always")[1]) == ["same results"]
+    assert project.notebook().read_bytes() == stored
+    project.write(a=code.replace("import uuid", "import uuid as other\n\nuuid = other"))
+    assert outcomes(run(project)[1]) == ["written"]
+
+
 @pytest.mark.parametrize(
     ("new", "old"),
     [
         pytest.param("- 0.123", "- 0.124", id="a number in the text"),
         pytest.param("  - more", "- more", id="blanks in the text"),
-        pytest.param("0.456", "0.457", id="a number in the code"),
-        pytest.param("    print", "  print", id="blanks in the code"),
     ],
 )
-def test_text_and_code_are_rewritten_however_little_differs(run, executed, new, old):
+def test_text_is_rewritten_however_little_differs(run, executed, new, old):
     fresh = executed.notebook().read_bytes()
     executed.store(fresh.replace(new.encode(), old.encode()))
     assert executed.notebook().read_bytes() != fresh
-    assert outcomes(run(executed)[1]) == ["woven"]
+    _, said = run(executed)
+    assert (outcomes(said), "started" in said) == (["woven"], False)
+    assert executed.notebook().read_bytes() == fresh
+
+
+@pytest.mark.parametrize(("new", "old"), [("0.456", "0.457"), ("    print", "  print")])
+def test_code_that_was_edited_in_the_notebook_is_executed_again(run, executed, new, old):
+    fresh = executed.notebook().read_bytes()
+    executed.store(fresh.replace(new.encode(), old.encode()))
+    assert outcomes(run(executed)[1]) == ["written"]
     assert executed.notebook().read_bytes() == fresh
 
 
@@ -232,23 +269,59 @@ def test_a_damaged_figure_is_replaced(run, project):
     run(project)
     fresh = project.notebook().read_bytes()
     project.store(fresh.replace(b"<g/>", b"<g>"))
-    assert run(project)[0] == 0
+    assert run(project, "--always")[0] == 0
     assert project.notebook().read_bytes() == fresh
 
 
 # What is executed
 
 
-def test_what_has_not_changed_is_not_executed_again(run, executed):
-    notebook = executed.notebook()
-    stored, written = notebook.read_bytes(), notebook.stat().st_mtime_ns
+def test_in_a_fresh_clone_nothing_is_executed_and_nothing_changes(run, executed):
+    executed.clone()
+    before = {file: file.read_bytes() for file in executed.files()}
     code, said = run(executed)
-    assert (code, outcomes(said)) == (0, ["unchanged"])
+    assert (code, outcomes(said)) == (0, [])
+    assert "1 pages are up to date (make ALWAYS=1 executes all)" in said
     assert "started" not in said
-    assert (notebook.read_bytes(), notebook.stat().st_mtime_ns) == (stored, written)
+    assert {file: file.read_bytes() for file in executed.files()} == before
+
+
+def test_one_lesson_is_executed_once_on_each_machine(run, executed):
+    executed.prove()
+    executed.clone()
+    stored = executed.notebook().read_bytes()
+    code, said = run(executed)
+    assert code == 0
+    assert re.search(r"^a: works here, \d+ s, same results$", said, re.MULTILINE)
+    assert executed.notebook().read_bytes() == stored
+    assert "started" not in run(executed)[1]
+
+
+def test_other_results_on_this_machine_are_named_and_not_written(run, executed):
+    executed.prove()
+    executed.clone()
+    stored = executed.notebook().read_bytes().replace(str(2 / 3).encode(), b"0.65")
+    executed.store(stored)
+    for _ in range(2):
+        code, said = run(executed)
+        assert code == 1
+        assert re.search(r"^a: works here, \d+ s, other results$", said, re.MULTILINE)
+        assert f"a/tiny, cell one: '{2 / 3}' instead of '0.65'\n" in said
+        assert executed.notebook().read_bytes() == stored
+    assert run(executed, "--always")[0] == 0
+    assert b"0.65" not in executed.notebook().read_bytes()
+
+
+def test_a_framework_that_fails_is_said_not_to_work_here(run, project):
+    project.write(a="# %% one\n1 / 0\n\n# %% two\n2\n")
+    project.prove()
+    code, said = run(project)
+    assert code == 1
+    assert "\na: does not work here, see above\n" in said
 
 
 def test_a_new_sentence_is_woven_and_nothing_is_executed(run, executed):
+    executed.clone()
     text = executed.lesson / "text.en.md"
     text.write_text(text.read_text().replace("- more", "- more than that"))
     before = outputs(executed.notebook())
@@ -259,92 +332,159 @@ def test_a_new_sentence_is_woven_and_nothing_is_executed(run, executed):
     assert outputs(executed.notebook()) == before
 
 
+def test_a_new_comment_is_woven_and_nothing_is_executed(run, executed):
+    executed.write(TEXT, a=CODE.replace("x = 2 / 3", "x = 2 / 3  # two thirds"))
+    code, said = run(executed)
+    assert (code, outcomes(said), "started" in said) == (0, ["woven"], False)
+    assert "# two thirds" in executed.notebook().read_text()
+
+
 def test_of_several_code_files_the_changed_one_alone_is_executed(run, project):
     project.write(**dict.fromkeys("ab", CODE))
     assert outcomes(run(project)[1]) == ["written", "written"]
     project.write(a=CODE, b=CODE.replace("x, 7", "x, 8"))
     said = run(project)[1]
-    assert (outcomes(said), said.count("started")) == (["unchanged", "written"], 1)
+    assert (outcomes(said), said.count("started")) == (["written"], 1)
     assert "b/tiny: started" in said
 
 
-@pytest.mark.parametrize("harm", ["edited", "cleared", "lost", "no notebook"])
-def test_a_notebook_that_was_harmed_is_made_anew_from_what_was_executed(run, executed, harm):
-    fresh = executed.notebook().read_bytes()
-    changed = nbformat.reads(fresh.decode(), as_version=4)
-    for cell in changed.cells:
-        if "outputs" in cell:
-            cell.outputs = [] if harm == "cleared" else [nbformat.v4.new_output("stream", text="5")]
-    executed.store(OLD if harm == "no notebook" else nbformat.writes(changed).encode())
-    if harm == "lost":
-        executed.notebook().unlink()
-    code, said = run(executed)
-    assert (code, outcomes(said)) == (0, ["woven"])
-    assert "started" not in said
-    assert executed.notebook().read_bytes() == fresh
+def test_where_a_framework_is_not_chosen_text_is_woven_all_the_same(run, project):
+    project.write(**dict.fromkeys("ab", CODE))
+    run(project)
+    project.write(TEXT.replace("- more", "- more than that"), **dict.fromkeys("ab", CODE))
+    code, said = run(project, "--framework", "a")
+    assert (code, outcomes(said), "started" in said) == (0, ["woven", "woven"], False)
+    assert "- more than that" in project.notebook("b").read_text()
 
 
-def another_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "installed", lambda: ["torch==0"])
+def test_where_a_framework_is_not_chosen_its_new_code_is_left_and_named(run, project):
+    project.write(**dict.fromkeys("ab", CODE))
+    run(project)
+    stored = project.notebook("b").read_bytes()
+    project.write(a=CODE, b=CODE.replace("x, 7", "x, 8"))
+    code, said = run(project, "--framework", "a")
+    assert (code, "started" in said) == (0, False)
+    assert "Out of date, and not to be executed here: en/b/tiny" in said
+    assert project.notebook("b").read_bytes() == stored
+    assert outcomes(run(project)[1]) == ["written"]
 
 
-def another_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "_kernel", lambda name: "another")
-
-
-def another_shim(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a file more that the code imports."""
-    monkeypatch.setattr(records, "used_by_code", lambda *_: {ROOT / "conftest.py"})
-
-
-def another_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "_executing", lambda: {ROOT / "conftest.py"})
-
-
-@pytest.mark.parametrize("other", [another_version, another_kernel, another_shim, another_runner])
-def test_what_a_page_depends_on_is_known_by_its_content(run, executed, monkeypatch, other):
-    other(monkeypatch)
+@pytest.mark.parametrize("harm", ["no fingerprint", "another fingerprint", "a damaged file"])
+def test_a_harmed_fingerprint_is_made_anew(run, executed, harm):
+    fresh = executed.committed.read_text()
+    executed.clone()
+    if harm == "another fingerprint":
+        executed.committed.write_text(fresh.replace('"sources": "', '"sources": "0'))
+    else:
+        executed.committed.write_text("{}" if harm == "no fingerprint" else fresh[:-9])
     said = run(executed)[1]
-    assert (said.count("started"), outcomes(said)) == (1, ["unchanged"])
+    assert (said.count("started"), outcomes(said)) == (1, ["same results"])
+    assert executed.committed.read_text() == fresh
     assert "started" not in run(executed)[1]
 
 
-def test_java_depends_on_the_sources_of_its_classes(run, tmp_path, monkeypatch):
-    project = Project(tmp_path / "project")
+def test_an_output_that_was_edited_is_left_to_nbval(run, executed):
+    edited = executed.notebook().read_bytes().replace(str(2 / 3).encode(), b"0.65")
+    executed.store(edited)
+    assert "started" not in run(executed)[1]
+    assert executed.notebook().read_bytes() == edited
+
+
+def change_versions(
+    monkeypatch: pytest.MonkeyPatch, installed: str, locked: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(fingerprints, "installed_packages", lambda _: {"torch": installed})
+    versions = frozenset(("torch", version) for version in locked)
+    monkeypatch.setattr("tools.run.runner.locked_versions", lambda _: versions)
+
+
+@pytest.mark.parametrize(
+    ("locked", "is_renewed"),
+    [
+        pytest.param(("1", "2"), False, id="of another Python, for which the lock has others"),
+        pytest.param(("2",), True, id="of a lock that was updated"),
+    ],
+)
+def test_with_other_versions_pages_are_executed_once_and_compared(
+    run, project, monkeypatch, locked, is_renewed
+):
+    change_versions(monkeypatch, "1", ("1",))
+    run(project)
+    stored, known = project.notebook().read_bytes(), project.committed.read_text()
+    change_versions(monkeypatch, "2", locked)
+    said = run(project)[1]
+    assert (said.count("started"), outcomes(said)) == (1, ["same results"])
+    assert project.notebook().read_bytes() == stored
+    assert (project.committed.read_text() != known) == is_renewed
+    assert "started" not in run(project)[1]
+
+
+def test_a_fingerprint_is_of_the_code_and_of_the_shim_that_it_imports(tmp_path, monkeypatch):
+    shim = tmp_path / "shim.py"
+    shim.write_text("x = 1  # a comment\n")
+    monkeypatch.setattr(fingerprints, "ROOT", tmp_path)
+    monkeypatch.setattr(fingerprints, "used_by_code", lambda *_: {shim})
+    edition = Edition(tmp_path / "lessons" / "tiny", "en", "a")
+
+    def sources(code: str) -> str:
+        fingerprints._content.cache_clear()
+        return fingerprint(edition, [Cell("one", code)]).sources
+
+    first = sources("1")
+    assert sources("1  # a comment") == first
+    assert sources("2") != first
+    shim.write_text("x = 1  # another comment\n")
+    assert sources("1") == first
+    shim.write_text("x = 2\n")
+    assert sources("1") != first
+
+
+def test_a_fingerprint_in_java_is_of_the_sources_of_its_classes(tmp_path, monkeypatch):
     source = tmp_path / "java" / "src" / "main" / "Plots.java"
     source.parent.mkdir(parents=True)
     (tmp_path / "java" / "pom.xml").touch()
-    source.touch()
-    monkeypatch.setattr(records, "JAVA", tmp_path / "java")
-    monkeypatch.setattr(records, "ROOT", Path(tmp_path.anchor))
-    (edition,) = (Edition(project.lesson, "en", "djl"),)
-    project.lesson.mkdir(parents=True)
-    (project.lesson / "code.djl.java").touch()
-    page, cell = Page((edition,)), Identity(0, "one", "int x = 1;")
-    turns = [Turn(cell, 0, "int x = 1;")]
-    Record(page, turns, "java").write({cell: []})
-    assert Record(page, turns, "java").read() == {cell: []}
-    source.write_text("changed")
-    assert Record(page, turns, "java").read() is None
+    source.write_text("class Plots {}")
+    monkeypatch.setattr(fingerprints, "JAVA", tmp_path / "java")
+    monkeypatch.setattr(fingerprints, "ROOT", tmp_path)
+    lesson = tmp_path / "lessons" / "tiny"
+    lesson.mkdir(parents=True)
+    (lesson / "code.djl.java").touch()
+    edition, cells = Edition(lesson, "en", "djl"), [Cell("one", "int x = 1;")]
+    before = fingerprint(edition, cells)
+    assert before.packages.keys() == {"jjava"}
+    fingerprints._content.cache_clear()
+    source.write_text("class Plots { int x; }")
+    assert fingerprint(edition, cells).sources != before.sources
 
 
-@pytest.mark.parametrize("record", [b"", b"{", b"[]", b"{}", b"\xff", b'{"state": 1}'])
-def test_what_is_no_record_is_none(run, executed, record):
-    executed.record().write_bytes(record)
-    said = run(executed)[1]
-    assert (said.count("started"), outcomes(said)) == (1, ["unchanged"])
+def test_packages_are_those_that_a_framework_requires():
+    assert {"matplotlib", "numpy"} <= fingerprints.installed_packages("pytorch").keys()
+    assert "torch" in {name for name, _ in fingerprints.locked_versions("pytorch")}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", '{"en/a/tiny": 1}', '{"en/a/tiny": {"x": 1}}']
+)
+def test_a_file_that_holds_no_fingerprints_has_none(tmp_path, text):
+    file = tmp_path / "fingerprints.json"
+    file.write_text(text)
+    edition = Edition(tmp_path / "tiny", "en", "a")
+    assert Fingerprints(file).get(edition) is None
+    its = Fingerprint("0", {"torch": "1"})
+    Fingerprints(file).update({edition: its})
+    assert Fingerprints(file).get(edition) == its
 
 
 def test_a_page_that_fails_is_executed_again(run, project):
     project.write(a="# %% one\n1 / 0\n\n# %% two\n2\n")
     assert [run(project)[1].count("started") for _ in range(2)] == [1, 1]
-    assert not project.record().exists()
+    assert not project.committed.exists()
 
 
-def test_in_a_project_that_takes_no_record_all_is_executed_each_time(run, project):
+def test_a_project_that_can_keep_no_record_is_made_all_the_same(run, project):
     (project.root / "build").touch()
-    assert [outcomes(run(project)[1]) for _ in range(2)] == [["written"], ["unchanged"]]
-    assert run(project)[1].count("started") == 1
+    assert outcomes(run(project)[1]) == ["written"]
+    assert outcomes(run(project)[1]) == []
 
 
 # In several languages
@@ -417,7 +557,7 @@ def test_a_comment_in_other_words_is_woven_and_nothing_is_executed(run, translat
     words = WORDS.replace("註解", "新的註解")
     (translated.lesson / "words.zh-TW.toml").write_text(words, encoding="utf-8")
     code, said = run(translated)
-    assert (code, outcomes(said), "started" in said) == (0, ["unchanged", "woven"], False)
+    assert (code, outcomes(said), "started" in said) == (0, ["woven"], False)
     assert "新的註解" in translated.notebook(language="zh-TW").read_text(encoding="utf-8")
 
 
@@ -463,8 +603,8 @@ def test_what_is_stored_in_one_language_is_stored_in_all(run, translated):
     run(translated)
     stored = translated.notebook().read_bytes().replace(str(2 / 3).encode(), b"0.66666667")
     translated.store(stored)
-    code, said = run(translated)
-    assert (code, outcomes(said)) == (0, ["unchanged", "woven"])
+    code, said = run(translated, "--always")
+    assert (code, outcomes(said)) == (0, ["same results", "woven"])
     chinese = translated.notebook(language="zh-TW")
     assert translated.notebook().read_bytes() == stored
     assert outputs(chinese) == outputs(translated.notebook())
@@ -810,7 +950,7 @@ def test_a_place_that_cannot_be_written_is_named(run, project, where):
     code, said = run(project)
     assert code == 1
     assert f"{project.notebook()}: cannot be written: " in said
-    assert project.files() == before | {project.record()}
+    assert project.files() == before
     assert place.exists()
 
 

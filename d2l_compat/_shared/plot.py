@@ -5,6 +5,7 @@ any zoom; as a PNG, for viewers that show no SVG or none of a notebook that is n
 in words, which are made from what the figure holds and are the SVG's description, too.
 """
 
+import os
 import sys
 from collections.abc import Sequence, Sized
 from io import BytesIO
@@ -33,7 +34,10 @@ def pyplot() -> Any:
 
 
 def use_svg_display() -> None:
-    """Show figures as SVG, as PNG and in words; does nothing outside Jupyter."""
+    """Show figures as SVG, as PNG and in words; does nothing outside Jupyter.
+
+    ``D2L_COMPAT_PNG=never`` leaves the PNG out, which takes as long to make as the SVG.
+    """
     IPython = sys.modules.get("IPython")
     shell = IPython.get_ipython() if IPython else None
     if shell is None or not hasattr(shell, "kernel"):
@@ -44,7 +48,8 @@ def use_svg_display() -> None:
     backend_inline.set_matplotlib_formats()  # none of Jupyter's own formats: ours is enough
     formatters = shell.display_formatter.formatters
     formatters["image/svg+xml"].for_type(Figure, as_svg)
-    formatters["image/png"].for_type(Figure, as_png)
+    if os.environ.get("D2L_COMPAT_PNG") != "never":
+        formatters["image/png"].for_type(Figure, as_png)
     formatters["text/plain"].for_type(Figure, lambda figure, p, _: p.text(describe(figure)))
 
 

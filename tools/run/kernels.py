@@ -15,6 +15,8 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")  # the colours of what they say
 NEUTRAL = {
     "MATPLOTLIBRC": os.devnull,
     "PYTHONHASHSEED": "0",
+    # The PNG that is stored is made from the SVG.
+    "D2L_COMPAT_PNG": "never",
     # What is missing is a fault to be told (d2l_compat/_install.py), and nothing comes past the locks.
     "D2L_COMPAT_INSTALL": "never",
     "PIP_REQUIRE_HASHES": "1",

@@ -87,14 +87,8 @@ def lessons(root: Path = ROOT) -> list[Path]:
 
     Raises LessonError where lessons/chapter.toml and the folders beside it do not agree.
     """
-    chapter = root / "lessons" / "chapter.toml"
-    try:
-        text = chapter.read_text(encoding="utf-8-sig")
-        listed = tomllib.loads(text).get("lessons")
-    except OSError as error:
-        raise LessonError(f"cannot be read: {error.strerror}", chapter) from None
-    except ValueError as error:  # not TOML, or not UTF-8
-        raise LessonError(f"cannot be read: {error}", chapter) from None
+    chapter, text = _read_chapter(root)
+    listed = tomllib.loads(text).get("lessons")
     if not (isinstance(listed, list) and all(isinstance(name, str) for name in listed)):
         raise LessonError('need lessons = ["FOLDER", ...]', chapter)
     # A folder without a file is what Python leaves behind of a lesson that is gone.
@@ -112,17 +106,39 @@ def lessons(root: Path = ROOT) -> list[Path]:
     return [folders[name] for name in listed]
 
 
+def proof(root: Path = ROOT) -> str:
+    """Return the name of the lesson that is executed once on each machine, or "". Raise LessonError."""
+    return tomllib.loads(_read_chapter(root)[1]).get("proof", "")
+
+
+def _read_chapter(root: Path) -> tuple[Path, str]:
+    """Return the chapter's file and its text, which is TOML. Raise LessonError."""
+    chapter = root / "lessons" / "chapter.toml"
+    try:
+        text = chapter.read_text(encoding="utf-8-sig")
+        tomllib.loads(text)
+    except OSError as error:
+        raise LessonError(f"cannot be read: {error.strerror}", chapter) from None
+    except ValueError as error:  # not TOML, or not UTF-8
+        raise LessonError(f"cannot be read: {error}", chapter) from None
+    return chapter, text
+
+
 def editions(
     languages: list[str] | None = None,
     frameworks: list[str] | None = None,
     root: Path = ROOT,
+    names: list[str] | None = None,
 ) -> Iterator[Edition]:
-    """Every edition there is, or those in the languages and frameworks asked for.
+    """Every edition there is, or those in the languages, frameworks and lessons asked for.
 
     Lessons come in the chapter's order, languages and frameworks in that of their tables. Raises
-    LessonError for a language or framework that no lesson has, and for a name that no link can hold.
+    LessonError for a language, framework or lesson that there is not, and for a name that no link can hold.
     """
-    yield from (edition for edition in _asked_for(languages, frameworks, root) if edition.exists)
+    chosen = choose("lesson", names, [folder.name for folder in lessons(root)], root / "lessons")
+    for edition in _asked_for(languages, frameworks, root):
+        if edition.exists and edition.folder.name in chosen:
+            yield edition
 
 
 def left_out(
