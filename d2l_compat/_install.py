@@ -43,7 +43,7 @@ def install(framework: str) -> None:
             invalidate_caches()
             if package is SETUPTOOLS:
                 # Else distutils is there from the next start on.
-                import_module(package.module)  # imports: setuptools
+                import_module(package.module)
 
 
 def _is_missing(module: str) -> bool:

@@ -48,7 +48,7 @@ class _Alias(MetaPathFinder, Loader):
         if spec.name == UPSTREAM:
             return None  # an empty one, by the name that asks for faces
         name = OURS + spec.name.removeprefix(UPSTREAM)
-        module = import_module(name)  # imports: what the program itself names
+        module = import_module(name)
         spec.loader_state = module.__spec__
         return module
 

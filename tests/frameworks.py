@@ -27,4 +27,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def face(request: pytest.FixtureRequest) -> Any:
     """The adapter of the framework asked for."""
     name = f"tests.faces.{request.config.getoption('framework')}.adapter"
-    return import_module(name).Adapter()  # imports: what those read that ask for it
+    return import_module(name).Adapter()

@@ -26,10 +26,11 @@ What the numbers and equations of the text are held to stands in LESSON/sources.
 import ast
 import inspect
 import io
+import os
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -41,7 +42,7 @@ import pytest
 
 from d2l_compat._shared.arrays import to_numpy
 from tools.compare.numbers import NUMBER
-from tools.weave.lessons import Edition, frameworks_of
+from tools.weave.lessons import ROOT, Edition, frameworks_of
 
 if TYPE_CHECKING:
     from tools.weave.programs import Cell
@@ -53,7 +54,7 @@ LEFT_BEHIND = pytest.StashKey[Mapping[str, "ExecutedCell"]]()
 
 def claims_of(lesson: Path) -> ModuleType:
     name = f"lessons.{lesson.name}.claims"
-    return import_module(name)  # imports: what a test reads that asks for it
+    return import_module(name)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -226,6 +227,27 @@ def untrue(request: pytest.FixtureRequest, cells: Mapping[str, ExecutedCell]) ->
     return said
 
 
+class EnoughError(Exception):
+    """Ends a function that was watched, once it has told what it does."""
+
+
+def first_calls(
+    run: Callable[[Callable[..., Any]], Any], function: Callable[..., Any]
+) -> list[Any]:
+    """What ``function`` gives in its first calls while ``run`` runs, which is handed it, and then ended."""
+    results: list[Any] = []
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        if len(results) == 4:  # one is for a layer that takes its sizes from its input
+            raise EnoughError
+        results.append(function(*args, **kwargs))
+        return results[-1]
+
+    with suppress(EnoughError):
+        run(watched)
+    return results
+
+
 # What cells leave behind, print and draw, read
 
 
@@ -269,3 +291,33 @@ def assert_axes(cell: Any, across: str, down: str) -> None:
 def named(figure: str) -> list[str]:
     """The curves' names, in their order."""
     return re.findall(r"\. ([^.]+): \d+ points", figure)
+
+
+def hold(
+    left_behind: dict[str, dict[str, Any]], printed: dict[str, str], claims: str, framework: str
+) -> None:
+    """In the kernel: tests the claims; prints what pytest says of them. Raises AssertionError where one fails."""
+    if lacking := [name for name in printed if name not in left_behind]:
+        print(f"not tested, for these cells were not executed: {', '.join(lacking)}")
+        raise AssertionError
+    cells = {
+        name: ExecutedCell(printed=printed[name], **left) for name, left in left_behind.items()
+    }
+
+    class Given:
+        def pytest_configure(self, config: pytest.Config) -> None:
+            config.stash[LEFT_BEHIND] = cells
+
+    os.chdir(ROOT)
+    options = ["-q", "--capture=sys", "--color=no", "--no-header", "--framework", framework]
+    # What claims need, and no more: the start takes longer than most of them.
+    options += ["--disable-plugin-autoload", "--noconftest", "--override-ini", "addopts="]
+    options += ["--import-mode", "importlib"]
+    for plugin in "tests.frameworks", "tests.lessons", "no:cacheprovider", "no:unraisableexception":
+        options += ["-p", plugin]
+    # Of plugins that are here already.
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    with redirect_stdout(io.StringIO()) as said:
+        code = pytest.main([claims, *options], plugins=[Given()])
+    print(said.getvalue())
+    assert code == 0

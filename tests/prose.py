@@ -140,4 +140,4 @@ def numbers_of(words: str) -> list[float]:
 
 def sources_of(lesson: Path) -> ModuleType:
     """What its prose is held to."""
-    return import_module(f"lessons.{lesson.name}.sources")  # imports: what a test reads
+    return import_module(f"lessons.{lesson.name}.sources")

@@ -21,6 +21,7 @@ import psutil
 import pytest
 from nbclient import NotebookClient
 
+from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.conftest import PATIENCE, list_lessons, still_running
 from tools.__main__ import main
 from tools.run import fingerprints
@@ -423,7 +424,7 @@ def test_a_fingerprint_is_of_the_code_and_of_the_shim_that_it_imports(tmp_path, 
     shim = tmp_path / "shim.py"
     shim.write_text("x = 1  # a comment\n")
     monkeypatch.setattr(fingerprints, "ROOT", tmp_path)
-    monkeypatch.setattr(fingerprints, "used_by_code", lambda *_: {shim})
+    monkeypatch.setattr(fingerprints, "shim_sources", lambda _: [shim])
     edition = Edition(tmp_path / "lessons" / "tiny", "en", "a")
 
     def sources(code: str) -> str:
@@ -444,6 +445,7 @@ def test_a_fingerprint_in_java_is_of_the_sources_of_its_classes(tmp_path, monkey
     source.parent.mkdir(parents=True)
     (tmp_path / "java" / "pom.xml").touch()
     source.write_text("class Plots {}")
+    fingerprints.shim_sources.cache_clear()
     monkeypatch.setattr(fingerprints, "JAVA", tmp_path / "java")
     monkeypatch.setattr(fingerprints, "ROOT", tmp_path)
     lesson = tmp_path / "lessons" / "tiny"
@@ -454,7 +456,23 @@ def test_a_fingerprint_in_java_is_of_the_sources_of_its_classes(tmp_path, monkey
     assert before.packages.keys() == {"jjava"}
     fingerprints._content.cache_clear()
     source.write_text("class Plots { int x; }")
+    fingerprints.shim_sources.cache_clear()
     assert fingerprint(edition, cells).sources != before.sources
+
+
+@pytest.mark.parametrize("framework", FACES)
+def test_of_the_shim_a_page_depends_on_what_its_framework_imports(framework):
+    """The modules that a fresh process has loaded are among them, and no other framework's."""
+    face = FRAMEWORKS[framework].face
+    program = f"import sys, d2l_compat.{face}; print(*(m.__file__ for n, m in sys.modules.items() if n[:10] == 'd2l_compat'))"
+    try:
+        loaded = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True)
+    except subprocess.CalledProcessError:
+        pytest.skip(f"{framework} is not installed")
+    found = {str(file) for file in fingerprints.shim_sources(framework)}
+    assert {*loaded.split()} <= found
+    others = {each.face for each in FRAMEWORKS.values()} - {face}
+    assert [file for file in found if Path(file).parent.name in others] == []
 
 
 def test_packages_are_those_that_a_framework_requires():

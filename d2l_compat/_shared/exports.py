@@ -63,7 +63,7 @@ def attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:
         raise AttributeError(f"module {face!r} has no attribute {name!r}")
     for area in areas:
         if name in _of_area(face, area) or HALF_PRIVATE.get(name) == area:
-            room = import_module(f"{face}.{area}")  # imports: what the face does for type checkers
+            room = import_module(f"{face}.{area}")
             found = getattr(room, name)
             setattr(sys.modules[face], name, found)  # from now on it has it
             return found

@@ -34,7 +34,7 @@ def _check_installed(package: Package) -> None:
 def _import(package: Package) -> ModuleType:
     found = _installed(package)
     try:
-        module = import_module(package.module)  # imports: a framework
+        module = import_module(package.module)
     except Exception as error:  # a broken binary raises nearly anything
         if found is None and isinstance(error, ModuleNotFoundError):
             raise ImportError(

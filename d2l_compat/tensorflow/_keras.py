@@ -19,7 +19,7 @@ IS_KERAS_2 = os.getenv("TF_USE_LEGACY_KERAS") in ("1", "true", "True")  # as Ten
 if TYPE_CHECKING:
     import keras as keras  # noqa: PLC0414  for the other modules
 else:
-    keras = load(KERAS_2) if IS_KERAS_2 else import_module("keras")  # imports: a framework
+    keras = load(KERAS_2) if IS_KERAS_2 else import_module("keras")
 
 KerasTensor: Any = (keras.__internal__ if IS_KERAS_2 else keras).KerasTensor
 

@@ -12,19 +12,20 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from modulefinder import ModuleFinder
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.changed.imports import used_by_code
 from tools.run.files import write_whole
 from tools.run.sharing import Cell, identity
 from tools.weave.fragments import bare
 from tools.weave.launch import PROJECT
 from tools.weave.lessons import ROOT, Edition, LessonError
 
-JAVA = ROOT / "d2l_compat" / "java"  # a Java page's imports are built from these sources
+SHIM = ROOT / "d2l_compat"
+JAVA = SHIM / "java"  # what a Java page imports is built from these sources
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,23 @@ def fingerprint(edition: Edition, cells: list[Cell]) -> Fingerprint:
     digest = hashlib.sha256()
     for number, cell in enumerate(cells):
         digest.update("\0".join(map(str, identity(number, cell, suffix))).encode() + b"\0")
-    if suffix == ".java":
-        files = [JAVA / "pom.xml", *(JAVA / "src" / "main").rglob("*.*")]
-    else:
-        files = [*used_by_code("\n".join(cell.source for cell in cells), edition.framework)]
-    for file in sorted(files):
+    for file in shim_sources(edition.framework):
         digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + _content(file))
     return Fingerprint(digest.hexdigest()[:32], installed_packages(edition.framework))
+
+
+@cache
+def shim_sources(framework: str) -> list[Path]:
+    """Return the shim's sources that an import of a framework's module may run, found without running them."""
+    if framework not in FRAMEWORKS:
+        return []
+    if not FRAMEWORKS[framework].is_python:
+        return [JAVA / "pom.xml", *sorted((JAVA / "src" / "main").rglob("*.*"))]
+    finder = ModuleFinder([str(ROOT)])
+    finder.import_hook(f"{SHIM.name}.{FRAMEWORKS[framework].face}")
+    modules = (Path(module.__file__) for module in finder.modules.values() if module.__file__)
+    fonts = (SHIM / "_shared" / "fonts").glob("*.otf")
+    return sorted({file for file in (*modules, *fonts) if file.is_relative_to(SHIM)})
 
 
 @cache
