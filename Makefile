@@ -9,19 +9,20 @@ X86_LINUX  := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
 ALL        := $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
 FRAMEWORKS ?= $(filter-out $(if $(JDK),,djl) $(if $(X86_LINUX),,mxnet),$(ALL))
 LANGUAGES  ?= $(sort $(patsubst text.%.md,%,$(notdir $(wildcard lessons/*/text.*.md))))
+# Those named; else all.
+LESSONS    ?=
 # At a time: as many as there are cores, but each may take a gigabyte of memory.
 JOBS       ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n : 8)))
 # Seconds for a page. It is there for what hangs: a slow machine with other work takes minutes for JAX.
 TIMEOUT    ?= 1200
 # ALWAYS=1 executes what has not changed, too.
 ALWAYS     ?=
-# Of the tests: on which DEVICE the notebooks run (cpu or gpu), CHANGED=1 for those alone that a
-# change concerns, SHUFFLE=SEED for a random order, EVERYWHERE=1 for every notebook whole both on
-# Colab and on Binder, which share them otherwise.
+# Of the tests: on which DEVICE the notebooks run (cpu or gpu), SHUFFLE=SEED for a random order,
+# RELEASE=1 for what only `make test-all` runs, VERBOSE=-v for a line per test.
 DEVICE     ?= cpu
-CHANGED    ?=
-EVERYWHERE ?=
 SHUFFLE    ?=
+RELEASE    ?=
+VERBOSE    ?=
 # Of D2L's own pages: where they are; RECORD=1 keeps what comes of them, for the docs.
 BOOK       ?=
 RECORD     ?=
@@ -41,41 +42,35 @@ LOCKS  = $(HOLDS:%=requirements/%.lock)
 EMPTY :=
 READY  = .venv/.ready-$(subst $(EMPTY) ,-,$(HOLDS))
 INCOMPLETE = $(shell test -s $(READY) && cd .venv && xargs ls -d < $(notdir $(READY)) >/dev/null 2>&1 || echo incomplete)
-CHOICE = $(addprefix --framework ,$(FRAMEWORKS)) $(addprefix --language ,$(LANGUAGES))
+CHOICE = $(addprefix --framework ,$(FRAMEWORKS)) $(addprefix --language ,$(LANGUAGES)) $(addprefix --lesson ,$(LESSONS))
 FACES  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 # An older d2l, which the shim is compared with as well: of a package an environment holds but one.
 OLDER  = .venv/d2l-0.17/.ready
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim book report agreement font lint format lab kernel site dist published env lock clean help
+.PHONY: notebooks test test-all test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim book report agreement font lint format lab kernel site dist published env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has changed (the default); ALWAYS=1: all
 	@$(BIN)/python -m tools.project.readme
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT) $(if $(ALWAYS),--always)
 
-# Two at a time: where one waits, or works on a single core, the other goes on. Each has half of the
-# cores then, and tells all it has to say when it has ended.
-BY_TWOS = --jobs $(if $(filter 1,$(JOBS)),1,2) $(if $(findstring output-sync,$(.FEATURES)),--output-sync=target)
-HALF    = $(shell n=$(JOBS); echo $$((n < 2 ? 1 : n / 2)))
-# The slowest come first, so that both have work to the end; what they need is made before, or make
-# would put them off.
+# The slowest come first: two run at a time, and both are to have work to the end.
 SLOW    = jax tensorflow mxnet
-IN_TURN = $(filter $(SLOW),$(FRAMEWORKS)) $(filter-out $(SLOW),$(FRAMEWORKS))
-CHECKS  = test-notebooks test-elsewhere $(IN_TURN:%=test-face-%) test-site test-code test-growth lint
+IN_TURN = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
+CHECKS  = test-notebooks $(if $(filter cpu,$(DEVICE)),$(IN_TURN:%=test-face-%) test-site test-code lint)
+RUN     = $(BIN)/python -m tools.checks --jobs $(JOBS)
 
-# All of them, whatever becomes of one; the exit code tells. On a GPU: what runs there.
-test: left-out $(READY) $(OLDER) $(JAVA)  ## check everything; CHANGED=1: only what has changed; DEVICE=gpu: on a GPU
-ifeq ($(DEVICE),gpu)
-	@$(MAKE) --no-print-directory test-notebooks
-else
+# What the checks need is made before, or two of them would make it at once.
+test: left-out $(READY) $(OLDER) $(JAVA)  ## what every change has to pass; DEVICE=gpu: the notebooks, on a GPU
+	@$(RUN) $(CHECKS)
+
+test-all: export RELEASE = 1
+test-all: left-out $(READY) $(OLDER) $(JAVA)  ## and what a release has to pass: other services, toy lessons, oldest versions, more inputs
 	@$(MAKE) --no-print-directory .venv/.elsewhere || true  # test-elsewhere tries again, and fails
-	@echo "Two at a time, each tells when it has ended: $(CHECKS)"
-	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) JOBS=$(HALF) $(CHECKS)
-endif
+	@$(RUN) test-lowest test-elsewhere $(CHECKS) test-growth
 
-CHECK  = $(BIN)/python -m tools.changed $(if $(CHANGED),--only)
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(VERBOSE) $(if $(RELEASE),-m "") $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
 # Each check's report, for machines; a checkout that is read-only does without.
 WRITABLE = $(shell test -w . && echo yes)
 # JAX compiles each operation for each shape, which takes most of its time. What has been compiled
@@ -86,40 +81,48 @@ $(COMPILING): export JAX_COMPILATION_CACHE_DIR = $(CURDIR)/build/jax
 $(COMPILING): export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
 $(COMPILING): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
 endif
+# For `make test` it compiles sooner, what then runs slower.
+ifeq ($(RELEASE),)
+test-face-jax: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
+test-face-jax: export XLA_FLAGS = --xla_cpu_use_fusion_emitters=false
+endif
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
 test-code: $(READY) $(OLDER) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
-	@$(CHECK) code $(wildcard tests/test_*.py) -- $(PYTEST) $(call report,code) {} --frameworks "$(FRAMEWORKS)"
+	@$(PYTEST) $(call report,code) tests/test_*.py --frameworks "$(FRAMEWORKS)"
 
 # A process for a framework has one thread; there are as many as cores.
 .PHONY: $(FRAMEWORKS:%=test-face-%)
 test-faces: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim, framework by framework
-	@$(MAKE) --no-print-directory --keep-going $(BY_TWOS) JOBS=$(HALF) $(IN_TURN:%=test-face-%)
+	@$(MAKE) --no-print-directory --keep-going $(IN_TURN:%=test-face-%)
 
 $(FACES:%=test-face-%): test-face-%: $(READY) $(OLDER)
 	@echo "$*:"
-	@$(CHECK) faces $* -- env OMP_NUM_THREADS=1 $(PYTEST) -q $(call report,faces-$*) \
-	  tests/faces --framework $*
+	@OMP_NUM_THREADS=1 $(PYTEST) $(call report,faces-$*) tests/faces --framework $*
 
 test-face-djl: $(JAVA)
 	@echo "djl:"
-	@$(CHECK) faces djl -- $(MVN) test
+	@$(MVN:-q=) test
 
+# Of each framework, on a GPU of each that sees one. What there is of the lessons asked for.
+PAGES = $(foreach language,$(LANGUAGES),$(if $(LESSONS),$(LESSONS:%=notebooks/$(language)/$$each/%.ipynb),notebooks/$(language)/$$each))
 test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again, compare what it shows, and test the lessons' claims
 	@on="$(FRAMEWORKS)"; \
 	if test $(DEVICE) = gpu; then on=$$($(BIN)/python -m tools.run.devices $$on) || exit 1; echo "On a GPU: $$on"; fi; \
-	$(CHECK) notebooks $$on -- $(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --nbval-kernel-startup-timeout $(TIMEOUT) --device $(DEVICE) \
-	  $(if $(filter cpu,$(DEVICE)),--claims) $(call report,notebooks) $(LANGUAGES:%=notebooks/%/{})
+	pages=$$(for each in $$on; do ls -d $(PAGES) 2>/dev/null; done); \
+	test -n "$$pages" || { echo "There is no such notebook." >&2; exit 1; }; \
+	$(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --nbval-kernel-startup-timeout $(TIMEOUT) --device $(DEVICE) \
+	  $(if $(filter cpu,$(DEVICE)),--claims) $(call report,notebooks) $$pages
 
 test-site: $(READY)  ## the web site and the slides, in a real browser
-	@$(CHECK:--only=$(if $(wildcard build/site/index.html),--only)) pages -- $(BIN)/python -m tools.site
-	@$(CHECK) site $(wildcard tests/site/test_*.py lessons/*/live/claims.py) -- $(PYTEST) $(call report,site) {}
+	@$(BIN)/python -m tools.site
+	@$(PYTEST) $(call report,site) tests/site $(wildcard lessons/*/live/claims.py)
 
 test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these
-	@$(CHECK) elsewhere $(FRAMEWORKS) -- $(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "{all}" $(if $(EVERYWHERE),--everywhere)
+	@$(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "$(FRAMEWORKS)"
 
 test-growth: .venv/.elsewhere $(JAVA)  ## toy lessons, added to copies of the project, go through all of this
-	@$(CHECK) growth -- $(PYTEST) $(call report,growth) tests/growth --frameworks "$(FRAMEWORKS)"
+	@$(PYTEST) $(call report,growth) tests/growth --frameworks "$(FRAMEWORKS)"
 
 .venv/.elsewhere: $(READY) tests/elsewhere/colab.txt tests/elsewhere/places.py environment.yml
 	@$(BIN)/python -m tests.elsewhere && touch $@
@@ -133,8 +136,8 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $$old && \
 	  $$install --resolution lowest-direct -e ".[$$face]" && $$install --group dev && \
 	  $(BIN)/uv pip freeze --python $$old/bin/python > build/reports/lowest-$$face.txt && \
-	  $$old/bin/python -m pytest -q -n $(JOBS) $(call report,lowest-faces-$$face) tests/faces --framework $$face --without-upstream && \
-	  $$old/bin/python -m pytest -q $(call report,lowest-notebooks-$$face) --nbval --claims notebooks/*/$$face \
+	  $$old/bin/python -m pytest -n $(JOBS) $(VERBOSE) $(call report,lowest-faces-$$face) tests/faces --framework $$face --without-upstream && \
+	  $$old/bin/python -m pytest -n $(JOBS) $(VERBOSE) $(call report,lowest-notebooks-$$face) --nbval --claims notebooks/*/$$face \
 	  || failed="$$failed $$face"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
 
@@ -168,7 +171,7 @@ font: $(READY)  ## make the font of the figures' Chinese words anew, from Noto S
 SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py))))
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check
-	@$(CHECK) types -- $(BIN)/mypy -p tools -p d2l_compat._shared $(SHARED) $(patsubst %,-p d2l_compat.%,$(FACES:pytorch=torch))
+	@$(BIN)/mypy -p tools -p d2l_compat._shared $(SHARED) $(patsubst %,-p d2l_compat.%,$(FACES:pytorch=torch))
 
 format: $(READY)  ## put the code in the project's style
 	$(BIN)/ruff check --fix

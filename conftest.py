@@ -1,4 +1,5 @@
-"""nbval, as tools/run/regression.py teaches it; which frameworks are tested, what the claims of the lessons need."""
+"""nbval, as tools/run/regression.py teaches it; which frameworks are tested, what the claims of the lessons need,
+and failures told at once."""
 
 pytest_plugins = [
     "tools.run.regression",
@@ -6,4 +7,5 @@ pytest_plugins = [
     "tests.lessons",
     "tests.claims_in_notebooks",
     "tests.browser",
+    "tests.reasons",
 ]

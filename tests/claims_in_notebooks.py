@@ -11,10 +11,7 @@ may mean something else by its names. It throws an error in words of its own whe
 lesson's cell has shown it finds in ``shown``, and what all claims are made of, in claims.java beside this file, defined.
 """
 
-import contextlib
-import io
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,7 +21,6 @@ import pytest
 from nbval.plugin import IPyNbCell
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.lessons import LEFT_BEHIND, ExecutedCell
 from tools.run.page_kernel import Execution, KernelDiedError, PageKernel
 from tools.run.regression import Cell, Notebook
 from tools.run.sharing import Cell as SharedCell
@@ -36,7 +32,7 @@ BEGIN = "shell.recording = Recording(shell, sources)"
 END = """
 import sys
 sys.path.insert(0, root)
-from tests.claims_in_notebooks import hold
+from tests.lessons import hold
 hold(shell.recording.left_behind, printed, claims, framework)
 """
 MADE_OF = Path(__file__).with_name("claims.java")
@@ -191,28 +187,3 @@ def _cells_of_notebooks(items: list[pytest.Item]) -> dict[Notebook, list[Cell]]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if claims := item.stash.get(BEGINS, None):
         claims.begin()
-
-
-def hold(
-    left_behind: dict[str, dict[str, Any]], printed: dict[str, str], claims: str, framework: str
-) -> None:
-    """In the kernel: tests the claims; prints what pytest says of them. Raises AssertionError where one fails."""
-    if lacking := [name for name in printed if name not in left_behind]:
-        print(f"not tested, for these cells were not executed: {', '.join(lacking)}")
-        raise AssertionError
-    cells = {
-        name: ExecutedCell(printed=printed[name], **left) for name, left in left_behind.items()
-    }
-
-    class Given:
-        def pytest_configure(self, config: pytest.Config) -> None:
-            config.stash[LEFT_BEHIND] = cells
-
-    os.chdir(ROOT)
-    options = ["-q", "--capture=sys", "-p", "no:cacheprovider", "--color=no", "--no-header"]
-    # Of plugins that are here already.
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        code = pytest.main([claims, "--framework", framework, *options], plugins=[Given()])
-    print(said.getvalue())
-    assert code == 0

@@ -24,9 +24,13 @@ os.environ.pop("D2L_VERSION", None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Hypothesis draws the same examples each time. The other frameworks build each operation
-    # anew for each shape, which takes them long.
-    examples = 60 if config.getoption("framework") == "pytorch" else 15
+    # Hypothesis draws the same examples each time, and more of them where no marker is left out
+    # (`make test-all`). The other frameworks build each operation anew for each shape, which takes them long.
+    is_pytorch = config.getoption("framework") == "pytorch"
+    if config.getoption("markexpr"):
+        examples = 20 if is_pytorch else 4
+    else:
+        examples = 60 if is_pytorch else 15
     settings.register_profile(
         "reproducible", derandomize=True, deadline=None, max_examples=examples
     )
@@ -37,6 +41,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """What is in tests/faces/FRAMEWORK runs with this framework alone."""
     is_of_another = collection_path.name in FACES.keys() - {config.getoption("framework")}
     return True if collection_path.parent.name == "faces" and is_of_another else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """``@pytest.mark.release("jax")`` is meant for JAX alone, of which the test takes long."""
+    framework = item.config.getoption("framework")
+    item.own_markers = [
+        mark
+        for mark in item.own_markers
+        if mark.name != "release" or not mark.args or framework in mark.args
+    ]
 
 
 def list_lessons(root: Path, *names: str) -> None:

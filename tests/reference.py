@@ -48,15 +48,15 @@ def softmax(
     scores = np.asarray(scores, np.float64)
     _, num_queries, num_keys = scores.shape
     bias = np.broadcast_to(0.0 if score_bias is None else np.asarray(score_bias), scores.shape)
-    weights = np.zeros(scores.shape)
-    for (b, q), length in np.ndenumerate(lengths(valid_lens, *scores.shape)):
-        end = min(length, num_keys - num_queries + q + 1) if causal else length
-        seen = [k for k in range(end) if bias[b, q, k] != -np.inf]
-        if seen:
-            row = scores[b, q, seen] + bias[b, q, seen]
-            powers = np.exp(row - row.max())
-            weights[b, q, seen] = powers / powers.sum()
-    return weights
+    query, key = np.ogrid[:num_queries, :num_keys]
+    is_seen = (key < lengths(valid_lens, *scores.shape)[:, :, None]) & (bias != -np.inf)
+    if causal:
+        is_seen = is_seen & (key <= num_keys - num_queries + query)
+    seen = np.where(is_seen, scores + bias, -np.inf)
+    highest = seen.max(axis=-1, keepdims=True, initial=-np.inf)
+    powers = np.exp(seen - np.where(highest == -np.inf, 0, highest))
+    total = powers.sum(axis=-1, keepdims=True)
+    return powers / np.where(total == 0, 1, total)
 
 
 def dot_product_attention(

@@ -15,8 +15,6 @@ from nbclient import NotebookClient
 from d2l_compat import kernel
 from d2l_compat.frameworks import FACES
 
-READS = ("d2l_compat/**/*.py",)
-
 UPSTREAM = {
     "__init__.py": "__version__ = '1.0.3'\n",
     "torch.py": "who = 'upstream'\n",
@@ -44,6 +42,7 @@ def upstream(tmp_path: Path) -> Path:
     return tmp_path
 
 
+needs_pytorch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
 STATEMENTS = [
     "from d2l import torch as d2l",
     "import d2l.torch as d2l",
@@ -51,28 +50,32 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize("beside_upstream", [False, True])
-def test_d2l_is_ours_however_it_is_imported(upstream: Path, beside_upstream: bool):
+@needs_pytorch
+def test_d2l_is_ours_however_it_is_imported(upstream: Path):
+    """Without upstream's, and beside it."""
     # PyTorch is imported once, the face each time.
     code = f"""
 import sys
 import d2l_compat.alias
-for statement in {STATEMENTS!r}:
-    d2l_compat.alias.install()
-    exec(statement)
-    import d2l_compat.torch
-    assert d2l is d2l_compat.torch, statement
-    assert d2l.__spec__.name == d2l.__name__ == "d2l_compat.torch", d2l.__spec__
-    from d2l.torch import MultiHeadAttention
-    assert MultiHeadAttention is d2l_compat.torch.MultiHeadAttention
-    d2l_compat.alias.remove()
-    for name in [name for name in sys.modules if name.startswith("d2l_compat.torch")]:
-        del sys.modules[name]
-    del d2l_compat.torch
+for beside in [], [{str(upstream)!r}]:
+    sys.path[:0] = beside
+    for statement in {STATEMENTS!r}:
+        d2l_compat.alias.install()
+        exec(statement)
+        import d2l_compat.torch
+        assert d2l is d2l_compat.torch, statement
+        assert d2l.__spec__.name == d2l.__name__ == "d2l_compat.torch", d2l.__spec__
+        from d2l.torch import MultiHeadAttention
+        assert MultiHeadAttention is d2l_compat.torch.MultiHeadAttention
+        d2l_compat.alias.remove()
+        for name in [name for name in sys.modules if name.startswith("d2l_compat.torch")]:
+            del sys.modules[name]
+        del d2l_compat.torch
 """
-    run(code, *([upstream] if beside_upstream else []))
+    run(code)
 
 
+@needs_pytorch
 def test_what_was_there_comes_back(upstream: Path):
     code = """
 import d2l.torch, d2l.caffe
@@ -164,6 +167,7 @@ def test_the_extension_turns_it_on_and_off(upstream: Path):
     assert shown == ["", "False\n", "", "1.0.3\n"]
 
 
+@needs_pytorch
 def test_under_its_kernel_a_notebook_needs_no_edit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -151,12 +151,18 @@ def test_a_page_is_run_with_small_data_to_its_end(tmp_path: Path) -> None:
     [
         ("1 / 0", "ZeroDivisionError: division by zero", "page"),
         ("d2l.Vocab(['a']).to_tokens('a')", "TypeError: indices", "shim"),
-        (
+        pytest.param(
             "import numpy as np; np.linalg.inv(np.zeros((2, 2)))",
             "LinAlgError: Singular",
             "framework",
+            marks=pytest.mark.release,
         ),
-        ("import no_such_package", "ModuleNotFoundError: No module", "package"),
+        pytest.param(
+            "import no_such_package",
+            "ModuleNotFoundError: No module",
+            "package",
+            marks=pytest.mark.release,
+        ),
         ("import os; os._exit(3)", "the kernel died", "framework"),
     ],
 )
@@ -170,6 +176,7 @@ def test_the_first_failure_is_told_with_its_line_and_its_cause(
     assert page.path.read_text().splitlines()[outcome.line] == cell
 
 
+@pytest.mark.release
 def test_of_an_error_with_a_figure_after_it_the_trace_tells_the_cause(tmp_path: Path) -> None:
     """What was drawn before is shown when the cell has ended, by an error as well."""
     cell = """\
@@ -182,6 +189,7 @@ d2l.Vocab(['a']).to_tokens('a')"""
     assert (outcome.error[:18], outcome.cause) == ("TypeError: indices", "shim")
 
 
+@pytest.mark.release
 def test_the_chinese_edition_is_run_as_on_the_package_it_was_written_for(tmp_path: Path) -> None:
     """In 0.17 frequent words come first, in 1.0 all are in alphabetical order."""
     words = "from d2l_compat import common as d2l; words = d2l.Vocab([*'abb']).to_tokens([0, 1, 2])"
@@ -191,6 +199,7 @@ def test_the_chinese_edition_is_run_as_on_the_package_it_was_written_for(tmp_pat
     assert run(page, "jax", 600).error == "AssertionError: ['<unk>', 'b', 'a']"
 
 
+@pytest.mark.release
 def test_what_python_finds_for_the_caller_it_finds_for_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,11 +244,13 @@ def test_a_page_that_takes_one_more_gpu_than_there_are_needs_one(line: str, why:
     assert cause("IndexError", "list index out of range", trace) == why
 
 
+@pytest.mark.release
 def test_a_page_that_takes_the_first_of_no_gpus_needs_one(tmp_path: Path) -> None:
     for line, why in (("x = devices[0]", "gpu"), ("x = others[0]", "page")):
         assert run(write(tmp_path, "devices = others = []", line), "jax", 600).cause == why
 
 
+@pytest.mark.release
 def test_of_an_engines_trace_the_last_line_tells(tmp_path: Path) -> None:
     error = "Traceback (most recent call last):\\n  File x.cc\\nCheck failed: compile it for a GPU"
     outcome = run(write(tmp_path, f"raise RuntimeError('{error}')"), "jax", 600)

@@ -24,14 +24,6 @@ from tools.weave.lessons import ROOT, Edition, editions
 from tools.weave.programs import read_code
 from tools.weave.prose import ORIGINAL
 
-READS = (
-    "conftest.py",
-    "tests/claims_in_notebooks.py",
-    "tests/claims.java",
-    "lessons/**/*",
-    "notebooks/**/*.ipynb",
-)
-
 
 @pytest.fixture(scope="module")
 def collected() -> list[tuple[str, str]]:

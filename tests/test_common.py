@@ -11,8 +11,6 @@ import pytest
 from d2l_compat import common as d2l
 from d2l_compat._shared.data.translation import preprocess
 
-READS = ()
-
 
 @pytest.fixture(autouse=True)
 def _no_figures_left():

@@ -16,8 +16,6 @@ from tools.weave.credit import WORDS, credit
 from tools.weave.launch import BRANCH, REPOSITORY
 from tools.weave.lessons import LANGUAGES, ROOT, Edition, editions
 
-READS = "notebooks/**/*.ipynb", "LICENSE*", "CITATION.cff", "README.md", "docs/*/*.md"
-
 LICENCES = "https://creativecommons.org/licenses/by/4.0/", f"{REPOSITORY}/blob/{BRANCH}/LICENSE"
 
 

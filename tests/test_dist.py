@@ -21,15 +21,6 @@ from tools.project import dist
 from tools.weave.launch import REPOSITORY
 from tools.weave.lessons import ROOT
 
-READS = (
-    "README.md",
-    "LICENSE",
-    "CHANGELOG.md",
-    "d2l_compat/**/*",
-    "tools/project/description.py",
-    "tools/weave/**/*.py",
-)
-
 NAME = f"d2l_compat-{__version__}"
 
 
@@ -105,6 +96,7 @@ def lend(found: Distribution, packages: Path) -> None:
             (packages / part).symlink_to(str(found.locate_file(part)))
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is not installed")
 def test_it_is_installed_where_there_is_nothing_and_does_what_readme_says(
     built: Path, tmp_path: Path
@@ -166,6 +158,7 @@ def test_nothing_is_built_for_another_tag(tmp_path: Path, capfd: pytest.CaptureF
     assert not (tmp_path / "dist").exists()
 
 
+@pytest.mark.release
 def test_what_twine_does_not_accept_is_a_failure(tmp_path: Path, monkeypatch) -> None:
     """A description that is not told to be Markdown, and is not what it is taken for."""
     (tmp_path / "d2l_compat").mkdir()

@@ -26,8 +26,6 @@ from d2l_compat import common as d2l
 from d2l_compat._shared.data import archives, fetching, hub
 from tests.conftest import serving
 
-READS = ()
-
 CONTENT = bytes(range(256)) * 4000
 SHA1 = hashlib.sha1(CONTENT).hexdigest()
 

@@ -13,8 +13,6 @@ import pytest
 
 from tools.weave.lessons import ROOT
 
-READS = ("Makefile",)
-
 # As `python -m venv` it makes an environment, as `uv pip sync` it puts into that what the locks name,
 # as `jupyter` it tells what it found around it. It fails, or is interrupted, where it is told to.
 STAND_IN = """\
@@ -93,7 +91,7 @@ class Project:
         done = subprocess.run(
             ["make", target, f"FRAMEWORKS={frameworks}"],
             cwd=self.root,
-            env={**own, "PATH": path, "HARM": harm},
+            env={**own, "PATH": path, "HARM": harm, "LC_ALL": "C"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

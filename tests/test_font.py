@@ -15,14 +15,6 @@ from tools.compare.figures import SVG
 from tools.project import font
 from tools.weave.lessons import ROOT, Edition, editions
 
-READS = (
-    "notebooks/zh-TW/**/*.ipynb",
-    "lessons/*/code.*",
-    "lessons/*/*.svg",
-    "text of lessons/*/words.*",
-    "d2l_compat/_shared/fonts/*",
-)
-
 IN_CHINESE = [edition for edition in editions(["zh-TW"]) if edition.code.suffix == ".py"]
 HAS = set(map(chr, TTFont(FONT).getBestCmap()))
 
@@ -47,6 +39,7 @@ def test_it_has_what_cells_can_write_and_no_more() -> None:
     assert FONT.stat().st_size < 250 * len(HAS)
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not font.is_installed(), reason="the font it is a part of is not installed")
 def test_it_is_made_alike_each_time(tmp_path) -> None:
     for name in "ab":

@@ -16,8 +16,6 @@ from tests.compare_frameworks.table import TITLES, assert_as_shown, cells
 from tests.faces.adapter import Arrays
 from tests.faces.cases import TOLERANCE
 
-READS = "d2l_compat/**/*", "tests/faces/answers.py", "README.md"
-
 
 @pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCE.items())
 @pytest.mark.parametrize("framework", sorted(FRAMEWORKS.keys() - FACES.keys()))

@@ -16,8 +16,6 @@ from packaging.requirements import Requirement
 from d2l_compat._shared import require
 from d2l_compat.frameworks import FACES
 
-READS = ("d2l_compat/**/*.py",)
-
 PACKAGES = [package for framework in FACES.values() for package in framework.packages]
 FRAMEWORK_MODULES = {package.module.partition(".")[0] for package in PACKAGES}
 DISTRIBUTIONS = {package.distribution for package in PACKAGES}

@@ -19,8 +19,6 @@ from d2l_compat import _install
 from d2l_compat.frameworks import FACES, FRAMEWORKS, SETUPTOOLS
 from tests.test_project import EXTRAS, PYPROJECT
 
-READS = ("requirements/*.lock",)  # of test_project
-
 CONFLICT = "ERROR: ResolutionImpossible: for help visit ..."
 
 

@@ -11,8 +11,6 @@ from tools.compare.figures import SVG
 from tools.compare.languages import difference_but_words
 from tools.run.sharing import Cell, defined, turns
 
-READS = ()
-
 
 def order(*notebooks: dict[str, str], suffix: str = ".py") -> list[str]:
     """Which cells are executed: their names, each with its notebook's number; definitions with a *."""

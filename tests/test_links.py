@@ -15,10 +15,10 @@ from tools.weave.launch import BRANCH, REPOSITORY
 from tools.weave.lessons import LANGUAGES, ROOT, display, lessons
 
 TEXTS = [
-    *ROOT.glob("*.md"),
-    *ROOT.glob("docs/*/*.md"),
-    *ROOT.glob("lessons/*/text.*.md"),
-    *ROOT.glob("notebooks/*/*/*.ipynb"),
+    *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("docs/*/*.md")),
+    *sorted(ROOT.glob("lessons/*/text.*.md")),
+    *sorted(ROOT.glob("notebooks/*/*/*.ipynb")),
 ]
 OURS = f"{REPOSITORY}/blob/{BRANCH}/"
 # The web site makes a page for each module.

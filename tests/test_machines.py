@@ -13,14 +13,6 @@ from tools.run import devices
 from tools.run.page_kernel import TO_GPU
 from tools.weave.lessons import ROOT, editions
 
-READS = (
-    ".github/**/*",
-    "Makefile",
-    "requirements/*.lock",
-    "lessons/*",
-    "text of lessons/*/code.*",
-)
-
 WORKFLOW = ROOT / ".github" / "workflows" / "check.yml"
 WORKFLOWS = sorted(WORKFLOW.parent.iterdir())
 CODES = sorted({edition.code for edition in editions()})

@@ -10,8 +10,6 @@ import pytest
 
 from d2l_compat._mxnet_numpy import REMOVED, removed_names
 
-READS = ("d2l_compat/mxnet/*.py",)
-
 needs_mxnet = pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed")
 
 

@@ -7,7 +7,6 @@ import pytest
 from d2l_compat.frameworks import FACES
 from tools.site.names import PACKAGE, names, table
 
-READS = "d2l_compat/**/*.py", "tests/faces/**/*.txt"
 PINNED = {
     name: Path(__file__).parent.joinpath("faces", name, "exports.txt").read_text().split()
     for name in FACES

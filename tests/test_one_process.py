@@ -8,13 +8,14 @@ import pytest
 
 from d2l_compat.frameworks import FACES
 
-READS = ("d2l_compat/**/*.py",)
-
 PACKAGES = [package for framework in FACES.values() for package in framework.packages]
-pytestmark = pytest.mark.skipif(
-    not all(find_spec(each.module.partition(".")[0]) for each in PACKAGES),
-    reason="needs all of them",
-)
+pytestmark = [
+    pytest.mark.release,
+    pytest.mark.skipif(
+        not all(find_spec(each.module.partition(".")[0]) for each in PACKAGES),
+        reason="needs all of them",
+    ),
+]
 
 
 def import_faces(*names: str) -> subprocess.CompletedProcess[str]:

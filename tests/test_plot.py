@@ -23,8 +23,6 @@ from d2l_compat._shared.plt import plt as readers
 from tools.compare.drawing import cells, is_heat_map
 from tools.compare.pictures import render
 
-READS = ()
-
 
 @pytest.fixture(autouse=True)
 def fresh_figures() -> Iterator[None]:

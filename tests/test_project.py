@@ -17,8 +17,6 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tests.faces.oracle import OLDER
 from tools.weave.lessons import ROOT
 
-READS = "Makefile", "requirements/*"
-
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))

@@ -29,15 +29,6 @@ from tools.site.words import WORDS
 from tools.weave.lessons import ROOT, display, languages_of, lessons
 from tools.weave.prose import ORIGINAL, original, read_passages
 
-READS = (
-    "lessons/*/text.*.md",
-    "lessons/*/sources.py",
-    "lessons/*/claims.py",
-    "docs/*/*.md",
-    "CONTRIBUTING.md",
-    "README.md",
-)
-
 LESSONS = lessons()
 TRANSLATIONS = [
     (lesson, text)

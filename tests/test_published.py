@@ -13,8 +13,6 @@ from tools.project.published import OF_BINDER, of_addresses, of_repository, of_s
 from tools.weave.launch import BRANCH, REPOSITORY
 from tools.weave.lessons import ROOT
 
-READS = "environment.yml", "apt.txt", "postBuild", "LICENSE", "notebooks/*/*/*.ipynb"
-
 PACKAGE = """\
 [build-system]
 requires = ["hatchling"]

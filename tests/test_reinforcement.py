@@ -23,8 +23,6 @@ from d2l_compat._shared.description import describe
 from d2l_compat._shared.plot import as_svg
 from d2l_compat._shared.reinforcement import GYMNASIUM
 
-READS = ()
-
 LAKE = np.array([[*"SFFF"], [*"FHFH"], [*"FFFH"], [*"HFFG"]])
 LEFT, DOWN, RIGHT, UP = range(4)
 MOVES = {LEFT: (0, -1), DOWN: (1, 0), RIGHT: (0, 1), UP: (-1, 0)}  # rows are counted downwards

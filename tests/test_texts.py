@@ -15,8 +15,6 @@ from d2l_compat import common as d2l
 from d2l_compat._shared.data import hub, sentences, vectors, wiki, words
 from d2l_compat._shared.description import describe
 
-READS = ()
-
 # Of three words 40, 40 and 20; one that is rare.
 LINES = [["a", "b", "a", "c", "b"]] * 20 + [["a", "rare", "b"], [], ["rare"]]
 VOCAB = d2l.Vocab(LINES, 3)

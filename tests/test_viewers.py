@@ -14,8 +14,6 @@ from tools.compare.figures import PNG, SVG
 from tools.compare.pictures import FEW, pixels, render
 from tools.weave.lessons import Edition, editions
 
-READS = ("notebooks/**/*.ipynb",)
-
 # Who draws: matplotlib in all frameworks but one. A lesson in each language, another for each.
 BY_WHOM = [
     list(editions([language], [name]))
@@ -23,6 +21,8 @@ BY_WHOM = [
     for language in ("en", "zh-TW")
 ]
 CHOSEN = [shown[number % len(shown)] for number, shown in enumerate(BY_WHOM)]
+# Before a release each in each of the ways; else one of each who draws, in both languages.
+OFTEN = CHOSEN[1:3]
 # Of an output, what is shown is the first of these that it has.
 PREFERRED = {
     # nbconvert's templates for LaTeX, as of version 7
@@ -47,9 +47,20 @@ def picture(address: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("template", "sanitized"), [("lab", False), ("lab", True), ("classic", False)]
+    ("template", "sanitized"),
+    [
+        ("lab", False),
+        pytest.param("lab", True, marks=pytest.mark.release),
+        pytest.param("classic", False, marks=pytest.mark.release),
+    ],
 )
-@pytest.mark.parametrize("edition", CHOSEN, ids=str)
+@pytest.mark.parametrize(
+    "edition",
+    [
+        pytest.param(each, id=str(each), marks=[] if each in OFTEN else pytest.mark.release)
+        for each in CHOSEN
+    ],
+)
 def test_nbconvert_shows_every_figure_and_no_code_of_one(
     edition: Edition, template: str, sanitized: bool
 ) -> None:

@@ -16,8 +16,6 @@ from tools.compare.pictures import as_png
 from tools.weave.lessons import Edition, LessonError, editions
 from tools.weave.notebooks import weave
 
-READS = ()
-
 TEXT = "# Title\n\n<<one>>\n"
 CODE = "# %% one\n1\n"
 DRAWING = b'<svg xmlns="http://www.w3.org/2000/svg"/>'

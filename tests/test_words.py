@@ -9,8 +9,6 @@ from tools.weave.fragments import bare, fragments, wordless
 from tools.weave.lessons import LessonError
 from tools.weave.words import check_used, read_words
 
-READS = ()
-
 PYTHON = '''\
 # One comment
 # on two lines

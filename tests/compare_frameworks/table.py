@@ -26,8 +26,8 @@ TITLES = {
     "P": "$P$",
 }
 
-# How many times larger or smaller than in the table a difference may be: it is rounding, which
-# another processor does in another order.
+# How many times larger than in the table a difference may be: it is rounding, which another processor does in
+# another order. On some processors it is smaller.
 FACTOR = 4
 
 
@@ -68,13 +68,13 @@ def cells() -> dict[str, list[list[str]]]:
 
 
 def assert_as_shown(framework: str, dtype: str, found: Differences) -> None:
-    """README's tables are of today's code."""
+    """Check that no difference is larger than README's tables promise."""
     head, *rows = cells()[dtype]
     column = head.index(FRAMEWORKS[framework].title)
     said = {row[0]: float(row[column]) for row in rows}
     for case, sizes in found.items():
         largest, shown = max(sizes.values()), said[TITLES[case]]
-        assert max(shown, largest) <= FACTOR * min(shown, largest), (
+        assert largest <= FACTOR * shown, (
             f"README has {shown:.0e} for {TITLES[case]}, {dtype}, in {FRAMEWORKS[framework].title}, "
             f"and it is {largest:.0e}: run `make agreement`"
         )

@@ -15,16 +15,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}  {said}")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--everywhere", action="store_true", help="all cells, on each of the services")
-
-
-@pytest.fixture(scope="session")
-def everywhere(pytestconfig: pytest.Config) -> bool:
-    """Whether every notebook runs whole on each service."""
-    return bool(pytestconfig.getoption("everywhere", default=False))
-
-
 @pytest.fixture(scope="session")
 def places() -> None:
     """They are there, and made of what is written today."""

@@ -27,7 +27,7 @@ from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FACES
 from tools.compare.agreement import difference
 from tools.compare.figures import SVG
 from tools.compare.numbers import tolerance
@@ -370,17 +370,6 @@ def notebooks_of(framework: str) -> list[Path]:
     for edition in editions(frameworks=[framework]):
         of_lesson.setdefault(edition.folder, edition.notebook)
     return list(of_lesson.values())
-
-
-SERVICES = "colab", "binder"
-
-
-def stored_for(service: str, framework: str, everywhere: bool) -> dict[Path, NotebookNode]:
-    """The notebooks of a framework that are executed there: ``everywhere``, all of them; else of each framework
-    one, and of each lesson some framework's. (That all run in our own environment is nbval's to say.)"""
-    paths = notebooks_of(framework)
-    turn = (list(FRAMEWORKS).index(framework) - SERVICES.index(service)) % len(paths)
-    return {path: read(path) for path in (paths if everywhere else [paths[turn]])}
 
 
 def first_cell_of(notebook: Path) -> NotebookNode:

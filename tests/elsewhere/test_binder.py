@@ -25,9 +25,10 @@ from tests.elsewhere.places import (
     copy_project,
     differences,
     execute,
+    notebooks_of,
     package_name,
+    read,
     requirements,
-    stored_for,
 )
 from tools.weave.lessons import ROOT
 
@@ -139,7 +140,7 @@ def test_apt_brings_the_libraries_that_mxnet_does_not(built: Built) -> None:
 @pytest.mark.usefixtures("only_if_asked_for")
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_notebook_runs_on_binder_in_its_memory(
-    framework: str, built: Built, everywhere: bool, record_property: Record
+    framework: str, built: Built, record_property: Record
 ) -> None:
     kernel = built.copy.kernel
     if not FRAMEWORKS[framework].is_python:
@@ -152,7 +153,8 @@ def test_a_notebook_runs_on_binder_in_its_memory(
         record_property("Python", version)
     before = built.copy.distributions()
     peaks = []
-    for path, stored in stored_for("binder", framework, everywhere).items():
+    for path in notebooks_of(framework):
+        stored = read(path)
         folder = built.project / path.parent.relative_to(ROOT)
         done = execute(stored, kernel, built.copy.environment, folder)
         peaks.append(done.peak)

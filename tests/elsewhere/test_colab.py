@@ -32,7 +32,7 @@ from tests.elsewhere.places import (
     first_cell_of,
     in_place_of_the_forge,
     notebooks_of,
-    stored_for,
+    read,
     until_its_first_figure,
 )
 from tools.run.java import KERNEL, SPEC
@@ -46,10 +46,10 @@ Record = Callable[[str, object], None]
 @pytest.mark.usefixtures("places", "only_if_asked_for")
 @pytest.mark.parametrize("framework", FACES)
 def test_a_notebook_runs_on_colab_and_its_first_cell_adds_what_is_missing_alone(
-    framework: str, repository: Path, everywhere: bool, record_property: Record
+    framework: str, repository: Path, record_property: Record
 ) -> None:
     with colab(repository) as service:
-        stored = stored_for("colab", framework, everywhere)
+        stored = {path: read(path) for path in notebooks_of(framework)}
         check(service, stored, framework, record_property)
 
 

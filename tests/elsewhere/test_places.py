@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from nbformat import v4
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FACES
 from tests.elsewhere import __main__ as preparation
 from tests.elsewhere import places
 from tests.elsewhere.places import (
@@ -18,17 +18,13 @@ from tests.elsewhere.places import (
     LACKING,
     LIST,
     PLAIN,
-    SERVICES,
     Place,
     changed,
     copy_of,
     execute,
     find_python,
     locked,
-    notebooks_of,
     package_name,
-    read,
-    stored_for,
 )
 
 ANY = Place("any", ("0.0",), (("one",), ("two==2",)))
@@ -120,22 +116,3 @@ else:
         notebook = v4.new_notebook(cells=[v4.new_code_cell(code)])
         done = execute(notebook, copy.kernel, copy.environment, copy.home)
     assert half < done.peak < 2 * half
-
-
-def test_on_every_service_each_framework_and_each_lesson_runs_whole() -> None:
-    run = {
-        (service, framework, path): stored
-        for service in SERVICES
-        for framework in FRAMEWORKS
-        for path, stored in stored_for(service, framework, everywhere=False).items()
-    }
-    assert all(stored == read(path) for (*_, path), stored in run.items())
-    assert {(service, framework) for service, framework, _ in run} == {
-        (service, framework) for service in SERVICES for framework in FRAMEWORKS
-    }
-    # Java's notebooks say on Colab that they run elsewhere.
-    on_the_service = {(service, path.name) for service, name, path in run if name != "djl"}
-    lessons = [path.name for path in notebooks_of("pytorch")]
-    assert on_the_service == {(service, lesson) for service in SERVICES for lesson in lessons}
-    everywhere = stored_for("colab", "pytorch", everywhere=True)
-    assert everywhere == {path: read(path) for path in notebooks_of("pytorch")}

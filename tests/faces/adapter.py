@@ -8,10 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.lessons import first_calls
 from tests.reference import Gates
 
 Arrays = dict[str, NDArray[Any]]
@@ -312,19 +314,23 @@ class Adapter(ABC):
         return weights | self.projections(reader.attention), its
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
-        """Of a reader with a learned table of positions: the table, before and after training."""
-        tables = []
+        """Of a reader with a learned table of positions: the table, before and after some steps of training."""
+        train, readers, before = names["trained"], [], []
 
         def table(reader: Any) -> NDArray[Any]:
             return self.layer(reader).parameters("positions.P")["table"].copy()
 
         def make_reader() -> Any:
-            reader = self.new_reader(names, "learned")
-            tables.append(table(reader))
-            return reader
+            readers.append(self.new_reader(names, "learned"))
+            before.append(table(readers[0]))
+            return readers[0]
 
-        trained = names["trained"](make_reader, 0)
-        return [*tables, table(trained)]
+        def run(sequences: Callable[..., Any]) -> None:
+            with patch.dict(train.__globals__, sequences=sequences):
+                train(make_reader, 0)
+
+        first_calls(run, names["sequences"])
+        return [*before, table(readers[0])]
 
     def lesson_blocks(self, names: dict[str, Any]) -> list[Arrays]:
         """The weights of each layer among ``blocks``."""

@@ -21,7 +21,21 @@ LENGTHS = {
     "per example": np.array([3, 0]),
     "per query": np.array([[4, 1, 0], [2, 0, 3]]),
 }
-every_kind_of_lengths = pytest.mark.parametrize("valid_lens", LENGTHS.values(), ids=LENGTHS)
+
+
+def for_lengths(lengths: dict[str, Any], *left_in_jax: str) -> pytest.MarkDecorator:
+    """Parametrize by ``valid_lens``; JAX, which compiles for each, leaves some to `make test-all`."""
+    left = pytest.mark.release("jax")
+    return pytest.mark.parametrize(
+        "valid_lens",
+        [
+            pytest.param(lens, id=name, marks=[left] if name in left_in_jax else [])
+            for name, lens in lengths.items()
+        ],
+    )
+
+
+every_kind_of_lengths = for_lengths(LENGTHS, "per example")
 
 
 @dataclass
@@ -89,18 +103,18 @@ SHAPES = [
 
 def shapes() -> st.SearchStrategy[Any]:
     """Of PyTorch any; the other frameworks build each operation anew for each."""
-    return ANY_SHAPE if is_quick() else st.sampled_from(SHAPES)
+    return ANY_SHAPE if takes_any_shape() else st.sampled_from(SHAPES)
 
 
-def is_quick() -> bool:
-    """Whether many examples are drawn, which tests/conftest.py says."""
+def takes_any_shape() -> bool:
+    """Whether it is PyTorch, of which tests/conftest.py draws more examples."""
     return settings().max_examples > 15
 
 
 @st.composite
 def heads(draw: st.DrawFn, case: Case) -> tuple[int, int]:
     """How many, and of what size; where operations are built anew, always the same of an input."""
-    if is_quick():
+    if takes_any_shape():
         return draw(st.integers(1, 4)), draw(st.integers(1, 3))
     num_queries, num_keys = case.scores_shape
     return num_keys % 4 + 1, num_queries % 3 + 1

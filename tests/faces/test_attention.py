@@ -17,6 +17,7 @@ from tests.faces.cases import (
     assert_gradients,
     cases,
     every_kind_of_lengths,
+    for_lengths,
     heads,
     make_case,
     make_weights,
@@ -243,7 +244,9 @@ def test_gradients_of_multi_head_attention_are_the_references(
     assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("float32", marks=pytest.mark.release("jax")), "float64"]
+)
 @every_kind_of_lengths
 def test_gradients_past_a_length_are_exactly_zero_and_none_is_nan(
     face: ModuleType, valid_lens: np.ndarray | None, dtype: str
@@ -275,7 +278,7 @@ LONG_LENGTHS = {
 
 
 @pytest.mark.usefixtures("short_is_long")
-@pytest.mark.parametrize("valid_lens", LONG_LENGTHS.values(), ids=LONG_LENGTHS)
+@for_lengths(LONG_LENGTHS, "every key", "per example")
 def test_long_input_equals_the_reference_with_its_gradients(
     face: ModuleType, valid_lens: np.ndarray | None
 ) -> None:

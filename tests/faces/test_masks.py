@@ -17,6 +17,7 @@ from tests.faces.cases import (
     assert_gradients,
     cases,
     every_kind_of_lengths,
+    for_lengths,
     heads,
     make_case,
     make_weights,
@@ -172,7 +173,7 @@ LONG_LENGTHS = {
 
 
 @pytest.mark.usefixtures("short_is_long")
-@pytest.mark.parametrize("valid_lens", LONG_LENGTHS.values(), ids=LONG_LENGTHS)
+@for_lengths(LONG_LENGTHS, "every key", "per example")
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_long_input_with_masks_and_its_gradients(
     face: ModuleType, valid_lens: np.ndarray | None, with_bias: bool

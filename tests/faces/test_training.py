@@ -188,6 +188,7 @@ def check(done: Translations, expected: list[str], face: ModuleType) -> None:
     assert is_attention(done.weights, NUM_STEPS, 7)
 
 
+@pytest.mark.release("jax")
 def test_a_transformer_learns_its_pairs_by_a_trainer(face: ModuleType, corpus: list[Any]) -> None:
     # Eight in every batch, and asked for: JAX compiles the model anew for each number.
     data = face.d2l.MTFraEng(batch_size=8, num_steps=NUM_STEPS, num_train=16, num_val=8)
@@ -197,6 +198,7 @@ def test_a_transformer_learns_its_pairs_by_a_trainer(face: ModuleType, corpus: l
     assert done.losses[-1] < 0.1 < done.losses[0]
 
 
+@pytest.mark.release("tensorflow")
 def test_a_transformer_learns_its_pairs_by_functions(
     face: ModuleType, corpus: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,7 +57,8 @@ def shim_sources(framework: str) -> list[Path]:
         return [JAVA / "pom.xml", *sorted((JAVA / "src" / "main").rglob("*.*"))]
     finder = ModuleFinder([str(ROOT)])
     finder.import_hook(f"{SHIM.name}.{FRAMEWORKS[framework].face}")
-    modules = (Path(module.__file__) for module in finder.modules.values() if module.__file__)
+    paths = (getattr(module, "__file__", None) for module in finder.modules.values())
+    modules = (Path(path) for path in paths if path)
     fonts = (SHIM / "_shared" / "fonts").glob("*.otf")
     return sorted({file for file in (*modules, *fonts) if file.is_relative_to(SHIM)})
 

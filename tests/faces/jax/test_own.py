@@ -28,6 +28,10 @@ KEY = jax.random.key(0)
 SHORT = d2l.MultiHeadAttention(6, 3, 0.5)
 LONG = d2l.MultiHeadAttention(6, 6, 6, 6, 3, 0.5)
 BOTH = pytest.mark.parametrize("layer", [SHORT, LONG], ids=["short", "long"])
+SHORT_FIRST = pytest.mark.parametrize(
+    "layer",
+    [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.release)],
+)
 OTHERS = {
     "additive": d2l.AdditiveAttention(6, 0.5),
     "additive, told": d2l.AdditiveAttention(5, 6, 7, 0.5),
@@ -137,7 +141,7 @@ def a_bias(*shape: int) -> jax.Array:
     return bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)  # the last sees nothing
 
 
-@BOTH
+@SHORT_FIRST
 @MASKS
 @every_kind_of_lengths
 def test_masks_under_jit_vmap_and_grad_give_what_a_plain_call_gives(
@@ -388,6 +392,7 @@ print("seen:", len(there))
 """
 
 
+@pytest.mark.release  # tests/faces/jax/test_training.py trains on a second device
 def test_layers_stay_on_the_second_device() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ON_THE_SECOND_DEVICE],
@@ -460,7 +465,7 @@ def test_check_shape_wants_exactly_this_shape() -> None:
 
 
 MODULES = [  # every one, so that none is forgotten
-    import_module(f"{d2l.__name__}.{module.name}")  # imports: a framework
+    import_module(f"{d2l.__name__}.{module.name}")
     for module in iter_modules(d2l.__path__)
     if not module.name.startswith("_")
 ]

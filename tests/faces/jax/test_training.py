@@ -293,7 +293,7 @@ def translator(sows: bool = True) -> tuple[d2l.Seq2Seq, Any]:
     return model, model.init(KEY, *BATCH[:-1])["params"]
 
 
-@pytest.mark.parametrize("save", [False, True])
+@pytest.mark.parametrize("save", [pytest.param(False, marks=pytest.mark.release), True])
 def test_tokens_are_the_likeliest_and_weights_come_where_they_are_asked_for(save: bool) -> None:
     model, params = translator()
     tokens, (of_decoder, of_encoder) = model.predict_step(params, BATCH, 3, save)

@@ -495,7 +495,10 @@ def test_a_graph_computes_the_same(spec: tf.TensorSpec | None, jit_compile: bool
         np.testing.assert_allclose(got, want, atol=1e-6)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "XLA"])
+@pytest.mark.parametrize(
+    "jit_compile",
+    [pytest.param(False, id="graph"), pytest.param(True, id="XLA", marks=pytest.mark.release)],
+)
 @pytest.mark.parametrize("are_known", [True, False], ids=["shapes known", "unknown"])
 @pytest.mark.parametrize("bias", [BIAS[0, 0], BIAS[0], BIAS], ids=np.ndim)
 def test_masks_in_a_graph_are_the_same(

@@ -1,0 +1,52 @@
+"""With -v, the reason of a failed test is printed at once, below its line: a pytest plugin (conftest.py).
+
+tools/checks.py passes these lines on, which begin with four spaces.
+"""
+
+import os
+import re
+
+import pytest
+
+SHOWN = 3  # lines from the beginning, and as many from the end
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Reasons:
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self.reporter = reporter
+
+    @pytest.hookimpl(trylast=True)  # once the test's own line is there
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.show(report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.reporter.ensure_newline()
+            self.reporter.line(f"{report.nodeid} ERROR [  0%]")
+            self.show(report)
+
+    def show(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        self.reporter.ensure_newline()
+        for line in reason(report):
+            self.reporter.line(f"    {line}")
+
+
+def reason(report: pytest.TestReport | pytest.CollectReport) -> list[str]:
+    """Return a failure's place and its message, of a long one both ends."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    place = [f"{os.path.relpath(crash.path)}:{crash.lineno}"] if crash else []
+    text = COLOUR.sub("", crash.message if crash else report.longreprtext)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) > 2 * SHOWN:
+        lines = [*lines[:SHOWN], "...", *lines[-SHOWN:]]
+    return [*place, *lines]
+
+
+@pytest.hookimpl(trylast=True)  # once there is a reporter
+def pytest_configure(config: pytest.Config) -> None:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and config.option.verbose > 0:
+        config.pluginmanager.register(Reasons(reporter))

@@ -1,0 +1,177 @@
+"""``make test``: which checks there are, and what tools/checks.py shows of them while they run."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
+
+import pytest
+
+from tools.weave.lessons import ROOT
+
+MAKEFILE = """\
+good:
+	@echo "tests/a.py::test_one PASSED [ 50%]"
+	@echo "tests/a.py::test_two[x y] SKIPPED (no GPU) [100%]"
+bad:
+	@echo "[gw0] [ 33%] FAILED tests/b.py::test_three "
+	@echo "    assert 1 == 2"
+	@echo "    tests/b.py:3"
+	@echo "[gw0] [ 66%] PASSED tests/b.py::test_four "
+	@echo "[gw0] [100%] ERROR tests/b.py::test_five "
+	@exit 1
+java:
+	@echo "[ERROR] Tests run: 3, Failures: 1, Errors: 0, Skipped: 1, Time elapsed: 1 s <<< FAILURE! -- in d2l.MasksTest"
+	@echo "[ERROR] d2l.MasksTest.zeros -- Time elapsed: 0.1 s <<< FAILURE!"
+	@echo "org.opentest4j.AssertionFailedError: expected: <0> but was: <1>"
+	@echo "	at d2l.MasksTest.zeros(MasksTest.java:12)"
+	@echo "[ERROR] Tests run: 3, Failures: 1, Errors: 0, Skipped: 1"
+	@exit 1
+style:
+	@echo "a.py:1: a line is too long"
+	@exit 1
+cores:
+	@echo "tests/a.py::test_$(JOBS)_cores PASSED [100%]"
+endless:
+	@touch started; sleep 300
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    return tmp_path
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tools.checks", *arguments],
+        cwd=folder,
+        env=own | {"PYTHONPATH": str(ROOT), "LC_ALL": "C"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, list[str]]:
+    """The exit code and the lines that were shown, without a machine's seconds."""
+    process = start(folder, *arguments)
+    shown, _ = process.communicate()
+    return process.returncode, re.sub(r"in \d+ s", "in 0 s", shown).splitlines()
+
+
+def test_a_check_is_shown_at_its_start_and_at_its_end_and_in_the_table(folder: Path) -> None:
+    code, shown = run(folder, "--jobs", "1", "good")
+    assert code == 0
+    assert shown[:2] == ["good starts", "good passed in 0 s: 1 passed, 0 failed, 1 skipped"]
+    assert shown[-2].split()[:4] == ["good", "1", "0", "1"]
+    assert shown[-2].endswith("build/logs/good.log")
+    assert shown[-1] == "1 passed, 0 failed, 1 skipped"
+    assert "SKIPPED (no GPU)" in (folder / "build/logs/good.log").read_text()
+
+
+def test_a_failed_test_is_shown_with_its_reason_before_its_check_ends(folder: Path) -> None:
+    code, shown = run(folder, "--jobs", "1", "bad", "java")
+    assert code == 1
+    assert shown[:7] == [
+        "bad starts",
+        "bad: FAILED tests/b.py::test_three",
+        "    assert 1 == 2",
+        "    tests/b.py:3",
+        "bad: FAILED tests/b.py::test_five",
+        "bad failed in 0 s: 1 passed, 2 failed, 0 skipped",
+        "java starts",
+    ]
+    assert shown[7:10] == [
+        "java: FAILED d2l.MasksTest.zeros",
+        "    org.opentest4j.AssertionFailedError: expected: <0> but was: <1>",
+        "java failed in 0 s: 1 passed, 1 failed, 1 skipped",
+    ]
+    assert shown[-1] == "2 passed, 3 failed, 1 skipped"
+
+
+def test_what_fails_without_a_test_counts_as_one_and_its_last_lines_are_shown(folder: Path) -> None:
+    code, shown = run(folder, "--jobs", "1", "style", "good")
+    assert code == 1
+    assert shown[1] == "    a.py:1: a line is too long"
+    assert "style failed in 0 s: 0 passed, 1 failed, 0 skipped" in shown
+    assert shown[-1] == "1 passed, 1 failed, 1 skipped"
+
+
+@pytest.mark.parametrize(("jobs", "each"), [(1, 1), (2, 1), (5, 2)])
+def test_each_check_has_half_of_the_cores(folder: Path, jobs: int, each: int) -> None:
+    run(folder, "--jobs", str(jobs), "cores")
+    assert f"test_{each}_cores" in (folder / "build/logs/cores.log").read_text()
+
+
+def test_ctrl_c_ends_what_runs(folder: Path, control_c: Callable[..., str]) -> None:
+    process = start(folder, "--jobs", "2", "endless", "good")
+    control_c(process, [folder / "started"], process.terminate, at_least=2)
+    assert process.returncode == 130
+
+
+BROKEN = """\
+import pytest
+
+@pytest.fixture
+def broken():
+    raise OSError("no disk")
+
+def test_sum():
+    assert 1 + 1 == 3
+
+def test_disk(broken):
+    pass
+
+def test_words():
+    pytest.fail("two words", pytrace=False)
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-p", "xdist", "-n", "1"]], ids=["alone", "xdist"])
+def test_pytest_prints_the_reason_of_a_failure_at_once(tmp_path: Path, workers: list[str]) -> None:
+    (tmp_path / "test_broken.py").write_text(BROKEN)
+    (tmp_path / "test_unreadable.py").write_text("import no_such_module\n")
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "tests.reasons", *workers]
+    more = ["--continue-on-collection-errors", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *more],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.partition(" FAILURES ")[0].partition(" ERRORS ")[0].splitlines()
+    for test, reason in {
+        "test_broken.py::test_sum": "    assert (1 + 1) == 3",
+        "test_broken.py::test_disk": "    OSError: no disk",
+        "test_broken.py::test_words": "    Failed: two words",
+        "test_unreadable.py": "    E   ModuleNotFoundError: No module named 'no_such_module'",
+    }.items():
+        (number,) = (
+            i for i, line in enumerate(lines) if test in line and re.search("FAILED|ERROR", line)
+        )
+        assert reason in lines[number + 1 : number + 8]
+
+
+def test_every_file_of_tests_is_given_to_a_check() -> None:
+    checks = "code", "faces", "site", "elsewhere", "growth"
+    asked = ["make", "-n", "--no-print-directory", *(f"test-{check}" for check in checks)]
+    said = subprocess.run(
+        [*asked, "FRAMEWORKS=pytorch"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    lines = said.replace("\\\n", " ").splitlines()
+    given = {word for line in lines if "-m pytest" in line for word in line.split() if "/" in word}
+    for pattern in ("tests/**/test_*.py", "lessons/*/live/claims.py"):
+        for found in ROOT.glob(pattern):
+            file = PurePath(found.relative_to(ROOT))
+            if fnmatchcase(str(file), "tests/growth/toy/*"):
+                continue
+            places = [file, *file.parents[:-1]]
+            assert any(place.match(word) for place in places for word in given), file

@@ -1,0 +1,211 @@
+"""``python -m tools.checks [--jobs N] CHECK ...``: run checks, which are targets of make, and show their progress.
+
+Two run at a time, in the given order, each with half of the cores. What a check prints goes to ``build/logs/CHECK.log``.
+Its start, its end, and each failed test with the reason are shown at once; how many tests have passed and failed so
+far, in a terminal always, in a pipe every half minute. The last line is ``N passed, N failed, N skipped``.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+LOGS = Path("build", "logs")
+INTERVAL = 30  # seconds between two lines about what is running
+PATIENCE = 10  # seconds from an interrupt to a kill
+
+OUTCOMES = {"PASSED": "passed", "XPASS": "passed", "XFAIL": "passed", "SKIPPED": "skipped"}
+OUTCOMES |= {"FAILED": "failed", "ERROR": "failed"}
+# `pytest -v` prints `tests/a.py::test PASSED [ 50%]`, and with xdist `[gw0] [ 50%] PASSED tests/a.py::test`.
+WORD = f"(?P<word>{'|'.join(OUTCOMES)})"
+PYTEST = re.compile(rf"(?P<test>.+) {WORD}( \(.*\))? +\[ *\d+%\]")
+XDIST = re.compile(rf"\[gw\d+\] \[ *\d+%\] {WORD} (?P<test>.*)")
+# Maven prints one such line for a class of tests, and one for a failed test, above its reason.
+MAVEN = re.compile(r".*Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+), T.* in .*")
+MAVEN_FAILED = re.compile(r"\[ERROR\] +(?!Tests run)(\S+) .*<<< (FAILURE|ERROR)!.*")
+# Our pytest indents the reason (tests/reasons.py); Maven's begins with the name of a Java class.
+REASON = re.compile(r" {4}.*|[a-z]+(\.\w+)+: .*")
+
+
+@dataclass
+class Check:
+    name: str
+    counts: Counter[str] = field(default_factory=Counter)
+    started: float = 0.0
+    seconds: float = 0.0
+    process: subprocess.Popen[str] | None = None
+    is_running: bool = False
+    expects_reason: bool = False
+
+    @property
+    def log(self) -> Path:
+        return LOGS / f"{self.name}.log"
+
+    def read(self, line: str) -> str:
+        """Count what a line of output reports; return what of it to show at once."""
+        if self.expects_reason and REASON.fullmatch(line):
+            return f"    {line.strip()}"
+        self.expects_reason = False
+        if found := MAVEN.fullmatch(line):
+            run, failures, errors, skipped = map(int, found.groups())
+            failed = failures + errors
+            self.counts.update(passed=run - failed - skipped, failed=failed, skipped=skipped)
+            return ""
+        if found := XDIST.fullmatch(line) or PYTEST.fullmatch(line):
+            outcome, test = OUTCOMES[found["word"]], found["test"].strip()
+            self.counts[outcome] += 1
+        elif found := MAVEN_FAILED.fullmatch(line):
+            outcome, test = "failed", found[1]
+        else:
+            return ""
+        self.expects_reason = outcome == "failed"
+        return f"{self.name}: FAILED {test}" if self.expects_reason else ""
+
+
+def summary(counts: Counter[str]) -> str:
+    return f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped"
+
+
+class Run:
+    def __init__(self, names: list[str], jobs: int, console: Console) -> None:
+        self.checks = [Check(name) for name in names]
+        self.at_once = min(2, jobs)
+        self.cores = max(1, jobs // 2)
+        self.console = console
+        self.is_stopped = False
+
+    def run(self) -> int:
+        """Return 0 if all checks pass, 1 if one fails, 130 after Ctrl-C."""
+        live = Live(get_renderable=self.status, console=self.console, transient=True)
+        with ThreadPoolExecutor(self.at_once) as pool:
+            pending = {pool.submit(self.run_one, check) for check in self.checks}
+            try:
+                with live if self.console.is_terminal else nullcontext():
+                    while pending:
+                        done, pending = wait(pending, timeout=INTERVAL)
+                        for future in done:
+                            future.result()
+                        if pending and not self.console.is_terminal:
+                            self.say(self.status())
+            except KeyboardInterrupt:
+                return 130
+            finally:
+                self.stop()
+        self.report()
+        return 1 if any(check.counts["failed"] for check in self.checks) else 0
+
+    def say(self, text: str, style: str = "") -> None:
+        self.console.print(text, style=style, markup=False, soft_wrap=True)
+
+    def status(self) -> str:
+        running = [check for check in self.checks if check.is_running]
+        return "\n".join(
+            f"{check.name}: {summary(check.counts)}, after {time.monotonic() - check.started:.0f} s"
+            for check in running
+        )
+
+    def run_one(self, check: Check) -> None:
+        if self.is_stopped:
+            return
+        self.say(f"{check.name} starts")
+        check.started = time.monotonic()
+        check.process = subprocess.Popen(
+            ["make", "--no-print-directory", check.name, f"JOBS={self.cores}", "VERBOSE=-v"],
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # Ctrl-C is ours to pass on
+        )
+        check.is_running = True
+        lines = self.follow(check)
+        exit_code = check.process.wait()
+        check.seconds = time.monotonic() - check.started
+        check.is_running = False
+        if self.is_stopped:
+            return
+        if exit_code and not check.counts["failed"]:  # style, or what is built for the tests
+            check.counts["failed"] = 1
+            self.say("\n".join(f"    {line}" for line in lines[-10:]), "red")
+        elif not check.counts:
+            check.counts["passed"] = 1
+        word, style = ("failed", "red") if check.counts["failed"] else ("passed", "green")
+        self.say(f"{check.name} {word} in {check.seconds:.0f} s: {summary(check.counts)}", style)
+
+    def follow(self, check: Check) -> list[str]:
+        """Keep and count what a check prints, until its end; return its lines."""
+        log = check.log
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.touch()
+        except OSError:  # the checkout is read-only
+            log = Path(os.devnull)
+        lines = []
+        assert check.process
+        assert check.process.stdout
+        with log.open("w", encoding="utf-8", buffering=1) as file:
+            for line in check.process.stdout:
+                file.write(line)
+                lines.append(line.rstrip())
+                if shown := check.read(lines[-1]):
+                    self.say(shown, "red")
+        return lines
+
+    def stop(self) -> None:
+        """Interrupt what is running, then kill what is left; kernels and browsers have sessions of their own."""
+        self.is_stopped = True
+        family: list[psutil.Process] = []
+        for check in self.checks:
+            if check.process and check.is_running:
+                with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                    family += psutil.Process(check.process.pid).children(recursive=True)
+                    os.killpg(check.process.pid, signal.SIGINT)
+        for process in psutil.wait_procs(family, timeout=PATIENCE)[1]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def report(self) -> None:
+        table = Table(box=None, pad_edge=False)
+        for column in ("check", "passed", "failed", "skipped", "seconds", "log"):
+            is_text = column in ("check", "log")
+            table.add_column(column, justify="left" if is_text else "right", no_wrap=True)
+        total = Counter[str]()
+        for check in self.checks:
+            total += check.counts
+            counts = [str(check.counts[outcome]) for outcome in ("passed", "failed", "skipped")]
+            style = "red" if check.counts["failed"] else "green"
+            table.add_row(check.name, *counts, f"{check.seconds:.0f}", str(check.log), style=style)
+        self.console.print(table)
+        self.say(summary(total))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.checks", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cores to use")
+    parser.add_argument("check", nargs="+", help="a target of make")
+    asked = parser.parse_args(arguments)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 200  # a pipe has no edge to wrap at
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return Run(asked.check, asked.jobs, console).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
