@@ -47,9 +47,14 @@ def curves(lesson: str, name: str, points: int) -> list[NDArray[np.float64]]:
 
 def state(page: Page, name: str, **settings: Any) -> dict[str, Any]:
     """What a live figure shows, after it was set."""
+    return states(page, name, [settings])[0]
+
+
+def states(page: Page, name: str, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a live figure shows, each time that it was set."""
     live = page.locator(f'[data-live="{name}"]')
     return live.evaluate(
-        "(root, set) => { root.live.set(set); return root.live.state(); }", settings
+        "(root, all) => all.map(one => { root.live.set(one); return root.live.state(); })", settings
     )
 
 

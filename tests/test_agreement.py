@@ -1,6 +1,6 @@
 """What counts as the same output, and which differences are found."""
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from functools import partial
 from io import BytesIO
@@ -17,8 +17,6 @@ from tools.compare.agreement import difference
 from tools.compare.figures import PNG, SVG, figure_difference
 from tools.compare.numbers import DEFAULT, tolerance
 from tools.compare.pictures import as_png
-
-READS = ()
 
 
 def both_ways(stored: Any, fresh: Any) -> bool:
@@ -370,10 +368,72 @@ def test_a_png_has_to_be_that_of_the_svg_beside_it():
     said = {name: difference(each, figures["whole"]) for name, each in figures.items()}
     assert said["whole"] is None
     assert said["none"] == "the figure: no PNG beside the SVG"
-    assert said["half"].startswith("the figure: damaged")
-    assert said["with a spot"] == "the figure: the PNG is another picture: 16 of 496860 pixels"
+    assert said["half"].startswith("the figure: damaged: no PNG")
+    spot_fault = "the figure: the PNG is another picture than the SVG: 16 of 496860 pixels differ"
+    assert said["with a spot"] == spot_fault
     assert said["another"] is not None
     assert difference({SVG: svg}, figures["whole"]) is not None
+
+
+def in_base64(image: Image.Image, **options: object) -> str:
+    file = BytesIO()
+    image.save(file, "png", **options)
+    return b64encode(file.getvalue()).decode()
+
+
+BLUE, CLEAR = Image.new("RGB", (30, 20), "blue"), Image.new("RGBA", (30, 20), (255, 255, 255, 0))
+WHOLE_PNG = in_base64(BLUE)
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh"),
+    [
+        (WHOLE_PNG, in_base64(BLUE.convert("P"), compress_level=0)),
+        (WHOLE_PNG, in_base64(BLUE.convert("RGBA"))),
+        (WHOLE_PNG, in_base64(Image.new("RGB", (30, 20), (20, 20, 235)))),  # FEW allows it
+        (WHOLE_PNG, f"{WHOLE_PNG[:76]}\n{WHOLE_PNG[76:]}\n"),
+        (in_base64(CLEAR), in_base64(Image.new("RGBA", (30, 20), (0, 0, 0, 0)))),
+    ],
+    ids=["in a palette", "with opacity", "nearly", "in lines", "invisible"],
+)
+def test_a_png_alone_agrees_by_its_pixels(stored, fresh):
+    assert not both_ways({PNG: stored, "text/plain": "a"}, {PNG: fresh, "text/plain": "a"})
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh", "fault"),
+    [
+        (BLUE, Image.new("RGB", (30, 20), "red"), "600 of 600 pixels differ"),
+        (BLUE, BLUE.resize((31, 20)), "31 x 20 pixels instead of 30 x 20"),
+        (CLEAR, Image.new("RGB", (30, 20), "white"), "600 of 600 pixels differ"),
+        (
+            Image.new("I;16", (30, 20), 10_000),
+            Image.new("I;16", (30, 20), 60_000),
+            "600 of 600 pixels differ",
+        ),
+    ],
+    ids=["another colour", "another size", "on a dark page", "in 16 bits"],
+)
+def test_another_png_alone_differs(stored, fresh, fault):
+    stored, fresh = ({PNG: in_base64(each)} for each in (stored, fresh))
+    assert both_ways(stored, fresh)
+    assert difference(stored, fresh) == f"the picture: {fault}"
+
+
+@pytest.mark.parametrize("place", [0, 20, 30, 50, 70, -20])
+def test_a_damaged_png_alone_differs(place):
+    bytes_of = bytearray(b64decode(WHOLE_PNG))
+    bytes_of[place] ^= 255
+    damaged = b64encode(bytes_of).decode()
+    for png in (damaged, damaged[: 4 * len(damaged) // 8], "no base64!", ""):
+        assert both_ways({PNG: WHOLE_PNG}, {PNG: png})
+
+
+def test_what_is_beside_a_png_counts():
+    whole = {"data": {PNG: WHOLE_PNG, "text/plain": "a"}, "metadata": {PNG: {"width": 30}}}
+    assert not both_ways(whole, {**whole, "metadata": {PNG: {"width": 30}}})
+    assert both_ways(whole, {**whole, "metadata": {PNG: {"width": 31}}})
+    assert both_ways(whole, {**whole, "data": {PNG: WHOLE_PNG, "text/plain": "b"}})
 
 
 def test_colours_are_no_numbers():

@@ -10,8 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from base64 import b64encode
+from base64 import b64encode, encodebytes
 from collections.abc import Callable
+from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
 from xml.etree import ElementTree
@@ -28,8 +29,6 @@ from tools.compare.figures import PNG, SVG
 from tools.compare.pictures import as_png
 from tools.weave.lessons import ROOT
 
-READS = "conftest.py", "tests/sanitize.cfg", "d2l_compat/_shared/plot.py"
-
 CODE = """\
 # %% setup
 from d2l_compat._shared.plot import plot
@@ -37,6 +36,14 @@ n = 1
 
 # %% figure
 plot([0, 1, 2], [0, 1, 4], xlabel="x", ylabel="y")
+
+# %% picture
+from io import BytesIO
+from IPython.display import Image
+from PIL import Image as Pixels
+file = BytesIO()
+Pixels.new("RGB", (30, 20), "blue").save(file, "png")
+Image(file.getvalue())
 
 # %% number
 print(f"{2 / 3:.4f}")
@@ -108,6 +115,28 @@ def another_png(notebook: NotebookNode) -> None:
     cell(notebook, "figure").outputs[0].data[PNG] = b64encode(png).decode()
 
 
+def encode(image: Image.Image, **options: object) -> str:
+    """In base64, broken into lines as some kernels do."""
+    file = BytesIO()
+    image.save(file, "png", **options)
+    return encodebytes(file.getvalue()).decode()
+
+
+def another_picture(png: str) -> Change:
+    """Changes the PNG that has no SVG beside it."""
+    return lambda notebook: cell(notebook, "picture").outputs[0].data.update({PNG: png})
+
+
+def no_picture(notebook: NotebookNode) -> None:
+    del cell(notebook, "picture").outputs[0].data[PNG]
+
+
+BLUE = Image.new("RGB", (30, 20), "blue")
+RED = Image.new("RGB", (30, 20), "red")
+SPOTTED = BLUE.copy()
+SPOTTED.paste("black", (4, 4, 8, 8))
+
+
 def cleared(name: str) -> Change:
     return lambda notebook: cell(notebook, name).update(outputs=[])
 
@@ -144,6 +173,7 @@ ACCEPTED: list[Change] = [
     drawing(r'(d="M \d+\.\d+)', r"\g<1>9"),
     stored("object", "0x", "0xabc"),
     stored("ignored", r"\.", "1."),
+    another_picture(encode(BLUE.convert("P"), compress_level=0)),
 ]
 # By the cell that tells: each change, and what is said of it.
 REFUSED: dict[str, list[tuple[str, Change, str]]] = {
@@ -155,8 +185,19 @@ REFUSED: dict[str, list[tuple[str, Change, str]]] = {
         ),
         ("damaged", drawing("</svg>", ""), "the fresh figure differs"),
         ("lost", no_figure, "image/svg+xml"),
-        ("with another picture", another_png, "a PNG of (2, 2) pixels"),
+        ("with another picture", another_png, "another picture than the SVG: 2 x 2 pixels"),
         ("other words", stored("figure", "plot of", "chart of"), "text/plain"),
+    ],
+    "picture": [
+        ("in red", another_picture(encode(RED)), "600 of 600 pixels differ"),
+        ("with a spot", another_picture(encode(SPOTTED)), "16 of 600 pixels differ"),
+        (
+            "of another size",
+            another_picture(encode(BLUE.resize((30, 21)))),
+            "30 x 20 pixels instead of 30 x 21",
+        ),
+        ("damaged", another_picture(encode(BLUE)[:80]), "the stored one is damaged"),
+        ("lost", no_picture, "Unexpected output fields from running code: {'image/png'}"),
     ],
     "number": [
         ("another", stored("number", "0.6667", "0.6600"), "0.6600"),
@@ -258,16 +299,25 @@ def test_only_what_differs_fails(report):
         assert report[str(turn)].keys() == names
 
 
-def test_a_figure_that_differs_is_kept_as_a_picture(report):
-    (kept,) = map(Path, re.findall(r"see (.*\.png)", report["0"]["figure"]))
-    assert kept.name.endswith("checked-0-figure.png")
-    assert list(kept.parent.iterdir()) == [kept]
+@pytest.mark.parametrize("name", ["figure", "picture"])
+def test_a_figure_that_differs_is_kept_as_a_picture(report, name):
+    (kept,) = map(Path, re.findall(r"see (.*\.png)", report["0"][name]))
+    assert kept.name.endswith(f"checked-0-{name}.png")
     picture = np.asarray(Image.open(kept).convert("RGB"), int)
     red = (picture == (213, 0, 0)).all(axis=-1)
     third = len(red) // 3
     assert not red[: 2 * third].any()  # the stored one, and the fresh one
     assert red[2 * third :].any()
+
+
+def test_only_figures_that_differ_are_kept(report):
+    said = [text for cells in report.values() for text in cells.values()]
+    kept = {Path(each) for text in said for each in re.findall(r"see (.*\.png)", text)}
+    assert {*next(iter(kept)).parent.iterdir()} == kept
+    names = {each.stem.partition("checked-")[2] for each in kept}
+    assert names == {"0-figure", "0-picture", "1-picture", "2-picture"}
     assert "no picture of it" in report["1"]["figure"]  # the stored one is damaged
+    assert "no picture of it" in report["3"]["picture"]
 
 
 # Faults of kernels and files

@@ -1,8 +1,11 @@
 """The pages that all site tests are about."""
 
+from collections.abc import Collection, Iterable
 from pathlib import PurePath
+from typing import Any
 
 import nbformat
+import pytest
 
 from tools.compare.figures import SVG
 from tools.weave.lessons import ROOT, Edition, editions
@@ -10,7 +13,16 @@ from tools.weave.lessons import ROOT, Edition, editions
 EDITIONS = list(editions())
 # The lessons' pages and decks, which all have to do; what is said of each by name is tried on LESSON.
 PAGES = list(dict.fromkeys(f"{each.language}/{each.folder.name}.html" for each in EDITIONS))
+# Of each lesson in each language the first edition; in the others all but the code is the same.
+FIRST = list({(each.language, each.folder): each for each in EDITIONS[::-1]}.values())[::-1]
 LESSON = "self-attention-and-positional-encoding.html"
+
+
+def leave_to_release(values: Iterable[Any], but: Collection[Any]) -> list[Any]:
+    """List parameters of a test: all ``but`` these are tried for a release alone."""
+    return [
+        each if each in but else pytest.param(each, marks=pytest.mark.release) for each in values
+    ]
 
 
 def text_of(path: str) -> str:

@@ -53,5 +53,5 @@ def _named(form: Callable[..., Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    face = import_module(sys.argv[1])  # imports: a framework
+    face = import_module(sys.argv[1])
     print(json.dumps({name: signatures(face, name) for name in sys.argv[2:]}))

@@ -16,14 +16,19 @@ from playwright.sync_api import Browser, Locator, expect
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.browser import Open
 from tests.conftest import serving
-from tests.site.conftest import EDITIONS, LESSON, PAGES, stored_figures, text_of
+from tests.site.conftest import (
+    EDITIONS,
+    LESSON,
+    PAGES,
+    leave_to_release,
+    stored_figures,
+    text_of,
+)
 from tools.site.figures import light
 from tools.site.slides import deck_path
 from tools.weave.lessons import LANGUAGES, lessons
 from tools.weave.notebooks import IMAGE
 from tools.weave.prose import read_passages
-
-READS = "build/site/**/*.html", "build/site/**/*.js", "build/site/**/_static/**/*"
 
 # Bytes for each framework, of a lesson's page and all it shows, fonts and search aside.
 LIMIT = 240_000
@@ -52,12 +57,11 @@ def test_all_pages_are_there(site: Path):
 
 
 def test_every_page_opens_without_a_complaint(open_page: Open, site: Path):
-    decks = {deck_path(edition) for edition in EDITIONS}  # test_slides.py opens each of them
-    assert decks <= set(pages(site))
-    for path in sorted(set(pages(site)) - decks):
-        page = open_page(path)
-        expect(page.locator("h1, #search-results").first).to_be_attached()
-        page.context.close()
+    page = open_page("en/index.html")
+    for path in pages(site):
+        page.goto(f"file://{site}/{path}")
+        if path != "index.html":  # which leads on at once
+            assert page.evaluate("document.querySelector('h1, #search-results') !== null"), path
 
 
 def test_nothing_on_a_page_is_asked_from_elsewhere(site: Path):
@@ -95,6 +99,7 @@ def test_a_lesson_weighs_less_than_a_quarter_of_a_megabyte_for_each_framework(
     assert len(html.encode()) + sum(parts.values()) < LIMIT * len(FRAMEWORKS), parts
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("path", PAGES)
 def test_who_reads_a_lesson_to_its_end_has_loaded_less_than_a_megabyte(
     browser: Browser, site: Path, path: str
@@ -133,8 +138,8 @@ def test_a_page_without_formulas_asks_for_no_font_of_theirs(browser: Browser, si
     assert [url for url in asked if ".woff2" in url] == []
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("language", leave_to_release(LANGUAGES, but=["en"]))
+@pytest.mark.parametrize("width", leave_to_release([390, 1280], but=[390]))
 def test_what_follows_the_first_pages_figure_stays_where_it_is_when_it_comes(
     open_page: Open, language: str, width: int
 ):
@@ -147,7 +152,7 @@ def test_what_follows_the_first_pages_figure_stays_where_it_is_when_it_comes(
     assert abs(taken - kept) < 48
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", leave_to_release(PAGES, but=[f"en/{LESSON}"]))
 def test_every_figure_says_what_it_shows(open_page: Open, path: str):
     page = open_page(path)
     alternatives = page.locator("article img").evaluate_all("all => all.map(each => each.alt)")
@@ -155,7 +160,17 @@ def test_every_figure_says_what_it_shows(open_page: Open, path: str):
     assert all(len(alt) > 40 for alt in alternatives)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+def test_chinese_has_fonts_of_its_own_and_english_those_of_the_theme(open_page: Open):
+    fonts = "getComputedStyle(document.body).fontFamily"
+    chinese, english = (
+        open_page(f"{language}/slides.html").evaluate(fonts) for language in ("zh-TW", "en")
+    )
+    assert re.search("Noto Sans TC.*Noto Sans CJK TC.*sans-serif$", chinese)
+    assert "system-ui" not in chinese
+    assert "TC" not in english
+
+
+@pytest.mark.parametrize("language", leave_to_release(LANGUAGES, but=["en"]))
 def test_without_scripts_all_frameworks_are_there_under_their_names(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}", java_script_enabled=False)
     cell = page.locator("#cell-by-hand")
@@ -177,7 +192,7 @@ def test_without_scripts_all_frameworks_are_there_under_their_names(open_page: O
     assert page.locator(".live-figure:visible").count() == 0
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", leave_to_release(PAGES, but=[f"en/{LESSON}"]))
 def test_a_solution_is_folded_until_it_is_asked_for(open_page: Open, path: str):
     page = open_page(path)
     solutions = page.locator("section[id$=solutions] > section")
@@ -209,7 +224,7 @@ CITATION = re.compile(
 )
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", leave_to_release(PAGES, but=[f"en/{LESSON}"]))
 def test_each_citation_leads_to_its_reference_and_back(open_page: Open, path: str):
     page = open_page(path)
     listed = page.locator("section[id$=references] li")
@@ -245,7 +260,7 @@ def test_each_citation_leads_to_its_reference_and_back(open_page: Open, path: st
     expect(cited).to_be_in_viewport()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", leave_to_release(LANGUAGES, but=["en"]))
 def test_print_shows_the_chosen_framework_alone(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}?framework=jax")
     page.emulate_media(media="print")
@@ -265,7 +280,7 @@ def test_the_readers_own_light_is_taken_and_can_be_changed(open_page: Open, sche
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("width", [320, 390])
+@pytest.mark.parametrize("width", leave_to_release([320, 390], but=[320]))
 def test_a_telephone_does_not_scroll_sideways(open_page: Open, language: str, width: int):
     for name in ("index.html", LESSON, "agreement.html", "slides.html"):
         page = open_page(f"{language}/{name}", viewport={"width": width, "height": 700})
@@ -273,12 +288,18 @@ def test_a_telephone_does_not_scroll_sideways(open_page: Open, language: str, wi
 
 
 def shades(block: Locator) -> list[float]:
-    """How dark a block is at its left end and at its right, between nothing and black."""
-    picture = Image.open(io.BytesIO(block.screenshot())).convert("L")
-    width, height = picture.size
-    ends = (0, 3), (width - 3, width)
-    strips = [np.asarray(picture.crop((start, 0, end, height)), float) for start, end in ends]
-    return [1 - np.median(strip) / 255 for strip in strips]
+    """How dark a block is at its left edge and at its right, between nothing and black."""
+    picture = np.asarray(Image.open(io.BytesIO(block.screenshot())).convert("L"), float)
+    darkness = 1 - np.median(picture, axis=0) / 255  # of each column
+    return [darkness[:4].max(), darkness[-4:].max()]  # one may lie half outside
+
+
+# What takes a click on the middle of an element.
+HIT = """each => {
+  each.scrollIntoView({ block: "center", behavior: "instant" });
+  const { x, y, width, height } = each.getBoundingClientRect();
+  return document.elementFromPoint(x + width / 2, y + height / 2).closest("a")?.href;
+}"""
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -288,26 +309,29 @@ def test_a_lesson_opens_from_the_first_page_by_its_name_and_by_its_picture(
     page = open_page(f"{language}/index.html")
     cards = page.locator(".gallery > div")
     assert cards.count() == len(lessons())
-    for number, lesson in enumerate(lessons()):
+    for card, lesson in zip(cards.all(), lessons(), strict=True):
         for part in ("img", "a"):
-            # What lies there takes the click, whatever it is.
-            cards.nth(number).locator(part).click(force=True)
-            page.wait_for_url(f"**/{language}/{lesson.name}.html")
-            page.go_back()
+            link = card.locator(part).evaluate(HIT)
+            assert link.endswith(f"/{language}/{lesson.name}.html")
+    cards.last.locator("img").click(force=True)
+    page.wait_for_url(f"**/{language}/{lessons()[-1].name}.html")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", leave_to_release(["light", "dark"], but=["light"]))
 def test_code_that_fits_has_one_ground_from_end_to_end(open_page: Open, theme: str):
     page = open_page(f"en/{LESSON}", color_scheme=theme)
+    page.add_style_tag(content=".highlight * { color: transparent !important; }")
     for kind in (".highlight:not(.output) > pre", ".output.highlight > pre"):
-        block = next(each for each in page.locator(kind).all() if each.is_visible())
-        assert block.evaluate("each => each.scrollWidth <= each.clientWidth")
+        shown = page.locator(kind).filter(visible=True).all()
+        block = next(
+            each for each in shown if each.evaluate("each => each.scrollWidth <= each.clientWidth")
+        )
         picture = Image.open(io.BytesIO(block.screenshot())).convert("RGB")
-        above = np.asarray(picture)[2:5, 4:-4]  # the first line, inside the edges
-        assert len(np.unique(above.reshape(-1, 3), axis=0)) == 1, kind
+        ground = np.asarray(picture)[2:-2, 4:-4]  # inside the edges
+        assert len(np.unique(ground.reshape(-1, 3), axis=0)) == 1, kind
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", leave_to_release(LANGUAGES, but=["en"]))
 def test_formulas_and_tables_fit_a_telephone_or_show_on_which_side_they_go_on(
     open_page: Open, language: str
 ):
@@ -315,15 +339,23 @@ def test_formulas_and_tables_fit_a_telephone_or_show_on_which_side_they_go_on(
     page.wait_for_load_state()
     blocks = page.locator("div.math, .table-wrapper").all()
     assert len(blocks) > 8
-    wide = [each for each in blocks if each.evaluate("each => each.scrollWidth > each.clientWidth")]
-    assert len(wide) == 1  # the rotation, four matrices on a line
-    left, right = shades(wide[0])
-    assert left < 0.05
-    assert right > 0.2
-    wide[0].evaluate("each => each.scrollTo({left: each.scrollWidth, behavior: 'instant'})")
-    left, right = shades(wide[0])
-    assert right < 0.05
-    assert left > 0.2
+    # However wide letters are here, one is only a little too wide.
+    page.locator(".table-wrapper").first.evaluate(
+        "({ clientWidth, firstElementChild: { style } }) => "
+        "{ style.cssText = `font-size: 8px; min-width: ${clientWidth + 4}px`; }"
+    )
+    is_wide = "each => each.scrollWidth > each.clientWidth"
+    wide = [each for each in blocks if each.evaluate(is_wide)]
+    assert wide
+    for block in wide:
+        expect(block).to_have_attribute("tabindex", "0")
+        left, right = shades(block)
+        assert left < 0.05
+        assert right > 0.2
+        block.evaluate("each => each.scrollTo({left: each.scrollWidth, behavior: 'instant'})")
+        left, right = shades(block)
+        assert right < 0.05
+        assert left > 0.2
     smallest = min(
         float(size.removesuffix("px"))
         for size in page.locator("div.math math").evaluate_all(
@@ -355,17 +387,21 @@ def test_the_button_that_copies_is_seen_where_a_key_has_come_to_it(open_page: Op
 )
 def test_search_finds_the_lesson(open_page: Open, language: str, word: str, in_title: str):
     page = open_page(f"{language}/search.html?q={word}")
-    expect(page.locator("#search-results li a").first).to_contain_text(in_title, timeout=20_000)
+    expect(page.locator("#search-results li a").first).to_contain_text(in_title)
 
 
 @pytest.mark.parametrize(
-    ("language", "word", "count"), [("en", "attention", "found"), ("zh-TW", "注意力", "共")]
+    ("language", "word", "count"),
+    [
+        ("en", "attention", "found"),
+        pytest.param("zh-TW", "注意力", "共", marks=pytest.mark.release),
+    ],
 )
 def test_prose_comes_before_the_reference_and_results_are_counted(
     open_page: Open, language: str, word: str, count: str
 ):
     page = open_page(f"{language}/search.html?q={word}")
-    expect(page.locator("#search-results .search-summary")).to_contain_text(count, timeout=20_000)
+    expect(page.locator("#search-results .search-summary")).to_contain_text(count)
     found = page.locator("#search-results li a").evaluate_all(
         "all => all.map(each => each.pathname.includes('/reference/'))"
     )
@@ -379,17 +415,17 @@ def test_a_result_shows_its_words_where_pages_can_be_fetched(browser: Browser, s
         page = browser.new_page()
         page.goto(f"{address}/en/search.html?q=interleaved")
         words = page.locator("#search-results li p.context").first
-        expect(words).to_contain_text("interleaved", ignore_case=True, timeout=20_000)
+        expect(words).to_contain_text("interleaved", ignore_case=True)
         page.close()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", leave_to_release(LANGUAGES, but=["en"]))
 def test_the_search_page_says_what_to_do(open_page: Open, language: str):
     page = open_page(f"{language}/search.html")
     expect(page.locator("article")).to_contain_text("valid_lens")
     page.locator("article input").fill("softmax")
     page.keyboard.press("Enter")
-    expect(page.locator("#search-results li a").first).to_be_visible(timeout=20_000)
+    expect(page.locator("#search-results li a").first).to_be_visible()
     expect(page.locator("article input")).to_have_value("softmax")
 
 
@@ -402,10 +438,13 @@ def test_code_is_copied_by_its_button(open_page: Open):
     assert copied.startswith("for i in range(8):\n    print(")
 
 
-def test_the_first_page_leads_to_the_readers_language(open_page: Open):
-    for locale, language in (("zh-TW", "zh-TW"), ("de-DE", "en")):
-        page = open_page("index.html", locale=locale)
-        page.wait_for_url(f"**/{language}/index.html")
+@pytest.mark.parametrize(
+    ("locale", "language"),
+    [("zh-TW", "zh-TW"), pytest.param("de-DE", "en", marks=pytest.mark.release)],
+)
+def test_the_first_page_leads_to_the_readers_language(open_page: Open, locale: str, language: str):
+    page = open_page("index.html", locale=locale)
+    page.wait_for_url(f"**/{language}/index.html")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -417,8 +456,8 @@ def test_formulas_are_whole(site: Path, path: str):
         assert not set(words) & set("\\&$"), words
 
 
-@pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize("width", [390, 718, 1100, 1280])
+@pytest.mark.parametrize("path", leave_to_release(PAGES, but=[f"en/{LESSON}"]))
+@pytest.mark.parametrize("width", leave_to_release([390, 718, 1100, 1280], but=[390]))
 def test_what_follows_a_formula_stays_on_its_line_and_close_to_it(
     open_page: Open, path: str, width: int
 ):

@@ -7,18 +7,14 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import Open
 from tests.live import live_on_slides, turn_to
-from tests.site.conftest import EDITIONS, LESSON
+from tests.site.conftest import EDITIONS, FIRST, LESSON, leave_to_release
 from tools.site.slides import deck_path
 from tools.weave.lessons import Edition
 
-# Of each lesson in each language the first deck; in the others all but the code is the same.
-DECKS = [
-    deck_path(each)
-    for each in {(each.language, each.folder): each for each in EDITIONS[::-1]}.values()
-]
+DECKS = [*map(deck_path, FIRST)]
+LONGEST = [each for each in FIRST if each.folder.name == LESSON.removesuffix(".html")]
+ONE = deck_path(LONGEST[0])
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
-
-READS = "build/site/**/*.html", "build/site/**/_static/**/*"
 
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
   Reveal.slide(number);
@@ -35,7 +31,7 @@ MEASURE = """() => Reveal.getSlides().map((slide, number) => {
 })"""
 
 
-@pytest.mark.parametrize("edition", EDITIONS, ids=str)
+@pytest.mark.parametrize("edition", leave_to_release(EDITIONS, but=LONGEST), ids=str)
 def test_every_slide_fits_and_has_notes(open_page: Open, edition: Edition):
     page = open_page(deck_path(edition))
     assert page.locator("html").get_attribute("lang") == edition.language
@@ -82,7 +78,7 @@ def slide(page: Page) -> int:
     return page.evaluate("Reveal.getIndices().h")
 
 
-@pytest.mark.parametrize("path", DECKS)
+@pytest.mark.parametrize("path", leave_to_release(DECKS, but=[ONE]))
 def test_a_live_figures_keys_are_its_own_until_esc(open_page: Open, path: str):
     page = open_page(path)
     for figure in live_on_slides(page):
@@ -119,7 +115,7 @@ def test_a_remote_control_turns_the_page_from_a_live_figure(open_page: Open):
         assert slide(page) == there
 
 
-@pytest.mark.parametrize("path", DECKS)
+@pytest.mark.parametrize("path", leave_to_release(DECKS, but=[ONE]))
 def test_a_slide_with_a_live_figure_fits_whatever_it_is_set_to(open_page: Open, path: str):
     page = open_page(path)
     for figure in live_on_slides(page):
@@ -150,7 +146,8 @@ def test_a_finger_and_a_mouse_move_what_they_are_on(open_page: Open):
     plot = figure.locator(".live-plot").bounding_box()
     page.mouse.move(plot["x"] + plot["width"] / 4, plot["y"] + plot["height"] / 2)
     ring = figure.locator(".live-target").bounding_box()
-    assert abs(ring["x"] + ring["width"] / 2 - plot["x"] - plot["width"] / 4) < 8  # half a step
+    off = ring["x"] + ring["width"] / 2 - plot["x"] - plot["width"] / 4
+    assert abs(off) <= plot["width"] / 200  # half of a slider's hundred steps
 
     slider = figure.get_by_role("slider").first
     box, before = slider.bounding_box(), figure.evaluate(state)["width"]
@@ -170,7 +167,7 @@ def touch(page: Page, points: list[tuple[float, float]]) -> None:
     devtools.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-@pytest.mark.parametrize("path", DECKS)
+@pytest.mark.parametrize("path", leave_to_release(DECKS, but=[ONE]))
 def test_live_figures_come_from_the_files_of_the_lessons_page(open_page: Open, path: str):
     loaded = "[...document.scripts].map(each => each.src.split('?')[0]).filter(each => each.includes('/live/'))"
     deck = open_page(path).evaluate(loaded)
@@ -214,8 +211,8 @@ PAGE = """() => [...document.querySelectorAll(".slides > section")].map((slide) 
 })"""
 
 
-@pytest.mark.parametrize("path", DECKS)
-@pytest.mark.parametrize("width", [320, 390])
+@pytest.mark.parametrize("path", leave_to_release(DECKS, but=[ONE]))
+@pytest.mark.parametrize("width", leave_to_release([320, 390], but=[320]))
 def test_on_a_telephone_a_deck_is_a_page_to_read(open_page: Open, path: str, width: int):
     page = open_page(f"{path}#/2", **PHONE | {"viewport": {"width": width, "height": 844}})
     page.wait_for_load_state()
@@ -258,7 +255,7 @@ def test_the_speaker_sees_slides_however_small_their_frame(open_page: Open):
     expect(page.locator(".controls")).to_have_count(1)
 
 
-@pytest.mark.parametrize("path", DECKS)
+@pytest.mark.parametrize("path", leave_to_release(DECKS, but=[ONE]))
 def test_on_paper_a_deck_is_a_page_too(open_page: Open, path: str):
     page = open_page(path, color_scheme="dark", viewport={"width": 794, "height": 1123})
     turn_to(live_on_slides(page)[0])

@@ -1,15 +1,15 @@
 """Whether two executions show the same: one rule for the runner and for nbval.
 
 Numbers that are not integers may differ in their last digit, as between two processors
-(tools/compare/numbers.py); figures may differ by what no eye sees (tools/compare/figures.py); everything else
-is exact.
+(tools/compare/numbers.py); figures may differ by what no eye sees (tools/compare/figures.py), and so may pictures
+(tools/compare/pictures.py); everything else is exact.
 """
 
 from typing import Any
 
 from tools.compare.figures import PNG, SVG, figure_difference
 from tools.compare.numbers import DEFAULT, Tolerance, text_difference
-from tools.compare.pictures import picture_fault
+from tools.compare.pictures import picture_fault, png_difference
 
 
 def difference(stored: Any, fresh: Any, tolerance: Tolerance = DEFAULT) -> str | None:
@@ -21,6 +21,10 @@ def difference(stored: Any, fresh: Any, tolerance: Tolerance = DEFAULT) -> str |
             return f"{sorted(fresh)} instead of {sorted(stored)}"
         if SVG in stored:
             return _figure_difference(stored, fresh, tolerance)
+        if isinstance(stored.get(PNG), str) and isinstance(fresh[PNG], str):
+            if fault := png_difference(stored[PNG], fresh[PNG]):
+                return f"the picture: {fault}"
+            fresh = fresh | {PNG: stored[PNG]}
         # What is said of a figure's PNG follows from it.
         keys = stored.keys() - ({"metadata"} if SVG in stored.get("data", {}) else {})
         found = (difference(stored[key], fresh[key], tolerance) for key in sorted(keys))

@@ -1,5 +1,7 @@
-"""Figures in pixels: the PNG beside an SVG, and a picture of two figures that differ."""
+"""Figures in pixels: the PNG beside an SVG, a PNG alone, and a picture of two figures that differ."""
 
+import struct
+import zlib
 from base64 import b64decode, b64encode
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +17,7 @@ from tools.compare.figures import PNG, SVG
 
 ZOOM = 2  # pixels for each of a usual screen's
 FEW = 24  # of 255: what the few colours of a PNG leave out lies below
+WORDS = 200  # pixels: room for the words above the pictures
 
 Array = NDArray[Any]
 
@@ -50,8 +53,24 @@ def css_width(png: bytes) -> int:
 
 
 def pixels(png: str) -> Array:
-    """Of a PNG in base64, as :func:`render`. Raises ValueError or OSError where it is none."""
-    return np.asarray(Image.open(BytesIO(b64decode(png, validate=True))).convert("RGB"))
+    """Decode a PNG in base64: (height, width, 4), the colours multiplied by their opacity.
+
+    Raises ValueError where it is no PNG.
+    """
+    try:
+        data = b64decode("".join(png.split()), validate=True)  # some kernels break it into lines
+        image: Image.Image = Image.open(BytesIO(data), formats=["PNG"])
+        if image.mode.startswith("I"):  # grey in 16 bits, which Pillow would cut off at 255
+            image = Image.fromarray((np.asarray(image) // 257).astype(np.uint8))
+        # One that is invisible has no colour: no reader could tell it from another.
+        return np.asarray(image.convert("RGBA").convert("RGBa"), int)
+    except (OSError, SyntaxError, ValueError, struct.error, zlib.error) as error:
+        raise ValueError(f"no PNG: {error}") from None
+
+
+def on_white(picture: Array) -> Array:
+    """Lay the pixels that :func:`pixels` returns on white, as :func:`render` does."""
+    return picture[..., :3] + 255 - picture[..., 3:]
 
 
 def complete(outputs: list[NotebookNode]) -> list[NotebookNode]:
@@ -71,13 +90,32 @@ def picture_fault(png: str, svg: str) -> str | None:
     if not png:
         return "no PNG beside the SVG"
     try:
-        made, stored = render(svg).astype(int), pixels(png).astype(int)
-    except (ValueError, OSError) as error:
+        made, stored = render(svg).astype(int), on_white(pixels(png))
+    except ValueError as error:
         return f"damaged: {error}"
-    if made.shape != stored.shape:
-        return f"a PNG of {stored.shape[:2]} pixels instead of {made.shape[:2]}"
-    off = np.abs(made - stored).max(axis=-1) > FEW
-    return f"the PNG is another picture: {off.sum()} of {off.size} pixels" if off.any() else None
+    fault = _pixel_difference(made, stored)
+    return f"the PNG is another picture than the SVG: {fault}" if fault else None
+
+
+def png_difference(stored: str, fresh: str) -> str | None:
+    """Return how two PNGs, in base64, differ; None where they show the same, however encoded."""
+    if stored == fresh:
+        return None
+    found = []
+    for name, png in (("stored", stored), ("fresh", fresh)):
+        try:
+            found.append(pixels(png))
+        except ValueError as error:
+            return f"the {name} one is damaged: {error}"
+    return _pixel_difference(*found)
+
+
+def _pixel_difference(old: Array, new: Array) -> str | None:
+    if old.shape != new.shape:
+        (height, width), (old_height, old_width) = new.shape[:2], old.shape[:2]
+        return f"{width} x {height} pixels instead of {old_width} x {old_height}"
+    off = np.abs(old - new).max(axis=-1) > FEW
+    return f"{off.sum()} of {off.size} pixels differ" if off.any() else None
 
 
 def _same_size(*pictures: Array) -> list[Array]:
@@ -92,18 +130,16 @@ def _same_size(*pictures: Array) -> list[Array]:
     ]
 
 
-def picture(stored: str, fresh: str) -> bytes:
-    """A PNG of two SVGs: the stored, the fresh, and in red where they differ.
-
-    Raises ValueError where one is no SVG.
-    """
-    old, new = _same_size(*(render(svg).astype(int) for svg in (stored, fresh)))
+def picture(stored: Array, fresh: Array) -> bytes:
+    """Draw a PNG of two pictures on white: the stored, the fresh, and in red where they differ."""
+    old, new = _same_size(stored.astype(int), fresh.astype(int))
     faint = 255 - (255 - new.mean(axis=-1, keepdims=True)) / 4
     off = np.abs(old - new).max(axis=-1, keepdims=True) > 8  # of 255: what an eye could see
     where = np.where(off, (213, 0, 0), faint)
     panels = []
     for title, pixels in (("stored", old), ("fresh", new), ("difference", where)):
-        panel = Image.new("RGB", (pixels.shape[1] + 40, pixels.shape[0] + 80), "white")
+        width = max(pixels.shape[1], WORDS) + 40
+        panel = Image.new("RGB", (width, pixels.shape[0] + 80), "white")
         panel.paste(Image.fromarray(pixels.astype(np.uint8)), (20, 60))
         ImageDraw.Draw(panel).text((20, 10), title, "black", font_size=36)
         panels.append(panel)

@@ -6,7 +6,7 @@
 """
 
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,15 @@ from nbval.plugin import IPyNbCell, IPyNbFile
 from tools.compare.agreement import difference
 from tools.compare.figures import PNG, SVG, figure_difference
 from tools.compare.numbers import Tolerance, tolerance
-from tools.compare.pictures import picture, picture_fault
+from tools.compare.pictures import (
+    Array,
+    on_white,
+    picture,
+    picture_fault,
+    pixels,
+    png_difference,
+    render,
+)
 from tools.run.kernels import neutral_environment
 from tools.run.page_kernel import GPU_ENVIRONMENT, KernelDiedError, PageKernel
 from tools.run.schedule import Stopwatch
@@ -111,7 +119,10 @@ class Cell(IPyNbCell):
         if new != old and sorted(new) == sorted(old):  # nbval looks at each kind for itself
             self.comparison_traceback = [f"outputs in another order: {new} instead of {old}"]
             return False
-        return super().compare_outputs(*self.settled(fresh, stored), skip_compare)
+        # nbval would skip pictures. Once they are settled, they can be compared as all else.
+        skipped = skip_compare or self.parent.skip_compare
+        skipped = [key for key in skipped if not key.startswith("image/")]
+        return super().compare_outputs(*self.settled(fresh, stored), skipped)
 
     @property
     def picture(self) -> Path:
@@ -121,7 +132,7 @@ class Cell(IPyNbCell):
     def settled(self, fresh: list[Any], stored: list[Any]) -> tuple[list[Any], list[Any]]:
         """The outputs, made one where they agree, and speaking where they are figures."""
         if len(fresh) != len(stored):
-            return fresh, stored
+            return [*map(without_png, fresh)], [*map(without_png, stored)]
         allowed = tolerance(self.cell.metadata.get("tags", []))
         settled: tuple[list[Any], list[Any]] = [], []
         for pair in zip(fresh, stored, strict=True):
@@ -131,6 +142,11 @@ class Cell(IPyNbCell):
             new["data"], old["data"] = dict(new.get("data", {})), dict(old.get("data", {}))
             if SVG in new["data"] and SVG in old["data"]:
                 self.settle_figures(new["data"], old["data"], allowed)
+            elif SVG in new["data"] or SVG in old["data"]:  # one was lost, and with it its PNG
+                new["data"].pop(PNG, None)
+                old["data"].pop(PNG, None)
+            elif PNG in new["data"] and PNG in old["data"]:
+                self.settle_pictures(new["data"], old["data"])
             for mime in new["data"].keys() & old["data"].keys():
                 texts = new["data"][mime], old["data"][mime]
                 if all(isinstance(text, str) for text in texts):
@@ -145,21 +161,37 @@ class Cell(IPyNbCell):
         """The drawing, and the PNG that was made from the stored one; the words are left."""
         fault = figure_difference(stored[SVG], fresh[SVG], allowed)
         if fault:
-            fault = f"the fresh figure differs: {fault}\n{self.draw(stored[SVG], fresh[SVG])}"
+            kept = self.draw(stored[SVG], fresh[SVG], render)
+            fault = f"the fresh figure differs: {fault}\n{kept}"
         else:
             fault = picture_fault(stored.get(PNG, ""), stored[SVG])
-        # nbval looks at SVGs and at words, and at no PNG.
         fresh[SVG], stored[SVG] = (fault, "the stored one") if fault else ("", "")
         fresh[PNG] = stored[PNG] = ""
 
-    def draw(self, stored: str, fresh: str) -> str:
-        """A picture of two figures that differ; says where it is."""
+    def settle_pictures(self, fresh: dict[str, str], stored: dict[str, str]) -> None:
+        """The PNG that has no SVG beside it; the words are left."""
+        fault = png_difference(stored[PNG], fresh[PNG])
+        if fault:
+            kept = self.draw(stored[PNG], fresh[PNG], lambda png: on_white(pixels(png)))
+            fault = f"the fresh picture differs: {fault}\n{kept}"
+        fresh[PNG], stored[PNG] = (fault, "the stored one") if fault else ("", "")
+
+    def draw(self, stored: str, fresh: str, render: Callable[[str], Array]) -> str:
+        """Keep a picture of two figures that differ, which ``render`` turns into pixels on white; say where."""
         try:
             self.picture.parent.mkdir(parents=True, exist_ok=True)
-            self.picture.write_bytes(picture(stored, fresh))
+            self.picture.write_bytes(picture(render(stored), render(fresh)))
         except (OSError, ValueError) as error:
             return f"no picture of it: {error}"
         return f"see {self.picture}"
+
+
+def without_png(output: Any) -> Any:
+    """Leave out the PNG beside an SVG: it was made from the SVG, and no kernel sends it."""
+    if SVG not in output.get("data", {}):
+        return output
+    data = {kind: text for kind, text in output.data.items() if kind != PNG}
+    return nbformat.from_dict({**output, "data": data})
 
 
 def settle(fresh: str, stored: str, allowed: Tolerance) -> tuple[str, str]:

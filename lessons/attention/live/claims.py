@@ -10,20 +10,14 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import Open
 from tests.live import SVG, curves, figure, lies_on, state
 
-READS = (
-    "markup of build/site/**/*.html",
-    "build/site/**/_static/**/*",
-    "code of notebooks/en/pytorch/*.ipynb",
-)
-
 LESSON = "attention"
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 WIDTHS = 0.05, 0.3, 3
 
 
-@pytest.fixture
-def page(open_page: Open) -> Page:
-    return open_page(f"en/{LESSON}.html")
+@pytest.fixture(scope="module")
+def page(open_for_all: Open) -> Page:
+    return open_for_all(f"en/{LESSON}.html")
 
 
 @pytest.fixture
@@ -31,7 +25,7 @@ def live(page: Page) -> Locator:
     return page.locator('[data-live="width"]')
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def points(page: Page) -> Points:
     x, y = page.evaluate("[d2lLive.points.x, d2lLive.points.y]")
     assert len(x) == len(y) == 40
@@ -143,6 +137,7 @@ def test_the_pointer_moves_the_place(page: Page, live: Locator):
     assert state(page, "width")["q"] == 0
 
 
+@pytest.mark.release
 def test_words_are_the_pages_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="width"]')

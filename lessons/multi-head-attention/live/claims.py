@@ -9,13 +9,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import Open
-from tests.live import cells, state
-
-READS = (
-    "markup of build/site/**/*.html",
-    "build/site/**/_static/**/*",
-    "code of notebooks/en/pytorch/*.ipynb",
-)
+from tests.live import cells, state, states
 
 LESSON = "multi-head-attention"
 FRUITS = "apple", "lemon", "pear"
@@ -24,9 +18,9 @@ APPLE, LEMON, PEAR = range(3)
 NUMBER = re.compile(r"-?\d+\.\d+")
 
 
-@pytest.fixture
-def page(open_page: Open) -> Page:
-    return open_page(f"en/{LESSON}.html")
+@pytest.fixture(scope="module")
+def page(open_for_all: Open) -> Page:
+    return open_for_all(f"en/{LESSON}.html")
 
 
 @pytest.fixture
@@ -77,8 +71,11 @@ def test_the_difference_is_the_notebooks_in_either_order(page: Page, live: Locat
 @pytest.mark.parametrize("loud", [0, 1, 6, 10])
 @pytest.mark.parametrize("two", [False, True])
 def test_the_numbers_are_attentions(page: Page, loud: int, two: bool):
-    for first, second in product(range(3), repeat=2):
-        shown = state(page, "heads", first=first, second=second, loud=loud, two=two)
+    orders = list(product(range(3), repeat=2))
+    settings = [{"first": a, "second": b, "loud": loud, "two": two} for a, b in orders]
+    for (first, second), shown in zip(
+        orders, states(page, "heads", settings), strict=True
+    ):
         a, b = loud * np.eye(3)[[first, second]]
         queries = [a, b] if two else [a + b]
         weights, answers = zip(*map(attention, queries), strict=True)
@@ -159,12 +156,14 @@ def test_the_keyboard_chooses_fruits_loudness_and_heads(page: Page, live: Locato
 
 
 def test_the_pointer_chooses_by_the_words_too(page: Page, live: Locator):
+    state(page, "heads", first=PEAR, second=LEMON, loud=6, two=False)
     live.get_by_role("group", name="Second fruit").get_by_text("apple").click()
     live.get_by_text("Two heads").click()
     after = state(page, "heads")
     assert (after["first"], after["second"], after["two"]) == (PEAR, APPLE, True)
 
 
+@pytest.mark.release
 def test_words_are_the_pages_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="heads"]')

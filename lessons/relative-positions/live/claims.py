@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import Open
-from tests.live import state
+from tests.live import state, states
 from tests.reference import positional_encoding, rotary
-
-READS = "markup of build/site/**/*.html", "build/site/**/_static/**/*"
 
 LESSON = "relative-positions"
 OMEGA = np.array([1, 1 / np.sqrt(10), 1 / 10])
@@ -21,9 +19,9 @@ PLACES = [(0, 0), (1, 1), (7, 1), (7, 5), (23, 20), (60, 0), (60, 13)]
 SUM = re.compile(r"(Turned|Added): (.*) ([=≈]) (\S+)\.")
 
 
-@pytest.fixture
-def page(open_page: Open) -> Page:
-    return open_page(f"en/{LESSON}.html")
+@pytest.fixture(scope="module")
+def page(open_for_all: Open) -> Page:
+    return open_for_all(f"en/{LESSON}.html")
 
 
 @pytest.fixture
@@ -78,9 +76,13 @@ def test_the_hands_are_the_encodings(page: Page, i: int, distance: int, add: boo
 @pytest.mark.parametrize("distance", [0, 1, 2, 7, 20])
 def test_turned_the_score_is_the_same_at_all_positions(page: Page, distance: int):
     expected = np.cos(distance * OMEGA).sum()
-    for i in range(distance, 61):
-        shown = state(page, "turning-hands", i=i, distance=distance, add=False)
-        assert shown["i"] == i
+    settings = [
+        {"i": i, "distance": distance, "add": False} for i in range(distance, 61)
+    ]
+    for setting, shown in zip(
+        settings, states(page, "turning-hands", settings), strict=True
+    ):
+        assert shown["i"] == setting["i"]
         for each in "score", "lowest", "highest":
             assert shown[each] == pytest.approx(expected, abs=1e-12)
 
@@ -88,8 +90,10 @@ def test_turned_the_score_is_the_same_at_all_positions(page: Page, distance: int
 @pytest.mark.parametrize("distance", [0, 1, 2, 7, 20])
 def test_added_the_score_is_not_the_same(page: Page, distance: int):
     scores = []
-    for i in range(distance, 61):
-        shown = state(page, "turning-hands", i=i, distance=distance, add=True)
+    settings = [
+        {"i": i, "distance": distance, "add": True} for i in range(distance, 61)
+    ]
+    for shown in states(page, "turning-hands", settings):
         scores.append(shown["score"])
         assert shown["lowest"] == pytest.approx(min(added_scores(distance)), abs=1e-12)
         assert shown["highest"] == pytest.approx(max(added_scores(distance)), abs=1e-12)
@@ -219,6 +223,7 @@ def test_the_pointer_adds_by_the_words_too(page: Page, live: Locator):
     assert state(page, "turning-hands")["add"]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("language", ["en", "zh-TW"])
 def test_the_dials_fit_on_a_phone(open_page: Open, language: str):
     page = open_page(
@@ -242,6 +247,7 @@ def test_the_dials_fit_on_a_phone(open_page: Open, language: str):
         assert box["x"] + box["width"] <= 320
 
 
+@pytest.mark.release
 def test_words_are_the_pages_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="turning-hands"]')

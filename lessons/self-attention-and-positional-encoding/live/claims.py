@@ -15,12 +15,6 @@ from tests.live import SVG, cells, curves, figure, lies_on, state
 from tests.reference import positional_encoding
 from tools.compare import drawing
 
-READS = (
-    "markup of build/site/**/*.html",
-    "build/site/**/_static/**/*",
-    "code of notebooks/en/pytorch/*.ipynb",
-)
-
 LESSON = "self-attention-and-positional-encoding"
 
 
@@ -39,9 +33,9 @@ def difference(name: str, label: str) -> float:
     )
 
 
-@pytest.fixture
-def page(open_page: Open) -> Page:
-    return open_page(f"en/{LESSON}.html")
+@pytest.fixture(scope="module")
+def page(open_for_all: Open) -> Page:
+    return open_for_all(f"en/{LESSON}.html")
 
 
 def look(live: Locator) -> tuple[list[list[str]], str]:
@@ -86,7 +80,8 @@ def test_any_words_look_around_by_the_formula(page: Page, query: int, masked: bo
     assert hidden == [masked and place > query for place in range(4)]
 
 
-def test_the_reader_types_asks_masks_and_changes_numbers(page: Page):
+def test_the_reader_types_asks_masks_and_changes_numbers(open_page: Open):
+    page = open_page(f"en/{LESSON}.html")
     live = page.locator('[data-live="look-around"]')
     live.get_by_label("Type a sentence:").fill("  The dog, it ran  away ")
     assert live.locator("tbody th").all_inner_texts() == [
@@ -204,6 +199,7 @@ def test_the_heat_map_is_read_by_the_arrow_keys(page: Page):
     expect(live).to_contain_text(f"{after['value']:.4f}".replace("-", "−"))
 
 
+@pytest.mark.release
 def test_nothing_moves_for_who_wants_no_motion(open_page: Open):
     page = open_page(f"en/{LESSON}.html", reduced_motion="reduce")
     live = page.locator('[data-live="shuffle"]')
@@ -211,6 +207,7 @@ def test_nothing_moves_for_who_wants_no_motion(open_page: Open):
     assert live.evaluate("root => root.getAnimations({ subtree: true }).length") == 0
 
 
+@pytest.mark.release
 def test_words_are_the_pages_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     expect(

@@ -16,22 +16,30 @@
       if (fits[k] < 1 && fits[k] > SMALLEST) formula.style.fontSize = `${fits[k]}em`;
     });
   }
-  window.addEventListener("load", fitFormulas);
   window.addEventListener("resize", fitFormulas);
 
-  // A key's way to what is too wide for the window; it is announced by its section's heading.
-  function reachWide() {
-    for (const box of document.querySelectorAll(WIDE)) {
-      if (box.scrollWidth > box.clientWidth) {
-        const heading = box.closest("section")?.querySelector("h1, h2, h3, h4");
-        box.tabIndex = 0;
-        box.setAttribute("role", "group");
-        box.setAttribute("aria-label", heading?.firstChild.textContent ?? document.title);
-      } else {
-        for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
-      }
+  // A key's way to what is too wide for the window; it is announced by its section's heading. The shade is no wider
+  // than what is out of sight (wide.css).
+  function reach(box) {
+    const over = box.scrollWidth - box.clientWidth;
+    if (over > 0) {
+      const heading = box.closest("section")?.querySelector("h1, h2, h3, h4");
+      box.tabIndex = 0;
+      box.setAttribute("role", "group");
+      box.setAttribute("aria-label", heading?.firstChild.textContent ?? document.title);
+      box.style.setProperty("--over", `${over}px`);
+    } else {
+      for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
+      box.style.removeProperty("--over");
     }
   }
-  window.addEventListener("load", reachWide);
-  window.addEventListener("resize", reachWide);
+  // It tells when a box comes into sight, too: in the tab of another framework, in a solution.
+  const sizes = new ResizeObserver((changed) => changed.forEach(({ target }) => reach(target)));
+  window.addEventListener("load", async () => {
+    fitFormulas();
+    const boxes = document.querySelectorAll(WIDE);
+    for (const box of boxes) sizes.observe(box);
+    await document.fonts.ready; // with which what is in a box grows, and not the box
+    boxes.forEach(reach);
+  });
 })();
