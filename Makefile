@@ -58,7 +58,7 @@ notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has 
 # The slowest come first: two run at a time, and both are to have work to the end.
 SLOW    = jax tensorflow mxnet
 IN_TURN = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
-CHECKS  = test-notebooks $(if $(filter cpu,$(DEVICE)),$(IN_TURN:%=test-face-%) test-site test-code lint)
+CHECKS  = $(if $(filter cpu,$(DEVICE)),$(IN_TURN:%=test-notebooks-%) $(IN_TURN:%=test-face-%) test-site test-code lint,test-notebooks)
 RUN     = $(BIN)/python -m tools.checks --jobs $(JOBS)
 
 # What the checks need is made before, or two of them would make it at once.
@@ -112,7 +112,11 @@ test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again, compar
 	pages=$$(for each in $$on; do ls -d $(PAGES) 2>/dev/null; done); \
 	test -n "$$pages" || { echo "There is no such notebook." >&2; exit 1; }; \
 	$(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --nbval-kernel-startup-timeout $(TIMEOUT) --device $(DEVICE) \
-	  $(if $(filter cpu,$(DEVICE)),--claims) $(call report,notebooks) $$pages
+	  $(if $(filter cpu,$(DEVICE)),--claims) $(call report,$(or $(REPORT),notebooks)) $$pages
+
+.PHONY: $(FRAMEWORKS:%=test-notebooks-%)
+$(FRAMEWORKS:%=test-notebooks-%): test-notebooks-%:
+	@$(MAKE) --no-print-directory test-notebooks FRAMEWORKS=$* REPORT=notebooks-$*
 
 test-site: $(READY)  ## the web site and the slides, in a real browser
 	@$(BIN)/python -m tools.site

@@ -4,6 +4,7 @@ A pytest plugin (conftest.py): for the tests of the site, and the claims of live
 """
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,12 +70,16 @@ class Reader:
     """Opens pages of the site, and notes what goes wrong in them.
 
     One page after the other comes into the same tab, as a new tab is a new process, which takes as long
-    to start as a page to open. Tabs differ in what they cannot change later.
+    to start as a page to open. Tabs differ in what they cannot change later. None serves for ever: after
+    some hundred pages Chromium was seen to crash.
     """
+
+    PAGES_OF_A_TAB = 40
 
     def __init__(self, browser: "Browser", site: Path) -> None:
         self._browser, self._site = browser, f"file://{site}"
         self._tabs: dict[str, Page] = {}
+        self._opened = Counter[str]()  # pages of each tab
         self._complaints: list[str] = []
 
     def open(self, path: str, **settings: Any) -> "Page":
@@ -83,8 +88,11 @@ class Reader:
         changeable = {name: wanted.pop(name) for name in ("color_scheme", "reduced_motion")}
         viewport = wanted.pop("viewport")
         name = repr(wanted)
+        if name in self._tabs and self._opened[name] % self.PAGES_OF_A_TAB == 0:
+            self._tabs.pop(name).context.close()
         if name not in self._tabs:
             self._tabs[name] = self._new_tab(name, wanted)
+        self._opened[name] += 1
         tab = self._tabs[name]
         self._forget(tab)
         tab.set_viewport_size(viewport)

@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # (`make test-all`). The other frameworks build each operation anew for each shape, which takes them long.
     is_pytorch = config.getoption("framework") == "pytorch"
     if config.getoption("markexpr"):
-        examples = 20 if is_pytorch else 4
+        examples = 20 if is_pytorch else 3
     else:
         examples = 60 if is_pytorch else 15
     settings.register_profile(

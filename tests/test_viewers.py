@@ -11,7 +11,7 @@ from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 
 from tools.compare.figures import PNG, SVG
-from tools.compare.pictures import FEW, pixels, render
+from tools.compare.pictures import FEW, on_white, pixels, render
 from tools.weave.lessons import Edition, editions
 
 # Who draws: matplotlib in all frameworks but one. A lesson in each language, another for each.
@@ -43,7 +43,7 @@ def picture(address: str) -> np.ndarray:
     if kind == f"data:{SVG}":
         return render(b64decode(data, validate=True).decode())
     assert kind == f"data:{PNG}"
-    return pixels(data)
+    return on_white(pixels(data))
 
 
 @pytest.mark.parametrize(

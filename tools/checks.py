@@ -22,6 +22,7 @@ import psutil
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 LOGS = Path("build", "logs")
 INTERVAL = 30  # seconds between two lines about what is running
@@ -108,7 +109,7 @@ class Run:
         return 1 if any(check.counts["failed"] for check in self.checks) else 0
 
     def say(self, text: str, style: str = "") -> None:
-        self.console.print(text, style=style, markup=False, soft_wrap=True)
+        self.console.print(Text(text, style), soft_wrap=True)
 
     def status(self) -> str:
         running = [check for check in self.checks if check.is_running]

@@ -23,13 +23,15 @@ LENGTHS = {
 }
 
 
-def for_lengths(lengths: dict[str, Any], *left_in_jax: str) -> pytest.MarkDecorator:
-    """Parametrize by ``valid_lens``; JAX, which compiles for each, leaves some to `make test-all`."""
-    left = pytest.mark.release("jax")
+def for_lengths(
+    lengths: dict[str, Any], *left_out: str, in_: tuple[str, ...] = ("jax",)
+) -> pytest.MarkDecorator:
+    """Parametrize by ``valid_lens``; frameworks that are slow at it leave some to `make test-all`."""
+    left = pytest.mark.release(*in_)
     return pytest.mark.parametrize(
         "valid_lens",
         [
-            pytest.param(lens, id=name, marks=[left] if name in left_in_jax else [])
+            pytest.param(lens, id=name, marks=[left] if name in left_out else [])
             for name, lens in lengths.items()
         ],
     )

@@ -199,7 +199,13 @@ def test_mapped_gradients_are_each_examples_own() -> None:
 
 
 @either_length
-@pytest.mark.parametrize("with_bias", [False, True], ids=["causal", "causal and bias"])
+@pytest.mark.parametrize(
+    "with_bias",
+    [
+        pytest.param(False, id="causal", marks=pytest.mark.release),
+        pytest.param(True, id="causal and bias"),
+    ],
+)
 def test_masks_may_be_compiled_and_mapped_with_their_gradients(with_bias: bool) -> None:
     attention = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
     bias = mx.array(RNG.normal(size=(2, 2, 5, 5)).astype("float32"))

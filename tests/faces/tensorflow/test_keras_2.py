@@ -14,6 +14,7 @@ from tools.weave.lessons import ROOT
 FILES = "attention", "models", "recurrent", "training", "transformer"
 
 pytestmark = [
+    pytest.mark.release,
     pytest.mark.skipif(IS_KERAS_2, reason="all of these tests run on it already"),
     pytest.mark.skipif(find_spec("tf_keras") is None, reason="tf-keras is not installed"),
 ]
@@ -27,7 +28,6 @@ def on_keras_2(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.release
 @pytest.mark.parametrize("file", FILES)
 def test_the_same_tests_pass_there(file: str) -> None:
     tests = f"tests/faces/test_{file}.py"
@@ -89,7 +89,6 @@ def test_what_keras_3_does_otherwise_is_as_d2ls_pages_have_it() -> None:
     assert done.stdout == "all is there\n", done.stderr
 
 
-@pytest.mark.release
 def test_where_it_is_missing_the_reader_is_told() -> None:
     program = "import sys; sys.modules['tf_keras'] = None; import d2l_compat.tensorflow"
     last = on_keras_2("-c", program).stderr.splitlines()[-1]
