@@ -82,13 +82,14 @@ class Reader:
         self._opened = Counter[str]()  # pages of each tab
         self._complaints: list[str] = []
 
-    def open(self, path: str, **settings: Any) -> "Page":
+    def open(self, path: str, *, in_new_tab: bool = False, **settings: Any) -> "Page":
         """Open a page by its path, as if no other had been read before."""
         wanted = DEVICE | settings
         changeable = {name: wanted.pop(name) for name in ("color_scheme", "reduced_motion")}
         viewport = wanted.pop("viewport")
         name = repr(wanted)
-        if name in self._tabs and self._opened[name] % self.PAGES_OF_A_TAB == 0:
+        is_used_up = in_new_tab or self._opened[name] % self.PAGES_OF_A_TAB == 0
+        if name in self._tabs and is_used_up:
             self._tabs.pop(name).context.close()
         if name not in self._tabs:
             self._tabs[name] = self._new_tab(name, wanted)
