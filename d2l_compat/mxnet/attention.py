@@ -267,7 +267,7 @@ def transpose_qkv(X: np.ndarray, num_heads: int) -> np.ndarray:
     num_heads = arrays.check_heads_apart(X, num_heads)
     batch, steps, num_hiddens = X.shape
     size = num_hiddens // num_heads
-    X = X.reshape(batch, steps, num_heads, size).transpose(0, 2, 1, 3)
+    X = X.reshape(batch, steps, num_heads, size).swapaxes(1, 2)
     return X.reshape(batch * num_heads, steps, size)
 
 
@@ -279,7 +279,7 @@ def transpose_output(X: np.ndarray, num_heads: int) -> np.ndarray:
     num_heads = arrays.check_heads_together(X, num_heads)
     heads, steps, size = X.shape
     batch = heads // num_heads
-    X = X.reshape(batch, num_heads, steps, size).transpose(0, 2, 1, 3)
+    X = X.reshape(batch, num_heads, steps, size).swapaxes(1, 2)
     return X.reshape(batch, steps, num_heads * size)
 
 
@@ -324,20 +324,23 @@ class PositionalEncoding(nn.Block):
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
         P = self.P[:, offset : offset + X.shape[1]]
-        return self.dropout(X + P.as_in_ctx(X.ctx).astype(X.dtype))
+        return self.dropout(X + P.as_in_ctx(X.ctx).astype(X.dtype, copy=False))
 
 
-def _causal(lens: NDArray[Any] | None, scores: np.ndarray) -> NDArray[Any]:
+def _causal(lens: NDArray[Any] | None, scores: np.ndarray) -> NDArray[Any] | np.ndarray:
     """``lens`` and a causal mask in one: a length for each query."""
     batch, num_queries, num_keys = scores.shape
-    last = onp.arange(num_keys - num_queries + 1, num_keys + 1)
-    if lens is None:
-        return onp.broadcast_to(last, (batch, num_queries))
-    return onp.minimum(lens if lens.ndim == 2 else lens[:, None], last)
+    ends = num_keys - num_queries + 1, num_keys + 1
+    if lens is None:  # made on the device, since a copy from the host would wait
+        last = np.arange(*ends, dtype="int32", ctx=scores.ctx)
+        return np.broadcast_to(last, (batch, num_queries))
+    return onp.minimum(lens if lens.ndim == 2 else lens[:, None], onp.arange(*ends))
 
 
 def _softmax(
-    X: np.ndarray, lens: NDArray[Any] | None, score_bias: np.ndarray | None = None
+    X: np.ndarray,
+    lens: NDArray[Any] | np.ndarray | None,
+    score_bias: np.ndarray | None = None,
 ) -> np.ndarray:
     """Over the valid scores of each row, plus their bias; exactly 0 elsewhere."""
     if lens is None and score_bias is None:
@@ -348,8 +351,11 @@ def _softmax(
     if lens is None:
         lens = onp.full(batch, num_keys)
     # A length a row, in an integer dtype that MXNet's own knows.
-    per_query = onp.broadcast_to(lens if lens.ndim == 2 else lens[:, None], X.shape[:2])
-    length = np.array(per_query, dtype="int32", ctx=X.ctx)
+    if isinstance(lens, np.ndarray):
+        length = lens
+    else:
+        per_query = onp.broadcast_to(lens if lens.ndim == 2 else lens[:, None], X.shape[:2])
+        length = np.array(per_query, dtype="int32", ctx=X.ctx)
     if score_bias is not None:
         X = X + score_bias
         # Of a row of minus infinities MXNet's own makes NaN, of a length of 0 zeros.

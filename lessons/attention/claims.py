@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from tests import reference
-from tests.lessons import array, assert_axes, assert_printed, rows_of, softmax, table
+from tests.lessons import (
+    array,
+    assert_axes,
+    assert_printed,
+    first_calls,
+    rows_of,
+    softmax,
+    table,
+)
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
 DETERMINED = [
@@ -548,17 +556,14 @@ def test_it_is_right_on_more_entries_than_it_was_trained_on(face, cells):
 
 
 def test_it_is_trained_on_six_entries(cells, monkeypatch):
-    names, sizes = cells["train"].names, set()
-    draw = names["dictionaries"]
+    names = cells["train"].names
+    train, draw = names["trained"], names["dictionaries"]
 
-    def watched(*args):
-        drawn = draw(*args)
-        sizes.add(int(drawn[0].shape[1]))
-        return drawn
+    def run(watched):
+        monkeypatch.setitem(train.__globals__, "dictionaries", watched)
+        train(0)
 
-    monkeypatch.setitem(names["trained"].__globals__, "dictionaries", watched)
-    names["trained"](0)
-    assert sizes == {6}
+    assert {int(drawn[0].shape[1]) for drawn in first_calls(run, draw)} == {6}
 
 
 def test_it_is_tested_on_as_many_entries_as_it_says(cells, monkeypatch):

@@ -495,14 +495,14 @@ class LookUp extends AbstractBlock {
 }
 
 // %% train
-/** The model, trained for 300 steps, each on new examples, starting from this seed. */
+/** The model, trained for 150 steps, each on new examples, starting from this seed. */
 <B extends Block> B trained(B model, int seed, Function<NDManager, Examples> draw) {
     Engine.getInstance().setRandomSeed(seed);
     initialized(model);
     model.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.015f)).build();
     var error = Loss.softmaxCrossEntropyLoss();
-    for (int step = 0; step < 300; step++) {
+    for (int step = 0; step < 150; step++) {
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
             var batch = draw.apply(scratch);

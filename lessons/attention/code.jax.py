@@ -5,10 +5,12 @@
 import math
 import statistics
 from functools import partial
+from operator import itemgetter
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from d2l_compat import jax as d2l
@@ -177,7 +179,7 @@ def additive(Q, K, W_q, W_k, w):
 Q, K, V = normal(11, (2, 3, 8), (2, 5, 8), (2, 5, 8))
 scaled_layer = d2l.DotProductAttention(dropout=0)  # which has no parameters
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
-variables = additive_layer.init(jax.random.key(12), Q, K, V)
+variables = jax.jit(additive_layer.init)(jax.random.key(12), Q, K, V)
 by_scaled, _ = scaled_layer.apply({}, Q, K, V)
 by_additive, _ = additive_layer.apply(variables, Q, K, V)
 layers_say = [by_scaled, by_additive]
@@ -303,16 +305,14 @@ print("the layer: ", *(f"{weight:5.2f}" for weight in weights[0, 0]))
 
 
 # %% dictionaries
-def dictionaries(key, count, size=6):
+def dictionaries(rng, count, size=6):
     """Entries, each a letter with a digit; then the letters asked for, and what is right."""
-    for_letters, for_digits, for_order = jax.random.split(key, 3)
-    whole = count, 26  # compiled once for all sizes, which are cut from it
-    alphabets = jax.random.uniform(for_letters, whole).argsort(axis=1)
-    letters = alphabets[:, :size]  # none of them twice
-    digits = jax.random.randint(for_digits, whole, 0, 10)[:, :size]
-    asked = jax.random.uniform(for_order, whole)[:, :size].argsort(axis=1)
+    # In NumPy, as data often are: there is nothing to compile for each new shape.
+    letters = rng.random((count, 26)).argsort(axis=1)[:, :size]  # none of them twice
+    digits = rng.integers(10, size=(count, size))
+    asked = rng.random((count, size)).argsort(axis=1)
     questions, answers = (
-        jnp.take_along_axis(each, asked, axis=1) for each in (letters, digits)
+        np.take_along_axis(each, asked, axis=1) for each in (letters, digits)
     )
     return letters, digits, questions, answers
 
@@ -322,7 +322,7 @@ def written(letters, digits):
 
 
 for letters, digits, questions, answers in zip(
-    *dictionaries(jax.random.key(16), 3), strict=True
+    *dictionaries(np.random.default_rng(16), 3), strict=True
 ):
     print(written(letters, digits), " -> ", written(questions, answers))
 
@@ -358,8 +358,8 @@ class LookUp(nn.Module):
 
 # %% train
 @partial(jax.jit, static_argnums=0)  # compiled once for each kind of model
-def fit(model, variables, *examples):
-    """The variables after one pass over the examples, 64 at a time."""
+def fit(model, keys, examples):
+    """The variables of one model for each key, trained side by side."""
     adam = optax.adam(0.015)
 
     def loss(variables, given, answers):
@@ -373,27 +373,47 @@ def fit(model, variables, *examples):
         updates, of_adam = adam.update(gradients, of_adam)
         return (optax.apply_updates(variables, updates), of_adam), None
 
-    state = variables, adam.init(variables)
-    batches = [each.reshape(-1, 64, each.shape[1]) for each in examples]
-    (variables, _), _ = jax.lax.scan(step, state, batches)
-    return variables
+    def train_one(key, examples):
+        *given, _ = (each[0] for each in examples)
+        variables = model.init(key, *given)
+        state = variables, adam.init(variables)
+        (variables, _), _ = jax.lax.scan(step, state, examples)
+        return variables
+
+    return jax.vmap(train_one)(keys, examples)
 
 
-def trained(seed, make=LookUp, steps=300):
-    """A model with its variables bound to it, to be called, and its parts as well."""
-    for_init, for_data = jax.random.split(jax.random.key(seed))
-    model, examples = make(), dictionaries(for_data, steps * 64)
-    variables = model.init(for_init, *(each[:1] for each in examples[:-1]))
-    return model.bind(fit(model, variables, *examples))
+def fitted(model, draw, seeds):
+    """A model for each seed, after one pass over its examples, 64 at a time."""
+    drawn = [draw(np.random.default_rng(seed), 150 * 64) for seed in seeds]
+    examples = [
+        np.stack(each).reshape(len(seeds), 150, 64, -1)
+        for each in zip(*drawn, strict=True)
+    ]
+    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    variables = jax.tree.map(d2l.numpy, fit(model, keys, examples))
+    # With its variables bound to it, a model can be called, and its parts as well.
+    of_seed = (jax.tree.map(itemgetter(i), variables) for i in range(len(seeds)))
+    return [model.bind(each) for each in of_seed]
+
+
+def trained(*seeds, make=LookUp):
+    return fitted(make(), dictionaries, seeds)
+
+
+@partial(jax.jit, static_argnums=0)
+def ask(model, variables, *given):
+    """A logit for each digit, and the weights."""
+    return model.apply(variables, *given)
 
 
 def share_right(model, size=6):
-    *given, answers = dictionaries(jax.random.key(17), 500, size)
-    logits, _ = model(*given)
-    return (logits.argmax(axis=-1) == answers).mean().item()
+    *given, answers = dictionaries(np.random.default_rng(17), 500, size)
+    logits, _ = ask(*model.unbind(), *given)
+    return (d2l.numpy(logits).argmax(axis=-1) == answers).mean()
 
 
-models = [trained(seed) for seed in range(5)]
+models = trained(*range(5))
 shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
 
 # %% shares tags=["tolerance:absolute=0.02"]
@@ -404,8 +424,8 @@ for size, right in shares.items():
     )
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
-letters, digits, questions, answers = dictionaries(jax.random.key(18), 1)
-_, weights = models[0](letters, digits, questions)
+letters, digits, questions, answers = dictionaries(np.random.default_rng(18), 1)
+_, weights = ask(*models[0].unbind(), letters, digits, questions)
 print("entries:  ", written(letters[0], digits[0]))
 print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
 d2l.show_heatmaps(
@@ -417,7 +437,7 @@ d2l.show_heatmaps(
 )
 
 # %% letters-in-keys
-letters, digits, questions, answers = dictionaries(jax.random.key(19), 500)
+letters, digits, questions, answers = dictionaries(np.random.default_rng(19), 500)
 model = models[0]
 asked, letter, digit = (
     model.letter(questions),
@@ -442,7 +462,7 @@ for share, name in zip(right, names, strict=True):
     print(f"{share:.3f}  {name}")
 
 # %% removed
-_, weights = model(letters, digits, questions)
+_, weights = ask(*model.unbind(), letters, digits, questions)
 sharpest = weights.argmax(axis=-1)  # the entry each question looks at
 is_it = jax.nn.one_hot(sharpest, 6, dtype=bool)
 scores = scaled_dot(model.W_q(asked), model.W_k(both))
@@ -497,7 +517,7 @@ class AdditiveLookUp(LookUp):
         return self.output(weights @ self.W_v(values)), weights
 
 
-additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
+additive_models = trained(*range(5), make=AdditiveLookUp)
 shares = {
     size: [share_right(model, size) for model in additive_models]
     for size in (6, 12, 26)
@@ -531,17 +551,15 @@ class Reverser(nn.Module):
         return self.output(weights @ self.digit(digits)), weights
 
 
-def reverser(seed):
-    for_init, for_data = jax.random.split(jax.random.key(seed))
-    model, digits = Reverser(), jax.random.randint(for_data, (300 * 64, 8), 0, 10)
-    variables = model.init(for_init, digits[:1])
-    return model.bind(fit(model, variables, digits, digits[:, ::-1]))
+def reversals(rng, count):
+    digits = rng.integers(10, size=(count, 8))
+    return digits, digits[:, ::-1]
 
 
-reversers = [reverser(seed) for seed in range(5)]
-digits = jax.random.randint(jax.random.key(20), (500, 8), 0, 10)
-said_and_seen = [each(digits) for each in reversers]
-right = [(Y.argmax(axis=-1) == digits[:, ::-1]).mean() for Y, _ in said_and_seen]
+reversers = fitted(Reverser(), reversals, range(5))
+digits, backwards = reversals(np.random.default_rng(20), 500)
+said_and_seen = [ask(*each.unbind(), digits) for each in reversers]
+right = [(Y.argmax(axis=-1) == backwards).mean() for Y, _ in said_and_seen]
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in right))
@@ -555,10 +573,10 @@ d2l.show_heatmaps(
 )
 
 # %% solution-twice
-letters = d2l.tensor([[0, 1, 0, 2]] * 2)
-digits = d2l.tensor([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
-asked = d2l.tensor([[0]] * 2)
-answered = [model(letters, digits, asked) for model in models]
+letters = np.array([[0, 1, 0, 2]] * 2)
+digits = np.array([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
+asked = np.array([[0]] * 2)
+answered = [ask(*model.unbind(), letters, digits, asked) for model in models]
 said = [logits.argmax(axis=-1)[:, 0] for logits, _ in answered]
 looked = [weights[:, 0] for _, weights in answered]
 

@@ -348,7 +348,7 @@ class LookUp(nn.Module):
 
 
 # %% train
-def fit(model, examples, steps=300):
+def fit(model, examples):
     """Train a model on new examples in each step, 64 at a time."""
     optimizer = optimizers.Adam(learning_rate=0.015, bias_correction=True)
 
@@ -356,7 +356,7 @@ def fit(model, examples, steps=300):
         logits, _ = model(*given)
         return nn.losses.cross_entropy(logits, answers, reduction="mean")
 
-    for _ in range(steps):
+    for _ in range(150):
         *given, answers = examples(64)
         _, gradients = nn.value_and_grad(model, loss)(*given, answers=answers)
         optimizer.update(model, gradients)

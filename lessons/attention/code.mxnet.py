@@ -118,9 +118,7 @@ def error(width, x, y, without_itself=True):
     """The mean squared error of predicting each point from the others (or from all)."""
     scores = closeness(x, x, width)
     if without_itself:
-        # An array, since MXNet takes no gradient past a number here.
-        nothing = np.full_like(scores, -math.inf)
-        scores = np.where(d2l.eye(len(x)), nothing, scores)
+        scores = scores + np.log(1 - d2l.eye(len(x)))  # minus infinity on the diagonal
     return ((npx.softmax(scores, axis=-1) @ y - y) ** 2).mean()
 
 
@@ -148,11 +146,11 @@ print(f"from 1, itself among them: {alone:.2f}")
 
 # %% four-scores
 def dot(Q, K):
-    return Q @ K.swapaxes(-1, -2)
+    return npx.batch_dot(Q, K, transpose_b=True)
 
 
 def scaled_dot(Q, K):
-    return Q @ K.swapaxes(-1, -2) / math.sqrt(K.shape[-1])
+    return npx.batch_dot(Q, K, transpose_b=True) / math.sqrt(K.shape[-1])
 
 
 def bilinear(Q, K, W):
@@ -333,18 +331,23 @@ class LookUp(nn.Block):
     def answer(self, queries, keys, values):
         scores = scaled_dot(self.W_q(queries), self.W_k(keys))
         self.weights = npx.softmax(scores, axis=-1)
-        return self.output(self.weights @ self.W_v(values))
+        return self.output(npx.batch_dot(self.weights, self.W_v(values)))
 
 
 # %% train
-def trained(seed, make=LookUp, steps=300):
+def batches(count, examples):
+    """All examples are drawn at once, which is faster, and then cut into batches."""
+    return zip(*(np.split(each, count) for each in examples), strict=True)
+
+
+def trained(seed, make=LookUp):
     npx.random.seed(seed)
     model = make()
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
-    for _ in range(steps):
-        *given, answers = dictionaries(64)
+    cross_entropy.hybridize()  # one operation instead of several
+    for *given, answers in batches(150, dictionaries(150 * 64)):
         with autograd.record():
             loss = cross_entropy(model(*given), answers)
         loss.backward()
@@ -462,7 +465,7 @@ class AdditiveLookUp(LookUp):
         every_pair = np.expand_dims(Q, 2) + np.expand_dims(K, 1)
         scores = self.w(np.tanh(every_pair)).squeeze(-1)
         self.weights = npx.softmax(scores, axis=-1)
-        return self.output(self.weights @ self.W_v(values))
+        return self.output(npx.batch_dot(self.weights, self.W_v(values)))
 
 
 additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
@@ -496,7 +499,7 @@ class Reverser(nn.Block):
         queries = self.asks(position)
         keys = self.stands(position) + self.digit(digits)
         self.weights = npx.softmax(scaled_dot(queries, keys), axis=-1)
-        return self.output(self.weights @ self.digit(digits))
+        return self.output(npx.batch_dot(self.weights, self.digit(digits)))
 
 
 def reverser(seed):
@@ -505,8 +508,8 @@ def reverser(seed):
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
-    for _ in range(300):
-        digits = np.random.randint(10, size=(64, 8))
+    cross_entropy.hybridize()
+    for (digits,) in batches(150, [np.random.randint(10, size=(150 * 64, 8))]):
         with autograd.record():
             loss = cross_entropy(model(digits), digits[:, ::-1])
         loss.backward()

@@ -341,11 +341,11 @@ class LookUp(nn.Layer):
 
 
 # %% train
-def trained(seed, make=LookUp, steps=300):
+def trained(seed, make=LookUp):
     paddle.seed(seed)
     model = make()
     optimizer = paddle.optimizer.Adam(0.015, parameters=model.parameters())
-    for _ in range(steps):
+    for _ in range(150):
         *given, answers = dictionaries(64)
         loss = F.cross_entropy(model(*given), answers)
         loss.backward()
@@ -505,7 +505,7 @@ def reverser(seed):
     paddle.seed(seed)
     model = Reverser()
     optimizer = paddle.optimizer.Adam(0.015, parameters=model.parameters())
-    for _ in range(300):
+    for _ in range(150):
         digits = paddle.randint(10, shape=(64, 8))
         loss = F.cross_entropy(model(digits), digits.flip(1))
         loss.backward()

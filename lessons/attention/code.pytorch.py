@@ -338,11 +338,11 @@ class LookUp(nn.Module):
 
 
 # %% train
-def trained(seed, make=LookUp, steps=300):
+def trained(seed, make=LookUp):
     torch.manual_seed(seed)
     model = make()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.015, fused=True)
-    for _ in range(steps):
+    for _ in range(150):
         *given, answers = dictionaries(64)
         loss = nn.functional.cross_entropy(model(*given).mT, answers)
         optimizer.zero_grad()
@@ -500,7 +500,7 @@ def reverser(seed):
     torch.manual_seed(seed)
     model = Reverser()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.015, fused=True)
-    for _ in range(300):
+    for _ in range(150):
         digits = torch.randint(10, (64, 8))
         loss = nn.functional.cross_entropy(model(digits).mT, digits.flip(1))
         optimizer.zero_grad()

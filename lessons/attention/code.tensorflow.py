@@ -337,8 +337,7 @@ class LookUp(keras.Model):
         self.W_q, self.W_k, self.W_v = (matrix(num_hiddens) for _ in range(3))
         self.logits = keras.layers.Dense(10)
 
-    def call(self, given):
-        letters, digits, questions = given
+    def call(self, letters, digits, questions):
         entries = self.letter(letters) + self.digit(digits)
         return self.answer(self.letter(questions), entries, entries)
 
@@ -349,32 +348,57 @@ class LookUp(keras.Model):
 
 
 # %% train
-def fit(model, given, answers):
-    """One pass over the examples, 64 at a time."""
-    model(given)  # makes the weights
-    adam = keras.optimizers.Adam(0.01)
-    adam.build(model.trainable_variables)  # or Keras would trace the step twice
-    model.compile(
-        optimizer=adam,
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=False,  # to compile it takes longer than to train it
+def fit(models, drawn):
+    """Train models of one kind side by side: stacked, their weights have one more axis."""
+    for model, (*given, _) in zip(models, drawn, strict=True):
+        model(*(each[:1] for each in given))  # makes the weights
+    of_models = zip(*(model.get_weights() for model in models), strict=True)
+    weights = [tf.Variable(np.stack(each)) for each in of_models]
+    adam = keras.optimizers.Adam(0.015)
+    adam.build(weights)
+
+    def loss(one):
+        """That of one model, with its own weights and its own batch."""
+        weights, *given, answers = one
+        logits, _ = models[0].stateless_call(weights, [], *given)
+        entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(answers, logits)
+        return tf.reduce_mean(entropy)
+
+    @tf.function
+    def step(*batch):
+        with tf.GradientTape() as tape:
+            losses = tf.vectorized_map(loss, (weights, *batch))
+            total = tf.reduce_sum(losses)
+        adam.apply(tape.gradient(total, weights), weights)
+
+    # Each model's examples, in batches of 64: of shape (steps, models, 64, ...).
+    batches = (
+        np.stack([np.split(each, len(each) // 64) for each in of_each], axis=1)
+        for of_each in zip(*drawn, strict=True)
     )
-    model.fit(given, answers, batch_size=64, verbose=0)
-    return model
+    for batch in zip(*batches, strict=True):
+        step(*batch)
+    for i, model in enumerate(models):
+        model.set_weights([each[i] for each in weights])
+    return models
 
 
-def trained(seed, make=LookUp, steps=300):
-    keras.utils.set_random_seed(seed)
-    *given, answers = dictionaries(steps * 64)
-    return fit(make(), given, answers)
+def trained(*seeds, make=LookUp):
+    """A model for each seed."""
+    models, drawn = [], []
+    for seed in seeds:
+        keras.utils.set_random_seed(seed)
+        drawn.append(dictionaries(150 * 64))
+        models.append(make())
+    return fit(models, drawn)
 
 
 def share_right(model, size=6):
     *given, answers = dictionaries(500, size)
-    return np.mean(np.argmax(model(given), axis=-1) == answers)
+    return np.mean(np.argmax(model(*given), axis=-1) == answers)
 
 
-models = [trained(seed) for seed in range(5)]
+models = trained(*range(5))
 shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
 
 # %% shares tags=["tolerance:absolute=0.02"]
@@ -387,7 +411,7 @@ for size, right in shares.items():
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 keras.utils.set_random_seed(0)
 letters, digits, questions, answers = dictionaries(1)
-models[0]([letters, digits, questions])
+models[0](letters, digits, questions)
 print("entries:  ", written(letters[0], digits[0]))
 print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
 d2l.show_heatmaps(
@@ -424,7 +448,7 @@ for share, name in zip(right, names, strict=True):
     print(f"{share:.3f}  {name}")
 
 # %% removed
-model([letters, digits, questions])
+model(letters, digits, questions)
 sharpest = tf.argmax(model.attention_weights, axis=-1)  # what each question looks at
 is_it = tf.one_hot(sharpest, 6) > 0
 scores = scaled_dot(model.W_q(asked), model.W_k(both))
@@ -483,7 +507,7 @@ class AdditiveLookUp(LookUp):
         return self.logits(self.attention_weights @ self.W_v(values))
 
 
-additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
+additive_models = trained(*range(5), make=AdditiveLookUp)
 shares = {
     size: [share_right(model, size) for model in additive_models]
     for size in (6, 12, 26)
@@ -514,13 +538,18 @@ class Reverser(keras.Model):
         return self.logits(self.attention_weights @ self.digit(digits))
 
 
-def reverser(seed):
-    keras.utils.set_random_seed(seed)
-    digits = np.random.randint(10, size=(300 * 64, 8))
-    return fit(Reverser(), digits, np.flip(digits, axis=1))
+def reversers_of(*seeds):
+    """A reverser for each seed."""
+    models, drawn = [], []
+    for seed in seeds:
+        keras.utils.set_random_seed(seed)
+        digits = np.random.randint(10, size=(150 * 64, 8))
+        drawn.append((digits, np.flip(digits, axis=1)))
+        models.append(Reverser())
+    return fit(models, drawn)
 
 
-reversers = [reverser(seed) for seed in range(5)]
+reversers = reversers_of(*range(5))
 digits = np.random.randint(10, size=(500, 8))
 right = [
     np.mean(np.argmax(each(digits), axis=-1) == np.flip(digits, axis=1))
@@ -541,7 +570,7 @@ d2l.show_heatmaps(
 letters = np.array([[0, 1, 0, 2]] * 2)
 digits = np.array([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
 asked = np.array([[0]] * 2)
-said = [np.argmax(model([letters, digits, asked]), axis=-1)[:, 0] for model in models]
+said = [np.argmax(model(letters, digits, asked), axis=-1)[:, 0] for model in models]
 looked = [model.attention_weights[:, 0] for model in models]
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]

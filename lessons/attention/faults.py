@@ -174,8 +174,8 @@ IN_CODE = {
         ),
         (
             "one seed for all five",
-            "models = [trained(seed) for seed in range(5)]\nshares",
-            "models = [trained(0) for seed in range(5)]\nshares",
+            "models = trained(*range(5))\nshares",
+            "models = trained(*[0] * 5)\nshares",
         ),
     ],
     "paddle": [
@@ -270,13 +270,13 @@ IN_CODE = {
         ),
         (
             "one seed for all five",
-            "\nmodels = [trained(seed) for seed in range(5)]",
-            "\nmodels = [trained(0) for seed in range(5)]",
+            "\nmodels = trained(*range(5))",
+            "\nmodels = trained(*[0] * 5)",
         ),
         (
             "tested on six entries, whatever was asked for",
-            "dictionaries(jax.random.key(17), 500, size)",
-            "dictionaries(jax.random.key(17), 500, 6)",
+            "dictionaries(np.random.default_rng(17), 500, size)",
+            "dictionaries(np.random.default_rng(17), 500, 6)",
         ),
         (
             "one set of points for all five",
@@ -347,8 +347,8 @@ IN_CODE = {
         ("a kernel with the width for its square", "/ (2 * width**2)", "/ (2 * width)"),
         (
             "points that see themselves after all",
-            "np.where(d2l.eye(len(x)), nothing, scores)",
-            "np.where(d2l.eye(len(x)), scores, scores)",
+            "np.log(1 - d2l.eye(len(x)))",
+            "np.log(1 - 0 * d2l.eye(len(x)))",
         ),
         (
             "scaled by the number of keys",

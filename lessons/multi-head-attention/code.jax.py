@@ -5,10 +5,12 @@
 import math
 import statistics
 from functools import partial
+from operator import itemgetter
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax.traverse_util import path_aware_map
 
@@ -129,7 +131,8 @@ print("heads  width  parameters  multiply-adds  weights")
 for num_heads in 1, 2, 4, 8, 16:
     layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
     inputs = tokens, tokens, tokens
-    (_, weights), variables = layer.init_with_output(jax.random.key(14), *inputs)
+    initialize = jax.jit(layer.init_with_output)
+    (_, weights), variables = initialize(jax.random.key(14), *inputs)
     products = d2l.multiply_adds(layer.bind(variables), *inputs)
     parameters = sum(p.size for p in jax.tree.leaves(variables))
     print(
@@ -139,23 +142,22 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
-@partial(jax.jit, static_argnames=("count", "size"))
-def questions(key, count, size=6, sign=-1):
+def questions(rng, count, size=6, sign=-1):
     """Entries, a letter and a number each; pairs of letters; what is right."""
-    for_letters, for_numbers, for_places = jax.random.split(key, 3)
-    alphabets = jax.random.uniform(for_letters, (count, 26)).argsort(axis=1)
+    # In NumPy, as data often are: there is nothing to compile for each new shape.
+    alphabets = rng.random((count, 26)).argsort(axis=1)
     letters = alphabets[:, :size]  # none of them twice
-    numbers = jax.random.normal(for_numbers, (count, size))
+    numbers = rng.normal(size=(count, size)).astype("float32")
     # For each question two different places.
-    shuffled = jax.random.uniform(for_places, (count, size, size)).argsort(axis=2)
+    shuffled = rng.random((count, size, size)).argsort(axis=2)
     asked, told = (
-        jnp.take_along_axis(each[:, None], shuffled[:, :, :2], axis=2)
+        np.take_along_axis(each[:, None], shuffled[:, :, :2], axis=2)
         for each in (letters, numbers)
     )
     return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
 
 
-example = questions(jax.random.key(15), 1)
+example = questions(np.random.default_rng(15), 1)
 letters, numbers, asked, answers = (each[0] for each in example)
 print(
     "entries:",
@@ -200,10 +202,10 @@ def narrowed(variables):
 
 
 # Compiled once for each kind of model.
-@partial(jax.jit, static_argnames=("model", "loss", "batch_size"))
-def fit(model, variables, examples, loss, batch_size):
-    """One pass over the examples."""
-    adam = optax.adam(0.01)
+@partial(jax.jit, static_argnames=("model", "loss"))
+def fit(model, keys, examples, rate, loss):
+    """The variables of one model for each key, trained side by side."""
+    adam = optax.adam(rate)
 
     def mean_loss(variables, batch):
         *given, answers = batch
@@ -216,27 +218,47 @@ def fit(model, variables, examples, loss, batch_size):
         updates, of_adam = adam.update(gradients, of_adam)
         return (optax.apply_updates(variables, updates), of_adam), None
 
-    state = variables, adam.init(variables)
-    batches = [each.reshape(-1, batch_size, *each.shape[1:]) for each in examples]
-    (variables, _), _ = jax.lax.scan(step, state, batches)
-    return variables
+    def train_one(key, examples):
+        *given, _ = (each[0] for each in examples)
+        variables = narrowed(model.init(key, *given))
+        state = variables, adam.init(variables)
+        (variables, _), _ = jax.lax.scan(step, state, examples)
+        return variables
+
+    return jax.vmap(train_one)(keys, examples)
 
 
-def trained(num_heads, seed, sign=-1):
-    for_init, for_data = jax.random.split(jax.random.key(seed))
-    model, examples = Comparer(num_heads), questions(for_data, 400 * 32, sign=sign)
-    variables = narrowed(model.init(for_init, *(each[:1] for each in examples[:-1])))
-    variables = fit(model, variables, examples, optax.squared_error, batch_size=32)
-    return model.bind(variables)
+def fitted(model, draw, rate, loss, seeds):
+    """A model for each seed, after one pass over its examples, 128 at a time."""
+    drawn = [draw(np.random.default_rng(seed), 150 * 128) for seed in seeds]
+    examples = [
+        np.stack([each.reshape(150, 128, *each.shape[1:]) for each in of_seeds])
+        for of_seeds in zip(*drawn, strict=True)
+    ]
+    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    variables = jax.tree.map(d2l.numpy, fit(model, keys, examples, rate, loss))
+    of_seeds = (jax.tree.map(itemgetter(i), variables) for i in range(len(seeds)))
+    return [model.bind(each) for each in of_seeds]
+
+
+def trained(num_heads, seeds=range(5), sign=-1):
+    draw = partial(questions, sign=sign)
+    return fitted(Comparer(num_heads), draw, 0.015, optax.squared_error, seeds)
+
+
+@partial(jax.jit, static_argnames="model")
+def ask(model, variables, *given):
+    """What the model says, and its weights."""
+    return model.apply(variables, *given)
 
 
 def error(model, sign=-1):
-    *given, answers = questions(jax.random.key(16), 500, sign=sign)
-    said, _ = model(*given)
-    return ((said - answers) ** 2).mean().item()
+    *given, answers = questions(np.random.default_rng(16), 1000, sign=sign)
+    said, _ = ask(*model.unbind(), *given)
+    return ((d2l.numpy(said) - answers) ** 2).mean()
 
 
-models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
+models = {h: trained(h) for h in (1, 2, 4)}
 errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
 
 # %% errors tags=["tolerance:absolute=0.03"]
@@ -245,8 +267,8 @@ for h, found in errors.items():
     print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
 
 # %% two-heads-map tags=["tolerance:levels=16"]
-letters, numbers, asked, _ = questions(jax.random.key(17), 1)
-_, weights = models[2][0](letters, numbers, asked)
+letters, numbers, asked, _ = questions(np.random.default_rng(17), 1)
+_, weights = ask(*models[2][0].unbind(), letters, numbers, asked)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
 print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
 d2l.show_heatmaps(
@@ -263,10 +285,10 @@ d2l.show_heatmaps(
 def error_without(model, head):
     """The error once a head's output is zero: its rows of W_o are."""
     width = model.num_hiddens // model.num_heads
-    rows = slice(head * width, (head + 1) * width)
+    kept = np.arange(model.num_hiddens) // width != head
 
     def remove(path, W):
-        return W.at[rows].set(0) if "W_o" in path else W
+        return W * kept[:, None] if "W_o" in path else W
 
     model, variables = model.unbind()
     return error(model.bind(path_aware_map(remove, variables)))
@@ -285,24 +307,22 @@ for h, of_models in removed.items():
 
 
 # %% texts
-@partial(jax.jit, static_argnames=("count", "size"))
-def texts(key, count, size=4):
+def texts(rng, count, size=4):
     """Letters, each with its digit after it; then the same pairs, shuffled."""
-    for_letters, for_digits, for_order = jax.random.split(key, 3)
-    letters = jax.random.uniform(for_letters, (count, 26)).argsort(axis=1)[:, :size]
-    digits = jax.random.randint(for_digits, (count, size), 0, 10)
-    again = jax.random.uniform(for_order, (count, size)).argsort(axis=1)
-    pairs = d2l.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
-    repeated = jnp.take_along_axis(pairs, again[..., None], axis=1)
-    tokens = d2l.concat([pairs, repeated], axis=1).reshape(count, 4 * size)
-    return tokens, jnp.take_along_axis(digits, again, axis=1)
+    letters = rng.random((count, 26)).argsort(axis=1)[:, :size]
+    digits = rng.integers(10, size=(count, size))
+    again = rng.random((count, size)).argsort(axis=1)
+    pairs = np.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
+    repeated = np.take_along_axis(pairs, again[..., None], axis=1)
+    tokens = np.concatenate([pairs, repeated], axis=1).reshape(count, 4 * size)
+    return tokens, np.take_along_axis(digits, again, axis=1)
 
 
 def written(tokens):
     return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens)
 
 
-for tokens in texts(jax.random.key(18), 3)[0]:
+for tokens in texts(np.random.default_rng(18), 3)[0]:
     print(written(tokens))
 
 
@@ -334,21 +354,18 @@ class Reader(nn.Module):
 
 
 # %% train-readers
-def reader(num_layers, seed):
-    for_init, for_data = jax.random.split(jax.random.key(seed))
-    model, (tokens, digits) = Reader(num_layers), texts(for_data, 300 * 64)
-    variables = narrowed(model.init(for_init, tokens[:1]))
+def trained_readers(num_layers, seeds=range(5)):
     entropy = optax.softmax_cross_entropy_with_integer_labels
-    return model.bind(fit(model, variables, (tokens, digits), entropy, batch_size=64))
+    return fitted(Reader(num_layers), texts, 0.01, entropy, seeds)
 
 
 def share_right(model):
-    tokens, digits = texts(jax.random.key(19), 500)
-    logits, _ = model(tokens)
-    return (logits.argmax(axis=-1) == digits).mean().item()
+    tokens, digits = texts(np.random.default_rng(19), 500)
+    logits, _ = ask(*model.unbind(), tokens)
+    return (d2l.numpy(logits).argmax(axis=-1) == digits).mean()
 
 
-readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
+readers = {count: trained_readers(count) for count in (1, 2)}
 shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
@@ -359,8 +376,8 @@ for count, found in shares.items():
     )
 
 # %% readers-maps tags=["nbval-ignore-output"]
-tokens, _ = texts(jax.random.key(20), 1)
-_, weights = readers[2][0](tokens)
+tokens, _ = texts(np.random.default_rng(20), 1)
+_, weights = ask(*readers[2][0].unbind(), tokens)
 print(written(tokens[0]))
 d2l.show_heatmaps(
     weights,
@@ -388,7 +405,7 @@ print(f"largest output: {jnp.abs(before).max():.4f}")
 print(f"largest difference: {jnp.abs(after - before).max():.4f}")
 
 # %% solution-sum
-adders = [trained(1, seed, sign=1) for seed in range(5)]
+adders = trained(1, sign=1)
 of_sums = [error(model, sign=1) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
@@ -396,10 +413,11 @@ median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
 print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
-letters, numbers, asked, _ = questions(jax.random.key(23), 1)
-_, weights = models[2][0](letters, numbers, asked)
+letters, numbers, asked, _ = questions(np.random.default_rng(23), 1)
+_, weights = ask(*models[2][0].unbind(), letters, numbers, asked)
+weights = d2l.numpy(weights)
 d2l.show_heatmaps(
-    d2l.concat([weights, weights.mean(axis=1, keepdims=True)], axis=1),
+    np.concatenate([weights, weights.mean(axis=1, keepdims=True)], axis=1),
     xlabel="Entries",
     ylabel="Questions",
     titles=["Head 1", "Head 2", "Mean"],
@@ -414,7 +432,7 @@ def share_without(model, left_out):
 
     def leave_out(path, W):
         is_it = f"layers_{left_out}" in path and "W_o" in path
-        return jnp.zeros_like(W) if is_it else W
+        return 0 * W if is_it else W
 
     model, variables = model.unbind()
     return share_right(model.bind(path_aware_map(leave_out, variables)))

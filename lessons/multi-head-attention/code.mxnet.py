@@ -188,17 +188,17 @@ def trained(num_heads, seed, **task):
     npx.random.seed(seed)
     model = Comparer(num_heads)
     model.initialize(initializer)
-    trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.01})
-    for *given, answers in batches(250, questions(250 * 32, **task)):
+    trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
+    for *given, answers in batches(100, questions(100 * 128, **task)):
         with autograd.record():
             loss = ((model(*given) - answers) ** 2).mean(axis=1)
         loss.backward()
-        trainer.step(batch_size=32)
+        trainer.step(batch_size=128)
     return model
 
 
 def error(model, **task):
-    *given, answers = questions(500, **task)
+    *given, answers = questions(1000, **task)
     return ((model(*given) - answers) ** 2).mean().item()
 
 
@@ -301,11 +301,12 @@ def reader(num_layers, seed):
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.01})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
-    for tokens, digits in batches(300, texts(300 * 64)):
+    cross_entropy.hybridize()  # one operation instead of several
+    for tokens, digits in batches(100, texts(100 * 128)):
         with autograd.record():
             loss = cross_entropy(model(tokens), digits)
         loss.backward()
-        trainer.step(batch_size=64)
+        trainer.step(batch_size=128)
     return model
 
 

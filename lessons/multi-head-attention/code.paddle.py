@@ -304,8 +304,8 @@ def reader(num_layers, seed):
     paddle.seed(seed)
     model = Reader(num_layers)
     optimizer = paddle.optimizer.Adam(0.01, parameters=model.parameters())
-    for _ in range(300):
-        tokens, digits = texts(64)
+    for _ in range(100):
+        tokens, digits = texts(128)
         loss = F.cross_entropy(model(tokens), digits)
         loss.backward()
         optimizer.step()

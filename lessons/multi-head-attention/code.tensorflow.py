@@ -183,46 +183,70 @@ class Comparer(keras.Model):
         self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
         self.answer = keras.layers.Dense(1)
 
-    def call(self, given):
-        letters, numbers, asked = given
+    def call(self, letters, numbers, asked):
         entries = self.letter(letters) + self.number(numbers[..., tf.newaxis])
         queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
         return self.answer(self.attention(queries, entries, entries))[..., 0]
 
 
 # %% train
-def narrowed(model, given):
+def narrowed(model, *given):
     """With weights from -1/sqrt(d) to 1/sqrt(d): Keras draws from a wider range."""
-    model(given)  # makes the weights
+    model(*given)  # makes the weights
     for weight in model.weights:
         if weight.name == "kernel":
             weight.assign(weight / math.sqrt(3))
     return model
 
 
-def fit(model, given, answers, loss, batch_size):
-    """One pass over the examples."""
-    adam = keras.optimizers.Adam(0.01)
-    adam.build(model.trainable_variables)  # or Keras would trace the step twice
-    # To compile it takes longer than to train it.
-    model.compile(optimizer=adam, loss=loss, jit_compile=False)
-    model.fit(given, answers, batch_size=batch_size, verbose=0)
-    return model
+def fit(models, drawn, rate, loss):
+    """Train models of one kind side by side: stacked, their weights have one more axis."""
+    of_models = zip(*(model.get_weights() for model in models), strict=True)
+    weights = [tf.Variable(np.stack(each)) for each in of_models]
+    adam = keras.optimizers.Adam(rate)
+    adam.build(weights)
+
+    def loss_of(one):
+        """That of one model, with its own weights and its own batch."""
+        weights, *given, answers = one
+        said, _ = models[0].stateless_call(weights, [], *given)
+        return tf.reduce_mean(loss(answers, said))
+
+    @tf.function
+    def step(*batch):
+        with tf.GradientTape() as tape:
+            losses = tf.vectorized_map(loss_of, (weights, *batch))
+            total = tf.reduce_sum(losses)
+        adam.apply(tape.gradient(total, weights), weights)
+
+    # Each model's examples, in 100 batches: of shape (steps, models, batch, ...).
+    batches = (
+        np.stack([np.split(each, 100) for each in of_each], axis=1)
+        for of_each in zip(*drawn, strict=True)
+    )
+    for batch in zip(*batches, strict=True):
+        step(*batch)
+    for i, model in enumerate(models):
+        model.set_weights([each[i] for each in weights])
+    return models
 
 
-def trained(num_heads, seed, **task):
-    keras.utils.set_random_seed(seed)
-    model = narrowed(Comparer(num_heads), questions(1)[:3])
-    *given, answers = questions(250 * 32, **task)
-    return fit(model, given, answers, keras.losses.MeanSquaredError(), batch_size=32)
+def trained(num_heads, seeds=range(5), **task):
+    """A model for each seed."""
+    models, drawn = [], []
+    for seed in seeds:
+        keras.utils.set_random_seed(seed)
+        models.append(narrowed(Comparer(num_heads), *questions(1)[:3]))
+        drawn.append(questions(100 * 128, **task))
+    return fit(models, drawn, 0.015, tf.math.squared_difference)
 
 
 def error(model, **task):
-    *given, answers = questions(500, **task)
-    return np.mean((model(given) - answers) ** 2)
+    *given, answers = questions(1000, **task)
+    return np.mean((model(*given) - answers) ** 2)
 
 
-models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
+models = {h: trained(h) for h in (1, 2, 4)}
 errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
 
 # %% errors tags=["tolerance:absolute=0.03"]
@@ -233,7 +257,7 @@ for h, found in errors.items():
 # %% two-heads-map tags=["tolerance:levels=16"]
 keras.utils.set_random_seed(4)
 letters, numbers, asked, _ = questions(1)
-models[2][0]([letters, numbers, asked])
+models[2][0](letters, numbers, asked)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
 print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
 d2l.show_heatmaps(
@@ -315,11 +339,15 @@ class Reader(keras.Model):
 
 
 # %% train-readers
-def reader(num_layers, seed):
-    keras.utils.set_random_seed(seed)
-    model = narrowed(Reader(num_layers), texts(1)[0])
-    entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    return fit(model, *texts(300 * 64), entropy, batch_size=64)
+def trained_readers(num_layers, seeds=range(5)):
+    """A reader for each seed."""
+    models, drawn = [], []
+    for seed in seeds:
+        keras.utils.set_random_seed(seed)
+        models.append(narrowed(Reader(num_layers), texts(1)[0]))
+        drawn.append(texts(100 * 128))
+    entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
+    return fit(models, drawn, 0.01, entropy)
 
 
 def share_right(model):
@@ -327,7 +355,7 @@ def share_right(model):
     return np.mean(np.argmax(model(tokens), axis=-1) == digits)
 
 
-readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
+readers = {count: trained_readers(count) for count in (1, 2)}
 shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
@@ -371,7 +399,7 @@ print(f"largest output: {tf.reduce_max(abs(before)):.4f}")
 print(f"largest difference: {tf.reduce_max(abs(after - before)):.4f}")
 
 # %% solution-sum
-adders = [trained(1, seed, sign=1) for seed in range(5)]
+adders = trained(1, sign=1)
 of_sums = [error(model, sign=1) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
@@ -381,7 +409,7 @@ print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 # %% solution-mean-map tags=["tolerance:levels=16"]
 keras.utils.set_random_seed(0)
 letters, numbers, asked, _ = questions(1)
-models[2][0]([letters, numbers, asked])
+models[2][0](letters, numbers, asked)
 weights = models[2][0].attention.attention_weights
 d2l.show_heatmaps(
     d2l.concat([weights, d2l.reduce_mean(weights, axis=1, keepdims=True)], axis=1),

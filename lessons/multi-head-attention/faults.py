@@ -207,8 +207,8 @@ IN_CODE = {
         ),
         (
             "one seed for all five",
-            "    keras.utils.set_random_seed(seed)\n    model = narrowed(Comparer(num_heads)",
-            "    keras.utils.set_random_seed(0)\n    model = narrowed(Comparer(num_heads)",
+            "keras.utils.set_random_seed(seed)\n        models.append(narrowed(Comparer(",
+            "keras.utils.set_random_seed(0)\n        models.append(narrowed(Comparer(",
         ),
         (
             "the same place twice",
@@ -269,14 +269,14 @@ IN_CODE = {
         ),
         (
             "the same key for all five",
-            "def trained(num_heads, seed, sign=-1):\n    for_init, for_data = jax.random.split(jax.random.key(seed))",
-            "def trained(num_heads, seed, sign=-1):\n    for_init, for_data = jax.random.split(jax.random.key(0))",
+            "models = {h: trained(h) for h in (1, 2, 4)}",
+            "models = {h: trained(h, [0] * 5) for h in (1, 2, 4)}",
         ),
         ("one number of heads for all models", "Comparer(num_heads)", "Comparer(2)"),
         (
             "the sign of the difference",
-            "def questions(key, count, size=6, sign=-1):",
-            "def questions(key, count, size=6, sign=1):",
+            "def questions(rng, count, size=6, sign=-1):",
+            "def questions(rng, count, size=6, sign=1):",
         ),
         (
             "both letters from one table",
@@ -285,12 +285,12 @@ IN_CODE = {
         ),
         (
             "columns of W_o removed, not rows",
-            "return W.at[rows].set(0) if",
-            "return W.at[:, rows].set(0) if",
+            "return W * kept[:, None] if",
+            "return W * kept if",
         ),
         (
             "the pairs not in another order",
-            "repeated = jnp.take_along_axis(pairs, again[..., None], axis=1)",
+            "repeated = np.take_along_axis(pairs, again[..., None], axis=1)",
             "repeated = pairs",
         ),
         ("the causal mask left out", "layer(X, X, X, causal=True)", "layer(X, X, X)"),

@@ -448,17 +448,17 @@ NDArray error(Block model, Examples examples) {
     return Loss.softmaxCrossEntropyLoss().evaluate(answers, new NDList(rows));
 }
 
-/** The model, trained for 400 steps, each on new examples, starting from this seed. */
+/** The model, trained for 100 steps, each on new examples, starting from this seed. */
 <B extends Block> B trained(int seed, B model) {
     Engine.getInstance().setRandomSeed(seed);
     initialized(model);
     model.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
-    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.01f)).build();
-    for (int step = 0; step < 400; step++) {
+    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.02f)).build();
+    for (int step = 0; step < 100; step++) {
         // All that a step computes goes with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
-            gradients.backward(error(model, entries(scratch, 64, 16)));
+            gradients.backward(error(model, entries(scratch, 256, 16)));
         }
         model.getParameters().forEach(named -> {
             var weights = named.getValue().getArray();

@@ -290,14 +290,14 @@ def trained(seed, kind, *parts):
     npx.random.seed(seed)
     model = kind(*(part() for part in parts))
     model.initialize(initializer)
-    trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.01})
+    trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.02})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for *given, answers in batches(300, entries(300 * 64)):
+    for *given, answers in batches(100, entries(100 * 256)):
         with autograd.record():
             loss = cross_entropy(model(*given), answers)
         loss.backward()
-        trainer.step(batch_size=64)
+        trainer.step(batch_size=256)
     return model
 
 

@@ -60,7 +60,7 @@ def rotate(X, positions, frequencies):
     """Turn each pair of neighbouring numbers by position times frequency."""
     angles = positions.unsqueeze(1).astype("float32") * frequencies
     cos, sin = angles.cos(), angles.sin()
-    x, y = X[..., ::2], X[..., 1::2]
+    x, y = X.unflatten(-1, [-1, 2]).unbind(axis=-1)
     return d2l.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).flatten(-2)
 
 
@@ -279,9 +279,9 @@ class Buckets(NoPositions):
 def trained(seed, kind, *parts):
     paddle.seed(seed)
     model = kind(*(part() for part in parts))
-    optimizer = paddle.optimizer.Adam(0.01, parameters=model.parameters())
-    for _ in range(400):
-        *given, answers = entries(64)
+    optimizer = paddle.optimizer.Adam(0.02, parameters=model.parameters())
+    for _ in range(100):
+        *given, answers = entries(256)
         loss = F.cross_entropy(model(*given), answers)
         loss.backward()
         optimizer.step()

@@ -265,9 +265,9 @@ def trained(seed, kind, *parts):
     torch.manual_seed(seed)
     model = kind(*(part() for part in parts))
     model(*entries(1)[:3])  # now all parameters are there
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.015, fused=True)
-    for _ in range(200):
-        *given, answers = entries(64)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02, fused=True)
+    for _ in range(100):
+        *given, answers = entries(256)
         loss = nn.functional.cross_entropy(model(*given)[:, 0], answers[:, 0])
         optimizer.zero_grad()
         loss.backward()

@@ -4,7 +4,6 @@
 # %% setup
 import math
 import statistics
-from functools import cache
 
 from d2l_compat import tensorflow as d2l  # first: it keeps TensorFlow's log quiet
 
@@ -60,9 +59,9 @@ def rotate(X, positions, frequencies):
     """Turn each pair of neighbouring numbers by position times frequency."""
     angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * frequencies
     cos, sin = tf.cos(angles), tf.sin(angles)
-    x, y = X[..., ::2], X[..., 1::2]
+    x, y = tf.unstack(tf.reshape(X, (*X.shape[:-1], -1, 2)), axis=-1)
     turned = d2l.stack([x * cos - y * sin, x * sin + y * cos], axis=-1)
-    return tf.reshape(turned, tf.shape(X))
+    return tf.reshape(turned, X.shape)
 
 
 # %% spread
@@ -296,44 +295,52 @@ def narrowed(model):
     return model
 
 
-@cache
-def compiled(kind, *parts):
-    """A model to train in, for all seeds, since to compile it takes longest."""
-    model = narrowed(kind(*(part() for part in parts)))
-    adam = keras.optimizers.Adam(0.01)
-    adam.build(model.trainable_variables)  # or Keras would trace the step twice
-    entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(adam, entropy, steps_per_execution=400, jit_compile=True)
-    start = {}
-    adam.save_own_variables(start)
-    return model, start
+def fit(models, examples):
+    """Train models of one kind side by side: stacked, their weights have one more axis."""
+    of_models = zip(*(model.get_weights() for model in models), strict=True)
+    weights = [tf.Variable(np.stack(each)) for each in of_models]
+    adam = keras.optimizers.Adam(0.02)
+    adam.build(weights)
+
+    def loss(one):
+        """That of one model, with its own weights and its own batch."""
+        weights, *given, answers = one
+        logits, _ = models[0].stateless_call(weights, [], given)
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(answers, logits)
+
+    @tf.function
+    def step(*batch):
+        with tf.GradientTape() as tape:
+            losses = tf.vectorized_map(loss, (weights, *batch))
+            total = tf.reduce_sum(tf.reduce_mean(losses, axis=(1, 2)))
+        adam.apply(tape.gradient(total, weights), weights)
+
+    for batch in zip(*examples, strict=True):
+        step(*batch)
+    for i, model in enumerate(models):
+        model.set_weights([each[i] for each in weights])
 
 
-def trained(seed, kind, *parts):
-    learner, start = compiled(kind, *parts)
-    keras.utils.set_random_seed(seed)
-    model = narrowed(kind(*(part() for part in parts)))
-    learner.set_weights(model.get_weights())
-    learner.optimizer.load_own_variables(start)  # as new
-    *given, answers = entries(400 * 64)
-    learner.fit(given, answers, batch_size=64, verbose=0)
-    model.set_weights(learner.get_weights())
-    return model
+def trained(kind, *parts, seeds=range(5)):
+    """A model for each seed."""
+    models, drawn = [], []
+    for seed in seeds:
+        keras.utils.set_random_seed(seed)
+        models.append(narrowed(kind(*(part() for part in parts))))
+        drawn.append([np.split(each, 100) for each in entries(100 * 256)])
+    # Letters, digits, ... of shape (steps, models, batch, how many in a text).
+    fit(models, [np.stack(each, axis=1) for each in zip(*drawn, strict=True)])
+    return models
 
 
 def share_right(model, n):
     *given, answers = entries(500, n)
-    # By quarters: long texts, asked all at once, need much memory.
-    quarters = zip(*(np.split(each, 4) for each in given), strict=True)
-    said = [np.argmax(model([*quarter]), axis=-1) for quarter in quarters]
-    return np.mean(np.concatenate(said) == answers)
+    return np.mean(np.argmax(model(given), axis=-1) == answers)
 
 
 # %% train-all tags=["nbval-ignore-output"]
 schemes = NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets
-models = {
-    scheme: [trained(seed, Finder, scheme) for seed in range(5)] for scheme in schemes
-}
+models = {scheme: trained(Finder, scheme) for scheme in schemes}
 lengths = 16, 32, 64, 128
 shares = [[[share_right(m, n) for n in lengths] for m in of] for of in models.values()]
 
@@ -589,7 +596,7 @@ class TwoLayers(keras.Model):
 
 
 # %% solution-two-layers-trained
-two_layers = [trained(seed, TwoLayers) for seed in range(5)]
+two_layers = trained(TwoLayers)
 found = [[share_right(model, n) for n in lengths] for model in two_layers]
 
 # %% solution-two-layers-shown tags=["tolerance:absolute=0.15"]

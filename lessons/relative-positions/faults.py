@@ -167,8 +167,8 @@ IN_CODE = {
         ),
         (
             "trained at another length",
-            "*given, answers = entries(64)\n        loss = nn.functional.cross_entropy(model(*given)[:, 0], answers[:, 0])\n        optimizer",
-            "*given, answers = entries(64, 8)\n        loss = nn.functional.cross_entropy(model(*given)[:, 0], answers[:, 0])\n        optimizer",
+            "*given, answers = entries(256)\n        loss = nn.functional.cross_entropy(model(*given)[:, 0], answers[:, 0])\n        optimizer",
+            "*given, answers = entries(256, 8)\n        loss = nn.functional.cross_entropy(model(*given)[:, 0], answers[:, 0])\n        optimizer",
         ),
         (
             "one scheme for all models",
@@ -284,7 +284,7 @@ IN_CODE = {
         ),
         (
             "halves for neighbours",
-            "x, y = X[..., ::2], X[..., 1::2]",
+            "x, y = tf.unstack(tf.reshape(X, (*X.shape[:-1], -1, 2)), axis=-1)",
             "x, y = tf.split(X, 2, axis=-1)",
         ),
         (
@@ -339,23 +339,23 @@ IN_CODE = {
         ),
         (
             "one seed for all five",
-            "    keras.utils.set_random_seed(seed)\n    model = narrowed(",
-            "    keras.utils.set_random_seed(0)\n    model = narrowed(",
+            "keras.utils.set_random_seed(seed)\n        models",
+            "keras.utils.set_random_seed(0)\n        models",
         ),
         (
             "what was trained not given back",
-            "    model.set_weights(learner.get_weights())\n    return model",
-            "    return model",
+            "model.set_weights([each[i] for each in weights])",
+            "model.get_weights()",
         ),
         (
             "one scheme for all models",
-            "scheme: [trained(seed, Finder, scheme) for seed in range(5)]",
-            "scheme: [trained(seed, Finder, Rotary) for seed in range(5)]",
+            "scheme: trained(Finder, scheme)",
+            "scheme: trained(Finder, Rotary)",
         ),
         (
             "trained on texts of another length",
-            "*given, answers = entries(400 * 64)",
-            "*given, answers = entries(400 * 64, 32)",
+            "in entries(100 * 256)]",
+            "in entries(100 * 256, 32)]",
         ),
         (
             "positions stretched where they are to be squeezed",
@@ -481,8 +481,8 @@ IN_CODE = {
         ),
         (
             "the map of another head",
-            "d2l.tensor([0, 2, 6])",
-            "d2l.tensor([0, 1, 6])",
+            "weights[:, [0, 2, 6]]",
+            "weights[:, [0, 1, 6]]",
         ),
         (
             "distances clipped on one side",
@@ -501,13 +501,8 @@ IN_CODE = {
         ),
         (
             "the digit that the letter had first",
-            "last = ((letters == asked) * jnp.arange(1, n + 1)).argmax(axis=1, keepdims=True)\n    return letters",
+            "last = ((letters == asked) * np.arange(1, n + 1)).argmax(axis=1, keepdims=True)\n    return letters",
             "last = (letters == asked).argmax(axis=1, keepdims=True)\n    return letters",
-        ),
-        (
-            "one key for letters and digits",
-            "digits = jax.random.randint(for_digits, (count, n), 0, 10)",
-            "digits = jax.random.randint(for_letters, (count, n), 0, 10)",
         ),
         (
             "the question at the first position",
@@ -571,23 +566,23 @@ IN_CODE = {
         ),
         (
             "one key for all five",
-            "for_init, for_data = jax.random.split(jax.random.key(seed))",
-            "for_init, for_data = jax.random.split(jax.random.key(0))",
+            "keys = jnp.stack([jax.random.key(seed) for seed in seeds])",
+            "keys = jnp.stack([jax.random.key(0) for seed in seeds])",
         ),
         (
             "trained at another length",
-            "entries(for_data, 400 * 64)",
-            "entries(for_data, 400 * 64, 8)",
+            "100 * 256) for seed in seeds]",
+            "100 * 256, 8) for seed in seeds]",
         ),
         (
             "trained hardly at all",
-            "entries(for_data, 400 * 64)",
-            "entries(for_data, 40 * 64)",
+            "adam = optax.adam(0.02)",
+            "adam = optax.adam(0.0002)",
         ),
         (
             "one scheme for all models",
-            "trained(seed, Finder, scheme) for seed",
-            "trained(seed, Finder, Rotary) for seed",
+            "trained(Finder, scheme) for scheme",
+            "trained(Finder, Rotary) for scheme",
         ),
         (
             "asked at one length only",
@@ -616,7 +611,7 @@ IN_CODE = {
         ),
         (
             "the weight on the first entry",
-            "last = (has_it * jnp.arange(1, n + 1)).argmax(axis=1, keepdims=True)\n    on_last",
+            "last = (has_it * np.arange(1, n + 1)).argmax(axis=1, keepdims=True)\n    on_last",
             "last = has_it.argmax(axis=1, keepdims=True)\n    on_last",
         ),
         (
@@ -636,13 +631,13 @@ IN_CODE = {
         ),
         (
             "stretched by a fixed factor",
-            "way(omega, n / 16).tolist()",
-            "way(omega, 4).tolist()",
+            "way(omega, n / 16)}",
+            "way(omega, 4)}",
         ),
         (
             "the factor turned over",
-            "way(omega, n / 16).tolist()",
-            "way(omega, 16 / n).tolist()",
+            "way(omega, n / 16)}",
+            "way(omega, 16 / n)}",
         ),
         (
             "turned on, not back",
@@ -808,8 +803,8 @@ IN_CODE = {
         ),
         (
             "trained at another length",
-            "batches(300, entries(300 * 64))",
-            "batches(300, entries(300 * 64, 8))",
+            "batches(100, entries(100 * 256))",
+            "batches(100, entries(100 * 256, 8))",
         ),
         (
             "one scheme for all models",
@@ -985,7 +980,7 @@ IN_CODE = {
         ),
         (
             "trained on texts of another length",
-            "*given, answers = entries(64)\n        loss",
+            "*given, answers = entries(256)\n        loss",
             "*given, answers = entries(64, 64)\n        loss",
         ),
         (
@@ -1249,8 +1244,8 @@ IN_CODE = {
         ),
         (
             "trained at another length",
-            "error(model, entries(scratch, 64, 16))",
-            "error(model, entries(scratch, 64, 32))",
+            "error(model, entries(scratch, 256, 16))",
+            "error(model, entries(scratch, 256, 32))",
         ),
         (
             "tested on the length that was trained",

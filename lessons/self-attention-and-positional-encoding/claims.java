@@ -727,12 +727,12 @@ double shareWith(boolean toScores, boolean toValues, long[][] sequences) {
 claim("these shares are printed", isShown(shown, 3, asTrained, inQueriesAndKeys, inValues));
 
 // %% five-readers
-/** A reader that remembers what it read: the sequences, and whether it was trained on them. */
+/** A reader with a learned table that remembers what it read, and whether it was trained on it. */
 class Remembering extends Reader {
     final List<long[]> trainedOn = new ArrayList<>(), testedOn = new ArrayList<>();
 
     Remembering() {
-        super(Blocks.identityBlock(), new DotProductAttention(0), true);
+        super(new LearnedPositionalEncoding(32, 64), new DotProductAttention(0), false);
     }
 
     @Override
@@ -757,21 +757,19 @@ class Remembering extends Reader {
                     Plain.apart(evaluate(untrained, manager.create(ours)), expected) < 1e-4);
         }
     }
-    var held = new Reader[1];
-    trained(() -> held[0] = readers.get("learned").get(), 0);
+    var memory = new Remembering();
+    trained(() -> memory, 0);
     Engine.getInstance().setRandomSeed(0);
     var untrained = initialized(readers.get("learned").get(), new Shape(64, 8));
     double[][] before = Plain.weights(untrained.positions);
-    double[][] after = Plain.weights(held[0].positions);
+    double[][] after = Plain.weights(memory.positions);
     for (int i = 0; i < 64; i++) {
         double moved = Plain.apart(before[i], after[i]);
         claim("the learned table is trained, up to its eighth row",
                 i < 8 ? moved > 0.01 : moved == 0);
     }
-    var memory = new Remembering();
-    trained(() -> memory, 0);
-    claim("readers are trained on 150 batches of 64 sequences of 8 tokens",
-            memory.trainedOn.size() == 150 * 64
+    claim("readers are trained on 75 batches of 128 sequences of 8 tokens",
+            memory.trainedOn.size() == 75 * 128
                     && memory.trainedOn.stream().allMatch(tokens -> tokens.length == 8));
     var known = memory.trainedOn.stream().map(Arrays::toString).collect(Collectors.toSet());
     claim("every batch is drawn anew", known.size() > 9500);
@@ -782,10 +780,10 @@ class Remembering extends Reader {
         long again = Stream.of(rows).filter(tokens -> !known.add(Arrays.toString(tokens))).count();
         claim("readers are tested on sequences drawn anew, not on those that they were trained on",
                 again < 0.02 * rows.length);
-        claim("they are tested on a thousand, of the length asked for",
-                rows.length == 1000 && rows[0].length == length);
+        claim("they are tested on five hundred, of the length asked for",
+                rows.length == 500 && rows[0].length == length);
         claim("the share is that of right answers",
-                Math.abs(share - shareOfRight(answers(memory, "mask", rows), rows)) < 0.003);
+                Math.abs(share - shareOfRight(answers(memory, "learned", rows), rows)) < 0.003);
     }
 }
 
@@ -825,7 +823,7 @@ class Remembering extends Reader {
                     medians[i][2] > medians[i][kind] + 0.15 && least[i][2] > medians[i][kind]);
         }
     }
-    claim("some of the fixed ones are misled on the longest", least[3][0] < 0.47);
+    claim("some of the fixed ones are misled on the longest", least[3][0] < 0.455);
     claim("on 64 tokens RoPE has come down to chance", Math.abs(medians[3][2] - 0.5) < 0.1);
     claim("readers with a causal mask hold up, even on eight times the length",
             Math.min(medians[3][3], medians[3][4]) > 0.8);

@@ -17,8 +17,6 @@ from d2l_compat import jax as d2l
 
 # All is small here; d2l.try_gpu() takes a GPU.
 jax.config.update("jax_default_device", d2l.cpu())
-# Compiling takes longer than computing here, so compile quickly.
-jax.config.update("jax_disable_most_optimizations", True)
 # %% six-words
 sentence = "the cat sat because it purred"
 # How thing-like a word is, and how action-like.
@@ -66,14 +64,15 @@ for width in widths:  # all from one draw, the narrow ones cut from the wide
 # %% scaling
 for i in (0, 4, 8):
     for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
-        largest = jax.nn.softmax(scores).max(axis=1).mean()
+        largest = d2l.numpy(jax.nn.softmax(scores)).max(axis=1).mean()
         print(
-            f"d = {widths[i]:>4}: spread {scores.std():5.2f}"
+            f"d = {widths[i]:>4}: spread {d2l.numpy(scores).std():5.2f}"
             f", largest weight {largest:.2f}  {name}"
         )
 
 
 # %% slopes
+@jax.jit
 def slope(scores):
     """The norm of the softmax's derivative: the median over the queries."""
     derivatives = jax.vmap(jax.jacobian(jax.nn.softmax))(scores)
@@ -96,9 +95,9 @@ attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 
 X = d2l.ones((2, 4, num_hiddens))
 valid_lens = d2l.tensor([3, 2])
-(Y, weights), attention_variables = attention.init_with_output(
-    jax.random.key(11), X, X, X, valid_lens, training=False
-)
+attention_variables = jax.jit(attention.init)(jax.random.key(11), X, X, X)
+attend = jax.jit(attention.apply)  # compiled once for each shape
+Y, weights = attend(attention_variables, X, X, X, valid_lens)
 Y.shape
 
 
@@ -118,8 +117,8 @@ def attend_by_hand(X, valid_len):
 
 X = jax.random.normal(jax.random.key(12), (2, 4, num_hiddens))
 # The weights have the shape (batch, heads, queries, keys).
-Y, weights = attention.apply(attention_variables, X, X, X, valid_lens)
-by_hand = jax.vmap(attend_by_hand)(X, valid_lens)
+Y, weights = attend(attention_variables, X, X, X, valid_lens)
+by_hand = jax.jit(jax.vmap(attend_by_hand))(X, valid_lens)
 
 # %% by-hand-difference
 print(f"largest number in Y:  {jnp.abs(Y).max():.5f}")
@@ -143,11 +142,11 @@ earlier_only = jnp.arange(1, 7)[None]
 
 
 def without_mask(X):
-    return attention.apply(attention_variables, X, X, X)[0]
+    return attend(attention_variables, X, X, X)[0]
 
 
 def with_mask(X):
-    return attention.apply(attention_variables, X, X, X, earlier_only)[0]
+    return attend(attention_variables, X, X, X, earlier_only)[0]
 
 
 def effect_of_order(layer):
@@ -166,15 +165,17 @@ for name, layer in ("without a mask", without_mask), ("with a causal mask", with
 n, d, k = 10, 16, 3
 
 conv = nn.Conv(d, kernel_size=(k,), use_bias=False)  # pads to keep the length
-conv_variables = conv.init(jax.random.key(14), jnp.zeros((1, n, d)))
+conv_variables = jax.jit(conv.init)(jax.random.key(14), jnp.zeros((1, n, d)))
 orthogonal = nn.initializers.orthogonal()
 W_xh, W_hh = (orthogonal(key, (d, d)) for key in jax.random.split(jax.random.key(15)))
 
 
+@jax.jit
 def cnn(X):
     return conv.apply(conv_variables, X)
 
 
+@jax.jit
 def rnn(X, W_hh=W_hh):
     def step(H, x):
         H = jnp.tanh(x @ W_xh + H @ W_hh)
@@ -185,16 +186,18 @@ def rnn(X, W_hh=W_hh):
 
 
 # %% three-layers
-def halved(variables):
+@partial(jax.jit, static_argnums=0)
+def halved(layer, key, X):
     """Half of what Flax draws: attention is shared out more evenly then."""
-    return jax.tree.map(lambda W: W / 2, variables)
+    return jax.tree.map(lambda W: W / 2, layer.init(key, X, X, X))
 
 
 X = jax.random.normal(jax.random.key(16), (1, n, d))
 small_attention = d2l.MultiHeadAttention(d, 2, 0)
-small_variables = halved(small_attention.init(jax.random.key(17), X, X, X))
+small_variables = halved(small_attention, jax.random.key(17), X)
 
 
+@jax.jit
 def self_attention(X):
     return small_attention.apply(small_variables, X, X, X)[0]
 
@@ -206,8 +209,8 @@ layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
 # %% influence
 def influence(layer, X):
     """How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n)."""
-    jacobian = jax.jit(jax.jacobian(layer))(X)[0, :, :, 0]
-    return jnp.linalg.norm(jacobian, axis=(1, 3))
+    jacobian = d2l.numpy(jax.jit(jax.jacobian(layer))(X))
+    return np.linalg.norm(jacobian[0, :, :, 0], axis=(1, 3))
 
 
 maps = [influence(layer, X) for layer in layers.values()]
@@ -215,9 +218,9 @@ maps = [influence(layer, X) for layer in layers.values()]
 # %% influence-heatmaps
 names = ["CNN", "RNN", "Self-attention"]
 for name, m in zip(names, maps, strict=True):
-    print(f"{name}: {jnp.count_nonzero(m)} of {m.size} pairs are connected")
+    print(f"{name}: {np.count_nonzero(m)} of {m.size} pairs are connected")
 d2l.show_heatmaps(
-    d2l.stack([m / m.max() for m in maps])[None],
+    np.stack([m / m.max() for m in maps])[None],
     xlabel="Input j",
     ylabel="Output i",
     titles=names,
@@ -239,7 +242,7 @@ def stacked(depth):
 seen = [influence(stacked(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sees = [f"x_{j + 1}" for j in jnp.flatnonzero(seen[1][2])]
+sees = [f"x_{j + 1}" for j in np.flatnonzero(seen[1][2])]
 print("two layers: y_3 depends on", ", ".join(sees))
 for depth, m in enumerate(seen, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
@@ -252,13 +255,13 @@ def print_row(first, others):
 
 print("   n             CNN             RNN  Self-attention")
 for length in (4, 8, 16, 32):
-    X = jnp.zeros((1, length, d))
+    X = np.zeros((1, length, d))
     print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
 
 # %% multiply-adds
 print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
-    X = jnp.zeros((1, length, d))
+    X = np.zeros((1, length, d))
     counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
     of_attention = 4 * length * d**2 + 2 * length**2 * d
     agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
@@ -322,17 +325,17 @@ ids = jax.random.randint(jax.random.key(18), (1, 60), 0, 1000)
 normal = nn.initializers.normal(stddev=d_model**-0.5)
 as_made, small = nn.Embed(1000, d_model), nn.Embed(1000, d_model, embedding_init=normal)
 
-embedded, _ = small.init_with_output(jax.random.key(19), ids)
+embedded, _ = jax.jit(small.init_with_output)(jax.random.key(19), ids)
 scaled = embedded * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
 both, sown = encoding.apply({}, scaled, mutable="intermediates")
 (P,) = sown["intermediates"]["P"]
 lengths = [
-    jnp.linalg.norm(vectors, axis=-1).mean()
+    np.linalg.norm(vectors, axis=-1).mean()
     for vectors in (embedded, scaled, P[0, :60], both)
 ]
-drawn, _ = as_made.init_with_output(jax.random.key(20), ids)
-default_length = jnp.linalg.norm(drawn, axis=-1).mean()
+drawn, _ = jax.jit(as_made.init_with_output)(jax.random.key(20), ids)
+default_length = np.linalg.norm(drawn, axis=-1).mean()
 
 # %% lengths
 for length, name in zip(
@@ -398,16 +401,16 @@ def turn(X, angle):
 
 for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
     print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
-largest = 0
+rows, largest = d2l.numpy(P), 0
 for delta in (1, 2, 5, 10, 30, -5):
-    i = jnp.arange(max(0, -delta), num_steps - max(0, delta))
-    residual = turn(P[i], delta * omega) - P[i + delta]
-    largest = max(largest, jnp.abs(residual).max())
+    i = np.arange(max(0, -delta), num_steps - max(0, delta))
+    residual = d2l.numpy(turn(P, delta * omega))[i] - rows[i + delta]
+    largest = max(largest, np.abs(residual).max())
 print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
 # To get a map's matrix, apply the map to the rows of the identity.
-W_q, W_k = turn(jnp.eye(width), -5 * omega), 4 * jnp.eye(width)
+W_q, W_k = turn(np.eye(width), -5 * omega), 4 * np.eye(width)
 Q, K = P[:20] @ W_q, P[:20] @ W_k
 looking_back = jax.nn.softmax(Q @ K.T / math.sqrt(width))
 d2l.show_heatmaps(
@@ -447,18 +450,17 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% task
-@partial(jax.jit, static_argnums=(1, 2))
-def sequences(key, count, length=8):
+def sequences(rng, count, length=8):
     """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1?"""
-    for_tokens, for_places = jax.random.split(key)
-    tokens = jax.random.randint(for_tokens, (count, length), 2, 10)
+    # In NumPy, as data often are: there is nothing to compile for each new shape.
+    tokens = rng.integers(2, 10, (count, length))
     # Two different places: one for the 0, and one for the 1.
-    places = jax.random.uniform(for_places, (count, length)).argsort(axis=1)[:, :2]
-    tokens = tokens.at[jnp.arange(count)[:, None], places].set(jnp.arange(2))
-    return tokens, (places[:, 0] < places[:, 1]).astype(jnp.float32)
+    places = rng.random((count, length)).argsort(axis=1)[:, :2]
+    np.put_along_axis(tokens, places, np.array([[0, 1]]), axis=1)
+    return tokens, (places[:, 0] < places[:, 1]).astype("float32")
 
 
-for tokens, label in zip(*sequences(jax.random.key(22), 3), strict=True):
+for tokens, label in zip(*sequences(np.random.default_rng(22), 3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
@@ -495,37 +497,57 @@ class Reader(nn.Module):
 
     def __call__(self, tokens):
         X = self.positions(self.embedding(tokens))
-        earlier = jnp.broadcast_to(jnp.arange(1, X.shape[1] + 1), tokens.shape)
-        Y, weights = self.attention(X, X, X, earlier if self.causal else None)
+        Y, weights = self.attention(X, X, X, causal=self.causal)
         return self.output(Y.mean(axis=1)).squeeze(-1), weights
 
 
 # %% train
 @partial(jax.jit, static_argnums=0)  # compiled once for each reader
-def trained(reader, seed):
-    """A reader's variables, trained on sequences of 8 tokens, starting from this seed."""
-    for_data, for_init = jax.random.split(jax.random.key(seed))
-    variables, adam = reader.init(for_init, example), optax.adam(8e-3)
+def train(reader, keys, tokens, labels):
+    """The variables of one reader for each key, trained side by side."""
+    adam = optax.adam(8e-3)
 
     def loss(variables, tokens, labels):
         logits, _ = reader.apply(variables, tokens)
         return optax.sigmoid_binary_cross_entropy(logits, labels).mean()
 
-    def step(state, key):
+    def step(state, batch):
         variables, of_adam = state
-        gradients = jax.grad(loss)(variables, *sequences(key, 64))
+        gradients = jax.grad(loss)(variables, *batch)
         updates, of_adam = adam.update(gradients, of_adam)
         return (optax.apply_updates(variables, updates), of_adam), None
 
-    state = variables, adam.init(variables)
-    (variables, _), _ = jax.lax.scan(step, state, jax.random.split(for_data, 150))
-    return variables
+    def train_one(key, tokens, labels):
+        variables = reader.init(key, tokens[0])
+        state = variables, adam.init(variables)
+        (variables, _), _ = jax.lax.scan(step, state, (tokens, labels))
+        return variables
+
+    return jax.vmap(train_one)(keys, tokens, labels)
 
 
-example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
+def trained(reader, seeds=range(5)):
+    """The variables of a reader for each seed, trained on sequences of 8 tokens."""
+    keys, tokens, labels = [], [], []
+    for seed in seeds:
+        drawn = sequences(np.random.default_rng(seed), 120 * 128)
+        keys.append(jax.random.key(seed))
+        tokens.append(drawn[0].reshape(120, 128, -1))
+        labels.append(drawn[1].reshape(120, 128))
+    return train(reader, jnp.stack(keys), np.stack(tokens), np.stack(labels))
+
+
+@partial(jax.jit, static_argnums=0)
+def ask(reader, variables, tokens):
+    """Logits, and the weights of the reader's attention."""
+    return reader.apply(variables, tokens)
+
+
+example = np.array([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader = Reader(d2l.PositionalEncoding(32, 0))
-variables = trained(reader, seed=0)
-_, weights = reader.apply(variables, example)
+# From here to the end of the section, the reader of the first seed.
+variables = jax.tree.map(lambda of_seeds: d2l.numpy(of_seeds)[0], trained(reader))
+_, weights = ask(reader, variables, example)
 
 # %% trained-maps tags=["tolerance:levels=16"]
 d2l.show_heatmaps(
@@ -538,16 +560,13 @@ d2l.show_heatmaps(
 )
 
 # %% found
-tokens, labels = sequences(jax.random.key(23), 1000)
-_, attending = reader.apply(variables, tokens)
-received = attending.mean(axis=2)
+tokens, labels = sequences(np.random.default_rng(23), 1000)
+_, attending = ask(reader, variables, tokens)
+received = d2l.numpy(attending).mean(axis=2)
 # Shares of weight, of shape (sequences, heads).
 zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
 zero_is_first = (labels > 0)[:, None]
-first, last = (
-    jnp.where(zero_is_first, zero, one),
-    jnp.where(zero_is_first, one, zero),
-)
+first, last = np.where(zero_is_first, (zero, one), (one, zero))
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
@@ -557,10 +576,14 @@ for h in range(4):
 
 
 # %% without-positions
-def share_right(queries, keys, values):
+@jax.jit
+def answer(queries, keys, values):
     Y, _ = bound.attention(queries, keys, values)
-    answers = bound.output(Y.mean(axis=1)).squeeze(-1)
-    return ((answers > 0) == (labels > 0)).mean()
+    return bound.output(Y.mean(axis=1)).squeeze(-1)
+
+
+def share_right(queries, keys, values):
+    return ((answer(queries, keys, values) > 0) == (labels > 0)).mean()
 
 
 bound = reader.bind(variables)
@@ -578,15 +601,17 @@ print(f"share right, positions in values alone:           {in_values:.3f}")
 
 # %% five-readers
 @partial(jax.jit, static_argnums=0)
-def answer(reader, variables, tokens):
-    logits, _ = reader.apply(variables, tokens)
-    return logits > 0
+def ask_all(reader, variables, tokens):
+    """The logits of a reader for each seed, side by side: shape (seeds, sequences)."""
+    logits, _ = jax.vmap(reader.apply, in_axes=(0, None))(variables, tokens)
+    return logits
 
 
-def accuracy(reader, variables, key, length):
-    """The share of 1,000 new sequences that the reader gets right."""
-    tokens, labels = sequences(jax.random.fold_in(key, length), 1000, length)
-    return (answer(reader, variables, tokens) == (labels > 0)).mean().item()
+def accuracies(reader, variables, length):
+    """The share of 500 new sequences that the reader of each seed gets right."""
+    tokens, labels = sequences(np.random.default_rng(length), 500, length)
+    logits = d2l.numpy(ask_all(reader, variables, tokens))
+    return ((logits > 0) == (labels > 0)).mean(axis=1)
 
 
 class RotaryMultiHeadAttention(d2l.MultiHeadAttention):
@@ -605,12 +630,11 @@ readers = {
 
 # %% past-the-end
 test_lengths = (8, 16, 32, 64)
-results = {name: [] for name in readers}
+results = {}
 for name, reader in readers.items():
-    for seed in range(5):
-        variables, key = trained(reader, seed), jax.random.key(seed)
-        shares = [accuracy(reader, variables, key, length) for length in test_lengths]
-        results[name].append(shares)
+    variables = trained(reader)
+    shares = [accuracies(reader, variables, length) for length in test_lengths]
+    results[name] = np.transpose(shares).tolist()  # by seed, and then by length
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.1", "tolerance:points=20"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
@@ -652,9 +676,17 @@ print(f"weights differ by up to {difference:.5f}")
 
 
 # %% solution-stacking
+@jax.jit
 def diversity(X):
     """The norm of what tells the tokens apart, over the norm of all."""
     return norm(X - X.mean(axis=1, keepdims=True)) / norm(X)
+
+
+@jax.jit
+def one_layer(variables, X, skip, sharpness):
+    """One layer's output, with the input added, or stretched to the input's norm."""
+    pooled, _ = block.apply(variables, sharpness * X, X, X)
+    return jnp.where(skip, pooled + X, pooled * norm(X) / norm(pooled))
 
 
 def stack_up(skip=False, sharpness=1):
@@ -662,8 +694,7 @@ def stack_up(skip=False, sharpness=1):
     X = d2l.PositionalEncoding(64, 0).apply({}, start)
     curve = [diversity(X)]
     for variables in blocks:
-        pooled, _ = block.apply(variables, sharpness * X, X, X)
-        X = pooled + X if skip else pooled * norm(X) / norm(pooled)
+        X = one_layer(variables, X, skip, sharpness)
         curve.append(diversity(X))
     return curve
 
@@ -672,7 +703,7 @@ norm = jnp.linalg.norm
 start = jax.random.normal(jax.random.key(25), (1, 16, 64))
 block = d2l.MultiHeadAttention(64, 4, 0)  # one layer, with variables for each depth
 keys = jax.random.split(jax.random.key(26), 8)
-blocks = [halved(block.init(key, start, start, start)) for key in keys]
+blocks = [halved(block, key, start) for key in keys]
 curves = [stack_up(), stack_up(sharpness=10), stack_up(skip=True)]
 
 # %% solution-stacking-figure
@@ -690,14 +721,14 @@ d2l.plot(
 # %% solution-mirrored
 def mirrored(tokens):
     """Every sequence with its 0 and 1 exchanged."""
-    return jnp.where(tokens < 2, 1 - tokens, tokens)
+    return np.where(tokens < 2, 1 - tokens, tokens)
 
 
-tokens, _ = sequences(jax.random.key(27), 500)
+tokens, _ = sequences(np.random.default_rng(27), 500)
 reader = Reader()
 variables = jax.jit(reader.init)(jax.random.key(28), tokens)
-answers, _ = reader.apply(variables, tokens)
-to_mirrored, _ = reader.apply(variables, mirrored(tokens))
+answers, _ = ask(reader, variables, tokens)
+to_mirrored, _ = ask(reader, variables, mirrored(tokens))
 difference = jnp.abs(answers - to_mirrored).max()
 print(f"largest difference between the answers to both: {difference:.5f}")
 
@@ -706,6 +737,7 @@ causal_lens = jnp.arange(1, n + 1)[None]  # (batch, queries)
 X = jax.random.normal(jax.random.key(29), (1, n, d))
 
 
+@jax.jit
 def causal_attention(X):
     return small_attention.apply(small_variables, X, X, X, causal_lens)[0]
 
@@ -713,8 +745,8 @@ def causal_attention(X):
 causal = influence(causal_attention, X)
 
 # %% solution-causal-map
-print("any influence of the future:", "yes" if jnp.triu(causal, 1).any() else "no")
-print(f"{jnp.count_nonzero(causal)} of {causal.size} pairs are connected")
+print("any influence of the future:", "yes" if np.triu(causal, 1).any() else "no")
+print(f"{np.count_nonzero(causal)} of {causal.size} pairs are connected")
 d2l.show_heatmaps(
     (causal / causal.max())[None, None],
     xlabel="Input j",
@@ -742,16 +774,22 @@ d2l.plot(
 
 
 # %% solution-dilated
+@partial(jax.jit, static_argnums=1)
+def passed_on(signal, step):
+    """Where the signal has arrived after a layer whose inputs lie so far apart."""
+    kernel, padding = jnp.ones((1, 1, 3)), [(step, step)]
+    sums = jax.lax.conv_general_dilated(
+        signal, kernel, (1,), padding=padding, rhs_dilation=(step,)
+    )
+    return sums.clip(max=1)  # only whether it arrives
+
+
 def layers_to_cross(n, growth):
     """Layers with k = 3 until the first of n tokens reaches the last output."""
-    signal, kernel, depth = jnp.zeros((1, 1, n)), jnp.ones((1, 1, 3)), 0
-    signal = signal.at[..., 0].set(1)
-    while signal[..., -1] == 0:
-        step = growth**depth
-        signal = jax.lax.conv_general_dilated(
-            signal, kernel, (1,), padding=[(step, step)], rhs_dilation=(step,)
-        )
-        signal, depth = signal.clip(max=1), depth + 1  # only whether it arrives
+    signal, depth = np.zeros((1, 1, n)), 0
+    signal[..., 0] = 1
+    while d2l.numpy(signal)[..., -1] == 0:
+        signal, depth = passed_on(signal, growth**depth), depth + 1
     return depth
 
 
@@ -789,7 +827,7 @@ difference = jnp.abs(at_once - d2l.concat(outputs, axis=1)).max()
 print(f"largest difference: {difference:.5f}")
 print("tokens  without cache  with cache")
 for length in (10, 100, 1000):
-    x, all_of_them = jnp.zeros((1, 1, d)), jnp.zeros((1, length, d))
+    x, all_of_them = np.zeros((1, 1, d)), np.zeros((1, length, d))
     without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
     last = partial(one_more, i=length - 1)
     with_cache = d2l.multiply_adds(last, x, all_of_them, all_of_them)
@@ -822,12 +860,16 @@ class RelativeAttention(nn.Module):
 
 four, three = jnp.split(jax.random.normal(jax.random.key(32), (1, 7, d)), [4], axis=1)
 unbound = RelativeAttention(d, max_distance=3)
-relative = unbound.bind(unbound.init(jax.random.key(33), four))
+variables = jax.jit(unbound.init)(jax.random.key(33), four)
+relative = unbound.bind(variables)
 twice = d2l.concat([four, three, four], axis=1)  # at 0 to 3 and 7 to 10
-scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
+attend, score = jax.jit(unbound.apply), jax.jit(partial(unbound.apply, method="scores"))
+scores, outputs = score(variables, twice)[0], attend(variables, four)
+backwards = attend(variables, four[:, ::-1])[:, ::-1]
 
 # %% solution-relative-shown
-apart = jnp.abs(scores[:4, :4] - scores[7:, 7:]).max()
+scores = d2l.numpy(scores)
+apart = np.abs(scores[:4, :4] - scores[7:, 7:]).max()
 print(f"scores at 0 and at 7: largest difference {apart:.5f}")
-apart = jnp.abs(relative(four) - backwards).max()
+apart = jnp.abs(outputs - backwards).max()
 print(f"in the other order: largest difference {apart:.2f}")

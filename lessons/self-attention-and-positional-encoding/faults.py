@@ -159,14 +159,14 @@ IN_CODE = {
             "self.P = nn.Embedding(max_len, num_hiddens).requires_grad_(False)",
         ),
         (
-            "the reader's causal mask one key too short",
-            "torch.arange(1, X.shape[1] + 1)",
-            "torch.arange(X.shape[1])",
+            "the reader's causal mask forgotten",
+            "self.attention(X, X, X, causal=self.causal)",
+            "self.attention(X, X, X)",
         ),
         (
             "trained on the length that is tested",
-            "tokens, labels = sequences(64)",
-            "tokens, labels = sequences(64, 16)",
+            "tokens, labels = sequences(128)",
+            "tokens, labels = sequences(128, 16)",
         ),
         (
             "shares of another token",
@@ -185,8 +185,8 @@ IN_CODE = {
         ),
         (
             "tested on the length that was trained",
-            "tokens, labels = sequences(1000, length)",
-            "tokens, labels = sequences(1000)",
+            "tokens, labels = sequences(500, length)",
+            "tokens, labels = sequences(500)",
         ),
         (
             "a learned encoding for the fixed one",
@@ -335,8 +335,8 @@ IN_CODE = {
         ),
         (
             "trained on the length that is tested",
-            "reader.fit(*sequences(150 * 64)",
-            "reader.fit(*sequences(150 * 64, 16)",
+            "in sequences(120 * 128)]",
+            "in sequences(120 * 128, 16)]",
         ),
         (
             "positions left in queries and keys",
@@ -434,13 +434,13 @@ IN_CODE = {
         ),
         (
             "trained on the length that is tested",
-            "*sequences(key, 64))",
-            "*sequences(key, 64, 16))",
+            "sequences(np.random.default_rng(seed), 120 * 128)",
+            "sequences(np.random.default_rng(seed), 120 * 128, 16)",
         ),
         (
             "the received for the given",
-            "received = attending.mean(axis=2)",
-            "received = attending.mean(axis=3)",
+            "d2l.numpy(attending).mean(axis=2)",
+            "d2l.numpy(attending).mean(axis=3)",
         ),
         (
             "positions left in the values",
@@ -449,19 +449,19 @@ IN_CODE = {
         ),
         (
             "tested on the length that was trained",
-            "jax.random.fold_in(key, length), 1000, length)",
-            "jax.random.fold_in(key, length), 1000)",
+            "np.random.default_rng(length), 500, length)",
+            "np.random.default_rng(length), 500)",
         ),
         (
             "one seed five times",
-            "variables, key = trained(reader, seed), jax.random.key(seed)",
-            "variables, key = trained(reader, 0), jax.random.key(0)",
+            "def trained(reader, seeds=range(5)):",
+            "def trained(reader, seeds=[0] * 5):",
         ),
         ("one key for two cells", "jax.random.key(13)", "jax.random.key(12)"),
         (
             "one block eight times",
-            "block.init(key, start, start, start)",
-            "block.init(keys[0], start, start, start)",
+            "halved(block, key, start)",
+            "halved(block, keys[0], start)",
         ),
         (
             "the newest token not attended to",
@@ -675,8 +675,8 @@ IN_CODE = {
         ),
         (
             "the optimizer without its correction",
-            "learning_rate=8e-3, bias_correction=True",
-            "learning_rate=8e-3",
+            "learning_rate=0.01, bias_correction=True",
+            "learning_rate=0.01",
         ),
         (
             "the received for the given",
@@ -685,7 +685,7 @@ IN_CODE = {
         ),
         (
             "trained on the length that is tested",
-            "(*sequences(64))",
+            "(*sequences(128))",
             "(*sequences(64, 16))",
         ),
         (
@@ -695,8 +695,8 @@ IN_CODE = {
         ),
         (
             "tested on the length that was trained",
-            "sequences(1000, length)",
-            "sequences(1000)",
+            "sequences(500, length)",
+            "sequences(500)",
         ),
         (
             "one seed five times",
@@ -773,8 +773,8 @@ IN_CODE = {
         ),
         (
             "one batch again and again",
-            "var batch = sequences(scratch, 64, 8);",
-            "Engine.getInstance().setRandomSeed(seed);\n            var batch = sequences(scratch, 64, 8);",
+            "var batch = sequences(scratch, 128, 8);",
+            "Engine.getInstance().setRandomSeed(seed);\n            var batch = sequences(scratch, 128, 8);",
         ),
         ("shares of another token", "one = shareOn(1)", "one = shareOn(2)"),
         (
@@ -790,7 +790,7 @@ IN_CODE = {
         (
             "tested on the sequences of its training",
             "var test = sequences(scratch, 250, length);",
-            "Engine.getInstance().setRandomSeed(0);\n        initialized(plainReader(fixed, false), new Shape(64, 8));\n        var test = sequences(scratch, 64, length);",
+            "Engine.getInstance().setRandomSeed(0);\n        initialized(plainReader(fixed, false), new Shape(128, 8));\n        var test = sequences(scratch, 128, length);",
         ),
         (
             "tested on the length that was trained",

@@ -569,7 +569,7 @@ TABLE = {
         (
             "heads split feature by feature",
             "mxnet/attention.py",
-            "steps, num_heads, size).transpose(0, 2, 1, 3)",
+            "steps, num_heads, size).swapaxes(1, 2)",
             "steps, size, num_heads).transpose(0, 3, 1, 2)",
         ),
         (

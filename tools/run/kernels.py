@@ -20,6 +20,8 @@ NEUTRAL = {
     # What is missing is a fault to be told (d2l_compat/_install.py), and nothing comes past the locks.
     "D2L_COMPAT_INSTALL": "never",
     "PIP_REQUIRE_HASHES": "1",
+    # JAX compiles longer than it computes here.
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     # Sums in one order each time. The lessons' tensors are small: more threads would only wait
     # for each other, and for those of the notebook beside.
     "OMP_NUM_THREADS": "1",

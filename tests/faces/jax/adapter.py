@@ -252,7 +252,7 @@ class Adapter(adapter.Adapter):
         return [*layer.init(jax.random.key(0), np.zeros((1, 8, layer.num_hiddens), "float32"))]
 
     def lesson_drawn(self, names: dict[str, Any], function: str, *args: Any) -> list[NDArray[Any]]:
-        return plain(names[function](jax.random.key(0), *args))
+        return plain(names[function](np.random.default_rng(0), *args))
 
     def lesson_reader(
         self, names: dict[str, Any], kind: str = ""
@@ -278,9 +278,9 @@ class Adapter(adapter.Adapter):
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         reader = names["readers"]["learned"]
-        _, for_init = jax.random.split(jax.random.key(0))
-        start = reader.init(for_init, names["example"])
-        return [_table(variables) for variables in (start, names["trained"](reader, 0))]
+        start = reader.init(jax.random.key(0), names["example"])
+        first = jax.tree.map(lambda of_seeds: of_seeds[0], names["trained"](reader))
+        return [_table(start), _table(first)]
 
     def lesson_relative(self, names: dict[str, Any]) -> adapter.Arrays:
         variables = names["relative"].variables

@@ -134,6 +134,17 @@ class Adapter(adapter.Adapter):
     def nothing(self) -> keras.layers.Layer:
         return keras.layers.Dense(1)
 
+    def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
+        tables = []
+
+        def make_reader() -> keras.Model:
+            reader = self.new_reader(names, "learned")
+            tables.append(reader.positions.P.embeddings.numpy())
+            return reader
+
+        (reader,) = names["trained"](make_reader, [0])
+        return [*tables, reader.positions.P.embeddings.numpy()]
+
     def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any]:
         given = (self.tensor(x.swapaxes(1, 2)) for x in inputs)
         answers = keras.ops.dot_product_attention(*given, is_causal=True)

@@ -636,30 +636,6 @@ def test_devices_are_those_tensorflow_may_use(monkeypatch: pytest.MonkeyPatch, g
         assert d2l.ones(1).device.endswith("CPU:0")
 
 
-ON_THE_SECOND_DEVICE = """
-from d2l_compat import tensorflow as d2l
-import tensorflow as tf
-
-(cpu,) = tf.config.list_physical_devices("CPU")
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-with tf.device("/CPU:1"):
-    X, lens = tf.random.normal((2, 4, 100)), tf.constant([3, 2])
-    heads = d2l.MultiHeadAttention(100, 5, 0.5)
-    shown = [heads(X, X, X, lens), heads.attention_weights, *(w.value for w in heads.weights)]
-    shown += [d2l.PositionalEncoding(100, 0.5)(X), d2l.masked_softmax(X, lens)]
-    shown += [d2l.RotaryEncoding(100)(X), heads(X, X, X, causal=True, score_bias=tf.zeros((4, 4)))]
-assert all(tensor.device.endswith("CPU:1") for tensor in shown), [x.device for x in shown]
-print("seen:", len(shown))
-"""
-
-
-def test_layers_stay_on_the_second_device() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ON_THE_SECOND_DEVICE], capture_output=True, text=True, check=False
-    )
-    assert "seen: 10" in done.stdout, done.stderr
-
-
 def test_tensor_functions_are_tensorflows_under_d2ls_names() -> None:
     ones = d2l.ones((2, 3))
     assert d2l.size(ones) == 6
@@ -694,6 +670,16 @@ from d2l_compat import tensorflow as d2l
 import tensorflow as tf
 
 d2l.num_gpus()
+(cpu,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+with tf.device("/CPU:1"):
+    X, lens = tf.random.normal((2, 4, 100)), tf.constant([3, 2])
+    heads = d2l.MultiHeadAttention(100, 5, 0.5)
+    shown = [heads(X, X, X, lens), heads.attention_weights, *(w.value for w in heads.weights)]
+    shown += [d2l.PositionalEncoding(100, 0.5)(X), d2l.masked_softmax(X, lens)]
+    shown += [d2l.RotaryEncoding(100)(X), heads(X, X, X, causal=True, score_bias=tf.zeros((4, 4)))]
+print({tensor.device[-5:] for tensor in shown}, len(shown))
+
 X, lens = d2l.ones((2, 4, 8)), tf.constant([3, 2])
 for layer in (d2l.MultiHeadAttention(8, 2, 0.5), d2l.AdditiveAttention(8, 0.5)):
     tf.function(layer)(X, X, X, lens)
@@ -704,10 +690,22 @@ tf.function(d2l.TransformerEncoderBlock(8, 16, 2, 0.5))(X, lens)
 """
 
 
-def test_neither_starting_nor_tracing_a_layer_says_anything() -> None:
+@pytest.fixture(scope="module")
+def started_and_traced() -> subprocess.CompletedProcess[str]:
+    return run(STARTED_AND_TRACED)
+
+
+def test_layers_stay_on_the_second_device(
+    started_and_traced: subprocess.CompletedProcess[str],
+) -> None:
+    assert started_and_traced.stdout == "{'CPU:1'} 10\n", started_and_traced.stderr
+
+
+def test_neither_starting_nor_tracing_a_layer_says_anything(
+    started_and_traced: subprocess.CompletedProcess[str],
+) -> None:
     """AutoGraph reads the layers and their checks, and complains of Python that it does not know."""
-    done = run(STARTED_AND_TRACED)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (started_and_traced.returncode, started_and_traced.stderr) == (0, "")
 
 
 def test_another_backend_of_keras_is_refused_before_anything_is_imported() -> None:
