@@ -768,11 +768,11 @@ class Remembering extends Reader {
         claim("the learned table is trained, up to its eighth row",
                 i < 8 ? moved > 0.01 : moved == 0);
     }
-    claim("readers are trained on 75 batches of 128 sequences of 8 tokens",
-            memory.trainedOn.size() == 75 * 128
+    claim("readers are trained on 120 batches of 128 sequences of 8 tokens",
+            memory.trainedOn.size() == 120 * 128
                     && memory.trainedOn.stream().allMatch(tokens -> tokens.length == 8));
     var known = memory.trainedOn.stream().map(Arrays::toString).collect(Collectors.toSet());
-    claim("every batch is drawn anew", known.size() > 9500);
+    claim("every batch is drawn anew", known.size() > 15000);
     for (int length : new int[] {8, 8, 16, 64}) {
         memory.testedOn.clear();
         double share = accuracy(memory, length);

@@ -612,7 +612,7 @@ results = {
     for name, make_reader in readers.items()
 }
 
-# %% past-the-end-figure tags=["tolerance:absolute=0.1", "tolerance:points=20"]
+# %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
 X, Y = [test_lengths] * len(names), []
 print("".join(f"{length:>15}" for length in test_lengths), "  tokens")
