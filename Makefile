@@ -58,7 +58,7 @@ notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has 
 # The slowest come first: two run at a time, and both are to have work to the end.
 SLOW    = jax tensorflow mxnet
 IN_TURN = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
-CHECKS  = $(if $(filter cpu,$(DEVICE)),$(IN_TURN:%=test-notebooks-%) $(IN_TURN:%=test-face-%) test-site test-code lint,test-notebooks)
+CHECKS  = $(if $(filter cpu,$(DEVICE)),test-site $(IN_TURN:%=test-notebooks-%) $(IN_TURN:%=test-face-%) test-code lint,test-notebooks)
 RUN     = $(BIN)/python -m tools.checks --jobs $(JOBS)
 
 # What the checks need is made before, or two of them would make it at once.
