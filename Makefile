@@ -55,10 +55,10 @@ notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has 
 	@$(BIN)/python -m tools.project.readme
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT) $(if $(ALWAYS),--always)
 
-# The slowest come first: two run at a time, and both are to have work to the end.
-SLOW    = jax tensorflow mxnet
+# The longest come first: two run at a time, and both are to have work to the end.
+SLOW    = jax mlx tensorflow mxnet
 IN_TURN = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
-CHECKS  = $(if $(filter cpu,$(DEVICE)),test-site $(IN_TURN:%=test-notebooks-%) $(IN_TURN:%=test-face-%) test-code lint,test-notebooks)
+CHECKS  = $(if $(filter cpu,$(DEVICE)),test-code test-site $(IN_TURN:%=test-notebooks-%) $(IN_TURN:%=test-face-%) lint,test-notebooks)
 RUN     = $(BIN)/python -m tools.checks --jobs $(JOBS)
 
 # What the checks need is made before, or two of them would make it at once.
