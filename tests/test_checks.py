@@ -92,13 +92,15 @@ def test_a_failed_test_is_shown_with_its_reason_before_its_check_ends(folder: Pa
         "    org.opentest4j.AssertionFailedError: expected: <0> but was: <1>",
         "java failed in 0 s: 1 passed, 1 failed, 1 skipped",
     ]
+    assert shown[-7:-1] == [*shown[1:5], *shown[7:9]]  # once more, after the table
     assert shown[-1] == "2 passed, 3 failed, 1 skipped"
 
 
 def test_what_fails_without_a_test_counts_as_one_and_its_last_lines_are_shown(folder: Path) -> None:
     code, shown = run(folder, "--jobs", "1", "style", "good")
     assert code == 1
-    assert shown[1] == "    a.py:1: a line is too long"
+    said = shown.index("style: FAILED")
+    assert shown[said + 1] == "    a.py:1: a line is too long"
     assert "style failed in 0 s: 0 passed, 1 failed, 0 skipped" in shown
     assert shown[-1] == "1 passed, 1 failed, 1 skipped"
 

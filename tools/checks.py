@@ -2,7 +2,8 @@
 
 Two run at a time, in the given order, each with half of the cores. What a check prints goes to ``build/logs/CHECK.log``.
 Its start, its end, and each failed test with the reason are shown at once; how many tests have passed and failed so
-far, in a terminal always, in a pipe every half minute. The last line is ``N passed, N failed, N skipped``.
+far, in a terminal always, in a pipe every half minute. At the end come the failed tests once more; the last line is
+``N passed, N failed, N skipped``.
 """
 
 import argparse
@@ -45,6 +46,7 @@ REASON = re.compile(r" {4}.*|[a-z]+(\.\w+)+: .*")
 class Check:
     name: str
     counts: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
     started: float = 0.0
     seconds: float = 0.0
     process: subprocess.Popen[str] | None = None
@@ -142,7 +144,8 @@ class Run:
             return
         if exit_code and not check.counts["failed"]:  # style, or what is built for the tests
             check.counts["failed"] = 1
-            self.say("\n".join(f"    {line}" for line in lines[-10:]), "red")
+            self.fail(check, f"{check.name}: FAILED")
+            self.fail(check, "\n".join(f"    {line}" for line in lines[-10:]))
         elif not check.counts:
             check.counts["passed"] = 1
         word, style = ("failed", "red") if check.counts["failed"] else ("passed", "green")
@@ -164,8 +167,12 @@ class Run:
                 file.write(line)
                 lines.append(line.rstrip())
                 if shown := check.read(lines[-1]):
-                    self.say(shown, "red")
+                    self.fail(check, shown)
         return lines
+
+    def fail(self, check: Check, text: str) -> None:
+        check.failures.append(text)
+        self.say(text, "red")
 
     def stop(self) -> None:
         """Interrupt what is running, then kill what is left; kernels and browsers have sessions of their own."""
@@ -192,6 +199,9 @@ class Run:
             style = "red" if check.counts["failed"] else "green"
             table.add_row(check.name, *counts, f"{check.seconds:.0f}", str(check.log), style=style)
         self.console.print(table)
+        for check in self.checks:
+            for text in check.failures:
+                self.say(text, "red")
         self.say(summary(total))
 
 

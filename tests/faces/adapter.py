@@ -4,6 +4,7 @@
 """
 
 import math
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -98,6 +99,7 @@ class Adapter(ABC):
     layer: type[Layer]
     with_trainer: Callable[..., Any]  # of its translator
     with_functions: Callable[..., Any]
+    seed: Callable[[int], object] = staticmethod(random.seed)  # of the framework's random numbers
     # How a reader of D2L goes down a gradient by hand, where D2L has chapters on that.
     descent: ModuleType | None = None
     FUSED = False  # whether attention is one product, a fused kernel

@@ -909,7 +909,7 @@ def examples_of_regression(both: Both) -> None:
     w = both.face.tensor(np.array([2, -3.4], "float32"))
     drawn = []
     for d2l in both:
-        both.oracle.MODELS.seed()
+        both.face.seed(0)
         data = d2l.SyntheticRegressionData(w, 4.2, 0.1, 20, 6, 4)
         batches = [[*map(both.face.plain, batch)] for batch in data.val_dataloader()]
         drawn.append([both.face.plain(data.X), both.face.plain(data.y), batches])
@@ -945,7 +945,7 @@ def base(both: Both) -> None:
 def xavier(both: Both) -> None:
     drawn = []
     for d2l in both:
-        both.oracle.MODELS.seed()
+        both.face.seed(0)
         net = both.face.linear(8, None)
         d2l.init_cnn(net)
         drawn.append(both.face.plain(net.weight))

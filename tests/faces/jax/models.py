@@ -10,15 +10,16 @@ from d2l_compat import jax as d2l
 
 BN_EPSILON = 1e-5
 FACTOR = 1  # of LinearRegression's loss, to half the mean squared difference
-KEPT: dict[int, Any] = {}  # the variables of models, which do not hold them
+# Flax's models do not hold their variables. The model is kept as well: the id of one that is gone is given to another.
+KEPT: dict[int, tuple[Any, Any]] = {}
 
 
 def answers(model: Any, X: Any, training: bool = False) -> Any:
     X = X.transpose(0, 2, 3, 1) if X.ndim == 4 else X
     if id(model) not in KEPT:
-        KEPT[id(model)] = drawn(jax.eval_shape(model.init, jax.random.key(0), X))
+        KEPT[id(model)] = model, drawn(jax.eval_shape(model.init, jax.random.key(0), X))
     apply = jax.jit(partial(model.apply, mutable=["batch_stats"]))
-    Y = np.asarray(apply(KEPT[id(model)], X)[0])
+    Y = np.asarray(apply(KEPT[id(model)][1], X)[0])
     return Y.transpose(0, 3, 1, 2) if Y.ndim == 4 else Y
 
 
@@ -36,7 +37,7 @@ def drawn(shapes: Any) -> Any:
 
 def layers(model: Any) -> list[tuple[Any, Any]]:
     """Weights and biases: of convolutions (outputs, inputs, height, width), else (inputs, outputs)."""
-    params = KEPT[id(model)]["params"]
+    params = KEPT[id(model)][1]["params"]
     params = params.get("net", params)
     names = sorted(params, key=lambda name: (len(name), name))
     found = [params[name] for name in names if "kernel" in params[name]]
@@ -46,7 +47,7 @@ def layers(model: Any) -> list[tuple[Any, Any]]:
 
 def copy(ours: Any, theirs: Any) -> None:
     """The parameters of a model to upstream's, both of which have been called."""
-    KEPT[id(theirs)] = KEPT[id(ours)]
+    KEPT[id(theirs)] = theirs, KEPT[id(ours)][1]
 
 
 def fit(model: Any, data: Any, epochs: int, d2l: Any = d2l, start: Any = None) -> Any:
@@ -67,7 +68,3 @@ def fit(model: Any, data: Any, epochs: int, d2l: Any = d2l, start: Any = None) -
     trainer = d2l.Trainer(max_epochs=epochs)
     trainer.fit(model, data)
     return flat(variables["params"]), flat(trainer.state.params)
-
-
-def seed() -> None:
-    """Examples are drawn from a key."""

@@ -83,6 +83,7 @@ tensor, plain = Layer.tensor, Layer.plain
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+    seed = staticmethod(mx.random.seed)
     CASTS = "float64"  # MLX takes the wider
     OUTPUT = "output.layers.0", "output.layers.2"
 

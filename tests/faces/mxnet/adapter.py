@@ -92,6 +92,7 @@ tensor, plain = Layer.tensor, Layer.plain
 class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, descent
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+    seed = staticmethod(mxnet.random.seed)
     NORM = (0.0,)
     FEATURES = ()  # Gluon's layers take their sizes from their input
     SIZES = (8,)

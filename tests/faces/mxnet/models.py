@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import mxnet
 from mxnet import autograd, gluon, np
 from mxnet.gluon import nn
 
@@ -69,7 +68,3 @@ loss = gluon.loss.SigmoidBCELoss()
 def optimizer(net: nn.Block, lr: float) -> Any:
     # As the losses are summed: the step divides by the batch's size, which the tests know.
     return gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": lr})
-
-
-def seed() -> None:
-    mxnet.random.seed(0)

@@ -91,6 +91,7 @@ tensor, plain = Layer.tensor, Layer.plain
 class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, descent
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+    seed = staticmethod(paddle.seed)
     INTEGERS = "int64"
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:

@@ -78,6 +78,7 @@ tensor, plain = Layer.tensor, Layer.plain
 class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, descent
     with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+    seed = staticmethod(torch.manual_seed)
     FUSED = True
     INTEGERS = "int64"
 

@@ -61,7 +61,3 @@ loss = nn.BCEWithLogitsLoss(reduction="sum")
 
 def optimizer(net: nn.Module, lr: float) -> Any:
     return torch.optim.SGD(net.parameters(), lr)
-
-
-def seed() -> None:
-    torch.manual_seed(0)

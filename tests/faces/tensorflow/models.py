@@ -62,7 +62,3 @@ loss = keras.losses.BinaryCrossentropy(from_logits=True, reduction="sum")
 
 def optimizer(net: Any, lr: float) -> Any:
     return keras.optimizers.SGD(lr)
-
-
-def seed() -> None:
-    tf.random.set_seed(0)
