@@ -55,7 +55,7 @@ notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has 
 	@$(BIN)/python -m tools.project.readme
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT) $(if $(ALWAYS),--always)
 
-# The longest come first: two run at a time, and both are to have work to the end.
+# The longest come first: three run at a time, and all are to have work to the end.
 SLOW    = jax mlx tensorflow mxnet
 IN_TURN = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
 CHECKS  = $(if $(filter cpu,$(DEVICE)),test-code test-site $(IN_TURN:%=test-notebooks-%) $(IN_TURN:%=test-face-%) lint,test-notebooks)

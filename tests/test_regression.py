@@ -338,12 +338,13 @@ _install.find_spec = lambda module: None
 _install._install = print
 _install.install("jax")
 """
+HANGS = "import time\nwhile True:\n    time.sleep(0.1)"
 # Each notebook, and what is said of its first cell that fails.
 FAULTY = {
     "dies": (notebook_of("x = 1", "import os; os._exit(1)", "y = 2"), "The kernel died"),
-    "hangs": (notebook_of("x = 1", "while True: pass", "y = 2"), "Timeout of 5 seconds exceeded"),
+    "hangs": (notebook_of("x = 1", HANGS, "y = 2"), "Timeout of 5 seconds exceeded"),
     "hangs for good": (
-        notebook_of("import signal; signal.signal(2, signal.SIG_IGN)\nwhile True: pass"),
+        notebook_of(f"import signal; signal.signal(2, signal.SIG_IGN)\n{HANGS}"),
         "Failed to interrupt kernel",
     ),
     "prints without end": (notebook_of("print('x' * 20_000_000)"), "{'stdout'}"),

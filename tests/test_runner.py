@@ -460,7 +460,16 @@ def test_a_fingerprint_in_java_is_of_the_sources_of_its_classes(tmp_path, monkey
     assert fingerprint(edition, cells).sources != before.sources
 
 
-@pytest.mark.parametrize("framework", FACES)
+SLOW_TO_IMPORT = {"jax", "mxnet", "paddle", "tensorflow"}
+
+
+@pytest.mark.parametrize(
+    "framework",
+    [
+        pytest.param(name, marks=[pytest.mark.release] if name in SLOW_TO_IMPORT else [])
+        for name in FACES
+    ],
+)
 def test_of_the_shim_a_page_depends_on_what_its_framework_imports(framework):
     """The modules that a fresh process has loaded are among them, and no other framework's."""
     face = FRAMEWORKS[framework].face

@@ -1,6 +1,7 @@
 """``python -m tools.checks [--jobs N] CHECK ...``: run checks, which are targets of make, and show their progress.
 
-Two run at a time, in the given order, each with half of the cores. What a check prints goes to ``build/logs/CHECK.log``.
+Three run at a time, in the given order, each with half of the cores: a part of each check's time it waits, for kernels and
+browsers. What a check prints goes to ``build/logs/CHECK.log``.
 Its start, its end, and each failed test with the reason are shown at once; how many tests have passed and failed so
 far, in a terminal always, in a pipe every half minute. At the end come the failed tests once more; the last line is
 ``N passed, N failed, N skipped``.
@@ -85,7 +86,7 @@ def summary(counts: Counter[str]) -> str:
 class Run:
     def __init__(self, names: list[str], jobs: int, console: Console) -> None:
         self.checks = [Check(name) for name in names]
-        self.at_once = min(2, jobs)
+        self.at_once = 3 if jobs > 1 else 1
         self.cores = max(1, jobs // 2)
         self.console = console
         self.is_stopped = False
