@@ -420,6 +420,21 @@ def test_with_other_versions_pages_are_executed_once_and_compared(
     assert "started" not in run(project)[1]
 
 
+@pytest.mark.parametrize("only_here", [True, False])
+def test_what_only_this_python_needs_besides_renews_no_fingerprint(
+    run, project, monkeypatch, only_here
+):
+    change_versions(monkeypatch, "1", ("1",))
+    run(project)
+    known = project.committed.read_text()
+    packages = {"torch": "1", "setuptools": "2"}
+    monkeypatch.setattr(fingerprints, "installed_packages", lambda _: packages)
+    conditional = {"setuptools"} if only_here else set()
+    monkeypatch.setattr("tools.run.runner.conditional_packages", lambda _: conditional)
+    run(project)
+    assert (project.committed.read_text() == known) == only_here
+
+
 def test_a_fingerprint_is_of_the_code_and_of_the_shim_that_it_imports(tmp_path, monkeypatch):
     shim = tmp_path / "shim.py"
     shim.write_text("x = 1  # a comment\n")

@@ -73,17 +73,29 @@ def _content(file: Path) -> bytes:
 
 
 @cache
-def installed_packages(framework: str) -> dict[str, str]:
-    """Return the version of each installed package that pyproject.toml requires for a framework."""
+def required_packages(framework: str) -> list[Requirement]:
+    """Return what pyproject.toml requires for a framework, on whatever Python and machine."""
     required = PROJECT["optional-dependencies"].get(framework, [])
     if framework not in FRAMEWORKS or FRAMEWORKS[framework].is_python:
         required = [*PROJECT["dependencies"], *required]
+    return [*map(Requirement, required)]
+
+
+@cache
+def installed_packages(framework: str) -> dict[str, str]:
+    """Return the version of each required package that is installed, of those that are needed here."""
     found = {}
-    for package in map(Requirement, required):
+    for package in required_packages(framework):
         if package.marker is None or package.marker.evaluate():
             with suppress(PackageNotFoundError):
                 found[package.name] = version(package.name)
     return dict(sorted(found.items()))
+
+
+@cache
+def conditional_packages(framework: str) -> frozenset[str]:
+    """Return those that only some Pythons or machines need."""
+    return frozenset(each.name for each in required_packages(framework) if each.marker)
 
 
 @cache

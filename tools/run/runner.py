@@ -21,7 +21,13 @@ from tools.compare.numbers import tolerance
 from tools.compare.pictures import complete
 from tools.run.execute import ExecutionError, execute
 from tools.run.files import write_whole
-from tools.run.fingerprints import Fingerprint, Fingerprints, fingerprint, locked_versions
+from tools.run.fingerprints import (
+    Fingerprint,
+    Fingerprints,
+    conditional_packages,
+    fingerprint,
+    locked_versions,
+)
 from tools.run.kernels import neutral_environment
 from tools.run.languages import fault_of
 from tools.run.sharing import Cell, Identity, Turn, identity, turns
@@ -244,11 +250,10 @@ class Runner:
         Not where the lock has other versions for another Python: each would undo what the other wrote.
         """
         stored = self.committed.get(edition)
-        if (
-            stored is None
-            or stored.sources != now.sources
-            or stored.packages.keys() != now.packages.keys()
-        ):
+        if stored is None or stored.sources != now.sources:
+            return True
+        names = stored.packages.keys() ^ now.packages.keys()
+        if names - conditional_packages(edition.framework):
             return True
         return not stored.packages.items() <= locked_versions(edition.framework)
 
