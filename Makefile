@@ -84,7 +84,6 @@ endif
 # For `make test` it compiles sooner, what then runs slower.
 ifeq ($(RELEASE),)
 test-face-jax: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
-test-face-jax: export XLA_FLAGS = --xla_cpu_use_fusion_emitters=false
 endif
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 

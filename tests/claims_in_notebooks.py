@@ -14,6 +14,7 @@ lesson's cell has shown it finds in ``shown``, and what all claims are made of, 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ import pytest
 from nbval.plugin import IPyNbCell
 
 from d2l_compat.frameworks import FRAMEWORKS
+from tests.java.values import Java, JavaCell, JavaError, Names, assigned_names
+from tests.lessons import claims_fault
 from tools.run.page_kernel import Execution, KernelDiedError, PageKernel
 from tools.run.regression import Cell, Notebook
 from tools.run.sharing import Cell as SharedCell
@@ -32,8 +35,8 @@ BEGIN = "shell.recording = Recording(shell, sources)"
 END = """
 import sys
 sys.path.insert(0, root)
-from tests.lessons import hold
-hold(shell.recording.left_behind, printed, claims, framework)
+from tests.lessons import hold_recorded
+hold_recorded(shell.recording.left_behind, printed, claims, framework)
 """
 MADE_OF = Path(__file__).with_name("claims.java")
 UNTRUE = re.compile(r"^java\.lang\.AssertionError: (.*)\n[\s\S]*")
@@ -112,6 +115,46 @@ class ClaimsInPython(Claims):
         return (told.printed or told.fault) if told.fault else ""
 
 
+class ClaimsOfJava(Claims):
+    """All those of a lesson, about what its cells in Java leave behind."""
+
+    def __init__(self, edition: Edition, cells: list[Cell], **given: Any) -> None:
+        super().__init__("claims", **given)
+        self.edition = edition
+        self.sources = {name: cell.source for name, cell in read_code(edition.code).items()}
+        self.cells = cells
+        self.kept: dict[str, JavaCell] = {}
+        self.places: dict[str, str] = {}  # of the variables, by their names
+        self.java: Java | None = None
+        self.error = ""  # of the first cell whose values could not be kept
+
+    def keep(self, cell: Cell) -> None:
+        """Once a cell has run: what it has set is another after the next."""
+        name, execution = cell.shared.name, _execution_of(cell)
+        if cell.shared.source != self.sources.get(name) or not execution or execution.fault:
+            return
+        names = assigned_names(cell.shared.source)
+        try:
+            if self.java is None:
+                self.java = Java(self.kernel)
+                self.java.begin()
+            self.java.keep(name, names)
+        except JavaError as error:
+            self.error = self.error or f"{name}: {error}"
+            return
+        self.places = self.places | {each: f"{name}/{each}" for each in names}
+        of_cell = Names(self.java, self.places)
+        self.kept[name] = JavaCell(self.java, name, cell.shared.source, execution, of_cell)
+
+    def fault(self) -> str:
+        if lacking := [name for name in self.sources if name not in self.kept]:
+            said = f"not tested, for these cells were not executed: {', '.join(lacking)}"
+            return f"{said}\n{self.error}".rstrip()
+        return claims_fault(
+            self.kept, str(self.edition.folder / "claims.py"), self.edition.framework
+        )
+
+
 class ClaimsInJava(Claims):
     """Those about one cell, which is None where the notebook's is not the lesson's."""
 
@@ -140,6 +183,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
         if edition := held.get(notebook.path.resolve()):
             is_python = FRAMEWORKS[edition.framework].is_python
             of_it = _in_python if is_python else _in_java
+            if not is_python and not (edition.folder / "claims.java").exists():
+                of_it = _of_java
             for cell, claims in reversed([*of_it(notebook, edition, cells)]):
                 items.insert(items.index(cell) + 1, claims)
 
@@ -150,6 +195,13 @@ Placed = Iterator[tuple[Cell, Claims]]  # after which cell
 def _in_python(notebook: Notebook, edition: Edition, cells: list[Cell]) -> Placed:
     claims = ClaimsInPython.from_parent(notebook, edition=edition, cells=cells)
     cells[0].stash[BEGINS] = claims
+    yield cells[-1], claims
+
+
+def _of_java(notebook: Notebook, edition: Edition, cells: list[Cell]) -> Placed:
+    claims = ClaimsOfJava.from_parent(notebook, edition=edition, cells=cells)
+    for cell in cells:
+        cell.stash[KEEPS] = claims
     yield cells[-1], claims
 
 
@@ -173,6 +225,7 @@ def _to_be_held() -> Iterable[Edition]:
 
 
 BEGINS = pytest.StashKey[ClaimsInPython]()
+KEEPS = pytest.StashKey[ClaimsOfJava]()
 
 
 def _cells_of_notebooks(items: list[pytest.Item]) -> dict[Notebook, list[Cell]]:
@@ -187,3 +240,13 @@ def _cells_of_notebooks(items: list[pytest.Item]) -> dict[Notebook, list[Cell]]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if claims := item.stash.get(BEGINS, None):
         claims.begin()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if (claims := item.stash.get(KEEPS, None)) and isinstance(item, Cell):
+            with suppress(KernelDiedError, TimeoutError):  # its claims lack the cell then
+                claims.keep(item)

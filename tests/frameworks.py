@@ -12,7 +12,7 @@ from d2l_compat.frameworks import FACES, FRAMEWORKS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--framework", choices=FACES, default="pytorch", help="whose face is driven")
+    parser.addoption("--framework", choices=FRAMEWORKS, default="pytorch", help="whose face is driven")
     parser.addoption(
         "--frameworks",
         default=" ".join(FRAMEWORKS),

@@ -41,6 +41,7 @@ import numpy as np
 import pytest
 
 from d2l_compat._shared.arrays import to_numpy
+from d2l_compat.frameworks import FRAMEWORKS
 from tools.compare.numbers import NUMBER
 from tools.weave.lessons import ROOT, Edition, frameworks_of
 
@@ -208,6 +209,24 @@ def cells(request: pytest.FixtureRequest) -> Mapping[str, ExecutedCell]:
 
 
 @pytest.fixture
+def python_alone(request: pytest.FixtureRequest) -> None:
+    """For a test that executes a lesson's cell or function again with other names, or reads its syntax."""
+    if not FRAMEWORKS[request.config.getoption("framework")].is_python:
+        pytest.skip("a cell in Java cannot be executed with other names")
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch, python_alone: None) -> Callable[..., None]:
+    """Has one of the lesson's functions find others in place of those that it calls, by their names."""
+
+    def exchange(function: Any, **others: Any) -> None:
+        for name, other in others.items():
+            monkeypatch.setitem(function.__globals__, name, other)
+
+    return exchange
+
+
+@pytest.fixture
 def untrue(request: pytest.FixtureRequest, cells: Mapping[str, ExecutedCell]) -> list[str]:
     """The words of the text that are not as the cells have it, and how these have it."""
     from tests.prose import numbers_of, pattern, prose_for, sources_of
@@ -293,31 +312,37 @@ def named(figure: str) -> list[str]:
     return re.findall(r"\. ([^.]+): \d+ points", figure)
 
 
-def hold(
+def hold_recorded(
     left_behind: dict[str, dict[str, Any]], printed: dict[str, str], claims: str, framework: str
 ) -> None:
     """In the kernel: tests the claims; prints what pytest says of them. Raises AssertionError where one fails."""
+    os.chdir(ROOT)
     if lacking := [name for name in printed if name not in left_behind]:
         print(f"not tested, for these cells were not executed: {', '.join(lacking)}")
         raise AssertionError
     cells = {
         name: ExecutedCell(printed=printed[name], **left) for name, left in left_behind.items()
     }
+    fault = claims_fault(cells, claims, framework)
+    print(fault)
+    assert not fault
+
+
+def claims_fault(cells: Mapping[str, ExecutedCell], claims: str, framework: str) -> str:
+    """Test a lesson's claims by what its cells left behind; return what pytest says where one fails."""
 
     class Given:
         def pytest_configure(self, config: pytest.Config) -> None:
             config.stash[LEFT_BEHIND] = cells
 
-    os.chdir(ROOT)
     options = ["-q", "--capture=sys", "--color=no", "--no-header", "--framework", framework]
     # What claims need, and no more: the start takes longer than most of them.
     options += ["--disable-plugin-autoload", "--noconftest", "--override-ini", "addopts="]
-    options += ["--import-mode", "importlib"]
+    options += ["--import-mode", "importlib", "--rootdir", str(ROOT)]
     for plugin in "tests.frameworks", "tests.lessons", "no:cacheprovider", "no:unraisableexception":
         options += ["-p", plugin]
     # Of plugins that are here already.
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     with redirect_stdout(io.StringIO()) as said:
         code = pytest.main([claims, *options], plugins=[Given()])
-    print(said.getvalue())
-    assert code == 0
+    return said.getvalue() if code else ""

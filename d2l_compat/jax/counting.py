@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
 from d2l_compat._shared import checks
 from d2l_compat.jax._arrays import Array, arrays
@@ -83,8 +83,10 @@ def _inner(operation: JaxprEqn) -> Jaxpr | None:
         need = "steps that are known beforehand, as those of a scan are"
         raise ValueError(checks.fault("layer", f"one with a {name}", need))
     for value in operation.params.values():
-        if isinstance(value, (Jaxpr, ClosedJaxpr)):
-            return value.jaxpr if isinstance(value, ClosedJaxpr) else value
+        if isinstance(value, Jaxpr):
+            return value
+        if isinstance(closed := getattr(value, "jaxpr", None), Jaxpr):  # before JAX 0.12
+            return closed
     return None
 
 

@@ -248,9 +248,7 @@ def test_the_error_is_of_each_point_from_the_others(face, cells, without_itself)
     x, y = measured(cells)
     names = cells["without-itself"].names
     for width in (0.1, 0.3, 2.0):
-        # As learned, the width is of the framework's own kind.
-        given = face.tensor(np.array(width, "float32"))
-        found = names["error"](given, names["x"], names["y"], without_itself)
+        found = face.lesson_error(names, np.array(width, "float32"), without_itself)
         expected = error(width, x, y, without_itself)
         assert float(array(found)) == pytest.approx(expected, rel=1e-3)
 
@@ -437,7 +435,7 @@ def test_libraries_align_their_causal_masks_at_the_first_key_or_at_the_last(
     X = np.random.default_rng(0).normal(size=(1, 1, 5, 64)).astype("float32")
     values = np.eye(5, 64, dtype="float32")[None, None]  # whose answers are the weights
     weights = face.own_causal(X[:, :, -2:], X, values)
-    seen = {"mlx": [4, 5], "mxnet": None, "paddle": None}
+    seen = {"mlx": [4, 5], "mxnet": None, "paddle": None, "djl": None}
     expected = seen.get(pytestconfig.getoption("framework"), [1, 2])
     if expected is None:
         assert weights is None
@@ -555,18 +553,18 @@ def test_it_is_right_on_more_entries_than_it_was_trained_on(face, cells):
         assert right(logits, answers) >= ALL_RIGHT
 
 
-def test_it_is_trained_on_six_entries(cells, monkeypatch):
+def test_it_is_trained_on_six_entries(cells, watch):
     names = cells["train"].names
     train, draw = names["trained"], names["dictionaries"]
 
     def run(watched):
-        monkeypatch.setitem(train.__globals__, "dictionaries", watched)
+        watch(train, dictionaries=watched)
         train(0)
 
     assert {int(drawn[0].shape[1]) for drawn in first_calls(run, draw)} == {6}
 
 
-def test_it_is_tested_on_as_many_entries_as_it_says(cells, monkeypatch):
+def test_it_is_tested_on_as_many_entries_as_it_says(cells, watch):
     names, sizes = cells["train"].names, []
     draw = names["dictionaries"]
 
@@ -574,7 +572,7 @@ def test_it_is_tested_on_as_many_entries_as_it_says(cells, monkeypatch):
         sizes.append(args[-1])
         return draw(*args)
 
-    monkeypatch.setitem(names["share_right"].__globals__, "dictionaries", watched)
+    watch(names["share_right"], dictionaries=watched)
     for size in (6, 12, 26):
         assert float(names["share_right"](names["models"][0], size)) >= ALL_RIGHT
     assert sizes == [6, 12, 26]

@@ -334,7 +334,7 @@ def test_one_head_finds_the_first_letter_and_the_other_the_second(face, cells):
     first, second = ([pair.split("-")[i] for pair in pairs] for i in (0, 1))
     assert sorted(found) == sorted([first, second])
     names = cell.names
-    given = (array(names[each]) for each in ("letters", "numbers", "asked"))
+    given = face.lesson_question(names)
     its = face.lesson_comparer(names["models"][2][0])
     _, weights = comparer_by_hand(its, *given, 2)
     np.testing.assert_allclose(maps, weights[0], atol=1e-3)
@@ -547,7 +547,7 @@ def test_the_mean_map_is_the_mean_of_the_two(face, cells):
     first, second, mean = (np.asarray(panel.get_array()) for panel in cell.panels)
     np.testing.assert_allclose(mean, (first + second) / 2, atol=1e-5)
     names = cell.names
-    given = (array(names[each]) for each in ("letters", "numbers", "asked"))
+    given = face.lesson_question(names)
     its = face.lesson_comparer(names["models"][2][0])
     _, weights = comparer_by_hand(its, *given, 2)
     np.testing.assert_allclose([first, second], weights[0], atol=1e-3)

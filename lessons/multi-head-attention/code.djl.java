@@ -125,11 +125,14 @@ W_o = matrix.get();
 NDArray q = X.matMul(W_q), k = X.matMul(W_k), v = X.matMul(W_v);
 var attended = attend(split(q, numHeads), split(k, numHeads), split(v, numHeads));
 var merged = merge(attended);
-var steps = List.of(X, q, split(q, numHeads), attended, merged, merged.matMul(W_o));
-names = List.of("X", "X W_q", "split", "attended", "merged", "output");
-for (int i = 0; i < names.size(); i++) {
-    System.out.println("%8s %s".formatted(names.get(i), steps.get(i).getShape()));
-}
+var steps = new LinkedHashMap<String, NDArray>();
+steps.put("X", X);
+steps.put("X W_q", q);
+steps.put("split", split(q, numHeads));
+steps.put("attended", attended);
+steps.put("merged", merged);
+steps.put("output", merged.matMul(W_o));
+steps.forEach((name, step) -> System.out.println("%8s %s".formatted(name, step.getShape())));
 
 // %% head-by-head
 int width = d / numHeads;
@@ -552,10 +555,10 @@ Engine.getInstance().setRandomSeed(0);
 X = manager.randomNormal(new Shape(1, 5, d));
 // the second of two heads comes first
 var order = manager.create(new int[] {4, 5, 6, 7, 0, 1, 2, 3});
-UnaryOperator<NDArray> exchanged = W -> W.get(new NDIndex(":, {}", order));
+var exchanged = Stream.of(W_q, W_k, W_v).map(W -> W.get(new NDIndex(":, {}", order))).toList();
 var before = multiHead(X, W_q, W_k, W_v, W_o, 2);
 var after = multiHead(
-        X, exchanged.apply(W_q), exchanged.apply(W_k), exchanged.apply(W_v), W_o.get(order), 2);
+        X, exchanged.get(0), exchanged.get(1), exchanged.get(2), W_o.get(order), 2);
 System.out.println("largest output: %.4f".formatted(before.abs().max().getFloat()));
 System.out.println("largest difference: %.4f".formatted(apart(after, before)));
 
@@ -590,16 +593,17 @@ double shareWithout(Reader model, int leftOut) {
     return found;
 }
 
-var left = IntStream.range(0, 2)
-        .mapToObj(layer -> readers.get(2).stream().mapToDouble(model -> shareWithout(model, layer)))
-        .map(DoubleStream::toArray)
-        .toList();
+var left = new TreeMap<Integer, double[]>();
+for (int layer : new int[] {0, 1}) {
+    var ofModels = readers.get(2).stream().mapToDouble(model -> shareWithout(model, layer));
+    left.put(layer, ofModels.toArray());
+}
 
 // %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-names = List.of("first", "second");
-for (int layer = 0; layer < 2; layer++) {
-    var found = DoubleStream.of(left.get(layer)).sorted().toArray();
-    double low = found[0], median = found[2], high = found[4];
+left.forEach((layer, found) -> {
+    var name = List.of("first", "second").get(layer);
+    var sorted = DoubleStream.of(found).sorted().toArray();
+    double low = sorted[0], median = sorted[2], high = sorted[4];
     var line = "without the %6s: %.3f (%.3f-%.3f) right";
-    System.out.println(line.formatted(names.get(layer), median, low, high));
-}
+    System.out.println(line.formatted(name, median, low, high));
+});

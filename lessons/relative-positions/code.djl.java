@@ -156,13 +156,14 @@ NDArray rotateHalves(NDArray X, NDArray positions, NDArray frequencies) {
 Engine.getInstance().setRandomSeed(0);
 var X = manager.randomNormal(new Shape(n, d));
 var omega = frequencies(d, 10000);
-var order = new NDIndex(":, {}", manager.create(new int[] {0, 2, 4, 6, 1, 3, 5, 7}));
+var order = manager.create(new int[] {0, 2, 4, 6, 1, 3, 5, 7});
+var reorder = new NDIndex(":, {}", order);
 var neighbours = rotate(X, positions, omega);
-var halves = rotateHalves(X.get(order), positions, omega);
+var halves = rotateHalves(X.get(reorder), positions, omega);
 var layer = new RotaryEncoding(d, 1000, 10000, RotaryEncoding.Layout.HALVES, 1);
-byLayer = evaluate(layer, X.get(order).expandDims(0)).get(0);
+byLayer = evaluate(layer, X.get(reorder).expandDims(0)).get(0);
 
-float reordered = apart(neighbours.get(order), halves);
+float reordered = apart(neighbours.get(reorder), halves);
 System.out.println("reordered: largest difference %.4f".formatted(reordered));
 System.out.println("the layer: largest difference %.4f".formatted(apart(byLayer, halves)));
 
@@ -224,8 +225,8 @@ for (int i = 0; i < 6; i++) {
 
 // %% bucket
 /** Near distances have buckets of their own, far ones share: ever wider ones. */
-int bucket(int distance) {
-    int count = 8, far = 16, near = count / 2;
+int bucket(int distance, int count, int far) {
+    int near = count / 2;
     if (distance < near) {
         return distance;
     }
@@ -240,7 +241,7 @@ for (int distance = 1; distance <= 20; distance++) {
 System.out.println();
 System.out.print("bucket:  ");
 for (int distance = 1; distance <= 20; distance++) {
-    System.out.printf(" %2d", bucket(distance));
+    System.out.printf(" %2d", bucket(distance, 8, 16));
 }
 System.out.println();
 
@@ -434,7 +435,7 @@ class Buckets extends NoPositions {
 
     @Override
     NDArray bias(NDArray q, NDArray distances) {
-        var buckets = IntStream.of(distances.toIntArray()).map(each -> bucket(each)).toArray();
+        var buckets = IntStream.of(distances.toIntArray()).map(each -> bucket(each, 8, 16)).toArray();
         return evaluate(numbers, distances.getManager().create(buckets)).squeeze(-1);
     }
 }

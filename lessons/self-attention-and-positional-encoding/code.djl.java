@@ -594,8 +594,10 @@ class RotaryAttention extends DotProductAttention {
 
 // %% rotary-scores
 var rotary = new RotaryAttention(0);
-Q = rotary.turned(manager.randomNormal(new Shape(1, 1, width)).repeat(1, numSteps));
-K = rotary.turned(manager.randomNormal(new Shape(1, 1, width)).repeat(1, numSteps));
+var q = manager.randomNormal(new Shape(1, 1, width));
+var k_ = manager.randomNormal(new Shape(1, 1, width));
+Q = rotary.turned(q.repeat(1, numSteps));
+K = rotary.turned(k_.repeat(1, numSteps));
 scores = Q.matMul(K.swapAxes(1, 2)).get(0);
 
 // %% rotary-check

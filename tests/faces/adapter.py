@@ -112,6 +112,7 @@ class Adapter(ABC):
     # numbers; before their numbers, the layers of a reader that has several.
     LOGITS, COMPARED, LAYERS = "output", "output", "layers."
     OUTPUT = "output.0", "output.2"  # of a lesson's reader, the two linear layers in the end
+    HAND = "float32"  # the dtype of the hands that a lesson turns
     NORM: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments
     FEATURES: tuple[int, ...] = (
         8,
@@ -286,6 +287,17 @@ class Adapter(ABC):
         """What a layer of the lesson's own class ``PositionalEncoding`` makes of ``X``."""
         return self.layer(layer)(X, offset=offset, training=training)
 
+    def lesson_new_encoding(self, names: dict[str, Any], *args: Any, max_len: int) -> Any:
+        """A layer of the lesson's own class ``PositionalEncoding``."""
+        return names["PositionalEncoding"](*args, max_len=max_len)
+
+    def lesson_turned(self, names: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
+        """What the lesson's rotary attention makes of queries or keys."""
+        return np.asarray(self.plain(names["RotaryAttention"](0).turned(self.tensor(X))))
+
+    def lesson_relative_scores(self, names: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(self.plain(names["relative"].scores(self.tensor(X))))
+
     def lesson_kept(self, layer: Any) -> list[str]:
         """The names of all that is trained or saved of it."""
         return self.layer(layer).names
@@ -293,6 +305,17 @@ class Adapter(ABC):
     def lesson_drawn(self, names: dict[str, Any], function: str, *args: Any) -> list[NDArray[Any]]:
         """What the lesson's function of this name draws at random."""
         return self.plain(names[function](*args))
+
+    def lesson_error(
+        self, names: dict[str, Any], width: NDArray[Any], without_itself: bool
+    ) -> NDArray[Any]:
+        """The error of the curve through the lesson's points ``x`` and ``y``."""
+        given = self.tensor(width), names["x"], names["y"], without_itself
+        return self.plain(names["error"](*given))
+
+    def lesson_question(self, names: dict[str, Any]) -> list[NDArray[Any]]:
+        """Letters, their numbers, and the pairs of letters asked for: of what a map is drawn of."""
+        return [self.plain(names[name]) for name in ("letters", "numbers", "asked")]
 
     def new_reader(self, names: dict[str, Any], kind: str) -> Any:
         """With its parameters, which may take their sizes from the first input."""
@@ -379,6 +402,10 @@ class Adapter(ABC):
         """Of a model that finds what a letter had last: also what its scheme has learned: vectors, a row for each
         distance, or numbers, one for each bucket."""
         return self.one_head(model) | self.lesson_scheme(model)
+
+    def lesson_bias(self, model: Any, distances: NDArray[Any]) -> NDArray[Any]:
+        """What a model's scheme adds to the scores at these distances, whatever the queries."""
+        return np.asarray(self.plain(model.scheme.bias(None, self.tensor(distances))))
 
     def lesson_scheme(self, model: Any) -> Arrays:
         """What a model's scheme of positions has learned."""

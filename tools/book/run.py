@@ -163,4 +163,5 @@ def cause(name: str, words: str, trace: str) -> str:
         return "network"
     if last is None:
         return "page"
-    return "shim" if f"{ROOT / 'd2l_compat'}" in last else "framework"
+    is_ours = Path(last).expanduser().is_relative_to(ROOT / "d2l_compat")
+    return "shim" if is_ours else "framework"

@@ -61,6 +61,12 @@ class Execution:
         )
 
     @property
+    def value(self) -> str:
+        """The words for its last expression's value."""
+        found = [each["data"].get("text/plain", "") for each in self._contents("execute_result")]
+        return found[-1] if found else ""
+
+    @property
     def fault(self) -> str:
         """What made it fail; nothing where it did not."""
         lines = [line for each in self._contents("error") for line in each["traceback"]]

@@ -1,6 +1,6 @@
 package d2l;
 
-import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 
 /**
  * A figure: say what is on it, then {@link #show} it.
@@ -15,8 +15,8 @@ public abstract sealed class Figure<F extends Figure<F>> permits Curves, Heatmap
     static final double PAD = 7.2; // around it all, a tenth of an inch
     static final double BELOW = 31; // an axis's ticks and label
 
-    /** Takes SVG and plain text. Outside a notebook there is nothing to show a figure on. */
-    static BiConsumer<String, String> screen = (svg, text) -> {};
+    /** Shows a figure. Outside a notebook there is nothing to show it on. */
+    static Consumer<Figure<?>> screen = figure -> {};
 
     String xlabel = "";
     String ylabel = "";
@@ -56,7 +56,7 @@ public abstract sealed class Figure<F extends Figure<F>> permits Curves, Heatmap
 
     /** Shows the figure in the notebook; does nothing outside of one. */
     public void show() {
-        screen.accept(svg(), describe());
+        screen.accept(this);
     }
 
     /** Below the lowest axes, in points: their ticks, and the label where there is one. */

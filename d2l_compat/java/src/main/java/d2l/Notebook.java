@@ -10,10 +10,10 @@ public final class Notebook implements Extension {
     @Override
     public void install(BaseKernel kernel) {
         Figure.screen =
-                (svg, text) -> {
-                    DisplayData figure = new DisplayData(text);
-                    figure.putSVG(svg);
-                    kernel.display(figure);
+                figure -> {
+                    DisplayData data = new DisplayData(figure.describe());
+                    data.putSVG(figure.svg());
+                    kernel.display(data);
                 };
     }
 }
