@@ -266,6 +266,7 @@ def detection(
     ``anchors`` (1, anchors, 4). The class is -1 for boxes that overlap a better one, and for those of a
     confidence below ``pos_threshold``, which is then that of the background.
     """
+    nms_threshold = share("nms_threshold", nms_threshold)
     pos_threshold = share("pos_threshold", pos_threshold)
     boxes = _anchors(anchors)
     axes = "batch, classes + 1, anchors"

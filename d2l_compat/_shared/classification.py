@@ -77,7 +77,7 @@ def predict_ch3(net: Callable[[Any], Any], test_iter: Any, n: int = 6) -> None:
     """
     callable_("net", net)
     n = size("n", n)
-    X, y = next(iter(batches(test_iter)), (None, None))
+    X, y = next(iter(batches(test_iter, "test_iter")), (None, None))
     if X is None:
         raise no_examples("test_iter")
     outputs = to_numpy("net", net(X))
@@ -118,7 +118,7 @@ def epoch(
     ``watch(number, loss, share)`` is told them after each batch, counted from 1, for all so far.
     """
     sums = Accumulator(4)
-    for number, (X, y) in enumerate(batches(train_iter), 1):
+    for number, (X, y) in enumerate(batches(train_iter, "train_iter"), 1):
         loss, hits = step(X, y)
         sums.add(loss, hits, len(y), math.prod(y.shape))  # of a picture each pixel may have a label
         if watch:

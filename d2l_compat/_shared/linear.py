@@ -136,14 +136,14 @@ def mean_loss(
     return total / count
 
 
-def batches(data_iter: Any) -> Iterable[tuple[Any, Any]]:
-    """Each batch of ``data_iter``, which is inputs and labels."""
+def batches(data_iter: Any, what: str = "data_iter") -> Iterable[tuple[Any, Any]]:
+    """Each batch of ``data_iter``, which is inputs and labels; ``what`` is its name in messages."""
     need = "batches (inputs, labels)"
     if not isinstance(data_iter, Iterable) or isinstance(data_iter, (str, bytes, dict)):
-        raise TypeError(fault("data_iter", shown(data_iter), need))
+        raise TypeError(fault(what, shown(data_iter), need))
     for batch in data_iter:
         if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-            raise TypeError(fault("data_iter", f"a batch that is {shown(batch)}", need))
+            raise TypeError(fault(what, f"a batch that is {shown(batch)}", need))
         yield batch[0], batch[1]
 
 

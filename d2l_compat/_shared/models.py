@@ -3,7 +3,7 @@
 from typing import Any
 
 from d2l_compat._shared import training
-from d2l_compat._shared.checks import Arrays, fault, instance, integer, real, size
+from d2l_compat._shared.checks import Arrays, fault, instance, integer, integers, real, size
 from d2l_compat._shared.linear import check_data_arguments
 
 
@@ -34,7 +34,7 @@ def check_regression_data(
 
 
 def bottleneck(
-    num_channels: Any, groups: Any, bot_mul: Any, use_1x1conv: Any = False
+    num_channels: Any, groups: Any, bot_mul: Any, use_1x1conv: Any = False, strides: Any = 1
 ) -> tuple[int, int]:
     """Of a ResNeXt block: the channels in its middle, and the groups that they are convolved in.
 
@@ -42,6 +42,7 @@ def bottleneck(
     """
     size("num_channels", num_channels)
     size("groups", groups)
+    integers("strides", strides, 1)
     instance("use_1x1conv", use_1x1conv, (bool, int), "True or False")
     channels = round(num_channels * real("bot_mul", bot_mul, "a number"))
     number = channels // groups

@@ -81,8 +81,9 @@ def epoch(
     A step gives the mean loss, the next state and the number of tokens. Where examples go on from batch to batch, so does
     the state, but no gradient through it; where they do not, each batch has a new one.
     """
+    instance("use_random_iter", use_random_iter, (bool, int), "True or False")
     state, timer, sums = None, Timer(), Accumulator(2)
-    for X, Y in batches(train_iter):
+    for X, Y in batches(train_iter, "train_iter"):
         begins = state is None or use_random_iter
         state = begin_state(len(X)) if begins else detached(state)
         loss, state, count = step(X, Y, state)

@@ -77,11 +77,12 @@ class EncoderDecoder:
 class Progress:
     """The loss per token, drawn every ten epochs, and how fast it went."""
 
-    def __init__(self, num_epochs: int, net: Any, layer: type, tgt_vocab: Any) -> None:
+    def __init__(self, num_epochs: int, net: Any, layer: type, tgt_vocab: Any, lr: float) -> None:
         """Raises ValueError or TypeError where ``net`` is no ``layer``, or the others do not fit."""
-        self.num_epochs = checks.integer("num_epochs", num_epochs, 1)
+        self.num_epochs = checks.size("num_epochs", num_epochs)
         checks.instance("net", net, layer, "a model, which is a layer")
         _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
+        checks.real("lr", lr, "a number")
         self.animator = Animator(xlabel="epoch", ylabel="loss", xlim=[10, self.num_epochs])
 
     def train(

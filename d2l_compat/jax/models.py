@@ -199,7 +199,7 @@ class ResNeXtBlock(nn.Module):
     training: bool = True
 
     def setup(self) -> None:
-        sizes = self.num_channels, self.groups, self.bot_mul, self.use_1x1conv
+        sizes = self.num_channels, self.groups, self.bot_mul, self.use_1x1conv, self.strides
         middle, number = shared.bottleneck(*sizes)
         strides = (self.strides,) * 2 if isinstance(self.strides, int) else self.strides
         self.conv1 = nn.Conv(middle, (1, 1))

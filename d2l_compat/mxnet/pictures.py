@@ -7,6 +7,7 @@ from typing import Any
 
 from mxnet import gluon, np
 
+from d2l_compat._shared import checks
 from d2l_compat._shared.data import bananas, voc
 from d2l_compat.common import download_extract, get_dataloader_workers
 
@@ -48,6 +49,7 @@ class BananasDataset(gluon.data.Dataset):
 
 def load_data_bananas(batch_size: int) -> Batches:
     """Batches of :class:`BananasDataset`, shuffled for training, and for the test."""
+    checks.size("batch_size", batch_size)
     train, test = (BananasDataset(is_train) for is_train in (True, False))
     return (
         gluon.data.DataLoader(train, batch_size=batch_size, shuffle=True),
@@ -132,6 +134,8 @@ def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
 
     Raises what :func:`download_extract` does.
     """
+    checks.size("batch_size", batch_size)
+    voc.sides(crop_size)
     voc_dir = download_extract("voc2012", os.path.join("VOCdevkit", "VOC2012"))
     train, test = (VOCSegDataset(is_train, crop_size, voc_dir) for is_train in (True, False))
     how: dict[str, Any] = {

@@ -104,8 +104,10 @@ class GRU(Module):
 
         ``H``, the state before, and that after are of shape (layers, batch, hiddens).
         """
-        dtype = arrays.dtype(self.rnn.l0_i2h_weight)
-        arrays.check_sequence("inputs", inputs, self.rnn._input_size or None, dtype)
+        weight = self.rnn.l0_i2h_weight
+        size = weight.shape[-1]  # not above 0 before the first input tells it
+        size = size if size > 0 else None
+        arrays.check_sequence("inputs", inputs, size, arrays.dtype(weight))
         if H is not None:
             rnn = self.rnn
             arrays.check_state("H", H, rnn._num_layers, inputs.shape[1], rnn._hidden_size)
@@ -231,7 +233,7 @@ def train_seq2seq(
     ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
-    progress = shared.Progress(num_epochs, net, nn.Block, tgt_vocab)
+    progress = shared.Progress(num_epochs, net, nn.Block, tgt_vocab, lr)
     net.initialize(init.Xavier(), force_reinit=True, ctx=device)
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": lr})
 

@@ -202,7 +202,7 @@ def train_seq2seq(
     ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
-    progress = shared.Progress(num_epochs, net, nn.Layer, tgt_vocab)
+    progress = shared.Progress(num_epochs, net, nn.Layer, tgt_vocab, lr)
     with empty_buffers_aside(net):
         net.to(device)
     net.train()

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import linear
-from d2l_compat._shared.checks import instance
+from d2l_compat._shared.checks import fault, instance, shown
 from d2l_compat.tensorflow._arrays import Array, arrays
 from d2l_compat.tensorflow.training import batches
 
@@ -61,8 +61,12 @@ def sgd(params: Iterable[tf.Variable], grads: Iterable[Any], lr: float, batch_si
     Raises TypeError or ValueError where there is none for a parameter, or for a size below 1.
     """
     linear.check_descent(params, lr, batch_size)
-    linear.check_descent(grads, lr, batch_size)
+    if not isinstance(grads, Iterable) or isinstance(grads, (str, bytes)):
+        raise TypeError(fault("grads", shown(grads), "a list of gradients"))
     params, grads = list(params), list(grads)
+    if len(grads) != len(params):
+        got = f"{len(grads)} for {len(params)} parameters"
+        raise ValueError(fault("grads", got, "one for each parameter"))
     for param in params:
         instance("params", param, tf.Variable, "variables")
     for param, grad in linear.with_gradients(params, grads):

@@ -282,7 +282,7 @@ def train_seq2seq(
     ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
     makes them. The loss per token is drawn every ten epochs, and printed at the end.
     """
-    progress = shared.Progress(num_epochs, net, keras.layers.Layer, tgt_vocab)
+    progress = shared.Progress(num_epochs, net, keras.layers.Layer, tgt_vocab, lr)
     optimizer, update = keras.optimizers.Adam(lr), Update()
 
     def step(batch: Any) -> tuple[Tensor, Tensor]:

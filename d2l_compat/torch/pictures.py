@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from d2l_compat._shared import checks
 from d2l_compat._shared.data import bananas, voc
 from d2l_compat.common import download_extract, get_dataloader_workers
 
@@ -49,6 +50,7 @@ class BananasDataset(Dataset[Any]):
 
 def load_data_bananas(batch_size: int) -> Batches:
     """Batches of :class:`BananasDataset`, shuffled for training, and for the test."""
+    checks.size("batch_size", batch_size)
     train, test = (BananasDataset(is_train) for is_train in (True, False))
     return (
         DataLoader(train, batch_size=batch_size, shuffle=True),
@@ -136,6 +138,8 @@ def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
 
     Raises what :func:`download_extract` does.
     """
+    checks.size("batch_size", batch_size)
+    voc.sides(crop_size)
     voc_dir = download_extract("voc2012", os.path.join("VOCdevkit", "VOC2012"))
     train, test = (VOCSegDataset(is_train, crop_size, voc_dir) for is_train in (True, False))
     how: dict[str, Any] = {

@@ -108,6 +108,7 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
     another form; of a check sum with digits too many or too few it warns, and takes the file unchecked.
     """
     url, name, check_sum = _asked(url, sha1_hash)
+    instance("folder", folder, (str, os.PathLike), "a folder's name")
     source = _in_place_of_the_network(url, name, check_sum)
     path = Path(folder) / name
     with told("folder", path.parent, room()):
@@ -182,6 +183,9 @@ def extract(filename: str | Path, folder: str | Path | None = None) -> None:
     """
     from d2l_compat._shared.data.archives import unpack  # when it is needed
 
+    instance("filename", filename, (str, os.PathLike), "a file's name")
+    if folder is not None:
+        instance("folder", folder, (str, os.PathLike), "a folder's name, or None")
     path = Path(filename)
     unpack(path, Path(folder) if folder is not None else path.parent)
 

@@ -79,18 +79,18 @@ def label_of_color() -> NDArray[np.int64]:
     return labels
 
 
-def check_pixels(colormap: Any, axis: int) -> None:
+def check_pixels(colormap: Any, axis: int, what: str = "colormap") -> None:
     """Red, green and blue on this axis of three."""
     shape = tuple(getattr(colormap, "shape", ()))
     if len(shape) != 3 or shape[axis] != 3:
         axes = "(3, height, width)" if axis == 0 else "(height, width, 3)"
         got = f"shape {shape}" if shape else shown(colormap)
-        raise ValueError(fault("colormap", got, f"a picture {axes}"))
+        raise ValueError(fault(what, got, f"a picture {axes}"))
 
 
 def check_pair(feature: Any, label: Any, axis: int) -> None:
     """Two pictures of as many pixels, with their colours on this axis of three."""
-    check_pixels(feature, axis)
+    check_pixels(feature, axis, "feature")
     shape = tuple(getattr(label, "shape", ()))
     of_feature, of_label = ([*sizes[:axis], *sizes[axis + 1 :]] for sizes in (feature.shape, shape))
     if len(shape) != 3 or of_label != of_feature:
