@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FRAMEWORKS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--framework", choices=FRAMEWORKS, default="pytorch", help="whose face is driven")
+    parser.addoption(
+        "--framework", choices=FRAMEWORKS, default="pytorch", help="whose face is driven"
+    )
     parser.addoption(
         "--frameworks",
         default=" ".join(FRAMEWORKS),

@@ -10,17 +10,6 @@ has what tests/test_notebooks.py holds all the lesson's notebooks to:
     those that a framework shows in its own way
 ``every_notebook_shows(cells, framework)``
     asserts what the original text says of these outputs, Java's too; ``cells`` has each one's texts
-
-What the numbers and equations of the text are held to stands in LESSON/sources.py:
-
-``HELD``
-    words of the original text, with the cell they are about and what they say of it
-``DEFINED``
-    words that no cell could contradict
-``EXERCISES``
-    words that name an exercise, with a cell of its solution
-``IN_OTHER_WORDS``
-    words of any text in which its numbers and formulas are not those of the others
 """
 
 import ast
@@ -34,7 +23,7 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,9 +58,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     """A lesson claims nothing in a framework that it is not in."""
-    if config.getoption("as_needed"):  # what asks for all cells comes last
-        first = config.getoption("first")
-        items.sort(key=lambda item: (asks_for_all(item), not is_about(item, first)))
+    if first := config.getoption("first"):
+        items.sort(key=lambda item: not is_about(item, first))
     framework = config.getoption("framework")
     left_out = [
         item
@@ -85,11 +73,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
         config.hook.pytest_deselected(items=left_out)
 
 
-def asks_for_all(item: pytest.Item) -> bool:
-    return "untrue" in getattr(item, "fixturenames", ())
-
-
-def is_about(item: pytest.Item, cell: str | None) -> bool:
+def is_about(item: pytest.Item, cell: str) -> bool:
     """Whether the test names this cell, or has its name from outside."""
     if not isinstance(item, pytest.Function):
         return False
@@ -224,26 +208,6 @@ def watch(monkeypatch: pytest.MonkeyPatch, python_alone: None) -> Callable[..., 
             monkeypatch.setitem(function.__globals__, name, other)
 
     return exchange
-
-
-@pytest.fixture
-def untrue(request: pytest.FixtureRequest, cells: Mapping[str, ExecutedCell]) -> list[str]:
-    """The words of the text that are not as the cells have it, and how these have it."""
-    from tests.prose import numbers_of, pattern, prose_for, sources_of
-    from tools.weave.prose import original
-
-    lesson, framework = request.path.parent, request.config.getoption("framework")
-    text = prose_for(original(lesson), framework)
-    said = []
-    for words, (name, hold) in sources_of(lesson).HELD.items():
-        if not pattern(words).search(text):  # in a passage for others
-            continue
-        its = SimpleNamespace(**cells[name].names, shown=cells[name])
-        found = np.ravel(hold(its))
-        want = [True] if found.dtype == bool else numbers_of(words)
-        if found.tolist() != want:
-            said.append(f"{' '.join(words.split())!r}, where {name} has {found.tolist()}")
-    return said
 
 
 class EnoughError(Exception):

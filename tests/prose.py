@@ -3,10 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -31,6 +29,7 @@ class Piece:
     numbers: tuple[str, ...]  # in formulas, too
     formulas: tuple[str, ...]
     in_table: bool
+    text: str  # formulas between dollar signs
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -48,8 +47,16 @@ def pieces(text: str, line: int = 1) -> Iterator[Piece]:
             said = [each for each in token.children or [token] if each.type != "code_inline"]
             numbers = NUMBER.findall(" ".join(WORDS.sub("", each.content) for each in said))
             formulas = [_plain(each.content) for each in said if each.type.startswith("math")]
+            text = "".join(_as_text(each) for each in said)
             first = token.map[0] if token.map else 0
-            yield Piece(line + first, tuple(numbers), tuple(formulas), in_table)
+            yield Piece(line + first, tuple(numbers), tuple(formulas), in_table, text)
+
+
+def _as_text(token: Token) -> str:
+    content = WORDS.sub("", token.content)
+    if token.type in ("softbreak", "hardbreak"):
+        return " "
+    return f"${content}$" if token.type.startswith("math") else content
 
 
 def _plain(formula: str) -> str:
@@ -64,12 +71,6 @@ def pieces_of(text: Path, but: Iterable[str] = ()) -> list[list[Piece]]:
         for each in read_passages(text)
         if not each.cell
     ]
-
-
-def prose_for(text: Path, framework: str) -> str:
-    """All of a lesson's text, but passages for other frameworks' readers."""
-    blocks = ((each, each.block.frameworks if each.block else ()) for each in read_passages(text))
-    return "\n".join(each.prose for each, only in blocks if not only or framework in only)
 
 
 def without(text: str, but: Iterable[str]) -> str:
@@ -136,8 +137,3 @@ def _words(title: Token) -> str:
 
 def numbers_of(words: str) -> list[float]:
     return [float(number) for piece in pieces(words) for number in piece.numbers]
-
-
-def sources_of(lesson: Path) -> ModuleType:
-    """What its prose is held to."""
-    return import_module(f"lessons.{lesson.name}.sources")

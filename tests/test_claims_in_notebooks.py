@@ -38,13 +38,17 @@ def test_each_lesson_is_held_to_its_claims_in_each_framework_once(
     collected: list[tuple[str, str]],
 ) -> None:
     held = [notebook for notebook, name in collected if name == "claims"]
-    told = editions(languages=[ORIGINAL], frameworks=[*FACES])
+    told = {*editions(languages=[ORIGINAL], frameworks=[*FACES, "djl"])} - {*IN_JAVA}
     assert sorted(held) == sorted(str(edition.notebook.relative_to(ROOT)) for edition in told)
 
 
 # In Java
 
-IN_JAVA = [*editions(languages=[ORIGINAL], frameworks=["djl"])]
+IN_JAVA = [
+    edition
+    for edition in editions(languages=[ORIGINAL], frameworks=["djl"])
+    if (edition.folder / "claims.java").exists()
+]
 DEFINED = re.compile(  # at the outermost level, which begins its lines
     r"^(?:(?:class|record|interface|enum) (\w+)|\w[\w.<>\[\], ?]* (\w+)\s*[=(;]|(\w+)\s*=)",
     re.MULTILINE,

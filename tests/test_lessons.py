@@ -167,7 +167,7 @@ def test_one_lesson_alone_has_a_bare_table(root: Path):
 @pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.name)
 def test_a_lesson_brings_its_claims_its_numbers_and_its_faults(lesson: Path):
     assert (lesson / "claims.py").exists()
-    assert (lesson / "sources.py").exists()
+    assert (lesson / "numbers.toml").exists()
     assert (lesson / "faults.py").exists()
 
 

@@ -1,9 +1,10 @@
-"""The prose: each number and equation has a source, and every language says the same ones.
+"""The prose: each number has a source, and every language says the same numbers and formulas.
 
-What they are held to stands in LESSON/sources.py; tests/lessons.py asks the executed cells.
+Where a number may come from is said in tests/number_sources.py, and its exceptions in LESSON/numbers.toml.
 """
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -11,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.arithmetic import evaluate, is_right
 from tests.compare_frameworks.table import TITLES
+from tests.number_sources import (
+    CITED,
+    REFERENCE,
+    SOLUTION,
+    YEAR,
+    find_numbers,
+    load_exceptions,
+)
 from tests.prose import (
     Piece,
     code,
@@ -22,7 +32,6 @@ from tests.prose import (
     pieces,
     pieces_of,
     section,
-    sources_of,
     spoken,
 )
 from tools.site.words import WORDS
@@ -39,44 +48,82 @@ TRANSLATIONS = [
 PAGES = sorted(ROOT.glob(f"docs/{ORIGINAL}/*.md"))
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 
-YEAR = r"(?:19|20)\d\d"
-CITED = re.compile(rf"(\w+)(?: et al\.,? \(?|(?: and \w+)? \()({YEAR})\)?")
-REFERENCE = re.compile(rf"^\* (\w+), \w\.[^*]*?\(({YEAR})\)", re.MULTILINE)
 ARXIV = re.compile(rf"\(({YEAR})\)\.[^*]*?arxiv\.org/abs/(\d\d)\d\d\.")
-SOLUTION = re.compile(r"^### (\d+)\. ", re.MULTILINE)
 EXERCISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
 
 
-# Where numbers and equations come from
+# Where numbers come from
 
 
-def unheld(lesson: Path) -> Iterator[str]:
-    """What no source is named for; solutions' numbers and citations have their own tests."""
-    text, sources = original(lesson), sources_of(lesson)
-    source = text.read_text(encoding="utf-8")
-    named = [*sources.HELD, *sources.DEFINED, *sources.EXERCISES]
-    named += [found[0] for found in [*CITED.finditer(source), *SOLUTION.finditer(source)]]
-    references = {f"({year})" for _, year in REFERENCE.findall(source)}
-    for piece in (piece for passage in pieces_of(text, [*named, *references]) for piece in passage):
-        equations = [formula for formula in piece.formulas if "=" in formula]
-        if said := [*piece.numbers, *equations]:
-            yield f"{display(text)}:{piece.line}: no source of {', '.join(said)}"
+def find_faults(lesson: Path) -> list[str]:
+    return [
+        f"{display(original(lesson))}:{line}: {number} is {source}"
+        for line, number, source in find_numbers(lesson)
+        if source in ("missing", "false")
+    ]
 
 
 @each_lesson
-def test_every_number_and_equation_of_the_prose_has_a_source(lesson: Path):
-    assert [*unheld(lesson)] == [], "name it in sources.py"
-    assert "untrue" in (lesson / "claims.py").read_text(encoding="utf-8")
+def test_every_number_of_the_text_has_a_source_in_its_section(lesson: Path):
+    """A number is missing where no cell shows it; it is false in an equation that is not right."""
+    assert find_faults(lesson) == [], "see tests/number_sources.py for the rule"
 
 
 @each_lesson
-def test_what_numbers_are_held_to_or_forgiven_stands_in_the_prose(lesson: Path):
-    sources = sources_of(lesson)
+def test_exceptions_to_the_rule_stand_in_the_text(lesson: Path):
+    exceptions = load_exceptions(lesson)
     texts = {text.name: text.read_text("utf-8") for text in lesson.glob("text.*.md")}
-    for words in [*sources.HELD, *sources.DEFINED, *sources.EXERCISES]:
+    of_original = [*exceptions.given, *exceptions.worked, *exceptions.exercises]
+    for words in [*of_original, *exceptions.cells]:
         assert pattern(words).search(texts[original(lesson).name]), words
-    for words in sources.IN_OTHER_WORDS:
+    for words in exceptions.in_other_words:
         assert any(pattern(words).search(text) for text in texts.values()), words
+
+
+# Right words, wrong ones, and the number that is noticed.
+FAULTS = [
+    ("the apple $0.11$", "the apple $0.12$", "0.12 is missing"),
+    ("a lemon $(0, 3)$", "a lemon $(4, 3)$", "4 is missing"),
+    ("+ 1 = 23.8$", "+ 1 = 23.9$", "23.9 is false"),
+    ("by 6 to 5", "by 6 to 8", "8 is missing"),
+    ("At 0 all scores", "At 7 all scores", "7 is missing"),
+]
+
+
+def test_wrong_numbers_are_noticed(tmp_path: Path):
+    lesson = tmp_path / "lessons" / "attention"
+    shutil.copytree(ROOT / "lessons" / "attention", lesson)
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    text = original(lesson)
+    words = text.read_text(encoding="utf-8")
+    for right, wrong, _ in FAULTS:
+        assert right in words
+        words = words.replace(right, wrong, 1)
+    text.write_text(words, encoding="utf-8")
+    noticed = "\n".join(find_faults(lesson))
+    assert all(fault in noticed for *_, fault in FAULTS), noticed
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        (r"\frac{1}{6} + \frac{5}{6} \cdot \frac{1}{10} = \frac{1}{4}", True),
+        (r"\frac{1}{6} + \frac{5}{6} \cdot \frac{1}{10} = \frac{1}{3}", False),
+        (r"2e^{1} \approx 5.4", True),
+        (r"\sqrt{5}\sqrt{8}\cos 11.6° = 6.20 = 6.21", False),
+        (r"e^{-\infty} = 0", True),
+        (r"(4^{32/30})^{2l/32} = 4^{l/15}", True),  # whatever l is
+        (r"(4^{32/30})^{2l/33} = 4^{2l/30} = 4^{l/15}", None),
+        (r"w = 0.99", None),
+        (r"\mathbf{q} = (1, 2)", None),
+    ],
+)
+def test_an_equation_is_right_or_not_or_cannot_be_computed(formula: str, expected: bool | None):
+    assert is_right(formula) is expected
+
+
+def test_a_product_comes_before_a_sum_and_a_power_before_both():
+    assert evaluate(r"-2^2 + 3 \times 4 / 2") == 2
 
 
 @each_lesson
@@ -110,7 +157,7 @@ def exercises(text: Path) -> list[list[str]]:
 
 @each_lesson
 def test_an_exercise_is_named_by_its_number(lesson: Path):
-    for words, cell in sources_of(lesson).EXERCISES.items():
+    for words, cell in load_exceptions(lesson).exercises.items():
         (number,) = numbers_of(words)
         assert solution_of(original(lesson), cell) == number, words
 
@@ -151,7 +198,7 @@ def differences(
 
 @pytest.mark.parametrize(("lesson", "text"), TRANSLATIONS, ids=lambda path: path.name)
 def test_every_language_has_the_same_numbers_and_formulas(lesson: Path, text: Path):
-    forgiven = sources_of(lesson).IN_OTHER_WORDS
+    forgiven = load_exceptions(lesson).in_other_words
     there, here = (pieces_of(each, forgiven) for each in (original(lesson), text))
     assert [*differences(there, here, text)] == []
 

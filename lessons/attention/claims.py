@@ -39,6 +39,7 @@ PRICES = np.array([50, 40, 70], float)
 # What the text says of shares in words, with room for another framework's draws.
 ALL_RIGHT = 0.98
 ONE_IN_TEN = pytest.approx(0.1, abs=0.04)
+ONE_IN_FOUR = pytest.approx(1 / 4, abs=0.06)
 THE_SAME_WIDTH = 0.03
 
 
@@ -82,7 +83,7 @@ def look_up_is_as_told(rows: dict[str, list[list[float]]]) -> None:
     ]
     assert min(trained, letters_digits) >= ALL_RIGHT
     assert letters_in_values == ONE_IN_TEN
-    assert letters_in_values < digits_in_keys < 0.4
+    assert digits_in_keys == ONE_IN_FOUR
     (hidden,), (alone,) = rows["removed-shown"]
     assert (hidden, alone >= ALL_RIGHT) == (ONE_IN_TEN, True)
 
@@ -112,10 +113,6 @@ def twice_is_as_told(rows: list[list[float]]) -> None:
     # The weight goes with the entry, wherever that stands.
     for (a, b, c, d, answer), row in zip(looked, again, strict=True):
         np.testing.assert_allclose(row, [c, b, a, d, answer], atol=0.011)
-
-
-def test_the_numbers_and_equations_of_the_text_are_those_of_the_cells(untrue):
-    assert untrue == []
 
 
 # A dictionary that always answers
@@ -231,7 +228,8 @@ def test_the_maps_of_the_widths(cells):
         np.testing.assert_allclose(shown, weights / weights.max(), atol=1e-4)
         assert panel.axes.get_title() == f"Width {width}"
     assert_axes(cells["width-heatmaps"], "Keys", "Queries")
-    assert np.asarray(panels[2].get_array()).min() > 0.1  # wide: everything is seen
+    assert shown.min() > 0.1  # wide: everything is seen
+    assert shown[-1, 0] == pytest.approx(1 / 4, abs=0.06)  # at the far end, too
 
 
 def error(

@@ -98,10 +98,6 @@ def readers_are_as_told(rows: dict[str, list[list[float]]]) -> None:
         assert np.abs(row).max() < BLIND + 0.03
 
 
-def test_the_numbers_and_equations_of_the_text_are_those_of_the_cells(untrue):
-    assert untrue == []
-
-
 # One average is not enough
 
 
@@ -122,6 +118,8 @@ def test_two_heads_can_subtract(cells):
     heads, more, less = cells["two-averages"].rows
     assert_printed(heads, [pear, lemon], 1)
     assert_printed([more[0], less[0]], [pear - lemon, lemon - pear], 1)
+    louder = softmax(np.array([0, 0, 8.0])) - softmax(np.array([0, 8.0, 0]))
+    assert pear - lemon < louder @ PRICES < 30  # the louder, the nearer
 
 
 # Split, attend, merge
@@ -324,6 +322,19 @@ def test_errors_are_those_of_the_models_which_differ_in_their_heads_alone(face, 
         assert len(errors) == 5
         expected = [heads, np.median(errors), min(errors), max(errors)]
         assert_printed(np.abs(row), expected, 3)
+
+
+def test_the_error_of_one_head_is_one_at_best():
+    """For weights w and w' of the two letters and a factor c, as the text derives it."""
+    w, other, c = np.meshgrid(
+        np.linspace(0, 1, 51), np.linspace(0, 1, 51), np.linspace(-5, 5, 201)
+    )
+    error = np.where(w + other <= 1, (c * w - 1) ** 2 + (c * other + 1) ** 2, np.inf)
+    assert error.min() == pytest.approx(1)
+    a, b = np.random.default_rng(0).normal(size=(2, 10**6))
+    drawn = (1.5 * (0.7 * a + 0.2 * b) - (a - b)) ** 2
+    expected = (1.5 * 0.7 - 1) ** 2 + (1.5 * 0.2 + 1) ** 2
+    assert drawn.mean() == pytest.approx(expected, rel=0.01)
 
 
 def test_one_head_finds_the_first_letter_and_the_other_the_second(face, cells):

@@ -130,10 +130,6 @@ def solutions_are_as_told(rows: dict[str, list[list[float]]]) -> None:
     assert (np.diff(two_layers) < 0).all()
 
 
-def test_the_numbers_and_equations_of_the_text_are_those_of_the_cells(untrue):
-    assert untrue == []
-
-
 # Two hands. A pair of numbers is a complex one, and to turn it is to multiply.
 
 
@@ -623,6 +619,12 @@ def test_the_models_have_their_own_frequencies_again_afterwards(face, cells):
 
 
 # Solutions
+
+
+def test_the_score_is_greatest_one_place_after_the_query():
+    scores = [dot(complex(1, 2), turned((2, 2), radians(30 * at))) for at in range(12)]
+    assert np.argmax(scores) == 1
+    assert_printed(scores[1], 6.20)
 
 
 def test_turned_values_depend_on_where_they_stand(cells):

@@ -1194,8 +1194,8 @@ IN_CODE = {
         ),
         (
             "buckets shared too soon",
-            "int count = 8, far = 16, near = count / 2;",
-            "int count = 8, far = 8, near = count / 2;",
+            "bucket(each, 8, 16)",
+            "bucket(each, 8, 8)",
         ),
         (
             "the digit that the letter had first",

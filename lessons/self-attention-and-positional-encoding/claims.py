@@ -60,6 +60,8 @@ SIX_TO_EIGHT_IN_TEN = pytest.approx(0.7, abs=0.15)
 CHANCE = pytest.approx(1 / 2, abs=0.1)
 NINE_IN_TEN = pytest.approx(9 / 10, abs=0.07)
 A_THIRD = 1 / 3
+# Of the numbers in the frameworks' own embeddings, as far as the text names it.
+OF_VARIANCE = {"pytorch": 1, "jax": 1 / 512, "mlx": 1 / 512}
 MISLED = 0.455  # two standard deviations below one half, for five hundred guesses
 
 
@@ -70,7 +72,7 @@ MISLED = 0.455  # two standard deviations below one half, for five hundred guess
 def every_notebook_shows(cells: dict[str, list[str]], framework: str) -> None:
     rows = {name: rows_of("\n".join(shown)) for name, shown in cells.items()}
     attention_is_as_told(rows)
-    layers_are_as_told(rows, fused=framework == "pytorch")
+    layers_are_as_told(rows, framework)
     assert cells["three-layers"][0].count("(1, 10, 16)") == 3
     reader_is_as_told(rows)
     past_the_end_is_as_told(runs_in(rows["past-the-end-figure"]))
@@ -90,16 +92,20 @@ def attention_is_as_told(rows: dict[str, list[list[float]]]) -> None:
     assert rows["order-seen"][0][0] > 0.01
 
 
-def layers_are_as_told(rows: dict[str, list[list[float]]], fused: bool) -> None:
+def layers_are_as_told(rows: dict[str, list[list[float]]], framework: str) -> None:
     assert [row[:2] for row in rows["influence-heatmaps"][:3]] == [
         [28, 100],
         [55, 100],
         [100, 100],
     ]
     for n, *steps in rows["sequential-operations"]:
-        assert steps == [1, n, 3 if fused else 4]
+        assert steps == [1, n, 3 if framework == "pytorch" else 4]
     lengths = [row[0] for row in rows["lengths"]]
     assert lengths[:4] == pytest.approx([1, 512**0.5, 16, 768**0.5], rel=0.02)
+    if framework in OF_VARIANCE:
+        assert lengths[4] == pytest.approx(
+            (512 * OF_VARIANCE[framework]) ** 0.5, rel=0.02
+        )
     (low, high), (spread,) = rows["rotary-check"]
     assert (high - low > 1, spread) == (True, 0)
 
@@ -111,9 +117,10 @@ def reader_is_as_told(rows: dict[str, list[list[float]]]) -> None:
     assert len(shares) == 4
     for zero, one, first, last in shares:
         assert zero + one == pytest.approx(first + last, abs=0.03)
-    assert any(
-        max(zero, one) > 0.8 for zero, one, _, _ in shares
-    )  # follows one of them
+    followers = [row for row in shares if max(row[:2]) > 0.8]
+    assert followers
+    for *_, first, last in followers:  # wherever it stands
+        assert abs(first - last) < 0.2
     for_order = [
         row
         for row in shares
@@ -176,10 +183,6 @@ def solutions_are_as_told(rows: dict[str, list[list[float]]]) -> None:
     assert attention[5] > 0.1
     (*_, at_both_places), (in_the_other_order,) = rows["solution-relative-shown"]
     assert (at_both_places, in_the_other_order > 0.1) == (0, True)
-
-
-def test_the_numbers_and_equations_of_the_text_are_those_of_the_cells(untrue):
-    assert untrue == []
 
 
 # One word looks around

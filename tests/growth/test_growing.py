@@ -107,7 +107,7 @@ def test_their_claims_are_tested_in_the_frameworks_they_are_in(
     in_python = [name for name in chapter[1].frameworks if name in FACES]
     for framework in dict.fromkeys([*in_python[:1], *in_python[-1:]]):
         there = [toy for toy in chapter if framework in toy.frameworks]
-        assert project.test(*files, "--framework", framework) == 3 * len(there)
+        assert project.test(*files, "--framework", framework) == 2 * len(there)
 
 
 def test_a_claim_that_is_untrue_fails_in_its_notebook_and_so_does_a_cell_that_is_none_of_the_lessons(

@@ -141,7 +141,7 @@ def literal(value: Any) -> str:
     if isinstance(value, (bool, str)):
         return json.dumps(value)
     if isinstance(value, np.ndarray):
-        kind = f"{value.dtype}".upper()
+        kind = "BOOLEAN" if value.dtype == bool else f"{value.dtype}".upper()
         encoded = b64encode(np.ascontiguousarray(value).tobytes()).decode()
         chunks = [encoded[at : at + LITERAL] for at in range(0, len(encoded), LITERAL)] or [""]
         # Not by +, which the compiler would make one constant of.
