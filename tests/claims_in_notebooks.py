@@ -5,14 +5,10 @@ lesson, in the same kernel. So no lesson is executed twice, and what the claims 
 compared (``--nbval-lax --claims``: what it has executed). A lesson's notebooks in other languages have the
 same program: one of them is held to its claims, that in the original language.
 
-Python's, LESSON/claims.py, come after the last cell: of each cell it is kept what it leaves behind. Java's,
-LESSON/claims.java, are cells as well, and each comes directly after the lesson's of the same name, since a later one
-may mean something else by its names. It throws an error in words of its own where something is not true. What the
-lesson's cell has shown it finds in ``shown``, and what all claims are made of, in claims.java beside this file, defined.
+The claims, LESSON/claims.py, come after the last cell: of each cell it is kept what it leaves behind. In Python that stays in
+the kernel, and the claims are tested there; a kernel of Java hands it over (tests/java), and they are tested here.
 """
 
-import json
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +22,6 @@ from tests.java.values import Java, JavaCell, JavaError, Names, assigned_names
 from tests.lessons import claims_fault
 from tools.run.page_kernel import Execution, KernelDiedError, PageKernel
 from tools.run.regression import Cell, Notebook
-from tools.run.sharing import Cell as SharedCell
 from tools.weave.lessons import ROOT, Edition, editions
 from tools.weave.programs import read_code
 
@@ -38,8 +33,6 @@ sys.path.insert(0, root)
 from tests.lessons import hold_recorded
 hold_recorded(shell.recording.left_behind, printed, claims, framework)
 """
-MADE_OF = Path(__file__).with_name("claims.java")
-UNTRUE = re.compile(r"^java\.lang\.AssertionError: (.*)\n[\s\S]*")
 
 
 def _apart(code: str, **given: Any) -> str:
@@ -58,8 +51,8 @@ class Claims(pytest.Item):
 
     parent: Notebook
 
-    def __init__(self, name: str, **given: Any) -> None:
-        super().__init__(name, **given)
+    def __init__(self, **given: Any) -> None:
+        super().__init__("claims", **given)
         self.add_marker(pytest.mark.random_order(disabled=True))
 
     @property
@@ -88,11 +81,11 @@ class Claims(pytest.Item):
         return self.path, None, self.nodeid
 
 
-class ClaimsInPython(Claims):
+class ClaimsOfPython(Claims):
     """All those of a lesson."""
 
     def __init__(self, edition: Edition, cells: list[Cell], **given: Any) -> None:
-        super().__init__("claims", **given)
+        super().__init__(**given)
         self.edition = edition
         program = read_code(edition.code, edition.language)
         self.sources = {name: cell.source for name, cell in program.items()}
@@ -119,7 +112,7 @@ class ClaimsOfJava(Claims):
     """All those of a lesson, about what its cells in Java leave behind."""
 
     def __init__(self, edition: Edition, cells: list[Cell], **given: Any) -> None:
-        super().__init__("claims", **given)
+        super().__init__(**given)
         self.edition = edition
         self.sources = {name: cell.source for name, cell in read_code(edition.code).items()}
         self.cells = cells
@@ -155,22 +148,6 @@ class ClaimsOfJava(Claims):
         )
 
 
-class ClaimsInJava(Claims):
-    """Those about one cell, which is None where the notebook's is not the lesson's."""
-
-    def __init__(self, about: str, source: str, cell: Cell | None, **given: Any) -> None:
-        super().__init__(f"claims of {about}", **given)
-        self.about, self.source, self.cell = about, source, cell
-
-    def fault(self) -> str:
-        execution = _execution_of(self.cell) if self.cell else None
-        if not execution or execution.fault:
-            return f"not tested, for this cell was not executed: {self.about}"
-        # What JSON writes in quotes, Java reads.
-        shown = f"String shown = {json.dumps(execution.shown)};\n"
-        return UNTRUE.sub(r"not true: \1", self.kernel.tell(shown + self.source).fault)
-
-
 def _execution_of(cell: Cell) -> Execution | None:
     return cell.parent.kernel.execution(cell.cell_num, cell.shared)
 
@@ -181,39 +158,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
     held = {edition.notebook: edition for edition in _to_be_held()}
     for notebook, cells in _cells_of_notebooks(items).items():
         if edition := held.get(notebook.path.resolve()):
-            is_python = FRAMEWORKS[edition.framework].is_python
-            of_it = _in_python if is_python else _in_java
-            if not is_python and not (edition.folder / "claims.java").exists():
-                of_it = _of_java
-            for cell, claims in reversed([*of_it(notebook, edition, cells)]):
-                items.insert(items.index(cell) + 1, claims)
-
-
-Placed = Iterator[tuple[Cell, Claims]]  # after which cell
-
-
-def _in_python(notebook: Notebook, edition: Edition, cells: list[Cell]) -> Placed:
-    claims = ClaimsInPython.from_parent(notebook, edition=edition, cells=cells)
-    cells[0].stash[BEGINS] = claims
-    yield cells[-1], claims
-
-
-def _of_java(notebook: Notebook, edition: Edition, cells: list[Cell]) -> Placed:
-    claims = ClaimsOfJava.from_parent(notebook, edition=edition, cells=cells)
-    for cell in cells:
-        cell.stash[KEEPS] = claims
-    yield cells[-1], claims
-
-
-def _in_java(notebook: Notebook, edition: Edition, cells: list[Cell]) -> Placed:
-    program = read_code(edition.code, edition.language)
-    found = {cell.shared: cell for cell in cells}
-    to_define = MADE_OF.read_text(encoding="utf-8")  # once the first cell has all imports
-    for name, claims in read_code(edition.folder / "claims.java").items():
-        cell = found.get(SharedCell(name, program[name].source)) if name in program else None
-        given = {"about": name, "source": f"{to_define}\n{claims.source}", "cell": cell}
-        yield cell or cells[-1], ClaimsInJava.from_parent(notebook, **given)
-        to_define = "" if cell else to_define
+            if FRAMEWORKS[edition.framework].is_python:
+                claims = ClaimsOfPython.from_parent(notebook, edition=edition, cells=cells)
+                cells[0].stash[BEGINS] = claims
+            else:
+                claims = ClaimsOfJava.from_parent(notebook, edition=edition, cells=cells)
+                for cell in cells:
+                    cell.stash[KEEPS] = claims
+            items.insert(items.index(cells[-1]) + 1, claims)
 
 
 def _to_be_held() -> Iterable[Edition]:
@@ -224,7 +176,7 @@ def _to_be_held() -> Iterable[Edition]:
     return first.values()
 
 
-BEGINS = pytest.StashKey[ClaimsInPython]()
+BEGINS = pytest.StashKey[ClaimsOfPython]()
 KEEPS = pytest.StashKey[ClaimsOfJava]()
 
 

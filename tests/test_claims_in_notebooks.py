@@ -7,21 +7,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import matplotlib.pyplot as plt
-import nbformat
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from d2l_compat.frameworks import FACES
-from tests.claims_in_notebooks import MADE_OF
 from tests.conftest import PATIENCE
 from tests.recording import Recording
 from tools.run.page_kernel import KernelDiedError, PageKernel
-from tools.weave.lessons import ROOT, Edition, editions
-from tools.weave.programs import read_code
+from tools.weave.lessons import ROOT, editions
 from tools.weave.prose import ORIGINAL
 
 
@@ -38,52 +33,8 @@ def test_each_lesson_is_held_to_its_claims_in_each_framework_once(
     collected: list[tuple[str, str]],
 ) -> None:
     held = [notebook for notebook, name in collected if name == "claims"]
-    told = {*editions(languages=[ORIGINAL], frameworks=[*FACES, "djl"])} - {*IN_JAVA}
+    told = editions(languages=[ORIGINAL])
     assert sorted(held) == sorted(str(edition.notebook.relative_to(ROOT)) for edition in told)
-
-
-# In Java
-
-IN_JAVA = [
-    edition
-    for edition in editions(languages=[ORIGINAL], frameworks=["djl"])
-    if (edition.folder / "claims.java").exists()
-]
-DEFINED = re.compile(  # at the outermost level, which begins its lines
-    r"^(?:(?:class|record|interface|enum) (\w+)|\w[\w.<>\[\], ?]* (\w+)\s*[=(;]|(\w+)\s*=)",
-    re.MULTILINE,
-)
-
-
-@pytest.mark.parametrize("edition", IN_JAVA, ids=str)
-def test_each_claim_comes_after_its_cell_in_their_order(
-    collected: list[tuple[str, str]], edition: Edition
-) -> None:
-    claims = [*read_code(edition.folder / "claims.java")]
-    assert [name for name in read_code(edition.code) if name in claims] == claims
-    cells = nbformat.read(edition.notebook, as_version=4).cells
-    cells = [cell for cell in cells if cell.cell_type == "code"]
-    place = str(edition.notebook.relative_to(ROOT))
-    asked = [name for notebook, name in collected if notebook == place]
-    found = {
-        claims: cells[int(cell.split()[1])].id
-        for cell, claims in pairwise(asked)
-        if claims.startswith("claims of ")
-    }
-    assert found == {f"claims of {name}": name for name in claims}
-
-
-@pytest.mark.parametrize("edition", IN_JAVA, ids=str)
-def test_claims_define_nothing_that_the_lesson_does(edition: Edition) -> None:
-    """Its later cells would be held to what is not theirs."""
-    claims, program = (
-        {name for names in DEFINED.findall(file.read_text(encoding="utf-8")) for name in names}
-        for file in (edition.folder / "claims.java", edition.code)
-    )
-    shared = {name for names in DEFINED.findall(MADE_OF.read_text("utf-8")) for name in names}
-    assert {"claim", "Plain"} <= shared
-    assert {"manager"} <= program
-    assert (claims | shared | {"shown"}) & program == {""}
 
 
 # What is no cell, told to a kernel

@@ -594,10 +594,10 @@ class RotaryAttention extends DotProductAttention {
 
 // %% rotary-scores
 var rotary = new RotaryAttention(0);
-var q = manager.randomNormal(new Shape(1, 1, width));
-var k_ = manager.randomNormal(new Shape(1, 1, width));
-Q = rotary.turned(q.repeat(1, numSteps));
-K = rotary.turned(k_.repeat(1, numSteps));
+var q = manager.randomNormal(new Shape(1, width));
+var k_ = manager.randomNormal(new Shape(1, width));
+Q = rotary.turned(q.expandDims(1).repeat(1, numSteps));
+K = rotary.turned(k_.expandDims(1).repeat(1, numSteps));
 scores = Q.matMul(K.swapAxes(1, 2)).get(0);
 
 // %% rotary-check
@@ -742,12 +742,13 @@ Plots.heatmaps(weights)
 
 // %% found
 var drawn = sequences(manager, 1000, 8);
-evaluate(reader, drawn.tokens());
+tokens = drawn.tokens();
+evaluate(reader, tokens);
 var received = reader.attention.attentionWeights().mean(new int[] {2}); // (batch, heads, keys)
 
 /** Shares of weight, of shape (sequences, heads). */
 NDArray shareOn(int token) {
-    var isThere = drawn.tokens().eq(token).toType(DataType.FLOAT32, false).expandDims(1);
+    var isThere = tokens.eq(token).toType(DataType.FLOAT32, false).expandDims(1);
     return received.mul(isThere).sum(new int[] {2});
 }
 

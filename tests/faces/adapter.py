@@ -298,6 +298,9 @@ class Adapter(ABC):
     def lesson_relative_scores(self, names: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self.plain(names["relative"].scores(self.tensor(X))))
 
+    def lesson_relative_output(self, names: dict[str, Any], X: Any) -> Any:
+        return names["relative"](X)
+
     def lesson_kept(self, layer: Any) -> list[str]:
         """The names of all that is trained or saved of it."""
         return self.layer(layer).names

@@ -7,9 +7,8 @@ import nbformat
 import pytest
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
-from tests.growth.toys import TEMPLATES, Project, Toy, toys
+from tests.growth.toys import Project, Toy, toys
 from tools.weave.lessons import LANGUAGES, ROOT, lessons
-from tools.weave.programs import read_code
 
 # Of the project's own tests, those that hold each lesson, each edition or each fault.
 OF_EACH = (
@@ -69,8 +68,7 @@ def test_nbval_executes_them_again_and_finds_no_difference(
     notebooks = [name for toy in chapter for name in toy.notebooks]
     stored = [nbformat.read(project.root / name, as_version=4) for name in notebooks]
     cells = sum(cell.cell_type == "code" for notebook in stored for cell in notebook.cells)
-    in_java = len(read_code(TEMPLATES / "claims.java"))
-    held = sum(1 if name in FACES else in_java for toy in chapter for name in toy.frameworks)
+    held = sum(len(toy.frameworks) for toy in chapter)
     assert project.test("--nbval", "--claims", "-n", "2", *notebooks) == cells + held
 
 
@@ -113,47 +111,16 @@ def test_their_claims_are_tested_in_the_frameworks_they_are_in(
 def test_a_claim_that_is_untrue_fails_in_its_notebook_and_so_does_a_cell_that_is_none_of_the_lessons(
     project: Project, chapter: tuple[Toy, Toy], installed: list[str]
 ) -> None:
-    framework = next((name for name in chapter[1].frameworks if name in FACES), None)
-    if not framework:
-        pytest.skip("no framework in Python is installed")
-    held = Held(project, chapter[1], framework, "claims.py")
-    untrue = held.said(claims={"== [6]": "== [7]"})
-    lacking = held.said(notebook={"[0, 1, 4]": "[0, 1, 2 * 2]"})
-    assert "test_the_sum_is_six" in untrue
-    assert "assert [6.0] == [7]" in untrue
-    assert "not tested, for these cells were not executed: curve" in lacking
-    for each in (untrue, lacking):
-        assert each.splitlines()[-1].startswith("1 failed, ")
-
-
-MORE_IN_JAVA = """
-
-// %% no-such-cell
-claim("", true);
-
-// %% words
-Runtime.getRuntime().halt(1);
-"""
-
-
-def test_in_java_each_claim_fails_by_its_cells_name(
-    project: Project, chapter: tuple[Toy, Toy], installed: list[str]
-) -> None:
-    if "djl" not in installed:
-        pytest.skip("DJL is not installed")
-    said = Held(project, chapter[1], "djl", "claims.java").said(
-        claims={"shown, 1, 6": "shown, 1, 7", '(2, 4.00)"));': f'(2, 4.00)"));{MORE_IN_JAVA}'},
-        notebook={"{0, 1, 4}": "{0, 1, 2 * 2}"},
-    )
-    faults = {
-        "sum": "not true: the sum is six",
-        "curve": "not tested, for this cell was not executed: curve",
-        "no-such-cell": "not tested, for this cell was not executed: no-such-cell",
-        "words": "not tested: the kernel died",
-    }
-    for name, fault in faults.items():
-        assert re.search(rf"^_+ .*::claims of {name} _+\n{re.escape(fault)}$", said, re.MULTILINE)
-    assert said.splitlines()[-1].startswith(f"{len(faults)} failed, ")
+    in_python = next((name for name in chapter[1].frameworks if name in FACES), None)
+    for framework in {in_python, "djl"} & {*installed}:
+        held = Held(project, chapter[1], framework)
+        untrue = held.said(claims={"== [6]": "== [7]"})
+        lacking = held.said(notebook={"0, 1, 4": "0, 1, 2 * 2"})
+        assert "test_the_sum_is_six" in untrue
+        assert "assert [6.0] == [7]" in untrue
+        assert "not tested, for these cells were not executed: curve" in lacking
+        for each in (untrue, lacking):
+            assert each.splitlines()[-1].startswith("1 failed, ")
 
 
 @dataclass
@@ -163,12 +130,11 @@ class Held:
     project: Project
     toy: Toy
     framework: str
-    file: str
 
     def said(self, **changes: dict[str, str]) -> str:
         """What is said where these words are others, in the claims or in the notebook."""
         notebook = f"notebooks/en/{self.framework}/{self.toy.name}.ipynb"
-        files = {"claims": f"lessons/{self.toy.name}/{self.file}", "notebook": notebook}
+        files = {"claims": f"lessons/{self.toy.name}/claims.py", "notebook": notebook}
         before = {}
         for which, words in changes.items():
             path = self.project.root / files[which]
@@ -192,7 +158,7 @@ def test_a_fault_seeded_in_one_is_noticed(project: Project, chapter: tuple[Toy, 
     said = project.run("tests.mutants", "--by-all", "--only", fault)
     assert f"[1/1] {fault} (lesson): noticed\n" in said
     assert "    nbval: sum (" in said
-    assert f"    tests: {'test_the_' if framework in FACES else 'claims of '}" in said
+    assert "    tests: test_the_" in said
 
 
 def test_the_site_has_their_pages_and_their_slides(

@@ -5,6 +5,9 @@
 class Handover {
     /** What the cells have left behind, by the cell's name and the variable's. */
     static final Map<String, Object> kept = new HashMap<>();
+    /** NumPy's names; whole numbers are all handed over as the widest. */
+    private static final Map<DataType, String> TYPES =
+            Map.of(DataType.BOOLEAN, "?", DataType.FLOAT32, "f4", DataType.FLOAT64, "f8");
     private static final Map<Object, String> numbers = new IdentityHashMap<>();
     private static final List<Object> figures = new ArrayList<>();
 
@@ -35,8 +38,8 @@ class Handover {
     }
 
     /** The parameters of a block, in their order. */
-    static List<NDArray> parameters(Block block) {
-        return block.getParameters().values().stream().map(Parameter::getArray).toList();
+    static List<NDArray> parameters(ai.djl.nn.Block block) {
+        return block.getParameters().values().stream().map(each -> each.getArray()).toList();
     }
 
     static String json(Object value) throws ReflectiveOperationException {
@@ -95,7 +98,7 @@ class Handover {
         buffer.asDoubleBuffer().put(numbers);
         return "{\"array\": \"" + Base64.getEncoder().encodeToString(buffer.array())
                 + "\", \"shape\": " + Arrays.toString(array.getShape().getShape())
-                + ", \"type\": \"" + (type.isBoolean() ? "?" : type.isInteger() ? "i8" : "f8") + "\"}";
+                + ", \"type\": " + quoted(TYPES.getOrDefault(type, "i8")) + "}";
     }
 
     private static Map<String, Object> fields(Object value) throws ReflectiveOperationException {

@@ -52,15 +52,6 @@ class Execution:
         )
 
     @property
-    def shown(self) -> str:
-        """What it printed, with the words that stand for its figures and other values."""
-        contents = self._contents("stream", "display_data", "execute_result")
-        return "".join(
-            each["text"] if "text" in each else each["data"].get("text/plain", "") + "\n"
-            for each in contents
-        )
-
-    @property
     def value(self) -> str:
         """The words for its last expression's value."""
         found = [each["data"].get("text/plain", "") for each in self._contents("execute_result")]

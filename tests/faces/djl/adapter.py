@@ -63,6 +63,10 @@ class Adapter:
         return names["relative"].call("scores", X)
 
     @staticmethod
+    def lesson_relative_output(names: Names, X: np.ndarray) -> np.ndarray:
+        return names["relative"].call("forward", X)
+
+    @staticmethod
     def lesson_turned(names: Names, X: np.ndarray) -> np.ndarray:
         return names["new RotaryAttention"](0).call("turned", X)
 
