@@ -31,6 +31,10 @@ class Handover {
         });
     }
 
+    static void write(String file, Object value) throws Exception {
+        java.nio.file.Files.writeString(java.nio.file.Path.of(file), json(value));
+    }
+
     static NDArray array(String type, String bytes, long... shape) {
         var buffer = java.nio.ByteBuffer.wrap(Base64.getDecoder().decode(bytes));
         buffer.order(java.nio.ByteOrder.LITTLE_ENDIAN);

@@ -56,21 +56,21 @@ class Java:
         """Once the first cell has its imports."""
         self.run(f"{HANDOVER.read_text(encoding='utf-8')}\nHandover.watchFigures();")
 
-    def run(self, code: str) -> str:
+    def run(self, code: str) -> None:
         """Raises JavaError with the compiler's words, or the program's."""
         told = self.kernel.tell(code)
         if told.fault:
             raise JavaError(f"{told.fault}\n{code[:2000]}")
-        return told.printed
 
     def keep(self, cell: str, names: list[str]) -> None:
         values = "".join(f', "{name}", {name}' for name in names)
         self.run(f'Handover.keep("{cell}"{values});')
 
     def get(self, expression: str) -> Any:
-        """The value of an expression."""
-        said = self.run(f"System.out.println(Handover.json({expression}));")
-        return self._read(json.loads(said))
+        """The value of an expression. By a file: what a kernel prints may come after its reply."""
+        file = Path(self.kernel.workplace.folder, "handover.json")
+        self.run(f'Handover.write("{file.as_posix()}", {expression});')
+        return self._read(json.loads(file.read_text(encoding="utf-8")))
 
     def call(self, function: str, *args: Any) -> Any:
         return self.get(f"{function}({', '.join(map(literal, args))})")
