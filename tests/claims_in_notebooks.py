@@ -131,7 +131,7 @@ class ClaimsOfJava(Claims):
             if self.java is None:
                 self.java = Java(self.kernel)
                 self.java.begin()
-            self.java.keep(name, names)
+            self.java.keep(name, names, execution.num_figures)
         except JavaError as error:
             self.error = self.error or f"{name}: {error}"
             return

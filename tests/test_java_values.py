@@ -70,7 +70,7 @@ def test_what_stays_in_the_kernel_can_be_asked_and_called(java: Java) -> None:
 
 def test_a_figure_comes_over_with_its_numbers(java: Java) -> None:
     java.run('Plots.heatmaps(manager.eye(2).reshape(1, 1, 2, 2)).xlabel("x").show();')
-    java.keep("map", [])
+    java.keep("map", [], 1)
     (its,) = java.get('Handover.kept.get("map/figures")')
     (panel, *_), *_ = [axes.get_images() for axes in DRAWN["Heatmaps"](its).axes]
     np.testing.assert_array_equal(panel.get_array(), np.eye(2))

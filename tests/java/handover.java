@@ -11,11 +11,13 @@ class Handover {
     private static final Map<Object, String> numbers = new IdentityHashMap<>();
     private static final List<Object> figures = new ArrayList<>();
 
-    static void keep(String cell, Object... namesAndValues) {
+    /** Of the figures the last ones are the cell's: others may come before, of the cell in another language. */
+    static void keep(String cell, int numFigures, Object... namesAndValues) {
         for (int i = 0; i < namesAndValues.length; i += 2) {
             kept.put(cell + "/" + namesAndValues[i], namesAndValues[i + 1]);
         }
-        kept.put(cell + "/figures", List.copyOf(figures));
+        var shown = figures.subList(figures.size() - numFigures, figures.size());
+        kept.put(cell + "/figures", List.copyOf(shown));
         figures.clear();
     }
 

@@ -62,9 +62,9 @@ class Java:
         if told.fault:
             raise JavaError(f"{told.fault}\n{code[:2000]}")
 
-    def keep(self, cell: str, names: list[str]) -> None:
+    def keep(self, cell: str, names: list[str], num_figures: int = 0) -> None:
         values = "".join(f', "{name}", {name}' for name in names)
-        self.run(f'Handover.keep("{cell}"{values});')
+        self.run(f'Handover.keep("{cell}", {num_figures}{values});')
 
     def get(self, expression: str) -> Any:
         """The value of an expression. By a file: what a kernel prints may come after its reply."""

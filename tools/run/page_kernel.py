@@ -58,6 +58,10 @@ class Execution:
         return found[-1] if found else ""
 
     @property
+    def num_figures(self) -> int:
+        return sum("image/svg+xml" in each["data"] for each in self._contents("display_data"))
+
+    @property
     def fault(self) -> str:
         """What made it fail; nothing where it did not."""
         lines = [line for each in self._contents("error") for line in each["traceback"]]
