@@ -21,6 +21,10 @@ class Adapter:
     HAND = "float64"
     FUSED = False
 
+    def __init__(self) -> None:
+        self._drawn: dict[tuple[Any, ...], list[np.ndarray]] = {}
+        self._known: dict[str, Arrays] = {}  # of models, which several tests ask about
+
     @staticmethod
     def tensor(x: Any) -> np.ndarray:
         return np.asarray(x)
@@ -30,9 +34,14 @@ class Adapter:
         letters, numbers, first, second = names["given"]
         return [letters, numbers, np.stack([first, second], axis=-1)]
 
+    def lesson_drawn(self, names: Names, function: str, *args: Any) -> list[np.ndarray]:
+        """What the lesson's function of this name draws at random; once, since much comes over."""
+        if (function, *args) not in self._drawn:
+            self._drawn[function, *args] = self._draw(names, function, *args)
+        return [array.copy() for array in self._drawn[function, *args]]
+
     @staticmethod
-    def lesson_drawn(names: Names, function: str, *args: Any) -> list[np.ndarray]:
-        """What the lesson's function of this name draws at random."""
+    def _draw(names: Names, function: str, *args: Any) -> list[np.ndarray]:
         if function == "questions":
             count, _, sign = args
             drawn = names[function](MANAGER, count, sign)
@@ -134,6 +143,12 @@ class Adapter:
 
     def one_head(self, model: Kept) -> Arrays:
         """The tables letter and digit, W_q, W_k, W_v, output and bias."""
+        if model.expression not in self._known:
+            self._known[model.expression] = self._one_head(model)
+        return dict(self._known[model.expression])
+
+    @staticmethod
+    def _one_head(model: Kept) -> Arrays:
         names = "letter", "digit", "W_q", "W_k", "W_v"
         *found, output = model.parameters(*names, "output")
         its = {name: array for name, (array,) in zip(names, found, strict=True)}
