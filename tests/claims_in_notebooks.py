@@ -19,7 +19,7 @@ from nbval.plugin import IPyNbCell
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.java.values import Java, JavaCell, JavaError, Names, assigned_names
-from tests.lessons import claims_fault
+from tests.lessons import claims_fault, lacking_cells
 from tools.run.page_kernel import Execution, KernelDiedError, PageKernel
 from tools.run.regression import Cell, Notebook
 from tools.weave.lessons import ROOT, Edition, editions
@@ -51,9 +51,13 @@ class Claims(pytest.Item):
 
     parent: Notebook
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, edition: Edition, **given: Any) -> None:
         super().__init__("claims", **given)
         self.add_marker(pytest.mark.random_order(disabled=True))
+        self.edition = edition
+        program = read_code(edition.code, edition.language)
+        self.sources = {name: cell.source for name, cell in program.items()}
+        self.claims = str(edition.folder / "claims.py")
 
     @property
     def kernel(self) -> PageKernel:
@@ -84,11 +88,8 @@ class Claims(pytest.Item):
 class ClaimsOfPython(Claims):
     """All those of a lesson."""
 
-    def __init__(self, edition: Edition, cells: list[Cell], **given: Any) -> None:
+    def __init__(self, cells: list[Cell], **given: Any) -> None:
         super().__init__(**given)
-        self.edition = edition
-        program = read_code(edition.code, edition.language)
-        self.sources = {name: cell.source for name, cell in program.items()}
         self.cells = [cell for cell in cells if cell.shared.name in self.sources]
 
     def begin(self) -> None:
@@ -102,8 +103,7 @@ class ClaimsOfPython(Claims):
         for cell in self.cells:
             if execution := _execution_of(cell):
                 printed[cell.shared.name] = execution.printed
-        claims, framework = str(self.edition.folder / "claims.py"), self.edition.framework
-        given = {"root": str(ROOT), "claims": claims, "framework": framework}
+        given = {"root": str(ROOT), "claims": self.claims, "framework": self.edition.framework}
         told = self.kernel.tell(_apart(END, printed=printed, **given))
         return (told.printed or told.fault) if told.fault else ""
 
@@ -111,11 +111,8 @@ class ClaimsOfPython(Claims):
 class ClaimsOfJava(Claims):
     """All those of a lesson, about what its cells in Java leave behind."""
 
-    def __init__(self, edition: Edition, cells: list[Cell], **given: Any) -> None:
+    def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.edition = edition
-        self.sources = {name: cell.source for name, cell in read_code(edition.code).items()}
-        self.cells = cells
         self.kept: dict[str, JavaCell] = {}
         self.places: dict[str, str] = {}  # of the variables, by their names
         self.java: Java | None = None
@@ -140,12 +137,10 @@ class ClaimsOfJava(Claims):
         self.kept[name] = JavaCell(self.java, name, cell.shared.source, execution, of_cell)
 
     def fault(self) -> str:
-        if lacking := [name for name in self.sources if name not in self.kept]:
-            said = f"not tested, for these cells were not executed: {', '.join(lacking)}"
-            return f"{said}\n{self.error}".rstrip()
-        return claims_fault(
-            self.kept, str(self.edition.folder / "claims.py"), self.edition.framework
-        )
+        fault = lacking_cells(self.sources, self.kept)
+        if fault:
+            return f"{fault}\n{self.error}".rstrip()
+        return claims_fault(self.kept, self.claims, self.edition.framework)
 
 
 def _execution_of(cell: Cell) -> Execution | None:
@@ -162,7 +157,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
                 claims = ClaimsOfPython.from_parent(notebook, edition=edition, cells=cells)
                 cells[0].stash[BEGINS] = claims
             else:
-                claims = ClaimsOfJava.from_parent(notebook, edition=edition, cells=cells)
+                claims = ClaimsOfJava.from_parent(notebook, edition=edition)
                 for cell in cells:
                     cell.stash[KEEPS] = claims
             items.insert(items.index(cells[-1]) + 1, claims)

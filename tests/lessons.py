@@ -18,7 +18,7 @@ import io
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -281,15 +281,20 @@ def hold_recorded(
 ) -> None:
     """In the kernel: tests the claims; prints what pytest says of them. Raises AssertionError where one fails."""
     os.chdir(ROOT)
-    if lacking := [name for name in printed if name not in left_behind]:
-        print(f"not tested, for these cells were not executed: {', '.join(lacking)}")
-        raise AssertionError
-    cells = {
-        name: ExecutedCell(printed=printed[name], **left) for name, left in left_behind.items()
-    }
-    fault = claims_fault(cells, claims, framework)
+    fault = lacking_cells(printed, left_behind)
+    if not fault:
+        cells = {
+            name: ExecutedCell(printed=printed[name], **left) for name, left in left_behind.items()
+        }
+        fault = claims_fault(cells, claims, framework)
     print(fault)
     assert not fault
+
+
+def lacking_cells(names: Iterable[str], executed: Container[str]) -> str:
+    """What is said where some cells were not executed; nothing where all were."""
+    lacking = [name for name in names if name not in executed]
+    return f"not tested, for these cells were not executed: {', '.join(lacking)}" if lacking else ""
 
 
 def claims_fault(cells: Mapping[str, ExecutedCell], claims: str, framework: str) -> str:

@@ -7,7 +7,8 @@ and figures come over; anything else (a model, a function) stays in the kernel a
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,6 +52,7 @@ class Java:
 
     def __init__(self, kernel: PageKernel) -> None:
         self.kernel = kernel
+        self._known: dict[str, Any] = {}
 
     def begin(self) -> None:
         """Once the first cell has its imports."""
@@ -71,6 +73,12 @@ class Java:
         file = Path(self.kernel.workplace.folder, "handover.json")
         self.run(f'Handover.write("{file.as_posix()}", {expression});')
         return self._read(json.loads(file.read_text(encoding="utf-8")))
+
+    def get_once(self, expression: str) -> Any:
+        """The value of an expression that has one value, once all cells have run."""
+        if expression not in self._known:
+            self._known[expression] = self.get(expression)
+        return self._known[expression]
 
     def call(self, function: str, *args: Any) -> Any:
         return self.get(f"{function}({', '.join(map(literal, args))})")
@@ -101,6 +109,10 @@ class Fields(SimpleNamespace):
         return (getattr(self, name) for name in self._fields)
 
 
+class Code(str):
+    """An argument that is Java code already."""
+
+
 METHODS = {"BiFunction": "apply", "Function": "apply", "UnaryOperator": "apply", "Supplier": "get"}
 
 
@@ -119,7 +131,7 @@ class Kept:
 
     def get(self, path: str) -> Any:
         """A field, or what follows the object in an expression: ``layers.get(0).W_q``."""
-        return self.java.get(f"{self.expression}.{path}")
+        return self.java.get_once(f"{self.expression}.{path}")
 
     def call(self, method: str, *args: Any) -> Any:
         return self.java.call(f"{self.expression}.{method}", *args)
@@ -127,7 +139,7 @@ class Kept:
     def parameters(self, *paths: str) -> list[list[np.ndarray]]:
         """Of each of these blocks inside it; all in one question, since each takes the kernel a tenth of a second."""
         blocks = (f"Handover.parameters({self.expression}.{path})" for path in paths)
-        return self.java.get(f"List.of({', '.join(blocks)})")
+        return self.java.get_once(f"List.of({', '.join(blocks)})")
 
 
 def literal(value: Any) -> str:
@@ -136,8 +148,8 @@ def literal(value: Any) -> str:
         return "null"
     if isinstance(value, Kept):
         return value.expression
-    if isinstance(value, str) and value.startswith("java:"):
-        return value.removeprefix("java:")
+    if isinstance(value, Code):
+        return value
     if isinstance(value, (bool, str)):
         return json.dumps(value)
     if isinstance(value, np.ndarray):
@@ -156,15 +168,12 @@ class Names(Mapping[str, Any]):
 
     def __init__(self, java: Java, places: dict[str, str]) -> None:
         self._java, self._places = java, places
-        self._known: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         name = camel(name)
         if name not in self._places:
             return lambda *args: self._java.call(name, *args)
-        if name not in self._known:
-            self._known[name] = self._java.get(f'Handover.kept.get("{self._places[name]}")')
-        return self._known[name]
+        return self._java.get_once(f'Handover.kept.get("{self._places[name]}")')
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -185,13 +194,12 @@ class JavaCell(ExecutedCell):
         self.source, self.printed = source, execution.printed
         self.value = execution.value
         self.names = names  # type: ignore[assignment]
-        self._figures: Callable[[], list[Any]] = lambda: java.get(
-            f'Handover.kept.get("{name}/figures")'
-        )
+        self._java, self._name = java, name
 
-    @property
+    @cached_property
     def figures(self) -> list[Any]:  # type: ignore[override]
-        return [DRAWN[each._kind](each) for each in self._figures()]
+        kept = self._java.get(f'Handover.kept.get("{self._name}/figures")')
+        return [DRAWN[each._kind](each) for each in kept]
 
 
 def _heatmaps(its: Any) -> Any:

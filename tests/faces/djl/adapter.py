@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.java.values import Kept, Names, literal
+from tests.java.values import Code, Kept, Names, literal
 
 Arrays = dict[str, np.ndarray]
-MANAGER = "java:manager"
+MANAGER = Code("manager")
 PROJECTIONS = "W_q", "W_k", "W_v", "W_o"
 TABLES = "letter", "first", "second"
 
@@ -23,7 +23,6 @@ class Adapter:
 
     def __init__(self) -> None:
         self._drawn: dict[tuple[Any, ...], list[np.ndarray]] = {}
-        self._known: dict[str, Arrays] = {}  # of models, which several tests ask about
 
     @staticmethod
     def tensor(x: Any) -> np.ndarray:
@@ -81,14 +80,14 @@ class Adapter:
 
     @staticmethod
     def lesson_new_encoding(names: Names, num_hiddens: int, dropout: float, max_len: int) -> Kept:
-        return names["new PositionalEncoding"](num_hiddens, f"java:{dropout}f", max_len)
+        return names["new PositionalEncoding"](num_hiddens, Code(f"{dropout}f"), max_len)
 
     @staticmethod
     def lesson_encoding(
         layer: Kept, X: np.ndarray, offset: int = 0, training: bool = False
     ) -> np.ndarray:
-        inputs = f"java:new NDList({literal(X)}, manager.create({offset}))"
-        return layer.call("forward", "java:parameters", inputs, training)[0]
+        inputs = Code(f"new NDList({literal(X)}, manager.create({offset}))")
+        return layer.call("forward", Code("parameters"), inputs, training)[0]
 
     @staticmethod
     def lesson_kept(layer: Kept) -> list[str]:
@@ -96,7 +95,7 @@ class Adapter:
 
     @staticmethod
     def new_reader(names: Names, kind: str) -> Kept:
-        return names["initialized"](names["readers"][kind](), "java:new Shape(1, 8)")
+        return names["initialized"](names["readers"][kind](), Code("new Shape(1, 8)"))
 
     def lesson_reader(self, names: Names, kind: str = "") -> tuple[Arrays, Kept]:
         reader = self.new_reader(names, kind) if kind else names["reader"]
@@ -121,7 +120,7 @@ class Adapter:
 
     @staticmethod
     def lesson_error(names: Names, width: np.ndarray, without_itself: bool) -> np.ndarray:
-        points = f"java:new Points({literal(names['x'])}, {literal(names['y'])})"
+        points = Code(f"new Points({literal(names['x'])}, {literal(names['y'])})")
         return names["error"](width, points, without_itself)
 
     @staticmethod
@@ -143,12 +142,6 @@ class Adapter:
 
     def one_head(self, model: Kept) -> Arrays:
         """The tables letter and digit, W_q, W_k, W_v, output and bias."""
-        if model.expression not in self._known:
-            self._known[model.expression] = self._one_head(model)
-        return dict(self._known[model.expression])
-
-    @staticmethod
-    def _one_head(model: Kept) -> Arrays:
         names = "letter", "digit", "W_q", "W_k", "W_v"
         *found, output = model.parameters(*names, "output")
         its = {name: array for name, (array,) in zip(names, found, strict=True)}
