@@ -321,10 +321,10 @@ def bucket_by_hand(distance: int, count: int, far: int) -> int:
 
 
 @pytest.mark.parametrize(("count", "far"), [(8, 16), (16, 64), (32, 128)])
-def test_far_distances_share_ever_wider_buckets(cells, count, far):
-    bucket = cells["bucket"].names["bucket"]
-    for distance in range(2 * far):
-        assert bucket(distance, count, far) == bucket_by_hand(distance, count, far)
+def test_far_distances_share_ever_wider_buckets(face, cells, count, far):
+    asked = [(distance, count, far) for distance in range(2 * far)]
+    found = face.lesson_each(cells["bucket"].names, "bucket", asked)
+    assert found == [bucket_by_hand(*each) for each in asked]
 
 
 def test_the_buckets_of_the_first_distances_are_printed(cells):

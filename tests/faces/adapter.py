@@ -309,6 +309,12 @@ class Adapter(ABC):
         """What the lesson's function of this name draws at random."""
         return self.plain(names[function](*args))
 
+    def lesson_each(
+        self, names: dict[str, Any], function: str, arguments: list[tuple[Any, ...]]
+    ) -> list[Any]:
+        """What the lesson's function of this name makes of each of these arguments."""
+        return [names[function](*args) for args in arguments]
+
     def lesson_error(
         self, names: dict[str, Any], width: NDArray[Any], without_itself: bool
     ) -> NDArray[Any]:

@@ -81,7 +81,7 @@ class Java:
         return self._known[expression]
 
     def call(self, function: str, *args: Any) -> Any:
-        return self.get(f"{function}({', '.join(map(literal, args))})")
+        return self.get(call(function, *args))
 
     def _read(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -142,6 +142,11 @@ class Kept:
         return self.java.get_once(f"List.of({', '.join(blocks)})")
 
 
+def call(function: str, *args: Any) -> str:
+    """A call of a function or a method, as Java writes it."""
+    return f"{function}({', '.join(map(literal, args))})"
+
+
 def literal(value: Any) -> str:
     """A Python value in Java's words."""
     if value is None:
@@ -167,13 +172,13 @@ class Names(Mapping[str, Any]):
     """What a cell's names mean, once it has run: variables, by their Python names; else methods."""
 
     def __init__(self, java: Java, places: dict[str, str]) -> None:
-        self._java, self._places = java, places
+        self.java, self._places = java, places
 
     def __getitem__(self, name: str) -> Any:
         name = camel(name)
         if name not in self._places:
-            return lambda *args: self._java.call(name, *args)
-        return self._java.get_once(f'Handover.kept.get("{self._places[name]}")')
+            return lambda *args: self.java.call(name, *args)
+        return self.java.get_once(f'Handover.kept.get("{self._places[name]}")')
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
