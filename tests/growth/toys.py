@@ -83,8 +83,8 @@ class Project:
                 DEVICE=', "GPU"' if "tensorflow" in toy.frameworks else "",
             )
         chapter = self.root / "lessons" / "chapter.toml"
-        lines = chapter.read_text(encoding="utf-8").removesuffix("]\n")
-        chapter.write_text(f'{lines}    "{toy.name}",\n]\n', encoding="utf-8")
+        lines, end, rest = chapter.read_text(encoding="utf-8").partition("]\n")
+        chapter.write_text(f'{lines}    "{toy.name}",\n{end}{rest}', encoding="utf-8")
 
     @contextmanager
     def without(self, lessons: list[str]) -> Iterator[None]:
