@@ -7,12 +7,17 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module, invalidate_caches, metadata
 from importlib.util import find_spec
-from tempfile import NamedTemporaryFile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from d2l_compat.frameworks import FACES, SETUPTOOLS, Package
 
 # What the shim itself needs, whatever the framework; as in pyproject.toml.
-OWN_DEPENDENCIES = (Package("numpy", "numpy", "1.26.4"), Package("matplotlib", "matplotlib", "3.9"))
+OWN_DEPENDENCIES = (
+    Package("numpy", "numpy", "1.26.4"),
+    Package("matplotlib", "matplotlib", "3.9"),
+    Package("filelock", "filelock", "3.16"),
+)
 
 # A version as pip reads it, and as most are spelt: a service's system has others, too.
 VERSION = re.compile(
@@ -81,12 +86,11 @@ def _missing(distribution: str) -> Iterator[str]:
 
 def _pip(*wanted: str) -> str:
     """Install, and leave all that is there as it is; what pip says where it cannot, or nothing."""
-    with NamedTemporaryFile("w", suffix=".txt") as constraints:
-        constraints.write(
-            "".join(f"{name}=={version}\n" for name, version in _installed_versions().items())
-        )
-        constraints.flush()
-        options = ("--quiet", "--constraint", constraints.name)
+    pins = [f"{name}=={version}\n" for name, version in _installed_versions().items()]
+    with TemporaryDirectory() as folder:
+        constraints = Path(folder) / "constraints.txt"
+        constraints.write_text("".join(pins), encoding="utf-8")
+        options = ("--quiet", "--constraint", str(constraints))
         run = subprocess.run(
             [sys.executable, "-m", "pip", "install", *options, *wanted],
             capture_output=True,

@@ -33,6 +33,25 @@ def test_the_package_imports_neither_a_framework_nor_numpy() -> None:
     assert not loaded & (FRAMEWORK_MODULES | PLOT_MODULES | {"numpy"})
 
 
+WITHOUT_POSIX = """
+import sys
+for name in ("fcntl", "grp", "pwd", "resource", "termios"):
+    sys.modules[name] = None
+from importlib import import_module
+from pkgutil import walk_packages
+from d2l_compat import _install, _shared
+for module in walk_packages(_shared.__path__, "d2l_compat._shared."):
+    import_module(module.name)
+    print(module.name)
+"""
+
+
+def test_what_the_faces_share_imports_nothing_that_windows_lacks() -> None:
+    """Each module, those included that are imported on first use."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_POSIX], capture_output=True, check=True)
+    assert b"d2l_compat._shared.data.files" in done.stdout.split()
+
+
 # Missing, too old, broken
 
 

@@ -86,10 +86,10 @@ def test_what_is_missing_is_asked_for_and_nothing_else(framework: str, service: 
 
 
 def test_the_shims_own_needs_are_among_it_before_the_framework(service: Service) -> None:
-    service.modules -= {"numpy", "matplotlib", "paddle", "setuptools"}
+    service.modules -= {"numpy", "matplotlib", "filelock", "paddle", "setuptools"}
     d2l_compat.install("paddle")
     names = [Requirement(asked[-1]).name for asked in service.asked]
-    assert names == ["numpy", "matplotlib", "setuptools", "paddlepaddle"]
+    assert names == ["numpy", "matplotlib", "filelock", "setuptools", "paddlepaddle"]
 
 
 def test_what_is_there_is_held_at_its_version(service: Service) -> None:

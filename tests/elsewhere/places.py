@@ -142,7 +142,7 @@ LACKING = [  # on Colab
 BUILD = ("hatchling", "editables")
 WHEELS = VENV / "wheels"
 DOWNLOADS = [
-    (COLAB, ("setuptools", "numpy", "matplotlib", *BUILD)),
+    (COLAB, ("setuptools", "numpy", "matplotlib", "filelock", *BUILD)),
     (COLAB, ("graphviz", "requests")),  # MXNet's, and it alone is not to have its NumPy
     *(
         (COLAB, (*package.options.split(), package.distribution + package.extra))

@@ -185,5 +185,5 @@ def _move_each(new: Path, there: Path, old: Path, way_back: ExitStack) -> None:
 def _keep(place: Path, kept: Path) -> None:
     try:
         os.link(place, kept, follow_symlinks=False)  # the place is never empty
-    except OSError:  # a disk without hard links
+    except (OSError, NotImplementedError):  # a disk without hard links, or Windows
         place.replace(kept)

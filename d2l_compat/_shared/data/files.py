@@ -1,12 +1,12 @@
 """Files on the disk: their check sums, a folder for one process at a time, and words for what fails."""
 
-import fcntl
 import hashlib
 import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 
 from d2l_compat._shared.checks import fault, instance
 
@@ -72,10 +72,13 @@ def told(what: str, place: Path, need: str) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One process at a time; the next one finds the file."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    """Let one process at a time into a folder; the next one finds the file.
+
+    The lock is a file in the system's temporary folder, since the folder itself may be read-only and holds data alone.
+    There are at most 256 of them: folders that share one only wait for each other.
+    """
+    from filelock import FileLock  # when it is needed: it imports asyncio
+
+    digest = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
+    with FileLock(Path(gettempdir()) / f"d2l-{digest[:2]}.lock", mode=0o666):  # for every user
         yield
-    finally:
-        os.close(handle)
