@@ -16,14 +16,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
 from mlx import nn
 from numpy.typing import NDArray
 
-from d2l_compat._shared import checks, encoding, signatures
+from d2l_compat._shared import checks, encoding, layers
 from d2l_compat.mlx import _blockwise
 from d2l_compat.mlx._arrays import arrays
 from d2l_compat.mlx._dropout import Dropout
@@ -142,7 +142,7 @@ class DotProductAttention(nn.Module):
         return {**self.__dict__, "_last": None}
 
 
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
@@ -154,41 +154,16 @@ class MultiHeadAttention(nn.Module):
     wider dtype of these and the input.
     """
 
-    @overload
-    def __init__(
-        self, num_hiddens: int, num_heads: int, dropout: float, bias: bool = False
-    ) -> None: ...
-    @overload
-    def __init__(
+    def _make_layers(
         self,
-        key_size: int,
-        query_size: int,
-        value_size: int,
         num_hiddens: int,
-        num_heads: int,
-        dropout: float,
-        bias: bool = False,
-    ) -> None: ...
-    @signatures.overloaded
-    def __init__(
-        self,
         *,
-        num_hiddens: int,
-        num_heads: int,
         dropout: float,
         bias: bool,
         key_size: int | None = None,
         query_size: int | None = None,
         value_size: int | None = None,
     ) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
-
-        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of a wrong range or kind.
-        """
-        checks.heads(num_hiddens, num_heads)
-        super().__init__()
-        self.num_hiddens, self.num_heads = num_hiddens, num_heads
         self.attention = DotProductAttention(dropout)
         self.W_q = linear(query_size, num_hiddens, bias)
         self.W_k = linear(key_size, num_hiddens, bias)

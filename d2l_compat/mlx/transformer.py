@@ -5,12 +5,12 @@ at each position, and around both a residual connection and layer normalization.
 """
 
 import math
-from typing import Any, overload
+from typing import Any
 
 import mlx.core as mx
 from mlx import nn
 
-from d2l_compat._shared import checks, signatures
+from d2l_compat._shared import checks, layers, signatures
 from d2l_compat.mlx._arrays import arrays
 from d2l_compat.mlx._dropout import Dropout
 from d2l_compat.mlx._lazy import linear
@@ -26,23 +26,16 @@ __all__ = [
 ]
 
 
-class PositionWiseFFN(nn.Module):
+class PositionWiseFFN(layers.PositionWiseFFN, nn.Module):
     """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
     ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
     input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is given it.
     """
 
-    @overload
-    def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
-    @overload
-    def __init__(self, ffn_num_input: int, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
-    @signatures.overloaded
-    def __init__(
+    def _make_layers(
         self, *, ffn_num_hiddens: int, ffn_num_outputs: int, ffn_num_input: int | None = None
     ) -> None:
-        """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
-        super().__init__()
         self.dense1 = linear(ffn_num_input, ffn_num_hiddens)
         self.relu = nn.ReLU()
         self.dense2 = linear(ffn_num_hiddens, ffn_num_outputs)
@@ -77,7 +70,7 @@ class AddNorm(nn.Module):
         return self.ln(last).reshape(total.shape)
 
 
-class TransformerEncoderBlock(nn.Module):
+class TransformerEncoderBlock(layers.TransformerEncoderBlock, nn.Module):
     """Self-attention and a position-wise network, each with :class:`AddNorm`; section 3.1.
 
     ``TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False)``,
@@ -86,39 +79,11 @@ class TransformerEncoderBlock(nn.Module):
     use_bias=False), as ``EncoderBlock`` once was.
     """
 
-    @overload
-    def __init__(
-        self,
-        num_hiddens: int,
-        ffn_num_hiddens: int,
-        num_heads: int,
-        dropout: float,
-        use_bias: bool = False,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        key_size: int,
-        query_size: int,
-        value_size: int,
-        num_hiddens: int,
-        norm_shape: int | list[int],
-        ffn_num_input: int,
-        ffn_num_hiddens: int,
-        num_heads: int,
-        dropout: float,
-        use_bias: bool = False,
-    ) -> None: ...
-    @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        super().__init__()
-        num_hiddens, dropout = given["num_hiddens"], given["dropout"]
-        norm_shape = given.get("norm_shape", num_hiddens)
+    def _make_layers(self, norm_shape: int | list[int], **given: Any) -> None:
         self.attention = MultiHeadAttention(**signatures.of_attention(given))
-        self.addnorm1 = AddNorm(norm_shape, dropout)
+        self.addnorm1 = AddNorm(norm_shape, given["dropout"])
         self.ffn = PositionWiseFFN(**signatures.of_ffn(given))
-        self.addnorm2 = AddNorm(norm_shape, dropout)
+        self.addnorm2 = AddNorm(norm_shape, given["dropout"])
 
     def __call__(self, X: mx.array, valid_lens: mx.array | None = None) -> mx.array:
         """Shape (batch, steps, num_hiddens), and so is the result; ``valid_lens`` (batch,)."""
@@ -129,7 +94,7 @@ class TransformerEncoderBlock(nn.Module):
 EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
 
 
-class TransformerEncoder(Encoder):
+class TransformerEncoder(layers.TransformerEncoder, Encoder):
     """Embedding, positional encoding, and ``num_blks`` encoder blocks.
 
     ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout,
@@ -138,38 +103,7 @@ class TransformerEncoder(Encoder):
     num_blks, dropout, use_bias=False).
     """
 
-    @overload
-    def __init__(
-        self,
-        vocab_size: int,
-        num_hiddens: int,
-        ffn_num_hiddens: int,
-        num_heads: int,
-        num_blks: int,
-        dropout: float,
-        use_bias: bool = False,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        vocab_size: int,
-        key_size: int,
-        query_size: int,
-        value_size: int,
-        num_hiddens: int,
-        norm_shape: int | list[int],
-        ffn_num_input: int,
-        ffn_num_hiddens: int,
-        num_heads: int,
-        num_blks: int,
-        dropout: float,
-        use_bias: bool = False,
-    ) -> None: ...
-    @signatures.overloaded
-    def __init__(self, *, vocab_size: int, num_blks: int, **block: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        super().__init__()
-        self.num_hiddens = block["num_hiddens"]
+    def _make_layers(self, vocab_size: int, num_blks: int, **block: Any) -> None:
         self.embedding = nn.Embedding(vocab_size, self.num_hiddens)
         self.pos_encoding = PositionalEncoding(self.num_hiddens, block["dropout"])
         self.blks = [TransformerEncoderBlock(**block) for _ in range(num_blks)]

@@ -1,11 +1,9 @@
 """Additive attention, for queries and keys of different sizes: Bahdanau et al. (2015)."""
 
-from typing import overload
-
 from mxnet import np, npx
 from mxnet.gluon import nn
 
-from d2l_compat._shared import checks, signatures
+from d2l_compat._shared import checks, layers
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
 from d2l_compat.mxnet.attention import dense, masked_softmax
@@ -13,21 +11,14 @@ from d2l_compat.mxnet.attention import dense, masked_softmax
 __all__ = ["AdditiveAttention"]
 
 
-class AdditiveAttention(nn.Block):
+class AdditiveAttention(layers.AdditiveAttention, nn.Block):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
     input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
     """
 
-    @overload
-    def __init__(self, num_hiddens: int, dropout: float) -> None: ...
-    @overload
-    def __init__(
-        self, key_size: int, query_size: int, num_hiddens: int, dropout: float
-    ) -> None: ...
-    @signatures.overloaded
-    def __init__(
+    def _make_layers(
         self,
         *,
         num_hiddens: int,
@@ -35,11 +26,6 @@ class AdditiveAttention(nn.Block):
         key_size: int | None = None,
         query_size: int | None = None,
     ) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
-
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
-        """
-        super().__init__()
         self.W_q = dense(query_size, num_hiddens, bias=False)
         self.W_k = dense(key_size, num_hiddens, bias=False)
         self.w_v = dense(num_hiddens, 1, bias=False)

@@ -1,18 +1,18 @@
 """Additive attention, for queries and keys of different sizes: Bahdanau et al. (2015)."""
 
-from typing import Any, overload
+from typing import Any
 
 import paddle
 from paddle import Tensor, nn
 
-from d2l_compat._shared import checks, signatures
+from d2l_compat._shared import checks, layers
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.attention import linear, masked_softmax, zero_without_keys
 
 __all__ = ["AdditiveAttention"]
 
 
-class AdditiveAttention(nn.Layer):
+class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
@@ -21,14 +21,7 @@ class AdditiveAttention(nn.Layer):
     It has no second derivatives, since Paddle's softmax has none.
     """
 
-    @overload
-    def __init__(self, num_hiddens: int, dropout: float) -> None: ...
-    @overload
-    def __init__(
-        self, key_size: int, query_size: int, num_hiddens: int, dropout: float
-    ) -> None: ...
-    @signatures.overloaded
-    def __init__(
+    def _make_layers(
         self,
         *,
         num_hiddens: int,
@@ -36,11 +29,6 @@ class AdditiveAttention(nn.Layer):
         key_size: int | None = None,
         query_size: int | None = None,
     ) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
-
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
-        """
-        super().__init__()
         self.W_q = linear(query_size, num_hiddens, bias=False)
         self.W_k = linear(key_size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias_attr=False)

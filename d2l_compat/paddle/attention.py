@@ -12,14 +12,14 @@ that ``paddle.jit.to_static`` makes has no values yet, and leaves that check out
 """
 
 import math
-from typing import Any, cast, overload
+from typing import Any, cast
 
 import numpy as np
 import paddle
 from numpy.typing import NDArray
 from paddle import Tensor, nn
 
-from d2l_compat._shared import checks, encoding, signatures
+from d2l_compat._shared import checks, encoding, layers
 from d2l_compat.paddle import _blockwise
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle._tabulated import Tabulated
@@ -152,7 +152,7 @@ def _weights(
     return _blockwise.softmax(scores, lens, score_bias)
 
 
-class MultiHeadAttention(nn.Layer):
+class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
@@ -168,41 +168,16 @@ class MultiHeadAttention(nn.Layer):
     It has no second derivatives, since Paddle's softmax and flatten have none.
     """
 
-    @overload
-    def __init__(
-        self, num_hiddens: int, num_heads: int, dropout: float, bias: bool = False
-    ) -> None: ...
-    @overload
-    def __init__(
+    def _make_layers(
         self,
-        key_size: int,
-        query_size: int,
-        value_size: int,
         num_hiddens: int,
-        num_heads: int,
-        dropout: float,
-        bias: bool = False,
-    ) -> None: ...
-    @signatures.overloaded
-    def __init__(
-        self,
         *,
-        num_hiddens: int,
-        num_heads: int,
         dropout: float,
         bias: bool,
         key_size: int | None = None,
         query_size: int | None = None,
         value_size: int | None = None,
     ) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
-
-        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of a wrong range or kind.
-        """
-        checks.heads(num_hiddens, num_heads)
-        super().__init__()
-        self.num_hiddens, self.num_heads = num_hiddens, num_heads
         self.attention = DotProductAttention(dropout)
         self.W_q = linear(query_size, num_hiddens, bias)
         self.W_k = linear(key_size, num_hiddens, bias)

@@ -1,32 +1,25 @@
 """Additive attention, for queries and keys of different sizes: Bahdanau et al. (2015)."""
 
-from typing import Any, overload
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from d2l_compat._shared import checks, signatures
+from d2l_compat._shared import checks, layers
 from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch.attention import linear, masked_softmax
 
 __all__ = ["AdditiveAttention"]
 
 
-class AdditiveAttention(nn.Module):
+class AdditiveAttention(layers.AdditiveAttention, nn.Module):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
     input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
     """
 
-    @overload
-    def __init__(self, num_hiddens: int, dropout: float) -> None: ...
-    @overload
-    def __init__(
-        self, key_size: int, query_size: int, num_hiddens: int, dropout: float
-    ) -> None: ...
-    @signatures.overloaded
-    def __init__(
+    def _make_layers(
         self,
         *,
         num_hiddens: int,
@@ -34,11 +27,6 @@ class AdditiveAttention(nn.Module):
         key_size: int | None = None,
         query_size: int | None = None,
     ) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
-
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
-        """
-        super().__init__()
         self.W_q = linear(query_size, num_hiddens, bias=False)
         self.W_k = linear(key_size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias=False)

@@ -12,7 +12,7 @@ layer that has no sizes yet twice).
 """
 
 import math
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from d2l_compat._shared import checks, encoding, signatures
+from d2l_compat._shared import checks, encoding, layers
 from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch._tabulated import Tabulated
 
@@ -144,7 +144,7 @@ class DotProductAttention(nn.Module):
         return {**self.__dict__, "_last": None}
 
 
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
@@ -155,41 +155,16 @@ class MultiHeadAttention(nn.Module):
     ``W_o`` mixes the heads' results.
     """
 
-    @overload
-    def __init__(
-        self, num_hiddens: int, num_heads: int, dropout: float, bias: bool = False
-    ) -> None: ...
-    @overload
-    def __init__(
+    def _make_layers(
         self,
-        key_size: int,
-        query_size: int,
-        value_size: int,
         num_hiddens: int,
-        num_heads: int,
-        dropout: float,
-        bias: bool = False,
-    ) -> None: ...
-    @signatures.overloaded
-    def __init__(
-        self,
         *,
-        num_hiddens: int,
-        num_heads: int,
         dropout: float,
         bias: bool,
         key_size: int | None = None,
         query_size: int | None = None,
         value_size: int | None = None,
     ) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
-
-        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of a wrong range or kind.
-        """
-        checks.heads(num_hiddens, num_heads)
-        super().__init__()
-        self.num_hiddens, self.num_heads = num_hiddens, num_heads
         self.attention = DotProductAttention(dropout)
         self.W_q = linear(query_size, num_hiddens, bias)
         self.W_k = linear(key_size, num_hiddens, bias)

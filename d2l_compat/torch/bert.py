@@ -1,13 +1,13 @@
 """BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it with."""
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from d2l_compat._shared import checks, signatures
+from d2l_compat._shared import checks, layers
 from d2l_compat._shared.data import wiki
 from d2l_compat.common import Vocab, download_extract
 from d2l_compat.torch._arrays import arrays
@@ -19,7 +19,7 @@ __all__ = ["BERTEncoder", "BERTModel", "MaskLM", "NextSentencePred", "load_data_
 _read_wiki = wiki.read
 
 
-class BERTEncoder(nn.Module):
+class BERTEncoder(layers.BERTEncoder, nn.Module):
     """Embeddings of tokens, sentences and positions, all of them trained, and encoder blocks with biases.
 
     ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or with the sizes
@@ -27,42 +27,11 @@ class BERTEncoder(nn.Module):
     num_layers, dropout, max_len=1000, key_size=768, query_size=768, value_size=768).
     """
 
-    @overload
-    def __init__(
-        self,
-        vocab_size: int,
-        num_hiddens: int,
-        ffn_num_hiddens: int,
-        num_heads: int,
-        num_blks: int,
-        dropout: float,
-        max_len: int = 1000,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        vocab_size: int,
-        num_hiddens: int,
-        norm_shape: int | list[int],
-        ffn_num_input: int,
-        ffn_num_hiddens: int,
-        num_heads: int,
-        num_layers: int,
-        dropout: float,
-        max_len: int = 1000,
-        key_size: int = 768,
-        query_size: int = 768,
-        value_size: int = 768,
-    ) -> None: ...
-    @signatures.overloaded
-    def __init__(self, *, vocab_size: int, num_hiddens: int, max_len: int, **given: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        super().__init__()
+    def _make_layers(self, vocab_size: int, max_len: int, num_blks: int, **block: Any) -> None:
+        num_hiddens = block["num_hiddens"]
         self.token_embedding = nn.Embedding(vocab_size, num_hiddens)
         self.segment_embedding = nn.Embedding(2, num_hiddens)
-        block = signatures.of_bert(given | {"num_hiddens": num_hiddens})
-        count = given["num_blks" if "num_blks" in given else "num_layers"]
-        self.blks = nn.Sequential(*(TransformerEncoderBlock(**block) for _ in range(count)))
+        self.blks = nn.Sequential(*(TransformerEncoderBlock(**block) for _ in range(num_blks)))
         self.pos_embedding = nn.Parameter(torch.randn(1, max_len, num_hiddens))
 
     def forward(self, tokens: Tensor, segments: Tensor, valid_lens: Tensor | None = None) -> Tensor:
@@ -128,7 +97,7 @@ class NextSentencePred(nn.Module):
         return self.output(X)
 
 
-class BERTModel(nn.Module):
+class BERTModel(layers.BERTModel, nn.Module):
     """BERT, with its two tasks.
 
     ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or with the sizes
@@ -137,47 +106,20 @@ class BERTModel(nn.Module):
     mlm_in_features=768, nsp_in_features=768).
     """
 
-    @overload
-    def __init__(
+    def _make_layers(
         self,
+        *,
         vocab_size: int,
         num_hiddens: int,
-        ffn_num_hiddens: int,
-        num_heads: int,
-        num_blks: int,
-        dropout: float,
-        max_len: int = 1000,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        vocab_size: int,
-        num_hiddens: int,
-        norm_shape: int | list[int],
-        ffn_num_input: int,
-        ffn_num_hiddens: int,
-        num_heads: int,
-        num_layers: int,
-        dropout: float,
-        max_len: int = 1000,
-        key_size: int = 768,
-        query_size: int = 768,
-        value_size: int = 768,
-        hid_in_features: int = 768,
-        mlm_in_features: int = 768,
-        nsp_in_features: int = 768,
-    ) -> None: ...
-    @signatures.overloaded
-    def __init__(self, *, vocab_size: int, num_hiddens: int, **given: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        super().__init__()
-        hidden, mlm, nsp = (
-            given.pop(f"{name}_in_features", num_hiddens) for name in ("hid", "mlm", "nsp")
-        )
+        hid_in_features: int,
+        mlm_in_features: int,
+        nsp_in_features: int,
+        **given: Any,
+    ) -> None:
         self.encoder = BERTEncoder(vocab_size=vocab_size, num_hiddens=num_hiddens, **given)
-        self.hidden = nn.Sequential(nn.Linear(hidden, num_hiddens), nn.Tanh())
-        self.mlm = MaskLM(vocab_size, num_hiddens, mlm)
-        self.nsp = NextSentencePred(nsp)
+        self.hidden = nn.Sequential(nn.Linear(hid_in_features, num_hiddens), nn.Tanh())
+        self.mlm = MaskLM(vocab_size, num_hiddens, mlm_in_features)
+        self.nsp = NextSentencePred(nsp_in_features)
 
     def forward(
         self,
