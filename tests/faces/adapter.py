@@ -14,6 +14,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.faces import translator
 from tests.lessons import first_calls
 from tests.reference import Gates
 
@@ -97,8 +98,9 @@ class Adapter(ABC):
 
     d2l: Any  # the face
     layer: type[Layer]
-    with_trainer: Callable[..., Any]  # of its translator
-    with_functions: Callable[..., Any]
+    decoder: Callable[[int], Any]  # of its translator
+    with_trainer: Callable[..., Any] = translator.with_trainer
+    with_functions: Callable[..., Any] | None = translator.with_functions
     seed: Callable[[int], object] = staticmethod(random.seed)  # of the framework's random numbers
     # How a reader of D2L goes down a gradient by hand, where D2L has chapters on that.
     descent: ModuleType | None = None
@@ -117,7 +119,6 @@ class Adapter(ABC):
     FEATURES: tuple[int, ...] = (
         8,
     )  # that the long forms begin with, or nothing: they take them from the input
-    SIZES: tuple[Any, ...] = (8, 8, 8, 8, [8], 8)  # of a block, in the long form
 
     @property
     def FORMS(self) -> dict[str, Any]:
@@ -128,13 +129,17 @@ class Adapter(ABC):
             "PositionWiseFFN": {"short": (16, 8), "long": (*self.FEATURES, 16, 8)},
             "TransformerEncoderBlock": {
                 "short": (8, 16, 2, 0.0),
-                "long": (*self.SIZES, 16, 2, 0.0),
+                "long": (*self.sizes(8), 16, 2, 0.0),
             },
             "TransformerEncoder": {
                 "short": (7, 8, 16, 2, 2, 0.0),
-                "long": (7, *self.SIZES, 16, 2, 2, 0.0),
+                "long": (7, *self.sizes(8), 16, 2, 2, 0.0),
             },
         }
+
+    def sizes(self, width: int) -> tuple[Any, ...]:
+        """Of a block, in the long form."""
+        return width, width, width, width, [width], width
 
     # Arrays
 

@@ -17,7 +17,7 @@ from d2l_compat._shared import checks
 from d2l_compat.jax._state import TrainState
 from tests import reference
 from tests.faces import adapter
-from tests.faces.jax.translator import with_functions, with_trainer
+from tests.faces.jax.translator import with_trainer
 
 # Here and there rather than for the whole process: the lesson runs in single precision.
 double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
@@ -147,14 +147,17 @@ class Encoding(Layer):
 
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
-    with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+    with_trainer = staticmethod(with_trainer)
+    with_functions = None  # D2L 0.17 had no JAX
     CASTS = "float64"  # Flax takes the wider
     ACCEPTS_NUMPY = True
     NORM_EPSILON = 1e-6
     LAYERS = "layers_"
     NORM = (0.0,)
     FEATURES = ()  # Flax's layers take their sizes from their input
-    SIZES = (8,)
+
+    def sizes(self, width: int) -> tuple[Any, ...]:
+        return (width,)
 
     def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
         with double(True):

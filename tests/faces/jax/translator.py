@@ -1,4 +1,4 @@
-"""The Transformer on JAX's face; tests/faces/translator.py says what is asked for."""
+"""The Transformer on JAX's face; as those of tests/faces/translator.py."""
 
 import math
 import random
@@ -10,9 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from d2l_compat import jax as d2l
-from tests.faces.translator import Pairs, Translations, sentence
-
-WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 1
+from tests.faces.translator import BLOCKS, HEADS, HIDDEN, WIDTH, Pairs, Translations, sentence
 
 
 class DecoderBlock(nn.Module):
@@ -83,6 +81,3 @@ def with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
         [[np.asarray(block[:HEADS]) for block in step] for step in weights],
         [loss for _, loss in model.board.data["train_loss"]],
     )
-
-
-with_functions = None  # D2L 0.17 had no JAX

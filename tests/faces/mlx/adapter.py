@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from d2l_compat import mlx as d2l
 from tests import reference
 from tests.faces import adapter
-from tests.faces.mlx.translator import with_functions, with_trainer
+from tests.faces.mlx.translator import Decoder
 
 
 def is_floating(x: Any) -> bool:
@@ -81,8 +81,7 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer = d2l, Layer
-    with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+    d2l, layer, decoder = d2l, Layer, Decoder
     seed = staticmethod(mx.random.seed)
     CASTS = "float64"  # MLX takes the wider
     OUTPUT = "output.layers.0", "output.layers.2"

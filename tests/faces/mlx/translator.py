@@ -1,17 +1,13 @@
-"""The Transformer on MLX's face; tests/faces/translator.py says what is asked for."""
+"""The Transformer on MLX's face; tests/faces/translator.py trains it."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
-import numpy as np
 from mlx import nn
 
 from d2l_compat import mlx as d2l
-from tests.faces.translator import Pairs, Translations, sentence
-
-WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 1
+from tests.faces.translator import BLOCKS, HEADS, HIDDEN, WIDTH
 
 
 class DecoderBlock(nn.Module):
@@ -60,35 +56,3 @@ class Decoder(d2l.AttentionDecoder):
     @property
     def attention_weights(self) -> list[mx.array]:
         return [block.attention2.attention.attention_weights for block in self.blks]
-
-
-def with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
-    mx.random.seed(0)
-    encoder = d2l.TransformerEncoder(len(data.src_vocab), WIDTH, HIDDEN, HEADS, BLOCKS, 0.0)
-    decoder = Decoder(len(data.tgt_vocab))
-    model = d2l.Seq2Seq(encoder, decoder, tgt_pad=data.tgt_vocab["<pad>"], lr=0.005)
-    d2l.Trainer(max_epochs=epochs, gradient_clip_val=1).fit(model, data)
-    batch = data.build(*pairs)
-    tokens, weights = model.predict_step(batch, d2l.cpu(), data.num_steps, True)
-    return Translations(
-        [sentence(data.tgt_vocab.to_tokens(row)) for row in tokens],
-        [[np.array(block[:HEADS]) for block in step] for step in weights],
-        [loss for _, loss in model.board.data["train_loss"]],
-    )
-
-
-def with_functions(
-    load: Callable[[], Any], pairs: Pairs, num_steps: int, epochs: int
-) -> Translations | None:
-    mx.random.seed(0)
-    batches, src_vocab, tgt_vocab = load()
-    sizes = (WIDTH, WIDTH, WIDTH, WIDTH, [WIDTH], WIDTH, HIDDEN, HEADS, BLOCKS)
-    encoder = d2l.TransformerEncoder(len(src_vocab), *sizes, 0.0)
-    net = d2l.EncoderDecoder(encoder, Decoder(len(tgt_vocab)))
-    d2l.train_seq2seq(net, batches, 0.005, epochs, tgt_vocab, d2l.cpu())
-    said = [
-        d2l.predict_seq2seq(net, source, src_vocab, tgt_vocab, num_steps, d2l.cpu(), True)
-        for source in pairs[0]
-    ]
-    weights = [[np.array(block) for block in step] for step in said[0][1]]
-    return Translations([text for text, _ in said], weights, [])

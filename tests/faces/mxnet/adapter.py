@@ -16,7 +16,7 @@ from mxnet.gluon import nn
 from tests import reference
 from tests.faces import adapter
 from tests.faces.mxnet import descent
-from tests.faces.mxnet.translator import with_functions, with_trainer
+from tests.faces.mxnet.translator import Decoder
 
 
 class Layer(adapter.Layer):
@@ -90,13 +90,14 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer, descent = d2l, Layer, descent
-    with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+    d2l, layer, decoder, descent = d2l, Layer, Decoder, descent
     seed = staticmethod(mxnet.random.seed)
     NORM = (0.0,)
     FEATURES = ()  # Gluon's layers take their sizes from their input
-    SIZES = (8,)
     OUTPUT = "output.0", "output.1"
+
+    def sizes(self, width: int) -> tuple[Any, ...]:
+        return (width,)
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return mxnet.np.einsum("bqd,qkd->bqk", queries, table[rows])

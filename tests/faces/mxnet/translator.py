@@ -1,19 +1,14 @@
-"""The Transformer on MXNet's face; tests/faces/translator.py says what is asked for."""
+"""The Transformer on MXNet's face; tests/faces/translator.py trains it."""
 
 import math
-from collections.abc import Callable
 from typing import Any
-
-import numpy as onp
 
 # First: it makes MXNet importable.
 from d2l_compat import mxnet as d2l  # isort: skip
-from mxnet import autograd, init, np, npx
+from mxnet import autograd, init, np
 from mxnet.gluon import nn
 
-from tests.faces.translator import Pairs, Translations, sentence
-
-WIDTH, HIDDEN, HEADS, BLOCKS = 32, 64, 4, 1
+from tests.faces.translator import BLOCKS, HEADS, HIDDEN, WIDTH
 
 
 class DecoderBlock(nn.Block):
@@ -65,40 +60,3 @@ class Decoder(d2l.AttentionDecoder):
     @property
     def attention_weights(self) -> list[np.ndarray]:
         return [block.attention2.attention.attention_weights for block in self.blks]
-
-
-def with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
-    seed()
-    encoder = d2l.TransformerEncoder(len(data.src_vocab), WIDTH, HIDDEN, HEADS, BLOCKS, 0.0)
-    decoder = Decoder(len(data.tgt_vocab))
-    model = d2l.Seq2Seq(encoder, decoder, tgt_pad=data.tgt_vocab["<pad>"], lr=0.005)
-    d2l.Trainer(max_epochs=epochs, gradient_clip_val=1).fit(model, data)
-    batch = data.build(*pairs)
-    tokens, weights = model.predict_step(batch, d2l.cpu(), data.num_steps, True)
-    return Translations(
-        [sentence(data.tgt_vocab.to_tokens(row)) for row in tokens.asnumpy()],
-        [[block[:HEADS].asnumpy() for block in step] for step in weights],
-        [loss for _, loss in model.board.data["train_loss"]],
-    )
-
-
-def with_functions(
-    load: Callable[[], Any], pairs: Pairs, num_steps: int, epochs: int
-) -> Translations | None:
-    seed()
-    batches, src_vocab, tgt_vocab = load()
-    encoder = d2l.TransformerEncoder(len(src_vocab), WIDTH, HIDDEN, HEADS, BLOCKS, 0.0)
-    net = d2l.EncoderDecoder(encoder, Decoder(len(tgt_vocab)))
-    d2l.train_seq2seq(net, batches, 0.005, epochs, tgt_vocab, d2l.cpu())
-    said = [
-        d2l.predict_seq2seq(net, source, src_vocab, tgt_vocab, num_steps, d2l.cpu(), True)
-        for source in pairs[0]
-    ]
-    weights = [[block.asnumpy() for block in step] for step in said[0][1]]
-    return Translations([text for text, _ in said], weights, [])
-
-
-def seed() -> None:
-    """Of the weights, and of the order of rows, which Gluon's loader asks NumPy for."""
-    npx.random.seed(0)
-    onp.random.seed(0)

@@ -11,7 +11,7 @@ from d2l_compat import torch as d2l
 from tests import reference
 from tests.faces import adapter
 from tests.faces.pytorch import descent
-from tests.faces.pytorch.translator import with_functions, with_trainer
+from tests.faces.pytorch.translator import Decoder
 
 
 class Layer(adapter.Layer):
@@ -76,8 +76,7 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer, descent = d2l, Layer, descent
-    with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+    d2l, layer, decoder, descent = d2l, Layer, Decoder, descent
     seed = staticmethod(torch.manual_seed)
     FUSED = True
     INTEGERS = "int64"

@@ -11,7 +11,7 @@ from d2l_compat.tensorflow._keras import keras
 from tests import reference
 from tests.faces import adapter
 from tests.faces.tensorflow import descent
-from tests.faces.tensorflow.translator import with_functions, with_trainer
+from tests.faces.tensorflow.translator import Decoder
 
 
 def short(variable: Any) -> str:
@@ -89,16 +89,17 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer, descent = d2l, Layer, descent
-    with_trainer, with_functions = staticmethod(with_trainer), staticmethod(with_functions)
+    d2l, layer, decoder, descent = d2l, Layer, Decoder, descent
     seed = staticmethod(tf.random.set_seed)
     CASTS = "float32"
     ACCEPTS_NUMPY = True
     NORM_EPSILON = 1e-3
     NORM = [2], 0.0
-    SIZES = 8, 8, 8, 8, [2]
     LOGITS, COMPARED, LAYERS = "logits", "answer", "attentions."
     OUTPUT = "answer.layers.0", "answer.layers.1"
+
+    def sizes(self, width: int) -> tuple[Any, ...]:
+        return width, width, width, width, [2]
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return tf.einsum("bqd,qkd->bqk", queries, tf.gather(table, rows))
