@@ -63,6 +63,29 @@ class AdditiveAttention(_Signed):
         self._make_layers(**given)
 
 
+class RotaryEncoding(_Signed):
+    def __init__(
+        self,
+        num_hiddens: int,
+        max_len: int = 1000,
+        *,
+        base: float = 10000.0,
+        layout: str = "interleaved",
+        position_scale: float = 1.0,
+    ) -> None:
+        """``num_hiddens``: the even width of what is turned, which in multi-head attention is a head's.
+
+        ``max_len``: how many positions there are, from 0 to max_len - 1. ``position_scale`` multiplies them:
+        with 0.5, twice as many lie in the range of angles (position interpolation, Chen et al., 2023).
+        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        """
+        super().__init__()
+        sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
+        self.num_hiddens, self.max_len = sizes
+        self.base, self.layout, self.position_scale = base, layout, position_scale
+        self._make_layers()
+
+
 class PositionWiseFFN(_Signed):
     @overload
     def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...

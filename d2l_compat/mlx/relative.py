@@ -5,14 +5,14 @@ from functools import lru_cache
 import mlx.core as mx
 from mlx import nn
 
-from d2l_compat._shared import checks, encoding
+from d2l_compat._shared import checks, encoding, layers
 from d2l_compat.mlx._arrays import arrays
 from d2l_compat.mlx.attention import rounded
 
 __all__ = ["RotaryEncoding", "alibi_slopes"]
 
 
-class RotaryEncoding(nn.Module):
+class RotaryEncoding(layers.RotaryEncoding, nn.Module):
     """Turns queries and keys by their positions: RoPE, Su et al. (2021).
 
     The dot product of a turned query and a turned key depends, apart from the two themselves, on the distance
@@ -26,25 +26,8 @@ class RotaryEncoding(nn.Module):
     The layer has no parameters.
     """
 
-    def __init__(
-        self,
-        num_hiddens: int,
-        max_len: int = 1000,
-        *,
-        base: float = 10000.0,
-        layout: str = "interleaved",
-        position_scale: float = 1.0,
-    ) -> None:
-        """``num_hiddens``: the even width of what is turned, which in multi-head attention is a head's.
-
-        ``max_len``: how many positions there are, from 0 to max_len - 1. ``position_scale`` multiplies them:
-        with 0.5, twice as many lie in the range of angles (position interpolation, Chen et al., 2023).
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
-        """
-        super().__init__()
-        sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
-        self.num_hiddens, self.max_len = sizes
-        self.base, self.layout, self.position_scale = base, layout, position_scale
+    def _make_layers(self) -> None:
+        pass  # its table is made when it is called, in the input's dtype
 
     def __call__(self, X: mx.array, offset: int = 0) -> mx.array:
         """``X``, turned by the positions offset, offset + 1, ...

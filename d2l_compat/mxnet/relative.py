@@ -5,13 +5,13 @@ from typing import Any
 from mxnet import np
 from mxnet.gluon import nn
 
-from d2l_compat._shared import checks, encoding
+from d2l_compat._shared import checks, encoding, layers
 from d2l_compat.mxnet._arrays import arrays
 
 __all__ = ["RotaryEncoding", "alibi_slopes"]
 
 
-class RotaryEncoding(nn.Block):
+class RotaryEncoding(layers.RotaryEncoding, nn.Block):
     """Turns queries and keys by their positions: RoPE, Su et al. (2021).
 
     The dot product of a turned query and a turned key depends, apart from the two themselves, on the distance
@@ -25,25 +25,7 @@ class RotaryEncoding(nn.Block):
     neither trained nor saved.
     """
 
-    def __init__(
-        self,
-        num_hiddens: int,
-        max_len: int = 1000,
-        *,
-        base: float = 10000.0,
-        layout: str = "interleaved",
-        position_scale: float = 1.0,
-    ) -> None:
-        """``num_hiddens``: the even width of what is turned, which in multi-head attention is a head's.
-
-        ``max_len``: how many positions there are, from 0 to max_len - 1. ``position_scale`` multiplies them:
-        with 0.5, twice as many lie in the range of angles (position interpolation, Chen et al., 2023).
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
-        """
-        super().__init__()
-        sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
-        self.num_hiddens, self.max_len = sizes
-        self.base, self.layout, self.position_scale = base, layout, position_scale
+    def _make_layers(self) -> None:
         self.cast("float32")
 
     def cast(self, dtype: Any) -> None:

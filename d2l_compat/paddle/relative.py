@@ -5,14 +5,14 @@ import paddle
 from numpy.typing import NDArray
 from paddle import Tensor
 
-from d2l_compat._shared import checks, encoding
+from d2l_compat._shared import checks, encoding, layers
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle._tabulated import Tabulated
 
 __all__ = ["RotaryEncoding", "alibi_slopes"]
 
 
-class RotaryEncoding(Tabulated):
+class RotaryEncoding(layers.RotaryEncoding, Tabulated):
     """Turns queries and keys by their positions: RoPE, Su et al. (2021).
 
     The dot product of a turned query and a turned key depends, apart from the two themselves, on the distance
@@ -25,25 +25,7 @@ class RotaryEncoding(Tabulated):
     It has no parameters and is not part of ``state_dict``.
     """
 
-    def __init__(
-        self,
-        num_hiddens: int,
-        max_len: int = 1000,
-        *,
-        base: float = 10000.0,
-        layout: str = "interleaved",
-        position_scale: float = 1.0,
-    ) -> None:
-        """``num_hiddens``: the even width of what is turned, which in multi-head attention is a head's.
-
-        ``max_len``: how many positions there are, from 0 to max_len - 1. ``position_scale`` multiplies them:
-        with 0.5, twice as many lie in the range of angles (position interpolation, Chen et al., 2023).
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
-        """
-        super().__init__()
-        sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
-        self.num_hiddens, self.max_len = sizes
-        self.base, self.layout, self.position_scale = base, layout, position_scale
+    def _make_layers(self) -> None:
         self.tabulate()
 
     def forward(self, X: Tensor, offset: int = 0) -> Tensor:
