@@ -58,7 +58,21 @@ class Model(HyperParameters):
 class Steps(Model):
     """What a model does with a batch, where a call takes the inputs alone: all but JAX's."""
 
+    net: Any
+    lr: Any
     __call__: Any
+
+    def __init__(self, plot_train_per_epoch: int = 2, plot_valid_per_epoch: int = 1) -> None:
+        """How many points are drawn in an epoch, of training and of validation."""
+        super().__init__()
+        self.save_hyperparameters()
+        self.board = ProgressBoard()
+
+    def forward(self, X: Any, *args: Any) -> Any:
+        """What ``self.net`` makes of ``X``."""
+        if not hasattr(self, "net"):
+            raise undefined(self, "forward")
+        return self.net(X, *args)
 
     def training_step(self, batch: Any) -> Any:
         """The loss of a batch, its inputs first and its labels last; it is drawn, too."""

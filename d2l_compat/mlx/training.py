@@ -8,7 +8,6 @@ import numpy as np
 from mlx import nn, optimizers
 
 from d2l_compat._shared import training as shared
-from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat._shared.data.loader import Loader, Rows
 from d2l_compat.mlx import devices
 from d2l_compat.mlx._arrays import arrays
@@ -17,29 +16,14 @@ from d2l_compat.mlx._lazy import take_sizes
 __all__ = ["Classifier", "DataModule", "Module", "Trainer"]
 
 
-class Module(nn.Module, shared.Steps):
+class Module(shared.Steps, nn.Module):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
-
-    net: Any
-    lr: Any
-
-    def __init__(self, plot_train_per_epoch: int = 2, plot_valid_per_epoch: int = 1) -> None:
-        """How many points are drawn in an epoch, of training and of validation."""
-        super().__init__()
-        self.save_hyperparameters()
-        self.board = ProgressBoard()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "hparams":  # MLX would look for parameters in it, which have other places
             object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
-
-    def forward(self, X: mx.array, *args: Any) -> Any:
-        """What ``self.net`` makes of ``X``."""
-        if not hasattr(self, "net"):
-            raise shared.undefined(self, "forward")
-        return self.net(X, *args)
 
     def __call__(self, X: mx.array, *args: Any) -> Any:
         """What ``forward`` gives."""

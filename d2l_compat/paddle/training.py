@@ -11,30 +11,14 @@ from paddle.io import DataLoader, TensorDataset
 from paddle.nn import functional as F
 
 from d2l_compat._shared import training as shared
-from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.paddle import devices
 from d2l_compat.paddle._arrays import arrays
 
 __all__ = ["Classifier", "DataModule", "Module", "Trainer"]
 
 
-class Module(nn.Layer, shared.Steps):
+class Module(shared.Steps, nn.Layer):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
-
-    net: Any
-    lr: Any
-
-    def __init__(self, plot_train_per_epoch: int = 2, plot_valid_per_epoch: int = 1) -> None:
-        """How many points are drawn in an epoch, of training and of validation."""
-        super().__init__()
-        self.save_hyperparameters()
-        self.board = ProgressBoard()
-
-    def forward(self, X: Tensor, *args: Any) -> Any:
-        """What ``self.net`` makes of ``X``."""
-        if not hasattr(self, "net"):
-            raise shared.undefined(self, "forward")
-        return self.net(X, *args)
 
     def configure_optimizers(self) -> paddle.optimizer.Optimizer:
         """Stochastic gradient descent, at the learning rate ``self.lr``."""

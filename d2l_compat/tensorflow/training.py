@@ -25,8 +25,6 @@ class Module(shared.Steps, keras.Model):
     call that does not say otherwise is one of that kind, down to the layers in the model.
     """
 
-    net: Any
-    lr: Any
     training: bool | None
 
     def __init__(
@@ -57,12 +55,6 @@ class Module(shared.Steps, keras.Model):
             return self.forward(X, *args)
         finally:
             self.training = before
-
-    def forward(self, X: Any, *args: Any) -> Any:
-        """What ``self.net`` makes of ``X``."""
-        if not hasattr(self, "net"):
-            raise shared.undefined(self, "forward")
-        return self.net(X, *args)
 
     @property
     def trainable_variables(self) -> list[Any]:

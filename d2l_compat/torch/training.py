@@ -8,7 +8,6 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from d2l_compat._shared import training as shared
-from d2l_compat._shared.boards import ProgressBoard
 from d2l_compat.torch import devices
 from d2l_compat.torch._arrays import arrays
 
@@ -17,23 +16,8 @@ __all__ = ["Classifier", "DataModule", "Module", "Trainer", "nn_Module"]
 nn_Module = nn.Module
 
 
-class Module(nn.Module, shared.Steps):
+class Module(shared.Steps, nn.Module):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
-
-    net: Any
-    lr: Any
-
-    def __init__(self, plot_train_per_epoch: int = 2, plot_valid_per_epoch: int = 1) -> None:
-        """How many points are drawn in an epoch, of training and of validation."""
-        super().__init__()
-        self.save_hyperparameters()
-        self.board = ProgressBoard()
-
-    def forward(self, X: Tensor, *args: Any) -> Any:
-        """What ``self.net`` makes of ``X``."""
-        if not hasattr(self, "net"):
-            raise shared.undefined(self, "forward")
-        return self.net(X, *args)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Stochastic gradient descent, at the learning rate ``self.lr``."""
