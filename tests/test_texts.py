@@ -215,6 +215,25 @@ def test_tokens_of_pairs_are_masked():
             assert (said[8], second) == (said[2], first + 1)
 
 
+def test_any_sentence_may_follow_any_word_be_masked_and_any_token_stand_there():
+    random.seed(6)
+    too_long = "g h i j " * 5  # so that these words are not rare
+    text = [["a b", "c d", "e f"]] * 5 + [["g h", "i j", too_long]]
+    places, seconds, others = set(), set(), set()
+    for _ in range(200):
+        vocab, (tokens, _, _, positions, _, labels, follow) = wiki.examples(text, 7)
+        columns = tokens, positions[:, 0], labels[:, 0], follow
+        for line, place, label, is_next in zip(*columns, strict=True):
+            places.add(place)
+            if line[place] != label:
+                others.add(line[place])
+            if place < 4 and not is_next:  # the second sentence is as it was
+                seconds.add(" ".join(vocab.to_tokens(line[4:6])))
+    assert places == {1, 2, 4, 5}
+    assert seconds == {"a b", "c d", "e f", "g h", "i j"}
+    assert others == {*range(len(vocab))}
+
+
 def test_pairs_that_are_too_long_are_left_out():
     text = [["a b", "c d", "e f g"]] * 3
     random.seed(5)

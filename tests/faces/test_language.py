@@ -82,7 +82,7 @@ def test_words_have_the_vectors_of_the_file(face: ModuleType, texts: None) -> No
 def test_skip_grams_come_in_batches(face: ModuleType, texts: None) -> None:
     random.seed(0)
     batches, vocab = face.d2l.load_data_ptb(16, 2, 3)
-    found = []
+    found, sizes = [], set()
     for centers, numbers, masks, labels in rows(face, batches):
         assert centers.shape == (len(numbers), 1)
         assert numbers.shape == masks.shape == labels.shape
@@ -99,9 +99,10 @@ def test_skip_grams_come_in_batches(face: ModuleType, texts: None) -> None:
             )  # as in the sentence, in which numbers rise by ones up to 40 or so
             assert {each // 40 for each in near} == {middle // 40}
             assert middle not in near
-            assert 1 <= context <= 4
             assert not {*number[:context]} & {*number[context:there]}
             found.append(int(center))
+            sizes.add(context)
+    assert sizes == {1, 2, 3, 4}
     assert len(batches) == -(-len(found) // 16)
     assert len({*found}) > 50
     others = [int(center) for batch in rows(face, batches) for center in batch[0][:, 0]]

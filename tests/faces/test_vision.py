@@ -356,6 +356,11 @@ def test_pixels_have_classes(
                 assert any(matches)
     assert len(corners) > 2  # drawn anew each time
     features, labels = face.d2l.read_voc_images("../data/VOCdevkit/VOC2012", False)
+    corners = set()
+    for _ in range(100):
+        part, _ = face.d2l.voc_rand_crop(features[0], labels[0], 5, 6)
+        corners.add(tuple(channels_first(face, face.plain(part))[0, 0, :2].tolist()))
+    assert corners == {(row, column) for row in (0, 1) for column in (0, 1, 2)}
     np.testing.assert_array_equal(channels_first(face, face.plain(features[0])), pictures[0])
     table = face.d2l.voc_colormap2label()
     np.testing.assert_array_equal(
