@@ -1,25 +1,23 @@
 """Where notebooks can be opened: one address, from which all links and first cells are made."""
 
+import re
 import subprocess
+import tomllib
 
 import nbformat
 import pytest
 
+from d2l_compat.frameworks import FRAMEWORKS
 from tools.project.readme import COMING, README, between, with_installation, with_links, with_pages
 from tools.project.readme import INSTALL as INSTALLATION
-from tools.weave.launch import (
-    BINDER,
-    COLAB,
-    FROM_A_CLONE,
-    INSTALL,
-    OWNER_AND_NAME,
-    REPOSITORY,
-    install_cell,
-    services,
-)
+from tools.weave.launch import FROM_A_CLONE, INSTALL, SOURCE, install_cell, services
 from tools.weave.lessons import LANGUAGES, ROOT, Edition, editions
 
 EDITIONS = list(editions())
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+REPOSITORY = PYPROJECT["project"]["urls"]["Repository"]
+OWNER_AND_NAME = REPOSITORY.removeprefix("https://github.com/")
+BINDER = f"https://mybinder.org/v2/gh/{OWNER_AND_NAME}/main"
 
 
 def test_readme_has_the_links_of_today():
@@ -41,9 +39,11 @@ def test_the_address_stands_in_one_place_and_in_what_is_made_from_it():
 def test_readme_first_says_how_to_install_from_a_clone_of_the_address():
     readme = README.read_text(encoding="utf-8")
     assert between(readme, "install", INSTALLATION) == readme, "run `make`"
-    assert REPOSITORY in FROM_A_CLONE
+    clone, install = FROM_A_CLONE.splitlines()
+    assert clone == f"git clone {REPOSITORY} d2l"
+    assert install.startswith("pip install './d2l[pytorch]' ")
     first, *others = (line for line in readme.splitlines() if "pip install" in line)
-    assert first in FROM_A_CLONE.splitlines()
+    assert first == install
     assert others
 
 
@@ -61,18 +61,23 @@ def test_every_notebook_begins_with_the_cell_that_installs_what_is_missing(editi
     assert first.id == INSTALL
     assert first.source == install_cell(edition)
     assert first.outputs == []  # silent where nothing is missing
+    is_python = FRAMEWORKS[edition.framework].is_python
+    addresses = [f"git+{REPOSITORY}"] if is_python else [BINDER, REPOSITORY]
+    assert re.findall(r"(?:git\+)?https://\S+", first.source) == addresses
 
 
 @pytest.mark.parametrize("edition", EDITIONS, ids=str)
 def test_links_open_the_notebook(edition: Edition):
     path = f"notebooks/{edition.language}/{edition.framework}/{edition.folder.name}.ipynb"
     assert (ROOT / path).is_file()
-    for service in services(edition.framework):
-        link = service.link(edition)
-        assert path in link.replace("%2F", "/")
-        assert OWNER_AND_NAME in link
-
-
-def test_java_is_not_sent_to_what_starts_python_alone():
-    assert services("djl") == (BINDER,)
-    assert COLAB in services("jax")
+    shown = f"{REPOSITORY}/blob/main/{path}"
+    want = {
+        "Colab": f"https://colab.research.google.com/github/{OWNER_AND_NAME}/blob/main/{path}",
+        "Kaggle": f"https://www.kaggle.com/kernels/welcome?src={shown}",
+        "Binder": f"{BINDER}?urlpath=lab%2Ftree%2F{path.replace('/', '%2F')}",
+        "GitHub": shown,
+    }
+    if not FRAMEWORKS[edition.framework].is_python:  # which these start alone
+        del want["Colab"], want["Kaggle"]
+    opened = (*services(edition.framework), SOURCE)
+    assert {service.name: service.link(edition) for service in opened} == want

@@ -18,7 +18,7 @@ from PIL import Image
 
 from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import FAMILY, others
-from d2l_compat._shared.plot import COLORS, as_png, as_svg, plot, set_figsize, show_heatmaps
+from d2l_compat._shared.plot import as_png, as_svg, plot, set_figsize, show_heatmaps
 from d2l_compat._shared.plt import plt as readers
 from tools.compare.drawing import cells, is_heat_map
 from tools.compare.pictures import render
@@ -84,7 +84,7 @@ def test_five_curves_differ_in_colour_and_in_line_style_and_then_they_repeat() -
     lines = plt.gca().get_lines()
     colors = [line.get_color() for line in lines]
     dashes = [str(line._dash_pattern) for line in lines]  # the style's name does not tell all
-    assert tuple(colors[:5]) == COLORS
+    assert colors[:5] == ["#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00"]
     assert len(set(colors[:5])) == len(set(dashes[:5])) == 5
     assert (colors[5:], dashes[5:]) == (colors[:2], dashes[:2])
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from d2l_compat._shared.checks import LAYOUTS
 from tests import reference
 from tests.faces.cases import assert_close, shapes
 
+LAYOUTS = "interleaved", "halves"
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 
