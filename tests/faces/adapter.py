@@ -109,6 +109,7 @@ class Adapter(ABC):
     CASTS: str | bool = False
     ACCEPTS_NUMPY = False  # as it is
     INTEGERS = "int32"  # the dtype of what counts and numbers words
+    DROPS_INPUTS = False  # whether the first of recurrent layers drops, too
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
     # Of a lesson's models: the last layer of one that looks letters up, and of one that compares
     # numbers; before their numbers, the layers of a reader that has several.

@@ -5,6 +5,8 @@ with these is compared with what the reference makes of the same.
 """
 
 import math
+from inspect import signature
+from itertools import product
 from types import ModuleType
 from typing import Any
 
@@ -166,7 +168,7 @@ def test_what_is_padding_does_not_reach_what_is_not(face: ModuleType) -> None:
 
 
 def test_the_recurrent_encoder_equals_the_reference(face: ModuleType) -> None:
-    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 2)
+    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 3)
     layer.randomize(TOKENS)
     embedded = layer.parameters("embedding")["table"][TOKENS.T]
     outputs, states = reference.gru(embedded, layer.gates("rnn.rnn"))
@@ -193,12 +195,43 @@ def test_the_recurrent_encoder_of_0_17(
     np.testing.assert_array_equal(np.asarray(got_states), np.asarray(states))
 
 
-def test_dropout_stands_between_recurrent_layers(face: ModuleType) -> None:
-    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.5)
-    layer.randomize(TOKENS)
-    drawn = [layer(TOKENS, training=True)[0] for _ in range(2)]
-    assert np.abs(drawn[0] - drawn[1]).max() > 1e-3
+def test_dropout_stands_between_recurrent_layers_alone(face: ModuleType) -> None:
+    """After one step a layer's state tells which of the few possible inputs it has read."""
+    tokens = np.arange(7, dtype="int32")[:, None]
+    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.25)
+    layer.randomize(tokens)
+    (outputs,), states = layer(tokens, training=True)
+    assert_close(outputs, states[-1])
+    below = layer.parameters("embedding")["table"][tokens[:, 0]]
+    for number, gates in enumerate(layer.gates("rnn.rnn")):
+        masks = np.ones((1, below.shape[1]))
+        if number or face.DROPS_INPUTS:
+            masks = np.array([*product((0, 1), repeat=below.shape[1])]) / 0.75
+        _, (possible,) = reference.gru(
+            [(below[:, None] * masks).reshape(-1, len(masks[0]))], [gates]
+        )
+        possible = possible.reshape(len(below), len(masks), -1)
+        distances = np.abs(possible - np.asarray(states[number])[:, None]).max(axis=2)
+        assert (distances.min(axis=1) < 1e-5).all()
+        assert len({*distances.argmin(axis=1)}) > 1 or len(masks) == 1
+        below = np.asarray(states[number])
     np.testing.assert_array_equal(layer(TOKENS)[0], layer(TOKENS)[0])
+
+
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_a_recurrent_layer_goes_on_from_its_state(face: ModuleType, num_layers: int) -> None:
+    sizes = [6, 4, num_layers, 0.5]
+    if "num_inputs" not in signature(face.d2l.GRU).parameters:
+        del sizes[0]
+    layer = face.build("GRU", *sizes)
+    steps = np.random.default_rng(2).normal(size=(5, 2, 6)).astype("float32")
+    layer.randomize(steps)
+    outputs, state = layer(steps)
+    assert np.shape(state) == (num_layers, 2, 4)
+    first, between = layer(steps[:2])
+    second, last = layer(steps[2:], np.array(between))
+    assert_close(np.concatenate([first, second]), outputs)
+    assert_close(np.array(last), np.array(state))
 
 
 @pytest.mark.parametrize("valid_lens", [LENGTHS["per query"]], ids=["per query"])

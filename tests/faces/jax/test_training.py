@@ -15,8 +15,7 @@ import optax
 import pytest
 
 from d2l_compat import jax as d2l
-from tests import reference
-from tests.faces.jax.adapter import TWO_CPUS, Layer
+from tests.faces.jax.adapter import TWO_CPUS
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(7, 4)).astype("float32")
@@ -241,25 +240,6 @@ def test_a_summary_names_each_layer_and_its_shape(capsys: pytest.CaptureFixture[
         "Dropout output shape:\t (2, 5)",
         "Dense output shape:\t (2, 3)",
     ]
-
-
-# Recurrent
-
-
-def test_layers_read_what_the_layer_below_says_and_start_where_they_are_told() -> None:
-    layer = Layer(d2l.GRU(6, 3))
-    steps = np.random.default_rng(1).normal(size=(5, 2, 4)).astype("float32")
-    layer.randomize(steps)
-    layer = Layer(d2l.GRU(6, 3), {"params": {"rnn": layer.variables["params"]}})
-    gates = layer.gates("rnn")
-    layer.variables = {"params": layer.variables["params"]["rnn"]}
-    outputs, state = layer(steps)
-    for ours, theirs in zip((outputs, state), reference.gru(steps, gates), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
-    first, between = layer(steps[:2])
-    second, last = layer(steps[2:], between)
-    np.testing.assert_allclose(np.concatenate((first, second)), outputs, atol=1e-6)
-    np.testing.assert_allclose(last, state, atol=1e-6)
 
 
 # Translation

@@ -93,6 +93,7 @@ class Adapter(adapter.Adapter):
     seed = staticmethod(tf.random.set_seed)
     CASTS = "float32"
     ACCEPTS_NUMPY = True
+    DROPS_INPUTS = True
     NORM_EPSILON = 1e-3
     NORM = [2], 0.0
     LOGITS, COMPARED, LAYERS = "logits", "answer", "attentions."
