@@ -39,7 +39,7 @@ def split_data_ml100k(
     """Of the ratings that :func:`read_data_ml100k` gives, a table for training and one for the test.
 
     "random" puts each rating into the test with the probability ``test_ratio``; "seq-aware" the newest rating of each user,
-    with the others in the order of users and times, and in columns 0 to 3. Raises TypeError or ValueError where
+    whatever ``test_ratio`` is, with the others in the order of users and times, and in columns 0 to 3. Raises TypeError or ValueError where
     users and items are not numbered from 1 to as many as there are, and for another mode or no share.
     """
 

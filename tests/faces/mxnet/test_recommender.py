@@ -64,8 +64,9 @@ def test_without_pandas_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
         d2l.read_data_ml100k()
 
 
-def test_the_newest_rating_of_each_user_is_for_the_test() -> None:
-    train, test = d2l.split_data_ml100k(TABLE, 3, 5, "seq-aware")
+@pytest.mark.parametrize("test_ratio", [0.1, 0.9])
+def test_the_newest_rating_of_each_user_is_for_the_test(test_ratio: float) -> None:
+    train, test = d2l.split_data_ml100k(TABLE, 3, 5, "seq-aware", test_ratio)
     assert [*test.itertuples(name=None)] == [
         (0, 2, 4, 5, 50),
         (1, 1, 1, 3, 30),  # of one time the first
