@@ -1,7 +1,7 @@
 """Classification, as far as it is the same in every framework: what is counted, drawn and printed."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from d2l_compat._shared import plot
@@ -108,6 +108,19 @@ def share(count_hits: Callable[[Any, Any], float], data_iter: Any) -> float:
     if not count:
         raise no_examples("data_iter")
     return hits / count
+
+
+def yield_test_batches(test_iter: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each batch of ``test_iter``, under which name a function that trains was given it.
+
+    Raises TypeError or ValueError where one is no batch, or there is none.
+    """
+    is_empty = True
+    for batch in batches(test_iter, "test_iter"):
+        is_empty = False
+        yield batch
+    if is_empty:
+        raise no_examples("test_iter")
 
 
 def epoch(

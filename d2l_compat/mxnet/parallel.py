@@ -122,6 +122,6 @@ def train_ch13(
         train_iter,
         num_epochs,
         lambda X, y: train_batch_ch13(net, X, y, loss, trainer, devices, split_f),
-        lambda: evaluate_accuracy_gpus(net, test_iter, split_f),
+        lambda: evaluate_accuracy_gpus(net, classification.yield_test_batches(test_iter), split_f),
         devices,
     )

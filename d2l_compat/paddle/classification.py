@@ -114,7 +114,7 @@ def train_ch3(
     shared.train_ch3(
         num_epochs,
         lambda: train_epoch_ch3(net, train_iter, loss, updater),
-        lambda: evaluate_accuracy(net, test_iter),
+        lambda: evaluate_accuracy(net, shared.yield_test_batches(test_iter)),
     )
 
 
@@ -158,5 +158,9 @@ def train_ch6(
         return mean.detach() * len(X), accuracy(y_hat, y)
 
     shared.train_ch6(
-        train_iter, num_epochs, step, lambda: evaluate_accuracy_gpu(net, test_iter), device
+        train_iter,
+        num_epochs,
+        step,
+        lambda: evaluate_accuracy_gpu(net, shared.yield_test_batches(test_iter)),
+        device,
     )

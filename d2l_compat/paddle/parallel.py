@@ -8,6 +8,7 @@ from paddle import Tensor, nn
 
 from d2l_compat._shared import parallel as shared
 from d2l_compat._shared.checks import callable_, instance
+from d2l_compat._shared.classification import yield_test_batches
 from d2l_compat.common import accuracy
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.classification import evaluate_accuracy_gpu
@@ -86,6 +87,6 @@ def train_ch13(
         train_iter,
         num_epochs,
         lambda X, y: train_batch_ch13(net, X, y, loss, trainer, devices),
-        lambda: evaluate_accuracy_gpu(net, test_iter),
+        lambda: evaluate_accuracy_gpu(net, yield_test_batches(test_iter)),
         devices,
     )

@@ -105,7 +105,7 @@ def train_ch3(
     shared.train_ch3(
         num_epochs,
         lambda: train_epoch_ch3(net, train_iter, loss, updater),
-        lambda: evaluate_accuracy(net, test_iter),
+        lambda: evaluate_accuracy(net, shared.yield_test_batches(test_iter)),
     )
 
 
@@ -122,6 +122,7 @@ class TrainCallback(keras.callbacks.Callback):
         super().__init__()
         instance("net", net, keras.Model, "a Keras model")
         count_batches("train_iter", train_iter)
+        next(shared.yield_test_batches(test_iter))  # else Keras would refuse it, an epoch later
         self.timer = Timer()
         self.animator = shared.board(size("num_epochs", num_epochs))
         self.net, self.train_iter, self.test_iter = net, train_iter, test_iter

@@ -95,7 +95,6 @@ COUNTS = """
 """
 FROM_0 = "K min_freq num_gpus num_noise_words num_preds offset SyntheticRegressionData.num_val check_len.n hit_and_auc.k"
 SHARES = "iou_threshold nms_threshold pos_threshold"
-TEST_BATCHES = "train_ch3.test_iter train_ch6.test_iter train_ch13.test_iter"
 AT_LEAST_0, AT_LEAST_1 = "an integer of at least 0", "an integer of at least 1"
 A_LAYER = "a layer or a function"
 VOCABULARY = "a vocabulary, as Vocab is"
@@ -158,7 +157,6 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     }),
     (NOT_LISTS, as_written, {
         "batches (inputs, labels)": "data_iter test_iter train_iter",
-        "data_iter: batches (inputs, labels)": TEST_BATCHES,
         "batches of at least 3 arrays": "train_ranking.train_iter",
         "batches of at least 1 arrays": "train_recsys_rating.train_iter",
         DEVICES: "split_batch.devices",
@@ -252,7 +250,6 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
     }),
     ({"no examples": []}, {
         "at least one batch": "data_iter test_iter train_iter train_ranking.train_iter",
-        "data_iter: at least one batch": TEST_BATCHES,
     }),
     ({"none": []}, {
         DEVICES: "devices split_batch.devices",
@@ -463,8 +460,6 @@ UNCHECKED: dict[str, str] = {
             tensorflow.AddNorm.norm_shape tensorflow.TransformerEncoder.norm_shape
             tensorflow.TransformerEncoderBlock.norm_shape""",
         "it is an optimizer of Keras": "tensorflow.train_epoch_ch8.updater",
-        "Keras looks at it": """
-            TrainCallback.test_iter tensorflow.train_ch6.test_iter""",
         "it is a list, with a state for each layer": "tensorflow.GRU.H jax.GRU.state",
         "it is matplotlib's": """
             axes cmap figsize fmts legend show_images.imgs titles xlabel xlim xscale ylabel ylim yscale""",
