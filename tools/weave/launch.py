@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from d2l_compat.frameworks import FRAMEWORKS
+from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tools.weave.lessons import ROOT, Edition
 from tools.weave.prose import ORIGINAL
 
@@ -21,9 +21,10 @@ FILES = f"{REPOSITORY}/blob/{BRANCH}"  # where GitHub shows them
 # Where the workflow that releases a version puts the web site.
 SITE_ADDRESS = "https://{}.github.io/{}/".format(*OWNER_AND_NAME.split("/"))
 
+FIRST, *OTHERS = FACES
 FROM_A_CLONE = f"""\
 git clone {REPOSITORY} d2l
-pip install './d2l[pytorch]'     # or tensorflow, jax, mxnet, paddle, mlx"""
+pip install './d2l[{FIRST}]'     # or {", ".join(OTHERS)}"""
 PIP = f"%pip install --quiet --no-deps git+{REPOSITORY}"
 # In a notebook that was written for d2l, in place of the cell that installs it.
 FOR_D2L = f"{PIP}\n%load_ext d2l_compat"
