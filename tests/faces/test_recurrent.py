@@ -244,6 +244,8 @@ def test_logits_are_those_of_the_next_tokens(face: ModuleType, of_1: Any, name: 
     assert {name: each.shape for name, each in w.items()} == SHAPES
     activation = np.tanh if name == "RNNLMScratch" else of_1.ACTIVATION
     assert_close(of_1.logits(model, ROWS), run(w, ROWS, np.zeros((3, H)), activation)[1])
+    begin = RNG.normal(size=(1, 3, H)).astype("float32")
+    assert_close(of_1.logits(model, ROWS, begin), run(w, ROWS, begin[0], activation)[1])
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])

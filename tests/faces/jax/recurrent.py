@@ -48,8 +48,9 @@ def weights(trained: Trained) -> dict[str, Any]:
     return {name: np.array(each) for name, each in found.items()}
 
 
-def logits(trained: Trained, tokens: Any) -> Any:
-    return np.array(trained.model.apply({"params": trained.params}, tokens.astype("int32")))
+def logits(trained: Trained, tokens: Any, *state: Any) -> Any:
+    variables = {"params": trained.params}
+    return np.array(trained.model.apply(variables, tokens.astype("int32"), *state))
 
 
 def layer(name: str, start: dict[str, Any], inputs: Any, state: Any = None) -> Any:

@@ -46,8 +46,8 @@ def weights(model: Any) -> dict[str, Any]:
     return {name: each.asnumpy() for name, each in found.items()}
 
 
-def logits(model: Any, tokens: Any) -> Any:
-    return model(np.array(tokens, dtype="int32")).asnumpy()
+def logits(model: Any, tokens: Any, *state: Any) -> Any:
+    return model(np.array(tokens, dtype="int32"), *map(np.array, state)).asnumpy()
 
 
 def layer(name: str, start: dict[str, Any], inputs: Any, state: Any = None) -> Any:

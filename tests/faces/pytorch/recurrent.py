@@ -41,8 +41,8 @@ def weights(model: Any) -> dict[str, Any]:
     return {name: each.detach().numpy().copy() for name, each in found.items()}
 
 
-def logits(model: Any, tokens: Any) -> Any:
-    return model(torch.tensor(tokens).long()).detach().numpy()
+def logits(model: Any, tokens: Any, *state: Any) -> Any:
+    return model(torch.tensor(tokens).long(), *map(torch.tensor, state)).detach().numpy()
 
 
 def layer(name: str, start: dict[str, Any], inputs: Any, state: Any = None) -> Any:

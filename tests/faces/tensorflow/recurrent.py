@@ -44,8 +44,8 @@ def weights(model: Any) -> dict[str, Any]:
     return {name: each.numpy() for name, each in found.items()}
 
 
-def logits(model: Any, tokens: Any) -> Any:
-    return model(tf.constant(tokens, tf.int32)).numpy()
+def logits(model: Any, tokens: Any, *state: Any) -> Any:
+    return model(tf.constant(tokens, tf.int32), *map(list, state)).numpy()
 
 
 def layer(name: str, start: dict[str, Any], inputs: Any, state: Any = None) -> Any:
