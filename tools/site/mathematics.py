@@ -20,7 +20,8 @@ BEFORE = re.compile(rf"(?<=</mi>|</mn>){FUNCTION}")
 AFTER = re.compile(rf"{FUNCTION}(?=<m[in]>)")
 # No operator, which would stand apart from its sign and from the comma after it.
 INFINITY = re.compile("<mo>(&#x0*221E;)</mo>")
-NAMESPACE = ' xmlns="http://www.w3.org/1998/Math/MathML"'  # known in a page
+# Known in a page, and what a formula is without it.
+NEEDLESS = re.compile(' xmlns="http://www.w3.org/1998/Math/MathML"| display="inline"')
 THIN = '<mspace width="0.17em"/>'
 # No line begins with these, or ends with those. A browser would, where a formula is the neighbour.
 CLOSING = re.compile(r"[.,;:!?)”’。，、；：！？）」』]+")
@@ -33,7 +34,7 @@ def mathml(formula: str, display: str = "inline") -> str:
     markup = convert(formula.replace("{aligned}", "{align*}"), display=display)
     markup = LETTERS.sub(lambda letters: f"<mi>{re.sub('<[^>]*>', '', letters[0])}</mi>", markup)
     markup = CAPITALS.sub(r'<mi mathvariant="normal" class="bold">\1</mi>', markup)
-    markup = INFINITY.sub(r"<mi>\1</mi>", markup).replace(NAMESPACE, "")
+    markup = NEEDLESS.sub("", INFINITY.sub(r"<mi>\1</mi>", markup))
     return AFTER.sub(rf"\1{THIN}", BEFORE.sub(rf"{THIN}\1", markup))
 
 
