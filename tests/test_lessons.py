@@ -168,7 +168,7 @@ def test_one_lesson_alone_has_a_bare_table(root: Path):
 def test_a_lesson_brings_its_claims_its_numbers_and_its_faults(lesson: Path):
     assert (lesson / "claims.py").exists()
     assert (lesson / "numbers.toml").exists()
-    assert (lesson / "faults.py").exists()
+    assert (lesson / "faults.toml").exists()
 
 
 def test_no_file_of_a_lesson_hides_a_module_of_python():

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.mutants.__main__ import FAULTS, Said, is_noticed, report, try_unchanged
+from tests.mutants.__main__ import Said, is_noticed, report, try_unchanged
 from tests.mutants.fault import DoesNotFitError, Fault
+from tests.mutants.tables import EVERYWHERE, FAULTS, ROWS
 from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, checks, to_pass_without
-from tools.weave.lessons import ROOT, editions, lessons
+from tools.weave.lessons import ROOT, lessons
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("fault", EVERYWHERE, ids=str)
 def test_the_fault_still_fits(project: Path, fault: Fault) -> None:
     file = project / fault.file
     before = file.read_bytes()
@@ -36,21 +37,14 @@ def test_the_fault_still_fits(project: Path, fault: Fault) -> None:
         file.write_bytes(before)
 
 
-# Of each lesson in each framework.
-FIRST_IN_CODE = {f.file: f for f in reversed(FAULTS) if f.place == "lesson"}
+# In Python and in Java.
+IN_A_LESSON = [
+    next(f for f in EVERYWHERE if f.place == "lesson" and f.framework == framework)
+    for framework in ("pytorch", "djl")
+]
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(
-            fault,
-            id=str(fault),
-            marks=[] if fault.framework in ("pytorch", "djl") else pytest.mark.release,
-        )
-        for fault in FIRST_IN_CODE.values()
-    ],
-)
+@pytest.mark.parametrize("fault", IN_A_LESSON, ids=str)
 def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fault) -> None:
     files = [project / fault.file, *(edition.notebook for edition in fault.editions(project))]
     before = {file: file.read_bytes() for file in files}
@@ -63,7 +57,7 @@ def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fa
             file.write_bytes(old)
 
 
-@pytest.mark.parametrize("fault", FIRST_IN_CODE.values(), ids=str)
+@pytest.mark.parametrize("fault", IN_A_LESSON, ids=str)
 def test_a_fault_in_a_lesson_is_tried_with_its_claims_and_then_with_nbval(fault: Fault) -> None:
     (first, claims), (second, nbval) = checks(fault)
     assert (first, second) == ("tests", "nbval")
@@ -75,22 +69,13 @@ def test_a_fault_in_a_lesson_is_tried_with_its_claims_and_then_with_nbval(fault:
         assert claims.tests == (f"lessons/{fault.lesson}/claims.py",)
 
 
-def test_there_are_enough_and_each_has_a_name_of_its_own() -> None:
-    assert len(FAULTS) >= 160
-    assert max(Counter(map(str, FAULTS)).values()) == 1
+def test_each_fault_of_a_lesson_fits_a_framework_and_each_framework_has_some() -> None:
+    assert all(ROWS)
+    assert max(Counter(map(str, EVERYWHERE)).values()) == 1
+    assert {f.lesson for f in FAULTS if f.place == "lesson"} == {each.name for each in lessons()}
     for framework in FRAMEWORKS:
-        places = Counter(fault.place for fault in FAULTS if fault.framework == framework)
-        assert places.keys() == {"lesson", "shim", "stored"}
-        assert places.total() >= 9
-
-
-def test_every_code_file_of_a_lesson_has_a_fault_and_some_of_its_notebooks() -> None:
-    seeded = {(fault.place, fault.lesson, fault.framework) for fault in FAULTS}
-    for edition in editions():
-        assert ("lesson", edition.folder.name, edition.framework) in seeded
-    assert {lesson for place, lesson, _ in seeded if place == "stored"} == {
-        folder.name for folder in lessons()
-    }
+        places = {fault.place for fault in FAULTS if fault.framework == framework}
+        assert places == {"lesson", "shim", "stored"}
 
 
 def test_a_fault_that_no_longer_fits_is_refused(project: Path) -> None:

@@ -10,15 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.mutants import faults_in_lessons, faults_in_the_shim
 from tests.mutants.fault import Fault
+from tests.mutants.tables import EVERYWHERE, FAULTS
 from tests.mutants.trial import PYTEST, Outcome, Workshop, shares_tests, to_pass_without
 from tools.weave.lessons import ROOT
 
-FAULTS: list[Fault] = sorted(
-    [*faults_in_lessons.FAULTS, *faults_in_the_shim.FAULTS],
-    key=lambda fault: list(FRAMEWORKS).index(fault.framework),
-)
 REPORT = ROOT / "build" / "mutants" / "report.md"
 
 Said = dict[str, Outcome]  # by check: nbval, tests
@@ -27,7 +23,11 @@ Said = dict[str, Outcome]  # by check: nbval, tests
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     wanted = options.framework or FRAMEWORKS
-    faults = [f for f in FAULTS if f.framework in wanted and options.only in str(f)]
+    known = sorted(
+        EVERYWHERE if options.everywhere else FAULTS,
+        key=lambda fault: [*FRAMEWORKS].index(fault.framework),
+    )
+    faults = [f for f in known if f.framework in wanted and options.only in str(f)]
     if options.list or not faults:
         print(*faults or ["there is no such fault"], sep="\n")
         return 0 if faults else 1
@@ -56,6 +56,11 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--framework", action="append", choices=FRAMEWORKS)
     parser.add_argument("--only", default="", metavar="SUBSTRING", help="of what --list prints")
+    parser.add_argument(
+        "--everywhere",
+        action="store_true",
+        help="a lesson's faults in every framework that they fit, not in one each",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="faults at once (default: 2)")
     parser.add_argument(
         "--by-all", action="store_true", help="checks after the first to notice, too"

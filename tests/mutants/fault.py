@@ -23,9 +23,8 @@ class Fault:
     framework: str
     name: str
     file: str  # below the project's folder
-    old: str = ""
+    old: str = ""  # stands once in the file
     new: str = ""
-    count: int = 1  # how often ``old`` stands in the file
     change: Change | None = None  # of a notebook, instead of old and new
 
     def __str__(self) -> str:
@@ -77,10 +76,8 @@ class Fault:
                 raise DoesNotFitError(f"{self}: {error}") from None
             after = nbformat.writes(notebook) + "\n"
         else:
-            found = before.count(self.old)
-            if found != self.count:
-                fault = f"{self}: {self.old!r} is {found} times in {self.file}, not {self.count}"
-                raise DoesNotFitError(fault)
+            if (found := before.count(self.old)) != 1:
+                raise DoesNotFitError(f"{self}: {self.old!r} is {found} times in {self.file}")
             after = before.replace(self.old, self.new)
         if after == before:
             raise DoesNotFitError(f"{self}: it changes nothing")
