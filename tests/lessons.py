@@ -8,8 +8,6 @@ has what tests/test_notebooks.py holds all the lesson's notebooks to:
     the cells that show the same in every framework, to the last digit
 ``IN_ANOTHER_FORM``
     those that a framework shows in its own way
-``every_notebook_shows(cells, framework)``
-    asserts what the original text says of these outputs, Java's too; ``cells`` has each one's texts
 """
 
 import ast
@@ -40,6 +38,9 @@ if TYPE_CHECKING:
 
 # What the cells of a notebook left behind, where claims are tested in its kernel.
 LEFT_BEHIND = pytest.StashKey[Mapping[str, "ExecutedCell"]]()
+
+
+WRITTEN = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?=f?\b)")
 
 
 def claims_of(lesson: Path) -> ModuleType:
@@ -110,10 +111,9 @@ class ExecutedCell:
         return rows_of(self.printed)
 
     @property
-    def constants(self) -> list[Any]:
-        """The numbers and texts in its code."""
-        found = ast.walk(ast.parse(self.source))
-        return [node.value for node in found if isinstance(node, ast.Constant)]
+    def numbers(self) -> set[float]:
+        """Those in its code, Java's too."""
+        return {float(each) for each in WRITTEN.findall(self.source)}
 
     @property
     def panels(self) -> list[Any]:
@@ -190,6 +190,27 @@ def cells(request: pytest.FixtureRequest) -> Mapping[str, ExecutedCell]:
         # From top to bottom: what a test draws at random leaves the next cell's numbers alone.
         list(cells.values())
     return cells
+
+
+class Rows(Mapping[str, list[list[float]]]):
+    """The numbers of each line that a cell printed, by the cell's name."""
+
+    def __init__(self, cells: Mapping[str, ExecutedCell]) -> None:
+        self._cells = cells
+
+    def __getitem__(self, name: str) -> list[list[float]]:
+        return self._cells[name].rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+
+@pytest.fixture(scope="module")
+def rows(cells: Mapping[str, ExecutedCell]) -> Rows:
+    return Rows(cells)
 
 
 @pytest.fixture

@@ -526,9 +526,16 @@ double shareOf(NDArray answers, NDArray right) {
     return answers.argMax(2).eq(right).toType(DataType.FLOAT32, false).mean().getFloat();
 }
 
-double shareRight(Block model, int size) {
+// The same questions for every model.
+var tests = new TreeMap<Integer, Examples>();
+for (int size : new int[] {6, 12, 26}) {
+    tests.put(size, dictionaries(manager, 500, size));
+}
+
+double shareRight(Block model, Examples test) {
+    // All that a model computes of these goes with this manager.
     try (var scratch = manager.newSubManager()) {
-        var test = dictionaries(scratch, 500, size);
+        scratch.tempAttachAll(test.given(), test.answers());
         var answers = evaluate(model, test.given().toArray(NDArray[]::new));
         return shareOf(answers, test.answers());
     }
@@ -537,10 +544,10 @@ double shareRight(Block model, int size) {
 /** For each number of entries the models' shares, from low to high. */
 Map<Integer, double[]> sharesRight(List<? extends Block> models) {
     var shares = new TreeMap<Integer, double[]>();
-    for (int size : new int[] {6, 12, 26}) {
-        var right = models.stream().mapToDouble(model -> shareRight(model, size));
+    tests.forEach((size, test) -> {
+        var right = models.stream().mapToDouble(model -> shareRight(model, test));
         shares.put(size, right.sorted().toArray());
-    }
+    });
     return shares;
 }
 
@@ -571,8 +578,7 @@ Plots.heatmaps(models.get(0).weights.expandDims(0))
         .show();
 
 // %% letters-in-keys
-Engine.getInstance().setRandomSeed(0);
-var many = dictionaries(manager, 500, 6);
+var many = tests.get(6);
 letters = many.given().get(0);
 digits = many.given().get(1);
 questions = many.given().get(2);
@@ -715,9 +721,9 @@ Examples backwards(NDManager manager, int count) {
 var reversers = seeds.stream()
         .map(seed -> trained(new Reverser(), seed, scratch -> backwards(scratch, 64)))
         .toList();
-var test = backwards(manager, 500);
+digits = manager.randomInteger(0, 10, new Shape(500, 8), DataType.INT64);
 var reversed = reversers.stream()
-        .map(each -> shareOf(evaluate(each, test.given().head()), test.answers()))
+        .map(each -> shareOf(evaluate(each, digits), digits.flip(1)))
         .toList();
 
 // %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]

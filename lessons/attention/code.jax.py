@@ -407,14 +407,20 @@ def ask(model, variables, *given):
     return model.apply(variables, *given)
 
 
+# The same questions for every model.
+tests = {
+    size: dictionaries(np.random.default_rng(17), 500, size) for size in (6, 12, 26)
+}
+
+
 def share_right(model, size=6):
-    *given, answers = dictionaries(np.random.default_rng(17), 500, size)
+    *given, answers = tests[size]
     logits, _ = ask(*model.unbind(), *given)
     return (d2l.numpy(logits).argmax(axis=-1) == answers).mean()
 
 
 models = trained(*range(5))
-shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
+shares = {size: [share_right(model, size) for model in models] for size in tests}
 
 # %% shares tags=["tolerance:absolute=0.02"]
 for size, right in shares.items():
@@ -437,7 +443,7 @@ d2l.show_heatmaps(
 )
 
 # %% letters-in-keys
-letters, digits, questions, answers = dictionaries(np.random.default_rng(19), 500)
+letters, digits, questions, answers = tests[6]
 model = models[0]
 asked, letter, digit = (
     model.letter(questions),
@@ -519,8 +525,7 @@ class AdditiveLookUp(LookUp):
 
 additive_models = trained(*range(5), make=AdditiveLookUp)
 shares = {
-    size: [share_right(model, size) for model in additive_models]
-    for size in (6, 12, 26)
+    size: [share_right(model, size) for model in additive_models] for size in tests
 }
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]

@@ -369,14 +369,18 @@ def trained(seed, make=LookUp):
     return fit(make(), dictionaries)
 
 
+# The same questions for every model.
+tests = {size: dictionaries(500, size) for size in (6, 12, 26)}
+
+
 def share_right(model, size=6):
-    *given, answers = dictionaries(500, size)
+    *given, answers = tests[size]
     logits, _ = model(*given)
     return (logits.argmax(axis=-1) == answers).mean().item()
 
 
 models = [trained(seed) for seed in range(5)]
-shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
+shares = {size: [share_right(model, size) for model in models] for size in tests}
 
 # %% shares tags=["tolerance:absolute=0.02"]
 for size, right in shares.items():
@@ -401,7 +405,7 @@ d2l.show_heatmaps(
 
 # %% letters-in-keys
 mx.random.seed(0)
-letters, digits, questions, answers = dictionaries(500)
+letters, digits, questions, answers = tests[6]
 model = models[0]
 asked, letter, digit = (
     model.letter(questions),
@@ -483,8 +487,7 @@ class AdditiveLookUp(LookUp):
 
 additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
 shares = {
-    size: [share_right(model, size) for model in additive_models]
-    for size in (6, 12, 26)
+    size: [share_right(model, size) for model in additive_models] for size in tests
 }
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]

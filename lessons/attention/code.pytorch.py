@@ -351,14 +351,18 @@ def trained(seed, make=LookUp):
     return model
 
 
+# The same questions for every model.
+tests = {size: dictionaries(500, size) for size in (6, 12, 26)}
+
+
 def share_right(model, size=6):
-    *given, answers = dictionaries(500, size)
+    *given, answers = tests[size]
     with torch.no_grad():
         return (model(*given).argmax(dim=-1) == answers).float().mean().item()
 
 
 models = [trained(seed) for seed in range(5)]
-shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
+shares = {size: [share_right(model, size) for model in models] for size in tests}
 
 # %% shares tags=["tolerance:absolute=0.02"]
 for size, right in shares.items():
@@ -383,7 +387,7 @@ d2l.show_heatmaps(
 )
 
 # %% letters-in-keys
-letters, digits, questions, answers = dictionaries(500)
+letters, digits, questions, answers = tests[6]
 model = models[0]
 with torch.no_grad():
     asked, letter, digit = (
@@ -467,8 +471,7 @@ class AdditiveLookUp(LookUp):
 
 additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
 shares = {
-    size: [share_right(model, size) for model in additive_models]
-    for size in (6, 12, 26)
+    size: [share_right(model, size) for model in additive_models] for size in tests
 }
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]

@@ -393,13 +393,17 @@ def trained(*seeds, make=LookUp):
     return fit(models, drawn)
 
 
+# The same questions for every model.
+tests = {size: dictionaries(500, size) for size in (6, 12, 26)}
+
+
 def share_right(model, size=6):
-    *given, answers = dictionaries(500, size)
+    *given, answers = tests[size]
     return np.mean(np.argmax(model(*given), axis=-1) == answers)
 
 
 models = trained(*range(5))
-shares = {size: [share_right(model, size) for model in models] for size in (6, 12, 26)}
+shares = {size: [share_right(model, size) for model in models] for size in tests}
 
 # %% shares tags=["tolerance:absolute=0.02"]
 for size, right in shares.items():
@@ -423,7 +427,7 @@ d2l.show_heatmaps(
 )
 
 # %% letters-in-keys
-letters, digits, questions, answers = dictionaries(500)
+letters, digits, questions, answers = tests[6]
 model = models[0]
 asked, letter, digit = (
     model.letter(questions),
@@ -509,8 +513,7 @@ class AdditiveLookUp(LookUp):
 
 additive_models = trained(*range(5), make=AdditiveLookUp)
 shares = {
-    size: [share_right(model, size) for model in additive_models]
-    for size in (6, 12, 26)
+    size: [share_right(model, size) for model in additive_models] for size in tests
 }
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]

@@ -327,9 +327,13 @@ Comparer trained(int numHeads, int seed, int sign) {
     return model;
 }
 
-double error(Block model, int sign) {
+// The same questions for every model.
+var differences = questions(manager, 500, -1);
+
+double error(Block model, Examples test) {
+    // All that a model computes of these goes with this manager.
     try (var scratch = manager.newSubManager()) {
-        var test = questions(scratch, 500, sign);
+        scratch.tempAttachAll(test.given(), test.answers());
         var answers = model.forward(parameters, test.given(), false).head();
         return meanSquare.apply(answers, test.answers()).getFloat();
     }
@@ -341,7 +345,7 @@ var errors = new TreeMap<Integer, double[]>();
 for (int h : new int[] {1, 2, 4}) {
     var ofH = seeds.stream().map(seed -> trained(h, seed, -1)).toList();
     models.put(h, ofH);
-    errors.put(h, ofH.stream().mapToDouble(model -> error(model, -1)).toArray());
+    errors.put(h, ofH.stream().mapToDouble(model -> error(model, differences)).toArray());
 }
 
 // %% errors tags=["tolerance:absolute=0.03"]
@@ -384,7 +388,7 @@ double errorWithout(Comparer model, int numHeads, int head) {
     int width = 32 / numHeads;
     var kept = W_o.duplicate();
     W_o.set(new NDIndex(":, {}:{}", head * width, (head + 1) * width), 0);
-    double found = error(model, -1);
+    double found = error(model, differences);
     kept.copyTo(W_o);
     return found;
 }
@@ -491,9 +495,12 @@ Reader reader(int numLayers, int seed) {
     return model;
 }
 
+// The same texts for every model.
+var test = texts(manager, 500);
+
 double shareRight(Reader model) {
     try (var scratch = manager.newSubManager()) {
-        var test = texts(scratch, 500);
+        scratch.tempAttachAll(test.given(), test.answers());
         var right = evaluate(model, test.given().head()).argMax(2).eq(test.answers());
         return right.toType(DataType.FLOAT32, false).mean().getFloat();
     }
@@ -564,7 +571,8 @@ System.out.println("largest difference: %.4f".formatted(apart(after, before)));
 
 // %% solution-sum
 var adders = seeds.stream().map(seed -> trained(1, seed, 1)).toList();
-var ofSums = adders.stream().mapToDouble(model -> error(model, 1)).toArray();
+var sums = questions(manager, 500, 1);
+var ofSums = adders.stream().mapToDouble(model -> error(model, sums)).toArray();
 
 // %% solution-sum-shown tags=["tolerance:absolute=0.03"]
 System.out.println("one head, sums: mean squared error " + spread(ofSums));

@@ -252,8 +252,12 @@ def ask(model, variables, *given):
     return model.apply(variables, *given)
 
 
-def error(model, sign=-1):
-    *given, answers = questions(np.random.default_rng(16), 1000, sign=sign)
+# The same questions for every model.
+differences = questions(np.random.default_rng(16), 1000)
+
+
+def error(model, examples=differences):
+    *given, answers = examples
     said, _ = ask(*model.unbind(), *given)
     return ((d2l.numpy(said) - answers) ** 2).mean()
 
@@ -359,8 +363,12 @@ def trained_readers(num_layers, seeds=range(5)):
     return fitted(Reader(num_layers), texts, 0.01, entropy, seeds)
 
 
+# The same texts for every model.
+test = texts(np.random.default_rng(19), 500)
+
+
 def share_right(model):
-    tokens, digits = texts(np.random.default_rng(19), 500)
+    tokens, digits = test
     logits, _ = ask(*model.unbind(), tokens)
     return (d2l.numpy(logits).argmax(axis=-1) == digits).mean()
 
@@ -406,7 +414,8 @@ print(f"largest difference: {jnp.abs(after - before).max():.4f}")
 
 # %% solution-sum
 adders = trained(1, sign=1)
-of_sums = [error(model, sign=1) for model in adders]
+sums = questions(np.random.default_rng(16), 1000, sign=1)
+of_sums = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
 median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)

@@ -241,8 +241,12 @@ def trained(num_heads, seeds=range(5), **task):
     return fit(models, drawn, 0.015, tf.math.squared_difference)
 
 
-def error(model, **task):
-    *given, answers = questions(1000, **task)
+# The same questions for every model.
+differences = questions(1000)
+
+
+def error(model, examples=differences):
+    *given, answers = examples
     return np.mean((model(*given) - answers) ** 2)
 
 
@@ -350,8 +354,12 @@ def trained_readers(num_layers, seeds=range(5)):
     return fit(models, drawn, 0.01, entropy)
 
 
+# The same texts for every model.
+test = texts(500)
+
+
 def share_right(model):
-    tokens, digits = texts(500)
+    tokens, digits = test
     return np.mean(np.argmax(model(tokens), axis=-1) == digits)
 
 
@@ -400,7 +408,8 @@ print(f"largest difference: {tf.reduce_max(abs(after - before)):.4f}")
 
 # %% solution-sum
 adders = trained(1, sign=1)
-of_sums = [error(model, sign=1) for model in adders]
+sums = questions(1000, sign=1)
+of_sums = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
 median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)

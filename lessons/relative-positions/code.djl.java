@@ -471,15 +471,21 @@ NDArray error(Block model, Examples examples) {
     return model;
 }
 
-/** The share of right answers to 500 questions: asked all at once, they need much memory. */
+// The same texts for every model.
+int[] lengths = {16, 32, 64, 128};
+var tests = new TreeMap<Integer, Examples>();
+for (int n : lengths) {
+    tests.put(n, entries(manager, 500, n));
+}
+
 double shareRight(Block model, int n) {
-    return IntStream.range(0, 5).mapToDouble(part -> {
-        try (var scratch = manager.newSubManager()) {
-            var test = entries(scratch, 100, n);
-            var said = model.forward(parameters, test.given(), false).head().argMax(2);
-            return said.eq(test.answers()).toType(DataType.FLOAT32, false).mean().getFloat();
-        }
-    }).average().getAsDouble();
+    var test = tests.get(n);
+    // All that a model computes of these goes with this manager.
+    try (var scratch = manager.newSubManager()) {
+        scratch.tempAttachAll(test.given(), test.answers());
+        var said = model.forward(parameters, test.given(), false).head().argMax(2);
+        return said.eq(test.answers()).toType(DataType.FLOAT32, false).mean().getFloat();
+    }
 }
 
 /** For each model, its share at each length. */
@@ -499,7 +505,6 @@ for (var scheme : schemes) {
     var ofScheme = seeds.stream().map(seed -> trained(seed, new Finder(scheme.get()))).toList();
     models.put(scheme.get().getClass(), ofScheme);
 }
-int[] lengths = {16, 32, 64, 128};
 var shares = models.values().stream().map(ofScheme -> sharesRight(ofScheme, lengths)).toList();
 
 // %% in-rows
@@ -612,8 +617,9 @@ Plots.heatmaps(beyond.weights().get(2).expandDims(0))
 // %% weight-found
 /** The weight on all entries with the letter asked for, and on the last of them. */
 double[] weightFound(Finder model, int n) {
+    var given = tests.get(n).given();
     try (var scratch = manager.newSubManager()) {
-        var given = entries(scratch, 500, n).given();
+        scratch.tempAttachAll(given);
         model.forward(parameters, given, false);
         var weights = model.attentionWeights.squeeze(1);
         var hasIt = given.get(0).eq(given.get(2));

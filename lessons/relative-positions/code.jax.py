@@ -338,8 +338,13 @@ def ask(model, variables, letters, digits, asked):
     return model.apply(variables, letters, digits, asked)
 
 
+# The same texts for every model.
+lengths = 16, 32, 64, 128
+tests = {n: entries(np.random.default_rng(14), 500, n) for n in lengths}
+
+
 def share_right(model, n):
-    *given, answers = entries(np.random.default_rng(14), 500, n)
+    *given, answers = tests[n]
     logits, _ = ask(*model.unbind(), *given)
     return (d2l.numpy(logits).argmax(axis=-1) == answers).mean()
 
@@ -347,7 +352,6 @@ def share_right(model, n):
 # %% train-all
 schemes = NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets
 models = {scheme: trained(Finder, scheme) for scheme in schemes}
-lengths = 16, 32, 64, 128
 shares = [[[share_right(m, n) for n in lengths] for m in of] for of in models.values()]
 
 
@@ -446,7 +450,7 @@ d2l.show_heatmaps(
 # %% weight-found
 def weight_found(model, n):
     """The weight on all entries with the letter asked for, and on the last of them."""
-    letters, digits, asked, _ = entries(np.random.default_rng(16), 500, n)
+    letters, digits, asked, _ = tests[n]
     _, weights = ask(*model.unbind(), letters, digits, asked)
     weights, has_it = d2l.numpy(weights)[:, 0], letters == asked
     last = (has_it * np.arange(1, n + 1)).argmax(axis=1, keepdims=True)

@@ -296,8 +296,13 @@ def trained(seed, kind, *parts):
     return model
 
 
+# The same texts for every model.
+lengths = 16, 32, 64, 128
+tests = {n: entries(500, n) for n in lengths}
+
+
 def share_right(model, n):
-    *given, answers = entries(500, n)
+    *given, answers = tests[n]
     logits, _ = model(*given)
     return (logits.argmax(axis=-1) == answers).mean().item()
 
@@ -307,7 +312,6 @@ schemes = NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets
 models = {
     scheme: [trained(seed, Finder, scheme) for seed in range(5)] for scheme in schemes
 }
-lengths = 16, 32, 64, 128
 shares = [[[share_right(m, n) for n in lengths] for m in of] for of in models.values()]
 
 
@@ -406,7 +410,7 @@ d2l.show_heatmaps(
 # %% weight-found
 def weight_found(model, n):
     """The weight on all entries with the letter asked for, and on the last of them."""
-    letters, digits, asked, _ = entries(500, n)
+    letters, digits, asked, _ = tests[n]
     _, weights = model(letters, digits, asked)
     weights, has_it = weights[:, 0], letters == asked
     last = (has_it * mx.arange(1, n + 1)).argmax(axis=1, keepdims=True)

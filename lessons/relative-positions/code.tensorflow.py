@@ -333,15 +333,19 @@ def trained(kind, *parts, seeds=range(5)):
     return models
 
 
+# The same texts for every model.
+lengths = 16, 32, 64, 128
+tests = {n: entries(500, n) for n in lengths}
+
+
 def share_right(model, n):
-    *given, answers = entries(500, n)
+    *given, answers = tests[n]
     return np.mean(np.argmax(model(given), axis=-1) == answers)
 
 
 # %% train-all tags=["nbval-ignore-output"]
 schemes = NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets
 models = {scheme: trained(Finder, scheme) for scheme in schemes}
-lengths = 16, 32, 64, 128
 shares = [[[share_right(m, n) for n in lengths] for m in of] for of in models.values()]
 
 
@@ -441,7 +445,7 @@ d2l.show_heatmaps(
 # %% weight-found
 def weight_found(model, n):
     """The weight on all entries with the letter asked for, and on the last of them."""
-    letters, digits, asked, _ = entries(500, n)
+    letters, digits, asked, _ = tests[n]
     model([letters, digits, asked])
     weights, has_it = d2l.numpy(model.attention_weights)[:, 0], letters == asked
     last = (has_it * np.arange(1, n + 1)).argmax(axis=1, keepdims=True)

@@ -18,7 +18,6 @@ from tests.lessons import (
     assert_printed,
     first_calls,
     numbers,
-    rows_of,
     softmax,
     table,
 )
@@ -65,54 +64,10 @@ OF_VARIANCE = {"pytorch": 1, "jax": 1 / 512, "mlx": 1 / 512}
 MISLED = 0.455  # two standard deviations below one half, for five hundred guesses
 
 
-# In every notebook, Java's too: what depends on chance is as the text says it. In numbers
-# alone, which are the same in every language.
+# What depends on chance is as the text says it.
 
 
-def every_notebook_shows(cells: dict[str, list[str]], framework: str) -> None:
-    rows = {name: rows_of("\n".join(shown)) for name, shown in cells.items()}
-    attention_is_as_told(rows)
-    layers_are_as_told(rows, framework)
-    assert cells["three-layers"][0].count("(1, 10, 16)") == 3
-    reader_is_as_told(rows)
-    past_the_end_is_as_told(runs_in(rows["past-the-end-figure"]))
-    solutions_are_as_told(rows)
-
-
-def attention_is_as_told(rows: dict[str, list[list[float]]]) -> None:
-    for plain, scaled in zip(rows["scaling"][::2], rows["scaling"][1::2], strict=True):
-        width, spread, largest = plain
-        assert spread == pytest.approx(width**0.5, rel=0.1)
-        assert scaled[1] == pytest.approx(1, rel=0.1)
-        assert largest > scaled[2]
-    (largest,), (difference,) = rows["by-hand-difference"]
-    assert (largest > 0.1, difference) == (True, 0)
-    (up_to, without), (_, with_mask) = rows["equivariance"]
-    assert (up_to > 0.1, without, with_mask > 0.01) == (True, 0, True)
-    assert rows["order-seen"][0][0] > 0.01
-
-
-def layers_are_as_told(rows: dict[str, list[list[float]]], framework: str) -> None:
-    assert [row[:2] for row in rows["influence-heatmaps"][:3]] == [
-        [28, 100],
-        [55, 100],
-        [100, 100],
-    ]
-    for n, *steps in rows["sequential-operations"]:
-        assert steps == [1, n, 3 if framework == "pytorch" else 4]
-    lengths = [row[0] for row in rows["lengths"]]
-    assert lengths[:4] == pytest.approx([1, 512**0.5, 16, 768**0.5], rel=0.02)
-    if framework in OF_VARIANCE:
-        assert lengths[4] == pytest.approx(
-            (512 * OF_VARIANCE[framework]) ** 0.5, rel=0.02
-        )
-    (low, high), (spread,) = rows["rotary-check"]
-    assert (high - low > 1, spread) == (True, 0)
-
-
-def reader_is_as_told(rows: dict[str, list[list[float]]]) -> None:
-    for *tokens, label in rows["task"]:
-        assert label == (tokens.index(0) < tokens.index(1))
+def test_the_reader_is_as_told(rows):
     shares = [row[:4] for row in rows["found-shares"] if len(row) == 5]
     assert len(shares) == 4
     for zero, one, first, last in shares:
@@ -155,7 +110,6 @@ def past_the_end_is_as_told(runs: np.ndarray) -> None:
     for absolute in (fixed, learned):
         assert absolute[median, 1] == SIX_TO_EIGHT_IN_TEN
         assert (rotary[median, 1:3] > absolute[median, 1:3] + 0.15).all()
-        assert (rotary[least, 1:3] > absolute[median, 1:3]).all()
     assert fixed[least, 3] < MISLED
     assert rotary[median, 3] == CHANCE
     assert mask[median, 3] > 0.8
@@ -164,25 +118,6 @@ def past_the_end_is_as_told(runs: np.ndarray) -> None:
         assert masked[median, 3] > max(
             fixed[most, 3], learned[most, 3], rotary[most, 3]
         )
-
-
-def solutions_are_as_told(rows: dict[str, list[list[float]]]) -> None:
-    (scores,), (weights,) = rows["solution-bias-shown"]
-    assert (scores > 0.1, weights) == (True, 0)
-    # A curve's points, first and last, and its extent.
-    (stacking,), (fading,) = (
-        rows[f"solution-{name}-figure"] for name in ("stacking", "fading")
-    )
-    alone, sharper, skip = np.reshape(stacking, (3, 7))[:, 4]
-    assert alone == 0
-    assert alone <= sharper < skip
-    assert skip > 0.5
-    fading.remove(0.8)  # of a name
-    rnn, shrunk, attention = np.reshape(fading, (3, 7))
-    assert rnn[4] == shrunk[4] == 0
-    assert attention[5] > 0.1
-    (*_, at_both_places), (in_the_other_order,) = rows["solution-relative-shown"]
-    assert (at_both_places, in_the_other_order > 0.1) == (0, True)
 
 
 # One word looks around
@@ -285,6 +220,7 @@ def test_the_root_keeps_the_softmax_from_saturating(cells):
 
 def test_self_attention_keeps_the_shape(cells):
     assert str(cells["shape-check"].value) == "(2, 4, 100)"
+    assert str(cells["three-layers"].value).count("(1, 10, 16)") == 3
 
 
 def test_the_layer_computes_the_formula(face, cells):
@@ -296,7 +232,7 @@ def test_the_layer_computes_the_formula(face, cells):
         np.testing.assert_allclose(to_numpy(name, names[name]), expected, atol=1e-5)
     (largest,), (difference,) = cells["by-hand-difference"].rows
     assert largest == pytest.approx(np.abs(expected).max(), abs=2e-5)
-    assert difference == 0
+    assert (largest > 0.1, difference) == (True, 0)
 
 
 def test_masked_keys_get_no_weight_and_the_rest_sums_to_one(face, cells):
@@ -527,11 +463,14 @@ def test_there_are_no_positions_past_the_ends(face, cells, offset, last):
         face.lesson_encoding(layer, zeros, offset)
 
 
-def test_embedding_and_encoding_have_comparable_lengths(cells):
+def test_embedding_and_encoding_have_comparable_lengths(cells, pytestconfig):
     lengths = [row[0] for row in cells["lengths"].rows]
     embedding, encoding = np.sqrt(512), 16
     both = np.hypot(embedding, encoding)  # they are nearly orthogonal
-    np.testing.assert_allclose(lengths[:4], [1, embedding, encoding, both], rtol=0.02)
+    variance = OF_VARIANCE.get(pytestconfig.getoption("framework"))
+    own = [] if variance is None else [np.sqrt(512 * variance)]
+    expected = [1, embedding, encoding, both, *own]
+    np.testing.assert_allclose(lengths[: len(expected)], expected, rtol=0.02)
 
 
 def test_the_column_plot_shows_columns_six_to_nine(cells):
@@ -852,12 +791,25 @@ def test_each_kind_of_reader_is_what_its_name_says(face, cells, kind):
         np.testing.assert_allclose(answers(tokens), expected, atol=1e-4)
 
 
-def test_readers_are_trained_on_eight_tokens(cells, python_alone):
+def budget_of(framework: str) -> tuple[int, int, float]:
+    """Of training: the steps, the sequences in each, and the rate."""
+    budgets = {"mxnet": (100, 128, 0.012), "mlx": (100, 128, 0.01)}
+    return budgets.get(framework, (120, 128, 0.008))
+
+
+def test_readers_are_trained_for_so_many_steps(cells, pytestconfig):
+    budget = budget_of(pytestconfig.getoption("framework"))
+    assert {*budget} <= cells["train"].numbers
+
+
+def test_readers_are_trained_on_eight_tokens(cells, pytestconfig, python_alone):
     cell = cells["train"]
     drawn = first_calls(
         lambda sequences: cell.again(sequences=sequences), cell.names["sequences"]
     )
     assert {tokens.shape[1] for tokens, _ in drawn} == {8}
+    steps, batch, _ = budget_of(pytestconfig.getoption("framework"))
+    assert {len(tokens) for tokens, _ in drawn} <= {1, batch, steps * batch}
 
 
 def test_the_learned_table_is_trained_up_to_its_eighth_row(face, cells):
@@ -893,15 +845,20 @@ def test_no_seed_is_used_twice_for_a_kind(results):
 
 
 def test_shares_are_those_of_sequences_of_each_length(face, cells, results):
-    """The first of the fixed readers is the one trained before: it reads sequences of our own."""
+    """The first of the fixed readers is the one trained before."""
     weights, _ = face.lesson_reader(cells["train"].names)
-    for length, share in zip(TESTED, results[0, 0], strict=True):
-        right = []
-        for seed in range(20):  # a hundred at a time: a processor's cache holds them
-            tokens, labels = drawn(100, length, seed)
-            answers, _ = read(weights, tokens, "fixed")
-            right.append(((answers > 0) == labels).mean())
-        assert share == pytest.approx(np.mean(right), abs=0.07)
+    tests = cells["five-readers"].names["tests"]
+    tests = tests.values() if isinstance(tests, dict) else tests
+    for length, test, share in zip(TESTED, tests, results[0, 0], strict=True):
+        tokens, labels = face.lesson_test(test)
+        assert tokens.shape == (500, length)
+        starts = range(0, 500, 100)  # a processor's cache holds their numbers
+        answers = np.concatenate(
+            [read(weights, tokens[i : i + 100].astype(int), "fixed")[0] for i in starts]
+        )
+        assert share == pytest.approx(
+            ((answers > 0) == (labels > 0)).mean(), abs=0.0021
+        )
 
 
 def test_the_table_past_the_end_has_medians_and_ranges(cells, results):

@@ -111,9 +111,9 @@ class Adapter(ABC):
     INTEGERS = "int32"  # the dtype of what counts and numbers words
     DROPS_INPUTS = False  # whether the first of recurrent layers drops, too
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
-    # Of a lesson's models: the last layer of one that looks letters up, and of one that compares
-    # numbers; before their numbers, the layers of a reader that has several.
-    LOGITS, COMPARED, LAYERS = "output", "output", "layers."
+    # Of a lesson's models: the names that the last layer may have; before their numbers, the layers
+    # of a reader that has several.
+    LAST, LAYERS = ("output",), "layers."
     OUTPUT = "output.0", "output.2"  # of a lesson's reader, the two linear layers in the end
     HAND = "float32"  # the dtype of the hands that a lesson turns
     NORM: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments
@@ -381,42 +381,39 @@ class Adapter(ABC):
         table = self.layer(names["relative"]).parameters("table")["table"]
         return self.projections(names["relative"], "qkv") | {"table": table}
 
-    def lesson_look_up(self, names: dict[str, Any]) -> Arrays:
-        """Of the first of ``models``, which look letters up."""
-        return self.one_head(names["models"][0])
+    def lesson_test(self, examples: Any) -> list[NDArray[Any]]:
+        """What a lesson has drawn to test its models on."""
+        return self.plain([*examples])
 
-    def one_head(self, model: Any) -> Arrays:
-        """The tables letter and digit, W_q, W_k, W_v, output and bias."""
+    def lesson_weights(
+        self, model: Any, tables: Iterable[str], matrices: Iterable[str] = ()
+    ) -> Arrays:
+        """A model's tables and matrices, each by the last part of its path, and its last layer as output and bias."""
         its = self.layer(model).parameters
-        tables = {name: its(name)["table"] for name in ("letter", "digit")}
-        matrices = {name: its(name)["weight"] for name in ("W_q", "W_k", "W_v")}
-        return tables | matrices | _last(its(self.LOGITS))
-
-    def lesson_comparer(self, model: Any) -> Arrays:
-        """Of a model that compares numbers: the tables letter, first, second, the matrices number, W_q, W_k, W_v, W_o,
-        output, and the bias."""
-        its = self.layer(model).parameters
-        tables = {name: its(name)["table"] for name in ("letter", "first", "second")}
-        matrices = {f"W_{role}": its(f"attention.W_{role}")["weight"] for role in "qkvo"}
-        matrices["number"] = its("number")["weight"]
-        return tables | matrices | _last(its(self.COMPARED))
+        last = its(next(name for name in self.LAST if hasattr(model, name)))
+        return {
+            **{name: its(name)["table"] for name in tables},
+            **{path.rpartition(".")[2]: its(path)["weight"] for path in matrices},
+            "output": last["weight"],
+            "bias": last["bias"],
+        }
 
     def lesson_layers(
         self, model: Any, count: int, tables: tuple[str, ...] = ("token", "place")
     ) -> tuple[Arrays, list[Arrays]]:
         """Of a model of so many layers: its tables, output and bias; and the projections of each layer."""
         its = self.layer(model).parameters
-        around = {name: its(name)["table"] for name in tables} | _last(its(self.LOGITS))
         layers = [
             {f"W_{role}": its(f"{self.LAYERS}{i}.W_{role}")["weight"] for role in "qkvo"}
             for i in range(count)
         ]
-        return around, layers
+        return self.lesson_weights(model, tables), layers
 
     def lesson_finder(self, model: Any) -> Arrays:
         """Of a model that finds what a letter had last: also what its scheme has learned: vectors, a row for each
         distance, or numbers, one for each bucket."""
-        return self.one_head(model) | self.lesson_scheme(model)
+        its = self.lesson_weights(model, ("letter", "digit"), ("W_q", "W_k", "W_v"))
+        return its | self.lesson_scheme(model)
 
     def lesson_bias(self, model: Any, distances: NDArray[Any]) -> NDArray[Any]:
         """What a model's scheme adds to the scores at these distances, whatever the queries."""
@@ -431,8 +428,3 @@ class Adapter(ABC):
 
     def lesson_numbers(self, scheme: Any) -> NDArray[Any]:
         return np.asarray(self.plain(scheme.numbers))
-
-
-def _last(linear: Arrays) -> Arrays:
-    """A model's last layer, by the names it has beside the others."""
-    return {"output": linear["weight"], "bias": linear["bias"]}

@@ -9,12 +9,6 @@ from tests.java.values import Code, Kept, Names, call, literal
 Arrays = dict[str, np.ndarray]
 MANAGER = Code("manager")
 PROJECTIONS = "W_q", "W_k", "W_v", "W_o"
-TABLES = "letter", "first", "second"
-
-
-def last(output: list[np.ndarray]) -> Arrays:
-    weight, bias = output
-    return {"output": weight.T, "bias": bias}
 
 
 class Adapter:
@@ -43,13 +37,20 @@ class Adapter:
     def _draw(names: Names, function: str, *args: Any) -> list[np.ndarray]:
         if function == "questions":
             count, _, sign = args
-            drawn = names[function](MANAGER, count, sign)
-            letters, values, first, second = drawn.given
-            return [letters, values, np.stack([first, second], axis=-1), drawn.answers]
+            args = count, sign
         if function == "sequences" and len(args) == 1:
             args = *args, 8
-        drawn = names[function](MANAGER, *args)
-        return [*drawn.given, drawn.answers] if hasattr(drawn, "given") else [*drawn]
+        return Adapter.lesson_test(names[function](MANAGER, *args))
+
+    @staticmethod
+    def lesson_test(examples: Any) -> list[np.ndarray]:
+        """Questions have their two letters side by side, as in the other frameworks."""
+        if not hasattr(examples, "given"):
+            return [*examples]
+        *given, last = examples.given
+        if len(given) == 3:
+            given[2:], last = [], np.stack([given[2], last], axis=-1)
+        return [*given, last, examples.answers]
 
     @staticmethod
     def lesson_each(names: Names, function: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
@@ -134,7 +135,7 @@ class Adapter:
 
     def lesson_finder(self, model: Kept) -> Arrays:
         """Also what its scheme has learned: vectors, a row for each distance, or numbers, one for each bucket."""
-        its = self.one_head(model)
+        its = self.lesson_weights(model, ("letter", "digit"), PROJECTIONS[:3])
         scheme = model.get("scheme")
         if scheme.kind == "Table":
             return its | {"vectors": scheme.parameters("vectors")[0][0]}
@@ -142,31 +143,21 @@ class Adapter:
             return its | {"numbers": scheme.parameters("numbers")[0][0].ravel()}
         return its
 
-    def lesson_look_up(self, names: Names) -> Arrays:
-        return self.one_head(names["models"][0])
-
-    def one_head(self, model: Kept) -> Arrays:
-        """The tables letter and digit, W_q, W_k, W_v, output and bias."""
-        names = "letter", "digit", "W_q", "W_k", "W_v"
-        *found, output = model.parameters(*names, "output")
+    @staticmethod
+    def lesson_weights(
+        model: Kept, tables: tuple[str, ...], matrices: tuple[str, ...] = ()
+    ) -> Arrays:
+        *found, (weight, bias) = model.parameters(*tables, *matrices, "output")
+        names = [path.rpartition(".")[2] for path in (*tables, *matrices)]
         its = {name: array for name, (array,) in zip(names, found, strict=True)}
-        return {name: W.T if name in PROJECTIONS else W for name, W in its.items()} | last(output)
-
-    def lesson_comparer(self, model: Kept) -> Arrays:
-        """The tables letter, first, second, the matrices number, W_q, W_k, W_v, W_o, output, and the bias."""
-        attention = [f"attention.{W}" for W in PROJECTIONS]
-        *found, output = model.parameters(*TABLES, "number", *attention, "output")
-        names = *TABLES, "number", *PROJECTIONS
-        its = {name: array for name, (array,) in zip(names, found, strict=True)}
-        return {name: W if name in TABLES else W.T for name, W in its.items()} | last(output)
+        its |= {name: its[name].T for name in names[len(tables) :]}
+        return its | {"output": weight.T, "bias": bias}
 
     def lesson_layers(
         self, model: Kept, count: int, tables: tuple[str, ...] = ("token", "place")
     ) -> tuple[Arrays, list[Arrays]]:
         """Of a model of so many layers: its tables, output and bias; and the projections of each layer."""
         paths = [f"layers.get({i}).{W}" for i in range(count) for W in PROJECTIONS]
-        *found, output = model.parameters(*tables, *paths, "output")
-        arrays = [array for (array,) in found]
-        around = dict(zip(tables, arrays, strict=False)) | last(output)
-        of_layers = np.split(np.array(arrays[len(tables) :]), count)
-        return around, [dict(zip(PROJECTIONS, its.mT, strict=True)) for its in of_layers]
+        of_layers = np.split(np.array([array for (array,) in model.parameters(*paths)]), count)
+        layers = [dict(zip(PROJECTIONS, its.mT, strict=True)) for its in of_layers]
+        return self.lesson_weights(model, tables), layers

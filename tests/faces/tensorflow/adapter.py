@@ -96,7 +96,7 @@ class Adapter(adapter.Adapter):
     DROPS_INPUTS = True
     NORM_EPSILON = 1e-3
     NORM = [2], 0.0
-    LOGITS, COMPARED, LAYERS = "logits", "answer", "attentions."
+    LAST, LAYERS = ("logits", "answer"), "attentions."  # a Keras model has an "output" of its own
     OUTPUT = "answer.layers.0", "answer.layers.1"
 
     def sizes(self, width: int) -> tuple[Any, ...]:
