@@ -75,7 +75,7 @@ def test_shares_are_as_told(rows):
     median, lowest = none[0, :2]
     assert median == pytest.approx(0.47, abs=0.08)  # about half
     for scheme in (sinusoids, rotary, alibi, table, buckets):
-        assert scheme[0, 0] > 0.9  # well
+        assert scheme[0, 0] >= 0.9  # well
         assert scheme[0, 1] > none[0, 2] + 0.2
     assert (sinusoids[1:, 0] < 0.5).all()
     assert sinusoids[3, 0] < none[3, 0] + 0.05

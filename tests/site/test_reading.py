@@ -466,7 +466,7 @@ def test_what_follows_a_formula_stays_on_its_line_and_close_to_it(
         page.emulate_media(media="print")
     page.wait_for_function("document.documentElement.style.getPropertyValue('--root-gap')")
     places = page.evaluate(
-        """() => [...document.querySelectorAll("math[display=inline]")].flatMap((formula) => {
+        """() => [...document.querySelectorAll("math:not([display])")].flatMap((formula) => {
           const rest = formula.nextSibling;
           const mark = rest?.data?.search(/^[.,;:!?)”’。，、；：！？）」』]/) ?? -1;
           if (mark < 0 || !formula.getClientRects().length) return [];
