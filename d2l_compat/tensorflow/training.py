@@ -34,7 +34,7 @@ class Module(shared.Steps, keras.Model):
 
         ``kwargs`` are any Keras model's: ``name``, ``dtype``, ``trainable``.
         """
-        super().__init__(**kwargs)
+        super(shared.Steps, self).__init__(**kwargs)  # Keras's, which takes more than others'
         if "loss" in vars(self):
             del self.loss  # what Keras 3 keeps there until `compile`; here it is a method
         self.save_hyperparameters(ignore=["kwargs"])
