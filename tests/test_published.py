@@ -45,13 +45,13 @@ def web() -> Iterator[str]:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Callable[..., str]:
-    """The address of a repository with these files."""
+    """The address of a repository of a tiny package."""
 
-    def make(branch: str = BRANCH, **files: str) -> str:
+    def make(package: str = PACKAGE, branch: str = BRANCH) -> str:
         folder = tmp_path / "repository"
         (folder / "tiny").mkdir(parents=True)
-        for name, text in {"tiny/__init__.py": "", "pyproject.toml": PACKAGE, **files}.items():
-            (folder / name).write_text(text)
+        (folder / "tiny" / "__init__.py").touch()
+        (folder / "pyproject.toml").write_text(package)
         who = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
         for command in (
             ["init", "--quiet", f"--initial-branch={branch}"],
@@ -65,52 +65,39 @@ def repository(tmp_path: Path) -> Callable[..., str]:
     return make
 
 
-def test_an_address_that_answers_is_no_fault(web: str):
-    assert [*of_addresses({"Repository": f"{web}/there"})] == []
-
-
-def test_an_address_that_does_not_answer_is_named_with_what_to_set(web: str):
-    gone, nobody = of_addresses({"Repository": f"{web}/gone", "Site": "http://127.0.0.1:1/"})
+def test_an_address_that_does_not_answer_or_leads_to_another_is_named_with_what_to_set(web: str):
+    addresses = {
+        "Repository": f"{web}/there",
+        "Gone": f"{web}/gone",
+        "Site": "http://127.0.0.1:1/",
+        "Moved": f"{web}/moved",
+    }
+    gone, nobody, moved = of_addresses(addresses)
     assert gone.startswith(f"{web}/gone does not answer (404): make it public or")
-    assert gone.endswith("set `Repository` in pyproject.toml, and run `make`.")
+    assert gone.endswith("set `Gone` in pyproject.toml, and run `make`.")
     assert "Connection refused): see that there is a network, " in nobody
-    assert "set `Site`" in nobody
+    assert moved.startswith(f"{web}/moved has moved: set `Moved`")
+    assert moved.endswith(f"to {web}/there.")
 
 
-def test_an_address_that_leads_to_another_is_named_with_the_other(web: str):
-    (fault,) = of_addresses({"Repository": f"{web}/moved"})
-    assert fault.startswith(f"{web}/moved has moved: set `Repository`")
-    assert fault.endswith(f"to {web}/there.")
-
-
-def test_a_repository_with_all_files_that_pip_can_install_is_no_fault(repository):
-    assert [*of_repository(repository(), ["pyproject.toml", "tiny/__init__.py"])] == []
-
-
-def test_files_that_the_branch_lacks_are_named(repository):
-    (fault,) = of_repository(repository(), ["pyproject.toml", "a.ipynb", "b.ipynb", "c.ipynb"])
-    assert "lacks a.ipynb and 2 more: commit what `make` writes, and push it." in fault
-
-
-def test_a_branch_of_another_name_is_a_fault(repository):
-    (fault,) = of_repository(repository(branch="trunk"), [])
-    assert f"git cannot clone the branch {BRANCH} of" in fault
-    assert "set `BRANCH` in tools/weave/launch.py." in fault
-
-
-def test_a_repository_that_is_not_there_is_a_fault(tmp_path):
-    (fault,) = of_repository((tmp_path / "none.git").as_uri(), [])
-    assert "git cannot clone" in fault
-    assert "push it" in fault
-
-
-def test_what_pip_cannot_install_is_a_fault(repository):
-    (fault,) = of_repository(repository(**{"pyproject.toml": "[project]\nname = 1\n"}), [])
-    assert fault.startswith("pip cannot install git+file:")
+@pytest.mark.parametrize(
+    ("given", "missing", "words"),
+    [
+        ({}, [], ""),
+        ({}, ["b.ipynb", "c.ipynb"], "lacks b.ipynb and 1 more: commit what `make` writes"),
+        ({"branch": "trunk"}, [], "set `BRANCH` in tools/weave/launch.py."),
+        ({"package": "[project]\nname = 1\n"}, [], "pip cannot install git+file:"),
+    ],
+)
+def test_a_repository_needs_a_branch_with_all_files_that_pip_can_install(
+    repository, given, missing, words
+):
+    faults = [*of_repository(repository(**given), ["tiny/__init__.py", *missing])]
+    assert len(faults) == bool(words)
+    assert words in "".join(faults)
 
 
 def test_a_service_that_does_not_open_a_link_is_named(web: str):
-    assert [*of_services({"Colab": f"{web}/there"})] == []
     (fault,) = of_services({"Colab": f"{web}/there", "Binder": f"{web}/gone"})
     assert fault.startswith(f"Binder does not open {web}/gone (404): ")
     assert "tools/weave/launch.py" in fault
@@ -135,4 +122,3 @@ def test_it_asks_for_all_that_the_buttons_open(monkeypatch, capsys):
     assert [*asked["of_services"][0]] == ["GitHub", "Colab", "Kaggle", "Binder"]
     monkeypatch.setattr(published, "of_services", lambda links: ["Colab does not answer."])
     assert published.main() == 1
-    assert capsys.readouterr().out == "Colab does not answer.\n"
