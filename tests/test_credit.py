@@ -35,10 +35,6 @@ def test_the_words_name_the_authors_both_licences_and_the_address(language: str,
     assert said.startswith(getattr(WORDS[language], what))
 
 
-def test_another_language_is_told_in_english():
-    assert credit("de", "notebook") == credit("en", "notebook")
-
-
 @pytest.mark.parametrize("edition", list(editions()), ids=str)
 def test_every_notebook_ends_with_them(edition: Edition):
     last = nbformat.read(edition.notebook, as_version=4).cells[-1]

@@ -21,18 +21,11 @@ def order(*notebooks: dict[str, str], suffix: str = ".py") -> list[str]:
     ]
 
 
-def test_cells_that_differ_in_comments_and_docstrings_are_executed_once():
-    one = {"a": "x = 1  # one", "b": 'def f():\n    """Two."""\n    return 2', "c": "x"}
-    other = {"a": "x = 1", "b": 'def f():\n    """Zwei."""\n    return 2', "c": "# drei\nx"}
-    assert order(one, other) == ["a0", "b0", "c0"]
-
-
-def test_cells_with_words_are_executed_in_each_language_at_their_place():
-    one, other = {"a": "1", "b": "f('x')", "c": "2"}, {"a": "1", "b": "f('y')", "c": "2"}
-    assert order(one, other) == ["a0", "b0", "b1", "c0"]
+def test_cells_with_words_are_executed_in_each_language_at_their_place_and_all_others_once():
+    one = {"a": "x = 1  # one", "b": "f('x')", "c": 'def f():\n    """Two."""\n    return 2'}
+    other = {"a": "x = 1", "b": "f('y')", "c": 'def f():\n    """Zwei."""\n    return 2'}
     assert order(one, other, other) == ["a0", "b0", "b1", "c0"]
-    assert order(one, one) == ["a0", "b0", "c0"]
-    assert order(one) == ["a0", "b0", "c0"]
+    assert order(one, one) == order(one) == ["a0", "b0", "c0"]
 
 
 def test_definitions_with_words_come_again_before_a_cell_that_names_them():
@@ -60,12 +53,9 @@ def test_what_is_no_cell_in_other_words_waits_for_its_own_notebook(source):
     [
         ("def f():\n    x = 1\n\n\nclass A:\n    y = 2", ".py", {"f", "A"}),
         ("def f(): pass\nx = 1", ".py", set()),
-        ("%pip install", ".py", set()),
         ('class A<B> extends C { String x = "};"; int y() { return 1; } }', ".java", {"A"}),
         ("/** Says. */\nint f(int x) { return x; }\nrecord B(int y) {}", ".java", {"f", "B"}),
         ("int f() { return 1; }\nint x = 2;", ".java", set()),
-        ("f(1)", ".java", set()),
-        ('for (var name : List.of("x")) {\n    f(name);\n}', ".java", set()),
         ("int f() {\n    return 2;\n}\nif (f() > 1) {\n    g();\n}", ".java", set()),
     ],
 )
@@ -86,17 +76,11 @@ def printed(text: str) -> list[dict[str, Any]]:
         ("largest: 0.12\n", "最大：0.12\n", None),
         ("two of 3", "3 分之二", None),
         ("largest: 0.12\n", "最大：0.13\n", "'0.13' instead of '0.12'"),
-        ("1 of 2", "2 之 1", "'2 1' instead of '1 2'"),
         ("1", "", "0 lines instead of 1"),
     ],
 )
 def test_numbers_have_to_agree_and_words_do_not(one, other, fault):
     assert difference_but_words(printed(one), printed(other)) == fault
-
-
-def test_outputs_have_to_be_of_a_kind():
-    assert difference_but_words(printed("a"), []) == "other outputs"
-    assert difference_but_words([], []) is None
 
 
 def shown(draw: Callable[[], object]) -> list[dict[str, Any]]:

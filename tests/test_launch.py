@@ -20,11 +20,6 @@ OWNER_AND_NAME = REPOSITORY.removeprefix("https://github.com/")
 BINDER = f"https://mybinder.org/v2/gh/{OWNER_AND_NAME}/main"
 
 
-def test_readme_has_the_links_of_today():
-    readme = README.read_text(encoding="utf-8")
-    assert with_links(readme, EDITIONS) == readme, "run `make`"
-
-
 def test_the_address_stands_in_one_place_and_in_what_is_made_from_it():
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -36,8 +31,9 @@ def test_the_address_stands_in_one_place_and_in_what_is_made_from_it():
     assert named == {"README.md", "CITATION.cff", "docs", "pyproject.toml", "notebooks"}
 
 
-def test_readme_first_says_how_to_install_from_a_clone_of_the_address():
+def test_what_readme_and_the_docs_say_of_links_and_installing_is_made_anew():
     readme = README.read_text(encoding="utf-8")
+    assert with_links(readme, EDITIONS) == readme, "run `make`"
     assert between(readme, "install", INSTALLATION) == readme, "run `make`"
     clone, install = FROM_A_CLONE.splitlines()
     assert clone == f"git clone {REPOSITORY} d2l"
@@ -67,7 +63,7 @@ def test_every_notebook_begins_with_the_cell_that_installs_what_is_missing(editi
 
 
 @pytest.mark.parametrize("edition", EDITIONS, ids=str)
-def test_links_open_the_notebook(edition: Edition):
+def test_links_open_the_notebook_and_java_is_not_sent_to_what_starts_python_alone(edition: Edition):
     path = f"notebooks/{edition.language}/{edition.framework}/{edition.folder.name}.ipynb"
     assert (ROOT / path).is_file()
     shown = f"{REPOSITORY}/blob/main/{path}"

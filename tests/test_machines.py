@@ -62,23 +62,18 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "all"
 
 
-def test_reports_of_several_machines_become_one(reports, capsys):
+def test_reports_of_several_machines_become_one_and_what_failed_is_named(reports, capsys):
     assert summary.main([str(reports)]) == 0
     said = capsys.readouterr().out
     assert "| jax-3.11 | 2 | 1 | 0 |\n| jax-3.13 | 2 | 1 | 0 |\n" in said
     assert (reports.parent / "build" / "merged.xml").read_text().count("<testcase ") == 6
-
-
-def test_what_failed_is_named_with_its_machine(reports, capsys):
-    (reports / "report-jax-3.13/reports/notebooks.xml").write_text(REPORT.format(FAILURE))
+    its_report = reports / "report-jax-3.13/reports/notebooks.xml"
+    its_report.write_text(REPORT.format(FAILURE))
     assert summary.main([str(reports)]) == 1
     said = capsys.readouterr().out
     assert "| jax-3.13 | 1 | 1 | 1 |" in said
     assert "* jax-3.13: `notebooks.en.jax.tiny` Cell 1: Cell 1: Cell outputs differ" in said
-
-
-def test_a_machine_without_a_report_is_a_failure(reports, capsys):
-    (reports / "report-jax-3.13/reports/notebooks.xml").unlink()
+    its_report.unlink()
     assert summary.main([str(reports)]) == 1
     assert "* jax-3.13: no report" in capsys.readouterr().out
 

@@ -59,13 +59,6 @@ def test_words_stand_in_comments_docstrings_and_the_literal_parts_of_strings():
     ]
 
 
-@pytest.mark.parametrize("source", ['x = "a" + f"b{y}c"  # d', "x = 1\n\n\n# d\ny = '''\n#'''"])
-def test_every_fragment_is_where_it_says(source):
-    for found in fragments(source, ".py"):
-        assert source[found.start : found.end] == found.text
-        assert source[slice(*found.whole)].endswith((found.text, '"', "'"))
-
-
 def test_what_is_executed_is_all_but_comments_and_docstrings():
     assert bare(PYTHON, ".py").splitlines()[:2] == ['def f(x, unit="one"):', PYTHON.splitlines()[5]]
     assert bare('x = {\n    "a":\n    "b"\n}', ".py") == 'x = {\n    "a":\n    "b"\n}'
@@ -105,7 +98,6 @@ def tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
 @pytest.mark.parametrize(
     ("source", "told"),
     [
-        pytest.param('print("two")', 'print("zwei")', id="a string"),
         pytest.param(
             'two = dict(words="two words ")', 'two = dict(words="zwei Worte ")', id="longest"
         ),
@@ -118,10 +110,8 @@ def tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         pytest.param(
             "f'{two:>{of}} of {two!r:of}'", "f'{two:>{of}} von {two!r:of}'", id="expressions"
         ),
-        pytest.param("""f"{'two':>4}\\n" """, """f"{'zwei':>4}\\n" """, id="within an expression"),
         pytest.param('"\\ntwo\\tof {{two}}"', '"\\nzwei\\tvon {{zwei}}"', id="escapes"),
         pytest.param(r'r"\words $\two$ two"', r'r"\words $\two$ zwei"', id="LaTeX"),
-        pytest.param('b"some bytes"', 'b"some bytes"', id="bytes"),
         pytest.param(
             "if x:\n    # A whole sentence,\n    # on two lines.\n    y",
             "if x:\n    # Ein ganzer Satz,\n    # in zwei Zeilen.\n    y",
@@ -149,7 +139,6 @@ def test_in_java_too(tell):
     ("source", "words"),
     [
         ('x = 1\n"two three"', "code.py:8: no words for 'three' in words.de.toml"),
-        ("x = 1  # some words", "code.py:7: no words for 'some' in words.de.toml"),
         ("f'{x} ALL of'", "code.py:7: no words for 'ALL' in words.de.toml"),
         (
             '"one"\n\n"six"',
@@ -177,9 +166,7 @@ def test_words_that_change_the_program_are_refused(tell):
             'words = ["two"]',
             "words.de.toml: words: need names = [...], strings = [...] and [words]",
         ),
-        ("other = 1", "words.de.toml: other: need names = [...], strings = [...] and [words]"),
         ("[words]\ntwo = 2", "words.de.toml: 2: need words in quotes"),
-        ('names = [""]', "words.de.toml: '': need words in quotes"),
     ],
 )
 def test_a_table_that_is_none_is_refused(tell, table, words):
