@@ -30,11 +30,11 @@ java:
 	@echo "	at d2l.MasksTest.zeros(MasksTest.java:12)"
 	@echo "[ERROR] Tests run: 3, Failures: 1, Errors: 0, Skipped: 1"
 	@exit 1
+cores:
+	@echo "tests/a.py::test_with_$(JOBS)_cores PASSED [100%]"
 style:
 	@echo "a.py:1: a line is too long"
 	@exit 1
-cores:
-	@echo "tests/a.py::test_$(JOBS)_cores PASSED [100%]"
 endless:
 	@touch started; sleep 300
 """
@@ -65,16 +65,6 @@ def run(folder: Path, *arguments: str) -> tuple[int, list[str]]:
     return process.returncode, re.sub(r"in \d+ s", "in 0 s", shown).splitlines()
 
 
-def test_a_check_is_shown_at_its_start_and_at_its_end_and_in_the_table(folder: Path) -> None:
-    code, shown = run(folder, "--jobs", "1", "good")
-    assert code == 0
-    assert shown[:2] == ["good starts", "good passed in 0 s: 1 passed, 0 failed, 1 skipped"]
-    assert shown[-2].split()[:4] == ["good", "1", "0", "1"]
-    assert shown[-2].endswith("build/logs/good.log")
-    assert shown[-1] == "1 passed, 0 failed, 1 skipped"
-    assert "SKIPPED (no GPU)" in (folder / "build/logs/good.log").read_text()
-
-
 def test_a_failed_test_is_shown_with_its_reason_before_its_check_ends(folder: Path) -> None:
     code, shown = run(folder, "--jobs", "1", "bad", "java")
     assert code == 1
@@ -96,19 +86,22 @@ def test_a_failed_test_is_shown_with_its_reason_before_its_check_ends(folder: Pa
     assert shown[-1] == "2 passed, 3 failed, 1 skipped"
 
 
-def test_what_fails_without_a_test_counts_as_one_and_its_last_lines_are_shown(folder: Path) -> None:
-    code, shown = run(folder, "--jobs", "1", "style", "good")
+def test_each_check_is_in_the_table_with_its_log_and_one_without_tests_counts_as_one(
+    folder: Path,
+) -> None:
+    code, shown = run(folder, "--jobs", "5", "good", "style", "cores")
     assert code == 1
-    said = shown.index("style: FAILED")
-    assert shown[said + 1] == "    a.py:1: a line is too long"
-    assert "style failed in 0 s: 0 passed, 1 failed, 0 skipped" in shown
-    assert shown[-1] == "1 passed, 1 failed, 1 skipped"
-
-
-@pytest.mark.parametrize(("jobs", "each"), [(1, 1), (2, 1), (5, 2)])
-def test_each_check_has_half_of_the_cores(folder: Path, jobs: int, each: int) -> None:
-    run(folder, "--jobs", str(jobs), "cores")
-    assert f"test_{each}_cores" in (folder / "build/logs/cores.log").read_text()
+    assert "good passed in 0 s: 1 passed, 0 failed, 1 skipped" in shown
+    assert shown[shown.index("style: FAILED") + 1] == "    a.py:1: a line is too long"
+    table = [line.split() for line in shown if ".log" in line]
+    assert [row[:4] + row[5:] for row in table] == [
+        ["good", "1", "0", "1", "build/logs/good.log"],
+        ["style", "0", "1", "0", "build/logs/style.log"],
+        ["cores", "1", "0", "0", "build/logs/cores.log"],
+    ]
+    assert "SKIPPED (no GPU)" in (folder / "build/logs/good.log").read_text()
+    assert "test_with_2_cores" in (folder / "build/logs/cores.log").read_text()  # half of them
+    assert shown[-1] == "2 passed, 1 failed, 1 skipped"
 
 
 def test_ctrl_c_ends_what_runs(folder: Path, control_c: Callable[..., str]) -> None:
@@ -135,12 +128,11 @@ def test_words():
 """
 
 
-@pytest.mark.parametrize("workers", [[], ["-p", "xdist", "-n", "1"]], ids=["alone", "xdist"])
-def test_pytest_prints_the_reason_of_a_failure_at_once(tmp_path: Path, workers: list[str]) -> None:
+def test_pytest_prints_the_reason_of_a_failure_at_once(tmp_path: Path) -> None:
     (tmp_path / "test_broken.py").write_text(BROKEN)
     (tmp_path / "test_unreadable.py").write_text("import no_such_module\n")
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "tests.reasons", *workers]
-    more = ["--continue-on-collection-errors", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "tests.reasons", "-p", "xdist"]
+    more = ["-n", "1", "--continue-on-collection-errors", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, *more],
         cwd=tmp_path,

@@ -90,12 +90,6 @@ def with_script(parent: Element, _: Element, place: int) -> None:
     parent.insert(place, script)
 
 
-def restyled(parent: Element, _: Element, place: int) -> None:
-    style = Element(f"{SVG}style")
-    style.text = "* {display: none}"
-    parent.insert(place, style)
-
-
 def wrapped(parent: Element, child: Element, place: int) -> None:
     group = Element(f"{SVG}g", {"transform": "translate(50 50)"})
     group.append(child)
@@ -105,11 +99,6 @@ def wrapped(parent: Element, child: Element, place: int) -> None:
 def moving(_: Element, child: Element, __: int) -> None:
     if isinstance(child.tag, str):  # no comment
         child.append(Element(f"{SVG}animate", {"attributeName": "d", "to": "M 0 0", "dur": "1s"}))
-
-
-def last(parent: Element, child: Element, _: int) -> None:
-    parent.remove(child)
-    parent.append(child)
 
 
 def in_words(parent: Element, child: Element, _: int) -> None:
@@ -133,20 +122,12 @@ TAMPERINGS: dict[str, Tampering] = {
     "twice": twice,
     "covered": covered,
     "with a script": with_script,
-    "with a style": restyled,
     "wrapped": wrapped,
-    "last": last,
     "moving": moving,
     "other words": in_words,
     "words behind": behind,
     "not displayed": given("display", "none"),
-    "hidden": given("visibility", "hidden"),
-    "see-through": given("opacity", "0.1"),
-    "moved": given("transform", "translate(50 50)"),
-    "filtered": given("filter", "blur(9px)"),
-    "cut": given("clip-path", "inset(9px)"),
     "styled": given("style", "fill: red; stroke: red"),
-    "another": given("href", "#patch_2"),
 }
 NOT_IN_A_PICTURE = "with a script", "moving"
 

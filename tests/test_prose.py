@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.arithmetic import evaluate, is_right
+from tests.arithmetic import is_right
 from tests.compare_frameworks.table import TITLES
 from tests.number_sources import (
     CITED,
@@ -108,22 +108,17 @@ def test_wrong_numbers_are_noticed(tmp_path: Path):
     ("formula", "expected"),
     [
         (r"\frac{1}{6} + \frac{5}{6} \cdot \frac{1}{10} = \frac{1}{4}", True),
-        (r"\frac{1}{6} + \frac{5}{6} \cdot \frac{1}{10} = \frac{1}{3}", False),
         (r"2e^{1} \approx 5.4", True),
         (r"\sqrt{5}\sqrt{8}\cos 11.6° = 6.20 = 6.21", False),
         (r"e^{-\infty} = 0", True),
         (r"(4^{32/30})^{2l/32} = 4^{l/15}", True),  # whatever l is
         (r"(4^{32/30})^{2l/33} = 4^{2l/30} = 4^{l/15}", None),
+        (r"-2^2 + 3 \times 4 / 2 = 2", True),
         (r"w = 0.99", None),
-        (r"\mathbf{q} = (1, 2)", None),
     ],
 )
 def test_an_equation_is_right_or_not_or_cannot_be_computed(formula: str, expected: bool | None):
     assert is_right(formula) is expected
-
-
-def test_a_product_comes_before_a_sum_and_a_power_before_both():
-    assert evaluate(r"-2^2 + 3 \times 4 / 2") == 2
 
 
 @each_lesson
