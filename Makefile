@@ -124,7 +124,7 @@ test-site: $(READY)  ## the web site and the slides, in a real browser
 test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these
 	@$(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "$(FRAMEWORKS)"
 
-test-growth: .venv/.elsewhere $(JAVA)  ## toy lessons, added to copies of the project, go through all of this
+test-growth: $(READY) $(JAVA)  ## toy lessons, added to copies of the project, go through all of this
 	@$(PYTEST) $(call report,growth) tests/growth --frameworks "$(FRAMEWORKS)"
 
 .venv/.elsewhere: $(READY) tests/elsewhere/colab.txt tests/elsewhere/places.py environment.yml

@@ -1,16 +1,12 @@
 """D2L's own pages on the shim (tools/book): which code is run, and what is said of what fails."""
 
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from d2l_compat import common as d2l
-from d2l_compat._shared.data import bananas, hub, voc
 from d2l_compat.frameworks import FACES
-from tools.book import pictures
 from tools.book.__main__ import main
 from tools.book.epochs import with_fewer
 from tools.book.pages import Page, pairs, selected
@@ -225,66 +221,6 @@ TRACE = "IndexError Traceback (most recent call last)\nCell In[1], line 2\n---->
 )
 def test_what_an_error_says_may_tell_its_cause(name: str, words: str, trace: str, why: str) -> None:
     assert cause(name, words, trace) == why
-
-
-# Pictures, for the pages that ask for some
-
-
-@pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of data as a page has it, for code that asks for all archives of pictures."""
-    data = tmp_path / "data"
-    data.mkdir()
-    monkeypatch.setenv("D2L_DATA", str(data))
-    monkeypatch.setattr(hub, "check", lambda path, check_sum: None)
-    monkeypatch.setattr(pictures, "SEGMENTED", 3)
-    (tmp_path / "page" / "work").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "page" / "work")
-    return data
-
-
-def test_of_two_competitions_a_batch_is_left_for_validation_and_five_for_training(
-    asked: Path,
-) -> None:
-    pictures.make(asked, "cifar10_tiny dog_tiny")
-    for name, table, classes in ("cifar10_tiny", "trainLabels", 10), ("dog_tiny", "labels", 120):
-        folder = Path(d2l.download_extract(name))
-        labels = d2l.read_csv_labels(folder / f"{table}.csv")
-        d2l.reorg_train_valid(folder, labels, 0.1)
-        d2l.reorg_test(folder)
-        made = folder / "train_valid_test"
-        count = Counter(file.relative_to(made).parts[0] for file in made.glob("*/*/*.png"))
-        assert count["valid"] >= 32
-        assert count["train"] >= 5 * 32
-        assert count["train_valid"] == len(labels) == count["train"] + count["valid"]
-        assert count["test"] == 5
-        assert len({*labels.values()}) <= classes
-
-
-def test_a_page_gets_the_archives_alone_that_it_asks_for_with_what_it_looks_for(
-    asked: Path,
-) -> None:
-    pictures.make(asked, "read_data_bananas(); d2l.download_extract('hotdog'); '../img/cat.jpg'")
-    assert {file.name for file in asked.iterdir()} == {"banana-detection.zip", "hotdog.zip"}
-    folder = Path(d2l.download_extract("hotdog"))
-    assert len([*folder.glob("t*/*hotdog/*.png")]) == 4 * 16
-    images, targets = bananas.read(is_train=True)
-    assert len(images) >= 10
-    for image, (kind, *box) in zip(images, targets[:, 0], strict=True):
-        left, top, right, bottom = (round(256 * float(side)) for side in box)
-        yellow = (image == (255, 255, 0)).all(-1)
-        assert (kind, image.shape) == (0, (256, 256, 3))
-        assert yellow[top:bottom, left:right].all()
-        assert 0 < yellow.sum() <= (right - left) * (bottom - top) + 16
-
-
-def test_what_is_segmented_has_classes_and_is_larger_than_what_is_cropped(asked: Path) -> None:
-    pictures.make(asked, "voc_dir = d2l.download_extract('voc2012')")
-    folder = Path(d2l.download_extract("voc2012", "VOCdevkit/VOC2012"))
-    images, colors = voc.read(folder, is_train=False)
-    assert [each.shape for each in (*images, *colors)] == [(330, 500, 3)] * 6
-    labels = [voc.label_of_color()[voc.number(each.astype(int))] for each in colors]
-    assert [sorted({*each.flat}) for each in labels] == [[0, 1], [0, 2], [0, 3]]
 
 
 # What came of the pages, kept for the docs

@@ -5,62 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tools.weave.fragments import bare, fragments, wordless
+from tools.weave.fragments import bare, wordless
 from tools.weave.lessons import LessonError
 from tools.weave.words import check_used, read_words
 
-PYTHON = '''\
-# One comment
-# on two lines
-def f(x, unit="one"):  # trailing
-    """A docstring
-    on two lines."""
-    print(f"{x:>4} of {unit}: {{kept}} {'in ' + 'an'!r:>{x}} end", r"\\alpha raw", b"bytes", '#no', "")
-'''
-JAVA = '''\
-/** One comment
- * on two lines. */
-String f() { // trailing
-    char quote = '"';
-    return """
-            %d of
-            two
-            """ + "an \\" escape" /* inner */;
-}
-'''
-
-
-def said(source: str, suffix: str) -> list[tuple[str, str]]:
-    return [(found.kind, found.text) for found in fragments(source, suffix)]
-
-
-def test_words_stand_in_comments_docstrings_and_the_literal_parts_of_strings():
-    assert said(PYTHON, ".py") == [
-        ("comment", "One comment\non two lines"),
-        ("string", "one"),
-        ("comment", "trailing"),
-        ("docstring", "A docstring\non two lines."),
-        ("string", ""),
-        ("string", " of "),
-        ("string", ": {{kept}} "),
-        ("string", "in "),
-        ("string", "an"),
-        ("string", " end"),
-        ("string", r"\alpha raw"),
-        ("string", "#no"),
-        ("string", ""),
-    ]
-    assert said(JAVA, ".java") == [
-        ("comment", "One comment\non two lines."),
-        ("comment", "trailing"),
-        ("string", "\n            %d of\n            two\n            "),
-        ("string", 'an \\" escape'),
-        ("comment", "inner"),
-    ]
-
 
 def test_what_is_executed_is_all_but_comments_and_docstrings():
-    assert bare(PYTHON, ".py").splitlines()[:2] == ['def f(x, unit="one"):', PYTHON.splitlines()[5]]
+    docstring = 'def f():  # two\n    """Three\n    lines."""\n    return "a", b"b"'
+    assert bare(f"# one\n{docstring}", ".py") == 'def f():\n    return "a", b"b"'
     assert bare('x = {\n    "a":\n    "b"\n}', ".py") == 'x = {\n    "a":\n    "b"\n}'
     assert bare("// one\nint x = 1; // two\n/* three */\n", ".java") == "int x = 1;"
     assert wordless('f("one", f"{x} two")  # three', ".py") == wordless('f("", f"{x}")', ".py")
@@ -112,6 +64,7 @@ def tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         ),
         pytest.param('"\\ntwo\\tof {{two}}"', '"\\nzwei\\tvon {{zwei}}"', id="escapes"),
         pytest.param(r'r"\words $\two$ two"', r'r"\words $\two$ zwei"', id="LaTeX"),
+        pytest.param('print(b"two", "#two")', 'print(b"two", "#zwei")', id="bytes"),
         pytest.param(
             "if x:\n    # A whole sentence,\n    # on two lines.\n    y",
             "if x:\n    # Ein ganzer Satz,\n    # in zwei Zeilen.\n    y",
@@ -129,9 +82,22 @@ def test_words_are_told_and_nothing_else_is_changed(tell, source, told):
 
 
 def test_in_java_too(tell):
-    source = '/** A whole sentence,\n * on two lines. */\nf("%d of %stwo%n"); // two words'
-    assert tell(source, ".java") == (
-        '/** Ein ganzer Satz,\n * in zwei Zeilen. */\nf("%d von %szwei%n"); // zwei Worte'
+    source = """/** A whole sentence,
+ * on two lines. */
+char quote = '"'; // two words
+f("%d of %stwo%n" + "of \\" two" /* words */, \"\"\"
+    %d of
+    two
+    \"\"\");"""
+    assert (
+        tell(source, ".java")
+        == """/** Ein ganzer Satz,
+ * in zwei Zeilen. */
+char quote = '"'; // zwei Worte
+f("%d von %szwei%n" + "von \\" zwei" /* Worte */, \"\"\"
+    %d von
+    zwei
+    \"\"\");"""
     )
 
 

@@ -98,16 +98,6 @@ def test_the_projects_own_tests_hold_them(project: Project, chapter: tuple[Toy, 
     assert project.test("-n", "2", *files, "-k", which) > of_each_notebook * notebooks
 
 
-def test_their_claims_are_tested_in_the_frameworks_they_are_in(
-    project: Project, chapter: tuple[Toy, Toy]
-) -> None:
-    files = [f"lessons/{toy.name}/claims.py" for toy in chapter]
-    in_python = [name for name in chapter[1].frameworks if name in FACES]
-    for framework in dict.fromkeys([*in_python[:1], *in_python[-1:]]):
-        there = [toy for toy in chapter if framework in toy.frameworks]
-        assert project.test(*files, "--framework", framework) == 2 * len(there)
-
-
 def test_a_claim_that_is_untrue_fails_in_its_notebook_and_so_does_a_cell_that_is_none_of_the_lessons(
     project: Project, chapter: tuple[Toy, Toy], installed: list[str]
 ) -> None:
