@@ -356,30 +356,14 @@ def test_what_never_ends_is_stopped_at_the_limit(run_kernels, project):
     assert "code.a.py:2: in en/a/tiny, cell 'one': over the limit of 3 s for the notebook" in said
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        pytest.param("", "No such kernel named no-such-kernel", id="not installed"),
-        # As Java's: such a kernel is asked to stop over a channel.
-        pytest.param('["false"], "interrupt_mode": "message"', "died", id="dies"),
-        pytest.param('["/no/such/program"]', "/no/such/program", id="program missing"),
-    ],
-)
-def test_a_kernel_that_does_not_start_is_named(
-    run_kernels, project, tmp_path, monkeypatch, spec, words
-):
+def test_a_kernel_that_does_not_start_is_named(run_kernels, project, monkeypatch):
     monkeypatch.setitem(LANGUAGES[".py"].kernelspec, "name", "no-such-kernel")
-    if spec:
-        file = tmp_path / "jupyter" / "kernels" / "no-such-kernel" / "kernel.json"
-        file.parent.mkdir(parents=True)
-        file.write_text(f'{{"argv": {spec}, "display_name": "", "language": "python"}}')
-        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     project.store()
     before = project.files()
     code, said = run_kernels(project)
     assert code == 1
     assert f"{project.lesson / 'code.a.py'}:2: in en/a/tiny, cell 'one': " in said
-    assert words in said
+    assert "No such kernel named no-such-kernel" in said
     assert project.files() == before
 
 
@@ -434,16 +418,6 @@ def test_outputs_are_rewritten_only_where_they_disagree(run, executed, value, ou
     assert (f"a/tiny, cell one: '{2 / 3}' instead of '{value}'" in said) == (outcome == "written")
 
 
-@pytest.mark.parametrize(("old", "new", "still"), [("2 / 3", "4 / 6", 0), ("7", "3 + 4", 1)])
-def test_from_new_code_on_outputs_are_stored_as_they_are(run, executed, old, new, still):
-    """However near they are to what is stored: they are that code's."""
-    executed.replace(str(2 / 3), "0.66666667")
-    executed.write(TEXT, a=CODE.replace(old, new))
-    assert outcomes(run(executed)[1]) == ["written"]
-    shown = executed.notebook().read_bytes()
-    assert (shown.count(b"0.66666667"), shown.count(str(2 / 3).encode())) == (still, 2 - still)
-
-
 def test_a_cell_that_is_not_compared_is_rewritten_only_with_new_code(run, project):
     code = '# %% one\nimport uuid\n\n# %% two tags=["nbval-ignore-output"]\nuuid.uuid4().hex\n'
     project.write(a=code)
@@ -459,11 +433,8 @@ def test_a_cell_that_is_not_compared_is_rewritten_only_with_new_code(run, projec
     ("old", "new", "outcome"),
     [
         pytest.param("- 0.123", "- 0.124", "woven", id="a number in the text"),
-        pytest.param("  - more", "- more", "woven", id="blanks in the text"),
-        pytest.param("0.456", "0.457", "written", id="a number in the code"),
         pytest.param("    print", "  print", "written", id="blanks in the code"),
         pytest.param('"nbformat": 4', '"nbformat": 3', "written", id="no notebook"),
-        pytest.param('"cells"', '"sells"', "written", id="another notebook"),
         pytest.param("{", "", "written", id="damaged"),
     ],
 )
@@ -612,34 +583,26 @@ def test_with_other_versions_pages_are_executed_once_and_compared(
 
 
 @pytest.mark.parametrize(
-    ("framework", "source", "code"),
-    [("pytorch", "x = {}{}", "y"), ("djl", "class Plots {{ int x = {}; }}{}", "int y;")],
+    ("framework", "suffix", "mark"), [("pytorch", "py", "#"), ("djl", "java", "//")]
 )
 def test_a_fingerprint_is_of_the_code_and_the_shims_sources_without_comments(
-    tmp_path, monkeypatch, framework, source, code
+    tmp_path, monkeypatch, framework, suffix, mark
 ):
-    java = FRAMEWORKS[framework].is_python is False
-    file = tmp_path / "src" / "main" / ("Plots.java" if java else "plots.py")
-    file.parent.mkdir(parents=True)
-    (tmp_path / "pom.xml").touch()
+    assert any(file.suffix == f".{suffix}" for file in fingerprints.shim_sources(framework))
+    file = tmp_path / f"plots.{suffix}"
+    (tmp_path / f"code.{framework}.{suffix}").touch()
     monkeypatch.setattr(fingerprints, "ROOT", tmp_path)
-    monkeypatch.setattr(fingerprints, "JAVA", tmp_path)
-    if not java:
-        monkeypatch.setattr(fingerprints, "shim_sources", lambda _: [file])
-    lesson = tmp_path / "lessons" / "tiny"
-    lesson.mkdir(parents=True)
-    (lesson / f"code.{framework}.{'java' if java else 'py'}").touch()
-    mark = "//" if java else "#"
+    monkeypatch.setattr(fingerprints, "shim_sources", lambda _: [file])
 
-    def sources(code: str, value: int, comment: str) -> str:
-        file.write_text(source.format(value, f"  {mark} {comment}"))
+    def sources(cell: str, shim: str) -> str:
+        file.write_text(shim)
         fingerprints._content.cache_clear()
-        return fingerprint(Edition(lesson, "en", framework), [Cell("one", code)]).sources
+        return fingerprint(Edition(tmp_path, "en", framework), [Cell("one", cell)]).sources
 
-    before = sources(code, 1, "a comment")
-    assert sources(f"{code}  {mark} a comment", 1, "another") == before
-    assert sources(code.replace("y", "z"), 1, "a comment") != before
-    assert sources(code, 2, "a comment") != before
+    before = sources("f(x);", f"x = 1; {mark} a comment")
+    assert sources(f"f(x); {mark} a comment", f"x = 1; {mark} another") == before
+    assert sources("f(y);", "x = 1;") != before
+    assert sources("f(x);", "x = 2;") != before
 
 
 SLOW_TO_IMPORT = {"jax", "mxnet", "paddle", "tensorflow"}
@@ -664,9 +627,8 @@ def test_a_page_depends_on_what_its_framework_imports_of_the_shim_and_on_its_pac
     assert {*loaded.split()} <= found
     others = {each.face for each in FRAMEWORKS.values()} - {face}
     assert [file for file in found if Path(file).parent.name in others] == []
-    needed = {package.distribution for package in FACES[framework].packages}
-    installed = fingerprints.installed_packages(framework).keys()
-    assert {"matplotlib", "numpy", *needed} <= installed
+    needed = {"numpy", *(package.distribution for package in FACES[framework].packages)}
+    assert needed <= fingerprints.installed_packages(framework).keys()
     assert needed <= {name for name, _ in fingerprints.locked_versions(framework)}
 
 
@@ -730,14 +692,6 @@ def test_what_is_stored_or_new_in_one_language_is_so_in_all(run, project):
     assert run(project)[0] == 0
     shown = [code_cells(path)["one"].outputs[0].text for path in (project.notebook(), chinese)]
     assert shown == [f"number {2 / 3}\n", f"數 {2 / 3}\n"]
-
-
-def test_a_text_that_cannot_be_woven_does_not_stop_the_other(run, translated):
-    (translated.lesson / "text.zh-TW.md").write_text("# 標題\n", encoding="utf-8")
-    code, said = run(translated)
-    assert code == 1
-    assert sorted(outcomes(said)) == ["failed", "written"]
-    assert translated.notebook().exists()
 
 
 # Faults of the disk
