@@ -4,8 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,7 +24,7 @@ from tests.elsewhere.places import (
     wheels_made_of,
 )
 
-UV = str(VENV / "bin" / "uv")
+UV = VENV / "bin" / "uv"
 # What Python compiles at the first import, a copy has already; and not the rest, which is the most.
 IMPORTED = [
     "ipykernel.kernelapp",
@@ -40,56 +38,49 @@ if importlib.util.find_spec(sys.argv[1].partition(".")[0]):
 """
 
 
-class NotMadeError(Exception):
-    pass
-
-
 def main() -> int:
     """The exit code: 0, or 1 where something could not be made."""
     if not CAN_IMITATE:
         print(WHY_NOT)
         return 0
     to_do = not_ready()
-    places = COLAB, BINDER, PLAIN
     try:
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(make, (place for place in places if place.name in to_do)))
-        for place in places:
-            version = _call(place.python, "-V").strip()
+        for place in (COLAB, BINDER, PLAIN):
+            if place.name in to_do:
+                make(place)
+            version = call(place.python, "-V").strip()
             print(f"{place.folder}: {version} (wanted: {' or '.join(place.pythons)})")
         if WHEELS.name in to_do:
             download()
-    except NotMadeError as error:
-        print(error, file=sys.stderr)
+    except subprocess.CalledProcessError as error:
+        print(f"{error}\nThe imitations are made with the network, once.", file=sys.stderr)
         return 1
     return 0
 
 
 def make(place: Place) -> None:
-    """Raises NotMadeError; what is there is then no place: it has no stamp."""
+    """Until all is there, it has no stamp, and is no place."""
     print(f"Making {place.folder} (once; it takes minutes) ...", flush=True)
-    with suppress(FileNotFoundError):
-        place.stamp.unlink()
+    place.stamp.unlink(missing_ok=True)
     # Its programs look for their Python beside themselves: so a copy's do not run in the original.
     venv = ["venv", "--quiet", "--clear", "--seed", "--relocatable"]
-    _call(UV, *venv, "--python", place.interpreter, place.folder)
+    call(UV, *venv, "--python", place.interpreter, place.folder)
     with TemporaryDirectory() as folder:
         constraints, wanted = Path(folder, "constraints.txt"), Path(folder, "wanted.txt")
         constraints.write_text("\n".join(place.constraints), encoding="utf-8")
         for number, part in enumerate(place.parts):
             wanted.write_text("\n".join(part), encoding="utf-8")
             install = ["pip", "install", "--quiet", "--python", place.python]
-            _call(UV, *install, *place.options, "-r", wanted, "-c", constraints)
+            call(UV, *install, *place.options, "-r", wanted, "-c", constraints)
             if number == 0:
-                said = _call(UV, "pip", "freeze", "--python", place.python)
+                said = call(UV, "pip", "freeze", "--python", place.python)
                 place.after_first_part.write_text(said, encoding="utf-8")
     for module in IMPORTED:
-        _call(place.python, "-c", IMPORT, module)
+        call(place.python, "-c", IMPORT, module)
     place.stamp.write_text(place.made_of, encoding="utf-8")
 
 
 def download() -> None:
-    """Raises NotMadeError."""
     print(f"Fetching {WHEELS} (once) ...", flush=True)
     shutil.rmtree(WHEELS, ignore_errors=True)
     with TemporaryDirectory() as folder:
@@ -97,28 +88,17 @@ def download() -> None:
         constraints.write_text("\n".join(locked()), encoding="utf-8")
         for place, arguments in DOWNLOADS:
             pip = [place.python, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
-            _call(*pip, "--dest", WHEELS, "--constraint", constraints, *arguments)
+            call(*pip, "--dest", WHEELS, "--constraint", constraints, *arguments)
     WHEELS_STAMP.write_text(wheels_made_of(), encoding="utf-8")
 
 
-def _call(*command: str | Path) -> str:
-    """What it prints. Raises NotMadeError with its words."""
+def call(*command: str | Path) -> str:
+    """What it prints. Raises CalledProcessError; why, it has said itself."""
     # Not in the project's folder: its settings for uv are no other place's.
-    run = subprocess.run(
-        list(map(str, command)),
-        cwd="/",
-        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if run.returncode:
-        raise NotMadeError(
-            f"{' '.join(map(str, command[:4]))} ... failed:\n{run.stderr.strip()}\n"
-            "The imitations of Colab and Binder are made with the network, once; "
-            "the tests then run without it."
-        )
-    return run.stdout
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return subprocess.run(
+        command, cwd="/", env=environment, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
 
 
 if __name__ == "__main__":

@@ -1,18 +1,10 @@
-"""Says at the end what was run on what: the Python of each place, the memory of each kernel."""
+"""What these tests share: the imitations, the frameworks asked for, and the project as a forge has it."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.elsewhere.places import CAN_IMITATE, WHY_NOT, make_repository, not_ready
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
-    for report in reports:
-        if report.when == "call" and report.user_properties:
-            said = ", ".join(f"{name}: {value}" for name, value in report.user_properties)
-            terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}  {said}")
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,38 +40,34 @@ from tools.weave.launch import FOR_D2L, REPOSITORY
 
 INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 SHIM = "d2l-compat"
-Record = Callable[[str, object], None]
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
 @pytest.mark.parametrize("framework", FACES)
 def test_a_notebook_runs_on_colab_and_its_first_cell_adds_what_is_missing_alone(
-    framework: str, repository: Path, record_property: Record
+    framework: str, repository: Path
 ) -> None:
     with colab(repository) as service:
         stored = {path: read(path) for path in notebooks_of(framework)}
-        check(service, stored, framework, record_property)
+        check(service, stored, framework)
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
-@pytest.mark.parametrize("framework", ["mxnet"])
-def test_a_notebook_begins_on_kaggle_too(
-    framework: str, repository: Path, record_property: Record
+@pytest.mark.parametrize(
+    ("framework", "place", "more"),
+    [
+        pytest.param("mxnet", COLAB, INLINE, id="mxnet-kaggle"),  # Colab without google.colab
+        pytest.param("mxnet", PLAIN, {}, id="mxnet-plain"),
+        pytest.param("paddle", PLAIN, {}, id="paddle-plain"),
+    ],
+)
+def test_a_notebook_begins_on_kaggle_and_in_plain_jupyter_where_everything_is_missing(
+    framework: str, place: Place, more: dict[str, str], repository: Path
 ) -> None:
-    """Which is Colab without the package google.colab: what follows the first cell is the same."""
-    with service_like(COLAB, repository, **INLINE) as service:
+    """What follows the first figure is the same as on Colab."""
+    with service_like(place, repository, **more) as service:
         first = notebooks_of(framework)[0]
-        check(service, {first: until_its_first_figure(first)}, framework, record_property)
-
-
-@pytest.mark.usefixtures("places", "only_if_asked_for")
-@pytest.mark.parametrize("framework", ["mxnet", "paddle"])
-def test_a_notebook_runs_in_plain_jupyter_where_everything_is_missing(
-    framework: str, repository: Path, record_property: Record
-) -> None:
-    with service_like(PLAIN, repository) as service:
-        first = notebooks_of(framework)[0]
-        check(service, {first: until_its_first_figure(first)}, framework, record_property)
+        check(service, {first: until_its_first_figure(first)}, framework)
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
@@ -205,19 +201,13 @@ def colab(repository: Path) -> Iterator[Service]:
         yield service
 
 
-def check(
-    service: Service,
-    notebooks: dict[Path, NotebookNode],
-    framework: str,
-    record: Record,
-) -> None:
+def check(service: Service, notebooks: dict[Path, NotebookNode], framework: str) -> None:
     """A notebook, as its reader has it: it runs, nothing that was there is another after it, and
     its first cell has nothing to do or to say the next time. So the other lessons' run beside it."""
     (path, stored), *others = notebooks.items()
     shutil.copy(path, service.folder)
     before = service.copy.distributions()
     assert SHIM not in before
-    record("Python", service.copy.run(service.copy.python, "-V").split()[1])
 
     done = service.execute(stored)
     assert differences(stored, done.notebook) == []
@@ -233,7 +223,6 @@ def check(
     }
     assert new >= {SHIM, *(package.distribution for package in missing)}
     assert new <= allowed(service.copy, framework)
-    record("installed", " ".join(f"{name} {after[name].split()[0]}" for name in sorted(new)))
 
     again = service.execute(first_cell_of(path))
     assert again.first_outputs == []
