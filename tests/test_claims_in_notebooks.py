@@ -67,8 +67,6 @@ def test_code_that_hangs_is_interrupted_or_else_the_kernel_is_stopped(
 CELLS = {
     "set": "word, numbers = 'five', [5]",
     "use": "len(word)",
-    "figure": "import matplotlib.pyplot as plt\nplt.plot([0, 1])",
-    "again": "len(word)",
     "remove": "del numbers",
 }
 
@@ -88,17 +86,6 @@ def recorded(shell: InteractiveShell, *sources: str) -> dict[str, dict[str, Any]
     for source in sources:
         shell.run_cell(source, store_history=False)
     return recording.left_behind
-
-
-def test_it_is_kept_what_each_cell_leaves_behind(shell: InteractiveShell) -> None:
-    cells = recorded(shell, *CELLS.values())
-    assert [*cells] == [*CELLS]
-    assert [cell["source"] for cell in cells.values()] == [*CELLS.values()]
-    assert [cells[name]["value"] for name in ("set", "use", "again")] == [None, 4, 4]
-    assert [len(cell["figures"]) for cell in cells.values()] == [0, 0, 1, 1, 1]
-    assert cells["figure"]["figures"][0].axes[0].lines[0].get_ydata().tolist() == [0, 1]
-    kept = [cell["names"].get("numbers") for cell in cells.values()]
-    assert kept == [[5], [5], [5], [5], None]
 
 
 def test_what_is_executed_in_another_language_between_two_cells_is_left_out(

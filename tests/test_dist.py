@@ -151,3 +151,18 @@ def test_a_tag_is_the_versions_and_the_changelog_has_it_or_nothing_is_built(
     if not tag.endswith(__version__):
         assert dist.main([str(tmp_path / "dist"), tag]) == 1
         assert not (tmp_path / "dist").exists()
+
+
+@pytest.mark.release
+def test_what_twine_does_not_accept_is_a_failure(tmp_path: Path, monkeypatch) -> None:
+    """A description that is not told to be Markdown, and is not what it is taken for."""
+    (tmp_path / "d2l_compat").mkdir()
+    (tmp_path / "d2l_compat" / "__init__.py").touch()
+    (tmp_path / "README.rst").write_text("A *word\n====\n\n.. nothing::\n")
+    (tmp_path / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+        '[project]\nname = "d2l-compat"\nversion = "1"\nreadme = "README.rst"\n'
+    )
+    monkeypatch.setattr(dist, "ROOT", tmp_path)
+    assert dist.main([str(tmp_path / "dist")]) == 1
+    assert len([*(tmp_path / "dist").glob("d2l_compat-1*")]) == 2  # it was built
