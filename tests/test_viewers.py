@@ -1,4 +1,7 @@
-"""Figures are seen wherever a notebook is opened: by the renderers there are, or by the rules that viewers say they keep."""
+"""Figures are seen wherever a notebook is opened: here by nbconvert.
+
+That each has a PNG, for viewers that show no SVG, is in tests/test_notebooks.py.
+"""
 
 import re
 from base64 import b64decode
@@ -23,13 +26,6 @@ BY_WHOM = [
 CHOSEN = [shown[number % len(shown)] for number, shown in enumerate(BY_WHOM)]
 # Before a release each in each of the ways; else one of each who draws, in both languages.
 OFTEN = CHOSEN[1:3]
-# Of an output, what is shown is the first of these that it has.
-PREFERRED = {
-    # nbconvert's templates for LaTeX, as of version 7
-    "LaTeX": ("text/latex", "application/pdf", PNG, "image/jpeg", SVG, "text/markdown"),
-    # JupyterLab, of a notebook that is not trusted: what may hold no script
-    "not trusted": (PNG, "image/jpeg", "text/markdown", "text/plain"),
-}
 
 
 def figures(notebook: NotebookNode) -> list[NotebookNode]:
@@ -86,10 +82,3 @@ def test_nbconvert_shows_every_figure_and_no_code_of_one(
     for script in body(["script", "style"]):
         script.decompose()
     assert not re.search(r"[A-Za-z0-9+/=]{100}|<svg|<path", body.get_text())
-
-
-@pytest.mark.parametrize("edition", list(editions()), ids=str)
-def test_who_shows_no_svg_finds_a_png(edition: Edition) -> None:
-    for data in figures(nbformat.read(edition.notebook, as_version=4)):
-        for viewer, preferred in PREFERRED.items():
-            assert next(kind for kind in preferred if kind in data) == PNG, viewer
