@@ -9,7 +9,7 @@ from PIL import Image
 from d2l_compat.frameworks import FACES
 from tools.book.__main__ import main
 from tools.book.epochs import with_fewer
-from tools.book.pages import Page, pairs, selected
+from tools.book.pages import Page, pairs
 from tools.book.results import Result, edition_of, read, record, result, tables
 from tools.book.run import CAUSES, Outcome, cause, run
 from tools.book.words import WORDS
@@ -52,11 +52,6 @@ d2l.second = 'of PyTorch alone'
 
 ```{.python .input}
 %%tab all
-if tab.selected('jax'):
-    d2l.third = 3
-```
-"""
-SELECTING = """\
 class A:
     if tab.selected("mxnet", 'jax'):
         def f(self):
@@ -66,17 +61,17 @@ class A:
             self.b = 2
 
     if tab.selected('pytorch') or tab.selected('mxnet'):
-        c = 3
-    d = 4
+        d = 4
+```
 """
+
+
 FOR_JAX = """\
 class A:
     def f(self):
         self.a = 1
 
-        self.b = 2
-
-    d = 4"""
+        self.b = 2"""
 
 
 @pytest.fixture
@@ -99,17 +94,11 @@ def test_pages_that_use_d2l_are_run_with_the_cells_of_each_framework(book: Path)
         sources = [cell.source.strip() for cell in page.cells(framework)]
         found[page.name, framework] = sources
     assert found == {
-        ("toys/new", "pytorch"): ["d2l.second = 'of PyTorch alone'"],
-        ("toys/new", "jax"): ["d2l.first = 'jax'", "d2l.third = 3"],
+        ("toys/new", "pytorch"): ["d2l.second = 'of PyTorch alone'", "class A:\n    d = 4"],
+        ("toys/new", "jax"): ["d2l.first = 'jax'", FOR_JAX],
         ("toys/old", "pytorch"): ["from d2l import torch as d2l", "d2l.one = 1"],
         ("toys/old", "mxnet"): ["from d2l import mxnet as d2l", "d2l.one = 1"],
     }
-
-
-def test_lines_for_a_framework_take_the_place_of_the_line_that_selects_it() -> None:
-    assert selected(SELECTING, "jax") == FOR_JAX
-    assert selected(SELECTING, "pytorch") == "class A:\n    c = 3\n    d = 4"
-    assert selected("x = 1\nif y:\n    z = 2\n", "jax") == "x = 1\nif y:\n    z = 2"
 
 
 @pytest.mark.parametrize(

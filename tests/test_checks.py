@@ -17,12 +17,7 @@ good:
 	@echo "tests/a.py::test_one PASSED [ 50%]"
 	@echo "tests/a.py::test_two[x y] SKIPPED (no GPU) [100%]"
 bad:
-	@echo "[gw0] [ 33%] FAILED tests/b.py::test_three "
-	@echo "    assert 1 == 2"
-	@echo "    tests/b.py:3"
-	@echo "[gw0] [ 66%] PASSED tests/b.py::test_four "
-	@echo "[gw0] [100%] ERROR tests/b.py::test_five "
-	@exit 1
+	@PYTHON -m pytest -v -p tests.reasons -p xdist -n 1 --continue-on-collection-errors
 java:
 	@echo "[ERROR] Tests run: 3, Failures: 1, Errors: 0, Skipped: 1, Time elapsed: 1 s <<< FAILURE! -- in d2l.MasksTest"
 	@echo "[ERROR] d2l.MasksTest.zeros -- Time elapsed: 0.1 s <<< FAILURE!"
@@ -40,9 +35,32 @@ endless:
 """
 
 
+BROKEN = """\
+import pytest
+
+@pytest.fixture
+def broken():
+    raise OSError("no disk")
+
+def test_sum():
+    assert 1 + 1 == 3
+
+def test_disk(broken):
+    pass
+
+def test_words():
+    pytest.fail("two words", pytrace=False)
+
+def test_that_passes():
+    pass
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "Makefile").write_text(MAKEFILE)
+    (tmp_path / "Makefile").write_text(MAKEFILE.replace("PYTHON", sys.executable))
+    (tmp_path / "test_broken.py").write_text(BROKEN)
+    (tmp_path / "test_unreadable.py").write_text("import no_such_module\n")
     return tmp_path
 
 
@@ -51,7 +69,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tools.checks", *arguments],
         cwd=folder,
-        env=own | {"PYTHONPATH": str(ROOT), "LC_ALL": "C"},
+        env=own | {"PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -68,22 +86,28 @@ def run(folder: Path, *arguments: str) -> tuple[int, list[str]]:
 def test_a_failed_test_is_shown_with_its_reason_before_its_check_ends(folder: Path) -> None:
     code, shown = run(folder, "--jobs", "1", "bad", "java")
     assert code == 1
-    assert shown[:7] == [
-        "bad starts",
-        "bad: FAILED tests/b.py::test_three",
-        "    assert 1 == 2",
-        "    tests/b.py:3",
-        "bad: FAILED tests/b.py::test_five",
-        "bad failed in 0 s: 1 passed, 2 failed, 0 skipped",
-        "java starts",
-    ]
-    assert shown[7:10] == [
+    bad, java = (
+        shown.index("bad failed in 0 s: 1 passed, 4 failed, 0 skipped"),
+        shown.index("java starts"),
+    )
+    assert (shown[0], bad < java) == ("bad starts", True)
+    for test, reason in {
+        "test_broken.py::test_sum": "    assert (1 + 1) == 3",
+        "test_broken.py::test_disk": "    OSError: no disk",
+        "test_broken.py::test_words": "    Failed: two words",
+        "test_unreadable.py": "    E   ModuleNotFoundError: No module named 'no_such_module'",
+    }.items():
+        at = shown.index(f"bad: FAILED {test}")
+        assert at < bad
+        assert reason in shown[at : at + 8]
+    assert shown[java + 1 : java + 4] == [
         "java: FAILED d2l.MasksTest.zeros",
         "    org.opentest4j.AssertionFailedError: expected: <0> but was: <1>",
         "java failed in 0 s: 1 passed, 1 failed, 1 skipped",
     ]
-    assert shown[-7:-1] == [*shown[1:5], *shown[7:9]]  # once more, after the table
-    assert shown[-1] == "2 passed, 3 failed, 1 skipped"
+    table = next(i for i, line in enumerate(shown) if ".log" in line)
+    assert "bad: FAILED test_broken.py::test_sum" in shown[table:]  # once more
+    assert shown[-1] == "2 passed, 5 failed, 1 skipped"
 
 
 def test_each_check_is_in_the_table_with_its_log_and_one_without_tests_counts_as_one(
@@ -108,50 +132,6 @@ def test_ctrl_c_ends_what_runs(folder: Path, control_c: Callable[..., str]) -> N
     process = start(folder, "--jobs", "2", "endless", "good")
     control_c(process, [folder / "started"], process.terminate, at_least=2)
     assert process.returncode == 130
-
-
-BROKEN = """\
-import pytest
-
-@pytest.fixture
-def broken():
-    raise OSError("no disk")
-
-def test_sum():
-    assert 1 + 1 == 3
-
-def test_disk(broken):
-    pass
-
-def test_words():
-    pytest.fail("two words", pytrace=False)
-"""
-
-
-def test_pytest_prints_the_reason_of_a_failure_at_once(tmp_path: Path) -> None:
-    (tmp_path / "test_broken.py").write_text(BROKEN)
-    (tmp_path / "test_unreadable.py").write_text("import no_such_module\n")
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "tests.reasons", "-p", "xdist"]
-    more = ["-n", "1", "--continue-on-collection-errors", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, *more],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = done.stdout.partition(" FAILURES ")[0].partition(" ERRORS ")[0].splitlines()
-    for test, reason in {
-        "test_broken.py::test_sum": "    assert (1 + 1) == 3",
-        "test_broken.py::test_disk": "    OSError: no disk",
-        "test_broken.py::test_words": "    Failed: two words",
-        "test_unreadable.py": "    E   ModuleNotFoundError: No module named 'no_such_module'",
-    }.items():
-        (number,) = (
-            i for i, line in enumerate(lines) if test in line and re.search("FAILED|ERROR", line)
-        )
-        assert reason in lines[number + 1 : number + 8]
 
 
 def test_every_file_of_tests_is_given_to_a_check() -> None:

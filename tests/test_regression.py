@@ -415,7 +415,6 @@ IN_ONE_LANGUAGE: dict[str, tuple[Change, list[int]]] = {
     "a shared cell's output": (stored("three", "2", "3"), [2]),
     "its own cell's output": (change_text("two", "1", "3"), [1]),
     "the English cell": (change_text("two", "數字", "number"), [1]),
-    "a shared cell's code": (source("three", "n + 1"), [2]),
     "a cell left out": (without("one"), [0, 1]),
 }
 

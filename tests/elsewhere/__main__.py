@@ -13,7 +13,6 @@ from tests.elsewhere.places import (
     CAN_IMITATE,
     COLAB,
     DOWNLOADS,
-    PLAIN,
     VENV,
     WHEELS,
     WHEELS_STAMP,
@@ -45,7 +44,7 @@ def main() -> int:
         return 0
     to_do = not_ready()
     try:
-        for place in (COLAB, BINDER, PLAIN):
+        for place in (COLAB, BINDER):
             if place.name in to_do:
                 make(place)
             version = call(place.python, "-V").strip()

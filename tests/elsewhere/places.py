@@ -129,8 +129,6 @@ COLAB = Place("colab", ("3.13", "3.12"), ((*ON_COLAB, *FOR_CUDA),), options=("--
 BINDER = Place(
     "binder", (BINDERS_PYTHON, "3.13"), (tuple(PIP_PART), tuple(for_conda())), tuple(locked())
 )
-# Jupyter, and nothing that a lesson needs.
-PLAIN = Place("plain", COLAB.pythons, (("ipykernel",),), tuple(locked()))
 
 LACKING = [  # on Colab
     package
@@ -161,7 +159,7 @@ def wheels_made_of() -> str:
 
 def not_ready() -> list[str]:
     """What ``python -m tests.elsewhere`` has to make, by its folder's name."""
-    names = [place.name for place in (COLAB, BINDER, PLAIN) if not place.is_ready]
+    names = [place.name for place in (COLAB, BINDER) if not place.is_ready]
     return names if _read(WHEELS_STAMP) == wheels_made_of() else [*names, WHEELS.name]
 
 
@@ -283,7 +281,6 @@ while to_do:
                 to_do.append(each)
 print(json.dumps(sorted({name for name, *_ in needed})))
 """
-NO_FONTS = "import matplotlib.font_manager"
 
 
 @contextmanager
@@ -302,8 +299,7 @@ def copy_of(place: Place) -> Iterator[Copy]:
         }
         (copy.kernel / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
         # Or the first figure would come with a word about matplotlib's search for fonts.
-        has_matplotlib = "matplotlib" in copy.distributions()
-        copy.run(copy.python if has_matplotlib else sys.executable, "-c", NO_FONTS)
+        copy.run(copy.python, "-c", "import matplotlib.font_manager")
         yield copy
     finally:
         # Tens of thousands of links: a disk takes longer to remove them than some tests take.

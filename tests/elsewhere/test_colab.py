@@ -1,4 +1,4 @@
-"""Colab, Kaggle and plain Jupyter: a notebook alone, in an environment that is not ours.
+"""Colab and Kaggle: a notebook alone, in an environment that is not ours.
 
 That all notebooks of a framework begin with one cell is in tests/test_launch.py.
 """
@@ -20,10 +20,8 @@ from d2l_compat.frameworks import FACES
 from tests.elsewhere.places import (
     COLAB,
     LACKING,
-    PLAIN,
     Copy,
     Execution,
-    Place,
     changed,
     copy_of,
     copy_project,
@@ -53,36 +51,12 @@ def test_a_notebook_runs_on_colab_and_its_first_cell_adds_what_is_missing_alone(
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
-@pytest.mark.parametrize(
-    ("framework", "place", "more"),
-    [
-        pytest.param("mxnet", COLAB, INLINE, id="mxnet-kaggle"),  # Colab without google.colab
-        pytest.param("mxnet", PLAIN, {}, id="mxnet-plain"),
-        pytest.param("paddle", PLAIN, {}, id="paddle-plain"),
-    ],
-)
-def test_a_notebook_begins_on_kaggle_and_in_plain_jupyter_where_everything_is_missing(
-    framework: str, place: Place, more: dict[str, str], repository: Path
-) -> None:
-    """What follows the first figure is the same as on Colab."""
-    with service_like(place, repository, **more) as service:
+@pytest.mark.parametrize("framework", ["mxnet"])
+def test_a_notebook_begins_on_kaggle_too(framework: str, repository: Path) -> None:
+    """Which is Colab without the package google.colab: what follows the first cell is the same."""
+    with service_on_colab(repository) as service:
         first = notebooks_of(framework)[0]
         check(service, {first: until_its_first_figure(first)}, framework)
-
-
-@pytest.mark.usefixtures("places", "only_if_asked_for")
-@pytest.mark.parametrize("framework", ["mxnet"])
-def test_what_is_there_stays_as_it_is_even_where_it_is_too_old_for_us(
-    framework: str, repository: Path
-) -> None:
-    with service_like(PLAIN, repository) as service:
-        for name in ("numpy", "matplotlib"):
-            pretend(service.copy, name, "1.0")
-        before = service.copy.distributions()
-        service.execute(first_cell_of(notebooks_of(framework)[0]))
-        after = service.copy.distributions()
-        assert changed(before, after) == []
-        assert after.keys() - before.keys() <= allowed(service.copy, framework)
 
 
 # Of a notebook of D2L's, what follows the cell that installs d2l.
@@ -186,14 +160,14 @@ class Service:
 
 
 @contextmanager
-def service_like(place: Place, repository: Path, **more: str) -> Iterator[Service]:
-    with copy_of(place) as copy:
-        yield Service(copy, {**in_place_of_the_forge(repository), **more})
+def service_on_colab(repository: Path) -> Iterator[Service]:
+    with copy_of(COLAB) as copy:
+        yield Service(copy, {**in_place_of_the_forge(repository), **INLINE})
 
 
 @contextmanager
 def colab(repository: Path) -> Iterator[Service]:
-    with service_like(COLAB, repository, **INLINE) as service:
+    with service_on_colab(repository) as service:
         (packages,) = (service.copy.prefix / "lib").glob("python3*/site-packages")
         module = packages / "google" / "colab"
         module.mkdir(parents=True)
@@ -239,16 +213,3 @@ def allowed(copy: Copy, framework: str) -> set[str]:
     for package in FACES[framework].packages:
         found |= copy.requirements_of(package.distribution + package.extra)
     return found
-
-
-def pretend(copy: Copy, name: str, version: str) -> None:
-    """As if a distribution were installed."""
-    (packages,) = (copy.prefix / "lib").glob("python3*/site-packages")
-    (packages / name).mkdir()
-    (packages / name / "__init__.py").write_text(f'__version__ = "{version}"\n')
-    about = packages / f"{name}-{version}.dist-info"
-    about.mkdir()
-    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-    (about / "METADATA").write_text(metadata)
-    files = [f"{name}/__init__.py", f"{about.name}/METADATA", f"{about.name}/RECORD"]
-    (about / "RECORD").write_text("".join(f"{file},,\n" for file in files))
