@@ -147,11 +147,6 @@ def one_from_nowhere(notebook: NotebookNode) -> None:
     cell(notebook, "silent").outputs = [v4.new_output("stream", text="0\n")]
 
 
-def an_exception(notebook: NotebookNode) -> None:
-    error = v4.new_output("error", ename="ValueError", evalue="no", traceback=["ValueError: no"])
-    cell(notebook, "number").outputs = [error]
-
-
 def turned(notebook: NotebookNode) -> None:
     cell(notebook, "both").outputs.reverse()
 
@@ -173,27 +168,22 @@ ACCEPTED: list[Change] = [
 REFUSED: dict[str, list[tuple[Change, str]]] = {
     "figure": [
         (drawing("#0072b2", "#d55e00", is_drawn=True), "the fresh figure differs"),
-        (drawing("</svg>", ""), "the fresh figure differs"),
         (another_png, "another picture than the SVG: 2 x 2 pixels"),
         (stored("figure", "plot of", "chart of"), "text/plain"),
     ],
     "picture": [
         (another_picture(encode(SPOTTED)), "16 of 600 pixels differ"),
-        (another_picture(encode(BLUE.resize((30, 21)))), "30 x 20 pixels instead of 30 x 21"),
-        (another_picture(encode(BLUE)[:80]), "the stored one is damaged"),
         (no_picture, "Unexpected output fields from running code: {'image/png'}"),
     ],
     "number": [
         (stored("number", "0.6667", "0.6600"), "0.6600"),
         (cleared("number"), "Unexpected output fields"),
-        (an_exception, "ename"),
         (source("number", "1 / 0"), "ZeroDivisionError"),
     ],
     "count": [
         (stored("count", "2", "3"), "text/plain"),
         (one_more, "dissimilar number of outputs"),
         (reordered, "text/plain"),
-        (source("count", "n = n + 2\nn"), "text/plain"),
     ],
     "loose": [(stored("loose", "0.667", "0.600"), "0.600")],
     "tight": [(stored("tight", "0.6667", "0.6666"), "0.6666")],
@@ -271,7 +261,7 @@ def test_what_makes_no_difference_passes(report):
     assert report["accepted"] == {}
 
 
-@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("turn", range(3))
 def test_what_differs_fails_and_says_how_and_nothing_else_fails(report, turn):
     expected = {name: cases[turn][1] for name, cases in REFUSED.items() if turn < len(cases)}
     assert report[str(turn)].keys() == expected.keys()
@@ -280,14 +270,14 @@ def test_what_differs_fails_and_says_how_and_nothing_else_fails(report, turn):
 
 
 def test_a_figure_that_differs_is_kept_as_a_picture(report):
-    """And no other: of a damaged one there is none."""
+    """And no other."""
     said = [text for cells in report.values() for text in cells.values()]
     kept = {Path(each) for text in said for each in re.findall(r"see (.*\.png)", text)}
     assert {*next(iter(kept)).parent.iterdir()} == kept
-    names = {each.stem.partition("checked-")[2]: each for each in kept}
-    assert names.keys() == {"0-figure", "0-picture", "1-picture"}
-    for name in ("0-figure", "0-picture"):
-        picture = np.asarray(Image.open(names[name]).convert("RGB"), int)
+    names = {each.stem.partition("checked-")[2] for each in kept}
+    assert names == {"0-figure", "0-picture"}
+    for file in kept:
+        picture = np.asarray(Image.open(file).convert("RGB"), int)
         red = (picture == (213, 0, 0)).all(axis=-1)
         third = len(red) // 3
         assert not red[: 2 * third].any()  # the stored one, and the fresh one
