@@ -10,12 +10,9 @@ from copy import deepcopy
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 
-from d2l_compat._shared.plot import as_svg, plot
 from tools.compare.drawing import Drawing
 from tools.compare.figures import drawing_difference
 from tools.compare.numbers import DEFAULT, NUMBER
@@ -25,7 +22,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 ElementTree.register_namespace("", SVG.strip("{}"))
 ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 
-# As the Java classes draw.
+# As the Java classes draw; matplotlib's drawings are in tests/test_agreement.py.
 JAVAS = b"""\
 <svg xmlns="http://www.w3.org/2000/svg" width="60pt" height="40pt" viewBox="0 0 60 40">
 <rect width="100%" height="100%" fill="#ffffff"/>
@@ -43,23 +40,6 @@ JAVAS = b"""\
 </g>
 </svg>"""
 
-
-def drawn() -> bytes:
-    """What is shown, without the words beside it."""
-    svg = as_svg(plt.gcf()).encode()
-    plt.close("all")
-    return svg
-
-
-def curves() -> bytes:
-    plot([0, 1, 2], [[0, 1, 4], [1, 2, 3]], xlabel="x", legend=["a", "b"], figsize=(2, 2))
-    return drawn()
-
-
-DRAWINGS: dict[str, Callable[[], bytes]] = {
-    "curves": curves,
-    "Java's": lambda: JAVAS,
-}
 
 Tampering = Callable[[Element, Element, int], object]  # with a parent's n-th child
 
@@ -188,32 +168,11 @@ def unseen(svg: bytes, changed: Iterator[tuple[str, Element]], by_pixels: bool =
     return found
 
 
-@pytest.fixture(autouse=True)
-def own_settings() -> Iterator[None]:
-    with mpl.rc_context():
-        yield
-
-
-# Java's are small. That matplotlib's are compared is in tests/test_agreement.py as well.
-EACH = pytest.mark.parametrize(
-    "draw",
-    [
-        pytest.param(draw, id=name, marks=[] if name == "Java's" else pytest.mark.release)
-        for name, draw in DRAWINGS.items()
-    ],
-)
-
-
 @pytest.mark.parametrize("tampering", TAMPERINGS)
-@EACH
-def test_whatever_is_tampered_with_is_noticed(draw, tampering):
-    svg = draw()
-    # A script is not in the picture.
-    by_pixels = tampering != "with a script"
-    assert unseen(svg, tampered(svg, TAMPERINGS[tampering]), by_pixels) == []
+def test_whatever_is_tampered_with_is_noticed(tampering):
+    by_pixels = tampering != "with a script"  # which is not in the picture
+    assert unseen(JAVAS, tampered(JAVAS, TAMPERINGS[tampering]), by_pixels) == []
 
 
-@EACH
-def test_every_attribute_counts(draw):
-    svg = draw()
-    assert unseen(svg, with_attributes_changed(svg)) == []
+def test_every_attribute_counts():
+    assert unseen(JAVAS, with_attributes_changed(JAVAS)) == []
