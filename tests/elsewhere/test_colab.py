@@ -6,8 +6,6 @@ That all notebooks of a framework begin with one cell is in tests/test_launch.py
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,12 +17,10 @@ from nbformat.v4 import new_code_cell, new_notebook
 from d2l_compat.frameworks import FACES
 from tests.elsewhere.places import (
     COLAB,
-    LACKING,
     Copy,
     Execution,
     changed,
     copy_of,
-    copy_project,
     differences,
     execute,
     first_cell_of,
@@ -84,24 +80,6 @@ def test_d2ls_own_notebook_runs_on_colab_after_the_lines_for_who_comes_from_d2l(
     assert "".join(output.text for output in second.outputs) == "are here you\n"
     assert after.keys() - before.keys() == {SHIM}
     assert changed(before, after) == []
-
-
-@pytest.mark.usefixtures("places")
-def test_where_the_shim_is_installed_from_a_wheel_the_first_cell_is_silent(tmp_path: Path) -> None:
-    copy_project(tmp_path / "project")
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
-    subprocess.run(build, cwd=tmp_path / "project", check=True, capture_output=True)
-    (wheel,) = (tmp_path / "project" / "dist").glob("*.whl")
-    with colab(tmp_path / "no-repository") as service:
-        service.copy.run(service.copy.python, "-m", "pip", "install", "--no-deps", wheel)
-        before = service.copy.distributions()
-        assert SHIM in before
-        there = [name for name, face in FACES.items() if not {*face.packages} & {*LACKING}]
-        assert there == ["pytorch", "tensorflow", "jax"]
-        for framework in there:
-            first = service.execute(first_cell_of(notebooks_of(framework)[0]))
-            assert first.first_outputs == []
-        assert service.copy.distributions() == before
 
 
 @pytest.mark.usefixtures("places", "only_if_asked_for")
