@@ -408,13 +408,18 @@ def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, contro
 @pytest.mark.parametrize(
     ("value", "outcome"), [(0.666666, "same results"), (0.65, "written"), (-2 / 3, "written")]
 )
-def test_outputs_are_rewritten_only_where_they_disagree(run, executed, value, outcome):
+def test_an_output_that_was_edited_is_left_to_nbval_and_restored_always_if_it_disagrees(
+    run, executed, value, outcome
+):
     fresh = executed.replace(str(2 / 3), str(value))
-    stored = executed.notebook().read_bytes()
+    before = executed.files()
+    assert "started" not in run(executed)[1]
+    assert executed.files() == before
     said = run(executed, "--always")[1]
     assert outcomes(said) == [outcome]
-    assert executed.notebook().read_bytes() == (stored if outcome == "same results" else fresh)
     assert (f"a/tiny, cell one: '{2 / 3}' instead of '{value}'" in said) == (outcome == "written")
+    assert (executed.notebook().read_bytes() == fresh) == (outcome == "written")
+    assert (executed.files() == before) == (outcome == "same results")
 
 
 def test_a_cell_that_is_not_compared_is_rewritten_only_with_new_code(run, project):
@@ -442,13 +447,6 @@ def test_a_notebook_that_was_edited_by_hand_is_restored(run, executed, old, new,
     said = run(executed)[1]
     assert (outcomes(said), "started" in said) == ([outcome], outcome == "written")
     assert executed.notebook().read_bytes() == fresh
-
-
-def test_an_output_that_was_edited_by_hand_is_left_to_nbval(run, executed):
-    executed.replace(str(2 / 3), "0.65")
-    before = executed.files()
-    assert "started" not in run(executed)[1]
-    assert executed.files() == before
 
 
 def test_in_a_fresh_clone_nothing_is_executed_and_nothing_changes(run, executed):
