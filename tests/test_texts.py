@@ -1,6 +1,7 @@
 """Texts as D2L's chapters on natural language read them, without a framework: what upstream's d2l does otherwise.
 
-Where both do the same, tests/faces/test_oracle.py compares them; bad arguments are in tests/faces/rules.py.
+Where both do the same, tests/faces/test_oracle.py compares them. Their batches are in tests/faces/test_language.py,
+and bad arguments in tests/faces/rules.py.
 """
 
 import random
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from d2l_compat import common as d2l
-from d2l_compat._shared.data import hub, sentences, vectors, wiki, words
+from d2l_compat._shared.data import hub, sentences, vectors, wiki
 from d2l_compat._shared.description import describe
 
 
@@ -44,24 +45,6 @@ def test_the_first_word_of_a_vocabulary_can_be_noise_too():
     counter = Counter({"$": 5, "a": 5, "b": 5})
     (noise,) = d2l.get_negatives([[vocab["a"]] * 50], vocab, counter, 2)
     assert {*noise} == {vocab["$"], vocab["b"]}
-
-
-def test_every_word_of_the_text_is_an_example_with_its_noise(put: Any):
-    lines = [f"w{i} w{i + 1} w{i + 2} rare{i}" for i in range(0, 90, 3)] * 12
-    put("ptb", "ptb", ptb__train__txt="\n".join(lines))
-    random.seed(3)
-    examples, vocab = words.examples(4, 5, 3)
-    assert len(vocab) == 90 + 30 + 1
-    for center, context, noise in examples[:50]:
-        assert 0 < len(context) <= 10
-        assert len(noise) == 3 * len(context)
-        assert not {*noise} & {*context, vocab.unk}
-        number = int(vocab.to_tokens(center).strip("wrae")) // 3
-        assert {int(vocab.to_tokens(each).strip("wrae")) // 3 for each in context} <= {
-            number,
-            3 * number,
-            number // 3,
-        }
 
 
 # Vectors
@@ -161,9 +144,7 @@ def test_pairs_that_are_too_long_are_left_out():
         wiki.examples(text, 4)
 
 
-def test_what_is_named_is_the_greatest():
-    assert sentences.named(sentences.RELATIONS, [[0.1, 0.2, 0.7]]) == "neutral"
-    assert sentences.named(sentences.SENTIMENTS, [[0.1, 0.2]]) == "positive"
+def test_a_network_needs_as_many_outputs_as_there_are_answers():
     with pytest.raises(ValueError, match=r"net: got shape \(1, 3\) from it; need \(1, 2\)"):
         sentences.named(sentences.SENTIMENTS, [[0.1, 0.2, 0.7]])
 
