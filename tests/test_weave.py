@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -141,66 +142,57 @@ def test_an_image_is_embedded_with_its_alternative_and_one_of_elsewhere_left_alo
 # Faults
 
 
-def says(text: str = TEXT, code: str = CODE, *, at: str, words: str) -> object:
-    return pytest.param(text, code, at, words, id=words)
+GONE = f"image gone.svg: {os.strerror(errno.ENOENT)}"
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "at", "words"),
+    ("more", "line", "words"),
     [
-        says(TEXT + "<<two>>\n", at="text.en.md:4", words="unknown cell 'two'"),
-        says(code=CODE + "\n# %% two\n2\n", at="code.a.py:4", words="unused cell 'two'"),
-        says(code=CODE + "\n" + CODE, at="code.a.py:4", words="is defined twice, before on line 1"),
-        says(TEXT + "<<one>>\n", at="text.en.md:4", words="is asked for twice, before on line 3"),
-        says(TEXT + ":::{only} a\nx\n", at="text.en.md:4", words="its ::: is missing"),
-        says(TEXT + "```python\nx\n~~~\n", at="text.en.md:4", words="``` is never closed"),
-        says(TEXT + "$$\nx\n", at="text.en.md:4", words="$$ is never closed"),
-        says(
-            ":::{only} a\nx\n:::{only} b\n:::\n:::\n",
-            at="text.en.md:3",
-            words="a block within the block of line 1",
-        ),
-        says(TEXT + ":::\n", at="text.en.md:4", words="that was not begun"),
-        says(TEXT + ":::{only} a c\n:::\n", at="text.en.md:4", words="no framework 'c'; there are"),
-        says(TEXT + ":::{only}\n:::\n", at="text.en.md:4", words="no framework ''"),
-        says(
-            code="# About.\n\nimport os\n" + CODE,
-            at="code.a.py:3",
-            words="before the first cell",
-        ),
-        says(code=CODE + "# %% Two_\n", at="code.a.py:3", words="named 'Two_': need # %% NAME"),
-        says(code=CODE + "# %% [markdown]\n# Hi\n", at="code.a.py:3", words="need # %% NAME"),
-        says(TEXT + ":::{live} clock\n:::\n", at="text.en.md:4", words="no live figure 'clock'"),
-        says(
-            TEXT + ":::{slide}\n<<live clock>>\n:::\n",
-            at="text.en.md:5",
-            words="no live figure 'clock'; there are: ",
-        ),
-        says(TEXT + "<<live clock>>\n", at="text.en.md:4", words="a cell named 'live clock'"),
-        says(TEXT + "<<>>\n", at="text.en.md:4", words="a cell named ''"),
-        # Also where it is for the readers of another framework.
-        says(TEXT + ":::{only} b\n<<Two_>>\n:::\n", at="text.en.md:5", words="a cell named 'Two_'"),
-        # Ids of the cells of prose, and nbformat's bound on ids.
-        says("Hi\n\n<<text-01>>\n", "# %% text-01\n1\n", at="code.a.py:1", words="'text-01'"),
-        says(f"<<{'a' * 65}>>\n", f"# %% {'a' * 65}\n1\n", at="code.a.py:1", words="named 'aaa"),
-        # Jupytext has its own opinion of these two.
-        says(code='# %% one\nx = """\n# %% two\n"""\n', at="code.a.py:3", words="'two'"),
-        says(
-            code="# %% one\n# %%time\n1\n",
-            at="code.a.py:2",
-            words="a cell named '': need # %% NAME",
-        ),
-        says(
-            TEXT + "One\ntwo ![x](gone.svg)\n",
-            at="text.en.md:5",
-            words=f"image gone.svg: {os.strerror(errno.ENOENT)}",
-        ),
+        ("<<two>>", 4, "unknown cell 'two'"),
+        ("<<one>>", 4, "is asked for twice, before on line 3"),
+        ("<<>>", 4, "a cell named ''"),
+        (":::{only} b\n<<Two_>>\n:::", 5, "a cell named 'Two_'"),  # whoever is to read it
+        (":::{only} a\nx", 4, "its ::: is missing"),
+        (":::{only} a\n:::{only} b\n:::\n:::", 5, "a block within the block of line 4"),
+        (":::{only} a c\n:::", 4, "no framework 'c'; there are"),
+        (":::{only}\n:::", 4, "no framework ''"),
+        (":::", 4, "that was not begun"),
+        ("```python\nx\n~~~", 4, "``` is never closed"),
+        ("$$\nx", 4, "$$ is never closed"),
+        (":::{live} clock\n:::", 4, "no live figure 'clock'"),
+        (":::{slide}\n<<live clock>>\n:::", 5, "no live figure 'clock'; there are: "),
+        ("<<live clock>>", 4, "a cell named 'live clock'"),
+        ("One\ntwo ![x](gone.svg)", 5, GONE),
     ],
 )
-def test_a_fault_is_named_with_file_and_line(woven, text, code, at, words):
+def test_a_fault_of_the_text_is_named_with_its_line(woven, more, line, words):
     with pytest.raises(LessonError) as caught:
-        woven(text, code)
-    assert str(caught.value).startswith(f"{at}: ")
+        woven(f"{TEXT}{more}\n")
+    assert str(caught.value).startswith(f"text.en.md:{line}: ")
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [
+        (f"{CODE}\n# %% two\n2\n", 4, "unused cell 'two'"),
+        (f"{CODE}\n{CODE}", 4, "is defined twice, before on line 1"),
+        (f"# About.\n\nimport os\n{CODE}", 3, "before the first cell"),
+        (f"{CODE}# %% Two_\n", 3, "named 'Two_': need # %% NAME"),
+        (f"{CODE}# %% [markdown]\n# Hi\n", 3, "need # %% NAME"),
+        # Ids of the cells of prose, and nbformat's bound on ids.
+        ("# %% text-01\n1\n", 1, "'text-01'"),
+        (f"# %% {'a' * 65}\n1\n", 1, "named 'aaa"),
+        # Jupytext has its own opinion of these two.
+        ('# %% one\nx = """\n# %% two\n"""\n', 3, "'two'"),
+        ("# %% one\n# %%time\n1\n", 2, "a cell named '': need # %% NAME"),
+    ],
+)
+def test_a_fault_of_the_code_is_named_with_its_line(woven, code, line, words):
+    asked = "".join(f"<<{name}>>\n" for name in re.findall("# %% (text-01|a+)", code))
+    with pytest.raises(LessonError) as caught:
+        woven(asked or TEXT, code)
+    assert str(caught.value).startswith(f"code.a.py:{line}: ")
     assert words in str(caught.value)
 
 
@@ -296,59 +288,43 @@ SLIDE = "\n:::{slide}\n## More\n<<live wheel>>\n:::\n"
 @pytest.mark.parametrize(
     ("here", "there", "fault"),
     [
-        pytest.param(
+        (
             "# T\n\n<<two>>\n\n## T\n\n<<one>>\n",
-            ENGLISH,
+            "",
             ":3: cell 'two', where text.en.md has cell 'one' (line 3)",
-            id="cells in another order",
         ),
-        pytest.param(
+        (
             GERMAN.replace("##", "###"),
-            ENGLISH,
+            "",
             ":5: a heading ###, where text.en.md has a heading ## (line 5)",
-            id="another level of heading",
         ),
-        pytest.param(
-            f"{GERMAN}\n## Mehr\n",
-            ENGLISH,
-            ":9: a heading ##, where text.en.md has the end",
-            id="more",
-        ),
-        pytest.param(
+        (f"{GERMAN}\n## Mehr\n", "", ":9: a heading ##, where text.en.md has the end"),
+        (
             GERMAN.removesuffix("\n<<two>>\n"),
-            ENGLISH,
+            "",
             ": the end, where text.en.md has cell 'two' (line 7)",
-            id="less",
         ),
-        pytest.param(
-            GERMAN,
-            ENGLISH + BLOCK,
-            ": the end, where text.en.md has a block {only} b (line 9)",
-            id="a block less",
-        ),
-        pytest.param(
+        (GERMAN, BLOCK, ": the end, where text.en.md has a block {only} b (line 9)"),
+        (
             GERMAN + BLOCK.replace("b", "a b", 1),
-            ENGLISH + BLOCK,
+            BLOCK,
             ":9: a block {only} a b, where text.en.md has a block {only} b (line 9)",
-            id="a block for others",
         ),
-        pytest.param(
+        (
             GERMAN + BLOCK.replace("##", "###"),
-            ENGLISH + BLOCK,
+            BLOCK,
             ":10: a heading ###, where text.en.md has a heading ## (line 10)",
-            id="another heading in a block",
         ),
-        pytest.param(
+        (
             GERMAN + SLIDE.replace("wheel", "dial"),
-            ENGLISH + SLIDE,
+            SLIDE,
             ":11: live figure 'dial', where text.en.md has live figure 'wheel' (line 11)",
-            id="another live figure on a slide",
         ),
     ],
 )
 def test_a_text_in_another_order_than_the_english_one_is_an_error(german, here, there, fault):
     with pytest.raises(LessonError) as caught:
-        german(here, english=there)
+        german(here, english=ENGLISH + there)
     assert str(caught.value) == f"text.de.md{fault}"
 
 

@@ -47,58 +47,45 @@ def tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     return put
 
 
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        pytest.param(
-            'two = dict(words="two words ")', 'two = dict(words="zwei Worte ")', id="longest"
-        ),
-        pytest.param(
-            'f(x, "two words", "log")', 'f(x, "two words", "log")', id="read by the program"
-        ),
-        pytest.param(
-            '"x_two CNN P d2l.words two_1 W_of"', '"x_two CNN P d2l.words two_1 W_of"', id="names"
-        ),
-        pytest.param(
-            "f'{two:>{of}} of {two!r:of}'", "f'{two:>{of}} von {two!r:of}'", id="expressions"
-        ),
-        pytest.param('"\\ntwo\\tof {{two}}"', '"\\nzwei\\tvon {{zwei}}"', id="escapes"),
-        pytest.param(r'r"\words $\two$ two"', r'r"\words $\two$ zwei"', id="LaTeX"),
-        pytest.param('print(b"two", "#two")', 'print(b"two", "#zwei")', id="bytes"),
-        pytest.param(
-            "if x:\n    # A whole sentence,\n    # on two lines.\n    y",
-            "if x:\n    # Ein ganzer Satz,\n    # in zwei Zeilen.\n    y",
-            id="a comment over lines",
-        ),
-        pytest.param(
-            'def f():\n    """A whole sentence, on\n    two lines."""',
-            'def f():\n    """Ein ganzer Satz,\n    in zwei Zeilen."""',
-            id="a docstring over lines",
-        ),
-    ],
-)
-def test_words_are_told_and_nothing_else_is_changed(tell, source, told):
-    assert tell(source) == told
-
-
-def test_in_java_too(tell):
-    source = """/** A whole sentence,
+PYTHON = r'''
+# A whole sentence,
+# on two lines.
+def f(two, x="two words", y="log"):  # of
+    """A whole sentence, on
+    two lines."""
+    print(b"two", "#two", "two words ", "x_two CNN P d2l.words two_1 W_of")
+    print(f'{two:>{of}} of {two!r:of}', f"{'two':>4}", "\ntwo\tof {{two}}", r"\words $\two$ two")
+'''
+IN_GERMAN = r'''
+# Ein ganzer Satz,
+# in zwei Zeilen.
+def f(two, x="two words", y="log"):  # von
+    """Ein ganzer Satz,
+    in zwei Zeilen."""
+    print(b"two", "#zwei", "zwei Worte ", "x_two CNN P d2l.words two_1 W_of")
+    print(f'{two:>{of}} von {two!r:of}', f"{'zwei':>4}", "\nzwei\tvon {{zwei}}", r"\words $\two$ zwei")
+'''
+JAVA = r'''/** A whole sentence,
  * on two lines. */
 char quote = '"'; // two words
-f("%d of %stwo%n" + "of \\" two" /* words */, \"\"\"
+f("%d of %stwo%n" + "of \" two" /* words */, """
     %d of
     two
-    \"\"\");"""
-    assert (
-        tell(source, ".java")
-        == """/** Ein ganzer Satz,
+    """);'''
+JAVA_IN_GERMAN = r'''/** Ein ganzer Satz,
  * in zwei Zeilen. */
 char quote = '"'; // zwei Worte
-f("%d von %szwei%n" + "von \\" zwei" /* Worte */, \"\"\"
+f("%d von %szwei%n" + "von \" zwei" /* Worte */, """
     %d von
     zwei
-    \"\"\");"""
-    )
+    """);'''
+
+
+@pytest.mark.parametrize(
+    ("source", "suffix", "told"), [(PYTHON, ".py", IN_GERMAN), (JAVA, ".java", JAVA_IN_GERMAN)]
+)
+def test_words_are_told_and_names_and_what_the_program_reads_stay(tell, source, suffix, told):
+    assert tell(source, suffix) == told
 
 
 @pytest.mark.parametrize(
