@@ -88,7 +88,7 @@ endif
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
 test-code: $(READY) $(OLDER) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
-	@$(PYTEST) $(call report,code) tests/test_*.py --frameworks "$(FRAMEWORKS)"
+	@$(PYTEST) $(call report,code) tests/tools tests/lessons tests/shim --ignore tests/shim/each --frameworks "$(FRAMEWORKS)"
 
 # A process for a framework has one thread; there are as many as cores.
 .PHONY: $(FRAMEWORKS:%=test-face-%)
@@ -97,7 +97,7 @@ test-faces: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim, framework by fr
 
 $(FACES:%=test-face-%): test-face-%: $(READY) $(OLDER)
 	@echo "$*:"
-	@OMP_NUM_THREADS=1 $(PYTEST) $(call report,faces-$*) tests/faces --framework $*
+	@OMP_NUM_THREADS=1 $(PYTEST) $(call report,faces-$*) tests/shim/each --framework $*
 
 test-face-djl: $(JAVA)
 	@echo "djl:"
@@ -140,7 +140,7 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $$old && \
 	  $$install --resolution lowest-direct -e ".[$$face]" && $$install --group dev "pandas<3" && \
 	  $(BIN)/uv pip freeze --python $$old/bin/python > build/reports/lowest-$$face.txt && \
-	  $$old/bin/python -m pytest -n $(JOBS) $(VERBOSE) $(call report,lowest-faces-$$face) tests/faces --framework $$face --without-upstream && \
+	  $$old/bin/python -m pytest -n $(JOBS) $(VERBOSE) $(call report,lowest-faces-$$face) tests/shim/each --framework $$face --without-upstream && \
 	  $$old/bin/python -m pytest -n $(JOBS) $(VERBOSE) $(call report,lowest-notebooks-$$face) --nbval notebooks/en/$$face \
 	  || failed="$$failed $$face"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
@@ -166,7 +166,7 @@ report: $(READY)  ## merge the reports of several machines in REPORTS, a folder,
 
 agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and put the table into the README
 	@test "$(sort $(FRAMEWORKS))" = "$(ALL)" || { echo "The table needs every framework: $(ALL)" >&2; exit 1; }
-	$(BIN)/python -m tests.compare_frameworks
+	$(BIN)/python -m tests.shim.compare_frameworks
 
 font: $(READY)  ## make the font of the figures' Chinese words anew, from Noto Sans CJK, which has to be installed
 	@$(BIN)/python -m tools.project.font

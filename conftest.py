@@ -4,8 +4,8 @@ and failures told at once."""
 pytest_plugins = [
     "tools.run.regression",
     "tests.frameworks",
-    "tests.lessons",
-    "tests.claims_in_notebooks",
-    "tests.browser",
+    "tests.lessons.cells",
+    "tests.lessons.claims_in_notebooks",
+    "tests.site.browser",
     "tests.reasons",
 ]

@@ -38,9 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What is in tests/faces/FRAMEWORK runs with this framework alone."""
+    """What is in tests/shim/each/FRAMEWORK runs with this framework alone."""
     is_of_another = collection_path.name in FACES.keys() - {config.getoption("framework")}
-    return True if collection_path.parent.name == "faces" and is_of_another else None
+    return True if collection_path.parent.name == "each" and is_of_another else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

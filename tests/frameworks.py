@@ -1,6 +1,6 @@
 """Which frameworks are tested: a pytest plugin (conftest.py).
 
-One framework a process: some cannot live in one (tests/test_one_process.py).
+One framework a process: some cannot live in one (tests/shim/test_one_process.py).
 """
 
 from importlib import import_module
@@ -28,5 +28,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def face(request: pytest.FixtureRequest) -> Any:
     """The adapter of the framework asked for."""
-    name = f"tests.faces.{request.config.getoption('framework')}.adapter"
+    name = f"tests.shim.each.{request.config.getoption('framework')}.adapter"
     return import_module(name).Adapter()

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import reference
-from tests.lessons import (
+from tests.lessons.cells import (
     array,
     assert_axes,
     assert_printed,
@@ -18,6 +17,7 @@ from tests.lessons import (
     softmax,
     table,
 )
+from tests.shim import reference
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
 DETERMINED = [

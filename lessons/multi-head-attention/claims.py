@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.lessons import (
+from tests.lessons.cells import (
     array,
     assert_axes,
     assert_printed,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.lessons import array, assert_axes, assert_printed, first_calls, softmax
+from tests.lessons.cells import array, assert_axes, assert_printed, first_calls, softmax
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
 DETERMINED = [

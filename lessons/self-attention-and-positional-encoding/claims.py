@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from d2l_compat._shared.arrays import to_numpy
-from tests import reference
-from tests.faces.cases import reference_multi_head
-from tests.lessons import (
+from tests.lessons.cells import (
     assert_printed,
     first_calls,
     numbers,
     softmax,
     table,
 )
+from tests.shim import reference
+from tests.shim.each.cases import reference_multi_head
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
 DETERMINED = [

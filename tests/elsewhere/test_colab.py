@@ -1,6 +1,6 @@
 """Colab and Kaggle: a notebook alone, in an environment that is not ours.
 
-That all notebooks of a framework begin with one cell is in tests/test_launch.py.
+That all notebooks of a framework begin with one cell is in tests/tools/test_launch.py.
 """
 
 import json

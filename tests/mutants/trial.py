@@ -26,19 +26,19 @@ from tools.weave.lessons import ROOT
 LIMIT = 900  # seconds for one check
 # Of what the faces share, these test what no face does for itself.
 OF_ALL_FACES = (
-    *("tests/test_common.py", "tests/test_download.py", "tests/test_plot.py"),
-    "tests/test_reinforcement.py",
+    *("tests/shim/test_common.py", "tests/shim/test_download.py", "tests/shim/test_plot.py"),
+    "tests/shim/test_reinforcement.py",
 )
 # Where a fault is likely noticed soonest, by the module that it is in.
 TESTS_OF_A_ROOM = {
-    **dict.fromkeys(("attention", "blockwise", "additive"), "tests/faces/test_attention.py"),
-    **dict.fromkeys(("seq2seq", "training", "data", "dropout"), "tests/faces/test_training.py"),
-    "encoding": "tests/faces/test_encoding.py",
-    "transformer": "tests/faces/test_transformer.py",
-    **dict.fromkeys(("text", "translation"), "tests/test_common.py"),
-    **dict.fromkeys(("archives", "fetching"), "tests/test_download.py"),
-    "plot": "tests/test_plot.py",
-    "reinforcement": "tests/test_reinforcement.py",
+    **dict.fromkeys(("attention", "blockwise", "additive"), "tests/shim/each/test_attention.py"),
+    **dict.fromkeys(("seq2seq", "training", "data", "dropout"), "tests/shim/each/test_training.py"),
+    "encoding": "tests/shim/each/test_encoding.py",
+    "transformer": "tests/shim/each/test_transformer.py",
+    **dict.fromkeys(("text", "translation"), "tests/shim/test_common.py"),
+    **dict.fromkeys(("archives", "fetching"), "tests/shim/test_download.py"),
+    "plot": "tests/shim/test_plot.py",
+    "reinforcement": "tests/shim/test_reinforcement.py",
 }
 JAVA = Path("d2l_compat", "java")
 MAVEN = ("mvn", "--offline", "--quiet", "--batch-mode", "-f", str(JAVA / "pom.xml"))
@@ -84,11 +84,11 @@ def checks(fault: Fault) -> list[tuple[str, Check]]:
     match fault.place, framework:
         case "stored", _:
             command = *PYTEST, "-k", f"{framework}/{fault.lesson}"
-            found.append(("tests", Check(command, ("tests/test_notebooks.py",))))
+            found.append(("tests", Check(command, ("tests/lessons/test_notebooks.py",))))
         case "shim", "djl":
             found.insert(0, ("tests", Check((*MAVEN, "test"))))
         case "shim", _:
-            files = "tests/faces", *(OF_ALL_FACES if "_shared" in fault.file else ())
+            files = "tests/shim/each", *(OF_ALL_FACES if "_shared" in fault.file else ())
             sooner = TESTS_OF_A_ROOM.get(Path(fault.file).stem.strip("_"), files[0])
             found.insert(0, ("tests", Check((*PYTEST, "--framework", framework), files, (sooner,))))
         case "lesson", name if name in FACES:

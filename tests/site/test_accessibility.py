@@ -13,8 +13,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser import Open
-from tests.live import TURNED, live_on_slides, turn_to
+from tests.lessons.live import TURNED, live_on_slides, turn_to
+from tests.site.browser import Open
 from tests.site.conftest import EDITIONS, LESSON, leave_to_release
 from tests.site.conftest import PAGES as LESSONS
 from tools.site.slides import deck_path

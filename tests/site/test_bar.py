@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.browser import Open
+from tests.site.browser import Open
 from tests.site.conftest import LESSON, leave_to_release
 from tests.site.test_frameworks import chosen
 from tools.weave.lessons import LANGUAGES, lessons

@@ -4,7 +4,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.browser import is_missing
+from tests.site.browser import is_missing
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

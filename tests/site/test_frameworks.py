@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
-from tests.browser import Open
+from tests.site.browser import Open
 from tests.site.conftest import EDITIONS, LESSON, leave_to_release
 from tools.project.dist import WHEEL
 from tools.weave.lessons import LANGUAGES, ROOT, Edition

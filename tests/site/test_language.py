@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 from bs4.element import Comment, Doctype
 from playwright.sync_api import expect
 
-from tests.browser import Open
+from tests.site.browser import Open
 from tests.site.conftest import EDITIONS, FIRST, LESSON, PAGES, leave_to_release
 from tools.site.slides import HERE, REVEAL, deck_path, in_words
 from tools.weave.lessons import ROOT

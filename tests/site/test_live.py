@@ -5,7 +5,7 @@ lessons' claims (LESSON/live/claims.py).
 import numpy as np
 import pytest
 
-from tests.browser import Open
+from tests.site.browser import Open
 from tests.site.conftest import EDITIONS, LESSON, PAGES, leave_to_release
 from tools.weave.prose import read_passages
 

@@ -14,8 +14,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, expect
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.browser import Open
 from tests.conftest import serving
+from tests.site.browser import Open
 from tests.site.conftest import (
     EDITIONS,
     LESSON,

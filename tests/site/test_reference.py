@@ -16,7 +16,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from d2l_compat.frameworks import FACES
-from tests.browser import SITE
+from tests.site.browser import SITE
 from tests.site.conftest import leave_to_release
 from tools.site.java import FOLDER
 from tools.site.reference import OWN

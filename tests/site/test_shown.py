@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from nbformat import NotebookNode
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.prose import MARKDOWN
+from tests.lessons.prose import MARKDOWN
 from tests.site.conftest import EDITIONS, FIRST, PAGES, leave_to_release
 from tests.site.figures import shows_the_same
 from tools.compare.figures import SVG

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import Open
-from tests.live import live_on_slides, turn_to
+from tests.lessons.live import live_on_slides, turn_to
+from tests.site.browser import Open
 from tests.site.conftest import EDITIONS, FIRST, LESSON, leave_to_release
 from tools.site.slides import deck_path
 from tools.weave.lessons import Edition

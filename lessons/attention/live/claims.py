@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser import Open
-from tests.live import SVG, curves, figure, lies_on, state
+from tests.lessons.live import SVG, curves, figure, lies_on, state
+from tests.site.browser import Open
 
 LESSON = "attention"
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser import Open
-from tests.live import cells, state, states
+from tests.lessons.live import cells, state, states
+from tests.site.browser import Open
 
 LESSON = "multi-head-attention"
 FRUITS = "apple", "lemon", "pear"

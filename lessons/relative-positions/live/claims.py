@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser import Open
-from tests.live import state, states
-from tests.reference import positional_encoding, rotary
+from tests.lessons.live import state, states
+from tests.shim.reference import positional_encoding, rotary
+from tests.site.browser import Open
 
 LESSON = "relative-positions"
 OMEGA = np.array([1, 1 / np.sqrt(10), 1 / 10])

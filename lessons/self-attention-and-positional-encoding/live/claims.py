@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser import Open
-from tests.live import SVG, cells, curves, figure, lies_on, state
-from tests.reference import positional_encoding
+from tests.lessons.live import SVG, cells, curves, figure, lies_on, state
+from tests.shim.reference import positional_encoding
+from tests.site.browser import Open
 from tools.compare import drawing
 
 LESSON = "self-attention-and-positional-encoding"

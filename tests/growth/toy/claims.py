@@ -1,6 +1,6 @@
 """What the lesson claims."""
 
-from tests.lessons import numbers
+from tests.lessons.cells import numbers
 
 DETERMINED = ["sum", "curve"]
 IN_ANOTHER_FORM: list[str] = []

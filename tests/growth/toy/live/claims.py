@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import Open
+from tests.site.browser import Open
 from tools.weave.lessons import languages_of
 
 LESSON = Path(__file__).parent.parent

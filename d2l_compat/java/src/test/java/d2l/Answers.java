@@ -20,7 +20,7 @@ import java.util.Map;
 /**
  * What the layers answer to arrays from a file, so that they can be held to the reference the
  * Python frameworks are held to: {@code java d2l.Answers IN.npz OUT.npz}. The arrays' names, and
- * what each kind of case asks, are those in tests/compare_frameworks.
+ * what each kind of case asks, are those in tests/shim/compare_frameworks.
  */
 final class Answers {
 

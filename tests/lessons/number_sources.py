@@ -1,0 +1,238 @@
+"""Find where the numbers in a lesson's text come from, by one rule for every lesson.
+
+A section reaches from one heading to the next. Each of its numbers has one of these sources:
+
+* one of its code cells prints the number, or has it as a constant, in every framework of the lesson
+* it is part of an equation that is right, or equal to a number in one
+* LESSON/numbers.toml has it, with the words around it
+
+Numbers in a row, as in (2, 1), stand in a row there as well.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Number
+
+from tests.lessons.arithmetic import evaluate, is_right, rounds_to
+from tests.lessons.prose import NUMBER, pattern, pieces, without
+from tools.weave.lessons import Edition, frameworks_of
+from tools.weave.prose import Passage, original, read_passages
+
+YEAR = r"(?:19|20)\d\d"
+CITED = re.compile(rf"(\w+)(?: et al\.,? \(?|(?: and \w+)? \()({YEAR})\)?")
+REFERENCE = re.compile(rf"^\* (\w+), \w\.[^*]*?\(({YEAR})\)", re.MULTILINE)
+SOLUTION = re.compile(r"^### (\d+)\. ", re.MULTILINE)
+
+PRINTED = re.compile(r"\d+(?:[.,]\d+)*(?:e[-+]\d+)?")
+MORE = r"(?:(?:, | and | or | )\d+(?:\.\d+)?(?![A-Za-z\d]))*"
+ROW = re.compile(rf"(?:{NUMBER.pattern}){MORE}(?: ?\\?%)?")
+
+Rows = list[list[float]]
+Cell = tuple[Rows, Rows]  # printed, and written in its code
+
+
+@dataclass(frozen=True)
+class Exceptions:
+    """The tables of LESSON/numbers.toml, which says there what each of them has."""
+
+    given: list[str] = field(default_factory=list)
+    worked: dict[str, list[str]] = field(default_factory=dict)
+    cells: dict[str, list[str]] = field(default_factory=dict)
+    exercises: dict[str, str] = field(default_factory=dict)
+    in_other_words: list[str] = field(default_factory=list)
+
+
+def load_exceptions(lesson: Path) -> Exceptions:
+    return Exceptions(**tomllib.loads((lesson / "numbers.toml").read_text(encoding="utf-8")))
+
+
+def read_cells(edition: Edition) -> dict[str, Cell]:
+    """Return what each code cell of the stored notebook prints, and the constants in its code."""
+    lexer = get_lexer_by_name("java" if edition.code.suffix == ".java" else "python")
+    cells = {}
+    for cell in nbformat.read(edition.notebook, as_version=4).cells:
+        if cell.cell_type == "code":
+            constants: Rows = [[]]
+            for kind, word in lexer.get_tokens(cell.source):
+                number = word.replace("_", "").rstrip("fFLdD.")
+                if kind in Number and PRINTED.fullmatch(number):
+                    constants[-1].append(float(number))
+                elif word.strip(" \n,-()[]{}"):  # a row ends where a word stands
+                    constants.append([])
+            cells[cell.id] = (printed_rows(cell.outputs), constants)
+    return cells
+
+
+def printed_rows(outputs: list[nbformat.NotebookNode]) -> Rows:
+    """Return the numbers of each line, and of each column of a table; not those of figures."""
+    lines = []
+    for output in outputs:
+        if output.output_type == "stream":
+            lines += output.text.splitlines()
+        elif "image/png" not in output.data:
+            lines += output.data.get("text/plain", "").splitlines()
+    rows: Rows = []
+    table: Rows = []
+    for line in [*lines, ""]:
+        row = [float(number.replace(",", "")) for number in PRINTED.findall(line)]
+        if table and len(row) != len(table[0]):
+            rows += [*table, *map(list, zip(*table, strict=True))]
+            table = []
+        if row:
+            table.append(row)
+    return rows
+
+
+def read_sections(text: Path) -> dict[str, list[Passage]]:
+    """Return the passages under each heading; a slide's with those of the next heading.
+
+    An exercise stands with its solution.
+    """
+    sections: dict[str, list[Passage]] = {"": []}
+    solutions = {}
+    exercises = []
+    slides = []
+    title = ""
+    for passage in read_passages(text):
+        is_slide = passage.block is not None and passage.block.kind == "slide"
+        if passage.heading and not is_slide:
+            title = passage.prose.partition("\n")[0].strip("# ")
+            sections.setdefault(title, [])
+            if solution := SOLUTION.match(passage.prose):
+                solutions[solution[1]] = sections[title]
+        before, *items = re.split(r"^(?=\d+\. )", passage.prose, flags=re.MULTILINE)
+        line = passage.line + before.count("\n")
+        for item in items:
+            number = item.partition(".")[0]
+            exercises.append((number, title, Passage(line, item, block=passage.block)))
+            line += item.count("\n")
+        rest = Passage(passage.line, before, passage.cell, block=passage.block)
+        if is_slide:
+            slides.append(rest)
+            continue
+        if passage.cell or passage.prose.strip():
+            sections[title] += slides
+            slides = []
+        sections[title].append(rest)
+    for number, title, exercise in exercises:
+        solutions.get(number, sections[title]).append(exercise)
+    return sections
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a section's text; its source is empty as long as it is to be found."""
+
+    line: int
+    text: str
+    frameworks: list[str]
+    source: str = ""
+
+
+def split_numbers(text: str) -> list[str]:
+    return [number.replace(",", "") for number in NUMBER.findall(text)]
+
+
+def find_numbers(lesson: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield the line of each number in the lesson's original text, the number and its source.
+
+    The source is "printed", "written" in the code, part of an "equation", "worked" out or "given". It is "missing"
+    or "false" where there is a fault.
+    """
+    text = original(lesson)
+    language = text.name.split(".")[1]
+    exceptions = load_exceptions(lesson)
+    frameworks = frameworks_of(lesson)
+    notebooks = {name: read_cells(Edition(lesson, language, name)) for name in frameworks}
+    for title, passages in read_sections(text).items():
+        wanted = [passage.cell for passage in passages] + exceptions.cells.get(title, [])
+        cells = {
+            framework: [notebook[name] for name in wanted if name in notebook]
+            for framework, notebook in notebooks.items()
+        }
+        stretches = [*read_stretches(text, passages, exceptions, frameworks)]
+        worked: Rows = []
+        for stretch in stretches:
+            row = [*map(float, split_numbers(stretch.text))]
+            if stretch.source == "worked":
+                worked.append(row)
+            elif stretch.source == "equation":
+                worked += [[number] for number in row]
+        for stretch in stretches:
+            its_cells = [cells[framework] for framework in stretch.frameworks]
+            for found in ROW.finditer(stretch.text):
+                source = stretch.source or find_source(found[0], its_cells, worked)
+                for number in split_numbers(found[0]):
+                    yield stretch.line, number, source
+
+
+def read_stretches(
+    text: Path, passages: list[Passage], exceptions: Exceptions, frameworks: list[str]
+) -> Iterator[Stretch]:
+    """Yield the words of numbers.toml first, and then all else, formulas by themselves."""
+    # Other tests look after citations, and after the numbers of exercises and solutions.
+    whole = text.read_text(encoding="utf-8")
+    names = [found[0] for found in [*CITED.finditer(whole), *SOLUTION.finditer(whole)]]
+    names += [f"({year})" for _, year in REFERENCE.findall(whole)]
+    for passage in passages:
+        only = passage.block.frameworks if passage.block else ()
+        readers = [name for name in frameworks if name in only or not only]
+        if not readers:
+            continue
+        prose = without(passage.prose, [*names, *exceptions.exercises])
+        for words in [*exceptions.given, *exceptions.worked]:
+            for found in pattern(words).finditer(prose):
+                line = passage.line + prose.count("\n", 0, found.start())
+                plain = " ".join(piece.text for piece in pieces(words))
+                yield Stretch(line, plain, readers, judge(plain, exceptions.worked.get(words)))
+            prose = without(prose, [words])
+        for piece in pieces(prose, passage.line):
+            for place, part in enumerate(piece.text.split("$")):
+                is_true = is_right(part) if place % 2 else None  # every second part is a formula
+                source = {True: "equation", False: "false", None: ""}[is_true]
+                yield Stretch(piece.line, part, readers, source)
+
+
+def judge(words: str, formulas: list[str] | None) -> str:
+    """Return the source of the numbers in these words, for each of which there is a formula."""
+    if formulas is None:
+        return "given"
+    numbers = split_numbers(words)
+    if len(formulas) != len(numbers):
+        return "false"
+    return "worked" if all(map(rounds_to, map(evaluate, formulas), numbers)) else "false"
+
+
+def find_source(words: str, in_frameworks: list[list[Cell]], worked: Rows) -> str:
+    """Return where the numbers in these words, which stand in a row, come from.
+
+    ``in_frameworks`` has the section's cells in each framework.
+    """
+    if has_row(worked, words):
+        return "worked"
+    factor = 100 if words.endswith("%") else 1
+    sources = set()
+    for cells in in_frameworks:
+        printed = [row for rows, _ in cells for row in rows]
+        written = [row for _, rows in cells for row in rows]
+        shares = [[factor * share for share in row] for row in printed]
+        if has_row(printed + shares, words, are_rounded=True):
+            sources.add("printed")
+        elif has_row(written, words):
+            sources.add("written")
+        else:
+            return "missing"
+    return max(sources)  # "written" if it is that in any framework
+
+
+def has_row(rows: Rows, words: str, are_rounded: bool = False) -> bool:
+    numbers = split_numbers(words)
+    agree = rounds_to if are_rounded else lambda value, number: value == float(number)
+    places = [row[at : at + len(numbers)] for row in rows for at in range(len(row))]
+    return any(all(map(agree, place, numbers)) for place in places if len(place) == len(numbers))

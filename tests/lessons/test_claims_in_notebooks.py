@@ -1,0 +1,102 @@
+"""Claims are tested in the kernels of the notebooks (tests/lessons/claims_in_notebooks.py): which, and of what.
+
+That one which is untrue fails there is tested in tests/growth, where there is a lesson for it.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from tests.conftest import PATIENCE
+from tests.lessons.recording import Recording
+from tools.run.page_kernel import KernelDiedError, PageKernel
+from tools.weave.lessons import ROOT, editions
+from tools.weave.prose import ORIGINAL
+
+
+def test_each_lesson_is_held_to_its_claims_in_each_framework_once() -> None:
+    options = ["--nbval", "--claims", "--collect-only", "-q", "--nbval-current-env"]
+    command = [sys.executable, "-m", "pytest", *options, "notebooks"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    held = re.findall(r"^(notebooks/.*)::claims$", done.stdout, re.MULTILINE)
+    told = editions(languages=[ORIGINAL])
+    assert sorted(held) == sorted(str(edition.notebook.relative_to(ROOT)) for edition in told)
+
+
+# What is no cell, told to a kernel
+
+
+@pytest.fixture
+def kernel() -> Iterator[PageKernel]:
+    kernel = PageKernel("python3", ".", startup_timeout=PATIENCE)
+    yield kernel
+    if hasattr(kernel, "km"):
+        kernel.stop()
+
+
+def test_code_that_hangs_is_interrupted_or_else_the_kernel_is_stopped(
+    kernel: PageKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(kernel, "cell_timeout", 1)
+            with pytest.raises(TimeoutError):
+                kernel.tell("while True: pass")
+
+    assert "ZeroDivisionError" in kernel.tell("1 / 0").fault
+    monkeypatch.setattr("tools.run.page_kernel.TO_RESPOND", PATIENCE)
+    hang()
+    assert kernel.tell("print(1)").printed == "1\n"
+    monkeypatch.setattr("tools.run.page_kernel.TO_RESPOND", 1)
+    monkeypatch.setattr(kernel, "interrupt", lambda: None)
+    hang()
+    assert not kernel.is_alive()
+    with pytest.raises(KernelDiedError):
+        kernel.tell("2")
+
+
+# In Python
+
+
+CELLS = {
+    "set": "word, numbers = 'five', [5]",
+    "use": "len(word)",
+    "remove": "del numbers",
+}
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    """Jupyter's, without a kernel: it prints nothing here, and leaves figures open."""
+    shell = InteractiveShell()
+    monkeypatch.setattr(shell.displayhook, "write_format_data", lambda *_: None)
+    monkeypatch.setattr(shell, "showtraceback", lambda *_, **__: None)
+    yield shell
+    plt.close("all")
+
+
+def recorded(shell: InteractiveShell, *sources: str) -> dict[str, dict[str, Any]]:
+    recording = Recording(shell, CELLS)
+    for source in sources:
+        shell.run_cell(source, store_history=False)
+    return recording.left_behind
+
+
+def test_what_is_executed_in_another_language_between_two_cells_is_left_out(
+    shell: InteractiveShell,
+) -> None:
+    cells = recorded(shell, CELLS["set"], "word, more = '五', 1", CELLS["use"])
+    assert cells["use"]["value"] == 1  # as it is executed
+    assert cells["use"]["names"]["word"] == "five"
+    assert "more" not in cells["use"]["names"]
+
+
+def test_a_cell_that_fails_or_is_another_leaves_nothing_behind(shell: InteractiveShell) -> None:
+    cells = recorded(shell, CELLS["use"], "word, numbers = 'six', [6]", CELLS["remove"])
+    assert [*cells] == ["remove"]

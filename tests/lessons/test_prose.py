@@ -1,0 +1,264 @@
+"""The prose: each number has a source, and every language says the same numbers and formulas.
+
+Where a number may come from is said in tests/lessons/number_sources.py, and its exceptions in LESSON/numbers.toml.
+"""
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from tests.lessons.arithmetic import is_right
+from tests.lessons.number_sources import (
+    CITED,
+    REFERENCE,
+    SOLUTION,
+    YEAR,
+    find_numbers,
+    load_exceptions,
+)
+from tests.lessons.prose import (
+    Piece,
+    code,
+    commands,
+    links,
+    numbers_of,
+    pattern,
+    pieces,
+    pieces_of,
+    section,
+    spoken,
+)
+from tests.shim.compare_frameworks.table import TITLES
+from tools.site.words import WORDS
+from tools.weave.lessons import ROOT, display, languages_of, lessons
+from tools.weave.prose import ORIGINAL, original, read_passages
+
+LESSONS = lessons()
+TRANSLATIONS = [
+    (lesson, text)
+    for lesson in LESSONS
+    for language in languages_of(lesson)
+    if (text := lesson / f"text.{language}.md") != original(lesson)
+]
+PAGES = sorted(ROOT.glob(f"docs/{ORIGINAL}/*.md"))
+each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+
+ARXIV = re.compile(rf"\(({YEAR})\)\.[^*]*?arxiv\.org/abs/(\d\d)\d\d\.")
+EXERCISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
+
+
+# Where numbers come from
+
+
+def find_faults(lesson: Path) -> list[str]:
+    return [
+        f"{display(original(lesson))}:{line}: {number} is {source}"
+        for line, number, source in find_numbers(lesson)
+        if source in ("missing", "false")
+    ]
+
+
+@each_lesson
+def test_every_number_of_the_text_has_a_source_in_its_section(lesson: Path):
+    """A number is missing where no cell shows it; it is false in an equation that is not right."""
+    assert find_faults(lesson) == [], "see tests/lessons/number_sources.py for the rule"
+
+
+@each_lesson
+def test_exceptions_to_the_rule_stand_in_the_text(lesson: Path):
+    exceptions = load_exceptions(lesson)
+    texts = {text.name: text.read_text("utf-8") for text in lesson.glob("text.*.md")}
+    of_original = [*exceptions.given, *exceptions.worked, *exceptions.exercises]
+    for words in [*of_original, *exceptions.cells]:
+        assert pattern(words).search(texts[original(lesson).name]), words
+    for words in exceptions.in_other_words:
+        assert any(pattern(words).search(text) for text in texts.values()), words
+
+
+# Right words, wrong ones, and the number that is noticed.
+FAULTS = [
+    ("the apple $0.11$", "the apple $0.12$", "0.12 is missing"),
+    ("a lemon $(0, 3)$", "a lemon $(4, 3)$", "4 is missing"),
+    ("+ 1 = 23.8$", "+ 1 = 23.9$", "23.9 is false"),
+    ("by 6 to 5", "by 6 to 8", "8 is missing"),
+    ("At 0 all scores", "At 7 all scores", "7 is missing"),
+]
+
+
+def test_wrong_numbers_are_noticed(tmp_path: Path):
+    lesson = tmp_path / "lessons" / "attention"
+    shutil.copytree(ROOT / "lessons" / "attention", lesson)
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    text = original(lesson)
+    words = text.read_text(encoding="utf-8")
+    for right, wrong, _ in FAULTS:
+        assert right in words
+        words = words.replace(right, wrong, 1)
+    text.write_text(words, encoding="utf-8")
+    noticed = "\n".join(find_faults(lesson))
+    assert all(fault in noticed for *_, fault in FAULTS), noticed
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        (r"\frac{1}{6} + \frac{5}{6} \cdot \frac{1}{10} = \frac{1}{4}", True),
+        (r"2e^{1} \approx 5.4", True),
+        (r"\sqrt{5}\sqrt{8}\cos 11.6° = 6.20 = 6.21", False),
+        (r"e^{-\infty} = 0", True),
+        (r"(4^{32/30})^{2l/32} = 4^{l/15}", True),  # whatever l is
+        (r"(4^{32/30})^{2l/33} = 4^{2l/30} = 4^{l/15}", None),
+        (r"-2^2 + 3 \times 4 / 2 = 2", True),
+        (r"w = 0.99", None),
+    ],
+)
+def test_an_equation_is_right_or_not_or_cannot_be_computed(formula: str, expected: bool | None):
+    assert is_right(formula) is expected
+
+
+@each_lesson
+def test_sources_are_named_with_the_reference_and_its_year(lesson: Path):
+    text = original(lesson).read_text(encoding="utf-8")
+    assert {*CITED.findall(text)} == {*REFERENCE.findall(text)}
+    assert all(year[2:] == preprint for year, preprint in ARXIV.findall(text))
+
+
+@each_lesson
+def test_there_is_a_solution_to_each_exercise_under_its_number(lesson: Path):
+    for text in lesson.glob("text.*.md"):
+        solved = SOLUTION.findall(text.read_text(encoding="utf-8"))
+        assert solved == [str(number + 1) for number in range(len(solved))]
+        assert all(asked == solved for asked in exercises(text)), display(text)
+
+
+def exercises(text: Path) -> list[list[str]]:
+    """Their numbers, on the slide and in the text: of the part before that of the solutions."""
+    parts = [passage for passage in read_passages(text) if passage.heading]
+    titles = [passage.prose.partition("\n")[0] for passage in parts]
+    solution = next((at for at, title in enumerate(titles) if SOLUTION.match(title)), None)
+    if solution is None:
+        return []
+    return [
+        EXERCISE.findall(passage.prose)
+        for passage, title in zip(parts, titles, strict=True)
+        if title == titles[solution - 2]
+    ]
+
+
+@each_lesson
+def test_an_exercise_is_named_by_its_number(lesson: Path):
+    for words, cell in load_exceptions(lesson).exercises.items():
+        (number,) = numbers_of(words)
+        assert solution_of(original(lesson), cell) == number, words
+
+
+def solution_of(text: Path, cell: str) -> int | None:
+    """The number of the solution that a cell is asked for in."""
+    number = None
+    for passage in read_passages(text):
+        if passage.heading:
+            solution = SOLUTION.match(passage.prose)
+            number = int(solution[1]) if solution else None
+        if passage.cell == cell and passage.block is None:
+            return number
+    return None
+
+
+# The languages
+
+
+def differences(
+    there: Iterable[list[Piece]], here: Iterable[list[Piece]], text: Path
+) -> Iterator[str]:
+    """Between an original and its translation, passage by passage."""
+    for theirs, ours in zip_longest(there, here, fillvalue=[]):
+        if len(theirs) != len(ours):
+            line = (ours or theirs)[0].line
+            yield f"{display(text)}:{line}: {len(ours)} paragraphs instead of {len(theirs)}"
+            continue
+        for original_piece, piece in zip(theirs, ours, strict=True):
+            for want, got in (
+                (original_piece.numbers, piece.numbers),
+                (original_piece.statements, piece.statements),
+            ):
+                if want != got:
+                    said = f"{', '.join(got) or 'none'} instead of {', '.join(want) or 'none'}"
+                    yield f"{display(text)}:{piece.line}: {said} (line {original_piece.line})"
+
+
+@pytest.mark.parametrize(("lesson", "text"), TRANSLATIONS, ids=lambda path: path.name)
+def test_every_language_has_the_same_numbers_and_formulas(lesson: Path, text: Path):
+    forgiven = load_exceptions(lesson).in_other_words
+    there, here = (pieces_of(each, forgiven) for each in (original(lesson), text))
+    assert [*differences(there, here, text)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_web_sites_other_pages_have_the_same_numbers_in_every_language(page: Path):
+    """In tables cell by cell; elsewhere single digits may be words, and sentences in another order."""
+    for text in ROOT.glob(f"docs/*/{page.name}"):
+        there, here = ([*pieces(each.read_text(encoding="utf-8"))] for each in (page, text))
+        cells = ([[piece for piece in each if piece.in_table]] for each in (there, here))
+        assert [*differences(*cells, text)] == []
+        assert longer_numbers(here) == longer_numbers(there), display(text)
+
+
+def longer_numbers(text: list[Piece]) -> Counter[str]:
+    return Counter(number for piece in text for number in piece.numbers if len(number) > 1)
+
+
+CHINESE = r"[\u3400-\u9fff]"
+HALF_WIDTH = re.compile(rf"{CHINESE} ?[,;:!?()]|[,;:!?()] ?{CHINESE}")
+CRAMPED = re.compile(rf"{CHINESE}[A-Za-z\d]|[A-Za-z\d]{CHINESE}")
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/zh-TW/*.md")), ids=lambda page: page.stem)
+def test_chinese_has_its_own_punctuation_and_room_for_latin_words(page: Path):
+    for said in spoken(page.read_text(encoding="utf-8")):
+        assert HALF_WIDTH.findall(said) + CRAMPED.findall(said) == [], said
+
+
+# README, and its two sections that are told again in Chinese
+
+START = ROOT / "docs" / "zh-TW" / "start.md"
+TOLD_AGAIN = {"Two commands": "兩個指令", "Open it elsewhere": "打開筆記本"}
+
+
+@pytest.mark.parametrize(("there", "here"), TOLD_AGAIN.items())
+def test_the_chinese_page_has_readmes_numbers_commands_and_names(there: str, here: str):
+    theirs = section((ROOT / "README.md").read_text(encoding="utf-8"), there)
+    ours = section(START.read_text(encoding="utf-8"), here)
+    assert commands(ours) == commands(theirs)
+    assert longer_numbers([*pieces(ours)]) == longer_numbers([*pieces(theirs)])
+    named = {name for _, name in code(theirs)}
+    assert named <= {name for _, name in code(ours)}
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
+def test_a_chinese_reader_is_met_at_the_top_and_led_to_the_chinese_page(file: str):
+    _, first, *_ = (ROOT / file).read_text(encoding="utf-8").split("\n\n")
+    assert re.search("[\u4e00-\u9fff]{8}", first)
+    assert str(START.relative_to(ROOT)) in [link for _, link in links(first)]
+    assert {"make", "make test"} <= {name for _, name in code(first)}
+
+
+def test_every_table_that_is_made_is_held_to_what_it_is_made_of():
+    """In tests/tools/test_launch.py and tests/tools/test_credit.py, the last in tests/shim/test_frameworks_agree.py and tests/shim/each."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    made = re.findall(r"^<!-- (?!end of )(.*) -->$", readme, re.MULTILINE)
+    assert {*made} == {"make: launch", "make: install", "make: cite", "make agreement"}
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_the_web_site_has_words_for_readmes_rows_of_agreement(language: str):
+    """Only names and code stay as they are."""
+    rows = WORDS[language].rows
+    assert rows.keys() <= {*TITLES.values()}
+    for title in TITLES.values():
+        words = re.sub(r"`.*?`|\$.*?\$", "", rows.get(title, title))
+        assert language == ORIGINAL or {*re.findall("[A-Za-z]+", words)} <= {"ALiBi", "RoPE"}, title

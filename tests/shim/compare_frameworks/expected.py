@@ -1,0 +1,67 @@
+"""What the reference answers to the cases, in float64."""
+
+from typing import Any
+
+import numpy as np
+
+from tests.shim import reference
+from tests.shim.compare_frameworks import gradients
+from tests.shim.compare_frameworks.cases import Case, draw
+from tests.shim.each.adapter import Arrays
+from tests.shim.each.cases import reference_multi_head
+
+Answers = dict[str, Arrays]  # by case; what is answered, by name
+
+# ALiBi's for five heads, as in the authors' code: those of four, and the first of eight.
+SLOPES = 2.0 ** -np.array([2, 4, 6, 8, 1])
+
+
+def expected() -> Answers:
+    return {name: answer(case) for name, case in draw("float64").items()}
+
+
+def answer(case: Case) -> Arrays:
+    """Output, weights, slopes and gradients, as far as the case has them."""
+    match case.kind:
+        case "attention":
+            return _attention(case.arrays)
+        case "alibi":
+            return {"slopes": SLOPES} | answer(as_attention(case))
+        case "relative":
+            return _relative(**case.arrays)
+        case "rotary":
+            return _rotary(**case.arrays)
+        case "encoding":
+            return {"output": reference.positional_encoding(*case.arrays["X"].shape[1:])[None]}
+    raise ValueError(case.kind)
+
+
+def as_attention(alibi: Case) -> Case:
+    """The same with its bias."""
+    bias = -SLOPES[:, None, None] * alibi.arrays["distances"]
+    return Case("attention", alibi.arrays | {"score_bias": bias})
+
+
+def _attention(case: Arrays) -> Arrays:
+    masks: dict[str, Any] = {"causal": "causal" in case, "score_bias": case.get("score_bias")}
+    inputs = case["queries"], case["keys"], case["values"], case.get("valid_lens")
+    output, weights = reference_multi_head(case, int(case["num_heads"]), *inputs, **masks)
+    found = gradients.of_multi_head(case, weights)
+    return {"output": output, "weights": weights} | _named(found)
+
+
+def _relative(queries: Any, keys: Any, values: Any, table: Any, direction: Any) -> Arrays:
+    output, weights = reference.relative_attention(queries, keys, values, table)
+    found = gradients.of_relative(direction, queries, keys, values, table, weights)
+    return {"output": output, "weights": weights} | _named(found)
+
+
+def _rotary(X: Any, direction: Any, offset: Any, halves: Any, max_len: Any) -> Arrays:
+    layout = "halves" if halves else "interleaved"
+    positions = range(int(offset), int(offset) + X.shape[1])
+    output = reference.rotary(X, positions, layout=layout)
+    return {"output": output} | _named({"X": gradients.of_rotary(direction, positions, layout)})
+
+
+def _named(found: Arrays) -> Arrays:
+    return {f"gradient_{name}": gradient for name, gradient in found.items()}

@@ -1,0 +1,108 @@
+"""What one framework computes: ``python -m tests.shim.each.answers FRAMEWORK IN.npz OUT.npz``.
+
+A process of its own for each framework: some cannot live in one. The arrays' names, and what each kind of case
+asks, are those in tests/shim/compare_frameworks; the Java edition has a program of the same kind.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tests.shim.each.adapter import Adapter, Arrays
+
+
+def attention(face: Adapter, case: Arrays) -> Arrays:
+    """Multi-head attention, with the masks that the case has."""
+    queries, keys, values = inputs = [case[name] for name in ("queries", "keys", "values")]
+    sizes = (x.shape[-1] for x in (keys, queries, values))
+    layer = face.multi_head(
+        *sizes,
+        len(case["W_o"]),
+        int(case["num_heads"]),
+        0.5,
+        True,
+        weights={name: array for name, array in case.items() if name[:2] in ("W_", "b_")},
+        dtype=str(queries.dtype),
+    )
+    masks: dict[str, Any] = {"causal": True} if "causal" in case else {}
+    names = ["queries", "keys", "values"]
+    if "score_bias" in case:
+        masks["score_bias"] = case["score_bias"]
+        names.append("score_bias")
+    given = *inputs, case.get("valid_lens")
+    output = layer(*given, **masks)
+    weights = layer.attention_weights
+    gradients = layer.gradients(case["direction"], *given, **masks)
+    return {"output": output, "weights": weights} | named(names, gradients)
+
+
+def alibi(face: Adapter, case: Arrays) -> Arrays:
+    """The same, with a bias made of the face's slopes and the distances."""
+    distances = case["distances"]
+    slopes = face.call("alibi_slopes", int(case["num_heads"])).astype(distances.dtype)
+    bias = -slopes[:, None, None] * distances
+    return {"slopes": slopes} | attention(face, case | {"score_bias": bias})
+
+
+def relative(face: Adapter, case: Arrays) -> Arrays:
+    """Dot-product attention, with the table's row for each distance from a query to a key."""
+    names = ["queries", "keys", "values"]
+    inputs = [case[name] for name in names]
+    far, steps = len(case["table"]) // 2, np.arange(case["queries"].shape[1])
+    rows = (steps[:, None] - steps).clip(-far, far) + far
+    distances = {"table": case["table"], "rows": rows}
+    layer = face.relative()
+    output = layer(*inputs, **distances)
+    weights = layer.attention_weights
+    gradients = layer.gradients(case["direction"], *inputs, **distances)
+    return {"output": output, "weights": weights} | named([*names, "table"], gradients)
+
+
+def rotary(face: Adapter, case: Arrays) -> Arrays:
+    X, offset = case["X"], int(case["offset"])
+    layout = "halves" if case["halves"] else "interleaved"
+    sizes = X.shape[-1], int(case["max_len"])
+    layer = face.rotary(*sizes, layout=layout, dtype=str(X.dtype))
+    output = layer(X, offset=offset)
+    gradients = layer.gradients(case["direction"], X, offset=offset)
+    return {"output": output} | named(["X"], gradients)
+
+
+def encoding(face: Adapter, case: Arrays) -> Arrays:
+    _, max_len, num_hiddens = case["X"].shape
+    layer = face.encoding(num_hiddens, 0.0, max_len, dtype=str(case["X"].dtype))
+    return {"output": layer(case["X"])}
+
+
+def named(names: list[str], gradients: list[Any]) -> Arrays:
+    return {f"gradient_{name}": g for name, g in zip(names, gradients, strict=True)}
+
+
+KINDS: dict[str, Callable[[Adapter, Arrays], Arrays]] = {
+    "attention": attention,
+    "alibi": alibi,
+    "relative": relative,
+    "rotary": rotary,
+    "encoding": encoding,
+}
+
+
+def main(framework: str, given: str, answers: str) -> None:
+    face = import_module(f"tests.shim.each.{framework}.adapter").Adapter()
+    cases: dict[tuple[str, str], Arrays] = {}
+    for name, array in np.load(given).items():
+        kind, case, its_name = name.split(".")
+        cases.setdefault((kind, case), {})[its_name] = array
+    found = {
+        f"{case}.{name}": x
+        for (kind, case), arrays in cases.items()
+        for name, x in KINDS[kind](face, arrays).items()
+    }
+    np.savez(answers, **found)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

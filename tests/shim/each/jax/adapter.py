@@ -1,0 +1,312 @@
+"""Drives d2l_compat.jax."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.experimental
+import numpy as np
+import optax  # type: ignore[import-untyped]
+from jax.tree_util import keystr, tree_leaves_with_path
+from numpy.typing import NDArray
+
+from d2l_compat import jax as d2l
+from d2l_compat._shared import checks
+from d2l_compat.jax._state import TrainState
+from tests.shim import reference
+from tests.shim.each import adapter
+from tests.shim.each.jax.translator import with_trainer
+
+# Here and there rather than for the whole process: the lesson runs in single precision.
+double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+
+# For a program of its own: a second device on any machine, one with a GPU as well.
+TWO_CPUS = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+
+
+def is_floating(x: Any) -> bool:
+    return isinstance(x, jax.Array) and jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
+
+
+class Layer(adapter.Layer):
+    """A layer and its variables: those given, or drawn for the first input. Weights are kept apart from
+    the outputs, whether they are returned or sown."""
+
+    def __init__(self, layer: nn.Module, variables: dict[str, Any] | None = None) -> None:
+        super().__init__(layer)
+        if variables is None and layer.scope:  # it is bound to some
+            variables = layer.variables
+        self.variables = variables
+        self.weights: Any = None
+        self.keys = map(jax.random.key, count())
+
+    @staticmethod
+    def tensor(x: NDArray[Any]) -> jax.Array:
+        with double(True):
+            return jax.numpy.array(x)
+
+    @staticmethod
+    def array(x: Any) -> Any:
+        return np.asarray(x) if isinstance(x, jax.Array) else x
+
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
+        if training:
+            kwargs["training"] = True  # not every layer takes it
+        with double(True):
+            given, kwargs = self.given(inputs), self.named(kwargs)
+            if self.variables is None:
+                self.variables = self.layer.init(next(self.keys), *given, **kwargs)
+            rngs = {"dropout": next(self.keys)}
+            output, sown = self.layer.apply(
+                self.variables, *given, rngs=rngs, mutable="intermediates", **kwargs
+            )
+        sown = sown.get("intermediates", {})
+        if "enc_attention_weights" in sown:
+            (self.weights,) = sown["enc_attention_weights"]
+        elif isinstance(output, tuple) and not hasattr(self.layer, "num_layers"):
+            output, self.weights = output
+        return self.plain(output)
+
+    @property
+    def attention_weights(self) -> Any:
+        if self.weights is None:  # Flax's layers return them and keep nothing
+            raise RuntimeError(checks.NOT_CALLED)
+        return self.plain(self.weights)
+
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        every, tree = jax.tree.flatten((self.given(inputs), self.named(kwargs)))
+        floats = [x for x in every if is_floating(x)]
+
+        def output(*floats: jax.Array) -> jax.Array:
+            rest = iter(floats)
+            mixed = [next(rest) if is_floating(x) else x for x in every]
+            inputs, kwargs = jax.tree.unflatten(tree, mixed)
+            result = self.layer.apply(self.variables or {}, *inputs, **kwargs)
+            return result[0] if isinstance(result, tuple) else result
+
+        with double(True), jax.debug_nans(True):  # NaN on the way is an error as well
+            _, pull_back = jax.vjp(output, *floats)
+            return [np.asarray(gradient) for gradient in pull_back(self.tensor(direction))]
+
+    def randomize(self, *inputs: Any) -> None:
+        rng, variables = np.random.default_rng(0), self.variables
+        if variables is None:  # their shapes alone: nothing need be compiled, and little is
+            with double(True):
+                variables = jax.eval_shape(self.layer.init, next(self.keys), *self.given(inputs))
+        self.variables = jax.tree.map(
+            lambda array: jax.numpy.asarray(rng.normal(0, 0.5, array.shape), array.dtype), variables
+        )
+
+    def part(self, path: str) -> dict[str, Any]:
+        part = self.variables["params"]
+        for name in path.replace("blks.", "blks_").split("."):
+            part = part["LayerNorm_0" if name == "ln" else name]
+        return part
+
+    @property
+    def names(self) -> list[str]:
+        return [keystr(path) for path, _ in tree_leaves_with_path(self.variables)]
+
+    def parameters(self, path: str) -> adapter.Arrays:
+        names = {"kernel": "weight", "embedding": "table", "scale": "gamma"}
+        part = {names.get(name, name): np.asarray(x) for name, x in self.part(path).items()}
+        return part | {"beta": part["bias"]} if "gamma" in part else part
+
+    def gates(self, path: str) -> list[reference.Gates]:
+        # Flax's layer of cells has no parameters of its own: "rnn.rnn" is "rnn".
+        cells = sorted(self.part(path.split(".")[0]).items())
+
+        def linears(cell: dict[str, Any], kind: str) -> dict[str, reference.Linear]:
+            letters = {"reset": "r", "update": "z", "new": "n"}
+            parts = {name: cell[kind + letter] for name, letter in letters.items()}
+            return {
+                name: reference.Linear(
+                    np.asarray(part["kernel"]), np.asarray(part.get("bias", 0.0))
+                )
+                for name, part in parts.items()
+            }
+
+        return [reference.Gates(linears(cell, "i"), linears(cell, "h")) for _, cell in cells]
+
+
+tensor, plain = Layer.tensor, Layer.plain
+
+
+class Encoding(Layer):
+    def __init__(self, layer: nn.Module, dtype: str) -> None:
+        super().__init__(layer)
+        self.dtype = dtype
+
+    @property
+    def P(self) -> NDArray[Any]:
+        with double(self.dtype == "float64"):
+            return np.asarray(self.layer.P)
+
+
+class Adapter(adapter.Adapter):
+    d2l, layer = d2l, Layer
+    with_trainer = staticmethod(with_trainer)
+    with_functions = None  # D2L 0.17 had no JAX
+    CASTS = "float64"  # Flax takes the wider
+    ACCEPTS_NUMPY = True
+    NORM_EPSILON = 1e-6
+    LAYERS = "layers_"
+    NORM = (0.0,)
+    FEATURES = ()  # Flax's layers take their sizes from their input
+
+    def sizes(self, width: int) -> tuple[Any, ...]:
+        return (width,)
+
+    def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
+        with double(True):
+            return super().masked_softmax(X, valid_lens)
+
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return jax.numpy.einsum("bqd,qkd->bqk", queries, table[rows])
+
+    def multi_head(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.MultiHeadAttention(*args, **kwargs)
+        if weights is None:
+            return Layer(layer)
+        names, parameters = {"W": "kernel", "b": "bias"}, {}
+        for name, array in weights.items():
+            projection = parameters.setdefault(f"W_{name[2]}", {})
+            projection[names[name[0]]] = tensor(array)
+        return Layer(layer, {"params": parameters})
+
+    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Encoding(d2l.PositionalEncoding(*args, **kwargs), dtype)
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.RotaryEncoding(*args, **kwargs))
+
+    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
+        return nn.Dense(3)
+
+    def nothing(self) -> nn.Module:
+        return nn.Dense(1)
+
+    def fit_classifier(
+        self,
+        X: NDArray[Any],
+        Y: NDArray[Any],
+        lr: float,
+        epochs: int,
+        clip: float,
+        d2l: Any = d2l,
+        start: adapter.Arrays | None = None,
+    ) -> tuple[adapter.Arrays, adapter.Arrays, dict[str, Any]]:
+        linear = self.linear
+
+        class Linear(d2l.Classifier):
+            lr: float
+
+            def setup(self) -> None:
+                self.net = linear(X.shape[1], None)
+
+        model = Linear(lr)
+        variables = model.init(jax.random.key(0), X)
+        if start:
+            kernel, bias = jax.numpy.asarray(start["weight"]), jax.numpy.asarray(start["bias"])
+            variables = {"params": {"net": {"kernel": kernel, "bias": bias}}}
+        model.apply_init = lambda dummy_input, key: variables
+        trainer = d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip)
+        trainer.fit(model, self.rows(d2l, X, Y))
+        before, after = Layer(model, variables), Layer(model, {"params": trainer.state.params})
+        return before.parameters("net"), after.parameters("net"), model.board.data
+
+    def classifier(self, name: str) -> Any:
+        return lambda Y_hat, Y: getattr(d2l.Classifier(), name)({}, (Y_hat,), Y, _hands_on())
+
+    def sequence_loss(
+        self, Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int
+    ) -> list[NDArray[Any]]:
+        model = d2l.Seq2Seq(self.nothing(), self.nothing(), tgt_pad, 0.1, training=False)
+        given = {}, (tensor(Y_hat),), tensor(Y), _hands_on()
+        return [plain(model.loss(*given)[0]), plain(model.loss(*given, False)[0])]
+
+    def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any]:
+        given = (self.tensor(x.swapaxes(1, 2)) for x in inputs)
+        return plain(jax.nn.dot_product_attention(*given, is_causal=True)).swapaxes(1, 2)
+
+    def projections(self, layer: Any, roles: str = "qkvo") -> adapter.Arrays:
+        """Of the variables of a layer."""
+        return {f"W_{i}": np.asarray(layer["params"][f"W_{i}"]["kernel"]) for i in roles}
+
+    def lesson_projections(self, names: dict[str, Any], layer: str = "attention") -> adapter.Arrays:
+        variables = {"attention": "attention_variables", "small_attention": "small_variables"}
+        return super().lesson_projections(names, variables[layer])
+
+    def lesson_encoding(
+        self, layer: nn.Module, X: NDArray[Any], offset: int = 0, training: bool = False
+    ) -> NDArray[Any]:
+        rngs = {"dropout": jax.random.key(0)} if training else None
+        return np.asarray(layer.apply({}, X, training=training, offset=offset, rngs=rngs))
+
+    def lesson_kept(self, layer: nn.Module) -> list[str]:
+        return [*layer.init(jax.random.key(0), np.zeros((1, 8, layer.num_hiddens), "float32"))]
+
+    def lesson_drawn(self, names: dict[str, Any], function: str, *args: Any) -> list[NDArray[Any]]:
+        return plain(names[function](np.random.default_rng(0), *args))
+
+    def lesson_reader(
+        self, names: dict[str, Any], kind: str = ""
+    ) -> tuple[adapter.Arrays, Callable[[NDArray[Any]], NDArray[Any]]]:
+        reader = names["readers"][kind] if kind else names["reader"]
+        # Of a new one, those drawn for some tokens.
+        new = reader.init(jax.random.key(0), np.zeros((1, 8), "int32")) if kind else None
+        variables = new or names["variables"]
+        parts = variables["params"]
+
+        def answers(tokens: NDArray[Any]) -> NDArray[Any]:
+            logits, _ = reader.apply(variables, tokens)
+            return np.asarray(logits)
+
+        weights = {"embedding": parts["embedding"]["embedding"]}
+        for i, layer in (1, "layers_0"), (2, "layers_2"):  # a ReLU is between them
+            dense = parts["output"][layer]
+            weights |= {f"W_{i}": dense["kernel"], f"b_{i}": dense["bias"]}
+        if kind == "learned":
+            weights["P"] = _table(variables)
+        arrays = {name: np.asarray(each) for name, each in weights.items()}
+        return arrays | self.projections({"params": parts["attention"]}), answers
+
+    def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
+        reader = names["readers"]["learned"]
+        start = reader.init(jax.random.key(0), names["example"])
+        first = jax.tree.map(lambda of_seeds: of_seeds[0], names["trained"](reader))
+        return [_table(start), _table(first)]
+
+    def lesson_relative(self, names: dict[str, Any]) -> adapter.Arrays:
+        variables = names["relative"].variables
+        table = np.asarray(variables["params"]["table"]["embedding"])
+        return self.projections(variables, "qkv") | {"table": table}
+
+    def lesson_scheme(self, model: nn.Module) -> adapter.Arrays:
+        learned = model.variables["params"].get("scheme", {})
+        if "vectors" in learned:
+            return {"vectors": np.asarray(learned["vectors"]["embedding"])}
+        return {name: np.asarray(each) for name, each in learned.items()}
+
+
+def _hands_on() -> TrainState:
+    """Of a model that gives its first input as its logits."""
+    return TrainState.create(
+        apply_fn=lambda variables, *X, **rest: (X[0], {}) if "mutable" in rest else X[0],
+        params={},
+        tx=optax.identity(),
+        batch_stats={},
+        dropout_rng=jax.random.key(0),
+    )
+
+
+def _table(variables: Any) -> NDArray[Any]:
+    return np.asarray(variables["params"]["positions"]["P"]["embedding"])

@@ -1,0 +1,182 @@
+"""JAX's face beside ``d2l.jax``; tests/shim/each/oracle.py says what each name is for.
+
+Upstream's code is of 2023. What JAX, Flax and Python have lost since is lent to it here, and it
+runs as it stands.
+"""
+
+import random
+import sys
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.shim.each.jax import models, recurrent
+from tests.shim.each.jax.adapter import Layer, double, plain, tensor
+
+FORMS: dict[str, tuple[Any, ...]] = {
+    "AddNorm": (0.0,),
+    "AdditiveAttention": (8, 0.0),
+    "DotProductAttention": (0.0,),
+    "GRU": (6, 2),
+    "MultiHeadAttention": (8, 2, 0.0),
+    "PositionWiseFFN": (16, 8),
+    "PositionalEncoding": (8, 0.0),
+    "Seq2SeqEncoder": (7, 6, 4, 2),
+    "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
+    "TransformerEncoderBlock": (8, 16, 2, 0.0),
+}
+OLDER_FORMS: dict[str, tuple[Any, ...]] = {}
+X = jnp.arange(6.0).reshape(2, 3)
+TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
+    "repeat": (X, 2, {"axis": 1}),
+    "to": (X, jax.devices("cpu")[0]),
+}
+READER = recurrent  # who writes language models
+MODELS = models
+NOT_COMPARED: dict[str, dict[str, str]] = {
+    "1.0.3": {
+        "RNN": "upstream's raises NotImplementedError",
+        "RNNLM": "it needs an RNN",
+    }
+}
+
+
+class GRUCell(nn.GRUCell):
+    """As Flax had it: told its size by the state, which it makes without being made."""
+
+    features: int = 0
+
+    @staticmethod
+    def initialize_carry(rng: Any, batch: tuple[int, ...], size: int) -> jax.Array:
+        return jnp.zeros((*batch, size))
+
+
+class Batches:
+    """All that upstream takes TensorFlow for; where JAX alone is installed, there is none.
+
+    It is not the shim's own loader, because that is compared with it.
+    """
+
+    def __init__(self, arrays: Any) -> None:
+        self.arrays = [np.asarray(array) for array in arrays]
+
+    def shuffle(self, buffer_size: int) -> "Batches":
+        self.is_shuffled = buffer_size > 1
+        return self
+
+    def batch(self, size: int) -> "Batches":
+        self.starts = range(0, len(self.arrays[0]), size)
+        return self
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, ...]]:
+        rows = np.arange(len(self.arrays[0]))
+        if self.is_shuffled:
+            np.random.default_rng().shuffle(rows)
+        for start in self.starts:
+            some = rows[start : start + self.starts.step]
+            yield tuple(array[some] for array in self.arrays)
+
+
+def upstream() -> Any:
+    integer = random.randint
+    dataset = SimpleNamespace(Dataset=SimpleNamespace(from_tensor_slices=Batches))
+    datasets = SimpleNamespace(as_numpy=lambda batches: batches)
+    with pytest.MonkeyPatch.context() as patch:
+        # It asks for a number up to 1e6, not an integer, which Python 3.12 refuses.
+        patch.setattr(random, "randint", lambda a, b: integer(a, int(b)))
+        patch.setitem(sys.modules, "tensorflow", SimpleNamespace(data=dataset))
+        patch.setitem(sys.modules, "tensorflow_datasets", datasets)
+        from d2l import jax as d2l
+    d2l.get_seed = lambda: integer(0, 1_000_000)
+    d2l.int = lambda x=0: int(np.asarray(x).item())  # JAX takes no array of one number
+    d2l.jax = _with(jax, random=_with(jax.random, PRNGKeyArray=jax.Array))
+    d2l.nn = _with(nn, GRUCell=GRUCell)
+
+    class Trainer(d2l.Trainer):
+        """Clips gradients when told to: upstream's knows how, but never does it."""
+
+        def prepare_model(self, model: Any) -> None:
+            super().prepare_model(model)
+            step, norm = model.training_step, self.gradient_clip_val
+
+            def clipped_step(*args: Any) -> tuple[Any, Any]:
+                value, gradients = step(*args)
+                return value, self.clip_gradients(norm, gradients) if norm else gradients
+
+            model.training_step = clipped_step
+
+    d2l.Trainer = Trainer
+    return d2l
+
+
+UPSTREAM = {"1.0.3": upstream}
+
+
+def _with(module: ModuleType, **names: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{**vars(module), **names})
+
+
+def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
+    return Layer(theirs, _renamed(ours.variables))
+
+
+def _renamed(variables: dict[str, Any]) -> dict[str, Any]:
+    """Upstream's layers have the same parameters, under the same names but for one."""
+    return {
+        name.replace("GRUCell", "ScanGRUCell"): _renamed(x) if isinstance(x, dict) else x
+        for name, x in variables.items()
+    }
+
+
+def call(function: Any, *args: Any) -> Any:
+    with double(True):
+        return plain(function(*(x if x is None else tensor(x) for x in args)))
+
+
+def seed() -> None:
+    random.seed(7)
+
+
+def run_interface(Class: Any) -> None:
+    layer = Class()
+    layer.init_state(X) if hasattr(layer, "init_state") else layer.init(jax.random.key(0), X)
+
+
+class Decoder(nn.Module):
+    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
+
+    def setup(self) -> None:
+        self.embedding = nn.Embed(7, 4)
+        self.dense = nn.Dense(7)
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        is_recurrent = isinstance(enc_all_outputs, tuple)
+        return enc_all_outputs[1][-1] if is_recurrent else enc_all_outputs[:, -1]
+
+    def __call__(self, X: jax.Array, state: Any, training: bool = False) -> Any:
+        self.sow("intermediates", "dec_attention_weights", state[:, None])
+        features = jnp.tanh(self.embedding(X) + state[:, None])
+        return self.dense(features), features[:, -1]
+
+
+def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
+    source, lengths = tensor(tokens), tensor(lens)
+    batch = source, source, lengths, source
+    others = {"tgt_pad": 0, "lr": 0.1} if name == "Seq2Seq" else {}
+    done = []
+    for encoder in (d2l.Seq2SeqEncoder(7, 6, 4, 2), d2l.TransformerEncoder(7, 4, 8, 2, 2, 0.0)):
+        model = getattr(d2l, name)(encoder, decoder=Decoder(), training=False, **others)
+        built = Layer(model)
+        built.randomize(*batch[:-1])
+        predicted, weights = model.predict_step(built.variables["params"], batch, 4, True)
+        done.append([built(*batch[:-1]), plain(predicted), plain(weights)])
+    return done

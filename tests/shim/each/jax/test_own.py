@@ -1,0 +1,485 @@
+"""What only JAX and Flax have: transformations, layers that are dataclasses, keys, sown values."""
+
+import os
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax.errors import InvalidRngError
+
+from d2l_compat import common
+from d2l_compat import jax as d2l
+from d2l_compat.jax import tensors
+from tests.shim import reference
+from tests.shim.each.cases import LENGTHS, every_kind_of_lengths, make_case
+from tests.shim.each.jax.adapter import TWO_CPUS, double
+
+KEY = jax.random.key(0)
+SHORT = d2l.MultiHeadAttention(6, 3, 0.5)
+LONG = d2l.MultiHeadAttention(6, 6, 6, 6, 3, 0.5)
+BOTH = pytest.mark.parametrize("layer", [SHORT, LONG], ids=["short", "long"])
+SHORT_FIRST = pytest.mark.parametrize(
+    "layer",
+    [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.release)],
+)
+OTHERS = {
+    "additive": d2l.AdditiveAttention(6, 0.5),
+    "additive, told": d2l.AdditiveAttention(5, 6, 7, 0.5),
+    "encoder": d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0, use_bias=True),
+    "encoder block": d2l.TransformerEncoderBlock(8, 16, 2, 0.0),
+    "network": d2l.PositionWiseFFN(16, 8),
+    "recurrent": d2l.Seq2SeqEncoder(7, 6, 4, 2),
+    "residual": d2l.AddNorm(0.5),
+    "rotary": d2l.RotaryEncoding(6, 9, base=500, layout="halves", position_scale=0.5),
+}
+
+
+def inputs(valid_lens: np.ndarray | None = None) -> tuple[Any, ...]:
+    case = make_case(valid_lens, dtype="float32")
+    return tuple(None if x is None else jnp.asarray(x) for x in case.arrays)
+
+
+# Layers are dataclasses
+
+
+@BOTH
+def test_layers_can_be_copied_compared_and_pickled(layer: nn.Module) -> None:
+    for twin in (layer.clone(), layer.copy(), pickle.loads(pickle.dumps(layer))):
+        assert twin == layer
+        assert hash(twin) == hash(layer)
+        assert repr(twin) == repr(layer)
+
+
+@pytest.mark.parametrize("layer", OTHERS.values(), ids=OTHERS)
+def test_other_layers_as_well(layer: nn.Module) -> None:
+    test_layers_can_be_copied_compared_and_pickled(layer)
+
+
+@BOTH
+def test_a_copy_may_have_other_fields(layer: nn.Module) -> None:
+    other = layer.copy(num_heads=2)
+    assert (other.num_heads, other.key_size) == (2, layer.key_size)
+    assert other != layer
+    with pytest.raises(ValueError, match="a multiple of num_heads"):
+        layer.copy(num_heads=4)
+
+
+def test_layers_live_in_other_layers_under_the_name_they_are_given() -> None:
+    class Model(nn.Module):
+        @nn.compact
+        def __call__(self, X: jax.Array) -> jax.Array:
+            X = d2l.PositionalEncoding(6, 0.0, max_len=4)(X)
+            X, _ = d2l.MultiHeadAttention(6, 3, 0.0)(X, X, X)
+            X, _ = d2l.MultiHeadAttention(6, 6, 6, 6, 3, 0.0, name="last")(X, X, X)
+            return X
+
+    params = Model().init(KEY, inputs()[0])["params"]
+    assert set(params) == {"MultiHeadAttention_0", "last"}
+    assert SHORT.clone(parent=None, name="mine").name == "mine"
+
+
+def test_subclasses_and_lifted_layers_have_both_signatures_and_fields_of_their_own() -> None:
+    class Named(d2l.MultiHeadAttention):
+        title: str = "none"
+
+    assert Named(5, 6, 7, 8, 2, 0.5, title="long") == Named(8, 2, 0.5, title="long").copy(
+        key_size=5, query_size=6, value_size=7
+    )
+    assert Named(8, 2, 0.5).title == "none"
+    assert nn.remat(d2l.MultiHeadAttention)(5, 6, 7, 8, 2, 0.5).value_size == 7
+
+
+def test_a_readers_own_attention_may_know_of_no_masks() -> None:
+    class Doubled(d2l.DotProductAttention):
+        def __call__(
+            self, queries: Any, keys: Any, values: Any, lens: Any = None, training: bool = False
+        ) -> Any:
+            output, weights = super().__call__(queries, keys, values, lens, training)
+            return 2 * output, weights
+
+    class Heads(d2l.MultiHeadAttention):
+        Attention = Doubled
+
+    given = inputs(LENGTHS["per example"])
+    (want, _), variables = SHORT.init_with_output(KEY, *given)
+    got, _ = Heads(6, 3, 0.5).apply(variables, *given)
+    np.testing.assert_allclose(got, 2 * want, atol=1e-6)
+
+
+# Transformations
+
+
+@BOTH
+@every_kind_of_lengths
+def test_jit_and_vmap_give_what_a_plain_call_gives(
+    layer: nn.Module, valid_lens: np.ndarray | None
+) -> None:
+    given = inputs(valid_lens)
+    output, variables = layer.init_with_output(KEY, *given)
+    assert [x.shape for x in output] == [(2, 3, 6), (2, 3, 3, 4)]
+    alone = [None if x is None else x[:, None] for x in given]
+    mapped = jax.vmap(lambda *x: layer.apply(variables, *x))(*alone)
+    for got in (jax.jit(layer.apply)(variables, *given), [x[:, 0] for x in mapped]):
+        jax.tree.map(lambda g, w: np.testing.assert_allclose(g, w, atol=1e-6), tuple(got), output)
+
+
+MASKS = pytest.mark.parametrize("with_bias", [False, True], ids=["causal", "causal and bias"])
+
+
+def a_bias(*shape: int) -> jax.Array:
+    bias = jax.random.normal(jax.random.key(2), shape)
+    return bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)  # the last sees nothing
+
+
+@SHORT_FIRST
+@MASKS
+@every_kind_of_lengths
+def test_masks_under_jit_vmap_and_grad_give_what_a_plain_call_gives(
+    layer: nn.Module, with_bias: bool, valid_lens: np.ndarray | None
+) -> None:
+    given = (*inputs(valid_lens), a_bias(2, 3, 3, 4) if with_bias else None)
+    variables = layer.init(KEY, *given[:3])
+
+    def attend(*given: Any) -> Any:
+        *given, bias = given
+        return layer.apply(variables, *given, causal=True, score_bias=bias)
+
+    def slopes(*given: Any) -> Any:
+        return jax.grad(lambda x: (attend(*x)[0] ** 2).sum(), allow_int=True)(given)
+
+    alone = [None if x is None else x[:, None] for x in given]
+    for function in attend, slopes:
+        want = function(*given)
+        mapped = jax.vmap(function)(*alone)
+        for got in (jax.jit(function)(*given), jax.tree.map(lambda x: x[:, 0], mapped)):
+            for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+                if w.dtype != jax.dtypes.float0:  # as the gradients of lengths are
+                    np.testing.assert_allclose(g, w, atol=1e-5)
+                    assert np.isfinite(g).all()
+
+
+def test_a_causal_mask_is_static() -> None:
+    given = inputs()
+    attend = jax.jit(lambda *x, causal: d2l.DotProductAttention(0.0).apply({}, *x, causal=causal))
+    with pytest.raises(TypeError, match=r"causal: got \w*Tracer; need True or False"):
+        attend(*given, causal=True)
+
+
+@pytest.mark.usefixtures("short_is_long")
+@every_kind_of_lengths
+def test_long_input_with_a_causal_mask_is_compiled_without_its_weights(
+    valid_lens: np.ndarray | None,
+) -> None:
+    given, layer = inputs(valid_lens), d2l.DotProductAttention(0.0)
+    X, *_, lens = [None if x is None else jnp.tile(x, (1, 3, 1)[: x.ndim]) for x in given]
+
+    def pool(X: jax.Array) -> jax.Array:
+        return layer.apply({}, X, X, X, lens, causal=True)[0]
+
+    np.testing.assert_allclose(jax.jit(pool)(X), pool(X), atol=1e-6)
+    programs = [
+        jax.jit(function).lower(X).compile().as_text()
+        for function in (pool, lambda X: layer.apply({}, X, X, X, lens, causal=True))
+    ]
+    assert ["f32[2,9,9]" in program for program in programs] == [False, True]
+
+
+def test_a_bias_has_the_dtype_of_the_input_though_weights_may_widen_both() -> None:
+    half = [x.astype(jnp.bfloat16) for x in inputs()[:3]]
+    bias = a_bias(3, 3, 4).astype(jnp.bfloat16)
+    variables = SHORT.init(KEY, *half)
+    output, _ = SHORT.apply(variables, *half, score_bias=bias)
+    whole = [np.asarray(x, "float64") for x in half]  # NumPy's, which are singles here
+    want, _ = SHORT.apply(variables, *whole, score_bias=np.asarray(bias, "float64"))
+    np.testing.assert_allclose(output, want, atol=1e-6)
+
+
+def test_lengths_are_checked_under_jit_where_they_are_known() -> None:
+    X, too_long = jnp.zeros((2, 3, 6)), np.array([4, 1])
+    variables = SHORT.init(KEY, X, X, X)
+    for lens in (too_long, jnp.asarray(too_long)):
+        with pytest.raises(ValueError, match="valid_lens: got a length of 4"):
+            jax.jit(lambda X, lens=lens: SHORT.apply(variables, X, X, X, lens))(X)
+    weights = jax.jit(d2l.masked_softmax)(X, too_long + 9)  # traced: nobody knows
+    np.testing.assert_allclose(weights, 1 / 6, rtol=1e-6)
+
+
+def test_parameters_of_masked_attention_get_finite_gradients() -> None:
+    given = inputs(LENGTHS["per query"])
+    variables = SHORT.init(KEY, *given)
+    gradients = jax.grad(lambda v: (SHORT.apply(v, *given)[0] ** 2).sum())(variables)
+    assert all(jnp.isfinite(g).all() and g.any() for g in jax.tree.leaves(gradients))
+    scores = jnp.where(jnp.arange(4) < 2, given[0][..., :1], jnp.nan)
+    slopes = jax.grad(lambda s: (d2l.masked_softmax(s, np.array([2, 0])) ** 2).sum())(scores)
+    assert jnp.isfinite(slopes).all()
+    assert not slopes[..., 2:].any()
+    assert not slopes[1].any()
+
+
+def test_a_traced_offset_works_and_what_does_not_exist_is_nan() -> None:
+    layer, X = d2l.PositionalEncoding(6, 0.0, max_len=5), jnp.zeros((1, 2, 6))
+    encode = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
+    np.testing.assert_array_equal(encode(3), layer.apply({}, X, offset=3))
+    for offset, missing in ((4, [False, True]), (-1, [True, False]), (9, [True, True])):
+        np.testing.assert_array_equal(jnp.isnan(encode(offset))[0].all(axis=1), missing)
+    with pytest.raises(TypeError, match="offset: got"):
+        encode(1.0)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_so_does_one_to_turn_by(layout: str) -> None:
+    layer, X = d2l.RotaryEncoding(6, 5, layout=layout), inputs()[0]
+    turn = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
+    np.testing.assert_allclose(turn(2), layer.apply({}, X, offset=2), atol=1e-6)
+    for offset, missing in ((3, [False, False, True]), (-1, [True, False, False])):
+        np.testing.assert_array_equal(jnp.isnan(turn(offset))[0].all(axis=1), missing)
+
+
+# Keys, sown values, dtypes, flags
+
+
+@pytest.mark.parametrize(
+    ("layer", "inputs"),
+    [
+        (d2l.PositionalEncoding(6, 0.0), 1),
+        (d2l.DotProductAttention(0.0), 3),
+        (SHORT, 3),
+    ],
+    ids=["encoding", "dot product", "multi-head"],
+)
+def test_training_is_true_or_false(layer: nn.Module, inputs: int) -> None:
+    X = [jnp.zeros((2, 3, 6))] * inputs
+    for other in (1, None, jnp.array(True)):
+        with pytest.raises(TypeError, match=r"training: got .*; need True or False"):
+            layer.init(KEY, *X, training=other)
+
+
+def test_an_offset_in_the_place_of_training_is_refused() -> None:
+    layer, X = d2l.PositionalEncoding(6, 0.0), jnp.zeros((2, 3, 6))
+    with pytest.raises(TypeError, match="training: got int; need True or False"):
+        layer.apply({}, X, 2)
+    with pytest.raises(TypeError, match="positional argument"):
+        layer.apply({}, X, False, 2)
+
+
+def test_dropout_follows_the_key_named_dropout() -> None:
+    given = inputs()
+    variables = SHORT.init(KEY, *given)
+    rngs = {"dropout": jax.random.key(1)}
+    first, second = (SHORT.apply(variables, *given, training=True, rngs=rngs) for _ in range(2))
+    np.testing.assert_array_equal(first[0], second[0])
+    assert not jnp.array_equal(first[0], SHORT.apply(variables, *given)[0])
+    with pytest.raises(InvalidRngError, match="dropout"):
+        SHORT.apply(variables, *given, training=True)
+
+
+def test_a_key_is_made_of_a_seed() -> None:
+    random.seed(3)
+    seeds = [d2l.get_seed() for _ in range(20)]
+    assert len({*seeds}) > 15
+    assert 0 <= min(seeds) <= max(seeds) <= 10**6
+    random.seed(3)
+    for seed in seeds:
+        np.testing.assert_array_equal(d2l.get_key(), jax.random.PRNGKey(seed))
+
+
+def test_get_key_follows_pythons_seed() -> None:
+    random.seed(3)
+    keys = [d2l.get_key(), d2l.get_key()]
+    random.seed(3)
+    want = [jax.random.PRNGKey(random.randint(0, 1_000_000)) for _ in range(2)]
+    np.testing.assert_array_equal(keys, want)
+    assert not jnp.array_equal(*keys)
+
+
+def test_the_encoding_is_sown_and_not_a_parameter() -> None:
+    layer, X = d2l.PositionalEncoding(7, 0.0, max_len=9), jnp.zeros((1, 2, 7), jnp.bfloat16)
+    assert not layer.init(KEY, X)
+    total, sown = layer.apply({}, X, mutable="intermediates")
+    (P,) = sown["intermediates"]["P"]
+    assert (P.shape, P.dtype, total.dtype) == ((1, 9, 7), X.dtype, X.dtype)
+    np.testing.assert_allclose(P[0], reference.positional_encoding(9, 7), atol=2**-8)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_masked_softmax_works_in_half_precision(dtype: Any) -> None:
+    scores = jnp.array([[[1.0, 2.0, 3.0], [-9.0, 9.0, 0.0]]], dtype)
+    got = d2l.masked_softmax(scores, jnp.array([[2, 0]]))
+    assert got.dtype == dtype
+    want = reference.softmax(np.float64(scores), np.array([[2, 0]]))
+    np.testing.assert_allclose(np.float64(got), want, atol=jnp.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize(
+    ("given", "want"), [("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")]
+)
+def test_heads_compute_in_the_wider_dtype_of_weights_and_input(given: str, want: str) -> None:
+    with double(True):
+        X = jnp.ones((2, 3, 6), given)
+        (output, weights), variables = SHORT.init_with_output(KEY, X, X, X)
+    assert all(W.dtype == "float32" for W in jax.tree.leaves(variables))
+    assert output.dtype == weights.dtype == want
+
+
+def test_numpys_doubles_are_singles_as_everywhere_in_jax() -> None:
+    X, bias = np.zeros((2, 3, 6)), np.zeros((3, 3))
+    layer = d2l.DotProductAttention(0.0)
+    output, _ = layer.apply({}, jnp.asarray(X), X, X, score_bias=bias)
+    assert output.dtype == jnp.float32
+    assert d2l.RotaryEncoding(6).apply({}, X).dtype == jnp.float32
+
+
+def test_without_any_key_at_all_attention_pools_zero() -> None:
+    X, none = jnp.ones((2, 3, 4)), jnp.ones((2, 0, 4))
+    for lens in (None, np.array([0, 0])):
+        output, weights = d2l.DotProductAttention(0.0).apply({}, X, none, none, lens)
+        np.testing.assert_array_equal(output, jnp.zeros((2, 3, 4)))
+        assert weights.shape == (2, 3, 0)
+
+
+# Devices and array functions
+
+
+@pytest.mark.parametrize("gpus", [[], ["first"], ["first", "second"]], ids=len)
+def test_gpus_are_those_jax_finds(gpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(kind: str) -> list[str]:
+        if kind == "gpu" and not gpus:
+            raise RuntimeError("Unknown backend gpu")
+        return gpus if kind == "gpu" else ["the CPU"]
+
+    monkeypatch.setattr(jax, "devices", find)
+    assert d2l.num_gpus() == len(gpus)
+    assert d2l.try_all_gpus() == (gpus or ["the CPU"])
+    assert [d2l.try_gpu(i) for i in range(3)] == (gpus + ["the CPU"] * 3)[:3]
+    assert [d2l.gpu(i) for i in range(len(gpus))] == gpus
+    with pytest.raises(ValueError, match=f"gpu: got 2; need one of the {len(gpus)} there are"):
+        d2l.gpu(2)
+
+
+ON_THE_SECOND_DEVICE = """
+from d2l_compat import jax as d2l
+import jax, jax.numpy as jnp
+
+first, second = jax.devices()
+heads, encoding = d2l.MultiHeadAttention(100, 5, 0.5), d2l.PositionalEncoding(100, 0.5)
+rotary, bias = d2l.RotaryEncoding(100), -d2l.alibi_slopes(5)[:, None, None] * jnp.ones((4, 4))
+X = jax.random.normal(jax.random.key(0), (2, 4, 100))
+given = heads.init(jax.random.key(1), X, X, X), X, jnp.array([3, 2])
+
+
+def shown(variables, X, lens):
+    attended = heads.apply(variables, X, X, X, lens)
+    masked = heads.apply(variables, X, X, X, lens, causal=True, score_bias=bias)
+    added, turned = encoding.apply({}, X), rotary.apply({}, X)
+    return *attended, *masked, added, turned, d2l.masked_softmax(X, lens)
+
+
+here, there = (shown(*jax.device_put(given, device)) for device in (first, second))
+for a, b in zip(here, there, strict=True):
+    assert (a.devices(), b.devices()) == ({first}, {second})
+    assert (jax.device_put(a, second) == b).all()
+print("seen:", len(there))
+"""
+
+
+@pytest.mark.release  # tests/shim/each/jax/test_training.py trains on a second device
+def test_layers_stay_on_the_second_device() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ON_THE_SECOND_DEVICE],
+        env=os.environ | TWO_CPUS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "seen: 7" in done.stdout, done.stderr
+
+
+def test_looking_for_gpus_prints_nothing() -> None:
+    program = "from d2l_compat import jax as d2l; d2l.try_gpu(), d2l.try_all_gpus(), d2l.cpu()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout + done.stderr == b""
+
+
+A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
+a = jnp.asarray(A)
+FUNCTIONS = {
+    "abs": (lambda: d2l.abs(a), np.abs(A)),
+    "arange": (lambda: d2l.arange(2, 9, 3), np.array([2, 5, 8])),
+    "argmax": (lambda: d2l.argmax(a, axis=1), A.argmax(axis=1)),
+    "astype": (lambda: d2l.astype(a, d2l.int32), A.astype("int32")),
+    "concat": (lambda: d2l.concat((a, a), axis=1), np.concatenate((A, A), axis=1)),
+    "cos": (lambda: d2l.cos(a), np.cos(A)),
+    "cosh": (lambda: d2l.cosh(a), np.cosh(A)),
+    "exp": (lambda: d2l.exp(a), np.exp(A)),
+    "expand_dims": (lambda: d2l.expand_dims(a, 1), A[:, None]),
+    "eye": (lambda: d2l.eye(3), np.eye(3)),
+    "linspace": (lambda: d2l.linspace(0, 1, 5), np.linspace(0, 1, 5)),
+    "log": (lambda: d2l.log(d2l.abs(a[:, 0])), np.log(np.abs(A[:, 0]))),
+    "matmul": (lambda: d2l.matmul(a, a.T), A @ A.T),
+    "meshgrid": (lambda: d2l.stack(d2l.meshgrid(a[0], a[1])), np.stack(np.meshgrid(A[0], A[1]))),
+    "numpy": (lambda: d2l.numpy(a), A),
+    "ones": (lambda: d2l.ones((2, 3)), np.ones((2, 3))),
+    "ones_like": (lambda: d2l.ones_like(a), np.ones_like(A)),
+    "reduce_mean": (lambda: d2l.reduce_mean(a, axis=0), A.mean(axis=0)),
+    "reduce_sum": (lambda: d2l.reduce_sum(a, 1, keepdims=True), A.sum(axis=1, keepdims=True)),
+    "repeat": (lambda: d2l.repeat(a, 2, axis=0), A.repeat(2, axis=0)),
+    "reshape": (lambda: d2l.reshape(a, 3, -1), A.reshape(3, 2)),
+    "sigmoid": (lambda: d2l.sigmoid(a), 1 / (1 + np.exp(-A))),
+    "sin": (lambda: d2l.sin(a), np.sin(A)),
+    "sinh": (lambda: d2l.sinh(a), np.sinh(A)),
+    "stack": (lambda: d2l.stack((a, a), axis=1), np.stack((A, A), axis=1)),
+    "swapaxes": (lambda: d2l.swapaxes(a, 0, 1), A.T),
+    "tanh": (lambda: d2l.tanh(a), np.tanh(A)),
+    "tensor": (lambda: d2l.tensor([[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]])),
+    "to": (lambda: d2l.to(a, d2l.cpu()), A),
+    "transpose": (lambda: d2l.transpose(a), A.T),
+    "zeros": (lambda: d2l.zeros((2, 3)), np.zeros((2, 3))),
+    "zeros_like": (lambda: d2l.zeros_like(a), np.zeros_like(A)),
+}
+
+
+@pytest.mark.parametrize(("call", "want"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_functions_do_what_their_names_say(call: Callable[[], Any], want: Any) -> None:
+    got = np.asarray(call())
+    assert got.shape == np.shape(want)
+    assert got.dtype.kind == np.asarray(want).dtype.kind
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_check_shape_wants_exactly_this_shape() -> None:
+    assert d2l.check_shape(a, (2, 3)) is d2l.check_shape(A, [2, 3]) is None
+    with pytest.raises(ValueError, match=r"shape: got \(2, 3\); need \(3, 2\)"):
+        d2l.check_shape(a, (3, 2))
+    with pytest.raises(TypeError, match="x: got list; need a tensor"):
+        d2l.check_shape([1], (1,))
+
+
+MODULES = [  # every one, so that none is forgotten
+    import_module(f"{d2l.__name__}.{module.name}")
+    for module in iter_modules(d2l.__path__)
+    if not module.name.startswith("_")
+]
+
+
+def test_the_face_lists_every_name_once_and_has_it() -> None:
+    own = {
+        name
+        for module in MODULES
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
+    }
+    dtypes = {"float32", "int32", "int64"}
+    assert tensors.__all__ == sorted({*FUNCTIONS, *dtypes, "check_shape", "get_key", "get_seed"})
+    assert sorted(d2l.__all__) == sorted({*tensors.__all__, *own, *common.__all__, "nn_Module"})
+    assert all(hasattr(d2l, name) for name in d2l.__all__)
+    assert all(getattr(d2l, name).dtype == name for name in dtypes)

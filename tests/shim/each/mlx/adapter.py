@@ -1,0 +1,131 @@
+"""Drives d2l_compat.mlx."""
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx import nn
+from mlx.utils import tree_flatten
+from numpy.typing import NDArray
+
+from d2l_compat import mlx as d2l
+from tests.shim import reference
+from tests.shim.each import adapter
+from tests.shim.each.mlx.translator import Decoder
+
+
+def is_floating(x: Any) -> bool:
+    return isinstance(x, mx.array) and mx.issubdtype(x.dtype, mx.floating)
+
+
+class Layer(adapter.Layer):
+    @staticmethod
+    def tensor(x: NDArray[Any]) -> mx.array:
+        return mx.array(x, getattr(mx, "bool_" if x.dtype == bool else str(x.dtype)))
+
+    @staticmethod
+    def array(x: Any) -> Any:
+        return np.array(x) if isinstance(x, mx.array) else x
+
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
+        return self.plain(self.layer.train(training)(*self.given(inputs), **self.named(kwargs)))
+
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        arrays, named = self.given(inputs), self.named(kwargs)
+        floats = [x for x in (*arrays, *named.values()) if is_floating(x)]
+        self.layer.eval()
+
+        def output(*floats: mx.array) -> list[mx.array]:
+            rest = iter(floats)
+            every = [next(rest) if is_floating(x) else x for x in (*arrays, *named.values())]
+            given = every[: len(arrays)], dict(zip(named, every[len(arrays) :], strict=True))
+            return [self.layer(*given[0], **given[1])]
+
+        return self.plain(mx.vjp(output, floats, [self.tensor(direction)])[1])
+
+    def randomize(self, *inputs: Any) -> None:
+        self(*inputs)
+        mx.random.seed(0)
+        self.layer.apply(lambda array: 0.5 * mx.random.normal(array.shape))
+
+    @property
+    def names(self) -> list[str]:
+        return [path for path, _ in tree_flatten(self.layer.parameters())]
+
+    def parameters(self, path: str) -> adapter.Arrays:
+        layer = self.part(path)
+        weight = self.plain(layer.weight)
+        if isinstance(layer, nn.Embedding):
+            return {"table": weight}
+        if isinstance(layer, nn.LayerNorm):
+            return {"gamma": weight, "beta": self.plain(layer.bias)}
+        bias = {"bias": self.plain(layer.bias)} if "bias" in layer else {}
+        return {"weight": weight.T, **bias}
+
+    def gates(self, path: str) -> list[reference.Gates]:
+        def linears(weight: mx.array, *biases: mx.array) -> dict[str, reference.Linear]:
+            names = ("reset", "update", "new")
+            parts = zip(names, mx.split(weight, 3), biases, strict=True)
+            return {name: reference.Linear(self.plain(w).T, self.plain(b)) for name, w, b in parts}
+
+        none = mx.array(0.0)
+        return [
+            reference.Gates(
+                linears(layer.Wx, *mx.split(layer.b, 3)), linears(layer.Wh, none, none, layer.bhn)
+            )
+            for layer in self.part(path)
+        ]
+
+
+tensor, plain = Layer.tensor, Layer.plain
+
+
+class Adapter(adapter.Adapter):
+    d2l, layer, decoder = d2l, Layer, Decoder
+    seed = staticmethod(mx.random.seed)
+    CASTS = "float64"  # MLX takes the wider
+    OUTPUT = "output.layers.0", "output.layers.2"
+
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return mx.einsum("bqd,qkd->bqk", queries, table[rows])
+
+    def multi_head(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.MultiHeadAttention(*args, **kwargs)
+        if weights is not None:
+            # Of the short signature, a first call makes the parameters.
+            inputs = [mx.zeros((1, 1, len(weights[f"W_{role}"]))) for role in "qkv"]
+            layer(*inputs)
+            names = {"W": "weight", "b": "bias"}
+            layer.load_weights(
+                [(f"W_{name[2]}.{names[name[0]]}", tensor(x.T)) for name, x in weights.items()]
+            )
+        layer.set_dtype(getattr(mx, dtype))
+        return Layer(layer)
+
+    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        layer = d2l.PositionalEncoding(*args, **kwargs)
+        layer.set_dtype(getattr(mx, dtype))
+        return Layer(layer)
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.RotaryEncoding(*args, **kwargs))
+
+    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
+        net = nn.Linear(inputs, 3)
+        if start:
+            net.weight, net.bias = tensor(start["weight"].T), tensor(start["bias"])
+        return net
+
+    def nothing(self) -> nn.Module:
+        return nn.Identity()
+
+    def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any]:
+        scale = inputs[0].shape[-1] ** -0.5
+        given = map(self.tensor, inputs)
+        return self.plain(mx.fast.scaled_dot_product_attention(*given, scale=scale, mask="causal"))

@@ -1,0 +1,409 @@
+"""What only MLX has: programs, laziness, parameters made at the first call, and double precision of our own."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx import nn
+from mlx.utils import tree_flatten
+
+from d2l_compat import mlx as d2l
+from d2l_compat.mlx import _blockwise
+from d2l_compat.mlx.seq2seq import evaluating
+from tests.shim import reference
+
+RNG = np.random.default_rng(0)
+X = mx.array(RNG.normal(size=(2, 5, 6)).astype("float32"))
+LENGTHS = mx.array([3, 0])
+
+
+class Block(nn.Module):
+    """Positions and attention, in evaluation mode."""
+
+    def __init__(self, *sizes: int, max_len: int = 50) -> None:
+        super().__init__()
+        self.encoding = d2l.PositionalEncoding(6, 0.5, max_len)
+        self.attention = d2l.MultiHeadAttention(*sizes, 6, 2, 0.5)
+        self.eval()
+
+    def __call__(self, X: mx.array, valid_lens: mx.array | None = None) -> mx.array:
+        X = self.encoding(X)
+        return self.attention(X, X, X, valid_lens)
+
+
+def names(layer: nn.Module) -> list[str]:
+    return [path for path, _ in tree_flatten(layer.parameters())]
+
+
+@pytest.fixture(params=["short", "long"])
+def _short_or_long(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "long":
+        monkeypatch.setattr(_blockwise, "MIN_QUERIES", 4)
+        monkeypatch.setattr(_blockwise, "BLOCK", 3)
+
+
+either_length = pytest.mark.usefixtures("_short_or_long")
+
+
+# What is trained and what is saved
+
+
+def test_p_is_neither_trained_nor_saved_nor_state() -> None:
+    block = Block(6, 6, 6)
+    weights = [f"attention.W_{role}.weight" for role in "kqvo"]
+    assert sorted(names(block)) == sorted(weights)
+    assert not tree_flatten(block.encoding.trainable_parameters())
+    block(X, LENGTHS)
+    assert sorted(names(block)) == sorted(weights), "nothing is kept of a call, either"
+
+
+def test_weights_load_into_a_model_with_another_max_len(tmp_path: Path) -> None:
+    file = str(tmp_path / "weights.safetensors")
+    first, second = Block(6, 6, 6), Block(6, 6, 6, max_len=9)
+    first.save_weights(file)
+    second.load_weights(file)
+    np.testing.assert_array_equal(first(X, LENGTHS), second(X, LENGTHS))
+
+
+def test_sizes_are_taken_at_the_first_call_and_the_mode_is_kept() -> None:
+    block = Block()
+    assert names(block) == ["attention.W_o.weight"]
+    assert "LazyLinear(output_dims=6)" in str(block)
+    output = block(X)
+    assert len(names(block)) == 4
+    np.testing.assert_array_equal(output, block(X), "still in evaluation")
+    assert "LazyLinear(input_dims=6, output_dims=6, bias=False)" in str(block)
+
+
+def test_a_trainer_trains_what_had_no_size_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Model(d2l.Classifier):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = d2l.PositionWiseFFN(4, 3)
+            self.lr = 0.5
+
+    class Data(d2l.DataModule):
+        batch_size = 5
+
+        def get_dataloader(self, train: bool) -> Any:
+            return self.get_tensorloader((X[0], mx.array([0, 1, 2, 0, 1])), train)
+
+    drawn: list[Any] = []
+    model = Model()
+    step = model.training_step
+
+    def watched(batch: Any) -> Any:
+        drawn.append(dict(tree_flatten(model.trainable_parameters())))
+        return step(batch)
+
+    monkeypatch.setattr(d2l.Trainer, "_validate", lambda *_: None)
+    object.__setattr__(model, "training_step", watched)
+    d2l.Trainer(max_epochs=1).fit(model, Data())
+    assert len(drawn[0]) == 4
+    for path, parameter in tree_flatten(model.trainable_parameters()):
+        assert not np.array_equal(parameter, drawn[0][path]), path
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_computes_the_same_and_has_not_been_called(
+    duplicate: Callable[[Any], Any],
+) -> None:
+    block = Block(6, 6, 6)
+    output = block(X, LENGTHS)
+    double = duplicate(block)
+    with pytest.raises(RuntimeError, match="call the layer first"):
+        _ = double.attention.attention_weights
+    np.testing.assert_array_equal(double(X, LENGTHS), output)
+
+
+def test_a_readers_own_attention_may_know_of_no_masks() -> None:
+    class Doubled(d2l.DotProductAttention):
+        def __call__(
+            self, queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array | None = None
+        ) -> mx.array:
+            return 2 * super().__call__(queries, keys, values, lens)
+
+    heads = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
+    want = 2 * heads(X, X, X, LENGTHS)
+    heads.attention = Doubled(0.0)
+    np.testing.assert_allclose(heads(X, X, X, LENGTHS), want, atol=1e-6)
+
+
+def test_prediction_leaves_every_layer_in_the_mode_that_it_had() -> None:
+    model = nn.Sequential(nn.Dropout(0.5), nn.Sequential(nn.Dropout(0.5)))
+    model.layers[1].eval()
+    before = [layer.training for layer in model.modules()]
+    with evaluating(model):
+        assert not any(layer.training for layer in model.modules())
+    assert [layer.training for layer in model.modules()] == before
+    assert len({*before}) == 2
+
+
+def test_a_dropout_of_everything_is_off_in_evaluation() -> None:
+    layer = d2l.AddNorm(6, 1.0)
+    assert not np.array_equal(layer.eval()(X, X[::-1]), layer.train()(X, X[::-1]))
+    attention = d2l.DotProductAttention(1.0)
+    for given in {}, {"causal": True}, {"score_bias": mx.zeros((5, 5))}:
+        assert not np.array(attention.train()(X, X, X, **given)).any()
+        assert np.array(attention.eval()(X, X, X, **given)).all()
+
+
+# Programs
+
+
+@either_length
+def test_a_compiled_call_gives_the_same_and_checks_shapes() -> None:
+    block = Block(6, 6, 6)
+    compiled = mx.compile(block)
+    np.testing.assert_allclose(compiled(X, LENGTHS), block(X, LENGTHS), atol=1e-6)
+    with pytest.raises(ValueError, match="valid_lens: got shape"):
+        compiled(X, mx.array([1, 2, 3]))
+
+
+@either_length
+def test_compiled_gradients_are_the_same() -> None:
+    attention = d2l.DotProductAttention(0.0)
+
+    def loss(X: mx.array, lens: mx.array) -> mx.array:
+        return (attention(X, X, X, lens) ** 2).sum()
+
+    want = mx.grad(loss)(X, LENGTHS)
+    np.testing.assert_allclose(mx.compile(mx.grad(loss))(X, LENGTHS), want, atol=1e-5)
+    assert np.isfinite(np.array(want)).all()
+
+
+@either_length
+def test_a_mapped_call_attends_to_each_on_its_own() -> None:
+    block = Block(6, 6, 6)
+
+    def one(x: mx.array, length: mx.array) -> mx.array:
+        return block(x[None], length[None])[0]
+
+    np.testing.assert_allclose(mx.vmap(one)(X, LENGTHS), block(X, LENGTHS), atol=1e-6)
+
+
+@either_length
+def test_mapped_gradients_are_each_examples_own() -> None:
+    attention = d2l.DotProductAttention(0.0)
+
+    def loss(x: mx.array) -> mx.array:
+        return (attention(x[None], x[None], x[None]) ** 2).sum()
+
+    want = mx.grad(lambda X: (attention(X, X, X) ** 2).sum())(X)
+    np.testing.assert_allclose(mx.vmap(mx.grad(loss))(X), want, atol=1e-5)
+
+
+@either_length
+@pytest.mark.parametrize(
+    "with_bias",
+    [
+        pytest.param(False, id="causal", marks=pytest.mark.release),
+        pytest.param(True, id="causal and bias"),
+    ],
+)
+def test_masks_may_be_compiled_and_mapped_with_their_gradients(with_bias: bool) -> None:
+    attention = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
+    bias = mx.array(RNG.normal(size=(2, 2, 5, 5)).astype("float32"))
+    bias[:, :, 4] = -np.inf  # the last query sees nothing
+    lengths = mx.array([5, 0])
+
+    def pool(x: mx.array, length: mx.array, bias: mx.array) -> mx.array:
+        given = {"score_bias": bias[None]} if with_bias else {}
+        return attention(x[None], x[None], x[None], length[None], causal=True, **given)[0]
+
+    def slopes(*given: mx.array) -> Any:
+        return mx.grad(lambda *x: (pool(*x) ** 2).sum(), argnums=(0, 2))(*given)
+
+    for function in pool, slopes:
+        want = [function(*given) for given in zip(X, lengths, bias, strict=True)]
+        want = [mx.stack(parts) for parts in zip(*map(as_list, want), strict=True)]
+        mapped = as_list(mx.vmap(function)(X, lengths, bias))
+        compiled = as_list(mx.compile(function)(X[0], lengths[0], bias[0]))
+        for m, c, w in zip(mapped, compiled, want, strict=True):
+            np.testing.assert_allclose(m, w, atol=1e-5)
+            np.testing.assert_allclose(c, w[0], atol=1e-5)
+            assert np.isfinite(np.array(w)).all()
+
+
+def as_list(x: Any) -> list[mx.array]:
+    return [x] if isinstance(x, mx.array) else list(x)
+
+
+@either_length
+@pytest.mark.parametrize("lens", [None, LENGTHS], ids=["every key", "lengths"])
+def test_second_derivatives_are_those_of_the_formula(lens: mx.array | None) -> None:
+    attention = d2l.DotProductAttention(0.0)
+    inputs = X.astype(mx.float64)
+
+    def by_formula(x: mx.array) -> mx.array:
+        return d2l.masked_softmax(x @ x.swapaxes(1, 2) / 6**0.5, lens) @ x
+
+    def second(attend: Callable[[mx.array], mx.array]) -> mx.array:
+        def first(x: mx.array) -> mx.array:
+            return mx.grad(lambda x: (attend(x) ** 2).sum())(x)
+
+        return mx.grad(lambda x: (first(x) ** 2).sum())(inputs)
+
+    np.testing.assert_allclose(
+        second(lambda x: attention(x, x, x, lens)), second(by_formula), rtol=1e-9
+    )
+
+
+def test_a_program_may_be_read_from_a_model_that_keeps_its_last_call() -> None:
+    block = Block(6, 6, 6)
+    block(X, LENGTHS)
+    compiled = mx.compile(lambda x: block(x), inputs=block.state)
+    np.testing.assert_allclose(compiled(X), block(X), atol=1e-6)
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("dtype", [mx.float16, mx.bfloat16])
+def test_half_precision_is_kept_and_near(dtype: mx.Dtype) -> None:
+    half = X.astype(dtype)
+    attention = d2l.DotProductAttention(0.0)
+    output = attention(half, half, half, LENGTHS)
+    assert output.dtype == attention.attention_weights.dtype == dtype
+    want, _ = reference.dot_product_attention(*[np.array(X)] * 3, np.array(LENGTHS))
+    np.testing.assert_allclose(output.astype(mx.float32), want, atol=0.03)
+    assert d2l.PositionalEncoding(6, 0.0)(half).dtype == dtype
+    assert d2l.RotaryEncoding(6)(half).dtype == dtype
+
+
+def test_a_bias_has_the_dtype_of_the_input_though_weights_may_widen_both() -> None:
+    heads = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
+    half, bias = X.astype(mx.bfloat16), mx.random.normal((2, 5, 5)).astype(mx.bfloat16)
+    wide, wide_bias = half.astype(mx.float32), bias.astype(mx.float32)
+    want = heads(wide, wide, wide, score_bias=wide_bias)
+    np.testing.assert_allclose(heads(half, half, half, score_bias=bias), want, atol=1e-6)
+
+
+def test_float64_is_as_precise_as_it_says_where_mlxs_own_is_not() -> None:
+    """The day the second assertion fails, MLX is mended: use its own softmax."""
+    scores = RNG.normal(size=(1, 3, 40))
+    want = reference.softmax(scores)
+    given = mx.array(scores, mx.float64)
+    np.testing.assert_allclose(d2l.masked_softmax(given), want, rtol=1e-13)
+    assert np.abs(np.array(mx.softmax(given, axis=-1)) - want).max() > 1e-11
+
+
+def test_a_call_is_of_what_it_was_given_though_it_is_computed_later() -> None:
+    attention = d2l.DotProductAttention(0.0).eval()
+    inputs, lens = mx.array(X), mx.array([3, 1])
+    output = attention(inputs, inputs, inputs, lens)
+    inputs[:], lens[:] = 0, 5
+    want, _ = reference.dot_product_attention(*[np.array(X)] * 3, np.array([3, 1]))
+    np.testing.assert_allclose(output, want, atol=1e-5)
+
+
+# MLX's own positions
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_turning_is_that_of_mlxs_layer(layout: str) -> None:
+    ours = d2l.RotaryEncoding(6, base=500, layout=layout, position_scale=0.25)
+    mlxs = nn.RoPE(6, traditional=layout == "interleaved", base=500, scale=0.25)
+    np.testing.assert_allclose(ours(X, offset=3), mlxs(X, offset=3), atol=1e-6)
+
+
+@pytest.mark.parametrize("num_heads", [3, 4])
+def test_slopes_make_the_bias_that_mlxs_layer_adds(num_heads: int) -> None:
+    distance = mx.abs(mx.arange(3, 5)[:, None] - mx.arange(5))  # the last two of five positions
+    bias = -d2l.alibi_slopes(num_heads)[:, None, None] * distance
+    scores = mx.array(RNG.normal(size=(2, num_heads, 2, 5)).astype("float32"))
+    want = nn.ALiBi()(scores, offset=3)
+    np.testing.assert_allclose(scores + bias, want, rtol=1e-6)
+    features = 2 * num_heads
+    x = mx.array(RNG.normal(size=(2, 5, features)).astype("float32"))
+    layer = d2l.MultiHeadAttention(*[features] * 4, num_heads, 0.0)
+    layer(x[:, 3:], x, x, score_bias=bias)
+    q, k = layer.transpose_qkv(layer.W_q(x[:, 3:])), layer.transpose_qkv(layer.W_k(x))
+    scores = mx.unflatten(q @ k.swapaxes(1, 2) / 2**0.5, 0, (2, num_heads))
+    weights = mx.softmax(nn.ALiBi()(scores, offset=3), axis=-1)
+    np.testing.assert_allclose(layer.attention_weights, weights, atol=1e-6)
+
+
+# Memory
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_memory_grows_with_the_length_and_not_with_its_square(causal: bool) -> None:
+    attention = d2l.DotProductAttention(0.0).eval()
+    gradient = mx.grad(lambda x, lens: attention(x, x, x, lens, causal=causal).sum())
+
+    def peak(steps: int) -> int:
+        x = mx.random.normal((1, steps, 4))
+        mx.eval(x)
+        mx.reset_peak_memory()
+        mx.eval(gradient(x, mx.array([steps - 1])))
+        return mx.get_peak_memory()
+
+    assert peak(6144) < 3 * peak(3072)
+
+
+# The functions' own ways
+
+
+def test_shapes_of_random_arrays_are_given_as_to_pytorch() -> None:
+    for function in (d2l.rand, d2l.randn):
+        assert function(2, 3).shape == function((2, 3)).shape == (2, 3)
+        assert function(4).shape == (4,)
+    mx.random.seed(3)
+    first = d2l.rand(5)
+    mx.random.seed(3)
+    np.testing.assert_array_equal(first, d2l.rand(5))
+    assert 0 <= first.min().item() < first.max().item() <= 1
+
+
+def test_an_array_goes_to_another_dtype_and_is_on_every_device() -> None:
+    assert d2l.to(X, mx.float16).dtype == mx.float16
+    assert d2l.to(X, d2l.cpu()) is X
+
+
+def test_several_last_dimensions_are_normalized_together() -> None:
+    layer = d2l.AddNorm([5, 6], 0.0)
+    given = np.array(X)
+    centred = given - given.mean(axis=(1, 2), keepdims=True)
+    want = centred / np.sqrt((centred**2).mean(axis=(1, 2), keepdims=True) + 1e-5)
+    np.testing.assert_allclose(layer(X, mx.zeros_like(X)), want, atol=1e-5)
+
+
+def test_batches_come_in_the_same_order_after_the_same_seed() -> None:
+    data = d2l.DataModule()
+    data.batch_size = 4
+
+    def order() -> list[Any]:
+        mx.random.seed(1)
+        loader = data.get_tensorloader((mx.arange(20),), train=True)
+        return [batch[0].tolist() for batch in loader]
+
+    assert order() == order()
+    rows = [row for batch in order() for row in batch]
+    assert sorted(rows) == [*range(20)] != rows
+
+
+def test_hyperparameters_that_are_layers_are_no_second_parameters() -> None:
+    model = d2l.Seq2Seq(nn.Linear(2, 3), nn.Linear(3, 2), 1, 0.1)
+    assert model.hparams["encoder"] is model.encoder
+    assert {name.split(".")[0] for name in names(model)} == {"encoder", "decoder"}
+
+
+# What it costs
+
+
+def test_a_convolution_counts_its_kernel_and_matters_in_the_chain() -> None:
+    layer = nn.Conv1d(6, 7, 3, padding=1)
+    assert d2l.multiply_adds(layer, X) == 2 * 5 * 7 * 3 * 6
+    assert d2l.longest_chain(nn.Sequential(layer, nn.ReLU(), nn.Linear(7, 2)), X) == 2
+
+
+def test_attention_counts_both_its_products() -> None:
+    attention = d2l.DotProductAttention(0.0).eval()
+    assert d2l.multiply_adds(attention, X, X, X) == 2 * (2 * 5 * 5 * 6)
+    assert d2l.longest_chain(attention, X, X, X) == 2

@@ -1,0 +1,164 @@
+"""Drives d2l_compat.mxnet."""
+
+import warnings
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# First: it makes MXNet importable.
+from d2l_compat import mxnet as d2l  # isort: skip
+import mxnet
+from mxnet import autograd, init, npx
+from mxnet.gluon import nn
+
+from tests.shim import reference
+from tests.shim.each import adapter
+from tests.shim.each.mxnet import descent
+from tests.shim.each.mxnet.translator import Decoder
+
+
+class Layer(adapter.Layer):
+    @staticmethod
+    def tensor(x: NDArray[Any]) -> mxnet.np.ndarray:
+        return mxnet.np.array(x, dtype=x.dtype)
+
+    @staticmethod
+    def array(x: Any) -> Any:
+        return x.asnumpy() if isinstance(x, mxnet.np.ndarray) else x
+
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
+        with autograd.train_mode() if training else autograd.predict_mode():
+            return self.plain(self.layer(*self.given(inputs), **self.named(kwargs)))
+
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        tensors, named = self.given(inputs), self.named(kwargs)
+        floats = [
+            x
+            for x in (*tensors, *named.values())
+            if isinstance(x, mxnet.np.ndarray) and np.dtype(x.dtype).kind == "f"
+        ]
+        for x in floats:
+            x.attach_grad()
+        with autograd.record(train_mode=False):
+            output = self.layer(*tensors, **named)
+        output.backward(self.tensor(direction))
+        return [x.grad.asnumpy() for x in floats]
+
+    def randomize(self, *inputs: Any) -> None:
+        self.layer.initialize(force_reinit=True)  # encoders are already
+        self(*inputs)
+        rng = np.random.default_rng(0)
+        for parameter in self.layer.collect_params().values():
+            parameter.set_data(self.tensor(rng.normal(0, 0.5, parameter.shape).astype("float32")))
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.layer.collect_params()]
+
+    def parameters(self, path: str) -> adapter.Arrays:
+        layer = self.part(path)
+        if isinstance(layer, nn.LayerNorm):
+            return {name: self.plain(getattr(layer, name).data()) for name in ("gamma", "beta")}
+        weight = self.plain(layer.weight.data())
+        if isinstance(layer, nn.Embedding):
+            return {"table": weight}
+        bias = {} if layer.bias is None else {"bias": self.plain(layer.bias.data())}
+        return {"weight": weight.T, **bias}
+
+    def gates(self, path: str) -> list[reference.Gates]:
+        layer = self.part(path)
+        parameters = layer.collect_params()
+
+        def linears(name: str) -> dict[str, reference.Linear]:
+            """Of ``l0_i2h`` and its like."""
+            weight, bias = (
+                np.split(self.plain(parameters[f"{layer.prefix}{name}_{kind}"].data()), 3)
+                for kind in ("weight", "bias")
+            )
+            parts = zip(("reset", "update", "new"), weight, bias, strict=True)
+            return {gate: reference.Linear(w.T, b) for gate, w, b in parts}
+
+        return [
+            reference.Gates(linears(f"l{number}_i2h"), linears(f"l{number}_h2h"))
+            for number in range(len(parameters.keys()) // 4)
+        ]
+
+
+tensor, plain = Layer.tensor, Layer.plain
+
+
+class Adapter(adapter.Adapter):
+    d2l, layer, decoder, descent = d2l, Layer, Decoder, descent
+    seed = staticmethod(mxnet.random.seed)
+    NORM = (0.0,)
+    FEATURES = ()  # Gluon's layers take their sizes from their input
+    OUTPUT = "output.0", "output.1"
+
+    def sizes(self, width: int) -> tuple[Any, ...]:
+        return (width,)
+
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return mxnet.np.einsum("bqd,qkd->bqk", queries, table[rows])
+
+    def multi_head(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.MultiHeadAttention(*args, **kwargs)
+        layer.cast(dtype)
+        # MXNet's other initial weights come in single precision only.
+        layer.initialize(init.Orthogonal())
+        kinds = {"W": "weight", "b": "bias"}
+        for name, array in (weights or {}).items():
+            getattr(getattr(layer, f"W_{name[2]}"), kinds[name[0]]).set_data(tensor(array.T))
+        return Layer(layer)
+
+    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        layer = d2l.PositionalEncoding(*args, **kwargs)
+        layer.cast(dtype)
+        return Layer(layer)
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        layer = d2l.RotaryEncoding(*args, **kwargs)
+        layer.cast(dtype)
+        return Layer(layer)
+
+    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Block:
+        net = nn.Dense(3, in_units=inputs)
+        net.initialize(init.Normal(0.1))
+        if start:
+            net.weight.set_data(tensor(start["weight"].T))
+            net.bias.set_data(tensor(start["bias"]))
+        return net
+
+    def nothing(self) -> nn.Block:
+        return nn.Dense(1)
+
+    def lesson_encoding(
+        self, layer: nn.Block, X: NDArray[Any], offset: int = 0, training: bool = False
+    ) -> NDArray[Any]:
+        return Layer(layer)(X, offset, training=training)  # Gluon takes no keywords
+
+    def lesson_kept(self, layer: nn.Block) -> list[str]:
+        with NamedTemporaryFile() as file:
+            layer.save_parameters(file.name)
+            return [*super().lesson_kept(layer), *npx.load(file.name)]
+
+    def new_reader(self, names: dict[str, Any], kind: str) -> nn.Block:
+        reader = names["readers"][kind]()
+        reader.initialize(init.Xavier())
+        reader(tensor(np.zeros((1, 8), "int64")))
+        return reader
+
+    def lesson_numbers(self, scheme: nn.Block) -> NDArray[Any]:
+        return plain(scheme.numbers.data())
+
+    def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*already initialized")
+            return super().lesson_learned_table(names)

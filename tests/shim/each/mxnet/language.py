@@ -1,0 +1,48 @@
+"""Natural language as a reader of D2L writes it in MXNet."""
+
+from typing import Any
+
+from tests.shim.each.mxnet.adapter import plain, tensor  # isort: skip
+from mxnet import autograd, gluon, np
+from mxnet.gluon import nn
+
+# Parts of BERTModel by the adapter's paths.
+HIDDEN, NEXT = "hidden", "nsp.output"
+MASKED = "mlm.mlp.0", "mlm.mlp.1", "mlm.mlp.2"
+
+
+class Classifier(nn.Block):
+    """The mean of the words' vectors, of one sequence or of several together, and a linear layer."""
+
+    def __init__(self, table: Any, weight: Any) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(*table.shape)
+        self.dropout = nn.Dropout(0.9)
+        self.matrix = tensor(weight)
+        self.initialize()
+        self.embedding.weight.set_data(tensor(table))
+
+    def forward(self, X: Any) -> np.ndarray:
+        words = np.concatenate(X, axis=1) if isinstance(X, list) else X
+        return np.dot(self.dropout(self.embedding(words)).mean(axis=1), self.matrix)
+
+
+classifier = Classifier
+
+
+def losses(d2l: Any, model: Any, vocab_size: int, columns: list[Any], reduction: str) -> list[Any]:
+    """What the batch is to BERT: its losses, and the gradients of the biases of both tasks and of positions.
+
+    Gluon's loss takes weights, and is one number for each example, whatever reduction others have.
+    """
+    loss, shards = gluon.loss.SoftmaxCELoss(), [[tensor(column)] for column in columns]
+    with autograd.record(train_mode=False):
+        told = d2l._get_batch_loss_bert(model, loss, vocab_size, *shards)
+    told[-1][0].backward()
+    biases = model.mlm.mlp[-1].bias, model.nsp.output.bias, model.encoder.pos_embedding
+    return plain([*(each for (each,) in told), *(each.grad() for each in biases)])
+
+
+def move_positions(model: Any, step: Any) -> None:
+    positions = model.encoder.pos_embedding
+    positions.set_data(positions.data() + tensor(step))

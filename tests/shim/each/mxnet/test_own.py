@@ -1,0 +1,527 @@
+"""What is true of MXNet's face alone: Gluon's ways, MXNet's arrays and its traps."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from d2l_compat import mxnet as d2l  # isort: skip
+import mxnet as mx
+from mxnet import autograd, npx
+from mxnet.gluon import nn, rnn
+
+from d2l_compat.mxnet import devices, tensors
+from tests.shim import reference
+from tests.shim.each.cases import LENGTHS, make_case
+
+A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
+B = np.arange(24, dtype="float32").reshape(2, 3, 4)
+
+
+@pytest.fixture
+def heads() -> nn.Block:
+    layer = d2l.MultiHeadAttention(8, 2, 0.5)
+    layer.initialize()
+    return layer
+
+
+@pytest.fixture
+def X() -> Any:
+    return mx.np.random.normal(size=(2, 3, 6))
+
+
+def test_importing_the_face_turns_numpy_arrays_on() -> None:
+    assert mx.util.is_np_array()
+    assert isinstance(d2l.ones((2, 3)), mx.np.ndarray)
+
+
+def test_older_arrays_are_refused(heads: nn.Block, X: Any) -> None:
+    with pytest.raises(TypeError, match="keys: got NDArray; need a tensor"):
+        heads(X, X.as_nd_ndarray(), X)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "int64"])
+@pytest.mark.parametrize("lengths", [[3, 0], [[1, 2, 3], [0, 3, 1]]], ids=["one", "per query"])
+def test_lengths_are_whole_numbers_of_any_dtype(dtype: str, lengths: Any) -> None:
+    layer = d2l.MultiHeadAttention(8, 2, 0.0)
+    layer.initialize()
+    X = d2l.randn(2, 3, 6)
+    Y = layer(X, X, X, mx.np.array(lengths, dtype="int64"))
+    assert mx.np.array_equal(layer(X, X, X, mx.np.array(lengths, dtype=dtype)), Y)
+    with pytest.raises(ValueError, match="got a length of 4; need lengths from 0 to 3"):
+        layer(X, X, X, mx.np.array(lengths, dtype=dtype) + 1)
+
+
+@pytest.mark.parametrize("junk", [0.5, np.nan, np.inf, -np.inf])
+def test_other_numbers_are_no_lengths(junk: float) -> None:
+    with pytest.raises(TypeError, match="valid_lens: got dtype float32; need an integer dtype"):
+        d2l.masked_softmax(d2l.ones((2, 3, 4)), d2l.tensor([1, junk]))
+
+
+def test_lists_become_single_precision_and_serve_as_lengths(heads: nn.Block, X: Any) -> None:
+    lengths = d2l.tensor([3, 2])
+    assert lengths.dtype == np.float32
+    assert d2l.exp(lengths)[1].item() == pytest.approx(np.e**2)
+    assert heads(X, X, X, valid_lens=lengths).shape == (2, 3, 8)
+
+
+def test_recording_is_training_unless_told_otherwise(heads: nn.Block, X: Any) -> None:
+    with autograd.record():
+        dropped = heads(X, X, X)
+    with autograd.record(train_mode=False):
+        whole = heads(X, X, X)
+    assert mx.np.array_equal(whole, heads(X, X, X))
+    assert not mx.np.array_equal(dropped, whole)
+
+
+@pytest.mark.parametrize("layer", [d2l.PositionalEncoding(6, 1), d2l.PositionalEncoding(6, 1.0)])
+def test_dropping_everything_leaves_zeros(layer: nn.Block, X: Any) -> None:
+    X.attach_grad()
+    with autograd.record():
+        Y = layer(X)
+    Y.backward()
+    assert not Y.any()
+    assert not X.grad.any()
+    assert mx.np.array_equal(layer(X), X + layer.P[:, :3])
+
+
+def test_a_first_call_in_another_dtype_is_refused_and_leaves_the_sizes_open(
+    heads: nn.Block, X: Any
+) -> None:
+    with pytest.raises(TypeError, match="queries: got dtype float64; need float32"):
+        heads(*[X.astype("float64")] * 3)
+    assert heads.W_q.weight.shape == (8, -1)
+
+
+def test_weights_go_into_a_layer_that_does_not_know_its_sizes(
+    heads: nn.Block, X: Any, tmp_path: Path
+) -> None:
+    Y = heads(X, X, X)
+    heads.save_parameters(str(tmp_path / "weights"))
+    assert sorted(npx.load(str(tmp_path / "weights"))) == [f"W_{i}.weight" for i in "koqv"]
+    other = d2l.MultiHeadAttention(8, 2, 0.5)
+    other.load_parameters(str(tmp_path / "weights"))
+    assert mx.np.array_equal(other(X, X, X), Y)
+
+
+def test_a_readers_own_attention_need_know_of_no_masks(heads: nn.Block, X: Any) -> None:
+    class Opposed(d2l.DotProductAttention):  # type: ignore[misc]
+        def forward(self, queries: Any, keys: Any, values: Any, valid_lens: Any = None) -> Any:
+            return super().forward(-queries, keys, values, valid_lens)
+
+    heads.attention = Opposed(0.0)
+    assert heads(X, X, X, mx.np.array([3, 2], dtype="int64")).shape == (2, 3, 8)
+
+
+@pytest.mark.parametrize("valid_lens", LENGTHS.values(), ids=LENGTHS)
+def test_hybridized_layers_compute_the_same(face: ModuleType, valid_lens: Any) -> None:
+    case = make_case(valid_lens)
+    layer = face.multi_head(*case.sizes, 6, 2, 0.5)
+    Y = layer(*case.arrays)
+    layer.layer.hybridize()
+    np.testing.assert_allclose(layer(*case.arrays), Y, rtol=1e-12)
+
+
+def test_the_encoding_is_no_parameter_and_is_not_saved(tmp_path: Path) -> None:
+    file = str(tmp_path / "weights")
+    models = [nn.Sequential() for _ in range(2)]
+    for model, max_len in zip(models, (10, 20), strict=True):
+        model.add(d2l.PositionalEncoding(6, 0.0, max_len), nn.Dense(2, in_units=6, flatten=False))
+    models[0].initialize()
+    models[0].save_parameters(file)
+    assert sorted(npx.load(file)) == ["1.bias", "1.weight"]
+    models[1].load_parameters(file)
+    X = d2l.randn(1, 10, 6)
+    assert mx.np.array_equal(models[1](X), models[0](X))
+
+
+def test_the_encodings_are_rounded_once_within_a_model_that_changes_dtype() -> None:
+    model = nn.Sequential()
+    model.add(d2l.PositionalEncoding(7, 0.0), d2l.RotaryEncoding(6))
+    ones = np.tile([1.0, 0.0], (1, 1000, 3))  # turned, they are the cosines and sines
+    turned = reference.rotary(ones, range(1000)).reshape(1000, 3, 2)
+    wanted = reference.positional_encoding(1000, 7)[None], turned.transpose(2, 0, 1)
+    for dtype in ("float16", "float64"):
+        model.cast(dtype)
+        for layer, want in zip(model, wanted, strict=True):
+            P = layer.P.asnumpy()
+            assert P.dtype == dtype
+            assert np.abs(P - want).max() <= max(np.finfo(dtype).eps / 4, 1e-12)
+
+
+def test_a_mask_takes_lengths_of_floating_point_and_lets_gradients_through() -> None:
+    X = d2l.ones((2, 3, 2))
+    X.attach_grad()
+    with autograd.record():
+        Y = d2l.sequence_mask(X, d2l.tensor([1, 3]), value=5)
+    Y.backward()
+    want = np.array([[1, 0, 0], [1, 1, 1]])[..., None].repeat(2, axis=2)
+    np.testing.assert_array_equal(X.grad.asnumpy(), want)
+    np.testing.assert_array_equal(Y.asnumpy(), np.where(want, 1, 5))
+    with pytest.raises(TypeError, match="valid_len: got dtype float32; need an integer dtype"):
+        d2l.sequence_mask(X, d2l.tensor([1, 2.5]))
+
+
+# Recurrent layers
+
+
+def gluons_twin(layer: nn.Block, X: Any) -> rnn.GRU:
+    """Gluon's own layer, with the same parameters, all of them drawn."""
+    own = rnn.GRU(4, 3)
+    own.initialize()
+    own(X, own.begin_state(X.shape[1]))
+    for mine, its in zip(
+        layer.collect_params().values(), own.collect_params().values(), strict=True
+    ):
+        mine.set_data(d2l.randn(*mine.shape))
+        its.set_data(mine.data())
+    return own
+
+
+@pytest.mark.parametrize("dropout", [0, 0.5, 1])
+@pytest.mark.parametrize("is_hybrid", [False, True])
+def test_a_recurrent_layer_is_gluons_outside_training(
+    X: Any, dropout: float, is_hybrid: bool
+) -> None:
+    layer = d2l.GRU(4, 3, dropout)
+    layer.initialize()
+    layer(X)
+    own = gluons_twin(layer, X)
+    if is_hybrid:
+        layer.hybridize()
+    state = d2l.randn(3, X.shape[1], 4)
+    want, [want_state] = own(X, [state])
+    got, got_state = layer(X, H=state)
+    np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-6)
+    np.testing.assert_allclose(got_state.asnumpy(), want_state.asnumpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_all_that_a_recurrent_layer_hands_on_may_be_dropped(X: Any, num_layers: int) -> None:
+    layer = d2l.GRU(4, num_layers, 1.0)
+    layer.initialize()
+    X.attach_grad()
+    with autograd.record():
+        Y, _ = layer(X)
+    Y.backward()
+    assert bool(X.grad.any()) == (num_layers == 1)
+    assert np.isfinite(Y.asnumpy()).all()
+
+
+# Models and their training
+
+
+# It tells that Gluon will not find their parameters: there are none.
+SCRATCH = pytest.mark.filterwarnings("ignore:.* is an unregistered container with Blocks")
+
+
+class Line(d2l.Module):  # type: ignore[misc]
+    """From scratch: arrays for parameters, in a module of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lr = 0.1
+        self.parts = [Slope(), Slope()]
+        self.b = d2l.zeros(1)
+        for array in self.get_scratch_params():
+            array.attach_grad()
+
+    def forward(self, X: Any) -> Any:
+        return sum(part.w * X for part in self.parts) + self.b
+
+    def loss(self, y_hat: Any, y: Any) -> Any:
+        return ((y_hat - y) ** 2).mean()
+
+
+class Told(Line):
+    """It lists them itself, as on D2L's page on softmax regression."""
+
+    def collect_params(self) -> list[Any]:
+        return self.get_scratch_params()
+
+
+class Slope(d2l.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = d2l.zeros(1)
+
+
+class Points(d2l.DataModule):  # type: ignore[misc]
+    """On the line 4 x + 3."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batch_size = 8
+        self.X = d2l.linspace(-1, 1, 32)
+
+    def get_dataloader(self, train: bool) -> Any:
+        return self.get_tensorloader((self.X, 4 * self.X + 3), train)
+
+
+@pytest.fixture(params=[0, 1], ids=["first device", "second device"])
+def num_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """As many as this stand in for GPUs: devices with memory of their own to MXNet."""
+    monkeypatch.setattr(devices, "num_gpus", lambda: request.param)
+    monkeypatch.setattr(devices, "gpu", lambda i=0: mx.cpu(1 + i))
+    return request.param
+
+
+@SCRATCH
+@pytest.mark.parametrize("Scratch", [Line, Told])
+def test_a_model_from_scratch_learns(Scratch: type[Line], num_gpus: int) -> None:
+    model = Scratch()
+    d2l.Trainer(max_epochs=40, num_gpus=num_gpus, gradient_clip_val=100).fit(model, Points())
+    *slopes, b = model.parameters()
+    assert {x.ctx for x in (*slopes, b)} == {mx.cpu(num_gpus)}
+    assert sum(slopes).item() == pytest.approx(4, abs=0.1)
+    assert b.item() == pytest.approx(3, abs=0.1)
+
+
+@SCRATCH
+@pytest.mark.parametrize("norm", [0.5, 1000.0])
+def test_gradients_of_a_model_from_scratch_are_clipped_together(norm: float) -> None:
+    model, X = Line(), d2l.ones(3)
+    with autograd.record():
+        loss = model.loss(model(X), 7 * X)
+    loss.backward()
+    d2l.Trainer(1).clip_gradients(norm, model)
+    got = np.concatenate([x.grad.asnumpy() for x in model.parameters()])
+    gradient = np.full(3, -14.0)
+    np.testing.assert_allclose(got, gradient * min(1, norm / np.linalg.norm(gradient)), rtol=1e-5)
+
+
+def test_parameters_that_are_not_trained_have_no_part_in_clipping() -> None:
+    model = nn.Sequential()
+    model.add(nn.BatchNorm(), nn.Dense(1))  # the first has running sums
+    model.initialize()
+    with autograd.record():
+        Y = model(d2l.ones((2, 3)))
+    Y.backward()
+    d2l.Trainer(1).clip_gradients(0.5, model)
+    gradients = [
+        p.grad().asnumpy() for p in model.collect_params().values() if p.grad_req != "null"
+    ]
+    assert sum((g**2).sum() for g in gradients) == pytest.approx(0.25, rel=1e-4)
+
+
+def test_a_model_is_trained_where_it_should_be(num_gpus: int) -> None:
+    class Model(d2l.Classifier):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.lr = 0.1
+            self.net = nn.Sequential()
+            self.net.add(nn.Dense(4), nn.Dense(2))
+            self.net.initialize()
+
+    class Rows(d2l.DataModule):  # type: ignore[misc]
+        batch_size = 2
+
+        def get_dataloader(self, train: bool) -> Any:
+            return self.get_tensorloader((d2l.randn(6, 3), np.array([0, 1] * 3)), train)
+
+    model = Model()
+    d2l.Trainer(max_epochs=1, num_gpus=num_gpus).fit(model, Rows())
+    assert model.net.collect_params().list_ctx() == [mx.cpu(num_gpus)]
+
+
+def test_layers_tell_the_shapes_that_they_make(capsys: pytest.CaptureFixture[str]) -> None:
+    model = d2l.Classifier()
+    model.net = nn.Sequential()
+    model.net.add(nn.Dense(4), nn.Dense(2))
+    model.net.initialize()
+    model.layer_summary((5, 3))
+    said = capsys.readouterr().out.splitlines()
+    assert said == [f"Dense output shape:\t (5, {size})" for size in (4, 2)]
+
+
+class Repeating(d2l.Decoder):  # type: ignore[misc]
+    """Looks at what it was given last, and at the encoder's last state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.dense = nn.Embedding(7, 4), nn.Dense(7, flatten=False)
+        self.drop = nn.Dropout(0.5)
+        self.initialize()
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        return enc_all_outputs[1][-1]
+
+    def forward(self, X: Any, state: Any) -> Any:
+        return self.dense(self.drop(self.embedding(X) + mx.np.expand_dims(state, 1))), state
+
+
+def test_padding_has_no_part_in_the_loss() -> None:
+    model = d2l.Seq2Seq(d2l.Encoder(), d2l.Decoder(), tgt_pad=1, lr=0.1)
+    scores = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    labels = np.array([[2, 1, 1], [3, 0, 1]])
+    each = -np.log(np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True))
+    want = np.where(labels == 1, 0, np.take_along_axis(each, labels[..., None], 2)[..., 0])
+    given = mx.np.array(scores), mx.np.array(labels, dtype="int32")
+    np.testing.assert_allclose(
+        model.loss(*given, averaged=False).asnumpy(), want.reshape(-1), rtol=1e-5
+    )
+    assert model.loss(*given).item() == pytest.approx(want.sum() / 3, rel=1e-5)
+
+
+def test_translating_drops_nothing_and_records_nothing() -> None:
+    model = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 4, 4, 2, 0.5), Repeating())
+    tokens, lens = d2l.tensor([[1, 2, 3]] * 50), d2l.tensor([3] * 50)
+    with autograd.record():
+        said, _ = model.predict_step((tokens, tokens, lens, tokens), d2l.cpu(), 4)
+    assert (said == said[0]).all()
+    with pytest.raises(mx.MXNetError, match="not part of a computation graph"):
+        autograd.get_symbol(said)
+
+
+def test_functions_train_and_translate_on_the_second_device(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = mx.cpu(1)
+    vocab = d2l.Vocab(["a", "b", "c"], reserved_tokens=["<pad>", "<bos>", "<eos>"])
+    tokens, lens = d2l.tensor([[4, 5, 2], [5, 4, 2]]), d2l.tensor([3, 3])
+    net = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 4, 4, 1), Repeating())
+    d2l.train_seq2seq(net, [(tokens, lens, tokens, lens)], 0.01, 1, vocab, other)
+    assert net.collect_params().list_ctx() == [other]
+    assert "tokens/sec on cpu(1)" in capsys.readouterr().out
+    said, weights = d2l.predict_seq2seq(net, "a b", vocab, vocab, 3, other)
+    assert isinstance(said, str)
+    assert weights == []
+
+
+def test_a_hybridized_transformer_computes_the_same() -> None:
+    layer = d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.5)
+    tokens, lens = d2l.tensor([[1, 2, 3], [4, 5, 6]]), d2l.tensor([2, 3])
+    Y = layer(tokens, valid_lens=lens)
+    layer.hybridize()
+    np.testing.assert_allclose(layer(tokens, lens).asnumpy(), Y.asnumpy(), atol=1e-6)
+
+
+def test_weights_from_upstreams_layers_go_into_these(upstream: Any, tmp_path: Path) -> None:
+    file = str(tmp_path / "weights")
+    tokens, lens = d2l.tensor([[1, 2, 3], [4, 5, 6]]), d2l.tensor([2, 3])
+    for name, args in (
+        ("TransformerEncoder", (7, 8, 16, 2, 2, 0.5)),
+        ("Seq2SeqEncoder", (7, 4, 4, 2)),
+    ):
+        theirs, ours = (getattr(face, name)(*args) for face in (upstream, d2l))
+        Y = theirs(tokens, lens)
+        theirs.save_parameters(file)
+        ours.load_parameters(file)
+        Z = ours(tokens, lens)
+        for want, got in zip(Y, Z, strict=True) if isinstance(Y, tuple) else [(Y, Z)]:
+            np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-5)
+
+
+FUNCTIONS = {
+    "abs": (lambda a, b: d2l.abs(a), np.abs(A)),
+    "arange": (lambda a, b: d2l.arange(2, 9, 3), np.float32([2, 5, 8])),
+    "argmax": (lambda a, b: d2l.argmax(a, axis=1), A.argmax(axis=1)),
+    "astype": (lambda a, b: d2l.astype(a, d2l.int32), A.astype(np.int32)),
+    "batch_matmul": (lambda a, b: d2l.batch_matmul(b, b.swapaxes(1, 2)), B @ B.swapaxes(1, 2)),
+    "concat": (lambda a, b: d2l.concat((a, a), axis=1), np.concatenate((A, A), axis=1)),
+    "cos": (lambda a, b: d2l.cos(a), np.cos(A)),
+    "cosh": (lambda a, b: d2l.cosh(a), np.cosh(A)),
+    "exp": (lambda a, b: d2l.exp(a), np.exp(A)),
+    "expand_dims": (lambda a, b: d2l.expand_dims(a, 1), A[:, None]),
+    "eye": (lambda a, b: d2l.eye(3), np.eye(3)),
+    "linspace": (lambda a, b: d2l.linspace(0, 1, 5), np.linspace(0, 1, 5)),
+    "log": (lambda a, b: d2l.log(b + 1), np.log(B + 1)),
+    "matmul": (lambda a, b: d2l.matmul(a, b), A @ B),
+    "meshgrid": (lambda a, b: d2l.stack(d2l.meshgrid(a[0], a[1])), np.meshgrid(A[0], A[1])),
+    "numpy": (lambda a, b: tensors.numpy(a), A),
+    "ones": (lambda a, b: d2l.ones((2, 3)), np.ones((2, 3))),
+    "ones_like": (lambda a, b: d2l.ones_like(a), np.ones_like(A)),
+    "reduce_mean": (lambda a, b: d2l.reduce_mean(a, axis=0), A.mean(axis=0)),
+    "reduce_sum": (lambda a, b: d2l.reduce_sum(a, 1, keepdims=True), A.sum(1, keepdims=True)),
+    "repeat": (lambda a, b: d2l.repeat(a, 2, axis=0), A.repeat(2, axis=0)),
+    "reshape": (lambda a, b: d2l.reshape(a, (3, -1)), A.reshape(3, 2)),
+    "sigmoid": (lambda a, b: d2l.sigmoid(a), 1 / (1 + np.exp(-A))),
+    "sin": (lambda a, b: d2l.sin(a), np.sin(A)),
+    "sinh": (lambda a, b: d2l.sinh(a), np.sinh(A)),
+    "size": (lambda a, b: d2l.size(b), 24),
+    "stack": (lambda a, b: d2l.stack((a, a), axis=1), np.stack((A, A), axis=1)),
+    "swapaxes": (lambda a, b: d2l.swapaxes(b, 0, 2), B.swapaxes(0, 2)),
+    "tanh": (lambda a, b: d2l.tanh(a), np.tanh(A)),
+    "tensor": (lambda a, b: d2l.tensor([[1, 2], [3, 4]]), np.float32([[1, 2], [3, 4]])),
+    "to": (lambda a, b: d2l.to(a, d2l.cpu()), A),
+    "transpose": (lambda a, b: d2l.transpose(a), A.T),
+    "zeros": (lambda a, b: d2l.zeros((2, 3)), np.zeros((2, 3))),
+    "zeros_like": (lambda a, b: d2l.zeros_like(a), np.zeros_like(A)),
+}
+RANDOM = {
+    "normal": lambda: d2l.normal(0.0, 1.0, size=(2, 3)),
+    "rand": lambda: d2l.rand(2, 3),
+    "randn": lambda: d2l.randn(2, 3),
+}
+DTYPES = {"float32", "int32", "int64"}
+
+
+@pytest.mark.parametrize(("call", "want"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_functions_do_what_their_names_say(call: Any, want: Any) -> None:
+    got = call(mx.np.array(A), mx.np.array(B))
+    got = got.asnumpy() if isinstance(got, mx.np.ndarray) else np.asarray(got)
+    assert got.dtype.kind == np.asarray(want).dtype.kind
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("call", RANDOM.values(), ids=RANDOM)
+def test_random_functions_follow_the_seed(call: Any) -> None:
+    npx.random.seed(1)
+    first, second = call(), call()
+    npx.random.seed(1)
+    assert mx.np.array_equal(call(), first)
+    assert not mx.np.array_equal(first, second)
+    d2l.check_shape(first, (2, 3))
+
+
+def test_all_tensor_names_are_listed_sorted_and_tested_here() -> None:
+    assert tensors.__all__ == sorted({*FUNCTIONS, *RANDOM, *DTYPES, "check_shape"})
+    assert all(d2l.zeros(1, dtype=getattr(d2l, name)).dtype == name for name in DTYPES)
+    assert all(hasattr(d2l, name) for name in d2l.__all__)
+
+
+def test_layers_stay_on_the_second_device(heads: nn.Block) -> None:
+    # Memory of its own to MXNet, which refuses to mix it with the first's.
+    other = mx.cpu(1)
+    X, lens = mx.np.array(B[:, :, :2].repeat(4, axis=2)), mx.np.array([3, 2], dtype="int64")
+    here = heads(X, X, X, lens).asnumpy()
+    heads.collect_params().reset_ctx(other)
+    X, lens = X.as_in_ctx(other), lens.as_in_ctx(other)
+    there = heads(X, X, X, lens)
+    assert there.ctx == heads.attention_weights.ctx == other
+    np.testing.assert_array_equal(there.asnumpy(), here)
+    bias = mx.np.zeros((3, 3), ctx=other)
+    assert heads(X, X, X, lens, causal=True, score_bias=bias).ctx == other
+    assert d2l.PositionalEncoding(8, 0.5)(X).ctx == other
+    assert d2l.RotaryEncoding(8)(X).ctx == other
+    assert d2l.masked_softmax(X, lens).ctx == other
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_gpus_that_are_there_are_used(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(npx, "num_gpus", lambda: count)
+    gpus = [mx.gpu(i) for i in range(count)]
+    assert d2l.num_gpus() == count
+    assert d2l.gpu(7) == mx.gpu(7)
+    assert [d2l.try_gpu(i) for i in range(3)] == [*gpus, *[mx.cpu()] * (3 - count)]
+    assert d2l.try_all_gpus() == (gpus or [mx.cpu()])
+
+
+def test_bert_stays_on_the_second_device() -> None:
+    other = mx.cpu(1)
+    model = d2l.BERTModel(7, 8, 16, 2, 1, 0.0, 6)
+    model.initialize(ctx=other)
+    tokens, lens = mx.np.ones((2, 4), ctx=other), mx.np.array([3, 2], ctx=other)
+    outputs = model(tokens, tokens * 0, lens, tokens[:, :2] * 3)
+    assert {each.ctx for each in outputs} == {other}
+
+
+def test_rows_may_be_lists_of_numbers() -> None:
+    X = mx.np.array(B[0])
+    (batch,) = d2l.load_array((X, [2, 0, 1]), 3, is_train=False)
+    assert batch[0].asnumpy().tolist() == B[0].tolist()
+    assert batch[1].asnumpy().tolist() == [2, 0, 1]
+    with pytest.raises(TypeError, match="data_arrays: got list; need a tuple or a list of tensors"):
+        d2l.load_array((X, ["a", "b", "c"]), 3)

@@ -1,0 +1,140 @@
+"""Drives d2l_compat.paddle."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from d2l_compat import paddle as d2l  # isort: split
+
+import paddle
+from paddle import nn
+
+from tests.shim import reference
+from tests.shim.each import adapter
+from tests.shim.each.paddle import descent
+from tests.shim.each.paddle.translator import Decoder
+
+
+class Layer(adapter.Layer):
+    @staticmethod
+    def tensor(x: NDArray[Any]) -> paddle.Tensor:
+        return paddle.to_tensor(np.array(x))
+
+    @staticmethod
+    def array(x: Any) -> Any:
+        if isinstance(x, (paddle.CPUPlace, paddle.CUDAPlace)):
+            return str(x).removeprefix("Place(").removesuffix(")")  # as ours
+        return x.numpy() if isinstance(x, paddle.Tensor) else x
+
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
+        self.layer.train() if training else self.layer.eval()
+        return self.plain(self.layer(*self.given(inputs), **self.named(kwargs)))
+
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        self.layer.eval()
+        tensors, named = self.given(inputs), self.named(kwargs)
+        every = (*tensors, *named.values())
+        floats = [x for x in every if isinstance(x, paddle.Tensor) and x.is_floating_point()]
+        for x in floats:
+            x.stop_gradient = False
+        try:  # NaN on the way is an error as well; so is infinity, but a bias is compared with it
+            is_biased = "score_bias" in named or "table" in named  # which makes one
+            paddle.set_flags({"FLAGS_check_nan_inf": not is_biased})
+            output = self.layer(*tensors, **named)
+            paddle.set_flags({"FLAGS_check_nan_inf": True})
+            gradients = paddle.grad((output * self.tensor(direction)).sum(), floats)
+        finally:
+            paddle.set_flags({"FLAGS_check_nan_inf": False})
+        return [gradient.numpy() for gradient in gradients]
+
+    def randomize(self, *inputs: Any) -> None:
+        self(*inputs)
+        paddle.seed(0)
+        for parameter in self.layer.parameters():
+            parameter.set_value(paddle.randn(parameter.shape) * 0.5)
+
+    @property
+    def names(self) -> list[str]:
+        return [*dict(self.layer.named_parameters())]
+
+    def parameters(self, path: str) -> adapter.Arrays:
+        layer = self.part(path)
+        weight = self.plain(layer.weight)
+        if isinstance(layer, nn.Embedding):
+            return {"table": weight}
+        if isinstance(layer, nn.LayerNorm):
+            return {"gamma": weight, "beta": self.plain(layer.bias)}
+        bias = {} if layer.bias is None else {"bias": self.plain(layer.bias)}
+        return {"weight": weight, **bias}
+
+    def gates(self, path: str) -> list[reference.Gates]:
+        layer = self.part(path)
+
+        def linears(kind: str, number: int) -> dict[str, reference.Linear]:
+            weight, bias = (
+                np.split(self.plain(getattr(layer, f"{what}_{kind}_l{number}")), 3)
+                for what in ("weight", "bias")
+            )
+            parts = zip(("reset", "update", "new"), weight, bias, strict=True)
+            return {name: reference.Linear(w.T, b) for name, w, b in parts}
+
+        return [
+            reference.Gates(linears("ih", number), linears("hh", number))
+            for number in range(layer.num_layers)
+        ]
+
+
+tensor, plain = Layer.tensor, Layer.plain
+
+
+def seed(number: int) -> None:
+    paddle.seed(number)
+    nn.initializer.set_global_initializer(None)  # the lesson's code sets its own
+
+
+class Adapter(adapter.Adapter):
+    d2l, layer, decoder, descent = d2l, Layer, Decoder, descent
+    seed = staticmethod(seed)
+    INTEGERS = "int64"
+
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return paddle.einsum("bqd,qkd->bqk", queries, table[rows])
+
+    def multi_head(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.MultiHeadAttention(*args, **kwargs).to(dtype=dtype)
+        if weights is not None:
+            # The short signature takes its sizes from the first call, and then weights fit.
+            sizes = [weights[name].shape[0] for name in ("W_q", "W_k", "W_v")]
+            layer(*(paddle.zeros([1, 1, size], dtype) for size in sizes))
+            names = {"W": "weight", "b": "bias"}
+            missing, unexpected = layer.set_state_dict(
+                {f"W_{name[2]}.{names[name[0]]}": tensor(x) for name, x in weights.items()}
+            )
+            assert not missing
+            assert not unexpected
+        return Layer(layer)
+
+    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.PositionalEncoding(*args, **kwargs).to(dtype=dtype))
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.RotaryEncoding(*args, **kwargs).to(dtype=dtype))
+
+    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Layer:
+        net = nn.Linear(inputs, 3)
+        if start:
+            net.set_state_dict({name: tensor(array) for name, array in start.items()})
+        return net
+
+    def nothing(self) -> nn.Layer:
+        return nn.Identity()
+
+    def lesson_kept(self, layer: nn.Layer) -> list[str]:
+        return [*super().lesson_kept(layer), *layer.state_dict()]

@@ -1,0 +1,127 @@
+"""Drives d2l_compat.torch."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from d2l_compat import torch as d2l
+from tests.shim import reference
+from tests.shim.each import adapter
+from tests.shim.each.pytorch import descent
+from tests.shim.each.pytorch.translator import Decoder
+
+
+class Layer(adapter.Layer):
+    @staticmethod
+    def tensor(x: NDArray[Any]) -> torch.Tensor:
+        return torch.from_numpy(np.array(x))
+
+    @staticmethod
+    def array(x: Any) -> Any:
+        return x.detach().numpy() if isinstance(x, torch.Tensor) else x
+
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
+        return self.plain(self.layer.train(training)(*self.given(inputs), **self.named(kwargs)))
+
+    def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
+        tensors, named = self.given(inputs), self.named(kwargs)
+        every = (*tensors, *named.values())
+        floats = [
+            x.requires_grad_()
+            for x in every
+            if isinstance(x, torch.Tensor) and x.is_floating_point()
+        ]
+        with torch.autograd.set_detect_anomaly(True):  # NaN on the way is an error as well
+            output = self.layer.eval()(*tensors, **named)
+            (output * self.tensor(direction)).sum().backward()
+        return [x.grad.numpy() for x in floats]
+
+    def randomize(self, *inputs: Any) -> None:
+        self(*inputs)
+        torch.manual_seed(0)
+        for parameter in self.layer.parameters():
+            nn.init.normal_(parameter, std=0.5)
+
+    @property
+    def names(self) -> list[str]:
+        return [*dict(self.layer.named_parameters())]
+
+    def parameters(self, path: str) -> adapter.Arrays:
+        layer = self.part(path)
+        weight = self.plain(layer.weight)
+        if isinstance(layer, nn.Embedding):
+            return {"table": weight}
+        if isinstance(layer, nn.LayerNorm):
+            return {"gamma": weight, "beta": self.plain(layer.bias)}
+        bias = {} if layer.bias is None else {"bias": self.plain(layer.bias)}
+        return {"weight": weight.T, **bias}
+
+    def gates(self, path: str) -> list[reference.Gates]:
+        layer = self.part(path)
+
+        def linears(weight: torch.Tensor, bias: torch.Tensor) -> dict[str, reference.Linear]:
+            parts = zip(("reset", "update", "new"), weight.chunk(3), bias.chunk(3), strict=True)
+            return {name: reference.Linear(self.plain(w).T, self.plain(b)) for name, w, b in parts}
+
+        return [
+            reference.Gates(linears(w_i, b_i), linears(w_h, b_h))
+            for w_i, w_h, b_i, b_h in layer.all_weights
+        ]
+
+
+tensor, plain = Layer.tensor, Layer.plain
+
+
+class Adapter(adapter.Adapter):
+    d2l, layer, decoder, descent = d2l, Layer, Decoder, descent
+    seed = staticmethod(torch.manual_seed)
+    FUSED = True
+    INTEGERS = "int64"
+
+    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+        return torch.einsum("bqd,qkd->bqk", queries, table[rows])
+
+    def multi_head(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.MultiHeadAttention(*args, **kwargs).to(getattr(torch, dtype))
+        names = {"W": "weight", "b": "bias"}
+        layer.load_state_dict(
+            {f"W_{name[2]}.{names[name[0]]}": tensor(x.T) for name, x in (weights or {}).items()},
+            strict=weights is not None,
+        )
+        return Layer(layer)
+
+    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.PositionalEncoding(*args, **kwargs).to(getattr(torch, dtype)))
+
+    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.RotaryEncoding(*args, **kwargs).to(getattr(torch, dtype)))
+
+    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
+        net = nn.Linear(inputs, 3)
+        if start:
+            net.load_state_dict(
+                {"weight": tensor(start["weight"].T), "bias": tensor(start["bias"])}
+            )
+        return net
+
+    def nothing(self) -> nn.Module:
+        return nn.Identity()
+
+    def labels(self, Y: NDArray[Any]) -> torch.Tensor:
+        return tensor(Y.astype("int64"))
+
+    def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any]:
+        given = map(self.tensor, inputs)
+        return self.plain(nn.functional.scaled_dot_product_attention(*given, is_causal=True))
+
+    def lesson_kept(self, layer: nn.Module) -> list[str]:
+        return [*super().lesson_kept(layer), *layer.state_dict()]

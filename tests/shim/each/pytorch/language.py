@@ -1,0 +1,43 @@
+"""Natural language as a reader of D2L writes it in PyTorch."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from tests.shim.each.pytorch.adapter import plain, tensor
+
+# Parts of BERTModel by the adapter's paths.
+HIDDEN, NEXT = "hidden.0", "nsp.output"
+MASKED = "mlm.mlp.0", "mlm.mlp.2", "mlm.mlp.3"
+
+
+class Classifier(nn.Module):
+    """The mean of the words' vectors, of one sequence or of several together, and a linear layer."""
+
+    def __init__(self, table: Any, weight: Any) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding.from_pretrained(tensor(table))
+        self.dropout = nn.Dropout(0.9)
+        self.weight = nn.Parameter(tensor(weight))
+
+    def forward(self, X: Any) -> torch.Tensor:
+        words = torch.cat(X, 1) if isinstance(X, list) else X
+        return self.dropout(self.embedding(words)).mean(dim=1) @ self.weight
+
+
+classifier = Classifier
+
+
+def losses(d2l: Any, model: Any, vocab_size: int, columns: list[Any], reduction: str) -> list[Any]:
+    """What the batch is to BERT: its losses, and the gradients of the biases of both tasks and of positions."""
+    model.zero_grad()
+    loss = nn.CrossEntropyLoss(reduction=reduction)
+    told = d2l._get_batch_loss_bert(model, loss, vocab_size, *map(tensor, columns))
+    told[-1].backward()
+    biases = model.mlm.mlp[-1].bias, model.nsp.output.bias, model.encoder.pos_embedding
+    return plain([*told, *(each.grad for each in biases)])
+
+
+def move_positions(model: Any, step: Any) -> None:
+    model.encoder.pos_embedding.data += tensor(step)

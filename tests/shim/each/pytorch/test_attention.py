@@ -1,0 +1,288 @@
+"""What only PyTorch's face has: fused kernels, half precision, state dicts, copies, compilers."""
+
+import copy
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from d2l_compat import torch as d2l
+from tests.shim import reference
+from tests.shim.each import cases
+from tests.shim.each.cases import LENGTHS, Case, every_kind_of_lengths
+
+
+def tensors(case: Case) -> tuple[Tensor | None, ...]:
+    return tuple(None if x is None else torch.from_numpy(x) for x in case.arrays)
+
+
+def multi_head(case: Case, num_heads: int) -> nn.Module:
+    """A layer that fits ``case``, in evaluation mode, its weights random."""
+    torch.manual_seed(0)
+    layer = d2l.MultiHeadAttention(*case.sizes, num_heads * 2, num_heads, 0.5)
+    return layer.to(torch.from_numpy(case.queries).dtype).eval()
+
+
+def assert_close(got: Tensor, want: Any, tolerance: float | None = None) -> None:
+    want = want.detach().numpy() if isinstance(want, Tensor) else want
+    cases.assert_close(
+        got.detach().float().numpy() if got.dtype == torch.bfloat16 else got.detach().numpy(),
+        want,
+        tolerance,
+    )
+
+
+def test_masked_softmax_leaves_its_input_alone() -> None:
+    scores, valid_lens = torch.randn(2, 3, 4), torch.tensor([1, 2])
+    before = scores.clone()
+    d2l.masked_softmax(scores, valid_lens)
+    assert torch.equal(scores, before)
+    assert valid_lens.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_masked_softmax_works_in_half_precision(dtype: torch.dtype) -> None:
+    scores = torch.tensor([[[1.0, 2.0, 3.0], [-9.0, 9.0, 0.0]]], dtype=dtype)
+    got = d2l.masked_softmax(scores, torch.tensor([[2, 0]]))
+    assert got.dtype == dtype
+    want = reference.softmax(scores.double().numpy(), np.array([[2, 0]]))
+    assert_close(got, want, torch.finfo(dtype).eps)
+
+
+@given(cases.cases())
+def test_attention_weights_are_those_the_output_was_made_from(case: Case) -> None:
+    layer = d2l.DotProductAttention(dropout=0.0).eval()
+    output = layer(*tensors(case))
+    assert_close(layer.attention_weights @ tensors(case)[2], output)
+    assert (layer.attention_weights.numpy()[case.is_masked] == 0).all()
+
+
+@pytest.mark.parametrize("valid_lens", [None, torch.zeros(2, dtype=torch.int64)])
+def test_without_any_key_at_all_attention_pools_zero(valid_lens: Tensor | None) -> None:
+    layer = d2l.DotProductAttention(dropout=0.0)
+    output = layer(torch.ones(2, 3, 4), torch.ones(2, 0, 4), torch.ones(2, 0, 5), valid_lens)
+    assert torch.equal(output, torch.zeros(2, 3, 5))
+    assert layer.attention_weights.shape == (2, 3, 0)
+
+
+def test_weights_are_not_formed_until_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    fused = Mock(wraps=nn.functional.scaled_dot_product_attention)
+    softmax = Mock(wraps=nn.functional.softmax)
+    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", fused)
+    monkeypatch.setattr(nn.functional, "softmax", softmax)
+    layer = d2l.DotProductAttention(dropout=0.0)
+    layer(*tensors(cases.make_case(LENGTHS["per query"])))
+    fused.assert_called_once()
+    softmax.assert_not_called()
+    assert layer.attention_weights.shape == (2, 3, 4)
+    fused.assert_called_once()
+    softmax.assert_called_once()
+
+
+def test_the_kernel_is_never_given_a_query_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What it makes of one, zeros or NaN, depends on PyTorch's version and on the device.
+    fused = Mock(wraps=nn.functional.scaled_dot_product_attention)
+    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", fused)
+    d2l.DotProductAttention(dropout=0.0)(*tensors(cases.make_case(LENGTHS["per query"])))
+    assert fused.call_args.kwargs["attn_mask"].any(dim=-1).all()
+
+
+def test_multi_head_attention_keeps_the_number_of_queries_and_widens_to_num_hiddens() -> None:
+    layer = d2l.MultiHeadAttention(100, 5, 0.5).eval()
+    queries, keys = torch.ones(2, 4, 100), torch.ones(2, 6, 100)
+    d2l.check_shape(layer(queries, keys, keys, torch.tensor([3, 2])), (2, 4, 100))
+    d2l.check_shape(layer.attention_weights, (2, 5, 4, 6))
+
+
+def test_gradients_of_masked_scores_are_exactly_zero_and_none_is_nan() -> None:
+    case = cases.make_case(LENGTHS["per query"])
+    scores = torch.randn(2, 3, 4, requires_grad=True)
+    with torch.autograd.set_detect_anomaly(True):
+        (d2l.masked_softmax(scores, tensors(case)[3]) * torch.randn(2, 3, 4)).sum().backward()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+    assert (scores.grad.numpy()[case.is_masked] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        pytest.param(lambda layer: layer, id="as made"),
+        pytest.param(lambda layer: layer.double(), id="double"),
+        pytest.param(lambda layer: layer.half(), id="half"),
+        pytest.param(lambda layer: layer.to(torch.bfloat16), id="to bfloat16"),
+        pytest.param(lambda layer: layer.half().double(), id="half and back"),
+        pytest.param(lambda layer: nn.Sequential(layer).double()[0], id="within a model"),
+        pytest.param(lambda layer: layer.to("meta").to_empty(device="cpu"), id="by way of meta"),
+    ],
+)
+def test_the_encoding_is_rounded_once_to_the_layers_dtype(
+    convert: Callable[[nn.Module], nn.Module],
+) -> None:
+    P = convert(d2l.PositionalEncoding(7, 0.0)).P
+    want = reference.positional_encoding(1000, 7)[None]
+    # Half a unit in the last place just below 1, or what the angle's own rounding costs.
+    assert_close(P, want, max(torch.finfo(P.dtype).eps / 4, 1e-12))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_the_sum_has_the_inputs_dtype(dtype: torch.dtype) -> None:
+    assert d2l.PositionalEncoding(6, 0.0)(torch.zeros(1, 2, 6, dtype=dtype)).dtype == dtype
+
+
+def test_the_encoding_is_neither_trained_nor_saved() -> None:
+    layer = d2l.PositionalEncoding(6, 0.0, max_len=10)
+    assert not list(layer.parameters())
+    assert "P" in dict(layer.named_buffers())
+    assert not layer.state_dict()
+    assert not layer.P.requires_grad
+
+
+def test_weights_load_into_a_model_of_another_max_len() -> None:
+    short, long = (
+        nn.Sequential(d2l.PositionalEncoding(6, 0.0, max_len), nn.Linear(6, 2))
+        for max_len in (10, 20)
+    )
+    long.load_state_dict(short.state_dict())
+    X = torch.randn(1, 10, 6)
+    assert torch.equal(long(X), short(X))
+
+
+def test_the_encoding_follows_the_layers_device() -> None:
+    layer = d2l.PositionalEncoding(6, 0.0)
+    assert layer.to("meta").P.is_meta
+    with torch.device("meta"):
+        assert d2l.PositionalEncoding(6, 0.0).P.is_meta
+
+
+def save_and_load(layer: nn.Module) -> nn.Module:
+    file = io.BytesIO()
+    torch.save(layer, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [
+        pytest.param(copy.deepcopy, id="deepcopy"),
+        pytest.param(lambda layer: pickle.loads(pickle.dumps(layer)), id="pickle"),
+        pytest.param(save_and_load, id="torch.save"),
+    ],
+)
+def test_layers_can_be_copied_after_a_call(duplicate: Callable[[nn.Module], nn.Module]) -> None:
+    case = cases.make_case(LENGTHS["per example"])
+    # Input that needs a gradient makes non-leaf tensors, which deepcopy refuses.
+    inputs = [*(x.requires_grad_() for x in tensors(case)[:3]), tensors(case)[3]]
+    for layer in (d2l.DotProductAttention(dropout=0.5).eval(), multi_head(case, num_heads=3)):
+        output = layer(*(x * 1 for x in inputs))
+        twin = duplicate(layer)
+        with pytest.raises(RuntimeError, match="call the layer first"):
+            _ = twin.attention_weights
+        assert torch.equal(twin(*inputs), output)
+        assert torch.equal(twin.attention_weights, layer.attention_weights)
+    encoding = d2l.PositionalEncoding(6, 0.0).double()
+    assert torch.equal(duplicate(encoding)(inputs[0]), encoding(inputs[0]))
+
+
+def test_state_dict_goes_through_torch_save() -> None:
+    case, file = cases.make_case(), io.BytesIO()
+    layer, other = (d2l.MultiHeadAttention(6, 2, 0.0, bias=True).double() for _ in range(2))
+    output = layer(*tensors(case))
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file))  # other has not been called: its sizes come along
+    assert torch.equal(other(*tensors(case)), output)
+
+
+@every_kind_of_lengths
+def test_layers_compile_to_one_graph(valid_lens: np.ndarray | None) -> None:
+    case = cases.make_case(valid_lens)
+    layer = multi_head(case, num_heads=3)
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    assert_close(compiled(*tensors(case)), layer(*tensors(case)))
+
+
+@every_kind_of_lengths
+def test_layers_give_shapes_on_the_meta_device(valid_lens: np.ndarray | None) -> None:
+    case = cases.make_case(valid_lens)
+    inputs = (None if x is None else x.to("meta") for x in tensors(case))
+    layer = multi_head(case, num_heads=3).to("meta")
+    assert layer(*inputs).shape == (2, 3, 6)
+    assert layer.attention_weights.shape == (2, 3, 3, 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.uint16, torch.int64])
+def test_lengths_may_be_of_any_integer_dtype(dtype: torch.dtype) -> None:
+    X = torch.randn(2, 3, 3)
+    lens = torch.tensor([3, 2])
+    torch.testing.assert_close(d2l.masked_softmax(X, lens.to(dtype)), d2l.masked_softmax(X, lens))
+
+
+def test_an_encoding_of_ones_own_is_kept_when_it_moves() -> None:
+    encoding = d2l.PositionalEncoding(4, 0.0, max_len=3)
+    encoding.P = torch.ones(1, 3, 4)
+    encoding.to("cpu")
+    assert bool((encoding.P == 1).all())
+
+
+def test_a_width_other_than_that_of_loaded_weights_is_named() -> None:
+    layer = d2l.MultiHeadAttention(8, 2, 0.0)
+    layer.load_state_dict(d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0).state_dict())
+    X = torch.zeros(2, 3, 7)
+    with pytest.raises(ValueError, match=r"queries: got shape \(2, 3, 7\); need .* of 8"):
+        layer(X, X, X)
+
+
+def test_under_autocast_input_may_be_of_another_dtype_than_the_weights() -> None:
+    layer, X = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), torch.ones(2, 3, 8, dtype=torch.bfloat16)
+    bias = torch.zeros(3, 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layer(X, X, X).dtype == torch.bfloat16
+        assert layer(X.float(), X.float(), X.float(), score_bias=bias).dtype == torch.bfloat16
+
+
+def test_second_derivatives_are_there_with_the_plain_kernel() -> None:
+    case = cases.make_case(sizes=(2, 2, 2))
+    layer = d2l.DotProductAttention(0.0)
+    keys, values = (torch.from_numpy(x) for x in (case.keys, case.values))
+    queries = torch.from_numpy(case.queries).requires_grad_()
+    with sdpa_kernel(SDPBackend.MATH):
+        assert torch.autograd.gradgradcheck(lambda q: layer(q, keys, values), queries)
+
+
+def test_masks_are_those_of_pytorchs_own_layer() -> None:
+    torch.manual_seed(0)
+    X, bias = torch.randn(2, 6, 16), torch.randn(4, 6, 6)
+    own = nn.MultiheadAttention(16, 4, bias=False, batch_first=True)
+    layer = d2l.MultiHeadAttention(16, 16, 16, 16, 4, 0.0)
+    with torch.no_grad():
+        projections = own.in_proj_weight.chunk(3)
+        for ours, theirs in zip((layer.W_q, layer.W_k, layer.W_v), projections, strict=True):
+            ours.weight.copy_(theirs)
+        layer.W_o.weight.copy_(own.out_proj.weight)
+    later = torch.full((6, 6), -torch.inf).triu(1)
+    want, _ = own(X, X, X, attn_mask=(bias + later).repeat(2, 1, 1), need_weights=False)
+    for masks in ({"causal": True, "score_bias": bias}, {"score_bias": bias + later}):
+        assert_close(layer(X, X, X, **masks), want, 1e-5)
+
+
+def test_masks_and_turns_compile_as_one_graph_at_any_length() -> None:
+    torch.manual_seed(0)
+    layer, rotary = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), d2l.RotaryEncoding(8)
+    compiled, turn = (
+        torch.compile(each, fullgraph=True, backend="eager") for each in (layer, rotary)
+    )
+    for length in (4, 6, 7):  # from the second on with a length that is not known
+        X, bias = torch.randn(2, length, 8), torch.randn(2, length, length)
+        for masks in ({"causal": True}, {"causal": True, "score_bias": bias}):
+            assert_close(compiled(X, X, X, **masks), layer(X, X, X, **masks))
+        assert_close(turn(X, offset=3), rotary(X, offset=3))

@@ -1,0 +1,36 @@
+"""What training has of its own in PyTorch: a label that does not count, labels for its losses, layers without sizes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from d2l_compat import torch as d2l
+from tests.shim.each.test_training import make_fashion
+
+
+def test_a_label_of_minus_100_does_not_count() -> None:
+    logits = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
+    loss = d2l.Classifier().loss(logits, torch.tensor([0, -100]))
+    assert loss.item() == pytest.approx(torch.log1p(torch.exp(torch.tensor(-2.0))).item())
+    with pytest.raises(ValueError, match="Y: got a label of -99; need labels from 0 to 1"):
+        d2l.Classifier().loss(logits, torch.tensor([0, -99]))
+
+
+def test_pytorchs_own_loss_takes_the_labels_of_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_fashion(d2l, tmp_path, monkeypatch)
+    X, y = next(iter(d2l.FashionMNIST(batch_size=8).train_dataloader()))
+    loss = torch.nn.functional.cross_entropy(X.flatten(1)[:, :10], y)
+    assert torch.isfinite(loss)
+
+
+def test_layers_without_sizes_keep_pytorchs_own_weights() -> None:
+    """They get them at the first call, after Xavier's weights have been drawn for the others."""
+    X, y = torch.randn(10, 1, 8, 8), torch.arange(10) % 3
+    batches = d2l.load_array((X, y), 5)
+    net = nn.Sequential(nn.LazyConv2d(2, 3), nn.Flatten(), nn.LazyLinear(3))
+    d2l.train_ch6(net, batches, batches, 1, 0.1, d2l.cpu())
+    assert [type(layer) for layer in net] == [nn.Conv2d, nn.Flatten, nn.Linear]

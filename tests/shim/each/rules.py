@@ -1,0 +1,498 @@
+"""What each parameter of a public name needs, and the words in which bad values are refused.
+
+A rule is applied to every public name that has a parameter of this name, in every framework. Where a
+function needs something else, rules for ``function.parameter`` replace those for the parameter alone.
+
+In the tables stands for each need which parameters have it, with blanks between them. In the words, ``...``
+stands for anything; ``what: need`` says that the message names ``what`` instead of the parameter.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import Any
+
+import numpy as np
+
+from tests.shim.each.calls import Own, tensor
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A bad value, and how it is refused. In the words ``...`` stands for anything."""
+
+    value: Any
+    error: type[Exception]
+    got: str
+    need: str
+    what: str = ""  # the name in the message, where it is not the parameter's
+
+
+def as_written(x: Any) -> str:
+    """A number or a string as it is written; of anything else its type."""
+    return repr(x) if x is None or isinstance(x, (int, float, str)) else kind(x)
+
+
+def kind(x: Any) -> str:
+    return type(x).__name__
+
+
+def with_dtype(x: Any) -> str:
+    """How something is shown that should have been an array of numbers."""
+    return f"{kind(x)} of dtype {np.asarray(x).dtype}"
+
+
+def _shaped(array: np.ndarray) -> tuple[Any, type[Exception], str]:
+    return tensor(array, str(array.dtype)), ValueError, f"shape {array.shape}"
+
+
+def _typed(array: np.ndarray, dtype: str) -> tuple[Any, type[Exception], str]:
+    return tensor(array, dtype), TypeError, f"dtype {dtype}"
+
+
+def _one_number(array: np.ndarray, number: int) -> tuple[Any, type[Exception], str]:
+    changed = array.copy()
+    changed.flat[0] = number
+    return tensor(changed, str(array.dtype)), ValueError, f"...{number}"
+
+
+SPOILT: dict[str, Callable[[np.ndarray], tuple[Any, type[Exception], str]]] = {
+    "a list": lambda x: ([1.0], TypeError, "list"),
+    "a dimension less": lambda x: _shaped(x[0]),
+    "a dimension more": lambda x: _shaped(x[None]),
+    "a row more": lambda x: _shaped(np.concatenate([x, x[:1]])),
+    "a column more": lambda x: _shaped(np.concatenate([x, x[..., :1]], -1)),
+    "nothing": lambda x: _shaped(x[..., :0]),
+    "integers": lambda x: _typed(x, "int32"),
+    "bools": lambda x: _typed(x, "bool"),
+    "no integers": lambda x: _typed(x + 0.5, "float32"),
+    "fractions": lambda x: (tensor(x + 0.5, "float32"), ValueError, "dtype float32 with fractions"),
+    "below 0": lambda x: _one_number(x, -1),
+    "too large": lambda x: _one_number(x, 99),
+}
+
+
+# Wrong types.
+
+THING = object()
+NOT_INTEGERS = "1", 1.5, True, None, (), THING
+NOT_NUMBERS = "fast", True, None, (), THING
+NOT_STRINGS = 3, None, [], THING
+NOT_LISTS = 3, "no", None, THING
+NOT_EITHER = 3, "no", None, [], THING  # neither functions nor lists with something in them
+
+SIZES = """
+    alibi_slopes.num_heads batch_size embed_size eval_step feature_dim ffn_num_hiddens ffn_num_input
+    ffn_num_outputs groups height in_channels input_channels key_size max_len max_window_size min_threshold n
+    num_blks num_channels num_classes num_epochs num_examples num_feat num_heads num_hiddens
+    num_inputs num_items num_layers num_outputs num_steps num_train num_users num_val query_size
+    steps value_size vocab_size width
+"""
+COUNTS = """
+    every_n k max_epochs norm_shape strides transpose_output.num_heads transpose_qkv.num_heads
+    load_data_fashion_mnist.resize load_data_nmt.num_examples
+"""
+FROM_0 = "K min_freq num_gpus num_noise_words num_preds offset SyntheticRegressionData.num_val check_len.n hit_and_auc.k"
+SHARES = "iou_threshold nms_threshold pos_threshold"
+AT_LEAST_0, AT_LEAST_1 = "an integer of at least 0", "an integer of at least 1"
+A_LAYER = "a layer or a function"
+VOCABULARY = "a vocabulary, as Vocab is"
+DEVICES = "a list of devices, at least one"
+
+# fmt: off
+WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] = [
+    (NOT_INTEGERS, as_written, {
+        AT_LEAST_1: SIZES,
+        AT_LEAST_0: FROM_0,
+        f"gpu: {AT_LEAST_0}": "i",
+        "an integer": "max_tokens",
+    }),
+    (("1", 1.5, True, THING), as_written, {AT_LEAST_1: COUNTS, AT_LEAST_0: "seed"}),
+    (NOT_NUMBERS, as_written, {
+        "a probability, from 0 to 1": "dropout",
+        "a number": """learning_rate sigma bot_mul eps SGD.lr sgd.lr train_ch3.lr train_ch6.lr
+        train_ch8.lr train_seq2seq.lr""",
+        "a number above 0": "theta ls",
+        "a finite number above 1": "base",
+        "a finite number above 0": "position_scale",
+        "a number from 0 on": "gradient_clip_val",
+        "a standard deviation, from 0 on": "noise",
+        "a number from 0 to 1": SHARES,
+        "a share, from 0 to 1": "valid_ratio test_ratio",
+        "a number that float32 holds": "value SyntheticRegressionData.b synthetic_data.b",
+    }),
+    (("no", 1.5, (), THING), kind, {
+        "True or False": "bias use_bias causal is_train use_random_iter use_1x1conv",
+    }),
+    ((1,), kind, {"True or False": "bias use_bias causal"}),  # elsewhere 0 and 1 are taken
+    (NOT_EITHER, as_written, {
+        A_LAYER: """evaluator f f_grad forward_fn get_params init_state layer loss net net_D net_fn net_G objective
+        trainer_fn updater train_2d.trainer""",
+        "a model with an encoder and a decoder": "predict_seq2seq.net",
+        VOCABULARY: "src_vocab tgt_vocab",
+        "a table of pandas with user_id, item_id, rating, timestamp": """
+        load_data_ml100k.data split_data_ml100k.data""",
+        "a list of arrays, at least one": "split_batch_multi_inputs.X",
+    }),
+    (NOT_EITHER, kind, {
+        "a layer": """rnn encoder decoder train_ch6.net train_batch_ch13.net train_ch13.net
+        evaluate_accuracy_gpus.net""",
+        "a recurrent layer of ...": "rnn_layer",
+        "a Keras model": "TrainCallback.net",
+        "a model, which is a layer": "train_seq2seq.net",
+        "a...r": "trainer",  # an optimizer, a Gluon trainer
+        "a class": "add_to_class.Class",
+        "a function": "method",
+        "an HPOSearcher": "searcher",
+        "an HPOScheduler": "scheduler",
+        "a DataModule": "Trainer.fit.data",
+        VOCABULARY: "vocab",
+        "a dict...": "test_input candidates",
+        "a label for each name": "reorg_train_valid.labels",
+        "how often each word occurs, as subsample tells it": "counter",
+        "a dict of distributions, which have rvs()": "config_space",
+        "a dict, or None": "initial_config",
+        "a dictionary": "train_concise_ch11.hyperparams",
+    }),
+    (NOT_LISTS, as_written, {
+        "batches (inputs, labels)": "data_iter test_iter train_iter",
+        "batches of at least 3 arrays": "train_ranking.train_iter",
+        "batches of at least 1 arrays": "train_recsys_rating.train_iter",
+        DEVICES: "split_batch.devices",
+        "a list of tokens": "TokenEmbedding.[].tokens",
+        "a list of lines, strings": "lines",
+        "a list of parameters": "sgd.params",
+        "a list of gradients": "grads",
+        "a tuple or a list of tensors": "data_arrays",
+        "examples (center, context, noise words), at least one": "batchify.data",
+        "premises, hypotheses and labels, as many of each, at least one": "SNLIDataset.dataset",
+    }),
+    (NOT_LISTS, kind, {
+        "a list of numbers of tokens": "corpus",
+        "a list of lists of words": "get_centers_and_contexts.corpus subsample.sentences",
+        "a list of lists of numbers of words": "all_contexts",
+        "a list of tokens": "line tokens_a",
+        "a list of tokens, or None": "tokens_b",
+        "a list of sentences": "src_sentences tgt_sentences",
+        "a list of words, at least one": "premise hypothesis",
+        "a list of lists, at least one": "xlist ylist",
+        "letters (rows, columns), as of env_info['desc']": "env_desc",
+    }),
+    ((3, None, THING), as_written, {
+        "batches, at least one": """train_ch6.train_iter train_ch11.data_iter
+        train_ch13.train_iter train_concise_ch11.data_iter TrainCallback.train_iter""",
+        "points (x1, x2), at least one": "results",
+    }),
+    ((3, "no", None), as_written, {"(height, width), in pixels": "resize crop_size"}),
+    ((3, "cpu", THING), as_written, {DEVICES: "devices"}),
+    ((3, THING), kind, {
+        "batches of 4 tensors...": "train_seq2seq.data_iter",
+        "a list of tokens": "Vocab.tokens count_corpus.tokens reserved_tokens",
+        "a token, a string, or a list of them": "Vocab.[].tokens",
+        "a list": "check_len.a",
+        "a list of items": "rankedlist test_matrix",
+        "a tuple of sizes": "check_shape.shape",
+    }),
+    (NOT_STRINGS, kind, {
+        "a string": "description",
+        "a curve's name, a string": "ProgressBoard.draw.label",
+        "a string of at least one character": "prefix",
+        "a sentence, a string": "pred_seq label_seq predict_sentiment.sequence src_sentence",
+        "a file's name": "fname data_path extract.filename",
+        "a folder's name": "data_dir voc_dir download.folder",
+        "a folder's name, or None": "download_extract.folder extract.folder",
+        "a name": "copyfile.filename target_dir",
+        "url: an https address, or a name": "url embedding_name download_extract.name",
+    }),
+    (("n", THING), with_dtype, {
+        "an array of real numbers": """Animator.add.x Animator.add.y ProgressBoard.draw.x
+        ProgressBoard.draw.y sampling_weights indices bbox bboxes x1 x2 matrices sizes ratios
+        plot.X plot.Y action"""
+    }),
+    ((3, "no", []), kind, {"a tensor": "score_bias H"}),
+    ((3, None, []), as_written, {"a name of MXNet's optimizers, or one of them": "tr_name"}),
+]
+# fmt: on
+
+# Wrong values, by what they are shown as.
+
+
+def numbers(*values: float) -> dict[str, Any]:
+    return {str(x): x for x in values}
+
+
+NAN, INFINITY, MANY = float("nan"), float("inf"), 2**40
+EQUAL_SHARES = "a multiple of num_heads, so that every head gets an equal share"
+
+# fmt: off
+WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
+    (numbers(0, -1), {AT_LEAST_1: f"{SIZES} {COUNTS}"}),
+    (numbers(MANY), {"an integer of at most 2147483647": SIZES}),
+    (numbers(-1), {AT_LEAST_0: f"{FROM_0} seed", f"gpu: {AT_LEAST_0}": "i"}),
+    (numbers(128, MANY), {"gpu: an integer of at most 127": "i"}),
+    ({"8 with num_heads 3": 3}, {f"num_hiddens: {EQUAL_SHARES}": "num_heads transpose_qkv.num_heads"}),
+    (numbers(-0.1, 1.5, 2, NAN), {
+        "a probability, from 0 to 1": "dropout",
+        "a number from 0 to 1": SHARES,
+        "a share, from 0 to 1": "valid_ratio test_ratio",
+    }),
+    (numbers(0, -1, NAN), {"a number above 0": "theta ls", "a finite number above 0": "position_scale"}),
+    (numbers(1, 0.5, NAN, INFINITY), {"a finite number above 1": "base"}),
+    (numbers(-1, NAN), {"a number from 0 on": "gradient_clip_val", "a standard deviation, from 0 on": "noise"}),
+    (numbers(1e39), {"a number that float32 holds": "value SyntheticRegressionData.b synthetic_data.b"}),
+    ({"'x'": "x", "None": None, "3": 3}, {
+        "'interleaved' or 'halves'": "layout",
+        "'word' or 'char'": "tokenize.token",
+        "'explicit' or 'implicit'": "feedback",
+        "'random' or 'seq-aware'": "split_mode",
+        "'FrozenLake-v1', the one environment that is known": "make_env.name",
+    }),
+    ({"no examples": []}, {
+        "at least one batch": "data_iter test_iter train_iter train_ranking.train_iter",
+    }),
+    ({"none": []}, {
+        DEVICES: "devices split_batch.devices",
+        "a list of words, at least one": "premise hypothesis",
+        "a list of lists, at least one": "xlist ylist",
+        "examples (center, context, noise words), at least one": "batchify.data",
+        "points (x1, x2), at least one": "results",
+    }),
+    ({"0 for 1 parameters": []}, {"one for each parameter": "grads"}),
+    ({"list": []}, {"a list of numbers above 0, at least one": "sizes ratios"}),
+    ({"an empty list": []}, {"at least one integer": "norm_shape strides"}),
+    (numbers(3), {"what voc_colormap2label gives": "colormap2label"}),
+    ({"''": ""}, {"a string of at least one character": "prefix"}),
+    ({"shape (0,)": []}, {"four numbers, (x1, y1, x2, y2)": "bbox", "shape (boxes, 4)": "bboxes"}),
+    ({"3": 3, "None": None, "list": []}, {"a picture of 3 x 3 pixels, as the feature is": "voc_rand_crop.label"}),
+]
+# fmt: on
+
+# Arrays that are spoilt, by how.
+
+TOKENS = "BERTEncoder.tokens BERTModel.tokens Seq2SeqEncoder.X TransformerEncoder.X"
+LENGTHS = "shape (2,), a length per example, or (2, 3), one per query"
+RANGES = {
+    "lengths from 0 to ..., the number of keys": "valid_lens",
+    "tokens from 0 to 6, of a vocabulary of 7": f"{TOKENS}",
+    "segments from 0 to 1, of two sentences": "segments",
+    "positions from 0 to 2, of those in X": "pred_positions",
+    "labels from 0 to 9": "get_fashion_mnist_labels.labels",
+}
+# fmt: off
+SPOILT_NEEDS: dict[str, dict[str, str]] = {
+    "below 0": RANGES,
+    "too large": RANGES,
+    "a list": {
+        "a tensor": f"""
+            queries keys values DotProductAttention.score_bias MultiHeadAttention.score_bias
+            {TOKENS} segments pred_positions MaskLM.X PositionWiseFFN.X NextSentencePred.X
+            PositionalEncoding.X RotaryEncoding.X AddNorm.X AddNorm.Y inputs GRU.inputs GRU.X
+            masked_softmax.X sequence_mask.X Y_hat squared_loss.y_hat squared_loss.y linreg.X
+            linreg.w SyntheticRegressionData.w synthetic_data.w boxes boxes1 boxes2
+            offset_boxes.anchors assigned_bb offset_inverse.anchors offset_inverse.offset_preds
+            cls_probs multibox_target.anchors multibox_prior.data nms.boxes split_batch.X
+            split_batch.y split_batch_multi_inputs.y positive negative transpose_qkv.X transpose_output.X check_shape.x update_D.X update_D.Z
+            update_G.Z""",
+        "an integer tensor": "valid_lens valid_len Y",
+        "queries: a tensor": "TransformerEncoderBlock.X",
+        "a number that float32 holds": "linreg.b",
+        "a matrix of numbers, (rows, columns)": "corr2d.X corr2d.K",
+    },
+    "integers": {
+        "queries, keys and values: one floating-point dtype": """
+            queries keys values TransformerEncoderBlock.X""",
+        "queries and score_bias: one floating-point dtype": """
+            DotProductAttention.score_bias MultiHeadAttention.score_bias""",
+        "one floating-point dtype": """
+            MaskLM.X PositionWiseFFN.X NextSentencePred.X PositionalEncoding.X RotaryEncoding.X
+            AddNorm.X AddNorm.Y GRU.inputs GRU.X masked_softmax.X Y_hat squared_loss.y_hat
+            SyntheticRegressionData.w synthetic_data.w boxes boxes1 boxes2 offset_boxes.anchors
+            assigned_bb offset_inverse.anchors offset_inverse.offset_preds positive negative""",
+        "X, w and b: one floating-point dtype": "linreg.X linreg.w linreg.b",
+    },
+    "no integers": {"an integer dtype": "valid_lens valid_len Y"},
+    "bools": {
+        "an integer dtype": f"valid_lens {TOKENS} segments pred_positions valid_len Y",
+        "a dtype of numbers": "transpose_qkv.X transpose_output.X",
+    },
+    "fractions": {
+        "whole numbers, of tokens": f"{TOKENS}",
+        "whole numbers, of segments": "segments",
+        "whole numbers, of positions": "pred_positions",
+        "labels: labels from 0 to 9": "get_fashion_mnist_labels.labels",
+    },
+    "a dimension less": {
+        "3 dimensions (batch, queries, features)": "queries",
+        "3 dimensions (batch, keys, features)": "keys values",
+        f"valid_lens: {LENGTHS}": "valid_lens",
+        "shape (queries, keys), here (3, 3) or (batch, queries, keys), here (2, 3, 3)": """
+            DotProductAttention.score_bias""",
+        "2 dimensions (batch, steps)": f"{TOKENS} segments",
+        "2 dimensions (batch, predictions)": "pred_positions",
+        "3 dimensions (batch, steps, features)": "MaskLM.X PositionalEncoding.X RotaryEncoding.X",
+        "queries: 3 dimensions (batch, queries, features)": "TransformerEncoderBlock.X",
+        "3 dimensions (steps, batch, features)": "GRU.inputs GRU.X",
+        "3 dimensions (batch, queries, keys)": "masked_softmax.X",
+        "shape (2,), a length per example": "valid_len",
+        "as many labels as there are rows in Y_hat, of shape (2, 3)": "Y",
+        "y: one number for each prediction": "squared_loss.y",
+        "shape (features,) or (features, outputs)": "SyntheticRegressionData.w synthetic_data.w",
+        "a matrix of numbers, (rows, columns)": "corr2d.X corr2d.K",
+        "2 dimensions (boxes, 4)": """
+            boxes boxes1 boxes2 offset_boxes.anchors assigned_bb offset_inverse.anchors
+            offset_inverse.offset_preds""",
+        "shape (boxes, 4)": "ground_truth nms.boxes",
+        "shape (anchors, 4)": "assign_anchor_to_bbox.anchors",
+        "shape (batch, classes + 1, anchors)": "cls_probs",
+        "shape (batch, anchors * 4), here (1, 12)": "offset_preds",
+        "shape (batch, boxes, 5)": "multibox_target.labels",
+        "shape (steps, 3), a number for each state of the map, and at least one step": """
+            V_all pi_all V pi""",
+        "3 dimensions (batch, steps, num_hiddens)": "transpose_qkv.X",
+        "3 dimensions (batch * heads, steps, num_hiddens / heads)": "transpose_output.X",
+        "a picture (...)": "colormap feature",
+    },
+    "a dimension more": {
+        f"{LENGTHS}": "valid_lens",
+        "a picture (...)": "colormap feature",
+    },
+    "nothing": {
+        "at least one feature": "queries",
+        f"{LENGTHS}": "valid_lens",
+        "at least one feature, in the last dimension": """
+            MaskLM.X PositionWiseFFN.X NextSentencePred.X""",
+        "a last dimension of 8": "PositionalEncoding.X RotaryEncoding.X",
+        "queries: at least one feature": "TransformerEncoderBlock.X",
+        "at least one step, example and feature": "GRU.inputs GRU.X",
+        "at least one class, in the last dimension": "Y_hat",
+        "K: at least one row and column, and no more than X has": "corr2d.X corr2d.K",
+        "pictures (..., height, width)": "multibox_prior.data",
+    },
+    "a row more": {
+        "batch sizes of queries, keys and values: three equal ones": "queries keys values",
+        f"{LENGTHS}": "valid_lens",
+        "shape (queries, keys), here (3, 3) or (heads, queries, keys), here (2, 3, 3) or (batch, heads, queries, keys), here (2, 2, 3, 3)": """
+            MultiHeadAttention.score_bias""",
+        "shape (2, 3), a segment for each token": "segments",
+        "a row for each of 2 examples": "pred_positions",
+        "pred_positions: a row for each of 3 examples": "MaskLM.X",
+        "valid_lens: shape (3,), a length per example, or (3, 3), one per query": """
+            TransformerEncoderBlock.X masked_softmax.X""",
+        "X and Y: two equal ones": "AddNorm.X AddNorm.Y",
+        "positive and negative: two equal ones": "positive negative",
+        "valid_len: shape (3,), a length per example": "sequence_mask.X",
+        "shape (2,), a length per example": "valid_len",
+        "Y: as many labels as there are rows in Y_hat, of shape (3, 3)": "Y_hat",
+        "as many labels as there are rows in Y_hat, of shape (2, 3)": "Y",
+        "y: one label for each prediction": "accuracy.y accuracy.y_hat",
+        "y: one number for each prediction": "squared_loss.y_hat squared_loss.y",
+        "X: a last dimension of 9": "linreg.w",
+        "b: one number for each output, or one for all": "linreg.b",
+        "anchors and assigned_bb: as many of one as of the other": """
+            offset_boxes.anchors assigned_bb""",
+        "anchors and offset_preds: as many of one as of the other": """
+            offset_inverse.anchors offset_inverse.offset_preds""",
+        "offset_preds: shape (batch, anchors * 4), here (2, 12)": "cls_probs",
+        "shape (batch, anchors * 4), here (1, 12)": "offset_preds",
+        "scores: shape (4,)": "nms.boxes",
+        "shape (3,)": "scores",
+        "y: a label for each input": "split_batch.X split_batch.y split_batch_multi_inputs.y",
+        "X: a batch that is a multiple of num_heads": "transpose_output.X",
+        "shape: (2, 3, 8)": "check_shape.x",
+        "X and Z: as many rows of each, at least one": "update_D.X update_D.Z",
+    },
+    "a column more": {
+        "a last dimension of 8": """
+            MaskLM.X PositionalEncoding.X RotaryEncoding.X GRU.inputs GRU.X linreg.X""",
+        "...: a last dimension of 8": "TransformerEncoderBlock.X",
+        "X and Y: two equal ones": "AddNorm.X AddNorm.Y",
+        "a last dimension of 4": """
+            boxes boxes1 boxes2 offset_boxes.anchors assigned_bb offset_inverse.anchors
+            offset_inverse.offset_preds""",
+        "shape (boxes, 4)": "ground_truth",
+        "shape (anchors, 4)": "assign_anchor_to_bbox.anchors",
+        "shape (1, anchors, 4)": "multibox_detection.anchors multibox_target.anchors",
+        "shape (batch, boxes, 5)": "multibox_target.labels",
+        "shape (steps, 3), a number for each state of the map, and at least one step": """
+            V_all pi_all V pi""",
+        "num_hiddens: a multiple of num_heads, so that every head gets an equal share": """
+            transpose_qkv.X""",
+    },
+}
+# fmt: on
+
+
+def _refusals(parameter: str, replaced: Any) -> Iterator[Bad]:
+    """Yield what all rules for this parameter, or ``function.parameter``, make of the good value."""
+    for wrong, shows, needs in WRONG_TYPES:
+        for what, need in _needs(needs, parameter):
+            yield from (Bad(x, TypeError, shows(x), need, what) for x in wrong)
+    for shown, needs in WRONG_VALUES:
+        for what, need in _needs(needs, parameter):
+            yield from (Bad(x, ValueError, got, need, what) for got, x in shown.items())
+    if isinstance(replaced, Own) and replaced.array is not None:
+        for how, needs in SPOILT_NEEDS.items():
+            for what, need in _needs(needs, parameter):
+                x, error, got = SPOILT[how](replaced.array)
+                yield Bad(x, error, "..." if what else got, need, what)
+
+
+def _needs(needs: dict[str, str], parameter: str) -> Iterator[tuple[str, str]]:
+    """Yield each need of a parameter, and what the message names if that is not the parameter."""
+    for need, parameters in needs.items():
+        if parameter in parameters.split():
+            what, _, rest = need.rpartition(": ")
+            yield what, rest
+
+
+# What no rule is for, and why: parameters, or those of one function, or of one framework's.
+UNCHECKED: dict[str, str] = {
+    parameter: why
+    for why, parameters in {
+        "it is kept, or passed on, as it is given": """
+            RNNLM.lr RNNLMScratch.lr Seq2Seq.lr Seq2Seq.tgt_pad LeNet.lr LinearRegressionScratch.lr
+            SoftmaxRegression.lr TrainCallback.device_name batch_axis hyperparams inter_mat
+            padding_token sha1_hash states test_seq_iter train_ranking.candidates
+            train_ranking.num_items train_ranking.num_users train_ranking.test_iter
+            train_recsys_rating.test_iter weight""",
+        "Keras counts axes": """
+            tensorflow.AddNorm.norm_shape tensorflow.TransformerEncoder.norm_shape
+            tensorflow.TransformerEncoderBlock.norm_shape""",
+        "it is an optimizer of Keras": "tensorflow.train_epoch_ch8.updater",
+        "it is a list, with a state for each layer": "tensorflow.GRU.H jax.GRU.state",
+        "it is matplotlib's": """
+            axes cmap figsize fmts legend show_images.imgs titles xlabel xlim xscale ylabel ylim yscale""",
+        "it is the framework's": """
+            args device dtype kernel_init key kwargs name optimizer_D optimizer_G parent split_f
+            strategy trainable trainer_D trainer_G training""",
+        "it is true or false, as Python has it": "averaged save_attention_weights",
+        "only some modes use it": "split_data_ml100k.test_ratio",
+        "the framework takes it by no name": "mlx.GRU.H mxnet.HingeLossbRec.margin",
+        "init_seq2seq leaves other modules alone": "module",
+        "evaluate_ranking looks it up as it is": "seq",
+        "test_errors.py has it": "defaults feat_mapper model load_array.rows",
+    }.items()
+    for parameter in parameters.split()
+}
+
+
+def bad_values(framework: str, call: str, parameter: Parameter, replaced: Any) -> list[Bad]:
+    """Return bad values for a parameter of a call; None is not bad instead of None.
+
+    Raises LookupError where there are none, and nothing says why.
+    """
+    own = f"{call.partition(',')[0]}.{parameter.name}"
+    if UNCHECKED.keys() & {own, f"{framework}.{own}"}:
+        return []
+    takes_none = parameter.default is None or replaced is None
+    found = [*_refusals(own, replaced)] or [*_refusals(parameter.name, replaced)]
+    if not found and parameter.name not in UNCHECKED:
+        raise LookupError(f"{own} has no rule")
+    return [bad for bad in found if not (takes_none and bad.value is None)]
+
+
+def is_said(expected: str, found: str) -> bool:
+    """Return whether these are the words, where ``...`` stands for anything."""
+    pattern = ".*".join(map(re.escape, expected.split("...")))
+    return re.fullmatch(pattern, found, re.DOTALL) is not None

@@ -1,0 +1,227 @@
+"""TensorFlow's face beside ``d2l.tensorflow``; tests/shim/each/oracle.py says what is what.
+
+Upstream was written for Keras 2. Where Keras 3 has less, what it lacks is put in its place.
+"""
+
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from d2l_compat.tensorflow._keras import keras
+from tests.shim.each import oracle
+from tests.shim.each.oracle import ModuleWith, older
+from tests.shim.each.tensorflow import models, recurrent
+from tests.shim.each.tensorflow.adapter import Layer, plain, tensor
+from tests.shim.each.tensorflow.descent import CPU
+
+_SIZES = (8, 8, 8, 8, [2])
+FORMS = {
+    "AddNorm": ([2], 0.0),
+    "AdditiveAttention": (8, 8, 8, 0.0),
+    "DotProductAttention": (0.0,),
+    "EncoderBlock": (*_SIZES, 16, 2, 0.0),
+    "GRU": (6, 2),
+    "MultiHeadAttention": (8, 8, 8, 8, 2, 0.0),
+    "PositionWiseFFN": (16, 8),
+    "PositionalEncoding": (8, 0.0),
+    "Seq2SeqEncoder": (7, 6, 4, 2),
+    "TransformerEncoder": (7, *_SIZES, 16, 2, 2, 0.0),
+    "TransformerEncoderBlock": (*_SIZES, 16, 2, 0.0),
+}
+OLDER_FORMS: dict[str, tuple[Any, ...]] = {}
+X = tf.reshape(tf.range(6.0), (2, 3))
+TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
+    "normal": ((2, 3),),
+    "rand": ((2, 3),),
+    "repeat": (X, 2, 1),
+}
+READER = recurrent  # who writes language models
+MODELS = models
+NOT_COMPARED: dict[str, dict[str, str]] = {
+    "1.0.3": {
+        "LinearRegressionScratch": "with Keras 3 upstream's is not trained: ours is",
+        "SGD": "with Keras 3 upstream's model that uses it is not trained: ours is",
+    }
+}
+
+
+class StepsFirst:
+    """As in Keras 2: steps come first, and the state is flat."""
+
+    def __init__(self, cells: Any, time_major: bool, **kwargs: Any) -> None:
+        super().__init__(cells, **kwargs)  # type: ignore[call-arg]
+        assert time_major
+
+    def __call__(self, X: tf.Tensor, initial_state: Any = None, **kwargs: Any) -> Any:
+        X = tf.transpose(X, (1, 0, 2))
+        outputs, *state = super().__call__(X, initial_state=initial_state, **kwargs)
+        return tf.transpose(outputs, (1, 0, 2)), *tf.nest.flatten(state)
+
+
+class Flat(keras.layers.RNN):
+    """As in Keras 2: the state is flat."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        outputs, *state = super().__call__(*args, **kwargs)
+        return outputs, *tf.nest.flatten(state)
+
+
+class TimeMajor(keras.layers.Layer):
+    """A layer as it was with ``time_major=True``: what goes in and what comes out has its steps first."""
+
+    def __init__(self, layer: keras.layers.RNN) -> None:
+        super().__init__()
+        self.layer = layer
+
+    @property
+    def cell(self) -> "TimeMajor":
+        """Which is asked for the first state."""
+        return self
+
+    def call(self, X: tf.Tensor, initial_state: Any = None) -> Any:
+        outputs, *state = self.layer(tf.transpose(X, (1, 0, 2)), initial_state=initial_state)
+        return tf.transpose(outputs, (1, 0, 2)), *state
+
+    def get_initial_state(self, batch_size: int, dtype: Any) -> Any:
+        return self.layer.get_initial_state(batch_size)
+
+
+class RNN(StepsFirst, keras.layers.RNN): ...
+
+
+class SimpleRNN(StepsFirst, keras.layers.SimpleRNN): ...
+
+
+def upstream() -> Any:
+    from d2l import tensorflow as d2l
+
+    d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number
+    if not isinstance(d2l.tf, ModuleWith):
+        layers = ModuleWith(keras.layers, RNN=RNN, SimpleRNN=SimpleRNN)
+        d2l.tf = ModuleWith(tf, keras=ModuleWith(tf.keras, layers=layers))
+        initialize = d2l.Module.__init__
+
+        def without_loss(self: Any, *args: Any, **kwargs: Any) -> None:
+            initialize(self, *args, **kwargs)
+            vars(self).pop("loss", None)  # Keras 3 keeps one there, in the way of the method
+
+        d2l.Module.__init__ = without_loss
+        # Keras 3 would make labels floating-point numbers first.
+        d2l.MaskedSoftmaxCELoss.__call__ = lambda self, *args: self.call(*args)
+    return d2l
+
+
+def old_upstream() -> Any:
+    d2l = older("tensorflow")
+    if not isinstance(d2l.tf, ModuleWith):
+        layers = ModuleWith(keras.layers, RNN=Flat)
+        d2l.tf = ModuleWith(tf, keras=ModuleWith(tf.keras, layers=layers))
+        d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number
+        # Keras 3 would make labels floating-point numbers first.
+        d2l.MaskedSoftmaxCELoss.__call__ = lambda self, *args: self.call(*args)
+        made_of = d2l.RNNModel.__init__
+        d2l.RNNModel.__init__ = lambda self, layer, *args: made_of(self, TimeMajor(layer), *args)
+    return d2l
+
+
+UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
+
+
+def twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
+    built = Layer(theirs)
+    with warnings.catch_warnings(action="ignore"):  # Keras 3 wants **kwargs by name
+        built(*inputs)  # which gives it weights
+    if isinstance(theirs, older("tensorflow").Seq2SeqEncoder):  # it has no GRU of its own
+        theirs.set_weights(ours.layer.get_weights())
+    else:
+        _copy(ours.layer, theirs)
+    return built
+
+
+def _copy(ours: Any, theirs: Any) -> None:
+    """The weights of every part, under the same name."""
+    parts = {name: part for name, part in vars(theirs).items() if not name.startswith("_")}
+    pairs = []
+    for name, part in parts.items():
+        several = part if isinstance(part, list) else [part]
+        if several and all(isinstance(one, keras.layers.Layer) for one in several):
+            same = getattr(ours, name)
+            pairs += zip(same if isinstance(part, list) else [same], several, strict=True)
+    for pair in pairs:
+        _copy(*pair)
+    if not pairs:
+        theirs.set_weights(ours.get_weights())
+
+
+call = partial(oracle.call, tensor, plain)
+
+
+def seed() -> None:
+    tf.random.set_seed(7)
+
+
+run_interface = partial(oracle.run_interface, X)
+
+
+class Decoder(keras.layers.Layer):
+    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = keras.layers.Embedding(7, 4)
+        self.dense = keras.layers.Dense(7)
+
+    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+        return enc_all_outputs[1][-1]
+
+    def call(self, X: tf.Tensor, state: Any) -> Any:
+        self.attention_weights = state[:, tf.newaxis]
+        features = tf.tanh(self.embedding(X) + state[:, tf.newaxis])
+        return self.dense(features), features[:, -1]
+
+
+def _fill(model: keras.Model, *inputs: Any) -> keras.Model:
+    """Call it once, and then give it parameters that are always the same."""
+    with warnings.catch_warnings(action="ignore"):  # Keras 3 wants *args by name
+        model(*inputs)
+    rng = np.random.default_rng(3)
+    for variable in model.trainable_variables:
+        variable.assign(rng.normal(scale=0.5, size=variable.shape))
+    return model
+
+
+def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
+    source, lengths = tensor(tokens), tensor(lens)
+    parts = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
+    kinds = {"EncoderDecoder": d2l.EncoderDecoder, "Seq2Seq": lambda *x: d2l.Seq2Seq(*x, 0, 0.1)}
+    model = _fill(kinds[name](*parts), source, source, lengths)
+    output = model(source, source, lengths)
+    if not hasattr(d2l, "Seq2Seq"):  # Keras has a predict_step as well
+        return plain([output])
+    batch = source, source, lengths, source
+    return plain([output, *model.predict_step(batch, d2l.cpu(), 4, True)])
+
+
+class Pair(keras.Model):
+    """As D2L 0.17's ``EncoderDecoder``: it gives the state as well."""
+
+    def __init__(self, encoder: keras.layers.Layer, decoder: keras.layers.Layer) -> None:
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def call(self, X: tf.Tensor, Y: tf.Tensor, lens: tf.Tensor) -> Any:
+        return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
+
+
+def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
+    tensors = [tensor(x.astype("int32")) for x in batch]
+    source, lens, target, _ = tensors
+    pair = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder())
+    net = _fill(pair, source, target, lens)
+    if name == "predict_seq2seq":
+        return plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, True))
+    d2l.train_seq2seq(net, [tensors], 0.01, 3, vocab, CPU)
+    return plain(net.trainable_variables)

@@ -1,0 +1,756 @@
+"""What TensorFlow's face alone has: Keras models and their files, graphs, and a quiet start."""
+
+import copy
+import gc
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from d2l_compat import tensorflow as d2l
+from d2l_compat.tensorflow import _blockwise
+from d2l_compat.tensorflow._keras import keras
+from d2l_compat.tensorflow._start import quietly
+from d2l_compat.tensorflow.training import Update
+from tests.shim.each.test_training import make_fashion
+
+X = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
+LENGTHS = np.array([3, 1])
+BIAS = np.random.default_rng(1).normal(size=(2, 2, 3, 3)).astype("float32")
+BIAS[..., 1, :] = -np.inf
+ANY = tf.TensorSpec((None, None, 8))
+
+LAYERS = {
+    "short": (d2l.MultiHeadAttention, {"num_hiddens": 8, "num_heads": 2, "dropout": 0.5}),
+    "long": (
+        d2l.MultiHeadAttention,
+        {
+            "key_size": 5,
+            "query_size": 6,
+            "value_size": 7,
+            "num_hiddens": 8,
+            "num_heads": 2,
+            "dropout": 0.5,
+            "bias": True,
+        },
+    ),
+    "dot product": (d2l.DotProductAttention, {"dropout": 0.25}),
+    "encoding": (d2l.PositionalEncoding, {"num_hiddens": 7, "dropout": 0.25, "max_len": 20}),
+    "rotary": (
+        d2l.RotaryEncoding,
+        {
+            "num_hiddens": 6,
+            "max_len": 20,
+            "base": 500.0,
+            "layout": "halves",
+            "position_scale": 0.5,
+        },
+    ),
+    "additive": (d2l.AdditiveAttention, {"num_hiddens": 8, "dropout": 0.5}),
+    "additive, long": (
+        d2l.AdditiveAttention,
+        {"key_size": 5, "query_size": 6, "num_hiddens": 8, "dropout": 0.5},
+    ),
+    "position-wise": (
+        d2l.PositionWiseFFN,
+        {"ffn_num_input": 5, "ffn_num_hiddens": 6, "ffn_num_outputs": 7},
+    ),
+    "add and norm": (d2l.AddNorm, {"norm_shape": [1, 2], "dropout": 0.5}),
+    "block": (
+        d2l.TransformerEncoderBlock,
+        {
+            "key_size": 8,
+            "query_size": 8,
+            "value_size": 8,
+            "num_hiddens": 8,
+            "norm_shape": [2],
+            "ffn_num_hiddens": 16,
+            "num_heads": 2,
+            "dropout": 0.5,
+            "bias": True,
+        },
+    ),
+    "encoder": (
+        d2l.TransformerEncoder,
+        {
+            "vocab_size": 7,
+            "num_hiddens": 8,
+            "ffn_num_hiddens": 16,
+            "num_heads": 2,
+            "num_blks": 2,
+            "dropout": 0.5,
+        },
+    ),
+    "recurrent": (d2l.GRU, {"num_hiddens": 4, "num_layers": 2, "dropout": 0.5}),
+    "recurrent encoder": (
+        d2l.Seq2SeqEncoder,
+        {"vocab_size": 7, "embed_size": 6, "num_hiddens": 4, "num_layers": 2, "dropout": 0.5},
+    ),
+}
+TOKENS = np.array([[1, 2, 3], [6, 5, 4]], "int32")
+
+
+def model(max_len: int) -> keras.Model:
+    """Encoding and attention, for any number of sequences of any length."""
+    tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
+    encoded = d2l.PositionalEncoding(8, 0.1, max_len)(tokens)
+    attended = d2l.MultiHeadAttention(8, 2, 0.1)(encoded, encoded, encoded, lengths)
+    return keras.Model([tokens, lengths], attended)
+
+
+@pytest.mark.parametrize(("kind", "arguments"), LAYERS.values(), ids=LAYERS)
+def test_a_layer_is_made_again_from_its_config(kind: type, arguments: dict[str, Any]) -> None:
+    layer = kind(**arguments, name="one", dtype="mixed_float16")
+    config = layer.get_config()
+    again = kind.from_config(config)
+    assert {**config, **arguments} == config == again.get_config()
+    assert (again.name, again.dtype_policy.name) == ("one", "mixed_float16")
+    assert [w.shape for w in again.weights] == [w.shape for w in layer.weights]
+
+
+def test_a_saved_model_computes_the_same(tmp_path: Path) -> None:
+    saved, file = model(max_len=10), tmp_path / "model.keras"
+    saved.save(file)
+    loaded = keras.models.load_model(file)
+    np.testing.assert_array_equal(loaded([X, LENGTHS]), saved([X, LENGTHS]))
+    assert loaded.count_params() == 4 * 8 * 8
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])  # beside that of examples, or of heads
+def test_a_saved_model_with_masks_computes_the_same(tmp_path: Path, axes: int) -> None:
+    tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
+    bias = keras.Input((None,) * axes)
+    turned = d2l.RotaryEncoding(8, 10)(tokens)
+    attention = d2l.MultiHeadAttention(8, 2, 0.1)
+    attended = attention(turned, turned, tokens, lengths, causal=True, score_bias=bias)
+    saved, file = keras.Model([tokens, lengths, bias], attended), tmp_path / "model.keras"
+    saved.save(file)
+    given = [X, LENGTHS, BIAS[(0,) * (3 - axes)]]
+    np.testing.assert_array_equal(keras.models.load_model(file)(given), saved(given))
+    turned = d2l.RotaryEncoding(8, 10)(X)
+    eager = attention(turned, turned, X, LENGTHS, causal=True, score_bias=given[-1])
+    np.testing.assert_allclose(saved(given), eager, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "recurrent encoder"])
+def test_a_saved_encoder_computes_the_same(tmp_path: Path, kind: str) -> None:
+    Encoder, arguments = LAYERS[kind]
+    tokens, file = keras.Input((None,), dtype="int32"), tmp_path / "model.keras"
+    saved = keras.Model(tokens, Encoder(**arguments)(tokens))
+    saved.save(file)
+    for ours, theirs in zip(
+        tf.nest.flatten(keras.models.load_model(file)(TOKENS)),
+        tf.nest.flatten(saved(TOKENS)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_encoder_is_traced_for_any_number_of_sentences_of_any_length() -> None:
+    encoder = d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0)
+    signature = [tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int64)]
+    encode = tf.function(lambda X, lengths: encoder(X, lengths), input_signature=signature)
+    expected = encoder(TOKENS, LENGTHS)
+    np.testing.assert_allclose(encode(TOKENS, LENGTHS), expected, atol=1e-5)
+
+
+def test_heads_and_masks_do_without_known_shapes() -> None:
+    signature = [ANY, tf.TensorSpec((None,), tf.int64)]
+
+    @tf.function(input_signature=signature)
+    def apply(X: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        apart = d2l.transpose_qkv(X, 2)
+        return d2l.transpose_output(apart, 2), d2l.sequence_mask(X, lengths)
+
+    same, masked = apply(X, LENGTHS)
+    np.testing.assert_array_equal(same, X)
+    np.testing.assert_array_equal(masked, d2l.sequence_mask(X, LENGTHS))
+
+
+@pytest.mark.parametrize("norm_shape", [8, [8], [2, 3], -4])
+def test_norm_shape_means_axes(norm_shape: Any) -> None:
+    """In PyTorch it means their sizes."""
+    with pytest.raises(ValueError, match=r"norm_shape: got .*; need axes of X, from -3 to 2"):
+        d2l.AddNorm(norm_shape, 0.0)(X, X)
+
+
+def test_several_axes_are_normalized_together() -> None:
+    normalized = d2l.AddNorm((1, 2), 0.0)(X, X).numpy()
+    np.testing.assert_allclose(normalized.mean(axis=(1, 2)), 0, atol=1e-6)
+    assert np.abs(normalized.mean(axis=2)).max() > 0.1
+
+
+def test_a_recurrent_layers_state_may_be_a_list() -> None:
+    """So it gives it; that it takes a stack as well is in tests/shim/each/test_transformer.py."""
+    layer, x = d2l.GRU(4, 2), X.swapaxes(0, 1)
+    _, state = layer(x)
+    assert [h.shape for h in state] == [(2, 4)] * 2
+    for ours, stacked in zip(layer(x, state), layer(x, tf.stack(state)), strict=True):
+        np.testing.assert_array_equal(ours, stacked)
+
+
+class Dropping(d2l.Module):
+    """Drops half of everything, in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = keras.layers.Dropout(0.5)
+        self.seen: list[Any] = []
+
+    def forward(self, X: tf.Tensor) -> tf.Tensor:
+        self.seen.append(self.training)
+        return self.net(X)
+
+
+def test_a_module_trains_as_it_is_told() -> None:
+    module = Dropping()
+    drops = []
+    for training in (None, True, False):
+        module.training = training
+        calls = ({}, {"training": True}, {"training": False})
+        drops += [bool((module(X, **call).numpy() == 0).any()) for call in calls]
+        assert module.training is training
+    assert drops == [False, True, False, True, True, False, False, True, False]
+    assert module.seen == [None, True, False, True, True, False, False, True, False]
+
+
+class Scratch(d2l.Module):
+    """As D2L writes a model from scratch: of bare variables, here with one in a part of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.lr = 0.1
+        self.W = tf.Variable([[1.0], [2.0]])
+        self.more = {1: [tf.Variable([3.0])], "b": tf.Variable([4.0], trainable=False)}
+        self.part = d2l.Module()
+        self.part.scale = tf.Variable([2.0])
+        self.dense = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+
+    def forward(self, X: tf.Tensor) -> tf.Tensor:
+        return self.part.scale * self.dense(X @ self.W) + self.more[1][0] + self.more["b"]
+
+    def loss(self, Y_hat: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_sum(Y_hat - Y)
+
+
+class OneBatch(d2l.DataModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.batch_size = 1
+
+    def get_dataloader(self, train: bool) -> tf.data.Dataset:
+        return self.get_tensorloader((tf.constant([[1.0, 3.0]]), tf.constant([[0.0]])), train)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_bare_variables_are_trained(frozen: bool) -> None:
+    model = Scratch()
+    model.part.trainable = not frozen
+    d2l.Trainer(max_epochs=1).fit(model, OneBatch())
+    # X W = 7, so by hand: the gradients are s X, 1, 7 and (of the kernel) 7 s, for the scale s = 2.
+    assert model.W.numpy().ravel().tolist() == pytest.approx([1 - 0.2, 2 - 0.6])
+    assert float(model.more[1][0][0]) == pytest.approx(3 - 0.1)
+    assert float(model.more["b"][0]) == 4
+    assert float(model.part.scale[0]) == pytest.approx(2 if frozen else 2 - 0.7)
+    assert float(model.dense.kernel[0, 0]) == pytest.approx(1 - 1.4)
+    assert len(model.trainable_variables) == 3 + (not frozen)
+
+
+def test_a_module_is_a_keras_model() -> None:
+    module = Dropping()
+    module.compile(loss="mse")
+    assert module.evaluate(X, X, verbose=0) == 0
+
+
+class Seen(d2l.Encoder):
+    """As D2L's page writes encoders: further arguments without names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = keras.layers.Embedding(7, 4)
+
+    def call(self, X: tf.Tensor, *args: Any) -> tf.Tensor:
+        return self.embedding(X)
+
+
+class Said(d2l.Decoder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(7)
+
+    def init_state(self, enc_all_outputs: tf.Tensor, *args: Any) -> list[Any]:
+        return [enc_all_outputs, None]
+
+    def call(self, X: tf.Tensor, state: list[Any]) -> tuple[tf.Tensor, list[Any]]:
+        return self.dense(state[0]), state
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_models_are_called_without_a_warning(tmp_path: Path) -> None:
+    models = [d2l.Seq2Seq(Seen(), Said(), 0, 0.1) for _ in range(2)]
+    outputs = [model(TOKENS, TOKENS, LENGTHS) for model in models]
+    file = tmp_path / "model.weights.h5"
+    models[0].save_weights(file)
+    models[1].load_weights(file)
+    assert np.abs(outputs[0] - outputs[1]).max() > 1e-3
+    np.testing.assert_array_equal(models[1](TOKENS, TOKENS, LENGTHS), outputs[0])
+
+
+def test_a_reader_may_build_a_module_as_keras_does() -> None:
+    class Scaled(d2l.Module):
+        def build(self, X_shape: Any) -> None:
+            self.scale = self.add_weight(shape=(X_shape[-1],), initializer="ones")
+
+        def forward(self, X: tf.Tensor) -> tf.Tensor:
+            return X * self.scale
+
+    np.testing.assert_array_equal(Scaled()(X), X)
+
+
+def test_a_token_that_comes_twice_counts_once_in_the_norm_of_gradients() -> None:
+    table = tf.Variable([[1.0], [1.0]])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.gather(table, [0, 0, 0]))
+    gradient = tape.gradient(loss, table)
+    (shortened,) = d2l.Trainer(1).clip_gradients(1, [gradient])
+    np.testing.assert_allclose(shortened, [[1.0], [0.0]])
+
+
+def test_a_compiled_step_is_keras_own_step() -> None:
+    """Of parts of a gradient, too, and where a layer is frozen or another optimizer comes."""
+
+    def train(update: Any) -> list[np.ndarray]:
+        start = np.arange(12, dtype="float32").reshape(6, 2) / 12
+        table, weight = keras.Variable(start), keras.Variable(start.T)
+        everything = [table, weight]
+        adam, descent = keras.optimizers.Adam(0.1), keras.optimizers.SGD(0.1, momentum=0.9)
+        for optimizer, variables in [
+            (adam, everything),
+            (adam, [weight]),
+            (descent, everything),
+            (adam, everything),
+        ]:
+            for tokens in ([0, 2, 2], [5, 1, 1, 2]) * Update.FIRST:
+                with tf.GradientTape() as tape:
+                    rows = tf.gather(table.value, tokens)
+                    loss = tf.reduce_sum(tf.sin(rows @ weight.value))
+                gradients = tape.gradient(loss, [v.value for v in variables])
+                update(optimizer, gradients, variables)
+        return [v.numpy() for v in everything]
+
+    eager = train(lambda optimizer, g, v: optimizer.apply_gradients(zip(g, v, strict=True)))
+    for ours, theirs in zip(train(Update()), eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_an_optimizer_of_the_readers_own_steps_in_python() -> None:
+    class Descent:
+        steps = 0
+
+        def apply_gradients(self, pairs: Any) -> None:
+            self.steps += 1
+            for gradient, variable in pairs:
+                variable.assign_sub(0.5 * gradient)
+
+    weight, update, descent = tf.Variable([1.0, 2.0]), Update(), Descent()
+    steps = Update.FIRST + 2  # of which Keras's optimizer would be compiled by now
+    for _ in range(steps):
+        update(descent, [tf.constant([1.0, -1.0])], [weight])
+    assert descent.steps == steps
+    np.testing.assert_allclose(weight.numpy(), [1 - steps / 2, 2 + steps / 2])
+
+
+def test_keras_own_optimizer_steps_in_python_at_first_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weight, update = keras.Variable([1.0, 2.0]), Update()
+    descent, calls = keras.optimizers.SGD(0.5), []
+    original = descent.apply_gradients
+    monkeypatch.setattr(descent, "apply_gradients", lambda pairs: calls.append(original(pairs)))
+    for _ in range(Update.FIRST + 5):
+        update(descent, [tf.constant([1.0, -1.0])], [weight])
+    assert len(calls) == Update.FIRST + 1, "the last of which is traced"
+
+
+def test_a_reader_may_go_through_the_epochs_by_hand() -> None:
+    class Line(d2l.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lr, self.net = 0.1, keras.layers.Dense(1)
+
+        def loss(self, Y_hat: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+            return tf.reduce_mean((Y_hat - Y) ** 2)
+
+    class Points(d2l.DataModule):
+        batch_size = 4
+
+        def get_dataloader(self, train: bool) -> tf.data.Dataset:
+            X = tf.reshape(tf.range(8.0) / 8, (8, 1))
+            return self.get_tensorloader((X, 2 * X + 1), train)
+
+    class ByHand(d2l.Trainer):
+        def fit(self, model: Any, data: Any) -> None:  # as D2L's page writes it
+            self.prepare_data(data)
+            self.prepare_model(model)
+            self.optim = model.configure_optimizers()
+            self.epoch = self.train_batch_idx = self.val_batch_idx = 0
+            for self.epoch in range(self.max_epochs):  # noqa: B020
+                self.fit_epoch()
+
+    model = Line()
+    ByHand(max_epochs=20).fit(model, Points())
+    losses = [loss for _, loss in model.board.data["val_loss"]]
+    assert losses[-1] < losses[0] / 4
+
+
+def test_padding_does_not_count_in_the_loss() -> None:
+    model = d2l.Seq2Seq(Seen(), Said(), tgt_pad=0, lr=0.1)
+    logits, labels = tf.random.normal((2, 3, 7)), np.array([[1, 2, 0], [3, 0, 0]])
+    kept = labels.ravel() != 0
+    each = model.loss(logits, labels, averaged=False).numpy()
+    assert (each[kept] > 0).all()
+    assert not each[~kept].any()
+    assert model.loss(logits, labels).numpy() == pytest.approx(each[kept].mean())
+
+
+def test_pictures_of_another_shape_get_a_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = make_fashion(d2l, tmp_path, monkeypatch)["t10k"]
+    data = d2l.FashionMNIST(batch_size=4, resize=(28, 32))
+    X, y = next(iter(data.val_dataloader()))
+    np.testing.assert_allclose(X[:, :, 2:-2, 0], images[:4] / 255, atol=1e-6)
+    assert not X.numpy()[:, :, [0, 1, -2, -1]].any()
+    assert (X.dtype, y.dtype) == (tf.float32, tf.int32)
+    assert [array.shape for array in data.val] == [(8, 28, 28), (8,)]
+
+
+def test_a_subclass_of_rnn_may_have_a_layer_of_its_own() -> None:
+    class LSTM(d2l.RNN):
+        """As D2L's page makes it: without RNN's own beginning."""
+
+        def __init__(self) -> None:
+            d2l.Module.__init__(self)
+            self.rnn = keras.layers.LSTM(4, return_sequences=True, return_state=True)
+
+    inputs = np.linspace(-1, 1, 30, dtype="float32").reshape(5, 2, 3)
+    model = LSTM()
+    outputs, state = model(inputs)
+    want, *last = model.rnn(inputs.transpose(1, 0, 2))
+    np.testing.assert_allclose(outputs, np.transpose(want, (1, 0, 2)), atol=1e-6)
+    np.testing.assert_allclose(state, last, atol=1e-6)
+
+
+def test_layer_summary_tells_the_shapes(capsys: pytest.CaptureFixture[str]) -> None:
+    model = d2l.Classifier()
+    model.net = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
+    model.layer_summary((2, 4, 5))
+    assert capsys.readouterr().out.splitlines() == [
+        "Flatten output shape:\t (2, 20)",
+        "Dense output shape:\t (2, 3)",
+    ]
+
+
+def test_weights_load_into_a_model_of_another_max_len(tmp_path: Path) -> None:
+    short, long, file = model(max_len=3), model(max_len=30), tmp_path / "model.weights.h5"
+    short.save_weights(file)
+    long.load_weights(file)
+    np.testing.assert_array_equal(long([X, LENGTHS]), short([X, LENGTHS]))
+
+
+def test_a_layer_can_be_copied_after_a_call_in_a_graph() -> None:
+    layer = d2l.MultiHeadAttention(8, 2, 0.5)
+    output = tf.function(layer)(X, X, X)
+    np.testing.assert_allclose(copy.deepcopy(layer)(X, X, X), output, atol=1e-6)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "XLA"])
+@pytest.mark.parametrize(
+    "spec",
+    [None, tf.TensorSpec((None,), tf.int64), tf.TensorSpec((2,), tf.int64)],
+    ids=["shapes known", "unknown", "unknown but for the lengths"],
+)
+def test_a_graph_computes_the_same(spec: tf.TensorSpec | None, jit_compile: bool) -> None:
+    layer = d2l.MultiHeadAttention(8, 2, 0.5)
+    signature = None if spec is None else [ANY, spec]
+
+    @tf.function(input_signature=signature, jit_compile=jit_compile)
+    def attend(X: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return layer(X, X, X, lengths), layer.attention_weights
+
+    for got, want in zip(
+        attend(X, LENGTHS), (layer(X, X, X, LENGTHS), layer.attention_weights), strict=True
+    ):
+        np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "jit_compile",
+    [pytest.param(False, id="graph"), pytest.param(True, id="XLA", marks=pytest.mark.release)],
+)
+@pytest.mark.parametrize("are_known", [True, False], ids=["shapes known", "unknown"])
+@pytest.mark.parametrize("bias", [BIAS[0, 0], BIAS[0], BIAS], ids=np.ndim)
+def test_masks_in_a_graph_are_the_same(
+    bias: np.ndarray, are_known: bool, jit_compile: bool
+) -> None:
+    layer = d2l.MultiHeadAttention(8, 2, 0.5)
+    lengths = tf.TensorSpec((None,), tf.int64)
+    signature = [ANY, lengths, tf.TensorSpec((None,) * bias.ndim)]
+
+    @tf.function(input_signature=None if are_known else signature, jit_compile=jit_compile)
+    def attend(X: tf.Tensor, lengths: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        output = layer(X, X, X, lengths, causal=True, score_bias=bias)
+        return output, layer.attention_weights
+
+    got = attend(X, LENGTHS, bias)
+    output = layer(X, X, X, LENGTHS, causal=True, score_bias=bias)
+    for ours, eager in zip(got, (output, layer.attention_weights), strict=True):
+        np.testing.assert_allclose(ours, eager, atol=1e-6)
+
+
+@pytest.mark.parametrize("queries", [2, None])
+@pytest.mark.parametrize("keys", [3, None])
+def test_the_last_query_sees_the_last_key_in_a_graph_too(
+    queries: int | None, keys: int | None
+) -> None:
+    layer = d2l.DotProductAttention(0.0)
+    signature = [tf.TensorSpec((2, steps, 8)) for steps in (queries, keys)]
+    attend = tf.function(lambda Q, K: layer(Q, K, K, causal=True), input_signature=signature)
+    eager = layer(X[:, :2], X, X, causal=True)
+    np.testing.assert_allclose(attend(X[:, :2], X), eager, atol=1e-6)
+
+
+def test_weights_of_a_graph_are_not_read_outside_of_it() -> None:
+    network = model(max_len=10)
+    network.predict([X, LENGTHS], verbose=0)
+    with pytest.raises(RuntimeError, match="in the graph of the last call"):
+        _ = network.layers[-1].attention_weights
+    network([X, LENGTHS])
+    assert network.layers[-1].attention_weights.shape == (2, 2, 3, 3)
+
+
+def test_running_a_traced_graph_leaves_the_weights_of_the_last_call() -> None:
+    layer, other = d2l.MultiHeadAttention(8, 2, 0.5), X[:, ::-1]
+    graph = tf.function(lambda X: layer(X, X, X))
+    graph(X)
+    layer(other, other, other)
+    weights = layer.attention_weights
+    graph(X)
+    np.testing.assert_array_equal(layer.attention_weights, weights)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((None, 7), r"shape \(None, None, 7\); need a last dimension of 8"),
+        ((8,), r"shape \(None, 8\); need 3 dimensions"),
+    ],
+)
+def test_a_model_is_checked_while_it_is_put_together(shape: tuple, message: str) -> None:
+    layer, tokens = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.5), keras.Input((None, 8))
+    with pytest.raises(ValueError, match=f"^queries: got {message}"):
+        layer(keras.Input(shape), tokens, tokens)
+
+
+POSITIONS = {
+    "encoding": lambda: d2l.PositionalEncoding(8, 0.0, max_len=10),
+    "rotary": lambda: d2l.RotaryEncoding(8, 10),
+    "rotary, halves": lambda: d2l.RotaryEncoding(8, 10, layout="halves"),
+}
+any_positions = pytest.mark.parametrize("make", POSITIONS.values(), ids=POSITIONS)
+
+
+@any_positions
+def test_an_offset_may_be_a_tensor_of_a_graph(make: Callable[[], keras.layers.Layer]) -> None:
+    layer = make()
+    encode = tf.function(lambda X, offset: layer(X, offset=offset))
+    np.testing.assert_array_equal(encode(X, tf.constant(7)), layer(X, 7))
+    for outside in (10, -1):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            encode(X[:, :1], tf.constant(outside))
+
+
+@any_positions
+def test_a_layer_made_in_a_graph_works_outside_of_it(make: Callable[[], Any]) -> None:
+    made = []
+
+    @tf.function
+    def encode(X: tf.Tensor) -> tf.Tensor:
+        made.append(make())
+        return made[0](X)
+
+    np.testing.assert_array_equal(encode(X), made[0](X))
+
+
+@pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "float64"])
+def test_layers_compute_in_the_dtype_of_their_policy(policy: str) -> None:
+    encoding = d2l.PositionalEncoding(8, 0.5, dtype=policy)
+    attention = d2l.MultiHeadAttention(8, 2, 0.5, dtype=policy)
+    encoded = encoding(X)
+    attention(encoded, encoded, encoded, LENGTHS, training=True)
+    dtype = policy.removeprefix("mixed_")
+    assert encoded.dtype == attention.attention_weights.dtype == encoding.P.dtype == dtype
+    rotary = d2l.RotaryEncoding(8, dtype=policy)
+    assert attention(X, X, X, score_bias=BIAS).dtype == rotary(X).dtype == rotary.P.dtype == dtype
+    attention(encoded, encoded, encoded, LENGTHS, training=True)
+    assert encoding.P[0, :, 6:8].T.shape == (2, 1000)
+    weights = attention.attention_weights.numpy()
+    assert (weights[1, :, :, 1:] == 0).all()
+
+
+def test_fit_drops_and_predict_does_not() -> None:
+    inputs = keras.Input((3, 8))
+    network = keras.Model(inputs, d2l.PositionalEncoding(8, 0.9)(inputs))
+    network.compile(loss="mse")
+    target = network.predict(X, verbose=0)
+    assert network.evaluate(X, target, verbose=0) == 0
+    assert network.fit(X, target, verbose=0).history["loss"][0] > 1
+
+
+@any_positions
+def test_positions_pass_a_mask_on(make: Callable[[], keras.layers.Layer]) -> None:
+    embedding = keras.layers.Embedding(5, 8, mask_zero=True)
+    mask = make()(embedding(np.array([[1, 2, 0]])))._keras_mask
+    assert mask.numpy().tolist() == [[True, True, False]]
+
+
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_devices_are_those_tensorflow_may_use(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind] * gpus)
+    names = ["/GPU:0", "/GPU:1"] if gpus else ["/CPU:0"]
+    assert d2l.num_gpus() == gpus
+    assert [device._device_name for device in d2l.try_all_gpus()] == names
+    assert [d2l.try_gpu(i)._device_name for i in (0, 2)] == [names[0], "/CPU:0"]
+    with d2l.cpu():
+        assert d2l.ones(1).device.endswith("CPU:0")
+
+
+def test_tensor_functions_are_tensorflows_under_d2ls_names() -> None:
+    ones = d2l.ones((2, 3))
+    assert d2l.size(ones) == 6
+    assert d2l.numpy(d2l.transpose(ones)).shape == (3, 2)
+    assert d2l.reshape(d2l.arange(6), (3, -1)).shape == (3, 2)
+    assert d2l.batch_matmul(d2l.ones((2, 1, 3)), d2l.ones((2, 3, 4))).shape == (2, 1, 4)
+
+
+@pytest.mark.parametrize("kind", [tf.constant, tf.Variable, np.array])
+def test_check_shape_takes_what_the_layers_take(kind: Callable[[Any], Any]) -> None:
+    x = kind([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    d2l.check_shape(x, (2, 3))
+    with pytest.raises(ValueError, match=r"shape: got \(2, 3\); need \(3, 2\)"):
+        d2l.check_shape(x, (3, 2))
+
+
+def test_check_shape_wants_an_array() -> None:
+    with pytest.raises(TypeError, match="x: got list; need a tensor"):
+        d2l.check_shape([1], (1,))
+
+
+def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    left = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(
+        command, check=False, env=left | environment, capture_output=True, text=True
+    )
+
+
+STARTED_AND_TRACED = """
+from d2l_compat import tensorflow as d2l
+import tensorflow as tf
+
+d2l.num_gpus()
+(cpu,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+with tf.device("/CPU:1"):
+    X, lens = tf.random.normal((2, 4, 100)), tf.constant([3, 2])
+    heads = d2l.MultiHeadAttention(100, 5, 0.5)
+    shown = [heads(X, X, X, lens), heads.attention_weights, *(w.value for w in heads.weights)]
+    shown += [d2l.PositionalEncoding(100, 0.5)(X), d2l.masked_softmax(X, lens)]
+    shown += [d2l.RotaryEncoding(100)(X), heads(X, X, X, causal=True, score_bias=tf.zeros((4, 4)))]
+print({tensor.device[-5:] for tensor in shown}, len(shown))
+
+X, lens = d2l.ones((2, 4, 8)), tf.constant([3, 2])
+for layer in (d2l.MultiHeadAttention(8, 2, 0.5), d2l.AdditiveAttention(8, 0.5)):
+    tf.function(layer)(X, X, X, lens)
+tf.function(d2l.MultiHeadAttention(8, 2, 0.5))(X, X, X, causal=True, score_bias=d2l.ones((2, 4, 4)))
+tf.function(d2l.PositionalEncoding(8, 0.5))(X)
+tf.function(d2l.RotaryEncoding(8))(X)
+tf.function(d2l.TransformerEncoderBlock(8, 16, 2, 0.5))(X, lens)
+"""
+
+
+@pytest.fixture(scope="module")
+def started_and_traced() -> subprocess.CompletedProcess[str]:
+    return run(STARTED_AND_TRACED)
+
+
+def test_layers_stay_on_the_second_device(
+    started_and_traced: subprocess.CompletedProcess[str],
+) -> None:
+    assert started_and_traced.stdout == "{'CPU:1'} 10\n", started_and_traced.stderr
+
+
+def test_neither_starting_nor_tracing_a_layer_says_anything(
+    started_and_traced: subprocess.CompletedProcess[str],
+) -> None:
+    """AutoGraph reads the layers and their checks, and complains of Python that it does not know."""
+    assert (started_and_traced.returncode, started_and_traced.stderr) == (0, "")
+
+
+def test_another_backend_of_keras_is_refused_before_anything_is_imported() -> None:
+    program = "import sys; sys.modules['tensorflow'] = None; import d2l_compat.tensorflow"
+    stderr = run(program, KERAS_BACKEND="jax").stderr
+    assert "ImportError: KERAS_BACKEND: got jax; need tensorflow, chosen before Keras" in stderr
+
+
+def test_a_log_is_let_out_by_a_failing_import_or_at_the_readers_wish(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def log(fail: bool = False) -> None:
+        with quietly():
+            os.write(2, b"why")
+            if fail:
+                raise ImportError
+
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    log()
+    assert capfd.readouterr().err == ""
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
+    with pytest.raises(ImportError):
+        log(fail=True)
+    assert capfd.readouterr().err == "why"
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    log()
+    assert capfd.readouterr().err == "why"
+
+
+def test_the_tape_keeps_no_weights_of_long_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, layer = tf.constant(X), d2l.DotProductAttention(0.0)
+    layer(inputs, inputs, inputs, LENGTHS)  # an old Keras tries it with symbols first
+    original = _blockwise.softmax
+    formed: list[weakref.ref[tf.Tensor]] = []
+
+    def softmax(*args: Any) -> tf.Tensor:
+        weights = original(*args)
+        formed.append(weakref.ref(weights))
+        return weights
+
+    monkeypatch.setattr(_blockwise, "softmax", softmax)
+    monkeypatch.setattr(_blockwise, "MIN_QUERIES", 3)
+    monkeypatch.setattr(_blockwise, "BLOCK", 2)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        pooled = layer(inputs, inputs, inputs, LENGTHS)
+    gc.collect()
+    assert len(formed) == 2
+    assert not any(weights() is not None for weights in formed)
+    assert tape.gradient(pooled, inputs) is not None
+    assert len(formed) == 4

@@ -1,0 +1,299 @@
+"""The attention layers of one face, held to the NumPy reference."""
+
+from functools import partial
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.shim import reference
+from tests.shim.each.cases import (
+    LENGTHS,
+    SEEDS,
+    Case,
+    assert_close,
+    assert_gradients,
+    cases,
+    every_kind_of_lengths,
+    for_lengths,
+    heads,
+    make_case,
+    make_weights,
+    reference_multi_head,
+)
+
+# Masked softmax
+
+
+@given(case=cases(), scale=st.sampled_from([1, 1000]))
+def test_masked_softmax_equals_the_reference(face: ModuleType, case: Case, scale: int) -> None:
+    scores = scale * case.scores
+    got = face.masked_softmax(scores, case.valid_lens)
+    assert got.dtype == scores.dtype
+    assert_close(got, reference.softmax(scores, case.valid_lens))
+
+
+@given(case=cases())
+def test_masked_scores_weigh_exactly_nothing_whatever_they_are(
+    face: ModuleType, case: Case
+) -> None:
+    clean = face.masked_softmax(case.scores, case.valid_lens)
+    for junk in (np.nan, np.inf, -np.inf):
+        spoilt = np.where(case.is_masked, junk, case.scores).astype(case.scores.dtype)
+        weights = face.masked_softmax(spoilt, case.valid_lens)
+        np.testing.assert_array_equal(weights, clean)
+        assert (weights[case.is_masked] == 0).all()
+
+
+@given(case=cases())
+def test_weights_of_a_row_sum_to_one_or_without_a_key_to_zero(face: ModuleType, case: Case) -> None:
+    total = face.masked_softmax(case.scores, case.valid_lens).sum(axis=-1)
+    assert_close(total, 1.0 - case.is_masked.all(axis=-1))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
+def test_lengths_may_be_of_any_integer_dtype(face: ModuleType, dtype: str) -> None:
+    case = make_case()
+    lengths = np.array([3, 1])
+    np.testing.assert_array_equal(
+        face.masked_softmax(case.scores, lengths.astype(dtype)),
+        face.masked_softmax(case.scores, lengths),
+    )
+
+
+# Scaled dot-product attention
+
+
+@given(case=cases())
+def test_dot_product_attention_equals_the_reference(face: ModuleType, case: Case) -> None:
+    layer = face.dot_product(dropout=0.5)
+    output, weights = reference.dot_product_attention(*case.arrays)
+    assert_close(layer(*case.arrays), output)
+    assert_close(layer.attention_weights, weights)
+    assert (layer.attention_weights[case.is_masked] == 0).all()
+
+
+def test_a_query_without_a_key_pools_exactly_zero(face: ModuleType) -> None:
+    output = face.dot_product()(*make_case(LENGTHS["per query"]).arrays)
+    assert not output[0, 2].any()
+    assert not output[1, 1].any()
+    assert output[0, 1].all()
+
+
+@given(seed=SEEDS)
+def test_the_order_of_queries_is_kept_and_that_of_keys_is_irrelevant(
+    face: ModuleType, seed: int
+) -> None:
+    queries, keys, values, _ = make_case(seed=seed).arrays
+    rng = np.random.default_rng(seed)
+    of_queries, of_keys = rng.permutation(3), rng.permutation(4)
+    layer = face.dot_product()
+    output = layer(queries, keys, values)
+    assert_close(layer(queries[:, of_queries], keys, values), output[:, of_queries])
+    assert_close(layer(queries, keys[:, of_keys], values[:, of_keys]), output)
+
+
+def test_attention_weights_are_the_last_calls(face: ModuleType) -> None:
+    layer = face.dot_product()
+    first, last = make_case(seed=1), make_case(seed=2)
+    layer(*first.arrays)
+    layer(*last.arrays)
+    assert_close(layer.attention_weights, reference.dot_product_attention(*last.arrays)[1])
+
+
+def test_dropout_in_training_drops_weights_and_scales_up_the_rest(face: ModuleType) -> None:
+    case = make_case(batch=4, steps=(50, 40), sizes=(8, 8, 8), dtype="float32")
+    layer = face.dot_product(dropout=0.25)
+    # With the identity for values, the output is the weights as they were used.
+    identity = np.tile(np.eye(40, dtype="float32"), (4, 1, 1))
+    used = layer(case.queries, case.keys, identity, training=True)
+    dropped = used == 0
+    assert dropped.mean() == pytest.approx(0.25, abs=0.02)
+    weights = layer.attention_weights
+    assert_close(used[~dropped], weights[~dropped] / 0.75)
+    assert (weights != 0).all(), "attention_weights are those before dropout"
+
+
+def test_dropout_differs_between_calls_in_training_and_is_off_in_evaluation(
+    face: ModuleType,
+) -> None:
+    case = make_case(dtype="float32")
+    weights = make_weights(case.sizes, 6, dtype="float32")
+    for layer in (
+        face.dot_product(dropout=0.5),
+        face.multi_head(*case.sizes, 6, 2, 0.5, weights=weights, dtype="float32"),
+    ):
+        first, second = (layer(*case.arrays, training=True) for _ in range(2))
+        assert not np.array_equal(first, second)
+        np.testing.assert_array_equal(layer(*case.arrays), layer(*case.arrays))
+
+
+# Multi-head attention
+
+
+@given(data=st.data(), case=cases(equal_sizes=False), bias=st.booleans())
+def test_multi_head_attention_equals_the_reference(
+    face: ModuleType, data: st.DataObject, case: Case, bias: bool
+) -> None:
+    num_heads, size = data.draw(heads(case))
+    dtype, num_hiddens = str(case.queries.dtype), num_heads * size
+    weights = make_weights(case.sizes, num_hiddens, bias, dtype)
+    sizes = (*case.sizes, num_hiddens, num_heads, 0.5, bias)
+    layer = face.multi_head(*sizes, weights=weights, dtype=dtype)
+    output, shares = reference_multi_head(weights, num_heads, *case.arrays)
+    assert_close(layer(*case.arrays), output)
+    assert_close(layer.attention_weights, shares)
+    masked = np.broadcast_to(case.is_masked[:, None], shares.shape)
+    assert (layer.attention_weights[masked] == 0).all()
+
+
+BIAS = "the framework's name for it"
+SIGNATURES = {
+    "short, positional": ((8, 2, 0.5, True), {}),
+    "short, by keyword": ((), {"num_hiddens": 8, "num_heads": 2, "dropout": 0.5, BIAS: True}),
+    "short, mixed": ((8, 2), {BIAS: True, "dropout": 0.5}),
+    "long, positional": ((5, 6, 7, 8, 2, 0.5, True), {}),
+    "long, by keyword": (
+        (),
+        {
+            BIAS: True,
+            "dropout": 0.5,
+            "num_heads": 2,
+            "num_hiddens": 8,
+            "value_size": 7,
+            "query_size": 6,
+            "key_size": 5,
+        },
+    ),
+    "long, mixed": ((5, 6, 7), {"num_hiddens": 8, "num_heads": 2, "dropout": 0.5, BIAS: True}),
+}
+
+
+@pytest.mark.parametrize(("args", "kwargs"), SIGNATURES.values(), ids=SIGNATURES)
+def test_both_signatures_make_the_same_layer(face: ModuleType, args: tuple, kwargs: dict) -> None:
+    bias = "use_bias" if face.d2l.__name__.endswith("mxnet") else "bias"
+    kwargs = {bias if name == BIAS else name: value for name, value in kwargs.items()}
+    case = make_case(LENGTHS["per example"], sizes=(6, 5, 7))
+    weights = make_weights(case.sizes, 8, bias=True)
+    layer = face.multi_head(*args, weights=weights, **kwargs)
+    output, _ = reference_multi_head(weights, 2, *case.arrays)
+    assert_close(layer(*case.arrays), output)
+    assert face.parameter_shapes(layer) == {name: x.shape for name, x in weights.items()}
+
+
+@pytest.mark.parametrize("sizes", [(), (6, 6, 6)], ids=["short", "long"])
+def test_there_is_no_bias_unless_asked_for(face: ModuleType, sizes: tuple[int, ...]) -> None:
+    layer = face.multi_head(*sizes, 8, 2, 0.5)
+    layer(*make_case().arrays)  # the short signature takes its sizes from this
+    assert face.parameter_shapes(layer) == {
+        "W_q": (6, 8),
+        "W_k": (6, 8),
+        "W_v": (6, 8),
+        "W_o": (8, 8),
+    }
+
+
+@given(seed=SEEDS, num_heads=st.integers(1, 3))
+def test_self_attention_is_permutation_equivariant(
+    face: ModuleType, seed: int, num_heads: int
+) -> None:
+    case = make_case(seed=seed)
+    num_hiddens = 2 * num_heads
+    weights = make_weights(case.sizes, num_hiddens)
+    layer = face.multi_head(*case.sizes, num_hiddens, num_heads, 0.5, weights=weights)
+    tokens = case.queries
+    order = np.random.default_rng(seed).permutation(tokens.shape[1])
+    shuffled = tokens[:, order]
+    output = layer(tokens, tokens, tokens)
+    assert_close(layer(shuffled, shuffled, shuffled), output[:, order])
+
+
+@every_kind_of_lengths
+def test_every_example_is_attended_to_on_its_own(
+    face: ModuleType, valid_lens: np.ndarray | None
+) -> None:
+    case = make_case(valid_lens)
+    weights = make_weights(case.sizes, 6)
+    layer = face.multi_head(*case.sizes, 6, 3, 0.5, weights=weights)
+    alone = [layer(*(None if x is None else x[i : i + 1] for x in case.arrays)) for i in range(2)]
+    assert_close(layer(*case.arrays), np.concatenate(alone))
+
+
+# Gradients
+
+
+@every_kind_of_lengths
+def test_gradients_of_dot_product_attention_are_the_references(
+    face: ModuleType, valid_lens: np.ndarray | None
+) -> None:
+    case = make_case(valid_lens, sizes=(3, 3, 5))
+    direction = np.random.default_rng(1).normal(size=(2, 3, 5))
+    assert_gradients(face.dot_product(), reference.dot_product_attention, case, direction)
+
+
+@every_kind_of_lengths
+def test_gradients_of_multi_head_attention_are_the_references(
+    face: ModuleType, valid_lens: np.ndarray | None
+) -> None:
+    case = make_case(valid_lens, sizes=(3, 4, 5))
+    weights = make_weights(case.sizes, 4, bias=True)
+    layer = face.multi_head(*case.sizes, 4, 2, 0.0, True, weights=weights)
+    direction = np.random.default_rng(1).normal(size=(2, 3, 4))
+    assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction)
+
+
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("float32", marks=pytest.mark.release("jax")), "float64"]
+)
+@every_kind_of_lengths
+def test_gradients_past_a_length_are_exactly_zero_and_none_is_nan(
+    face: ModuleType, valid_lens: np.ndarray | None, dtype: str
+) -> None:
+    case = make_case(valid_lens, dtype=dtype)
+    direction = np.ones((2, 3, 6), dtype)
+    weights = make_weights(case.sizes, 6, dtype=dtype)
+    for layer in (
+        face.dot_product(),
+        face.multi_head(*case.sizes, 6, 3, 0.0, weights=weights, dtype=dtype),
+    ):
+        queries, keys, values = layer.gradients(direction, *case.arrays)
+        for gradient in (queries, keys, values):
+            assert np.isfinite(gradient).all()
+        assert (queries[case.is_masked.all(axis=2)] == 0).all()
+        unseen = case.is_masked.all(axis=1)
+        assert (keys[unseen] == 0).all()
+        assert (values[unseen] == 0).all()
+
+
+# Long input
+
+
+LONG_LENGTHS = {
+    "every key": None,
+    "per example": np.array([3, 0]),
+    "per query": np.array([[4, 1, 0, 2, 3, 4, 1], [2, 0, 3, 1, 4, 4, 2]]),
+}
+
+
+@pytest.mark.usefixtures("short_is_long")
+@for_lengths(LONG_LENGTHS, "every key", "per example", in_=("jax", "paddle"))
+def test_long_input_equals_the_reference_with_its_gradients(
+    face: ModuleType, valid_lens: np.ndarray | None
+) -> None:
+    case = make_case(valid_lens, steps=(7, 4))
+    layer = face.dot_product(dropout=0.5)
+    output, weights = reference.dot_product_attention(*case.arrays)
+    assert_close(layer(*case.arrays), output)
+    assert_close(layer.attention_weights, weights)
+    direction = np.random.default_rng(9).normal(size=output.shape)
+    assert_gradients(layer, reference.dot_product_attention, case, direction)
+
+
+@pytest.mark.usefixtures("short_is_long")
+def test_long_input_loses_weights_to_dropout_as_well(face: ModuleType) -> None:
+    case = make_case(steps=(50, 40), sizes=(8, 8, 8), dtype="float32")
+    identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
+    used = face.dot_product(dropout=0.25)(case.queries, case.keys, identity, training=True)
+    assert (used == 0).mean() == pytest.approx(0.25, abs=0.03)

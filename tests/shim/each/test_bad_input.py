@@ -1,0 +1,254 @@
+"""Whatever is given to a public name, the call works, or a ValueError or TypeError says why not.
+
+In good calls one argument after another is replaced by the bad values of the rules (rules.py), and the
+words are compared: they are the same in every framework. And one or two arguments are replaced by what is
+drawn, the same each time, out of good and bad values: no call may end otherwise, and none may work on what
+has no meaning.
+"""
+
+import random
+import re
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from d2l_compat._shared.data import images
+from tests.shim.each import stand_ins
+from tests.shim.each.calls import CALLS, LEFT_OUT, REFUSED_ONLY, Own, signature_of, tensor, value
+from tests.shim.each.rules import bad_values, is_said
+
+# fmt: off
+PLAIN = [
+    None, True, False, -1, 0, 1, 2, 3, 20, 2**40, 2**63, -(2**64), 0.0, 0.5, 1.0, 1.9, -0.5,
+    float("nan"), float("inf"), 1e300, 1j, "", "1", "a b", b"1", [], [1], [[1], [2, 3]], ["a"],
+    (), (1, 2), {}, {"a": 1}, object(), int, len, range(3), np.float32(0.5), np.int64(2),
+    np.array(2), np.array([]), np.array(["a"]), np.ones((2, 3, 8)),
+]
+# fmt: on
+SHAPES = [(), (0,), (2,), (2, 3), (2, 3, 8), (2, 3, 0), (0, 3, 8), (2, 0, 8), (2, 3, 5), (4, 3, 8)]
+DTYPES = ["float32", "float64", "int32", "int64", "int8", "uint8", "bool"]
+NUMBERS = [0, 1, 2, 7, 100, -1, -3, 0.5]
+
+# Told in the docs, and no surprise to who knows lists, dictionaries and files.
+NO_SUCH_FILE = """
+    CTRDataset reorg_train_valid reorg_test read_voc_images read_data_bananas read_csv_labels
+    load_data_voc load_data_bananas copyfile VOCSegDataset BananasDataset read_imdb read_snli"""
+OTHERS: dict[str, tuple[type[Exception], ...]] = {
+    **dict.fromkeys(NO_SUCH_FILE.split(), (OSError,)),
+    "Classifier.accuracy": (OverflowError,),  # jax.jit's, of integers past 64 bits
+    "Classifier.loss": (OverflowError,),
+    "Trainer.fit": (NotImplementedError,),  # what is the reader's to define
+    "Vocab.to_tokens": (IndexError,),
+    "download": (KeyError, FileNotFoundError),
+    "download_extract": (KeyError, FileNotFoundError),
+    "evaluate_ranking": (KeyError,),  # a user with nothing to be found
+    "evaluate_loss": (RuntimeError,),  # what the reader's own function raises
+    "extract": (FileNotFoundError,),
+    "predict_seq2seq": (NotImplementedError,),
+    "train_ch13": (AssertionError,),  # Paddle's, in the reader's own function
+    "TokenEmbedding": (KeyError, FileNotFoundError),
+}
+
+# Of what is made one by one as many are asked for as this argument says: 2**40 take for ever.
+COUNTS = {"get_negatives": 3, "load_data_ptb": 2, "predict_ch8": 1}
+
+
+def is_endless(name: str, drawn: list[Any]) -> bool:
+    number = drawn[COUNTS[name]] if name in COUNTS else None
+    return isinstance(number, int) and number > 1000
+
+
+def draws(good: tuple[Any, ...], times: int, seed: str) -> Iterator[list[Any]]:
+    """Arguments for so many calls: first the good ones, and then one or two of them replaced.
+
+    By a generator's numbers and not by hypothesis: what it would shrink is small already, and its
+    search takes most of the time.
+    """
+    rng = random.Random(seed)
+    yield [*good]
+    for _ in range(times - 1):
+        replaced = rng.sample(range(len(good)), k=min(len(good), rng.choice((1, 1, 2))))
+        yield [another(rng, x) if i in replaced else x for i, x in enumerate(good)]
+
+
+def another(rng: random.Random, good: Any) -> Any:
+    """In the place of a good value anything, and of a tensor one that is nearly the same."""
+    if rng.random() < 0.5:
+        return rng.choice(PLAIN)
+    dtype, number = rng.choice(DTYPES), rng.choice(NUMBERS)
+    array = np.full(rng.choice(SHAPES), number)
+    if isinstance(good, Own) and good.array is not None and rng.random() < 0.5:
+        dtype = rng.choice([dtype, str(good.array.dtype)])
+        array = good.array.astype(np.float64)
+        array.flat[-1] = number
+    return tensor(array.astype(dtype), dtype)
+
+
+def is_whole(x: Any, largest: float = np.inf) -> bool:
+    numbers = np.asarray(x)
+    fits = (numbers % 1 == 0) & (numbers >= 0) & (numbers <= largest)
+    return not numbers.size or (numbers.dtype.kind in "iuf" and bool(fits.all()))
+
+
+# What arguments have to be, in NumPy, where a call works that once worked on others too.
+MEANT: dict[str, Callable[..., bool]] = {
+    "PositionWiseFFN, call": lambda X: np.shape(X)[-1] == 8,
+    "PositionWiseFFN, first call": lambda X: (
+        np.shape(X)[-1] > 0 and np.asarray(X).dtype.kind == "f"
+    ),
+    "BERTEncoder, call": lambda X, segments, lens: is_whole(X, 6) and is_whole(segments, 1),
+    "BERTModel, call": lambda X, segments, lens, at: is_whole(X, 6) and is_whole(at, 2),
+    "MaskLM, call": lambda X, at: is_whole(at, np.shape(X)[1] - 1),
+    "Seq2SeqEncoder, call": lambda X: is_whole(X, 6),
+    "TransformerEncoder, call": lambda X, valid_lens: is_whole(X, 6),
+    "Vocab.to_tokens": lambda indices: is_whole(indices, 1),
+    "sequence_mask": lambda X, lens, value: np.allclose(
+        np.asarray(value).astype(np.asarray(X).dtype), value, equal_nan=True
+    ),
+}
+
+
+def is_finite(x: Any) -> bool:
+    if isinstance(x, (list, tuple)):
+        return all(map(is_finite, x))
+    is_real = isinstance(x, float) or getattr(getattr(x, "dtype", None), "kind", "") == "f"
+    return not is_real or bool(np.isfinite(x).all())
+
+
+def whose_words(error: Exception) -> str:
+    """The project's have one form: what, what was given, what is needed."""
+    assert str(error).strip()
+    if re.fullmatch(r"(?s)[\"']?[\w ,.]+: .+; need .+", str(error)):
+        return "the project's words"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    is_ours = "d2l_compat" in last.filename and str(last.line).startswith("raise")
+    assert not is_ours, f"{error!r} does not say what is needed"
+    return "others' words"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_world(face: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Small data sets instead of those on the network, and a folder to write in."""
+    folder = tmp_path_factory.mktemp("bad-input")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        stand_ins.sentences(patch, face.d2l, folder, "Go .\tVa !\n" * 6)
+        stand_ins.novel(patch, face.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
+        stand_ins.language(patch, face.d2l, folder)
+        stand_ins.films(patch, face.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
+        table = np.random.default_rng(0).normal(size=(9, 6))
+        stand_ins.airfoil(patch, face.d2l, folder, table)
+        shapes = {"images": (6, 28, 28), "labels": (6,)}
+        patch.setattr(
+            images, "_read", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")
+        )
+        yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def public(face: ModuleType) -> set[str]:
+    return {*face.d2l.__all__}
+
+
+def test_no_public_name_is_forgotten(face: ModuleType, public: set[str]) -> None:
+    own = {*face.d2l.tensors.__all__} - {"check_shape"}  # the framework's, in its own words
+    called = {re.split(r"[.,]", name)[0] for name in CALLS | REFUSED_ONLY}
+    assert public - own <= called | LEFT_OUT.keys()
+    assert not called & (own | LEFT_OUT.keys())
+    for name in called - public:  # D2L has it not in this framework
+        with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
+            getattr(face.d2l, name)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CALLS | REFUSED_ONLY)
+def test_bad_values_are_refused_in_the_words_of_the_rules(
+    face: ModuleType, public: set[str], name: str
+) -> None:
+    if re.split(r"[.,]", name)[0] not in public:
+        return
+    framework = face.d2l.__name__.rpartition(".")[2]
+    get, make_good = (CALLS | REFUSED_ONLY)[name]
+    call, good = get(face), make_good(face)
+    wrong = []
+    for place, parameter in enumerate(signature_of(call, good).parameters.values()):
+        replaced = good[place] if place < len(good) else parameter.default
+        bad_ones = bad_values(framework, name, parameter, replaced)
+        others = [value(face, x) for x in good] if bad_ones else []
+        for bad in bad_ones:
+            args, named = [*others], {}
+            if place < len(good):
+                args[place] = value(face, bad.value)
+            else:
+                named[parameter.name] = value(face, bad.value)
+            found = refusal(partial(call, *args, **named))
+            expected = f"{bad.error.__name__}: {bad.what or parameter.name}: got {bad.got}; need {bad.need}"
+            if not is_said(expected, found):
+                wrong.append(
+                    f"{parameter.name}={bad.value!r}: expected {expected!r}, found {found!r}"
+                )
+    assert not wrong, "\n".join(wrong)
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    """Return the type and the words of the error that a call raises."""
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001  the type is compared, too
+        return f"{type(error).__name__}: {error}"
+    finally:
+        if plt.get_fignums():
+            plt.close("all")
+    return "no error"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_works_or_says_why_not(
+    face: ModuleType, public: set[str], name: str, record_property: Callable[[str, object], None]
+) -> None:
+    if re.split(r"[.,]", name)[0] not in public:
+        return
+    get, good = CALLS[name][0], CALLS[name][1](face)
+    ends = Counter[str]()
+    random.seed(name)  # what is drawn in the calls, too
+    np.random.seed(0)
+    # What is drawn is small already. Of PyTorch's examples not all: they would take half a minute.
+    for drawn in draws(good, min(25, settings().max_examples), name):
+        if is_endless(name, drawn):
+            continue
+        try:
+            ends[how_it_ends(face, name, get, drawn)] += 1
+        except BaseException as error:
+            error.add_note(f"called with {drawn}")
+            raise
+    for how, times in ends.items():
+        record_property(f"drawn calls {how}", times)
+
+
+def how_it_ends(
+    face: ModuleType, name: str, get: Callable[[Any], Callable[..., Any]], drawn: list[Any]
+) -> str:
+    call, args = get(face), [value(face, x) for x in drawn]
+    try:
+        result = call(*args)
+    except (ValueError, TypeError, *OTHERS.get(name, ())) as error:
+        return f"refused in {whose_words(error)}"
+    finally:
+        if plt.get_fignums():
+            plt.close("all")
+    plain = [x.array if isinstance(x, Own) and x.array is not None else x for x in drawn]
+    assert name not in MEANT or MEANT[name](*plain)
+    # What JAX compiles has no values: of a label that is no class it makes NaN.
+    is_sound = is_finite(face.plain(result)) or name == "Classifier.loss"
+    assert is_sound or not is_finite(plain)
+    return "worked"

@@ -1,0 +1,270 @@
+"""What classification is counted, trained and drawn with, against NumPy in float64."""
+
+import multiprocessing
+import os
+import re
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from tests.shim.each.boards import watch_boards
+from tests.shim.each.cases import assert_close
+from tests.shim.each.test_training import make_fashion
+
+pytestmark = pytest.mark.usefixtures("no_figures_left")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4)).astype("float32")
+Y = (X[:, :3] + 0.5 * RNG.normal(size=(60, 3))).argmax(axis=1).astype("int32")
+START = {"weight": RNG.normal(size=(4, 3)).astype("float32"), "bias": np.zeros(3, "float32")}
+PROBE = np.concatenate([np.eye(4, dtype="float32"), np.zeros((1, 4), "float32")])
+Way = list[tuple[float, float]]
+
+
+def loss_and_slope(w: Any, b: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
+    """Of softmax regression: the losses, whether each is right, and the losses' slopes by the logits."""
+    logits = X.astype("float64") @ w + b
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    rows = np.arange(len(Y))
+    return -np.log(shares[rows, Y]), logits.argmax(axis=1) == Y, shares - np.eye(3)[Y]
+
+
+def descend(w: Any, b: Any, lr: float, batch_size: int, epochs: int = 1) -> tuple[Any, Any, Way]:
+    """The weights in the end; for each epoch the mean of the losses before the steps, and of the hits."""
+    way = []
+    for _ in range(epochs):
+        losses, hits = [], []
+        for start in range(0, len(X), batch_size):
+            rows = slice(start, start + batch_size)
+            loss, hit, slope = loss_and_slope(w, b, X[rows], Y[rows])
+            w, b = w - lr * X[rows].T @ slope / len(slope), b - lr * slope.mean(axis=0)
+            losses.extend(loss)
+            hits.extend(hit)
+        way.append((np.mean(losses), np.mean(hits)))
+    return w, b, way
+
+
+def batches(face: ModuleType, batch_size: int = 16) -> Any:
+    arrays = face.tensor(X), face.labels(Y)
+    return face.d2l.load_array(arrays, batch_size, is_train=False)
+
+
+def weights(face: ModuleType, net: Any) -> tuple[Any, Any]:
+    """Of a linear layer, by what it answers."""
+    answers = face.plain(net(face.tensor(PROBE))).astype("float64")
+    return answers[:4] - answers[4], answers[4]
+
+
+# Counted
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (5, 3, 2, 4), (1, 2), (7, 2)])
+def test_hits_are_counted_where_the_greatest_entry_is_at_the_label(
+    face: ModuleType, shape: tuple[int, ...]
+) -> None:
+    y_hat = RNG.normal(size=shape).astype("float32")
+    right = y_hat.argmax(axis=1)
+    y = np.where(RNG.random(right.shape) < 0.5, right, (right + 1) % shape[1])
+    got = face.d2l.accuracy(face.tensor(y_hat), face.tensor(y.astype("int32")))
+    assert isinstance(got, float)
+    assert got == (right == y).sum()
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1)])
+def test_predictions_themselves_are_compared(face: ModuleType, shape: tuple[int, ...]) -> None:
+    predictions = np.array([2, 0, 1, 1], "float32").reshape(shape)
+    for labels in (np.array([2, 0, 1, 0], "int32"), np.array([[2], [0], [1], [0]], "int32")):
+        assert face.d2l.accuracy(face.tensor(predictions), face.tensor(labels)) == 3
+
+
+def test_a_kernel_slides_over_a_matrix(face: ModuleType) -> None:
+    matrix = RNG.normal(size=(6, 8)).astype("float32")
+    for size in ((1, 1), (2, 3), (6, 1), (6, 8)):
+        kernel = RNG.normal(size=size).astype("float32")
+        windows = np.lib.stride_tricks.sliding_window_view(matrix.astype("float64"), size)
+        want = np.einsum("rchw,hw->rc", windows, kernel)
+        assert_close(face.plain(face.d2l.corr2d(face.tensor(matrix), face.tensor(kernel))), want)
+
+
+def test_time_is_measured_and_printed(face: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    with face.d2l.Benchmark("a nap"):
+        time.sleep(0.02)
+    said = re.fullmatch(r"a nap: (\d\.\d{4}) sec\n", capsys.readouterr().out)
+    assert said
+    assert 0.02 <= float(said[1]) < 9
+
+
+def test_no_more_processes_read_data_than_there_are_cores_and_none_without_the_notebooks_names(
+    face: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def workers(cores: int | None, methods: list[str]) -> int:
+        monkeypatch.setattr(os, "cpu_count", lambda: cores)
+        monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: methods)
+        return face.d2l.get_dataloader_workers()
+
+    assert [workers(cores, ["fork", "spawn"]) for cores in (None, 1, 3, 64)] == [1, 1, 3, 4]
+    assert [workers(8, [method, "fork"]) for method in ("spawn", "forkserver")] == [0, 0]
+
+
+# Pictures
+
+
+def test_pictures_are_loaded_for_training_and_for_the_test(
+    face: ModuleType, own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = make_fashion(face.d2l, tmp_path, monkeypatch)
+    train, test = face.d2l.load_data_fashion_mnist(4)
+    assert [len(train), len(test)] == [3, 2]
+    pictures, labels = (face.plain(part) for part in next(iter(test)))
+    assert_close(pictures.reshape(4, 28, 28), stored["t10k"][:4] / 255)
+    assert labels.shape == ((4, 1) if face.d2l.__name__.endswith("paddle") else (4,))
+    assert labels.ravel().tolist() == [0, 1, 2, 3]
+    firsts = [face.plain(next(iter(train))[1]).ravel().tolist() for _ in range(20)]
+    assert len({*map(tuple, firsts)}) > 1  # shuffled
+    for resize, sides in ((14, (14, 14)), ((14, 21), (14, 21))):
+        for loader in face.d2l.load_data_fashion_mnist(4, resize):
+            pictures, _ = next(iter(loader))
+            assert np.squeeze(face.plain(pictures)).shape == (4, *sides)
+    assert face.d2l.get_fashion_mnist_labels(labels) == ["t-shirt", "trouser", "pullover", "dress"]
+
+
+def test_pictures_are_shown_with_their_label_and_the_prediction(face: ModuleType) -> None:
+    pictures = RNG.random((5, 1, 6, 7)).astype("float32")
+    labels = np.array([9, 0, 1, 2, 3], "int32")
+
+    def net(X: Any) -> Any:
+        assert tuple(X.shape) == (5, 1, 6, 7)
+        return face.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3]])
+
+    face.d2l.predict_ch3(net, [(face.tensor(pictures), face.tensor(labels))], 3)
+    shown = plt.gcf().axes
+    assert [axes.get_title() for axes in shown] == [
+        "ankle boot\nankle boot",
+        "t-shirt\ntrouser",
+        "trouser\ntrouser",
+    ]
+    for axes, picture in zip(shown, pictures, strict=False):
+        np.testing.assert_allclose(axes.images[0].get_array(), picture[0])
+
+
+# Trained
+
+
+def test_the_share_of_hits_is_that_of_all_examples(face: ModuleType, own: Any) -> None:
+    net = face.linear(4, START)
+    _, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
+    got = face.d2l.evaluate_accuracy(net, batches(face))
+    assert isinstance(got, float)
+    assert got == pytest.approx(hits.mean())
+    if hasattr(face.d2l, "evaluate_accuracy_gpu"):
+        assert face.d2l.evaluate_accuracy_gpu(net, batches(face)) == pytest.approx(hits.mean())
+        on_the_cpu = face.d2l.evaluate_accuracy_gpu(net, batches(face), face.d2l.cpu())
+        assert on_the_cpu == pytest.approx(hits.mean())
+        several = [([X, X], y) for X, y in batches(face)]
+        two = face.d2l.evaluate_accuracy_gpu(lambda X: net(X[1]), several, face.d2l.cpu())
+        assert two == pytest.approx(hits.mean())
+
+
+def test_dropout_is_for_training_alone(face: ModuleType, own: Any) -> None:
+    start = {"weight": 9 * np.eye(4, 3, dtype="float32"), "bias": np.zeros(3, "float32")}
+    net = own.dropped(face.linear(4, start), 0.9)
+    rows = np.tile(np.eye(3, 4, dtype="float32"), (40, 1))
+    exact = [(face.tensor(rows), face.labels(np.tile(np.arange(3, dtype="int32"), 40)))]
+    _, share = face.d2l.train_epoch_ch3(net, exact, own.losses, own.optimizer(net, 0.0))
+    assert share < 0.9
+    assert face.d2l.evaluate_accuracy(net, exact) == 1
+    if hasattr(face.d2l, "evaluate_accuracy_gpu"):
+        face.d2l.train_epoch_ch3(net, exact, own.losses, own.optimizer(net, 0.0))
+        assert face.d2l.evaluate_accuracy_gpu(net, exact) == 1
+
+
+@pytest.mark.parametrize("batch_size", [16, 60])
+def test_an_epoch_from_scratch_is_descent(face: ModuleType, own: Any, batch_size: int) -> None:
+    w, b = (own.variable(START[name]) for name in ("weight", "bias"))
+
+    def net(X: Any) -> Any:
+        return face.d2l.linreg(X, w, b)
+
+    update = own.updater([w, b], 0.5)
+    after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, batch_size, 2)
+    for want in way:
+        got = face.d2l.train_epoch_ch3(net, batches(face, batch_size), own.losses, update)
+        assert got == pytest.approx(want, rel=1e-4)
+    assert_close(face.plain(w), after_w, 1e-4)
+    assert_close(face.plain(b), after_b, 1e-4)
+
+
+def test_an_epoch_with_the_frameworks_optimizer_is_descent(face: ModuleType, own: Any) -> None:
+    net = face.linear(4, START)
+    loss = own.Mean() if hasattr(own, "Mean") else own.losses
+    after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 2)
+    optimizer = own.optimizer(net, 0.5)
+    for want in way:
+        got = face.d2l.train_epoch_ch3(net, batches(face), loss, optimizer)
+        assert got == pytest.approx(want, rel=1e-4)
+    for got, want in zip(weights(face, net), (after_w, after_b), strict=True):
+        assert_close(got, want, 1e-4)
+
+
+def test_epochs_are_drawn(face: ModuleType, own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    boards = watch_boards(monkeypatch)
+    w, b = (own.variable(START[name]) for name in ("weight", "bias"))
+
+    def net(X: Any) -> Any:
+        return face.d2l.linreg(X, w, b)
+
+    update = own.updater([w, b], 0.5)
+    assert face.d2l.train_ch3(net, batches(face), batches(face), own.losses, 3, update) is None
+    after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 3)
+    (board,) = boards
+    assert board.X == [[1, 2, 3]] * 3
+    assert board.Y[:2] == [pytest.approx(each, rel=1e-4) for each in zip(*way, strict=True)]
+    _, hits, _ = loss_and_slope(after_w, after_b, X, Y)
+    assert board.Y[2][-1] == pytest.approx(hits.mean())
+    legend = [text.get_text() for text in board.axes[0].get_legend().get_texts()]
+    assert legend == ["train loss", "train acc", "test acc"]
+
+
+@pytest.mark.parametrize("batch_size", [5, 16])
+def test_a_network_is_trained_from_xaviers_weights(
+    face: ModuleType,
+    own: Any,
+    batch_size: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    boards = watch_boards(monkeypatch)
+    start = {"weight": 2 * START["weight"], "bias": START["bias"]}
+    before: list[Any] = []
+    train = batches(face, batch_size)
+    net = own.train_ch6(
+        lambda: face.linear(4, start),
+        lambda net: before.extend(weights(face, net)),
+        *(train, batches(face), 2, 0.3),
+    )
+    if face.d2l.__name__.endswith("tensorflow"):  # from those of the model that is made
+        assert_close(before[0], start["weight"])
+    else:
+        assert 0.2 < np.abs(before[0]).max() <= np.sqrt(6 / (4 + 3))
+    *after, way = descend(*before, 0.3, batch_size, 2)
+    for got, want in zip(weights(face, net), after, strict=True):
+        assert_close(got, want, 1e-4)
+    _, hits, _ = loss_and_slope(*after, X, Y)
+    (board,) = boards
+    assert [curve[-1] for curve in board.X] == [2, 2, 2]
+    want = *way[-1], hits.mean()
+    assert [curve[-1] for curve in board.Y] == [pytest.approx(each, rel=1e-4) for each in want]
+    assert board.X[2] == [1, 2]
+    if len(board.X[0]) > 2:  # Keras's own loop tells of epochs alone
+        every = len(train) // 5 or 1
+        places = [n for n in range(1, len(train) + 1) if n % every == 0 or n == len(train)]
+        drawn = [epoch + n / len(train) for epoch in range(2) for n in places]
+        assert board.X[0] == board.X[1] == pytest.approx(drawn)
+    said = capsys.readouterr().out
+    assert "loss {:.3f}, train acc {:.3f}, test acc {:.3f}\n".format(*want) in said
+    assert re.search(r"^\d+\.\d examples/sec on ", said, re.MULTILINE)

@@ -1,0 +1,190 @@
+"""A causal mask and a bias of the scores, beside lengths and each other, held to the NumPy reference."""
+
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.shim import reference
+from tests.shim.each.cases import (
+    LENGTHS,
+    Case,
+    assert_close,
+    assert_gradients,
+    cases,
+    every_kind_of_lengths,
+    for_lengths,
+    heads,
+    make_case,
+    make_weights,
+    reference_multi_head,
+)
+
+Masks = dict[str, Any]
+
+
+def a_bias(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
+    """Numbers, and minus infinity for one key in four."""
+    rng = np.random.default_rng(seed)
+    bias = rng.normal(size=shape)
+    bias[rng.random(shape) < 0.25] = -np.inf
+    return bias.astype(dtype)
+
+
+@st.composite
+def masks(draw: st.DrawFn, case: Case, *shapes: tuple[int, ...]) -> Masks:
+    """Either, both or none; a bias has one of the ``shapes``, before (queries, keys)."""
+    num_queries, num_keys = case.scores_shape
+    causal = num_queries <= num_keys and draw(st.booleans())
+    shape = draw(st.none() | st.sampled_from(shapes))
+    if shape is None:
+        return {"causal": causal}
+    seed = draw(st.integers(0, 1000))
+    return {
+        "causal": causal,
+        "score_bias": a_bias((*shape, num_queries, num_keys), case.queries.dtype, seed),
+    }
+
+
+@given(data=st.data(), case=cases())
+def test_dot_product_attention_with_any_masks(
+    face: ModuleType, data: st.DataObject, case: Case
+) -> None:
+    given = data.draw(masks(case, (), (len(case.queries),)))
+    layer = face.dot_product(dropout=0.5)
+    output, weights = reference.dot_product_attention(*case.arrays, **given)
+    assert_close(layer(*case.arrays, **given), output)
+    assert_close(layer.attention_weights, weights)
+    assert (layer.attention_weights[weights == 0] == 0).all()
+
+
+@given(data=st.data(), case=cases(equal_sizes=False))
+def test_multi_head_attention_with_any_masks(
+    face: ModuleType, data: st.DataObject, case: Case
+) -> None:
+    num_heads, size = data.draw(heads(case))
+    dtype, batch, num_hiddens = str(case.queries.dtype), len(case.queries), num_heads * size
+    weights = make_weights(case.sizes, num_hiddens, dtype=dtype)
+    given = data.draw(masks(case, (), (num_heads,), (batch, num_heads)))
+    sizes = (*case.sizes, num_hiddens, num_heads, 0.5)
+    layer = face.multi_head(*sizes, weights=weights, dtype=dtype)
+    output, shares = reference_multi_head(weights, num_heads, *case.arrays, **given)
+    assert_close(layer(*case.arrays, **given), output)
+    assert_close(layer.attention_weights, shares)
+
+
+def test_the_last_query_sees_the_last_key(face: ModuleType) -> None:
+    case = make_case(steps=(2, 4))
+    layer = face.dot_product()
+    layer(*case.arrays, causal=True)
+    seen = layer.attention_weights[0] > 0
+    np.testing.assert_array_equal(seen, [[True, True, True, False], [True] * 4])
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4)])
+@pytest.mark.parametrize("valid_lens", [None, np.array([4, 4])], ids=["no lengths", "lengths"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
+    face: ModuleType, causal: bool, valid_lens: np.ndarray | None, shape: tuple[int, ...]
+) -> None:
+    case = make_case(valid_lens)
+    bias = np.zeros(shape)
+    bias[
+        ..., 2, :
+    ] = -np.inf  # the last query sees nothing, though no other mask hides anything from it
+    bias[..., 1, 2] = -np.inf
+    layer = face.dot_product()
+    masks: Masks = {"causal": True} if causal else {}
+    assert not layer(*case.arrays, score_bias=bias, **masks)[:, 2].any()
+    weights = layer.attention_weights
+    assert (weights[:, 2] == 0).all()
+    assert (weights[:, 1, 2] == 0).all()
+    assert_close(weights[:, :2].sum(axis=-1), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("valid_lens", [None, np.array([4, 3])], ids=["no lengths", "lengths"])
+def test_a_bias_that_is_no_number_is_not_passed_over(
+    face: ModuleType, valid_lens: np.ndarray | None
+) -> None:
+    case = make_case(valid_lens)
+    bias = np.zeros((3, 4))
+    bias[1, 2] = np.nan
+    layer = face.dot_product()
+    output = layer(*case.arrays, score_bias=bias)
+    assert np.isnan(output[0, 1]).all()
+    assert np.isnan(layer.attention_weights[0, 1]).any()
+    assert np.isfinite(output[:, [0, 2]]).all()
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_with_masks_weights_are_dropped_as_well(face: ModuleType, with_bias: bool) -> None:
+    case = make_case(batch=4, steps=(50, 50), sizes=(8, 8, 8), dtype="float32")
+    masks: Masks = {"causal": True}
+    if with_bias:
+        masks["score_bias"] = np.zeros((50, 50), "float32")
+    layer = face.dot_product(dropout=0.25)
+    identity = np.tile(np.eye(50, dtype="float32"), (4, 1, 1))
+    used = layer(case.queries, case.keys, identity, training=True, **masks)
+    seen = layer.attention_weights > 0
+    assert (used[~seen] == 0).all()
+    assert (used[seen] == 0).mean() == pytest.approx(0.25, abs=0.03)
+
+
+KINDS: dict[str, Masks] = {
+    "causal": {"causal": True},
+    "bias": {"score_bias": a_bias((3, 4), float, 1)},
+    "bias of each": {"score_bias": a_bias((2, 3, 4), float, 2)},
+    "both": {"causal": True, "score_bias": a_bias((3, 4), float, 3)},
+}
+every_kind_of_mask = pytest.mark.parametrize("given", KINDS.values(), ids=KINDS)
+
+
+@every_kind_of_lengths
+@every_kind_of_mask
+def test_gradients_with_masks_are_the_references(
+    face: ModuleType, valid_lens: np.ndarray | None, given: Masks
+) -> None:
+    case = make_case(valid_lens, sizes=(3, 3, 5))
+    direction = np.random.default_rng(1).normal(size=(2, 3, 5))
+    layer = face.dot_product()
+    assert_gradients(layer, reference.dot_product_attention, case, direction, **given)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (2, 2, 3, 4)])
+def test_gradients_of_multi_head_attention_with_masks(
+    face: ModuleType, shape: tuple[int, ...]
+) -> None:
+    case = make_case(LENGTHS["per example"], sizes=(3, 3, 5))
+    weights = make_weights(case.sizes, 4)
+    layer = face.multi_head(*case.sizes, 4, 2, 0.0, weights=weights)
+    masks: Masks = {"causal": True, "score_bias": a_bias(shape, float, 4)}
+    direction = np.random.default_rng(1).normal(size=(2, 3, 4))
+    assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction, **masks)
+
+
+LONG_LENGTHS = {
+    **LENGTHS,
+    "per query": np.array([[4, 1, 0, 2, 3, 4, 1], [2, 0, 3, 1, 4, 7, 2]]),
+}
+
+
+@pytest.mark.usefixtures("short_is_long")
+@for_lengths(LONG_LENGTHS, "every key", "per example", in_=("jax", "paddle"))
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_long_input_with_masks_and_its_gradients(
+    face: ModuleType, valid_lens: np.ndarray | None, with_bias: bool
+) -> None:
+    case = make_case(valid_lens, steps=(7, 8))
+    given: Masks = {"causal": True}
+    if with_bias:
+        given["score_bias"] = a_bias((7, 8), float, 5)
+    layer = face.dot_product()
+    output, weights = reference.dot_product_attention(*case.arrays, **given)
+    assert_close(layer(*case.arrays, **given), output)
+    assert_close(layer.attention_weights, weights)
+    direction = np.random.default_rng(1).normal(size=output.shape)
+    assert_gradients(layer, reference.dot_product_attention, case, direction, **given)

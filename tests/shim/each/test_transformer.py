@@ -1,0 +1,246 @@
+"""Additive attention, the Transformer's parts and the recurrent encoder, held to the reference.
+
+A layer gets its sizes in a first call and then random parameters, all of them; what it computes
+with these is compared with what the reference makes of the same.
+"""
+
+import math
+from inspect import signature
+from itertools import product
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.shim import reference
+from tests.shim.each.cases import LENGTHS, assert_close, every_kind_of_lengths, make_case
+
+X = np.random.default_rng(1).normal(size=(2, 5, 8)).astype("float32")
+TOKENS = np.array([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]], "int32")
+LENS = np.array([3, 5], "int32")
+
+
+def linear(layer: Any, path: str) -> reference.Linear:
+    parameters = layer.parameters(path)
+    return reference.Linear(parameters["weight"], parameters.get("bias", 0.0))
+
+
+def norm(face: ModuleType, layer: Any, path: str) -> reference.LayerNorm:
+    parameters = layer.parameters(path)
+    return reference.LayerNorm(parameters["gamma"], parameters["beta"], face.NORM_EPSILON)
+
+
+def block(
+    face: ModuleType, layer: Any, x: np.ndarray, lens: np.ndarray, heads: int, path: str = ""
+) -> tuple[np.ndarray, np.ndarray]:
+    """A Transformer encoder block, by the reference."""
+    roles = {f"w_{role}": linear(layer, f"{path}attention.W_{role}") for role in "qkvo"}
+    attended, weights = reference.multi_head_attention(x, x, x, lens, num_heads=heads, **roles)
+    y = norm(face, layer, f"{path}addnorm1.ln")(x + attended)
+    dense = {name: linear(layer, f"{path}ffn.{name}") for name in ("dense1", "dense2")}
+    return norm(face, layer, f"{path}addnorm2.ln")(y + reference.position_wise(y, **dense)), weights
+
+
+# Additive attention
+
+
+@every_kind_of_lengths
+@pytest.mark.parametrize("told", [False, True], ids=["sizes from the input", "sizes told"])
+def test_additive_attention_equals_the_reference(
+    face: ModuleType, valid_lens: np.ndarray | None, told: bool
+) -> None:
+    case = make_case(valid_lens, sizes=(6, 5, 7), dtype="float32")
+    layer = face.build("AdditiveAttention", *((5, 6) if told else ()), 8, 0.5)
+    layer.randomize(*case.arrays)
+    roles = {name: linear(layer, f"{name[0].upper()}_{name[2]}") for name in ("w_q", "w_k")}
+    output, weights = reference.additive_attention(*case.arrays, **roles, w_v=linear(layer, "w_v"))
+    assert_close(layer(*case.arrays), output)
+    assert_close(layer.attention_weights, weights)
+    assert (layer.attention_weights[case.is_masked] == 0).all()
+
+
+def test_additive_attention_drops_weights_in_training_alone(face: ModuleType) -> None:
+    case = make_case(steps=(30, 40), dtype="float32")
+    layer = face.build("AdditiveAttention", 8, 0.5)
+    identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
+    layer.randomize(case.queries, case.keys, identity)
+    assert (layer(case.queries, case.keys, identity) != 0).all()
+    used = layer(case.queries, case.keys, identity, training=True)
+    assert (used == 0).mean() == pytest.approx(0.5, abs=0.05)
+    assert (layer.attention_weights != 0).all()
+
+
+# Heads, apart and together
+
+
+def test_heads_are_taken_apart_and_put_together_again(face: ModuleType) -> None:
+    apart = face.call("transpose_qkv", X, 4)
+    assert apart.shape == (8, 5, 2)
+    for example in range(2):
+        for head in range(4):
+            expected = X[example, :, 2 * head : 2 * head + 2]
+            np.testing.assert_array_equal(apart[4 * example + head], expected)
+    np.testing.assert_array_equal(face.call("transpose_output", apart, 4), X)
+
+
+# Masks
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (2, 5, 3)], ids=["steps", "steps of vectors"])
+def test_sequence_mask_fills_what_is_past_the_length_and_changes_nothing_else(
+    face: ModuleType, shape: tuple[int, ...]
+) -> None:
+    x = np.random.default_rng(0).normal(size=shape).astype("float32")
+    before = x.copy()
+    masked = face.call("sequence_mask", x, LENS, value=-1)
+    np.testing.assert_array_equal(x, before)
+    np.testing.assert_array_equal(masked[0, 3:], np.full_like(x[0, 3:], -1))
+    np.testing.assert_array_equal(masked[0, :3], x[0, :3])
+    np.testing.assert_array_equal(masked[1], x[1])
+    assert not face.call("sequence_mask", x, LENS)[0, 3:].any()
+
+
+# The Transformer
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+def test_a_position_wise_network_equals_the_reference(face: ModuleType, form: str) -> None:
+    layer = face.build("PositionWiseFFN", *face.FORMS["PositionWiseFFN"][form])
+    layer.randomize(X)
+    dense = {name: linear(layer, name) for name in ("dense1", "dense2")}
+    assert_close(layer(X), reference.position_wise(X, **dense))
+
+
+def test_add_norm_equals_the_reference(face: ModuleType) -> None:
+    layer = face.build("AddNorm", *face.FORMS["AddNorm"])
+    layer.randomize(X, X)
+    assert_close(layer(X, X[::-1].copy()), norm(face, layer, "ln")(X + X[::-1]))
+
+
+def test_add_norm_drops_what_was_added_and_not_what_was_there(face: ModuleType) -> None:
+    *shape, _ = face.FORMS["AddNorm"]
+    layer = face.build("AddNorm", *shape, 1.0)
+    layer.randomize(X, X)
+    assert_close(layer(X, X[::-1].copy(), training=True), norm(face, layer, "ln")(X))
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+@pytest.mark.parametrize("lens", [LENS, None], ids=["lengths", "no lengths"])
+def test_an_encoder_block_equals_the_reference(
+    face: ModuleType, form: str, lens: np.ndarray | None
+) -> None:
+    layer = face.build("TransformerEncoderBlock", *face.FORMS["TransformerEncoderBlock"][form])
+    layer.randomize(X, lens)
+    assert_close(layer(X, lens), block(face, layer, X, lens, heads=2)[0], 1e-4)
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+def test_the_encoder_equals_the_reference(face: ModuleType, form: str) -> None:
+    layer = face.build("TransformerEncoder", *face.FORMS["TransformerEncoder"][form])
+    layer.randomize(TOKENS, LENS)
+    embedded = layer.parameters("embedding")["table"][TOKENS] * math.sqrt(8)
+    x = embedded + reference.positional_encoding(5, 8)
+    expected = []
+    for number in range(2):
+        x, weights = block(face, layer, x, LENS, 2, f"blks.{number}.")
+        expected.append(weights.reshape(-1, 5, 5))
+    assert_close(layer(TOKENS, LENS), x, 1e-3)
+    got = layer.attention_weights
+    assert len(got) == 2
+    for ours, theirs in zip(got, expected, strict=True):
+        assert_close(ours.reshape(-1, 5, 5), theirs, 1e-4)
+
+
+def test_the_old_name_of_the_block_is_the_same_class(face: ModuleType) -> None:
+    assert face.d2l.EncoderBlock is face.d2l.TransformerEncoderBlock
+
+
+def test_what_is_padding_does_not_reach_what_is_not(face: ModuleType) -> None:
+    layer = face.build("TransformerEncoder", *face.FORMS["TransformerEncoder"]["short"])
+    layer.randomize(TOKENS, LENS)
+    other = TOKENS.copy()
+    other[0, 3:] = 6
+    assert_close(layer(other, LENS)[0, :3], layer(TOKENS, LENS)[0, :3])
+
+
+# Recurrent
+
+
+def test_the_recurrent_encoder_equals_the_reference(face: ModuleType) -> None:
+    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 3)
+    layer.randomize(TOKENS)
+    embedded = layer.parameters("embedding")["table"][TOKENS.T]
+    outputs, states = reference.gru(embedded, layer.gates("rnn.rnn"))
+    got_outputs, got_states = layer(TOKENS)
+    assert_close(got_outputs, outputs)
+    assert_close(np.asarray(got_states), states)
+
+
+def test_the_recurrent_encoder_of_0_17(
+    face: ModuleType, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gave the batch first in TensorFlow, and the state in a list in MXNet."""
+    framework = pytestconfig.getoption("framework")
+    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 2)
+    layer.randomize(TOKENS)
+    outputs, states = layer(TOKENS)
+    monkeypatch.setenv("D2L_VERSION", "0.17")
+    got_outputs, got_states = layer(TOKENS)
+    if framework == "mxnet":
+        assert isinstance(got_states, list)
+        (got_states,) = got_states
+    of_then = outputs.swapaxes(0, 1) if framework == "tensorflow" else outputs
+    np.testing.assert_array_equal(got_outputs, of_then)
+    np.testing.assert_array_equal(np.asarray(got_states), np.asarray(states))
+
+
+def test_dropout_stands_between_recurrent_layers_alone(face: ModuleType) -> None:
+    """After one step a layer's state tells which of the few possible inputs it has read."""
+    tokens = np.arange(7, dtype="int32")[:, None]
+    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.25)
+    layer.randomize(tokens)
+    (outputs,), states = layer(tokens, training=True)
+    assert_close(outputs, states[-1])
+    below = layer.parameters("embedding")["table"][tokens[:, 0]]
+    for number, gates in enumerate(layer.gates("rnn.rnn")):
+        masks = np.ones((1, below.shape[1]))
+        if number or face.DROPS_INPUTS:
+            masks = np.array([*product((0, 1), repeat=below.shape[1])]) / 0.75
+        _, (possible,) = reference.gru(
+            [(below[:, None] * masks).reshape(-1, len(masks[0]))], [gates]
+        )
+        possible = possible.reshape(len(below), len(masks), -1)
+        distances = np.abs(possible - np.asarray(states[number])[:, None]).max(axis=2)
+        assert (distances.min(axis=1) < 1e-5).all()
+        assert len({*distances.argmin(axis=1)}) > 1 or len(masks) == 1
+        below = np.asarray(states[number])
+    np.testing.assert_array_equal(layer(TOKENS)[0], layer(TOKENS)[0])
+
+
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_a_recurrent_layer_goes_on_from_its_state(face: ModuleType, num_layers: int) -> None:
+    sizes = [6, 4, num_layers, 0.5]
+    if "num_inputs" not in signature(face.d2l.GRU).parameters:
+        del sizes[0]
+    layer = face.build("GRU", *sizes)
+    steps = np.random.default_rng(2).normal(size=(5, 2, 6)).astype("float32")
+    layer.randomize(steps)
+    outputs, state = layer(steps)
+    assert np.shape(state) == (num_layers, 2, 4)
+    first, between = layer(steps[:2])
+    second, last = layer(steps[2:], np.array(between))
+    assert_close(np.concatenate([first, second]), outputs)
+    assert_close(np.array(last), np.array(state))
+
+
+@pytest.mark.parametrize("valid_lens", [LENGTHS["per query"]], ids=["per query"])
+def test_a_query_without_a_key_pools_zero_additively(
+    face: ModuleType, valid_lens: np.ndarray
+) -> None:
+    case = make_case(valid_lens, dtype="float32")
+    layer = face.build("AdditiveAttention", 8, 0.0)
+    layer.randomize(*case.arrays)
+    output = layer(*case.arrays)
+    assert not output[0, 2].any()
+    assert output[0, 1].all()

@@ -1,0 +1,81 @@
+"""The frameworks compute the same, and the README says how nearly.
+
+Those with a Python face are asked in tests/shim/each/test_agreement.py, where the face is imported anyway.
+"""
+
+import numpy as np
+import pytest
+
+from d2l_compat.frameworks import FACES, FRAMEWORKS
+from tests.shim import reference
+from tests.shim.compare_frameworks.ask import ask
+from tests.shim.compare_frameworks.cases import Case, draw
+from tests.shim.compare_frameworks.differences import differences, too_large
+from tests.shim.compare_frameworks.expected import answer, as_attention, expected
+from tests.shim.compare_frameworks.table import TITLES, assert_as_shown, cells
+from tests.shim.each.adapter import Arrays
+from tests.shim.each.cases import TOLERANCE
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCE.items())
+@pytest.mark.parametrize("framework", sorted(FRAMEWORKS.keys() - FACES.keys()))
+def test_every_framework_without_a_python_face_agrees_with_the_reference(
+    pytestconfig: pytest.Config, framework: str, dtype: str, tolerance: float
+) -> None:
+    if framework not in pytestconfig.getoption("frameworks").split():
+        pytest.skip(f"{framework} is not installed")
+    found = differences(ask(framework, dtype), dtype, expected())
+    assert too_large(found, tolerance) == {}
+    assert_as_shown(framework, dtype, found)
+
+
+def test_the_readme_shows_every_framework_within_the_tolerances() -> None:
+    assert [*cells()] == [*TOLERANCE]
+    titles = [framework.title for framework in FRAMEWORKS.values()]
+    for dtype, (head, *rows) in cells().items():
+        assert head == ["", *titles]
+        assert [row[0] for row in rows] == [*TITLES.values()]
+        for row in rows:
+            assert all(float(x) <= TOLERANCE[dtype] for x in row[1:]), row
+
+
+# The reference's gradients are formulas: finite differences of its output hold them
+
+CASES = draw("float64")
+
+
+def gradients(case: Case) -> Arrays:
+    """By what they are taken with respect to."""
+    start = "gradient_"
+    found = answer(case).items()
+    return {name.removeprefix(start): x for name, x in found if name.startswith(start)}
+
+
+def test_every_case_has_gradients_but_that_of_the_table_of_positions() -> None:
+    of_attention = {"queries", "keys", "values"}
+    assert {name: {*gradients(case)} for name, case in CASES.items()} == {
+        **dict.fromkeys(CASES, of_attention),
+        **{each: {*of_attention, "score_bias"} for each in ("score_bias", "all_masks", "alibi")},
+        "relative": {*of_attention, "table"},
+        **{each: {"X"} for each in ("interleaved", "halves")},
+        "P": set(),
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "P"])
+def test_the_references_gradients_are_those_of_finite_differences(name: str) -> None:
+    """Along two ways, drawn: all numbers of an input change at once."""
+    case = as_attention(CASES[name]) if CASES[name].kind == "alibi" else CASES[name]
+    rng = np.random.default_rng(0)
+    for given, gradient in gradients(case).items():
+        for _ in range(2):
+            way = rng.normal(size=gradient.shape)
+            way /= np.linalg.norm(way)
+
+            def loss(step: np.ndarray, given: str = given, way: np.ndarray = way) -> float:
+                moved = {given: case.arrays[given] + step * way}
+                output = answer(Case(case.kind, case.arrays | moved))["output"]
+                return float((output * case.arrays["direction"]).sum())
+
+            along = (gradient * way).sum()
+            assert along == pytest.approx(float(reference.gradient(loss, 0.0)), abs=1e-10)

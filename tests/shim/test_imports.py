@@ -1,0 +1,182 @@
+"""What importing costs, and what it says where a framework does not work."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+from d2l_compat._shared import require
+from d2l_compat.frameworks import FACES
+
+PACKAGES = [package for framework in FACES.values() for package in framework.packages]
+FRAMEWORK_MODULES = {package.module.partition(".")[0] for package in PACKAGES}
+DISTRIBUTIONS = {package.distribution for package in PACKAGES}
+PLOT_MODULES = {"IPython", "matplotlib", "matplotlib_inline"}
+(TORCH,) = FACES["pytorch"].packages
+INSTALL = f'pip install "torch>={TORCH.minimum}"'
+NEEDED = f"torch {TORCH.minimum} or newer is needed"
+
+
+def test_the_package_imports_neither_a_framework_nor_numpy() -> None:
+    program = "import d2l_compat, json, sys; print(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert "d2l_compat" in loaded
+    assert not loaded & (FRAMEWORK_MODULES | PLOT_MODULES | {"numpy"})
+
+
+WITHOUT_POSIX = """
+import sys
+for name in ("fcntl", "grp", "pwd", "resource", "termios"):
+    sys.modules[name] = None
+from importlib import import_module
+from pkgutil import walk_packages
+from d2l_compat import _install, _shared
+for module in walk_packages(_shared.__path__, "d2l_compat._shared."):
+    import_module(module.name)
+    print(module.name)
+"""
+
+
+def test_what_the_faces_share_imports_nothing_that_windows_lacks() -> None:
+    """Each module, those included that are imported on first use."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_POSIX], capture_output=True, check=True)
+    assert b"d2l_compat._shared.data.files" in done.stdout.split()
+
+
+# Missing, too old, broken
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None, Any], None]:
+    """Simulates a version of PyTorch, or none, and what importing it gives or raises."""
+
+    def simulate(version: str | None, outcome: Any) -> None:
+        def find_version(distribution: str) -> str:
+            if version is None:
+                raise PackageNotFoundError(distribution)
+            return version
+
+        def import_module(name: str) -> ModuleType:
+            assert name == "torch"
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
+
+        monkeypatch.setattr(require.metadata, "version", find_version)
+        monkeypatch.setattr(require, "import_module", import_module)
+
+    return simulate
+
+
+MISSING = ModuleNotFoundError("No module named 'torch'")
+
+
+@pytest.mark.parametrize(
+    ("version", "outcome", "words"),
+    [
+        pytest.param(None, MISSING, ["it is not installed"], id="missing"),
+        pytest.param("2.3.1", ModuleType("torch"), ["2.3.1 is installed"], id="too old"),
+        pytest.param("1.13.1+cpu", ModuleType("torch"), ["1.13.1+cpu is"], id="far too old"),
+        pytest.param(
+            "2.9.0",
+            OSError("libcudart.so: cannot open shared object file"),
+            ["2.9.0 is installed", "OSError: libcudart.so", "--force-reinstall"],
+            id="broken",
+        ),
+        pytest.param(
+            "2.9.0", MISSING, ["2.9.0 is installed", "No module named"], id="files are gone"
+        ),
+        pytest.param(
+            None,
+            OSError("libcudart.so"),
+            ["a copy without a version is installed", "OSError: libcudart.so"],
+            id="broken, version unknown",
+        ),
+    ],
+)
+def test_a_framework_that_does_not_work_is_named_with_the_command_that_helps(
+    install: Callable[..., None], version: str | None, outcome: Any, words: list[str]
+) -> None:
+    install(version, outcome)
+    with pytest.raises(ImportError) as caught:
+        require.require("pytorch")
+    for word in (NEEDED, INSTALL, *words):
+        assert word in str(caught.value)
+
+
+def test_the_cause_of_a_broken_framework_is_kept(install: Callable[..., None]) -> None:
+    cause = OSError("libcudart.so")
+    install("2.9.0", cause)
+    with pytest.raises(ImportError) as caught:
+        require.require("pytorch")
+    assert caught.value.__cause__ is cause
+
+
+@pytest.mark.parametrize(
+    "version", [TORCH.minimum, "2.4.0a0+git1", "2.4.1+cpu", "2.10.0", "3", None], ids=str
+)
+def test_a_framework_new_enough_or_of_unknown_version_is_imported(
+    install: Callable[..., None], version: str | None
+) -> None:
+    install(version, ModuleType("torch"))
+    require.require("pytorch")
+
+
+def test_a_copy_under_another_name_is_as_old_as_it_says(install: Callable[..., None]) -> None:
+    torch = ModuleType("torch")
+    torch.__version__ = "2.3.0+git"
+    install(None, torch)
+    with pytest.raises(ImportError, match=r"2\.3\.0\+git is installed\. Upgrade it"):
+        require.require("pytorch")
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_every_face_says_which_package_is_missing_and_what_installs_it(name: str) -> None:
+    """In an interpreter that finds none of the frameworks."""
+    first = FACES[name].packages[0]
+    module = "torch" if name == "pytorch" else name
+    program = f"""
+import importlib.abc, importlib.metadata, sys
+
+class Nothing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] in {FRAMEWORK_MODULES!r}:
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+
+version = importlib.metadata.version
+def no_version(name):
+    if name in {DISTRIBUTIONS!r}:
+        raise importlib.metadata.PackageNotFoundError(name)
+    return version(name)
+
+importlib.metadata.version = no_version
+sys.meta_path.insert(0, Nothing())
+from d2l_compat import {module}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    said = done.stderr.strip().splitlines()[-1]
+    assert said.startswith(f"ImportError: {first.distribution} {first.minimum} or newer is needed")
+    assert "it is not installed" in said
+    assert said.endswith(f"Install it: {first.install}")
+    assert "During handling" not in done.stderr
+
+
+def test_messages_and_extras_name_the_same_versions() -> None:
+    pyproject = Path(__file__).parents[2] / "pyproject.toml"
+    extras = tomllib.loads(pyproject.read_text())["project"]["optional-dependencies"]
+    assert set(extras) - {"djl"} == set(FACES)  # DJL is no Python package
+    for name, framework in FACES.items():
+        bounds = {r.name: str(r.specifier) for r in map(Requirement, extras[name])}
+        for package in framework.packages:
+            assert bounds[package.distribution] == f">={package.minimum}"

@@ -1,0 +1,187 @@
+"""Texts as D2L's chapters on natural language read them, without a framework: what upstream's d2l does otherwise.
+
+Where both do the same, tests/shim/each/test_oracle.py compares them. Their batches are in tests/shim/each/test_language.py,
+and bad arguments in tests/shim/each/rules.py.
+"""
+
+import random
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from d2l_compat import common as d2l
+from d2l_compat._shared.data import hub, sentences, vectors, wiki
+from d2l_compat._shared.description import describe
+
+
+@pytest.fixture
+def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Files in a zip of this name in the place of D2L's."""
+    monkeypatch.setenv("D2L_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def make(name: str, inside: str, **files: str) -> None:
+        address = hub.DATA_HUB[name][0]
+        monkeypatch.setitem(hub.DATA_HUB, name, (address, None))
+        with zipfile.ZipFile(tmp_path / address.rpartition("/")[2], "w") as archive:
+            for file, text in files.items():
+                archive.writestr(f"{inside}/{file.replace('__', '.')}", text)
+
+    return make
+
+
+# Words and what stands near them
+
+
+def test_the_first_word_of_a_vocabulary_can_be_noise_too():
+    """Where <unk> is not the first one, as beside signs, it is <unk> all the same that is left out."""
+    vocab = d2l.Vocab(["$", "a", "b"])
+    assert (vocab["$"], vocab.unk) == (0, 1)
+    counter = Counter({"$": 5, "a": 5, "b": 5})
+    (noise,) = d2l.get_negatives([[vocab["a"]] * 50], vocab, counter, 2)
+    assert {*noise} == {vocab["$"], vocab["b"]}
+
+
+# Vectors
+
+
+def test_vectors_are_read_with_or_without_a_first_line_that_counts(put: Any):
+    put("glove.6b.50d", "glove.6B.50d", vec__txt="the 0.5 -1 2e-1\nof 1 2 3\n")
+    put("wiki.en", "wiki.en", vec__txt="2 3\nthe 0.5 -1 2e-1 \nof 1 2 3 \n")
+    for name in ("glove.6b.50d", "wiki.en"):
+        tokens, found = vectors.read(name)
+        assert tokens == ["<unk>", "the", "of"]
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, np.float32([[0, 0, 0], [0.5, -1, 0.2], [1, 2, 3]]))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the 0.5 -1\nof 1 2 3\n", "with vectors of 2 and 3 numbers; need vectors of one length"),
+        ("2 3\n", "with vectors of no numbers; need vectors of one length"),
+        ("the 0.5 x\n", r"embedding_name: got the \(could not convert .*; need numbers"),
+    ],
+)
+def test_vectors_that_are_none_are_refused(put: Any, text: str, words: str):
+    put("wiki.en", "wiki.en", vec__txt=text)
+    with pytest.raises(ValueError, match=words):
+        vectors.read("wiki.en")
+
+
+# BERT's pairs
+
+
+def test_paragraphs_of_one_sentence_are_left_out_and_the_others_shuffled(tmp_path: Path):
+    text = " = Head = \n One . Two . \n\n" + "".join(f" Go {i} . Stop {i} . \n" for i in range(30))
+    (tmp_path / "wiki.train.tokens").write_text(text)
+    found = wiki.read(tmp_path)
+    want = [["one", "two ."], *([f"go {i}", f"stop {i} ."] for i in range(30))]
+    assert found != want
+    assert sorted(found) == sorted(want)
+
+
+def test_tokens_of_pairs_are_masked():
+    random.seed(4)
+    text = [[f"{'abcdefgh'[i]} {n} x y z" for i in range(8)] for n in range(40)]
+    vocab, columns = wiki.examples(text, 20)
+    tokens, segments, lens, positions, weights, labels, follow = columns
+    assert (len(tokens), tokens.shape[1]) == (40 * 7, 20)
+    assert (lens == 13).all()
+    assert positions.shape == weights.shape == labels.shape == (280, 3)
+    assert (weights == [1, 1, 0]).all()  # of 13 tokens 15 % are 2
+    assert (positions[:, 2] == 0).all()
+    assert (labels[:, 2] == 0).all()
+    assert (tokens[:, 13:] == vocab["<pad>"]).all()
+    assert (segments == [0] * 7 + [1] * 6 + [0] * 7).all()
+    assert 0.4 < follow.mean() < 0.6
+    rows = np.arange(280)[:, None]
+    masked = tokens[rows, positions[:, :2]]
+    assert 0.7 < (masked == vocab["<mask>"]).mean() < 0.9
+    assert 0.05 < (masked == labels[:, :2]).mean() < 0.17
+    assert (positions[:, 0] < positions[:, 1]).all()
+    whole = tokens.copy()
+    whole[rows, positions[:, :2]] = labels[:, :2]
+    for line, is_next in zip(whole, follow, strict=True):
+        said = vocab.to_tokens(line[:13])
+        assert [said[0], said[6], said[12]] == ["<cls>", "<sep>", "<sep>"]
+        assert said[3:6] == said[9:12] == ["x", "y", "z"]
+        first, second = ("abcdefgh".find(said[i]) for i in (1, 7))
+        if is_next:
+            assert (said[8], second) == (said[2], first + 1)
+
+
+def test_any_sentence_may_follow_any_word_be_masked_and_any_token_stand_there():
+    random.seed(6)
+    too_long = "g h i j " * 5  # so that these words are not rare
+    text = [["a b", "c d", "e f"]] * 5 + [["g h", "i j", too_long]]
+    places, seconds, others = set(), set(), set()
+    for _ in range(200):
+        vocab, (tokens, _, _, positions, _, labels, follow) = wiki.examples(text, 7)
+        columns = tokens, positions[:, 0], labels[:, 0], follow
+        for line, place, label, is_next in zip(*columns, strict=True):
+            places.add(place)
+            if line[place] != label:
+                others.add(line[place])
+            if place < 4 and not is_next:  # the second sentence is as it was
+                seconds.add(" ".join(vocab.to_tokens(line[4:6])))
+    assert places == {1, 2, 4, 5}
+    assert seconds == {"a b", "c d", "e f", "g h", "i j"}
+    assert others == {*range(len(vocab))}
+
+
+def test_pairs_that_are_too_long_are_left_out():
+    text = [["a b", "c d", "e f g"]] * 3
+    random.seed(5)
+    assert len(wiki.examples(text, 8)[1][0]) == 6
+    assert 3 <= len(wiki.examples(text, 7)[1][0]) < 6
+    with pytest.raises(ValueError, match="max_len: got 4; need a size that a pair of sentences fi"):
+        wiki.examples(text, 4)
+
+
+def test_a_network_needs_as_many_outputs_as_there_are_answers():
+    with pytest.raises(ValueError, match=r"net: got shape \(1, 3\) from it; need \(1, 2\)"):
+        sentences.named(sentences.SENTIMENTS, [[0.1, 0.2, 0.7]])
+
+
+def test_lengths_in_bars_are_described():
+    lists = [[0] * n for n in (1, 1, 2, 11)], [[0], [0] * 5]
+    d2l.show_list_len_pair_hist(["before", "after"], "# words", "count", *lists)
+    said = describe(plt.gcf())
+    plt.close("all")
+    assert said == (
+        "Bar chart of count against # words. before: 10 bars from 1.1 to 10.5, values from 0.00 to 2.00. "
+        "after: 10 bars from 1.5 to 10.9, values from 0.00 to 1.00."
+    )
+
+
+# Bad input that no rule for an argument by itself refuses
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: d2l.RandomGenerator([]), ValueError, "sampling_weights: got a sum of 0.0; need"),
+        (
+            lambda: d2l.get_negatives([[1]], d2l.Vocab(["a"]), Counter(a=3), 5),
+            ValueError,
+            "all_contexts: got a context with all words in it; need a word that is not in it",
+        ),
+        (lambda: d2l.read_imdb("x", True), FileNotFoundError, "data_dir: got x/train/pos .*need a"),
+        (lambda: d2l.read_snli("x", 0), FileNotFoundError, "data_dir: got x/snli_1.0_test.txt .*n"),
+    ],
+)
+def test_bad_input_is_named_with_what_is_needed(call: Any, error: type[Exception], words: str):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_pairs_without_columns_are_refused(tmp_path: Path):
+    (tmp_path / "snli_1.0_train.txt").write_text("head\nneutral\tA person\n")
+    with pytest.raises(ValueError, match="with fewer columns; need a label, a premise and a hypo"):
+        d2l.read_snli(tmp_path, True)

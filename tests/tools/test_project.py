@@ -1,0 +1,90 @@
+"""The files around the code, held together: bounds and locks, targets and help."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution, packages_distributions
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from d2l_compat.frameworks import FRAMEWORKS
+from tests.shim.each.oracle import OLDER
+from tools.weave.lessons import ROOT
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PYPROJECT["project"]["optional-dependencies"]
+LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
+OLDER_D2L = ROOT / "requirements" / "d2l-0.17.txt"
+
+
+def locked(lock: str) -> list[Requirement]:
+    """The requirements of a lock; a package may be there once for each version of Python."""
+    lines = re.findall(r"^[a-z0-9][^\\\n]*==[^\\\n]*", lock, re.MULTILINE)
+    return [Requirement(line.strip()) for line in lines]
+
+
+@pytest.mark.parametrize("file", [*LOCKS, OLDER_D2L], ids=lambda file: file.stem)
+def test_lock_holds_pins_with_hashes_and_no_address(file):
+    text = file.read_text(encoding="utf-8")
+    assert "://" not in text
+    assert "index-url" not in text
+    pins = locked(text)
+    assert text.count("--hash=sha256:") >= len(pins) > 0
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+def test_lock_holds_all_that_is_needed(lock):
+    assert {lock.stem for lock in LOCKS} == EXTRAS.keys()
+    pins = locked(lock.read_text(encoding="utf-8"))
+    groups = PYPROJECT["dependency-groups"]
+    needed = [
+        *PYPROJECT["project"]["dependencies"],
+        *EXTRAS[lock.stem],
+        *groups["dev"],
+        *groups["site"],
+        *groups[f"upstream-{lock.stem}"],
+        *groups["bootstrap"],
+    ]
+    for requirement in map(Requirement, needed):
+        versions = [
+            next(iter(pin.specifier)).version for pin in pins if pin.name == requirement.name
+        ]
+        assert versions, f"{requirement.name} is not locked: run `make lock`"
+        assert all(requirement.specifier.contains(version) for version in versions), requirement
+
+
+# In tests/shim/each/jax/oracle.py a few lines stand in for it.
+LENT = {"jax": {"tensorflow", "tensorflow_datasets"}}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+def test_lock_holds_what_upstreams_face_imports(lock):
+    """Or else, with this framework alone, nothing is compared with upstream's d2l."""
+    name = f"d2l/{FRAMEWORKS[lock.stem].face}.py"
+    versions = [Path(distribution("d2l").locate_file(name)), OLDER / name]
+    upstream = [file.read_text(encoding="utf-8") for file in versions if file.exists()]
+    assert bool(upstream) == (ROOT / "tests" / "shim" / "each" / lock.stem / "oracle.py").exists()
+    imports = re.findall(r"^(?:import|from) (\w+)", "\n".join(upstream), re.MULTILINE)
+    own = {each.module: [each.distribution] for each in FRAMEWORKS[lock.stem].packages}
+    packages = own | packages_distributions()  # a framework need not be installed
+    names = {pin.name for pin in locked(lock.read_text(encoding="utf-8"))}
+    for module in {*imports} - {"d2l", *sys.stdlib_module_names} - LENT.get(lock.stem, set()):
+        needed = {name.lower() for name in packages.get(module, [module])}
+        assert needed & names, f"add {module} to upstream-{lock.stem}, and run `make lock`"
+
+
+def test_dependencies_of_the_shim_have_lower_bounds_only():
+    for requirement in [*PYPROJECT["project"]["dependencies"], *chain(*EXTRAS.values())]:
+        assert {specifier.operator for specifier in Requirement(requirement).specifier} == {">="}
+
+
+def test_make_help_lists_every_target():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
+    help_ = ["make", "help"]
+    shown = subprocess.run(help_, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^make (\S+)", shown, re.MULTILINE) == phony
