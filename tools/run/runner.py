@@ -345,8 +345,8 @@ def _stored_outputs(edition: Edition, woven: NotebookNode) -> dict[str, list[Not
     try:
         stored = nbformat.read(edition.notebook, as_version=4)
         nbformat.validate(stored)
-    except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError):
-        return {}
+    except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError, NameError):
+        return {}  # a NameError is nbformat's own, of JSON that has not its keys
     suffix = edition.code.suffix
 
     def is_same(pair: tuple[NotebookNode, NotebookNode]) -> bool:
