@@ -12,13 +12,13 @@ from tools.weave.lessons import LANGUAGES, ROOT, lessons
 
 # Of the project's own tests, those that hold each lesson, each edition or each fault.
 OF_EACH = (
-    "test_notebooks.py",
-    "test_launch.py",
-    "test_mutants.py",
-    "test_machines.py",
-    "test_lessons.py",
-    "test_links.py",
-    "test_prose.py",
+    "lessons/test_notebooks.py",
+    "tools/test_launch.py",
+    "tools/test_mutants.py",
+    "tools/test_machines.py",
+    "lessons/test_lessons.py",
+    "tools/test_links.py",
+    "lessons/test_prose.py",
 )
 OF_ALL = "readme", "every_notebook", "every_code_file", "there_are_enough"
 
