@@ -52,7 +52,7 @@ OLDER  = .venv/d2l-0.17/.ready
 .PHONY: notebooks test test-all test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim book report agreement font lint format lab kernel site dist published env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has changed (the default); ALWAYS=1: all
-	@$(BIN)/python -m tools.project.readme
+	@$(BIN)/python -m tools.project.documents
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT) $(if $(ALWAYS),--always)
 
 # The longest come first: three run at a time, and all are to have work to the end.
@@ -164,7 +164,7 @@ book: $(READY)  ## run D2L's own pages on the shim: BOOK, the folder of a copy o
 report: $(READY)  ## merge the reports of several machines in REPORTS, a folder, and sum them up
 	@$(BIN)/python -m tools.project.summary $(REPORTS)
 
-agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and put the table into the README
+agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and update the tables in docs/*/agreement.md
 	@test "$(sort $(FRAMEWORKS))" = "$(ALL)" || { echo "The table needs every framework: $(ALL)" >&2; exit 1; }
 	$(BIN)/python -m tests.shim.compare_frameworks
 

@@ -20,7 +20,7 @@ OF_EACH = (
     "tools/test_links.py",
     "lessons/test_prose.py",
 )
-OF_ALL = "readme", "every_notebook", "every_code_file", "there_are_enough"
+OF_ALL = "generated_parts", "every_notebook", "every_code_file", "there_are_enough"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def project(chapter: tuple[Toy, Toy]) -> Project:
         copy.add(toy)
     with copy.without([folder.name for folder in lessons()]):
         copy.said = copy.run("tools", "--jobs", "2")
-    copy.run("tools.project.readme")
+    copy.run("tools.project.documents")
     return copy
 
 
@@ -72,17 +72,16 @@ def test_nbval_executes_them_again_and_finds_no_difference(
     assert project.test("--nbval", "--claims", "-n", "2", *notebooks) == cells + held
 
 
-def test_the_readme_leads_to_every_notebook_under_its_lessons_title(
+def test_every_notebook_is_listed_under_its_lessons_title(
     project: Project, chapter: tuple[Toy, Toy]
 ) -> None:
-    readme = (project.root / "README.md").read_text(encoding="utf-8")
-    titles = re.findall("<summary>(.*)</summary>", readme)
+    listed = (project.root / "notebooks" / "README.md").read_text(encoding="utf-8")
+    _, *sections = listed.split("\n## ")
+    titles = [section.partition("\n")[0] for section in sections]
     assert titles[len(lessons()) :] == [f"{chapter[0].title} 中文", chapter[1].title]
-    for toy, table in zip(chapter, readme.split("<summary>")[-2:], strict=True):
-        assert re.findall(
-            r"\[(?:Notebook|筆記本)\]\((.*?)\)", table.partition("</details>")[0]
-        ) == [
-            f"notebooks/{language}/{framework}/{toy.name}.ipynb"
+    for toy, section in zip(chapter, sections[-2:], strict=True):
+        assert re.findall(r"\[(?:Notebook|筆記本)\]\((.*?)\)", section) == [
+            f"{language}/{framework}/{toy.name}.ipynb"
             for framework in toy.frameworks
             for language in toy.languages
         ]

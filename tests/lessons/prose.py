@@ -111,11 +111,6 @@ def code(text: str) -> Iterator[tuple[int, str]]:
                 yield (token.map[0] + 1 if token.map else 1), each.content
 
 
-def section(text: str, title: str) -> str:
-    """What stands under a heading of the second level."""
-    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
-
-
 def commands(text: str) -> list[str]:
     """The lines of its blocks of code, without what is said to them."""
     blocks = [token.content for token in MARKDOWN.parse(text) if token.type == "fence"]

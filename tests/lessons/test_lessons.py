@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import list_lessons
 from tools.__main__ import main
-from tools.project.readme import markers, with_links
+from tools.project.documents import NOTEBOOKS, launch_tables
 from tools.weave.launch import COLAB
 from tools.weave.lessons import ROOT, LessonError, editions, left_out, lessons
 from tools.weave.prose import original, title
@@ -132,33 +132,20 @@ def test_a_title_is_the_first_heading_that_is_on_no_slide(root: Path):
         title(text)
 
 
-# README's table
+# The list of notebooks
 
 
-def test_readme_has_a_table_for_each_lesson_under_its_title(root: Path):
-    begin, end = markers("launch")
-    head, tail = f"before\n{begin}", f"{end}after\n"
-    made = with_links(f"{head}old\n{tail}", list(editions(root=root)))
-    assert made.startswith(head)
-    assert made.endswith(tail)
-    zebra, ant = made.removeprefix(head).split("</details>\n")[:2]
-    assert "<summary>zebra &lt;en&gt;</summary>\n\n|  | English | 繁體中文 |\n" in zebra
-    assert "<summary>ant &lt;zh-TW&gt;</summary>\n\n|  | 繁體中文 |\n" in ant
+def test_the_list_of_notebooks_has_a_table_for_each_lesson_under_its_title(root: Path):
+    made = launch_tables(list(editions(root=root)))
+    zebra, ant = made.removeprefix("## ").split("\n\n## ")
+    assert zebra.startswith("zebra &lt;en&gt;\n\n|  | English | 繁體中文 |\n")
+    assert ant.startswith("ant &lt;zh-TW&gt;\n\n|  | 繁體中文 |\n")
     for table, languages, frameworks in ((zebra, 2, ORDER), (ant, 1, ["jax"])):
         rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
         assert len(rows) == len(frameworks)
-        said = [re.findall(r"\[(Notebook|筆記本)\]", row) for row in rows]
-        assert said == [["Notebook", "筆記本"][-languages:]] * len(rows)
+        links = [re.findall(r"\[(Notebook|筆記本)\]", row) for row in rows]
+        assert links == [["Notebook", "筆記本"][-languages:]] * len(rows)
     assert made.count(f"[{COLAB.name}]") == 2 * 2 + 1  # DJL has none
-    assert with_links(made, list(editions(root=root))) == made
-
-
-def test_one_lesson_alone_has_a_bare_table(root: Path):
-    shutil.rmtree(root / "lessons" / "ant")
-    list_lessons(root, "zebra")
-    made = with_links("".join(markers("launch")), list(editions(root=root)))
-    assert made.splitlines()[1] == "|  | English | 繁體中文 |"
-    assert "<details>" not in made
 
 
 # The lessons of this project
@@ -177,6 +164,7 @@ def test_no_file_of_a_lesson_hides_a_module_of_python():
     assert {file.stem for file in files}.isdisjoint(sys.stdlib_module_names)
 
 
-def test_every_notebook_in_the_readme_is_there():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert all(str(edition.notebook.relative_to(ROOT)) in readme for edition in editions())
+def test_the_list_has_every_notebook():
+    listed = NOTEBOOKS.read_text(encoding="utf-8")
+    paths = (edition.notebook.relative_to(NOTEBOOKS.parent) for edition in editions())
+    assert all(f"]({path})" in listed for path in paths)

@@ -10,8 +10,7 @@ import yaml
 
 from d2l_compat import __version__
 from tests.lessons.prose import links
-from tools.project.citation import AUTHORS, BIBTEX, CITATION, TEXTS, YEAR, cff
-from tools.project.readme import with_citation
+from tools.project.citation import AUTHORS, BIBTEX, CITATION, YEAR, cff
 from tools.weave.credit import WORDS, credit
 from tools.weave.launch import REPOSITORY
 from tools.weave.lessons import LANGUAGES, ROOT, editions
@@ -72,10 +71,3 @@ def test_the_entry_for_bibtex_is_one():
     assert fields["author"].replace("\\", "") == f"{{{AUTHORS}}}"
     assert (fields["version"], fields["url"]) == (__version__, REPOSITORY)
     assert fields["year"] == YEAR
-
-
-@pytest.mark.parametrize("text", TEXTS, ids=lambda text: str(text.relative_to(ROOT)))
-def test_readme_and_the_site_say_how_to_cite(text):
-    written = text.read_text(encoding="utf-8")
-    assert BIBTEX in written
-    assert with_citation(written) == written, "run `make`"

@@ -3,13 +3,13 @@
 import re
 import subprocess
 import tomllib
+from pathlib import Path
 
 import nbformat
 import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.project.readme import COMING, README, between, with_installation, with_links, with_pages
-from tools.project.readme import INSTALL as INSTALLATION
+from tools.project.documents import PART, documents, fill, generated_parts, language_of
 from tools.weave.launch import FROM_A_CLONE, INSTALL, SOURCE, install_cell, services
 from tools.weave.lessons import LANGUAGES, ROOT, Edition, editions
 
@@ -28,26 +28,35 @@ def test_the_address_stands_in_one_place_and_in_what_is_made_from_it():
         for name in filter(None, files.split("\0"))
         if (ROOT / name).is_file() and OWNER_AND_NAME.encode() in (ROOT / name).read_bytes()
     }
-    assert named == {"README.md", "CITATION.cff", "docs", "pyproject.toml", "notebooks"}
+    made = {"README.md", "README.zh-TW.md", "CITATION.cff", "docs", "notebooks"}
+    assert named == made | {"pyproject.toml"}
 
 
-def test_what_readme_and_the_docs_say_of_links_and_installing_is_made_anew():
-    readme = README.read_text(encoding="utf-8")
-    assert with_links(readme, EDITIONS) == readme, "run `make`"
-    assert between(readme, "install", INSTALLATION) == readme, "run `make`"
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_generated_parts_are_up_to_date(document: Path):
+    text = document.read_text(encoding="utf-8")
+    assert fill(text, generated_parts(language_of(document))) == text, "run `make`"
+
+
+def test_generated_parts_stand_where_readers_look_for_them_in_every_language():
+    expected = {"notebooks/README.md": ["notebooks"]}
+    for readme in ("README.md", "README.zh-TW.md"):
+        expected[readme] = ["start", "install", "cite"]
+    for language in LANGUAGES:
+        expected[f"docs/{language}/coming-from-d2l.md"] = ["first cell", "install"]
+        expected[f"docs/{language}/compared-with-d2l.md"] = ["book"]
+        expected[f"docs/{language}/chapter.md"] = ["cite"]
+    found = {}
+    for document in documents():
+        parts = PART.finditer(document.read_text(encoding="utf-8"))
+        found[str(document.relative_to(ROOT))] = [part["name"] for part in parts]
+    assert {name: parts for name, parts in found.items() if parts} == expected
+
+
+def test_installing_begins_with_a_clone_of_the_repository():
     clone, install = FROM_A_CLONE.splitlines()
     assert clone == f"git clone {REPOSITORY} d2l"
     assert install.startswith("pip install './d2l[pytorch]' ")
-    first, *others = (line for line in readme.splitlines() if "pip install" in line)
-    assert first == install
-    assert others
-
-
-def test_who_comes_from_d2l_is_told_how_to_install_and_which_pages_run_in_every_language():
-    assert [file.parent.name for file in COMING] == sorted(LANGUAGES)
-    for file in COMING:
-        text = file.read_text(encoding="utf-8")
-        assert with_pages(with_installation(text), file.parent.name) == text, "run `make`"
 
 
 @pytest.mark.parametrize("edition", EDITIONS, ids=str)

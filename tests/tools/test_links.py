@@ -17,6 +17,7 @@ from tools.weave.lessons import LANGUAGES, ROOT, display, lessons
 TEXTS = [
     *sorted(ROOT.glob("*.md")),
     *sorted(ROOT.glob("docs/*/*.md")),
+    ROOT / "notebooks" / "README.md",
     *sorted(ROOT.glob("lessons/*/text.*.md")),
     *sorted(ROOT.glob("notebooks/*/*/*.ipynb")),
 ]
@@ -51,7 +52,7 @@ def leads_somewhere(file: Path, link: str) -> bool:
             target = target.with_suffix(".md")  # of which the web site makes this page
     if not target.exists() or not anchor:
         return target.exists()
-    return anchor in {name for part in parts(target) for name in anchors(part)}
+    return unquote(anchor) in {name for part in parts(target) for name in anchors(part)}
 
 
 @pytest.mark.parametrize("page", ["index", "chapter"])

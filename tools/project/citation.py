@@ -1,4 +1,4 @@
-"""How to cite: CITATION.cff, and an entry for BibTeX in README and on the site, made from pyproject.toml."""
+"""Citation data made from pyproject.toml: CITATION.cff, and a BibTeX entry for README and the web site."""
 
 import re
 from textwrap import dedent
@@ -7,24 +7,22 @@ from tools.weave.launch import PROJECT, REPOSITORY
 from tools.weave.lessons import ROOT
 
 CITATION = ROOT / "CITATION.cff"
-# Where the entry stands, between its markers.
-TEXTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/*/chapter.md"))]
 
 AUTHORS: str = PROJECT["authors"][0]["name"]
 TITLE = "d2l_compat: attention, alive in every framework"
 (YEAR,) = re.findall(r"Copyright \(c\) (\d{4}) ", (ROOT / "LICENSE").read_text(encoding="utf-8"))
 
 
-def _for_tex(text: str) -> str:
-    """In which a bare _ is mathematics."""
+def _escape_tex(text: str) -> str:
+    """Escape underscores, which TeX takes for mathematics."""
     return text.replace("_", r"\_")
 
 
-# A name in braces of its own stays whole, and a title keeps its capitals.
+# The second pair of braces keeps BibTeX from splitting the name and from changing capitals.
 BIBTEX = f"""\
 @software{{d2l-compat,
-  author  = {{{{{_for_tex(AUTHORS)}}}}},
-  title   = {{{{{_for_tex(TITLE)}}}}},
+  author  = {{{{{_escape_tex(AUTHORS)}}}}},
+  title   = {{{{{_escape_tex(TITLE)}}}}},
   year    = {{{YEAR}}},
   version = {{{PROJECT["version"]}}},
   url     = {{{REPOSITORY}}},
@@ -33,7 +31,7 @@ BIBTEX = f"""\
 
 
 def cff() -> str:
-    """The content of CITATION.cff, from which GitHub and others make entries of their own."""
+    """Return the content of CITATION.cff, which GitHub and reference managers read."""
     return dedent(f"""\
         # Made by `make` (tools/project/citation.py).
         cff-version: 1.2.0

@@ -12,7 +12,7 @@ import nbformat
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.project.dist import WHEEL, wheel
-from tools.site import agreement, live, names, preview
+from tools.site import live, names, preview
 from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import page
 from tools.site.slides import index, write_slides
@@ -41,7 +41,7 @@ def main() -> int:
     shutil.copy(HERE / "index.html", SITE)
     if code := wheel(SITE):
         return code
-    preview.draw(SITE / preview.NAME)
+    shutil.copy(preview.FILE, SITE)
     for edition in all_editions:  # to take along, where no service is reached
         (SITE / path(edition)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(edition.notebook, SITE / path(edition))
@@ -74,7 +74,6 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
         "@FRAMEWORKS@": _frameworks(lessons[0]),
         "@REPOSITORY@": REPOSITORY,
         "@WHEEL@": WHEEL,
-        "@AGREEMENT@": agreement.tables(language),
     }
     # The site has the lessons itself; the rest is in the repository.
     filled[f"](../../notebooks/{language}/pytorch/"] = "]("

@@ -40,7 +40,7 @@ def _context(
         (name, tag, f"{root}../{pages[tag]}") for tag, name in LANGUAGES.items()
     ]
     context["page_address"] = f"{SITE_ADDRESS}{here}/{pagename}.html"
-    context["preview"] = f"{SITE_ADDRESS}{preview.NAME}"
+    context["preview"] = f"{SITE_ADDRESS}{preview.FILE.name}"
     context["translations"] = [
         (tag, SITE_ADDRESS + page)
         for tag, page in pages.items()

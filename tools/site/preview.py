@@ -1,12 +1,13 @@
-"""The picture in previews of the site's pages: the sentence of the page on self-attention, looking at itself."""
+"""``python -m tools.site.preview``: draw docs/preview.png, which README and previews of the site's pages show."""
 
 from pathlib import Path
 
 import numpy as np
 
 from d2l_compat.frameworks import FRAMEWORKS
+from tools.weave.lessons import ROOT
 
-NAME = "preview.png"
+FILE = ROOT / "docs" / "preview.png"
 SIZE = 1200, 630  # pixels: what previews are cut to
 SENTENCE = "the cat sat because it purred"
 VECTORS = np.array([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])  # things and actions
@@ -14,7 +15,7 @@ INK, FAINT = "#1b1f24", "#57606a"
 
 
 def draw(file: Path) -> None:
-    """Writes a PNG."""
+    """Write a PNG: a sentence that attends to itself."""
     from matplotlib.figure import Figure
 
     weights = np.exp(VECTORS @ VECTORS.T)
@@ -38,3 +39,7 @@ def draw(file: Path) -> None:
     for side in axes.spines.values():
         side.set_visible(False)
     figure.savefig(file, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    draw(FILE)

@@ -1,6 +1,6 @@
 """What the site says in each language, beside the lessons."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,6 @@ class Words:
     back: str  # from a reference to what cites it
     search: str  # what can be searched for
     decks: str  # in the list of all slides
-    rows: dict[str, str] = field(default_factory=dict)  # of the tables of agreement, by README's
 
     def joined(self, parts: list[str]) -> str:
         """The parts as a sentence lists them."""
@@ -77,14 +76,5 @@ WORDS = {
         back="回到內文",
         search="輸入一個或幾個詞，或參考裡的名稱，例如：權重、因果遮罩、valid_lens。",
         decks="{lesson}：{frameworks}",
-        rows={
-            "1 head": "1 個頭",
-            "2 heads": "2 個頭",
-            "5 heads": "5 個頭",
-            "all three": "三者並用",
-            "table of distances": "距離向量表",
-            "RoPE, `interleaved`": "RoPE，`interleaved`",
-            "RoPE, `halves`": "RoPE，`halves`",
-        },
     ),
 }

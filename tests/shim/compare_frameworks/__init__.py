@@ -1,5 +1,5 @@
-"""How near the frameworks' results are to plain NumPy in float64: ``python -m tests.shim.compare_frameworks``.
+"""Compare every framework with plain NumPy in float64: ``python -m tests.shim.compare_frameworks``.
 
-``cases`` draws what every framework is asked, ``expected`` is what the reference answers, with its ``gradients``;
-``ask`` asks a framework in a process of its own; and of the ``differences`` the largest make the README's ``table``.
+``cases`` draws the inputs, ``expected`` has the reference's answers and their ``gradients``, and ``ask`` runs a framework in
+a process of its own. The largest ``differences`` make the ``table`` in docs/LANGUAGE/agreement.md.
 """

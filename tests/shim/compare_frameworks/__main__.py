@@ -1,10 +1,12 @@
-"""Prints the tables of the largest differences, and puts them into the README."""
+"""Measure how far every framework is from the reference, and update docs/LANGUAGE/agreement.md."""
 
 from tests.shim.compare_frameworks.ask import ask
-from tests.shim.compare_frameworks.table import README, in_readme, tables
+from tests.shim.compare_frameworks.table import TABLES, TITLES, document, measure, tables
 
 if __name__ == "__main__":
-    made = tables(ask)
-    print(made, end="")
-    before, _, after = in_readme()
-    README.write_text(before + made + after, encoding="utf-8")
+    measured = measure(ask)
+    print(tables(measured, "en"), end="")
+    for language in TITLES:
+        text = document(language).read_text(encoding="utf-8")
+        text = TABLES.sub(tables(measured, language), text)
+        document(language).write_text(text, encoding="utf-8")

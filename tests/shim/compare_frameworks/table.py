@@ -1,6 +1,8 @@
-"""The tables of the largest differences, as the README has them."""
+"""The tables of the largest differences, which are in docs/LANGUAGE/agreement.md."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
+from pathlib import Path
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.shim.compare_frameworks.differences import Differences, differences
@@ -8,73 +10,94 @@ from tests.shim.compare_frameworks.expected import Answers, expected
 from tests.shim.each.cases import TOLERANCE
 from tools.weave.lessons import ROOT
 
-README = ROOT / "README.md"
-MARKERS = "<!-- make agreement -->\n", "<!-- end of make agreement -->\n"
-# A row for each case. The site has these words in other languages (tools/site/words.py).
+TABLES = re.compile(
+    r"(?<=<!-- make agreement -->\n).*?(?=<!-- end of make agreement -->)", re.DOTALL
+)
+
+# The title of each case's row, by language.
 TITLES = {
-    "heads_1": "1 head",
-    "heads_2": "2 heads",
-    "heads_5": "5 heads",
-    "valid_lens": "`valid_lens`",
-    "causal": "`causal`",
-    "score_bias": "`score_bias`",
-    "all_masks": "all three",
-    "alibi": "ALiBi",
-    "relative": "table of distances",
-    "interleaved": "RoPE, `interleaved`",
-    "halves": "RoPE, `halves`",
-    "P": "$P$",
+    "en": {
+        "heads_1": "1 head",
+        "heads_2": "2 heads",
+        "heads_5": "5 heads",
+        "valid_lens": "`valid_lens`",
+        "causal": "`causal`",
+        "score_bias": "`score_bias`",
+        "all_masks": "all three",
+        "alibi": "ALiBi",
+        "relative": "table of distances",
+        "interleaved": "RoPE, `interleaved`",
+        "halves": "RoPE, `halves`",
+        "P": "$P$",
+    },
+    "zh-TW": {
+        "heads_1": "1 個頭",
+        "heads_2": "2 個頭",
+        "heads_5": "5 個頭",
+        "valid_lens": "`valid_lens`",
+        "causal": "`causal`",
+        "score_bias": "`score_bias`",
+        "all_masks": "三者並用",
+        "alibi": "ALiBi",
+        "relative": "距離向量表",
+        "interleaved": "RoPE，`interleaved`",
+        "halves": "RoPE，`halves`",
+        "P": "$P$",
+    },
 }
 
-# How many times larger than in the table a difference may be: it is rounding, which another processor does in
-# another order. On some processors it is smaller.
+# A measured difference may be this many times the published one: other processors round in another order.
 FACTOR = 4
 
 
-def tables(ask: Callable[[str, str], Answers]) -> str:
-    """Markdown: a table for each dtype, with a row for each case and a column for each framework."""
+def document(language: str = "en") -> Path:
+    return ROOT / "docs" / language / "agreement.md"
+
+
+def measure(ask: Callable[[str, str], Answers]) -> dict[str, list[Differences]]:
+    """Return the differences of every framework, by dtype."""
     wanted = expected()
+    return {
+        dtype: [differences(ask(name, dtype), dtype, wanted) for name in FRAMEWORKS]
+        for dtype in TOLERANCE
+    }
+
+
+def tables(measured: dict[str, list[Differences]], language: str) -> str:
+    """Return Markdown: for each dtype, a row for each case and a column for each framework."""
     sections = []
-    for dtype in TOLERANCE:
-        found = [differences(ask(name, dtype), dtype, wanted) for name in FRAMEWORKS]
-        rows: list[Iterable[str]] = [
+    for dtype, frameworks in measured.items():
+        rows = [
             ["", *(framework.title for framework in FRAMEWORKS.values())],
-            [":--", *["--:"] * len(found)],
-            *(
-                [title, *(f"{max(each[case].values()):.0e}" for each in found)]
-                for case, title in TITLES.items()
-            ),
+            [":--", *["--:"] * len(frameworks)],
         ]
+        for case, title in TITLES[language].items():
+            rows.append([title, *(f"{max(found[case].values()):.0e}" for found in frameworks)])
         lines = (f"| {' | '.join(row)} |\n" for row in rows)
-        sections.append(f"### {dtype}\n\n{''.join(lines)}")
+        sections.append(f"## {dtype}\n\n{''.join(lines)}")
     return "\n".join(sections)
 
 
-def in_readme() -> tuple[str, str, str]:
-    """The README before, in and after the tables."""
-    before, start, rest = README.read_text(encoding="utf-8").partition(MARKERS[0])
-    shown, end, after = rest.partition(MARKERS[1])
-    return before + start, shown, end + after
-
-
-def cells() -> dict[str, list[list[str]]]:
-    """The tables in README, by dtype; the head is the first row."""
+def published(language: str = "en") -> dict[str, list[list[str]]]:
+    """Return the rows of each published table, by dtype; the first row is the head."""
+    (text,) = TABLES.findall(document(language).read_text(encoding="utf-8"))
     found: dict[str, list[list[str]]] = {}
-    for section in in_readme()[1].split("### ")[1:]:
+    for section in text.split("## ")[1:]:
         dtype, *lines = filter(None, section.splitlines())
         head, _, *rows = [line[2:-2].split(" | ") for line in lines]
         found[dtype] = [head, *rows]
     return found
 
 
-def assert_as_shown(framework: str, dtype: str, found: Differences) -> None:
-    """Check that no difference is larger than README's tables promise."""
-    head, *rows = cells()[dtype]
+def assert_as_published(framework: str, dtype: str, found: Differences) -> None:
+    """Check that no difference is larger than the published table promises."""
+    head, *rows = published()[dtype]
     column = head.index(FRAMEWORKS[framework].title)
-    said = {row[0]: float(row[column]) for row in rows}
+    promised = {row[0]: float(row[column]) for row in rows}
     for case, sizes in found.items():
-        largest, shown = max(sizes.values()), said[TITLES[case]]
-        assert largest <= FACTOR * shown, (
-            f"README has {shown:.0e} for {TITLES[case]}, {dtype}, in {FRAMEWORKS[framework].title}, "
-            f"and it is {largest:.0e}: run `make agreement`"
+        title = TITLES["en"][case]
+        largest = max(sizes.values())
+        assert largest <= FACTOR * promised[title], (
+            f"docs/en/agreement.md has {promised[title]:.0e} for {title}, {dtype}, in "
+            f"{FRAMEWORKS[framework].title}, and it is {largest:.0e}: run `make agreement`"
         )

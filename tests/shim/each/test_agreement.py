@@ -1,4 +1,4 @@
-"""The one draw behind the README's tables, answered by this face."""
+"""Compare this framework with the reference on the inputs behind the published tables of agreement."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from tests.shim.compare_frameworks.ask import load, save
 from tests.shim.compare_frameworks.differences import differences, too_large
 from tests.shim.compare_frameworks.expected import expected
-from tests.shim.compare_frameworks.table import assert_as_shown
+from tests.shim.compare_frameworks.table import assert_as_published
 from tests.shim.each.answers import main
 from tests.shim.each.cases import TOLERANCE
 
@@ -19,7 +19,7 @@ from tests.shim.each.cases import TOLERANCE
         pytest.param("float64", TOLERANCE["float64"], marks=pytest.mark.release("jax")),
     ],
 )
-def test_the_face_agrees_with_the_reference_as_nearly_as_the_readme_says(
+def test_differences_are_within_the_tolerance_and_as_published(
     pytestconfig: pytest.Config, tmp_path: Path, dtype: str, tolerance: float
 ) -> None:
     framework = pytestconfig.getoption("framework")
@@ -28,4 +28,4 @@ def test_the_face_agrees_with_the_reference_as_nearly_as_the_readme_says(
     main(framework, str(given), str(answers))
     found = differences(load(answers), dtype, expected())
     assert too_large(found, tolerance) == {}
-    assert_as_shown(framework, dtype, found)
+    assert_as_published(framework, dtype, found)
