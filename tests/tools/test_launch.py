@@ -41,7 +41,7 @@ def test_generated_parts_are_up_to_date(document: Path):
 def test_generated_parts_stand_where_readers_look_for_them_in_every_language():
     expected = {"notebooks/README.md": ["notebooks"]}
     for readme in ("README.md", "README.zh-TW.md"):
-        expected[readme] = ["start", "install", "cite"]
+        expected[readme] = ["start", "site", "install", "cite"]
     for language in LANGUAGES:
         expected[f"docs/{language}/coming-from-d2l.md"] = ["first cell", "install"]
         expected[f"docs/{language}/compared-with-d2l.md"] = ["book"]

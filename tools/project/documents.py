@@ -46,6 +46,7 @@ def generated_parts(language: str) -> dict[str, str]:
     all_editions = list(editions())
     return {
         "start": start(all_editions, language),
+        "site": f"<{SITE_ADDRESS}{language}/>\n",
         "notebooks": launch_tables(all_editions),
         "install": f"```\n{FROM_A_CLONE}\n```\n",
         "first cell": f"```python\n{FOR_D2L}\n```\n",
@@ -61,9 +62,9 @@ def language_of(document: Path) -> str:
 
 
 def start(all_editions: list[Edition], language: str) -> str:
-    """Return what opens the first lesson in PyTorch, and the address of the web site."""
+    """Return the links that open the first lesson in PyTorch."""
     first = next(edition for edition in all_editions if edition.language == language)
-    return f"{_launch_links(first)}\n\n<{SITE_ADDRESS}{language}/>\n"
+    return f"**{title(first.text)}** {_launch_links(first)}\n"
 
 
 def launch_tables(all_editions: list[Edition]) -> str:
