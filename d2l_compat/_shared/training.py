@@ -85,10 +85,13 @@ class Steps(Model):
         self.plot("loss", self.loss(self(*batch[:-1]), batch[-1]), train=False)
 
 
-class ClassifierSteps(Steps):
-    """The same, of a model that has an ``accuracy`` as well."""
+class ClassifierSteps:
+    """What a model with an ``accuracy`` does with a batch; it comes before ``Module`` among the bases."""
 
+    plot: Any
+    loss: Any
     accuracy: Any
+    __call__: Any
 
     def validation_step(self, batch: Any) -> None:
         """Draw the loss and the accuracy of a batch."""

@@ -123,7 +123,7 @@ class GRU(Module):
     def __init__(
         self, num_hiddens: int, num_layers: int, dropout: float = 0, **kwargs: Any
     ) -> None:
-        """``dropout``, from 0 to 1, is the share of each layer's inputs dropped in training.
+        """``dropout``, from 0 to 1, is the share of each layer's inputs dropped in training; at 1, Keras drops none.
 
         ``kwargs`` are any Keras model's. Raises ValueError or TypeError for arguments of a wrong
         range or kind.
