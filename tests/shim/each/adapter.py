@@ -7,7 +7,6 @@ import math
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from tests.lessons.cells import first_calls
 from tests.shim.each import translator
+from tests.shim.each.descent import Descent
 from tests.shim.reference import Gates
 
 Arrays = dict[str, NDArray[Any]]
@@ -98,17 +98,26 @@ class Adapter(ABC):
 
     d2l: Any  # the face
     layer: type[Layer]
-    decoder: Callable[[int], Any]  # of its translator
     with_trainer: Callable[..., Any] = translator.with_trainer
     with_functions: Callable[..., Any] | None = translator.with_functions
     seed: Callable[[int], object] = staticmethod(random.seed)  # of the framework's random numbers
+    # Of layers that a reader writes: their base class, the method that is called, and what they are made of.
+    Block: Any
+    CALL = "forward"
+    Embedding: Any
+    Linear: Any
     # How a reader of D2L goes down a gradient by hand, where D2L has chapters on that.
-    descent: ModuleType | None = None
+    descent: Descent | None = None
     FUSED = False  # whether attention is one product, a fused kernel
     # The dtype that comes of float64 input and float32 weights; False where it is refused.
     CASTS: str | bool = False
     ACCEPTS_NUMPY = False  # as it is
     INTEGERS = "int32"  # the dtype of what counts and numbers words
+    # Of tensor functions: whether `repeat` repeats the whole, and in which order `meshgrid` has its axes;
+    # arguments of `normal`, and of `rand` and `randn`.
+    TILES, MESHGRID = False, "xy"
+    NORMAL: tuple[Any, ...] = (0.0, 1.0, (2, 3))
+    RAND: tuple[Any, ...] = ((2, 3),)
     DROPS_INPUTS = False  # whether the first of recurrent layers drops, too
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
     # Of a lesson's models: the names that the last layer may have; before their numbers, the layers
@@ -142,6 +151,27 @@ class Adapter(ABC):
         """Of a block, in the long form."""
         return width, width, width, width, [width], width
 
+    # Layers that a reader writes
+
+    def norm(self, width: int) -> tuple[Any, ...]:
+        """AddNorm's arguments for layers of this width, which some frameworks are not told."""
+        return (width, 0.0) if self.NORM == (8, 0.0) else self.NORM
+
+    def dense(self, inputs: int, outputs: int) -> Any:
+        return self.Linear(inputs, outputs)
+
+    def initialize(self, layer: Any) -> Any:
+        """Give a layer its parameters, where the framework makes them only then, and return it."""
+        return layer
+
+    def is_training(self, layer: Any, training: bool | None) -> bool:
+        """Whether a layer is in training, which some frameworks hand to its call."""
+        return bool(layer.training)
+
+    def first_keys(self, encoded: Any) -> list[Any]:
+        """What a decoder attends to before its first step."""
+        return [None]
+
     # Arrays
 
     def tensor(self, x: NDArray[Any]) -> Any:
@@ -157,6 +187,10 @@ class Adapter(ABC):
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return self.plain(getattr(self.d2l, name)(*self.layer.given(args), **kwargs))
+
+    def apply(self, function: Callable[..., Any], *args: Any) -> Any:
+        """A function on NumPy's arrays, which come back."""
+        return self.plain(function(*self.layer.given(args)))
 
     def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
         return self.call("masked_softmax", X, valid_lens)

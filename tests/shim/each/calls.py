@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
 from inspect import Signature, signature
 from types import ModuleType, SimpleNamespace
 from typing import Any, get_overloads
@@ -13,6 +12,7 @@ import numpy as np
 
 from d2l_compat._shared import signatures
 from tests.shim.each import adapter
+from tests.shim.each.recurrent import load_reader
 
 
 @dataclass(frozen=True)
@@ -235,8 +235,8 @@ def epochs(name: str, *args: Any) -> Call:
 
 def readers(face: ModuleType) -> Any:
     """How the framework's readers write recurrent networks."""
-    framework = face.descent.__name__.split(".")[-2]
-    return import_module(f"tests.shim.each.{framework}.recurrent")
+    framework = type(face).__module__.split(".")[-2]
+    return load_reader(framework)
 
 
 # A model of functions, with 6 tokens, and a vocabulary of as many.
@@ -571,7 +571,7 @@ CALLS: dict[str, Call] = {
     "train_ch3": epochs("train_ch3", 1),
     "train_ch6": on_the_cpu(
         "train_ch6",
-        Own(lambda face: face.descent.model(lambda: face.linear(3, None))),
+        Own(lambda face: face.descent.prepare_model(lambda: face.linear(3, None))),
         *(LABELLED, LABELLED, 1, 0.1),
     ),
     "train_batch_ch13": stepping("train_batch_ch13"),

@@ -6,43 +6,67 @@ A framework's ``oracle`` has these names. MLX has none: upstream has no such fac
     version to a function that gives its module; ImportError where it cannot be imported. Only 1.0.3
     has JAX, only 0.17.6 PaddlePaddle
 ``FORMS``
-    of each layer, arguments that upstream takes as well: widths of 8, 2 heads, 16 hidden units, 7
-    words, no dropout
+    of each layer, arguments that upstream takes as well, where they are not those below
 ``OLDER_FORMS``
     those that 0.17.6 takes, where they are others
 ``twin(ours, theirs, *inputs)``
     upstream's layer behind the adapter's ``Layer``, with the parameters of ours
-``call(function, *args)``
-    a function of either, on NumPy arrays
-``TENSOR_CALLS``
-    arguments of tensor functions whose signatures are the framework's own; a dict at the end is keywords
 ``NOT_COMPARED``
     version to name to reason, of this framework
-``run_interface(Class)``
-    make one and call it
-``translate(d2l, name, tokens, lens)``
-    a model ``name`` (EncoderDecoder, Seq2Seq) of fixed parameters: its output, and what its
-    ``predict_step`` gives
+``translate(face, d2l, name, tokens, lens)``
+    where the one below does not fit
 ``xavier(function)``
     the parameters after ``init_seq2seq``, from a fixed seed
 ``MODELS``
     what copies a model's parameters to upstream's, and what it answers
-``seed()``
-    draw the same random numbers from here on
-``functions(d2l, name, vocab, batch)``
-    what ``train_seq2seq`` makes of an ``EncoderDecoder`` of fixed parameters, or what
-    ``predict_seq2seq`` says with it
-``Pair``
-    a model as ``EncoderDecoder`` of 0.17.6 is, where 1.0.3 has those functions
+``INTEGERS``
+    the dtype of what ``train_seq2seq`` is given
+``parameters(net)``
+    all that is trained of a network
 """
 
 import sys
-from collections.abc import Callable
+import warnings
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
+# Arguments as most frameworks have them in D2L 1.0, and in 0.17 where those are others: widths of 8, 2 heads,
+# 16 hidden units, 7 words, no dropout.
+FORMS: dict[str, tuple[Any, ...]] = {
+    "AddNorm": (0.0,),
+    "AdditiveAttention": (8, 0.0),
+    "BERTEncoder": (7, 8, 16, 2, 2, 0.0, 6),
+    "BERTModel": (7, 8, 16, 2, 2, 0.0, 6),
+    "DotProductAttention": (0.0,),
+    "EncoderBlock": (8, 16, 2, 0.0),
+    "GRU": (6, 2),
+    "MaskLM": (7, 8),
+    "MultiHeadAttention": (8, 2, 0.0),
+    "NextSentencePred": (),
+    "PositionWiseFFN": (16, 8),
+    "PositionalEncoding": (8, 0.0),
+    "Seq2SeqEncoder": (7, 6, 4, 2),
+    "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
+    "TransformerEncoderBlock": (8, 16, 2, 0.0),
+}
+_SIZES = (8, 8, 8, 8, [8], 8)
+LONG_FORMS: dict[str, tuple[Any, ...]] = {
+    "AdditiveAttention": (8, 8, 8, 0.0),
+    "BERTEncoder": (7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8),
+    "BERTModel": (7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8, 8, 8, 8),
+    "EncoderBlock": (*_SIZES, 16, 2, 0.0),
+    "MaskLM": (7, 8, 8),
+    "MultiHeadAttention": (8, 8, 8, 8, 2, 0.0),
+    "NextSentencePred": (8,),
+    "PositionWiseFFN": (8, 16, 8),
+    "Residual": (4, 8, True, 2),
+    "TransformerEncoder": (7, *_SIZES, 16, 2, 2, 0.0),
+}
 OLDER = Path(sys.prefix, "d2l-0.17")  # where `make` puts it
 
 
@@ -58,19 +82,85 @@ def older(face: str) -> ModuleType:
     return sys.modules[name]
 
 
-def call(
-    tensor: Callable[[Any], Any], plain: Callable[[Any], Any], function: Any, *args: Any
-) -> Any:
-    """What most frameworks' ``call`` is made of."""
-    return plain(function(*(x if x is None else tensor(x) for x in args)))
+def make_decoder(face: Any) -> Any:
+    """Make the simplest there is: the state is the encoder's, and the outputs are looked up."""
+    d2l = face.d2l
+
+    class Decoder(face.Block):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = face.Embedding(7, 4)
+            self.dense = face.dense(4, 7)
+
+        def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+            state = enc_all_outputs[1]
+            if isinstance(state, list) and len(state[0].shape) == 3:  # as MXNet's of 0.17
+                (state,) = state
+            return state[-1]
+
+        def forward(self, X: Any, state: Any) -> Any:
+            self.attention_weights = d2l.expand_dims(state, 1)
+            features = d2l.tanh(self.embedding(X) + d2l.expand_dims(state, 1))
+            return self.dense(features), features[:, -1]
+
+    setattr(Decoder, face.CALL, Decoder.forward)
+    return face.initialize(Decoder())
 
 
-def run_interface(X: Any, Class: Any) -> None:
-    """What most frameworks' ``run_interface`` is made of."""
+def make_pair(face: Any) -> Any:
+    """Return a model as ``EncoderDecoder`` of 0.17.6 is: it gives the state as well."""
+
+    class Pair(face.Block):  # type: ignore[name-defined, misc]
+        def __init__(self, encoder: Any, decoder: Any) -> None:
+            super().__init__()
+            self.encoder, self.decoder = encoder, decoder
+
+        def forward(self, X: Any, Y: Any, lens: Any) -> Any:
+            return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
+
+    setattr(Pair, face.CALL, Pair.forward)
+    return Pair
+
+
+def make_model(face: Any, d2l: Any, name: str, *inputs: Any) -> Any:
+    """Make an ``EncoderDecoder`` or a ``Seq2Seq`` of fixed parameters; it is called with the inputs."""
+    parts = d2l.Seq2SeqEncoder(7, 6, 4, 2), make_decoder(face)
+    made = d2l.EncoderDecoder(*parts) if name == "EncoderDecoder" else d2l.Seq2Seq(*parts, 0, 0.1)
+    with warnings.catch_warnings(action="ignore"):  # Keras 3 wants *args by name
+        face.layer(made).randomize(*inputs)
+    return made
+
+
+def run_interface(face: Any, Class: Any) -> None:
+    """Make one and call it."""
     layer = Class()
     if hasattr(layer, "attention_weights"):
         raise AssertionError("there are no weights yet")
-    layer(X) if not hasattr(layer, "init_state") else layer.init_state(X)
+    X = np.zeros((2, 3), "float32")
+    layer.init_state(X) if hasattr(layer, "init_state") else face.layer(layer)(X)
+
+
+def translate(face: Any, d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
+    """What an ``EncoderDecoder`` or a ``Seq2Seq`` puts out, and what its ``predict_step`` gives."""
+    net = make_model(face, d2l, name, tokens, tokens, lens)
+    output = face.layer(net)(tokens, tokens, lens)
+    if not hasattr(d2l, "Seq2Seq"):
+        return [output]
+    source = face.tensor(tokens)
+    batch = source, source, face.tensor(lens), source
+    return [output, *face.plain(net.predict_step(batch, face.d2l.cpu(), 4, True))]
+
+
+def functions(face: Any, oracle: Any, d2l: Any, name: str, vocab: Any, batch: list[Any]) -> Any:
+    """What ``train_seq2seq`` makes of an ``EncoderDecoder``, or what ``predict_seq2seq`` says with it."""
+    arrays = [array.astype(oracle.INTEGERS) for array in batch]
+    net = make_model(face, d2l, "EncoderDecoder", arrays[0], arrays[2], arrays[1])
+    face.seed(5)
+    if name == "predict_seq2seq":
+        device = [face.d2l.cpu()] if "device" in signature(d2l.predict_seq2seq).parameters else []
+        return face.plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, *device, True))
+    d2l.train_seq2seq(net, [face.layer.given(arrays)], 0.01, 3, vocab, face.descent.CPU)
+    return face.plain([*oracle.parameters(net)])
 
 
 class ModuleWith:

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from inspect import signature
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,10 +23,12 @@ import numpy as np
 import pytest
 
 from d2l_compat._shared.data import translation
+from tests.shim.each import oracle as shared
 from tests.shim.each import stand_ins
 from tests.shim.each.cases import LENGTHS, make_case
 from tests.shim.each.oracle import ModuleWith
 from tests.shim.each.test_models import data_of
+from tests.shim.each.test_tensors import DTYPES, FUNCTIONS, KEYS, RANDOM, example
 from tests.shim.each.test_training import PAIRS
 
 pytestmark = pytest.mark.usefixtures("no_figures_left")
@@ -84,7 +87,8 @@ class Both:
     @property
     def forms(self) -> dict[str, tuple[Any, ...]]:
         """Arguments of layers that both take."""
-        return self.oracle.FORMS | (self.oracle.OLDER_FORMS if self.is_older else {})
+        older = getattr(self.oracle, "OLDER_FORMS", {}) if self.is_older else {}
+        return getattr(self.oracle, "FORMS", shared.FORMS) | older
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.ours, self.theirs))
@@ -92,23 +96,6 @@ class Both:
 
 Compare = Callable[[Both], None]
 COMPARED: dict[str, Compare] = {}
-
-
-def compares(*names: str) -> Callable[[Any], Any]:
-    """The function below compares these names: each alone where it asks which, else all at once."""
-
-    def register(function: Any) -> Any:
-        takes_name = function.__code__.co_argcount == 2
-        once = cache(function)
-        for name in names:
-            COMPARED[name] = _with(function, name) if takes_name else once
-        return function
-
-    return register
-
-
-def _with(function: Any, name: str) -> Compare:
-    return lambda both: function(both, name)
 
 
 def same(ours: Any, theirs: Any, tolerance: float = 1e-5) -> None:
@@ -123,6 +110,36 @@ def same(ours: Any, theirs: Any, tolerance: float = 1e-5) -> None:
         a, b = np.asarray(ours), np.asarray(theirs)
         assert a.shape == b.shape
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def equal(ours: Any, theirs: Any) -> None:
+    assert ours == theirs
+
+
+nearly_same = partial(same, tolerance=1e-4)
+
+
+def compares(*names: str, by: Callable[[Any, Any], None] = same) -> Callable[[Any], Any]:
+    """The function below compares these names: each alone where it asks for the ``name``, else all at once.
+
+    Where it asks for a ``d2l`` it is called for either, and what it returns is compared.
+    """
+
+    def register(function: Any) -> Any:
+        asked = signature(function).parameters
+
+        def compare(both: Both, **given: Any) -> None:
+            if "d2l" in asked:
+                by(*(function(both, d2l, **given) for d2l in both))
+            else:
+                function(both, **given)
+
+        once = cache(compare)
+        for name in names:
+            COMPARED[name] = partial(compare, name=name) if "name" in asked else once
+        return function
+
+    return register
 
 
 # Layers
@@ -174,14 +191,14 @@ def masks(both: Both, name: str) -> None:
     if name == "masked_softmax":
         given = [(scores, inputs[3]) for inputs in ATTENTION]
     for inputs in given:
-        same(*(both.oracle.call(getattr(d2l, name), *inputs) for d2l in both))
+        same(*(both.face.apply(getattr(d2l, name), *inputs) for d2l in both))
 
 
 @compares("Encoder", "Decoder", "AttentionDecoder")
 def interfaces(both: Both, name: str) -> None:
     for d2l in both:
         with pytest.raises(NotImplementedError):
-            both.oracle.run_interface(getattr(d2l, name))
+            shared.run_interface(both.face, getattr(d2l, name))
 
 
 @compares("transpose_qkv", "transpose_output")
@@ -222,7 +239,8 @@ def prediction(both: Both, name: str) -> None:
         own = type("Own", (d2l.EncoderDecoder,), {})
         return d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=own)
 
-    ours, theirs = (both.oracle.translate(of_that_time(d2l), name, TOKENS, LENS) for d2l in both)
+    translate = getattr(both.oracle, "translate", shared.translate)
+    ours, theirs = (translate(both.face, of_that_time(d2l), name, TOKENS, LENS) for d2l in both)
     if both.is_older:  # which has functions that predict
         ours, theirs = ours[0], theirs[0]
     same(ours, theirs)
@@ -241,9 +259,10 @@ def functions(both: Both, name: str) -> None:
 
     def lent(d2l: Any) -> Any:
         """The functions of 1.0.3 want the state as well, which its own class does not give."""
-        return d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=both.oracle.Pair)
+        return d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=shared.make_pair(both.face))
 
-    same(*(both.oracle.functions(lent(d2l), name, vocab, batch) for d2l in both), 1e-4)
+    given = name, vocab, batch
+    same(*(shared.functions(both.face, both.oracle, lent(d2l), *given) for d2l in both), 1e-4)
 
 
 @compares("load_data_nmt")
@@ -308,7 +327,7 @@ def formulas(both: Both, name: str) -> None:
     if name == "squared_loss":
         given = [(X[0, :, :1].copy(), X[1, :, 0].copy()), (X[0], Z[0])]
     for inputs in given:
-        same(*(both.oracle.call(getattr(d2l, name), *inputs) for d2l in both))
+        same(*(both.face.apply(getattr(d2l, name), *inputs) for d2l in both))
 
 
 @compares("synthetic_data")
@@ -340,48 +359,36 @@ def in_batches(both: Both) -> None:
 
 
 @compares("sgd")
-def descent(both: Both) -> None:
-    kept = []
-    for d2l in both:
-        w = both.face.descent.variable(Z[0, 0].reshape(8, 1))
-        for _ in range(2):
-            features = both.face.tensor(X[0])
-            both.face.descent.sgd(
-                [w],
-                lambda w=w, X=features: both.ours.reduce_sum(both.ours.linreg(X, w, 0.0) ** 2),
-                0.1,
-                5,
-                d2l,
-            )
-        kept.append(both.face.plain(w))
-    same(*kept)
+def descent(both: Both, d2l: Any) -> Any:
+    w, features = both.face.descent.variable(Z[0, 0].reshape(8, 1)), both.face.tensor(X[0])
+
+    def loss() -> Any:
+        return both.ours.reduce_sum(both.ours.linreg(features, w, 0.0) ** 2)
+
+    for _ in range(2):
+        both.face.descent.sgd([w], loss, 0.1, 5, d2l)
+    return both.face.plain(w)
 
 
 @compares("Updater")
-def updates(both: Both) -> None:
-    kept = []
-    for d2l in both:
-        w = both.face.descent.variable(Z[0, 0].copy())
-        d2l.Updater([w], 0.1)(5, [both.face.tensor(X[0, 0])])
-        kept.append(both.face.plain(w))
-    same(*kept)
+def updates(both: Both, d2l: Any) -> Any:
+    w = both.face.descent.variable(Z[0, 0].copy())
+    d2l.Updater([w], 0.1)(5, [both.face.tensor(X[0, 0])])
+    return both.face.plain(w)
 
 
-@compares("train_2d", "show_trace_2d")
-def trace(both: Both) -> None:
-    def draw(d2l: Any) -> Any:
-        d2l.plt.close("all")
-        points = d2l.train_2d(lambda x1, x2, s1, s2: (x1 * 0.8, x2 * 0.5, s1, s2), 5)
-        more = d2l.train_2d(lambda x1, x2, s1, s2, g: (x1 + g(x2), x2, s1, s2), 2, abs)
-        if hasattr(d2l, "show_trace_2d"):
-            d2l.show_trace_2d(lambda x1, x2: x1**2 + 2 * x2**2, points)
-            (contours,) = d2l.plt.gca().collections
-            axes = described(d2l.plt.gcf())[0]
-            # Not how far the contours go: MXNet's end at 0.
-            return points, more, contours.levels, axes["lines"], axes["labels"]
+@compares("train_2d", "show_trace_2d", by=partial(same, tolerance=1e-3))
+def trace(both: Both, d2l: Any) -> Any:
+    d2l.plt.close("all")
+    points = d2l.train_2d(lambda x1, x2, s1, s2: (x1 * 0.8, x2 * 0.5, s1, s2), 5)
+    more = d2l.train_2d(lambda x1, x2, s1, s2, g: (x1 + g(x2), x2, s1, s2), 2, abs)
+    if not hasattr(d2l, "show_trace_2d"):
         return points, more
-
-    same(*map(draw, both), 1e-3)
+    d2l.show_trace_2d(lambda x1, x2: x1**2 + 2 * x2**2, points)
+    (contours,) = d2l.plt.gca().collections
+    axes = described(d2l.plt.gcf())[0]
+    # Not how far the contours go: MXNet's end at 0.
+    return points, more, contours.levels, axes["lines"], axes["labels"]
 
 
 @compares("get_data_ch11", "train_ch11", "train_concise_ch11")
@@ -400,12 +407,12 @@ def noise_of_wings(both: Both) -> None:
     data = [both.face.tensor(array.copy()) for array in (table[:, :5], table[:, 5])]
     batches, kept = both.ours.load_array(data, 20, is_train=False), []
     for d2l in both:
-        both.oracle.seed()
+        both.face.seed(7)
         _, losses = d2l.train_ch11(both.face.descent.trainer, None, {"lr": 0.01}, batches, 5)
         kept.append(losses)
     same(*kept, 1e-4)
     for d2l in both:  # Keras draws other weights than upstream's
-        both.oracle.seed()
+        both.face.seed(7)
         optimizer, hyperparams = both.face.descent.concise(0.01)
         d2l.train_concise_ch11(optimizer, hyperparams, batches, num_epochs=2)
         kept.append(described(d2l.plt.gcf())[0]["lines"])
@@ -424,7 +431,7 @@ def counted(both: Both, name: str) -> None:
         logits = X[..., :3].reshape(10, 3).copy()
         given = [(logits, LABELS), (LABELS.astype("float32"), LABELS[::-1].copy())]
     for inputs in given:
-        same(*(both.oracle.call(getattr(d2l, name), *inputs) for d2l in both))
+        same(*(both.face.apply(getattr(d2l, name), *inputs) for d2l in both))
 
 
 @compares("Benchmark", "get_dataloader_workers", "get_fashion_mnist_labels")
@@ -450,27 +457,23 @@ def shares(both: Both, name: str) -> None:
     same(*(getattr(d2l, name)(net, batches) for d2l in both))
 
 
-@compares("train_ch6", "TrainCallback")
-def networks(both: Both) -> None:
+@compares("train_ch6", "TrainCallback", by=nearly_same)
+def networks(both: Both, d2l: Any) -> Any:
     arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
     batches = both.ours.load_array(arrays, 1, is_train=False)
     start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
-    kept = []
-    for d2l in both:
-        both.oracle.seed()
-        with redirect_stdout(StringIO()) as printed:
-            net = both.face.descent.train_ch6(
-                lambda: both.face.linear(8, start),
-                lambda net: both.face.plain(net(arrays[0])),
-                *(batches, batches, 2, 0.1),
-                d2l=d2l,
-            )
-        answers = both.face.plain(net(arrays[0]))
-        # Upstream tells of its figures as well.
-        said = re.findall(r"(?:training on|loss \d|\d+\.\d examples).*", printed.getvalue())
-        said[-1] = said[-1].split(maxsplit=1)[1]  # without the speed
-        kept.append([answers, said, described(d2l.plt.gcf())[0]["lines"]])
-    same(*kept, 1e-4)
+    both.face.seed(7)
+    with redirect_stdout(StringIO()) as printed:
+        net = both.face.descent.train_ch6(
+            lambda: both.face.linear(8, start),
+            lambda net: both.face.plain(net(arrays[0])),
+            *(batches, batches, 2, 0.1),
+            d2l=d2l,
+        )
+    # Upstream tells of its figures as well.
+    said = re.findall(r"(?:training on|loss \d|\d+\.\d examples).*", printed.getvalue())
+    said[-1] = said[-1].split(maxsplit=1)[1]  # without the speed
+    return [both.face.plain(net(arrays[0])), said, described(d2l.plt.gcf())[0]["lines"]]
 
 
 @compares("train_epoch_ch3", "train_ch3")
@@ -501,17 +504,16 @@ def epochs(both: Both) -> None:
         assert kept[0][2] == kept[1][2]
 
 
-@compares("predict_ch3")
-def guesses(both: Both) -> None:
+@compares("predict_ch3", by=equal)
+def guesses(both: Both, d2l: Any) -> Any:
     pictures = both.face.tensor(np.random.default_rng(0).random((6, 28, 28)).astype("float32"))
     labels = both.face.labels(np.array([9, 0, 1, 2, 3, 5], "int32"))
     scores = both.face.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3, 4]])
+    drawn = []
     for n in (6, 3):
-        drawn = []
-        for d2l in both:
-            d2l.predict_ch3(lambda X: scores, [(pictures, labels)], n)
-            drawn.append([*map(without_colors, described(d2l.plt.gcf()))])
-        assert drawn[0] == drawn[1]
+        d2l.predict_ch3(lambda X: scores, [(pictures, labels)], n)
+        drawn += map(without_colors, described(d2l.plt.gcf()))
+    return drawn
 
 
 # Recurrent networks
@@ -529,32 +531,24 @@ START = {
 
 
 @compares("RNNScratch", "RNNLMScratch", "RNN", "RNNLM")
-def speaking(both: Both, name: str) -> None:
+def speaking(both: Both, d2l: Any, name: str) -> Any:
     reader = both.oracle.READER
-    kept = []
-    for d2l in both:
-        both.oracle.seed()
-        model = reader.model(name if name.startswith("RNNLM") else "RNNLMScratch", START, d2l=d2l)
-        vocab = both.ours.Vocab([*"abcdef"])
-        kept.append([reader.logits(model, TOKENS), reader.say(model, "fab", 9, vocab)])
-    same(*kept)
+    both.face.seed(7)
+    model = reader.model(name if name.startswith("RNNLM") else "RNNLMScratch", START, d2l=d2l)
+    vocab = both.ours.Vocab([*"abcdef"])
+    return [reader.logits(model, TOKENS), reader.say(model, "fab", 9, vocab)]
 
 
 @compares("TimeMachine")
-def novels(both: Both) -> None:
+def novels(both: Both, d2l: Any) -> Any:
+    text = "The Time Machine, by H. G. Wells\n\n I\n" * 3
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        text = "The Time Machine, by H. G. Wells\n\n I\n" * 3
         stand_ins.novel(patch, both.ours, Path(folder), text)
-        kept = []
-        for d2l in both:
-            patch.setattr(d2l.TimeMachine, "_download", lambda self: text)
-            data = d2l.TimeMachine(4, 5, 20, 10)
-            batch = next(iter(data.val_dataloader()))
-            parts = [data.X, data.Y, *batch]
-            kept.append([[np.asarray(both.face.plain(each)).astype(int) for each in parts]])
-            kept[-1].append(data.vocab.idx_to_token)
-            kept[-1].append(data.build("Tea, now!", data.vocab)[0])
-    same(*kept)
+        patch.setattr(d2l.TimeMachine, "_download", lambda self: text)
+        data = d2l.TimeMachine(4, 5, 20, 10)
+        parts = [data.X, data.Y, *next(iter(data.val_dataloader()))]
+        numbers = [np.asarray(both.face.plain(each)).astype(int) for each in parts]
+        return [numbers, data.vocab.idx_to_token, data.build("Tea, now!", data.vocab)[0]]
 
 
 @compares("count_corpus")
@@ -565,40 +559,35 @@ def counts(both: Both) -> None:
 
 
 @compares("seq_data_iter_random", "seq_data_iter_sequential")
-def cut_out(both: Both, name: str) -> None:
+def cut_out(both: Both, d2l: Any, name: str) -> Any:
     """At random, from the same seed."""
+    found = []
     for seed in range(3):
-        kept = []
-        for d2l in both:
-            random.seed(seed)
-            kept.append(
-                [both.face.plain([*pair]) for pair in getattr(d2l, name)([*range(35)], 2, 5)]
-            )
-        same(*kept)
+        random.seed(seed)
+        found += [both.face.plain([*pair]) for pair in getattr(d2l, name)([*range(35)], 2, 5)]
+    return found
 
 
 @compares(
-    *("read_time_machine", "load_corpus_time_machine", "load_data_time_machine", "SeqDataLoader")
+    *("read_time_machine", "load_corpus_time_machine", "load_data_time_machine", "SeqDataLoader"),
+    by=equal,
 )
-def novel_in_batches(both: Both) -> None:
+def novel_in_batches(both: Both, d2l: Any) -> Any:
     text = "The Time Machine, by H. G. Wells\n\n I\n" * 5
-    kept = []
-    for d2l in both:
-        with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-            stand_ins.novel(patch, both.ours, Path(folder), text)
-            patch.chdir(folder)
-            patch.setattr(both.theirs, "download", lambda name: "timemachine.txt")
-            corpus, vocab = d2l.load_corpus_time_machine(50)
-            told = [d2l.read_time_machine(), corpus, vocab.idx_to_token]
-            told.append(d2l.load_corpus_time_machine()[0])
-            for is_random in (False, True):
-                random.seed(3)
-                batches, _ = d2l.load_data_time_machine(3, 4, is_random, 90)
-                told += [both.face.plain([*pair]) for pair in batches]
-                loader = d2l.SeqDataLoader(2, 5, is_random, 90)
-                told += [both.face.plain([*pair]) for pair in loader]
-        kept.append(told)
-    assert _as_lists(kept[0]) == _as_lists(kept[1])
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        stand_ins.novel(patch, both.ours, Path(folder), text)
+        patch.chdir(folder)
+        patch.setattr(both.theirs, "download", lambda name: "timemachine.txt")
+        corpus, vocab = d2l.load_corpus_time_machine(50)
+        told = [d2l.read_time_machine(), corpus, vocab.idx_to_token]
+        told.append(d2l.load_corpus_time_machine()[0])
+        for is_random in (False, True):
+            random.seed(3)
+            batches, _ = d2l.load_data_time_machine(3, 4, is_random, 90)
+            told += [both.face.plain([*pair]) for pair in batches]
+            loader = d2l.SeqDataLoader(2, 5, is_random, 90)
+            told += [both.face.plain([*pair]) for pair in loader]
+    return _as_lists(told)
 
 
 @compares("RNNModelScratch", "predict_ch8", "train_epoch_ch8", "train_ch8")
@@ -644,24 +633,21 @@ def clipping(both: Both) -> None:
         same(*(both.oracle.READER.clipped(gradients, theta, d2l=d2l) for d2l in both))
 
 
-@compares("train_batch_ch13", "train_ch13", "evaluate_accuracy_gpus")
-def on_devices(both: Both) -> None:
+@compares("train_batch_ch13", "train_ch13", "evaluate_accuracy_gpus", by=nearly_same)
+def on_devices(both: Both, d2l: Any) -> Any:
     arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
     batches = both.ours.load_array(arrays, 2, is_train=False)
     start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
-    kept = []
-    for d2l in both:
-        net, devices = both.face.linear(8, start), [both.ours.cpu()]
-        given = both.face.descent.losses, both.face.descent.optimizer(net, 0.1)
-        told = [float(x) for x in d2l.train_batch_ch13(net, *arrays, *given, devices)]
-        with redirect_stdout(StringIO()) as printed:
-            d2l.train_ch13(net, batches, batches, *given, 2, devices)
-        if hasattr(d2l, "evaluate_accuracy_gpus"):
-            told.append(d2l.evaluate_accuracy_gpus(net, batches))
-        (said,) = re.findall(r"loss \d.*", printed.getvalue())
-        answers = both.face.plain(net(arrays[0]))
-        kept.append([answers, told, said, described(d2l.plt.gcf())[0]["lines"]])
-    same(*kept, 1e-4)
+    net, devices = both.face.linear(8, start), [both.ours.cpu()]
+    given = both.face.descent.losses, both.face.descent.optimizer(net, 0.1)
+    told = [float(x) for x in d2l.train_batch_ch13(net, *arrays, *given, devices)]
+    with redirect_stdout(StringIO()) as printed:
+        d2l.train_ch13(net, batches, batches, *given, 2, devices)
+    if hasattr(d2l, "evaluate_accuracy_gpus"):
+        told.append(d2l.evaluate_accuracy_gpus(net, batches))
+    (said,) = re.findall(r"loss \d.*", printed.getvalue())
+    answers = both.face.plain(net(arrays[0]))
+    return [answers, told, said, described(d2l.plt.gcf())[0]["lines"]]
 
 
 @compares("split_batch", "split_batch_multi_inputs")
@@ -678,7 +664,7 @@ def small_resnet(both: Both) -> None:
     x = both.face.tensor(Z.reshape(2, 1, 5, 8))
     nets = []
     for d2l in both:
-        both.oracle.seed()
+        both.face.seed(7)
         net = d2l.resnet18(3)
         if hasattr(net, "initialize"):
             net.initialize()
@@ -761,25 +747,22 @@ def classes_of_pixels(both: Both) -> None:
     np.testing.assert_array_equal(*map(both.face.plain, found))
 
 
-@compares("copyfile", "read_csv_labels", "reorg_test", "reorg_train_valid")
-def competition(both: Both) -> None:
-    found = []
-    for d2l in both:
-        with TemporaryDirectory() as name:
-            folder = Path(name)
-            for part in "train", "test":
-                (folder / part).mkdir()
-                for i in range(9):
-                    (folder / part / f"{i}.png").touch()
-            lines = "\n".join(f"{i},{'ab'[i % 2]}" for i in range(9))
-            (folder / "labels.csv").write_text(f"id,label\n{lines}\n")
-            labels = d2l.read_csv_labels(str(folder / "labels.csv"))
-            count = d2l.reorg_train_valid(name, labels, 0.3)
-            d2l.reorg_test(name)
-            made = [path.relative_to(folder).parent for path in folder.rglob("*.png")]
-            # Upstream takes the files in the order of the disk: how many there are is the same.
-            found.append([labels, count, sorted(map(str, made))])
-    assert found[0] == found[1]
+@compares("copyfile", "read_csv_labels", "reorg_test", "reorg_train_valid", by=equal)
+def competition(both: Both, d2l: Any) -> Any:
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        for part in "train", "test":
+            (folder / part).mkdir()
+            for i in range(9):
+                (folder / part / f"{i}.png").touch()
+        lines = "\n".join(f"{i},{'ab'[i % 2]}" for i in range(9))
+        (folder / "labels.csv").write_text(f"id,label\n{lines}\n")
+        labels = d2l.read_csv_labels(str(folder / "labels.csv"))
+        count = d2l.reorg_train_valid(place, labels, 0.3)
+        d2l.reorg_test(place)
+        made = [path.relative_to(folder).parent for path in folder.rglob("*.png")]
+        # Upstream takes the files in the order of the disk: how many there are is the same.
+        return [labels, count, sorted(map(str, made))]
 
 
 # Natural language
@@ -789,24 +772,22 @@ def competition(both: Both) -> None:
     *("TokenEmbedding", "load_data_imdb", "load_data_ptb", "load_data_snli", "load_data_wiki"),
     *("SNLIDataset", "batchify", "read_imdb", "read_ptb", "read_snli", "get_tokens_and_segments"),
     *("subsample", "get_centers_and_contexts", "get_negatives", "RandomGenerator"),
+    by=equal,
 )
-def texts(both: Both) -> None:
+def texts(both: Both, d2l: Any) -> Any:
     """From the same seeds the same is drawn; upstream reads files in the order of the disk."""
     if not hasattr(both.theirs, "read_ptb"):
-        return
-    kept = []
-    for d2l in both:
-        with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-            work = Path(folder) / "work"
-            work.mkdir()
-            patch.chdir(work)
-            stand_ins.language(patch, both.ours, Path(folder))
-            patch.setattr(both.theirs, "download_extract", both.ours.download_extract)
-            patch.setattr(both.theirs, "get_dataloader_workers", lambda: 0)
-            with redirect_stdout(StringIO()) as printed:
-                kept.append([*_drawn(both.face, d2l), *_read(both.face, d2l)])
-            kept[-1].append(printed.getvalue())
-    assert _as_lists(kept[0]) == _as_lists(kept[1])
+        return None
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        work = Path(folder) / "work"
+        work.mkdir()
+        patch.chdir(work)
+        stand_ins.language(patch, both.ours, Path(folder))
+        patch.setattr(both.theirs, "download_extract", both.ours.download_extract)
+        patch.setattr(both.theirs, "get_dataloader_workers", lambda: 0)
+        with redirect_stdout(StringIO()) as printed:
+            found = [*_drawn(both.face, d2l), *_read(both.face, d2l)]
+    return _as_lists([*found, printed.getvalue()])
 
 
 def _as_lists(x: Any) -> Any:
@@ -854,18 +835,16 @@ def _columns(batch: Any) -> list[Any]:
     return [x for part in batch for x in (part if isinstance(part, list) else [part])]
 
 
-@compares("predict_sentiment", "predict_snli")
-def sayings(both: Both) -> None:
-    vocab, kept = both.ours.Vocab([*"abc"]), []
-    table, weight = np.eye(4, dtype="float32"), np.abs(X[0, :4, :3])
-    for d2l in both:
-        network = both.oracle.LANGUAGE.classifier(table, weight[:, :2])
-        said = [_asked(network, d2l.predict_sentiment, vocab, text) for text in ("a b", "c", "x c")]
-        network = both.oracle.LANGUAGE.classifier(table, weight)
-        for pair in (["a"], ["b", "c"]), (["c"], ["c"]), (["b"], ["x"]):
-            said.append(_asked(network, d2l.predict_snli, vocab, *pair))
-        kept.append(said)
-    assert kept[0] == kept[1]
+@compares("predict_sentiment", "predict_snli", by=equal)
+def sayings(both: Both, d2l: Any) -> Any:
+    vocab, table = both.ours.Vocab([*"abc"]), np.eye(4, dtype="float32")
+    weight = np.abs(X[0, :4, :3])
+    network = both.oracle.LANGUAGE.classifier(table, weight[:, :2])
+    said = [_asked(network, d2l.predict_sentiment, vocab, text) for text in ("a b", "c", "x c")]
+    network = both.oracle.LANGUAGE.classifier(table, weight)
+    for pair in (["a"], ["b", "c"]), (["c"], ["c"]), (["b"], ["x"]):
+        said.append(_asked(network, d2l.predict_snli, vocab, *pair))
+    return said
 
 
 def _asked(network: Any, function: Any, vocab: Any, *texts: Any) -> str:
@@ -875,16 +854,13 @@ def _asked(network: Any, function: Any, vocab: Any, *texts: Any) -> str:
     return function(network, vocab, *texts)
 
 
-@compares("show_list_len_pair_hist")
-def lengths(both: Both) -> None:
-    drawn = []
-    for d2l in both:
-        d2l.plt.close("all")
-        d2l.show_list_len_pair_hist(["a", "b"], "x", "y", [[1], [1, 2], [3]], [[1] * 4, []])
-        (axes,) = d2l.plt.gcf().axes
-        bars = [(bar.get_x(), bar.get_height(), bar.get_hatch()) for bar in axes.patches]
-        drawn.append([bars, axes.get_xlabel(), [t.get_text() for t in axes.get_legend().texts]])
-    assert drawn[0] == drawn[1]
+@compares("show_list_len_pair_hist", by=equal)
+def lengths(both: Both, d2l: Any) -> Any:
+    d2l.plt.close("all")
+    d2l.show_list_len_pair_hist(["a", "b"], "x", "y", [[1], [1, 2], [3]], [[1] * 4, []])
+    (axes,) = d2l.plt.gcf().axes
+    bars = [(bar.get_x(), bar.get_height(), bar.get_hatch()) for bar in axes.patches]
+    return [bars, axes.get_xlabel(), [t.get_text() for t in axes.get_legend().texts]]
 
 
 # Models
@@ -905,15 +881,12 @@ def regressions(both: Both, name: str) -> None:
 
 
 @compares("SyntheticRegressionData")
-def examples_of_regression(both: Both) -> None:
+def examples_of_regression(both: Both, d2l: Any) -> Any:
     w = both.face.tensor(np.array([2, -3.4], "float32"))
-    drawn = []
-    for d2l in both:
-        both.face.seed(0)
-        data = d2l.SyntheticRegressionData(w, 4.2, 0.1, 20, 6, 4)
-        batches = [[*map(both.face.plain, batch)] for batch in data.val_dataloader()]
-        drawn.append([both.face.plain(data.X), both.face.plain(data.y), batches])
-    same(*drawn)
+    both.face.seed(0)
+    data = d2l.SyntheticRegressionData(w, 4.2, 0.1, 20, 6, 4)
+    batches = [[*map(both.face.plain, batch)] for batch in data.val_dataloader()]
+    return [both.face.plain(data.X), both.face.plain(data.y), batches]
 
 
 PICTURES = {
@@ -942,32 +915,26 @@ def base(both: Both) -> None:
 
 
 @compares("init_cnn")
-def xavier(both: Both) -> None:
-    drawn = []
-    for d2l in both:
-        both.face.seed(0)
-        net = both.face.linear(8, None)
-        d2l.init_cnn(net)
-        drawn.append(both.face.plain(net.weight))
-    same(*drawn)
+def xavier(both: Both, d2l: Any) -> Any:
+    both.face.seed(0)
+    net = both.face.linear(8, None)
+    d2l.init_cnn(net)
+    return both.face.plain(net.weight)
 
 
 @compares("update_D", "update_G")
-def adversaries(both: Both) -> None:
-    models, kept = both.oracle.MODELS, []
+def adversaries(both: Both, d2l: Any) -> Any:
+    models = both.oracle.MODELS
     real, noise = both.face.tensor(X[0, :, :3].copy()), both.face.tensor(Z[0, :, :2].copy())
-    for d2l in both:
-        net_D = models.dense(Z[1, :3, :1].copy(), Z[1, 0, :1].copy())
-        net_G = models.dense(X[1, :2, :3].copy(), X[1, 0, :3].copy())
-        of_D, of_G = models.optimizer(net_D, 0.5), models.optimizer(net_G, 0.5)
-        for _ in range(2):
-            losses = [
-                d2l.update_D(real, noise, net_D, net_G, models.loss, of_D),
-                d2l.update_G(noise, net_D, net_G, models.loss, of_G),
-            ]
-        answers = [net_D(real), net_G(noise)]
-        kept.append([*map(both.face.plain, losses + answers)])
-    same(*kept)
+    net_D = models.dense(Z[1, :3, :1].copy(), Z[1, 0, :1].copy())
+    net_G = models.dense(X[1, :2, :3].copy(), X[1, 0, :3].copy())
+    of_D, of_G = models.optimizer(net_D, 0.5), models.optimizer(net_G, 0.5)
+    for _ in range(2):
+        losses = [
+            d2l.update_D(real, noise, net_D, net_G, models.loss, of_D),
+            d2l.update_G(noise, net_D, net_G, models.loss, of_G),
+        ]
+    return both.face.plain([*losses, net_D(real), net_G(noise)])
 
 
 @compares("HPOSearcher", "HPOScheduler")
@@ -979,36 +946,29 @@ def to_be_defined(both: Both, name: str) -> None:
 
 
 @compares("RandomSearcher", "BasicScheduler", "HPOTuner")
-def searches(both: Both) -> None:
+def searches(both: Both, d2l: Any) -> Any:
     import torch
 
-    kept = []
-    for d2l in both:
-        numbers = iter([3.0, 1.0, 2.0])
-        space = {"a": SimpleNamespace(rvs=lambda numbers=numbers: next(numbers))}
-        searcher = d2l.RandomSearcher(space, {"a": 5.0})
-        tuner = d2l.HPOTuner(d2l.BasicScheduler(searcher), lambda a: torch.tensor(a / 10))
-        with redirect_stdout(StringIO()):
-            tuner.run(4)
-        trials = [[each["config"]["a"], each["error"]] for each in tuner.records]
-        best = [tuner.incumbent["a"], tuner.incumbent_error]
-        kept.append([trials, best, tuner.incumbent_trajectory])
-    same(*kept)
+    numbers = iter([3.0, 1.0, 2.0])
+    space = {"a": SimpleNamespace(rvs=lambda: next(numbers))}
+    searcher = d2l.RandomSearcher(space, {"a": 5.0})
+    tuner = d2l.HPOTuner(d2l.BasicScheduler(searcher), lambda a: torch.tensor(a / 10))
+    with redirect_stdout(StringIO()):
+        tuner.run(4)
+    trials = [[each["config"]["a"], each["error"]] for each in tuner.records]
+    return [trials, [tuner.incumbent["a"], tuner.incumbent_error], tuner.incumbent_trajectory]
 
 
 @compares("HPOTrainer")
-def judged(both: Both) -> None:
+def judged(both: Both, d2l: Any) -> Any:
     arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
-    errors = []
-    for d2l in both:
-        trainer = d2l.HPOTrainer(max_epochs=1)
-        net = both.face.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
-        trainer.model = d2l.Classifier()
-        trainer.model.net = net
-        trainer.val_dataloader = both.ours.load_array(arrays, 5, is_train=False)
-        trainer.num_val_batches = 2
-        errors.append(float(trainer.validation_error()))
-    same(*errors)
+    trainer = d2l.HPOTrainer(max_epochs=1)
+    net = both.face.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
+    trainer.model = d2l.Classifier()
+    trainer.model.net = net
+    trainer.val_dataloader = both.ours.load_array(arrays, 5, is_train=False)
+    trainer.num_val_batches = 2
+    return float(trainer.validation_error())
 
 
 @compares("rbfkernel")
@@ -1038,7 +998,7 @@ def ratings() -> Any:
 def rated(both: Both) -> None:
     data, kept = ratings(), []
     for d2l in both:
-        both.oracle.seed()
+        both.face.seed(7)
         parts = [d2l.split_data_ml100k(data, 4, 6, *given) for given in ((), ("seq-aware",))]
         for feedback in "explicit", "implicit":
             *lists, known = d2l.load_data_ml100k(data, 4, 6, feedback)
@@ -1093,27 +1053,25 @@ def ranked(both: Both) -> None:
 
 
 @compares("train_ranking", "train_recsys_rating")
-def recommended(both: Both, name: str) -> None:
+def recommended(both: Both, d2l: Any, name: str) -> Any:
     """Losses that upstream prints are sums of sums: ours are those that it draws."""
     from mxnet import gluon
 
-    last, kept = STARS.astype("float32") if name == "train_recsys_rating" else OTHERS, []
+    last = STARS.astype("float32") if name == "train_recsys_rating" else OTHERS
     columns = [both.face.tensor(each) for each in (USERS, ITEMS, last)]
     batches = [[column[i : i + 10] for column in columns] for i in (0, 10)]
-    for d2l in both:
-        net, devices = liking(both.face), [both.ours.cpu()]
-        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
-        evaluator = mock.Mock(return_value=(0.5, 0.25) if name == "train_ranking" else 0.5)
-        given = gluon.loss.L2Loss(), trainer, 2, devices, evaluator
-        if name == "train_ranking":
-            given = d2l.BPRLoss(), trainer, None, 6, 6, 2, devices, evaluator, "known", 2
-        with redirect_stdout(StringIO()) as printed:
-            getattr(d2l, name)(net, batches, "test", *given)
-        said = re.findall(r"test .*", printed.getvalue())
-        answers = both.face.plain(net(*columns[:2]))
-        lines = described(d2l.plt.gcf())[0]["lines"]
-        kept.append([answers, said, lines, [len(each.args) for each in evaluator.mock_calls]])
-    same(*kept)
+    net, devices = liking(both.face), [both.ours.cpu()]
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    evaluator = mock.Mock(return_value=(0.5, 0.25) if name == "train_ranking" else 0.5)
+    given = gluon.loss.L2Loss(), trainer, 2, devices, evaluator
+    if name == "train_ranking":
+        given = d2l.BPRLoss(), trainer, None, 6, 6, 2, devices, evaluator, "known", 2
+    with redirect_stdout(StringIO()) as printed:
+        getattr(d2l, name)(net, batches, "test", *given)
+    said = re.findall(r"test .*", printed.getvalue())
+    answers = both.face.plain(net(*columns[:2]))
+    lines = described(d2l.plt.gcf())[0]["lines"]
+    return [answers, said, lines, [len(each.args) for each in evaluator.mock_calls]]
 
 
 @compares("CTRDataset")
@@ -1207,17 +1165,14 @@ def classes(both: Both) -> None:
     assert made(both.ours) == made(both.theirs) == ({"a": 1, "d": 4}, 2, False, False, 4)
 
 
-@compares("Accumulator")
-def sums(both: Both) -> None:
-    kept = []
-    for d2l in both:
-        sums = d2l.Accumulator(2)
-        sums.add(1, 2.5)
-        sums.add(3, 4)
-        kept.append([sums[0], sums[1]])
-        sums.reset()
-        kept.append([sums[0], sums[1]])
-    assert kept[:2] == kept[2:]
+@compares("Accumulator", by=equal)
+def sums(both: Both, d2l: Any) -> Any:
+    sums = d2l.Accumulator(2)
+    sums.add(1, 2.5)
+    sums.add(3, 4)
+    before = [sums[0], sums[1]]
+    sums.reset()
+    return [before, [sums[0], sums[1]]]
 
 
 @compares("cpu", "gpu", "num_gpus", "try_gpu")
@@ -1239,24 +1194,20 @@ def all_devices(both: Both) -> None:
 # Figures
 
 
-@compares("plot", "set_axes", "set_figsize", "annotate", "plt")
-def curves(both: Both) -> None:
+@compares("plot", "set_axes", "set_figsize", "annotate", "plt", by=equal)
+def curves(both: Both, d2l: Any) -> Any:
     x = np.arange(4.0)
-
-    def draw(d2l: Any) -> list[Any]:
-        d2l.plt.close("all")
-        d2l.plot(x, [x**2, 2 * x], "x", "f(x)", legend=["a", "b"], xlim=[0, 3], figsize=(4, 2.5))
-        if hasattr(both.theirs, "annotate"):  # JAX's has it not
-            d2l.annotate("here", (1, 1), (2, 5))
-        first = described(d2l.plt.gcf())
-        d2l.plt.close("all")
-        d2l.set_figsize((5, 3))
-        axes = d2l.plt.gca()
-        d2l.plot([1, 2, 4], yscale="log", axes=axes, figsize=(5, 3))
-        d2l.set_axes(axes, "a", "b", [0, 2], [1, 5], "linear", "log", ["one"])
-        return [*first, *described(d2l.plt.gcf())]
-
-    assert draw(both.ours) == draw(both.theirs)
+    d2l.plt.close("all")
+    d2l.plot(x, [x**2, 2 * x], "x", "f(x)", legend=["a", "b"], xlim=[0, 3], figsize=(4, 2.5))
+    if hasattr(both.theirs, "annotate"):  # JAX's has it not
+        d2l.annotate("here", (1, 1), (2, 5))
+    first = described(d2l.plt.gcf())
+    d2l.plt.close("all")
+    d2l.set_figsize((5, 3))
+    axes = d2l.plt.gca()
+    d2l.plot([1, 2, 4], yscale="log", axes=axes, figsize=(5, 3))
+    d2l.set_axes(axes, "a", "b", [0, 2], [1, 5], "linear", "log", ["one"])
+    return [*first, *described(d2l.plt.gcf())]
 
 
 @compares("show_heatmaps")
@@ -1278,19 +1229,14 @@ def heatmaps(both: Both) -> None:
     assert ours == theirs
 
 
-@compares("show_images")
-def pictures(both: Both) -> None:
+@compares("show_images", by=equal)
+def pictures(both: Both, d2l: Any) -> Any:
     images = np.random.default_rng(0).random((3, 4, 4)).astype("float32")
-
-    def draw(d2l: Any) -> list[Any]:
-        d2l.plt.close("all")
-        tensor = both.face.tensor(images)  # the last has no place
-        axes = d2l.show_images(tensor, 1, 2, titles=["a", "b", "c"], scale=2)
-        assert len(axes) == 2
-        return described(d2l.plt.gcf())
-
-    ours, theirs = draw(both.ours), draw(both.theirs)
-    assert [*map(without_colors, ours)] == [*map(without_colors, theirs)]
+    d2l.plt.close("all")
+    tensor = both.face.tensor(images)  # the last has no place
+    axes = d2l.show_images(tensor, 1, 2, titles=["a", "b", "c"], scale=2)
+    assert len(axes) == 2
+    return [*map(without_colors, described(d2l.plt.gcf()))]
 
 
 @compares("frozen_lake", "make_env")
@@ -1409,95 +1355,21 @@ def without_colors(axes: dict[str, Any]) -> dict[str, Any]:
     return {**axes, "images": [image[0] for image in axes["images"]]}
 
 
-# Tensor functions: what is drawn at random is compared by shape and dtype.
-
-RANDOM = {"normal", "rand", "randn"}
-TENSORS = [
-    "abs",
-    "arange",
-    "argmax",
-    "astype",
-    "batch_matmul",
-    "concat",
-    "cos",
-    "cosh",
-    "exp",
-    "expand_dims",
-    "eye",
-    "float32",
-    "get_key",
-    "get_seed",
-    "int32",
-    "int64",
-    "linspace",
-    "log",
-    "matmul",
-    "meshgrid",
-    "normal",
-    "numpy",
-    "ones",
-    "ones_like",
-    "rand",
-    "randn",
-    "reduce_mean",
-    "reduce_sum",
-    "repeat",
-    "reshape",
-    "sigmoid",
-    "sin",
-    "sinh",
-    "size",
-    "stack",
-    "swapaxes",
-    "tanh",
-    "tensor",
-    "to",
-    "transpose",
-    "zeros",
-    "zeros_like",
-]
+# Tensor functions
 
 
-@compares(*TENSORS)
+@compares(*FUNCTIONS, *RANDOM, *DTYPES, *KEYS)
 def tensors(both: Both, name: str) -> None:
-    face = both.face
+    """What is drawn at random is compared by shape and dtype."""
     ours, theirs = getattr(both.ours, name), getattr(both.theirs, name)
-    if name in ("float32", "int32", "int64"):
+    if name in DTYPES:
         assert ours == theirs
         return
-    x = face.tensor(np.abs(X[0]) + 0.5)
-    calls: dict[str, tuple[Any, ...]] = {
-        "arange": (5,),
-        "argmax": (x, 1),
-        "astype": (x, both.ours.int32),
-        "batch_matmul": (face.tensor(X), face.tensor(X.swapaxes(1, 2).copy())),
-        "concat": ([x, x], 1),
-        "expand_dims": (x, 1),
-        "eye": (3,),
-        "get_key": (),
-        "get_seed": (),
-        "linspace": (0.0, 1.0, 5),
-        "matmul": (x, face.tensor(X[0].T.copy())),
-        "meshgrid": (both.ours.arange(3), both.ours.arange(2)),
-        "ones": ((2, 3),),
-        "reduce_mean": (x, 1),
-        "reduce_sum": (x, 0),
-        "reshape": (x, (-1, 4)),
-        "stack": ([x, x],),
-        "swapaxes": (x, 0, 1),
-        "tensor": ([[1.0, 2.0]],),
-        "zeros": ((2, 3),),
-        **both.oracle.TENSOR_CALLS,
-    }
-    args, kwargs = calls.get(name, (x,)), {}
-    if args and isinstance(args[-1], dict):
-        *args, kwargs = args
-    results = [face.plain(function(*args, **kwargs)) for function in (ours, theirs)]
+    given = [] if name in KEYS else example(both.face, name)[0]
+    results = [both.face.plain(function(*given)) for function in (ours, theirs)]
     if name in RANDOM:
-        assert [(r.shape, r.dtype) for r in map(np.asarray, results[:1])] == [
-            (r.shape, r.dtype) for r in map(np.asarray, results[1:])
-        ]
-    elif name not in ("get_key", "get_seed"):
+        assert len({(result.shape, result.dtype) for result in results}) == 1
+    elif name not in KEYS:
         same(*results)
 
 

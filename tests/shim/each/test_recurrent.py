@@ -2,7 +2,6 @@
 
 import math
 import re
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +13,7 @@ import pytest
 from tests.shim.each import stand_ins
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
+from tests.shim.each.recurrent import load_reader
 
 pytestmark = pytest.mark.usefixtures("no_figures_left")
 
@@ -42,7 +42,7 @@ def reader(face: ModuleType, pytestconfig: pytest.Config) -> Any:
             with pytest.raises(AttributeError, match=f"{missing}: .* has no such name"):
                 getattr(face.d2l, missing)
         pytest.skip("D2L has no such chapters in this framework")
-    return import_module(f"tests.shim.each.{framework}.recurrent")
+    return load_reader(framework)
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """A Transformer with a decoder, written on each face as a reader of D2L writes it, and trained.
 
-Every framework's ``translator`` has a ``Decoder``, of the sizes that are here. JAX's is trained in its own way.
+JAX has a ``translator`` of its own, of the sizes that are here, since Flax's modules are written in another way.
 """
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,59 @@ def sentence(tokens: list[str]) -> str:
     return " ".join(tokens[:end])
 
 
+def make_decoder(face: Any, vocab_size: int) -> Any:
+    """Make a decoder of one block."""
+    d2l = face.d2l
+
+    class DecoderBlock(face.Block):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention1 = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
+            self.addnorm1 = d2l.AddNorm(*face.norm(WIDTH))
+            self.attention2 = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
+            self.addnorm2 = d2l.AddNorm(*face.norm(WIDTH))
+            self.ffn = d2l.PositionWiseFFN(HIDDEN, WIDTH)
+            self.addnorm3 = d2l.AddNorm(*face.norm(WIDTH))
+
+        def forward(self, X: Any, state: Any, training: bool | None = None) -> Any:
+            encoded, lens, seen = state
+            keys = X if seen[0] is None else d2l.concat([seen[0], X], 1)
+            seen[0] = keys
+            own_lens = None
+            if face.is_training(
+                self, training
+            ):  # all words at once: each looks at those up to itself
+                own_lens = face.tensor(np.tile(np.arange(1, X.shape[1] + 1), (X.shape[0], 1)))
+            Y = self.addnorm1(X, self.attention1(X, keys, keys, own_lens))
+            Z = self.addnorm2(Y, self.attention2(Y, encoded, encoded, lens))
+            return self.addnorm3(Z, self.ffn(Z)), state
+
+    class Decoder(d2l.AttentionDecoder):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = face.Embedding(vocab_size, WIDTH)
+            self.pos_encoding = d2l.PositionalEncoding(WIDTH, 0.0)
+            self.block = DecoderBlock()
+            self.dense = face.dense(WIDTH, vocab_size)
+
+        def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
+            return [enc_all_outputs, args[0], face.first_keys(enc_all_outputs)]
+
+        def forward(self, X: Any, state: Any) -> Any:
+            offset = 0 if state[2][0] is None else state[2][0].shape[1]
+            X = self.pos_encoding(self.embedding(X) * math.sqrt(WIDTH), offset=offset)
+            X, state = self.block(X, state)
+            return self.dense(X), state
+
+        @property
+        def attention_weights(self) -> Any:
+            return [self.block.attention2.attention.attention_weights]
+
+    for each in DecoderBlock, Decoder:
+        setattr(each, face.CALL, each.forward)
+    return face.initialize(Decoder())
+
+
 def with_trainer(face: Any, data: Any, pairs: Pairs, epochs: int) -> Translations:
     """As in D2L 1.0: ``Seq2Seq``, trained on ``data`` (an ``MTFraEng``) by a ``Trainer``.
 
@@ -36,8 +90,8 @@ def with_trainer(face: Any, data: Any, pairs: Pairs, epochs: int) -> Translation
     start_anew(face)
     d2l = face.d2l
     encoder = d2l.TransformerEncoder(len(data.src_vocab), WIDTH, HIDDEN, HEADS, BLOCKS, 0.0)
-    decoder = face.decoder(len(data.tgt_vocab))
-    model = d2l.Seq2Seq(encoder, decoder, tgt_pad=data.tgt_vocab["<pad>"], lr=0.005)
+    parts = encoder, make_decoder(face, len(data.tgt_vocab))
+    model = d2l.Seq2Seq(*parts, tgt_pad=data.tgt_vocab["<pad>"], lr=0.005)
     d2l.Trainer(max_epochs=epochs, gradient_clip_val=1).fit(model, data)
     batch = data.build(*pairs)
     tokens, weights = model.predict_step(batch, d2l.cpu(), data.num_steps, True)
@@ -57,7 +111,7 @@ def with_functions(
     batches, src_vocab, tgt_vocab = load()
     sizes = face.sizes(WIDTH)
     encoder = d2l.TransformerEncoder(len(src_vocab), *sizes, HIDDEN, HEADS, BLOCKS, 0.0)
-    net = d2l.EncoderDecoder(encoder, face.decoder(len(tgt_vocab)))
+    net = d2l.EncoderDecoder(encoder, make_decoder(face, len(tgt_vocab)))
     d2l.train_seq2seq(net, batches, 0.005, epochs, tgt_vocab, d2l.cpu())
     predict = d2l.predict_seq2seq
     place = [d2l.cpu()] if "device" in signature(predict).parameters else []

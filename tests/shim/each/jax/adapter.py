@@ -159,6 +159,10 @@ class Adapter(adapter.Adapter):
     def sizes(self, width: int) -> tuple[Any, ...]:
         return (width,)
 
+    def apply(self, function: Callable[..., Any], *args: Any) -> Any:
+        with double(True):
+            return super().apply(function, *args)
+
     def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
         with double(True):
             return super().masked_softmax(X, valid_lens)

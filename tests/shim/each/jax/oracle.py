@@ -17,26 +17,8 @@ import numpy as np
 import pytest
 
 from tests.shim.each.jax import models, recurrent
-from tests.shim.each.jax.adapter import Layer, double, plain, tensor
+from tests.shim.each.jax.adapter import Layer, plain, tensor
 
-FORMS: dict[str, tuple[Any, ...]] = {
-    "AddNorm": (0.0,),
-    "AdditiveAttention": (8, 0.0),
-    "DotProductAttention": (0.0,),
-    "GRU": (6, 2),
-    "MultiHeadAttention": (8, 2, 0.0),
-    "PositionWiseFFN": (16, 8),
-    "PositionalEncoding": (8, 0.0),
-    "Seq2SeqEncoder": (7, 6, 4, 2),
-    "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
-    "TransformerEncoderBlock": (8, 16, 2, 0.0),
-}
-OLDER_FORMS: dict[str, tuple[Any, ...]] = {}
-X = jnp.arange(6.0).reshape(2, 3)
-TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
-    "repeat": (X, 2, {"axis": 1}),
-    "to": (X, jax.devices("cpu")[0]),
-}
 READER = recurrent  # who writes language models
 MODELS = models
 NOT_COMPARED: dict[str, dict[str, str]] = {
@@ -137,20 +119,6 @@ def _renamed(variables: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def call(function: Any, *args: Any) -> Any:
-    with double(True):
-        return plain(function(*(x if x is None else tensor(x) for x in args)))
-
-
-def seed() -> None:
-    random.seed(7)
-
-
-def run_interface(Class: Any) -> None:
-    layer = Class()
-    layer.init_state(X) if hasattr(layer, "init_state") else layer.init(jax.random.key(0), X)
-
-
 class Decoder(nn.Module):
     """The simplest there is: the state is the encoder's, and the outputs are looked up."""
 
@@ -168,7 +136,7 @@ class Decoder(nn.Module):
         return self.dense(features), features[:, -1]
 
 
-def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
+def translate(face: Any, d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
     source, lengths = tensor(tokens), tensor(lens)
     batch = source, source, lengths, source
     others = {"tgt_pad": 0, "lr": 0.1} if name == "Seq2Seq" else {}

@@ -74,6 +74,7 @@ def with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
     model = d2l.Seq2Seq(encoder, decoder, tgt_pad=pad, lr=0.005, training=True)
     trainer = d2l.Trainer(max_epochs=epochs, gradient_clip_val=1)
     trainer.fit(model, data, key=jax.random.key(0))
+    assert {*model.board.data} == {"train_loss", "val_loss"}
     batch = data.build(*pairs)
     tokens, (weights, _) = model.predict_step(trainer.state.params, batch, data.num_steps, True)
     return Translations(

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from d2l_compat import mlx as d2l
 from tests.shim import reference
 from tests.shim.each import adapter
-from tests.shim.each.mlx.translator import Decoder
 
 
 def is_floating(x: Any) -> bool:
@@ -81,9 +80,13 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer, decoder = d2l, Layer, Decoder
+    d2l, layer = d2l, Layer
+    Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
     seed = staticmethod(mx.random.seed)
+    CALL = "__call__"
     CASTS = "float64"  # MLX takes the wider
+    TILES = True
+    NORMAL = ((2, 3),)
     OUTPUT = "output.layers.0", "output.layers.2"
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:

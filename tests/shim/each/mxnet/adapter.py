@@ -15,8 +15,7 @@ from mxnet.gluon import nn
 
 from tests.shim import reference
 from tests.shim.each import adapter
-from tests.shim.each.mxnet import descent
-from tests.shim.each.mxnet.translator import Decoder
+from tests.shim.each.mxnet.descent import Descent
 
 
 class Layer(adapter.Layer):
@@ -90,14 +89,26 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer, decoder, descent = d2l, Layer, Decoder, descent
+    d2l, layer, descent = d2l, Layer, Descent()
+    Block, Embedding = nn.Block, nn.Embedding
     seed = staticmethod(mxnet.random.seed)
+    RAND = 2, 3
     NORM = (0.0,)
     FEATURES = ()  # Gluon's layers take their sizes from their input
     OUTPUT = "output.0", "output.1"
 
     def sizes(self, width: int) -> tuple[Any, ...]:
         return (width,)
+
+    def dense(self, inputs: int, outputs: int) -> Any:
+        return nn.Dense(outputs, flatten=False, in_units=inputs)
+
+    def initialize(self, layer: Any) -> Any:
+        layer.initialize(init.Xavier())
+        return layer
+
+    def is_training(self, layer: Any, training: bool | None) -> bool:
+        return autograd.is_training()
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return mxnet.np.einsum("bqd,qkd->bqk", queries, table[rows])

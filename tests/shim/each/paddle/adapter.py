@@ -12,8 +12,7 @@ from paddle import nn
 
 from tests.shim import reference
 from tests.shim.each import adapter
-from tests.shim.each.paddle import descent
-from tests.shim.each.paddle.translator import Decoder
+from tests.shim.each.paddle.descent import Descent
 
 
 class Layer(adapter.Layer):
@@ -94,9 +93,11 @@ def seed(number: int) -> None:
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer, decoder, descent = d2l, Layer, Decoder, descent
+    d2l, layer, descent = d2l, Layer, Descent()
+    Block, Embedding, Linear = nn.Layer, nn.Embedding, nn.Linear
     seed = staticmethod(seed)
     INTEGERS = "int64"
+    TILES, MESHGRID = True, "ij"
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return paddle.einsum("bqd,qkd->bqk", queries, table[rows])

@@ -4,7 +4,6 @@ Upstream was written for Paddle 2. What is another since is put in its place.
 """
 
 import sys
-from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -18,34 +17,11 @@ from tests.shim.each.oracle import ModuleWith, older
 from tests.shim.each.paddle import language, recurrent
 from tests.shim.each.paddle.adapter import Layer, plain, tensor
 
-_SIZES = (8, 8, 8, 8, [8], 8)
-FORMS = {
-    "AddNorm": (8, 0.0),
-    "AdditiveAttention": (8, 8, 8, 0.0),
-    "BERTEncoder": (7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8),
-    "BERTModel": (7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8, 8, 8, 8),
-    "DotProductAttention": (0.0,),
-    "EncoderBlock": (*_SIZES, 16, 2, 0.0),
-    "MaskLM": (7, 8, 8),
-    "MultiHeadAttention": (8, 8, 8, 8, 2, 0.0),
-    "NextSentencePred": (8,),
-    "PositionWiseFFN": (8, 16, 8),
-    "PositionalEncoding": (8, 0.0),
-    "Residual": (4, 8, True, 2),
-    "Seq2SeqEncoder": (7, 6, 4, 2),
-    "TransformerEncoder": (7, *_SIZES, 16, 2, 2, 0.0),
-}
-OLDER_FORMS: dict[str, tuple[Any, ...]] = {}
-X = paddle.arange(6, dtype="float32").reshape((2, 3))
-TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
-    "normal": (0.0, 1.0, (2, 3)),
-    "rand": ((2, 3),),
-    "randn": ((2, 3),),
-    "to": (X, "float64"),
-}
-READER = recurrent  # who writes language models
+FORMS = oracle.FORMS | oracle.LONG_FORMS | {"AddNorm": (8, 0.0)}
+READER = recurrent.READER  # who writes language models
 LANGUAGE = language  # and networks that read sentences
 MODELS = sys.modules[__name__]
+INTEGERS = "int64"
 NOT_COMPARED: dict[str, dict[str, str]] = {
     "0.17.6": {
         "split_batch": "upstream's calls a function that is not there",
@@ -114,54 +90,5 @@ def answers(model: nn.Layer, X: Any, training: bool = False) -> Any:
     return plain(model(tensor(X)))
 
 
-call = partial(oracle.call, tensor, plain)
-
-
-def seed() -> None:
-    paddle.seed(7)
-
-
-run_interface = partial(oracle.run_interface, X)
-
-
-class Decoder(nn.Layer):
-    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(7, 4)
-        self.dense = nn.Linear(4, 7)
-
-    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-        return enc_all_outputs[1][-1]
-
-    def forward(self, X: paddle.Tensor, state: Any) -> Any:
-        self.attention_weights = state.unsqueeze(1)
-        features = paddle.tanh(self.embedding(X) + state.unsqueeze(1))
-        return self.dense(features), features[:, -1]
-
-
-def _fill(model: nn.Layer) -> nn.Layer:
-    """Give it parameters that are always the same."""
-    rng = np.random.default_rng(3)
-    for parameter in model.parameters():
-        parameter.set_value(rng.normal(scale=0.5, size=parameter.shape).astype("float32"))
-    return model
-
-
-def _model(d2l: Any) -> nn.Layer:
-    return _fill(d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()))
-
-
-def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
-    source = tensor(tokens)
-    return plain([_model(d2l)(source, source, tensor(lens))])
-
-
-def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
-    net = _model(d2l)
-    cpu = paddle.CPUPlace()
-    if name == "predict_seq2seq":
-        return plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, cpu, True))
-    d2l.train_seq2seq(net, [[tensor(x.astype("int64")) for x in batch]], 0.01, 3, vocab, cpu)
-    return plain([*net.parameters()])
+def parameters(net: nn.Layer) -> Any:
+    return net.parameters()

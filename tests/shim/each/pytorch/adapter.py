@@ -10,8 +10,7 @@ from torch import nn
 from d2l_compat import torch as d2l
 from tests.shim import reference
 from tests.shim.each import adapter
-from tests.shim.each.pytorch import descent
-from tests.shim.each.pytorch.translator import Decoder
+from tests.shim.each.pytorch.descent import Descent
 
 
 class Layer(adapter.Layer):
@@ -76,10 +75,12 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer, decoder, descent = d2l, Layer, Decoder, descent
+    d2l, layer, descent = d2l, Layer, Descent()
+    Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
     seed = staticmethod(torch.manual_seed)
     FUSED = True
     INTEGERS = "int64"
+    TILES, MESHGRID = True, "ij"
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return torch.einsum("bqd,qkd->bqk", queries, table[rows])

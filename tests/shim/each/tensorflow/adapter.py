@@ -10,8 +10,7 @@ from d2l_compat import tensorflow as d2l
 from d2l_compat.tensorflow._keras import keras
 from tests.shim import reference
 from tests.shim.each import adapter
-from tests.shim.each.tensorflow import descent
-from tests.shim.each.tensorflow.translator import Decoder
+from tests.shim.each.tensorflow.descent import Descent
 
 
 def short(variable: Any) -> str:
@@ -89,9 +88,12 @@ tensor, plain = Layer.tensor, Layer.plain
 
 
 class Adapter(adapter.Adapter):
-    d2l, layer, decoder, descent = d2l, Layer, Decoder, descent
+    d2l, layer, descent = d2l, Layer, Descent()
+    Block, Embedding = keras.layers.Layer, keras.layers.Embedding
     seed = staticmethod(tf.random.set_seed)
+    CALL = "call"
     CASTS = "float32"
+    NORMAL = ((2, 3),)
     ACCEPTS_NUMPY = True
     DROPS_INPUTS = True
     NORM_EPSILON = 1e-3
@@ -101,6 +103,15 @@ class Adapter(adapter.Adapter):
 
     def sizes(self, width: int) -> tuple[Any, ...]:
         return width, width, width, width, [2]
+
+    def dense(self, inputs: int, outputs: int) -> Any:
+        return keras.layers.Dense(outputs)
+
+    def is_training(self, layer: Any, training: bool | None) -> bool:
+        return bool(training)
+
+    def first_keys(self, encoded: Any) -> list[Any]:
+        return [tf.zeros((len(encoded), 0, encoded.shape[-1]))]  # of None, old Kerases fail
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return tf.einsum("bqd,qkd->bqk", queries, tf.gather(table, rows))

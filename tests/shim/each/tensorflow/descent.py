@@ -7,77 +7,67 @@ from d2l_compat import tensorflow as d2l  # isort: skip  it chooses Keras's back
 import tensorflow as tf
 
 from d2l_compat.tensorflow._keras import keras
-
-CPU = d2l.cpu()
-
-
-def variable(x: Any) -> tf.Variable:
-    """One that gets a gradient."""
-    return tf.Variable(x)
+from tests.shim.each import descent
 
 
-def sgd(
-    params: list[Any], loss: Callable[[], Any], lr: float, batch_size: int, d2l: Any = d2l
-) -> None:
-    """A step with ``d2l.sgd``, along the gradients of a loss."""
-    with tf.GradientTape() as tape:
-        value = loss()
-    d2l.sgd(params, tape.gradient(value, params), lr, batch_size)
+class Descent(descent.Descent):
+    d2l = d2l
+    CPU = d2l.cpu()
 
+    def variable(self, x: Any) -> tf.Variable:
+        return tf.Variable(x)
 
-def trainer(
-    params: Sequence[Any], grads: Sequence[Any], states: Any, hyperparams: dict[str, Any]
-) -> None:
-    """For ``train_ch11``."""
-    for param, grad in zip(params, grads, strict=True):
-        param.assign_sub(hyperparams["lr"] * grad)
+    def sgd(
+        self, params: list[Any], loss: Callable[[], Any], lr: float, batch_size: int, d2l: Any = d2l
+    ) -> None:
+        with tf.GradientTape() as tape:
+            value = loss()
+        d2l.sgd(params, tape.gradient(value, params), lr, batch_size)
 
+    def trainer(self, params: Sequence[Any], *args: Any) -> None:
+        """It is given the gradients as well."""
+        for param, grad in zip(params, args[0], strict=True):
+            param.assign_sub(args[-1]["lr"] * grad)
 
-def concise(lr: float) -> tuple[Any, dict[str, Any]]:
-    """For ``train_concise_ch11``, with the factor that its gradients have."""
-    return keras.optimizers.SGD, {"learning_rate": lr / 2}
+    def concise(self, lr: float) -> tuple[Any, dict[str, Any]]:
+        return keras.optimizers.SGD, {"learning_rate": lr / 2}
 
+    def losses(self, y_hat: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        return keras.losses.sparse_categorical_crossentropy(y, y_hat, from_logits=True)
 
-def losses(y_hat: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Cross-entropy, one for each example."""
-    return keras.losses.sparse_categorical_crossentropy(y, y_hat, from_logits=True)
+    def updater(self, params: list[Any], lr: float) -> d2l.Updater:
+        return d2l.Updater(params, lr)
 
+    def Mean(self) -> keras.losses.Loss:
+        """Cross-entropy, and its mean."""
+        losses = self.losses
 
-def updater(params: list[Any], lr: float) -> d2l.Updater:
-    """For ``train_epoch_ch3``: of a model from scratch."""
-    return d2l.Updater(params, lr)
+        class Mean(keras.losses.Loss):
+            def call(self, y: tf.Tensor, y_hat: tf.Tensor) -> tf.Tensor:
+                return losses(y_hat, y)
 
+        return Mean()
 
-class Mean(keras.losses.Loss):
-    """Cross-entropy, and its mean."""
+    def optimizer(self, net: keras.layers.Layer, lr: float) -> keras.optimizers.Optimizer:
+        return keras.optimizers.SGD(lr)
 
-    def call(self, y: tf.Tensor, y_hat: tf.Tensor) -> tf.Tensor:
-        return losses(y_hat, y)
+    def dropped(self, net: keras.layers.Layer, rate: float) -> keras.layers.Layer:
+        return keras.Sequential([net, keras.layers.Dropout(rate)])
 
+    def prepare_model(self, make: Callable[[], Any]) -> Any:
+        return lambda: keras.Sequential([make()])
 
-def optimizer(net: keras.layers.Layer, lr: float) -> keras.optimizers.Optimizer:
-    """For ``train_epoch_ch3``: the framework's own."""
-    return keras.optimizers.SGD(lr)
+    def train_ch6(
+        self,
+        make: Callable[[], Any],
+        first: Callable[[Any], None],
+        batches: Any,
+        *args: Any,
+        d2l: Any = d2l,
+    ) -> Any:
+        def net_fn() -> Any:
+            net = self.prepare_model(make)()
+            first(net)
+            return net
 
-
-def dropped(net: keras.layers.Layer, rate: float) -> keras.layers.Layer:
-    """A layer, and dropout after it."""
-    return keras.Sequential([net, keras.layers.Dropout(rate)])
-
-
-def model(make: Callable[[], Any]) -> Any:
-    """For ``train_ch6``: a function that makes a model."""
-    return lambda: keras.Sequential([make()])
-
-
-def train_ch6(
-    make: Callable[[], Any], first: Callable[[Any], None], batches: Any, *args: Any, d2l: Any = d2l
-) -> Any:
-    """With ``d2l.train_ch6``: the model, which ``first`` was given before the first step."""
-
-    def net_fn() -> Any:
-        net = model(make)()
-        first(net)
-        return net
-
-    return d2l.train_ch6(net_fn, batches, *args, CPU)
+        return d2l.train_ch6(net_fn, batches, *args, self.CPU)

@@ -4,7 +4,6 @@ Upstream was written for Keras 2. Where Keras 3 has less, what it lacks is put i
 """
 
 import warnings
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,32 +13,20 @@ from d2l_compat.tensorflow._keras import keras
 from tests.shim.each import oracle
 from tests.shim.each.oracle import ModuleWith, older
 from tests.shim.each.tensorflow import models, recurrent
-from tests.shim.each.tensorflow.adapter import Layer, plain, tensor
-from tests.shim.each.tensorflow.descent import CPU
+from tests.shim.each.tensorflow.adapter import Layer
 
 _SIZES = (8, 8, 8, 8, [2])
-FORMS = {
+FORMS = oracle.FORMS | {
     "AddNorm": ([2], 0.0),
     "AdditiveAttention": (8, 8, 8, 0.0),
-    "DotProductAttention": (0.0,),
     "EncoderBlock": (*_SIZES, 16, 2, 0.0),
-    "GRU": (6, 2),
     "MultiHeadAttention": (8, 8, 8, 8, 2, 0.0),
-    "PositionWiseFFN": (16, 8),
-    "PositionalEncoding": (8, 0.0),
-    "Seq2SeqEncoder": (7, 6, 4, 2),
     "TransformerEncoder": (7, *_SIZES, 16, 2, 2, 0.0),
     "TransformerEncoderBlock": (*_SIZES, 16, 2, 0.0),
 }
-OLDER_FORMS: dict[str, tuple[Any, ...]] = {}
-X = tf.reshape(tf.range(6.0), (2, 3))
-TENSOR_CALLS: dict[str, tuple[Any, ...]] = {
-    "normal": ((2, 3),),
-    "rand": ((2, 3),),
-    "repeat": (X, 2, 1),
-}
-READER = recurrent  # who writes language models
+READER = recurrent.READER  # who writes language models
 MODELS = models
+INTEGERS = "int32"
 NOT_COMPARED: dict[str, dict[str, str]] = {
     "1.0.3": {
         "LinearRegressionScratch": "with Keras 3 upstream's is not trained: ours is",
@@ -156,72 +143,5 @@ def _copy(ours: Any, theirs: Any) -> None:
         theirs.set_weights(ours.get_weights())
 
 
-call = partial(oracle.call, tensor, plain)
-
-
-def seed() -> None:
-    tf.random.set_seed(7)
-
-
-run_interface = partial(oracle.run_interface, X)
-
-
-class Decoder(keras.layers.Layer):
-    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding = keras.layers.Embedding(7, 4)
-        self.dense = keras.layers.Dense(7)
-
-    def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-        return enc_all_outputs[1][-1]
-
-    def call(self, X: tf.Tensor, state: Any) -> Any:
-        self.attention_weights = state[:, tf.newaxis]
-        features = tf.tanh(self.embedding(X) + state[:, tf.newaxis])
-        return self.dense(features), features[:, -1]
-
-
-def _fill(model: keras.Model, *inputs: Any) -> keras.Model:
-    """Call it once, and then give it parameters that are always the same."""
-    with warnings.catch_warnings(action="ignore"):  # Keras 3 wants *args by name
-        model(*inputs)
-    rng = np.random.default_rng(3)
-    for variable in model.trainable_variables:
-        variable.assign(rng.normal(scale=0.5, size=variable.shape))
-    return model
-
-
-def translate(d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
-    source, lengths = tensor(tokens), tensor(lens)
-    parts = d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder()
-    kinds = {"EncoderDecoder": d2l.EncoderDecoder, "Seq2Seq": lambda *x: d2l.Seq2Seq(*x, 0, 0.1)}
-    model = _fill(kinds[name](*parts), source, source, lengths)
-    output = model(source, source, lengths)
-    if not hasattr(d2l, "Seq2Seq"):  # Keras has a predict_step as well
-        return plain([output])
-    batch = source, source, lengths, source
-    return plain([output, *model.predict_step(batch, d2l.cpu(), 4, True)])
-
-
-class Pair(keras.Model):
-    """As D2L 0.17's ``EncoderDecoder``: it gives the state as well."""
-
-    def __init__(self, encoder: keras.layers.Layer, decoder: keras.layers.Layer) -> None:
-        super().__init__()
-        self.encoder, self.decoder = encoder, decoder
-
-    def call(self, X: tf.Tensor, Y: tf.Tensor, lens: tf.Tensor) -> Any:
-        return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
-
-
-def functions(d2l: Any, name: str, vocab: Any, batch: Any) -> Any:
-    tensors = [tensor(x.astype("int32")) for x in batch]
-    source, lens, target, _ = tensors
-    pair = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 6, 4, 2), Decoder())
-    net = _fill(pair, source, target, lens)
-    if name == "predict_seq2seq":
-        return plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, True))
-    d2l.train_seq2seq(net, [tensors], 0.01, 3, vocab, CPU)
-    return plain(net.trainable_variables)
+def parameters(net: keras.layers.Layer) -> Any:
+    return net.trainable_variables
