@@ -82,6 +82,16 @@ def test_a_query_without_a_key_pools_exactly_zero(face: ModuleType) -> None:
     assert output[0, 1].all()
 
 
+@pytest.mark.parametrize("valid_lens", [None, np.array([0, 0])], ids=["no lengths", "lengths"])
+def test_without_any_key_at_all_attention_pools_zero(
+    face: ModuleType, valid_lens: np.ndarray | None
+) -> None:
+    layer, none = face.dot_product(), np.ones((2, 0, 4), "float32")
+    output = layer(np.ones((2, 3, 4), "float32"), none, none, valid_lens)
+    np.testing.assert_array_equal(output, np.zeros((2, 3, 4)))
+    assert layer.attention_weights.shape == (2, 3, 0)
+
+
 @given(seed=SEEDS)
 def test_the_order_of_queries_is_kept_and_that_of_keys_is_irrelevant(
     face: ModuleType, seed: int

@@ -48,6 +48,12 @@ def test_decoding_token_by_token_adds_what_the_whole_sequence_gets(face: ModuleT
     np.testing.assert_array_equal(np.concatenate(tokens, axis=1), layer(X))
 
 
+def test_positions_are_neither_trained_nor_saved(face: ModuleType) -> None:
+    """So weights load into a model that has another max_len."""
+    for layer in (face.encoding(8, 0.0), face.rotary(8)):
+        assert face.lesson_kept(layer.layer) == []
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_sum_has_the_inputs_dtype(face: ModuleType, dtype: str) -> None:
     assert face.encoding(6, 0.0, dtype=dtype)(np.zeros((1, 2, 6), dtype)).dtype == dtype

@@ -414,6 +414,9 @@ def test_a_refused_first_call_leaves_the_sizes_open(face: ModuleType) -> None:
     layer = face.multi_head(8, 2, 0.0, dtype="float32")
     with pytest.raises(ValueError, match="a length of 9"):
         layer(X, X, X, np.array([9, 9]))
+    if not face.CASTS:
+        with pytest.raises(TypeError, match="queries: got dtype float64; need float32"):
+            layer(*[X.astype("float64")] * 3)
     narrow = X[..., :5]
     assert layer(narrow, narrow, narrow, np.array([1, 3])).shape == (2, 3, 8)
     assert face.parameter_shapes(layer)["W_q"] == (5, 8)

@@ -76,10 +76,6 @@ def test_gradients_are_turned_back(face: ModuleType, layout: str) -> None:
     np.testing.assert_allclose(got, want, atol=1e-8)
 
 
-def test_nothing_of_it_is_trained_or_saved(face: ModuleType) -> None:
-    assert face.lesson_kept(face.rotary(8).layer) == []
-
-
 SLOPES = {  # from the code of Press et al. (2022) for 1, 2, 8 and 12 heads
     1: [2**-8],
     2: [2**-4, 2**-8],

@@ -173,6 +173,33 @@ def test_padding_does_not_count_in_the_loss_of_a_translation(face: ModuleType) -
     assert_close(each, (losses * counts).reshape(-1))
 
 
+@pytest.mark.parametrize("modes", [[True, True, False], [False, False, False], [True, False, True]])
+def test_prediction_leaves_each_layer_in_its_mode(face: ModuleType, modes: list[bool]) -> None:
+    seq2seq = import_module(f"{face.d2l.__name__}.seq2seq")
+    if not hasattr(seq2seq, "evaluating"):
+        pytest.skip("layers have no modes in this framework")
+    block = face.build("TransformerEncoderBlock", *face.FORMS["TransformerEncoderBlock"]["short"])
+    layers = [block.layer, block.part("attention"), block.part("attention.attention")]
+    for layer, mode in zip(layers, modes, strict=True):  # each with all that is in it
+        layer.train() if mode else layer.eval()
+    with seq2seq.evaluating(block.layer):
+        assert not any(layer.training for layer in layers)
+    assert [layer.training for layer in layers] == modes
+
+
+def test_a_summary_names_each_layer_and_its_shape(
+    face: ModuleType, own: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = face.d2l.Classifier()
+    dense = face.linear(4, None)
+    model.net = own.dropped(dense, 0.5)
+    model.layer_summary((2, 4))
+    assert capsys.readouterr().out.splitlines() == [
+        f"{type(dense).__name__} output shape:\t (2, 3)",
+        "Dropout output shape:\t (2, 3)",
+    ]
+
+
 def is_attention(weights: list[Any], num_keys: int, length: int) -> bool:
     """Each row sums to 1, and nothing looks at padding."""
     rows = np.concatenate([np.reshape(block, (-1, num_keys)) for step in weights for block in step])

@@ -5,9 +5,6 @@ import pickle
 import random
 import subprocess
 import sys
-from collections.abc import Callable
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
 
 import flax.linen as nn
@@ -17,9 +14,7 @@ import numpy as np
 import pytest
 from flax.errors import InvalidRngError
 
-from d2l_compat import common
 from d2l_compat import jax as d2l
-from d2l_compat.jax import tensors
 from tests.shim import reference
 from tests.shim.each.cases import LENGTHS, every_kind_of_lengths, make_case
 from tests.shim.each.jax.adapter import TWO_CPUS, double
@@ -283,22 +278,14 @@ def test_dropout_follows_the_key_named_dropout() -> None:
         SHORT.apply(variables, *given, training=True)
 
 
-def test_a_key_is_made_of_a_seed() -> None:
-    random.seed(3)
-    seeds = [d2l.get_seed() for _ in range(20)]
-    assert len({*seeds}) > 15
-    assert 0 <= min(seeds) <= max(seeds) <= 10**6
-    random.seed(3)
-    for seed in seeds:
-        np.testing.assert_array_equal(d2l.get_key(), jax.random.PRNGKey(seed))
-
-
 def test_get_key_follows_pythons_seed() -> None:
     random.seed(3)
-    keys = [d2l.get_key(), d2l.get_key()]
+    seeds = [random.randint(0, 1_000_000) for _ in range(2)]
     random.seed(3)
-    want = [jax.random.PRNGKey(random.randint(0, 1_000_000)) for _ in range(2)]
-    np.testing.assert_array_equal(keys, want)
+    assert [d2l.get_seed(), d2l.get_seed()] == seeds
+    random.seed(3)
+    keys = [d2l.get_key(), d2l.get_key()]
+    np.testing.assert_array_equal(keys, [*map(jax.random.PRNGKey, seeds)])
     assert not jnp.array_equal(*keys)
 
 
@@ -337,14 +324,6 @@ def test_numpys_doubles_are_singles_as_everywhere_in_jax() -> None:
     output, _ = layer.apply({}, jnp.asarray(X), X, X, score_bias=bias)
     assert output.dtype == jnp.float32
     assert d2l.RotaryEncoding(6).apply({}, X).dtype == jnp.float32
-
-
-def test_without_any_key_at_all_attention_pools_zero() -> None:
-    X, none = jnp.ones((2, 3, 4)), jnp.ones((2, 0, 4))
-    for lens in (None, np.array([0, 0])):
-        output, weights = d2l.DotProductAttention(0.0).apply({}, X, none, none, lens)
-        np.testing.assert_array_equal(output, jnp.zeros((2, 3, 4)))
-        assert weights.shape == (2, 3, 0)
 
 
 # Devices and array functions
@@ -408,78 +387,3 @@ def test_looking_for_gpus_prints_nothing() -> None:
     program = "from d2l_compat import jax as d2l; d2l.try_gpu(), d2l.try_all_gpus(), d2l.cpu()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout + done.stderr == b""
-
-
-A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
-a = jnp.asarray(A)
-FUNCTIONS = {
-    "abs": (lambda: d2l.abs(a), np.abs(A)),
-    "arange": (lambda: d2l.arange(2, 9, 3), np.array([2, 5, 8])),
-    "argmax": (lambda: d2l.argmax(a, axis=1), A.argmax(axis=1)),
-    "astype": (lambda: d2l.astype(a, d2l.int32), A.astype("int32")),
-    "concat": (lambda: d2l.concat((a, a), axis=1), np.concatenate((A, A), axis=1)),
-    "cos": (lambda: d2l.cos(a), np.cos(A)),
-    "cosh": (lambda: d2l.cosh(a), np.cosh(A)),
-    "exp": (lambda: d2l.exp(a), np.exp(A)),
-    "expand_dims": (lambda: d2l.expand_dims(a, 1), A[:, None]),
-    "eye": (lambda: d2l.eye(3), np.eye(3)),
-    "linspace": (lambda: d2l.linspace(0, 1, 5), np.linspace(0, 1, 5)),
-    "log": (lambda: d2l.log(d2l.abs(a[:, 0])), np.log(np.abs(A[:, 0]))),
-    "matmul": (lambda: d2l.matmul(a, a.T), A @ A.T),
-    "meshgrid": (lambda: d2l.stack(d2l.meshgrid(a[0], a[1])), np.stack(np.meshgrid(A[0], A[1]))),
-    "numpy": (lambda: d2l.numpy(a), A),
-    "ones": (lambda: d2l.ones((2, 3)), np.ones((2, 3))),
-    "ones_like": (lambda: d2l.ones_like(a), np.ones_like(A)),
-    "reduce_mean": (lambda: d2l.reduce_mean(a, axis=0), A.mean(axis=0)),
-    "reduce_sum": (lambda: d2l.reduce_sum(a, 1, keepdims=True), A.sum(axis=1, keepdims=True)),
-    "repeat": (lambda: d2l.repeat(a, 2, axis=0), A.repeat(2, axis=0)),
-    "reshape": (lambda: d2l.reshape(a, 3, -1), A.reshape(3, 2)),
-    "sigmoid": (lambda: d2l.sigmoid(a), 1 / (1 + np.exp(-A))),
-    "sin": (lambda: d2l.sin(a), np.sin(A)),
-    "sinh": (lambda: d2l.sinh(a), np.sinh(A)),
-    "stack": (lambda: d2l.stack((a, a), axis=1), np.stack((A, A), axis=1)),
-    "swapaxes": (lambda: d2l.swapaxes(a, 0, 1), A.T),
-    "tanh": (lambda: d2l.tanh(a), np.tanh(A)),
-    "tensor": (lambda: d2l.tensor([[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]])),
-    "to": (lambda: d2l.to(a, d2l.cpu()), A),
-    "transpose": (lambda: d2l.transpose(a), A.T),
-    "zeros": (lambda: d2l.zeros((2, 3)), np.zeros((2, 3))),
-    "zeros_like": (lambda: d2l.zeros_like(a), np.zeros_like(A)),
-}
-
-
-@pytest.mark.parametrize(("call", "want"), FUNCTIONS.values(), ids=FUNCTIONS)
-def test_functions_do_what_their_names_say(call: Callable[[], Any], want: Any) -> None:
-    got = np.asarray(call())
-    assert got.shape == np.shape(want)
-    assert got.dtype.kind == np.asarray(want).dtype.kind
-    np.testing.assert_allclose(got, want, rtol=1e-5)
-
-
-def test_check_shape_wants_exactly_this_shape() -> None:
-    assert d2l.check_shape(a, (2, 3)) is d2l.check_shape(A, [2, 3]) is None
-    with pytest.raises(ValueError, match=r"shape: got \(2, 3\); need \(3, 2\)"):
-        d2l.check_shape(a, (3, 2))
-    with pytest.raises(TypeError, match="x: got list; need a tensor"):
-        d2l.check_shape([1], (1,))
-
-
-MODULES = [  # every one, so that none is forgotten
-    import_module(f"{d2l.__name__}.{module.name}")
-    for module in iter_modules(d2l.__path__)
-    if not module.name.startswith("_")
-]
-
-
-def test_the_face_lists_every_name_once_and_has_it() -> None:
-    own = {
-        name
-        for module in MODULES
-        for name, value in vars(module).items()
-        if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
-    }
-    dtypes = {"float32", "int32", "int64"}
-    assert tensors.__all__ == sorted({*FUNCTIONS, *dtypes, "check_shape", "get_key", "get_seed"})
-    assert sorted(d2l.__all__) == sorted({*tensors.__all__, *own, *common.__all__, "nn_Module"})
-    assert all(hasattr(d2l, name) for name in d2l.__all__)
-    assert all(getattr(d2l, name).dtype == name for name in dtypes)

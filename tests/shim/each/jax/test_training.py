@@ -330,22 +330,6 @@ def test_weights_of_heads_come_head_by_head_from_a_readers_decoder_too() -> None
         assert second[2:, :, 3:].all()
 
 
-def test_padding_does_not_count_in_the_loss() -> None:
-    model, params = translator()
-    trainer = d2l.Trainer(max_epochs=1)
-    trainer.fit(model, Rows(*BATCH, batch_size=2), key=KEY)
-    state, answers = trainer.state, np.array(BATCH[-1])
-    mean, _ = model.loss(params, BATCH[:-1], answers, state)
-    losses, _ = model.loss(params, BATCH[:-1], answers, state, averaged=False)
-    logits = np.asarray(model.apply({"params": params}, *BATCH[:-1]), np.float64).reshape(-1, 7)
-    every = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(10), answers.reshape(-1)]
-    words = answers.reshape(-1) != 0
-    assert words.sum() == 9
-    np.testing.assert_allclose(losses, every * words, atol=1e-5)
-    assert mean == pytest.approx(every[words].mean(), rel=1e-5)
-    assert {*model.board.data} == {"train_loss", "val_loss"}
-
-
 def test_a_translator_may_be_made_by_keyword_or_in_the_order_of_the_other_faces() -> None:
     parts = d2l.Encoder(), d2l.Decoder()
     model = d2l.Seq2Seq(*parts, 3, 0.1)

@@ -3,7 +3,6 @@
 import copy
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -14,7 +13,6 @@ from mlx.utils import tree_flatten
 
 from d2l_compat import mlx as d2l
 from d2l_compat.mlx import _blockwise
-from d2l_compat.mlx.seq2seq import evaluating
 from tests.shim import reference
 
 RNG = np.random.default_rng(0)
@@ -60,14 +58,6 @@ def test_p_is_neither_trained_nor_saved_nor_state() -> None:
     assert not tree_flatten(block.encoding.trainable_parameters())
     block(X, LENGTHS)
     assert sorted(names(block)) == sorted(weights), "nothing is kept of a call, either"
-
-
-def test_weights_load_into_a_model_with_another_max_len(tmp_path: Path) -> None:
-    file = str(tmp_path / "weights.safetensors")
-    first, second = Block(6, 6, 6), Block(6, 6, 6, max_len=9)
-    first.save_weights(file)
-    second.load_weights(file)
-    np.testing.assert_array_equal(first(X, LENGTHS), second(X, LENGTHS))
 
 
 def test_sizes_are_taken_at_the_first_call_and_the_mode_is_kept() -> None:
@@ -132,16 +122,6 @@ def test_a_readers_own_attention_may_know_of_no_masks() -> None:
     want = 2 * heads(X, X, X, LENGTHS)
     heads.attention = Doubled(0.0)
     np.testing.assert_allclose(heads(X, X, X, LENGTHS), want, atol=1e-6)
-
-
-def test_prediction_leaves_every_layer_in_the_mode_that_it_had() -> None:
-    model = nn.Sequential(nn.Dropout(0.5), nn.Sequential(nn.Dropout(0.5)))
-    model.layers[1].eval()
-    before = [layer.training for layer in model.modules()]
-    with evaluating(model):
-        assert not any(layer.training for layer in model.modules())
-    assert [layer.training for layer in model.modules()] == before
-    assert len({*before}) == 2
 
 
 def test_a_dropout_of_everything_is_off_in_evaluation() -> None:
@@ -354,11 +334,6 @@ def test_shapes_of_random_arrays_are_given_as_to_pytorch() -> None:
     for function in (d2l.rand, d2l.randn):
         assert function(2, 3).shape == function((2, 3)).shape == (2, 3)
         assert function(4).shape == (4,)
-    mx.random.seed(3)
-    first = d2l.rand(5)
-    mx.random.seed(3)
-    np.testing.assert_array_equal(first, d2l.rand(5))
-    assert 0 <= first.min().item() < first.max().item() <= 1
 
 
 def test_an_array_goes_to_another_dtype_and_is_on_every_device() -> None:

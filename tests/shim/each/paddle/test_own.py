@@ -16,7 +16,6 @@ from d2l_compat import paddle as d2l  # isort: split
 import paddle
 from paddle import nn
 
-from d2l_compat.paddle.seq2seq import evaluating
 from tests.shim import reference
 
 RNG = np.random.default_rng(0)
@@ -121,13 +120,6 @@ def test_P_is_neither_trained_nor_saved_and_weights_are_no_buffer() -> None:
     assert {name.split(".")[0] for name, _ in block.named_parameters()} == {"attention"}
 
 
-def test_weights_are_saved_and_load_into_a_model_of_another_max_len(tmp_path: Path) -> None:
-    short, long = Block(6, 6, 6), Block(6, 6, 6, max_len=90)
-    paddle.save(short.state_dict(), str(tmp_path / "weights"))
-    assert long.set_state_dict(paddle.load(str(tmp_path / "weights"))) == ([], [])
-    assert_equal(long(X, LENGTHS), short(X, LENGTHS))
-
-
 # Sizes from the first input
 
 
@@ -140,13 +132,6 @@ def test_an_optimizer_made_before_the_first_call_trains_every_weight() -> None:
     for name, weight in layer.state_dict().items():
         assert weight.dtype == paddle.float64
         assert not np.array_equal(weight.numpy(), before[name])
-
-
-def test_a_first_call_in_another_dtype_is_refused_and_leaves_the_sizes_open() -> None:
-    layer = d2l.MultiHeadAttention(6, 2, 0.0)
-    with pytest.raises(TypeError, match="queries: got dtype float64; need float32"):
-        layer(*[X.astype("float64")] * 3)
-    assert layer.W_q.weight.shape == [0, 6]
 
 
 def test_weights_loaded_before_the_first_call_are_refused_aloud() -> None:
@@ -259,27 +244,16 @@ def test_steps_of_train_seq2seq_follow_the_gradient(
     assert f"loss {loss / lens.sum():.3f}, " in capsys.readouterr().out
 
 
-def test_the_loss_of_seq2seq_leaves_padding_out() -> None:
-    model = d2l.Seq2Seq(nn.Linear(1, 1), nn.Linear(1, 1), tgt_pad=0, lr=0.1)
-    logits = RNG.normal(size=(2, 5, 7)).astype("float32")
-    shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-    each = -np.log(np.take_along_axis(shares, TOKENS.numpy()[..., None], -1)).reshape(-1)
-    each[TOKENS.numpy().reshape(-1) == 0] = 0
-    given = paddle.to_tensor(logits), TOKENS
-    np.testing.assert_allclose(model.loss(*given, averaged=False).numpy(), each, atol=1e-5)
-    np.testing.assert_allclose(model.loss(*given).numpy(), each.sum() / 9, atol=1e-5)
-
-
 # Edges
 
 
 def test_without_any_key_at_all_attention_pools_zero() -> None:
+    """Whatever fresh memory may hold; another shared test has the attention of other frameworks."""
     none = paddle.ones([2, 0, 4])
     for layer in (d2l.DotProductAttention(0.0), d2l.AdditiveAttention(8, 0.0)):
         for valid_lens in (None, paddle.to_tensor([0, 0])):
-            paddle.full([100], float("nan"))  # what fresh memory may hold
+            paddle.full([100], float("nan"))
             assert (layer(paddle.ones([2, 3, 4]), none, none, valid_lens) == 0).all()
-        assert layer.attention_weights.shape == [2, 3, 0]
 
 
 def test_the_gradients_of_masked_scores_are_zero_whatever_they_hold() -> None:
@@ -456,17 +430,6 @@ def test_neither_importing_nor_tracing_prints_a_word() -> None:
         stderr=subprocess.STDOUT,
     )
     assert done.stdout == b""
-
-
-@pytest.mark.parametrize("modes", [[True, True, False], [False, False, False], [True, False, True]])
-def test_evaluation_leaves_each_layer_in_its_mode(modes: list[bool]) -> None:
-    net = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1D(3))
-    layers = net.sublayers(include_self=True)
-    for layer, mode in zip(layers, modes, strict=True):
-        layer.training = mode
-    with evaluating(net):
-        assert not any(layer.training for layer in layers)
-    assert [layer.training for layer in layers] == modes
 
 
 class Reader(nn.Layer):

@@ -10,7 +10,6 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -57,22 +56,6 @@ def test_masked_softmax_works_in_half_precision(dtype: torch.dtype) -> None:
     assert_close(got, want, torch.finfo(dtype).eps)
 
 
-@given(cases.cases())
-def test_attention_weights_are_those_the_output_was_made_from(case: Case) -> None:
-    layer = d2l.DotProductAttention(dropout=0.0).eval()
-    output = layer(*tensors(case))
-    assert_close(layer.attention_weights @ tensors(case)[2], output)
-    assert (layer.attention_weights.numpy()[case.is_masked] == 0).all()
-
-
-@pytest.mark.parametrize("valid_lens", [None, torch.zeros(2, dtype=torch.int64)])
-def test_without_any_key_at_all_attention_pools_zero(valid_lens: Tensor | None) -> None:
-    layer = d2l.DotProductAttention(dropout=0.0)
-    output = layer(torch.ones(2, 3, 4), torch.ones(2, 0, 4), torch.ones(2, 0, 5), valid_lens)
-    assert torch.equal(output, torch.zeros(2, 3, 5))
-    assert layer.attention_weights.shape == (2, 3, 0)
-
-
 def test_weights_are_not_formed_until_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     fused = Mock(wraps=nn.functional.scaled_dot_product_attention)
     softmax = Mock(wraps=nn.functional.softmax)
@@ -93,13 +76,6 @@ def test_the_kernel_is_never_given_a_query_without_a_key(monkeypatch: pytest.Mon
     monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", fused)
     d2l.DotProductAttention(dropout=0.0)(*tensors(cases.make_case(LENGTHS["per query"])))
     assert fused.call_args.kwargs["attn_mask"].any(dim=-1).all()
-
-
-def test_multi_head_attention_keeps_the_number_of_queries_and_widens_to_num_hiddens() -> None:
-    layer = d2l.MultiHeadAttention(100, 5, 0.5).eval()
-    queries, keys = torch.ones(2, 4, 100), torch.ones(2, 6, 100)
-    d2l.check_shape(layer(queries, keys, keys, torch.tensor([3, 2])), (2, 4, 100))
-    d2l.check_shape(layer.attention_weights, (2, 5, 4, 6))
 
 
 def test_gradients_of_masked_scores_are_exactly_zero_and_none_is_nan() -> None:
@@ -136,24 +112,6 @@ def test_the_encoding_is_rounded_once_to_the_layers_dtype(
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_the_sum_has_the_inputs_dtype(dtype: torch.dtype) -> None:
     assert d2l.PositionalEncoding(6, 0.0)(torch.zeros(1, 2, 6, dtype=dtype)).dtype == dtype
-
-
-def test_the_encoding_is_neither_trained_nor_saved() -> None:
-    layer = d2l.PositionalEncoding(6, 0.0, max_len=10)
-    assert not list(layer.parameters())
-    assert "P" in dict(layer.named_buffers())
-    assert not layer.state_dict()
-    assert not layer.P.requires_grad
-
-
-def test_weights_load_into_a_model_of_another_max_len() -> None:
-    short, long = (
-        nn.Sequential(d2l.PositionalEncoding(6, 0.0, max_len), nn.Linear(6, 2))
-        for max_len in (10, 20)
-    )
-    long.load_state_dict(short.state_dict())
-    X = torch.randn(1, 10, 6)
-    assert torch.equal(long(X), short(X))
 
 
 def test_the_encoding_follows_the_layers_device() -> None:
