@@ -389,7 +389,7 @@ def test_arrows_of_any_figure_are_told_as_they_point():
     )
 
 
-# Bad calls
+# Bad calls that no rule of tests/shim/each/rules.py describes
 
 ZEROS = np.zeros((2, 16))
 
@@ -412,67 +412,35 @@ KNOWN = "'FrozenLake-v1', the one environment that is known"
 ACTION = "0 (left), 1 (down), 2 (right) or 3 (up)"
 STATES = "shape (steps, 16), a number for each state of the map, and at least one step"
 LETTERS = "letters (rows, columns), as of env_info['desc']"
-BAD_CALLS: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: d2l.make_env("CartPole-v1"), ValueError, f"name: got 'CartPole-v1'; need {KNOWN}"),
-    (d2l.make_env, ValueError, f"name: got ''; need {KNOWN}"),
-    (lambda: d2l.make_env(["a"]), ValueError, f"name: got list; need {KNOWN}"),
-    (
-        lambda: d2l.make_env("FrozenLake-v1", -1),
-        ValueError,
-        "seed: got -1; need an integer of at least 0",
-    ),
-    (lambda: d2l.frozen_lake(0.5), TypeError, "seed: got 0.5; need an integer of at least 0"),
-    (lambda: step(4), ValueError, f"action: got an action of 4; need {ACTION}"),
-    (lambda: step(1.5), ValueError, f"action: got an action of 1.5; need {ACTION}"),
-    (lambda: step([1, 2]), ValueError, f"action: got 2 numbers; need one: {ACTION}"),
-    (
-        lambda: step("left"),
-        TypeError,
-        "action: got str of dtype <U4; need an array of real numbers",
-    ),
-    (lambda: value_map("SFHG"), TypeError, f"env_desc: got str; need {LETTERS}"),
-    (lambda: value_map(ZEROS), TypeError, f"env_desc: got dtype float64; need {LETTERS}"),
-    (lambda: value_map(["SF", "HG"]), ValueError, f"env_desc: got shape (2,); need {LETTERS}"),
-    (
+# fmt: off
+BAD_CALLS: dict[str, Callable[[], Any]] = {
+    f"ValueError: name: got ''; need {KNOWN}": d2l.make_env,
+    f"ValueError: name: got list; need {KNOWN}": lambda: d2l.make_env(["a"]),
+    f"ValueError: action: got an action of 4; need {ACTION}": lambda: step(4),
+    f"ValueError: action: got an action of 1.5; need {ACTION}": lambda: step(1.5),
+    f"ValueError: action: got 2 numbers; need one: {ACTION}": lambda: step([1, 2]),
+    f"TypeError: env_desc: got dtype float64; need {LETTERS}": lambda: value_map(ZEROS),
+    f"ValueError: env_desc: got shape (2,); need {LETTERS}": lambda: value_map(["SF", "HG"]),
+    f"ValueError: env_desc: got rows of unequal length; need {LETTERS}":
         lambda: value_map([["S"], ["F", "G"]]),
-        ValueError,
-        f"env_desc: got rows of unequal length; need {LETTERS}",
-    ),
-    (
+    f"ValueError: env_desc: got shape (0, 2); need {LETTERS}":
         lambda: value_map(np.empty((0, 2), "U1")),
-        ValueError,
-        f"env_desc: got shape (0, 2); need {LETTERS}",
-    ),
-    (lambda: value_map(V=ZEROS[0]), ValueError, f"V: got shape (16,); need {STATES}"),
-    (lambda: value_map(V=ZEROS[:, :9]), ValueError, f"V: got shape (2, 9); need {STATES}"),
-    (lambda: value_map(V=ZEROS[:0]), ValueError, f"V: got shape (0, 16); need {STATES}"),
-    (lambda: value_map(pi=ZEROS.T), ValueError, f"pi: got shape (16, 2); need {STATES}"),
-    (
+    f"ValueError: V: got shape (0, 16); need {STATES}": lambda: value_map(V=ZEROS[:0]),
+    "ValueError: V and pi: got 2 and 1 steps; need as many of each":
         lambda: value_map(pi=ZEROS[:1]),
-        ValueError,
-        "V and pi: got 2 and 1 steps; need as many of each",
-    ),
-    (lambda: value_map(pi=ZEROS - 1), ValueError, f"pi: got an action of -1; need {ACTION}"),
-    (lambda: value_map(pi=ZEROS * np.nan), ValueError, f"pi: got an action of nan; need {ACTION}"),
-    (
+    f"ValueError: pi: got an action of -1; need {ACTION}": lambda: value_map(pi=ZEROS - 1),
+    f"ValueError: pi: got an action of nan; need {ACTION}": lambda: value_map(pi=ZEROS * np.nan),
+    "ValueError: V: got shape (2, 4, 4) without a finite number; need at least one number":
         lambda: value_map(V=ZEROS * np.nan),
-        ValueError,
-        "V: got shape (2, 4, 4) without a finite number; need at least one number",
-    ),
-    (lambda: q_map(V=ZEROS[:, :9]), ValueError, f"V_all: got shape (2, 9); need {STATES}"),
-    (lambda: q_map(pi=ZEROS + 0.5), ValueError, f"pi_all: got an action of 0.5; need {ACTION}"),
-    (
+    f"ValueError: pi_all: got an action of 0.5; need {ACTION}": lambda: q_map(pi=ZEROS + 0.5),
+    "ValueError: V_all and pi_all: got 2 and 1 steps; need as many of each":
         lambda: q_map(pi=ZEROS[:1]),
-        ValueError,
-        "V_all and pi_all: got 2 and 1 steps; need as many of each",
-    ),
-]
+}
+# fmt: on
 
 
-@pytest.mark.parametrize(("call", "error", "words"), BAD_CALLS, ids=[c[2] for c in BAD_CALLS])
-def test_bad_calls_say_what_was_given_and_what_is_needed(
-    call: Callable[[], Any], error: type[Exception], words: str
-):
-    with pytest.raises(error) as caught:
+@pytest.mark.parametrize(("words", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
+def test_bad_calls_say_what_was_given_and_what_is_needed(words: str, call: Callable[[], Any]):
+    with pytest.raises((TypeError, ValueError)) as caught:
         call()
-    assert str(caught.value) == words
+    assert f"{caught.type.__name__}: {caught.value}" == words
