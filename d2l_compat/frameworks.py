@@ -49,7 +49,7 @@ FRAMEWORKS = {
     "pytorch": Framework(
         "PyTorch",
         "torch",
-        (Package("torch", "torch", "2.4"),),
+        (Package("torch", "torch", "2.5"),),
         to_gpu=(  # it takes a GPU only where it is told to
             "from d2l_compat import torch as d2l",
             "from d2l_compat import torch as d2l; torch.set_default_device(d2l.gpu())",
@@ -58,7 +58,7 @@ FRAMEWORKS = {
     "tensorflow": Framework(
         "TensorFlow",
         "tensorflow",
-        (Package("tensorflow", "tensorflow", "2.17"), Package("keras", "keras", "3.4")),
+        (Package("tensorflow", "tensorflow", "2.17"), Package("keras", "keras", "3.7")),
         to_gpu=('tf.config.set_visible_devices([], "GPU")', ""),
         gpu_environment={"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
     ),

@@ -140,7 +140,10 @@ def overloaded(init: Callable[..., None]) -> Callable[..., None]:
     def read_and_init(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, **signatures.read(what, args, kwargs))
 
-    del read_and_init.__wrapped__  # or it would be shown to take its arguments by name alone
+    del read_and_init.__wrapped__  # its signature has keyword-only arguments
+    # What help() and Shift-Tab in Jupyter show: D2L 1.0's signature, which is declared first.
+    first, *_ = get_overloads(init) or [init]
+    read_and_init.__signature__ = signature(first)  # type: ignore[attr-defined]
     return read_and_init
 
 

@@ -1,6 +1,8 @@
 """Flax's layers are dataclasses: how the arguments of ours become fields, and are checked."""
 
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
+from functools import wraps
 from inspect import Parameter, Signature
 from typing import Any, ClassVar, get_overloads
 
@@ -43,6 +45,19 @@ class CheckedModule(nn.Module):
             cls._signatures = Signatures(declared(cls.__init__))
         elif not cls._signatures.names:
             cls._signatures = Signatures([_of_fields(cls)])
+        cls.__init__ = _showing(cls._signatures.forms[0], cls.__init__)  # type: ignore[method-assign]
+
+
+def _showing(form: Signature, init: Callable[..., None]) -> Callable[..., None]:
+    """Make an ``__init__`` whose signature, which help() and Shift-Tab in Jupyter show, is this one."""
+
+    @wraps(init)
+    def show_and_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+
+    of_self = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    show_and_init.__signature__ = Signature([of_self, *form.parameters.values()])  # type: ignore[attr-defined]
+    return show_and_init
 
 
 def _of_fields(cls: type[nn.Module]) -> Signature:

@@ -173,13 +173,13 @@ class ResNeXtBlock(keras.Model):
         self.conv4 = keras.layers.Conv2D(num_channels, 1, strides=strides) if use_1x1conv else None
         self.bn4 = keras.layers.BatchNormalization() if use_1x1conv else None
 
-    def call(self, X: Tensor) -> Tensor:
+    def call(self, X: Tensor, training: bool | None = None) -> Tensor:
         """Of X (examples, height, width, channels). Raises ValueError where the sum has not one shape."""
         layer_inputs.check_rank("X", X, ("examples", "height", "width", "channels"))
-        Y = keras.activations.relu(self.bn1(self.conv1(X)))
-        Y = keras.activations.relu(self.bn2(self.conv2(Y)))
-        Y = self.bn3(self.conv3(Y))
+        Y = keras.activations.relu(self.bn1(self.conv1(X), training=training))
+        Y = keras.activations.relu(self.bn2(self.conv2(Y), training=training))
+        Y = self.bn3(self.conv3(Y), training=training)
         if self.conv4 is not None and self.bn4 is not None:
-            X = self.bn4(self.conv4(X))
+            X = self.bn4(self.conv4(X), training=training)
         layer_inputs.check_residual(X, Y)
         return keras.activations.relu(Y + X)

@@ -3,10 +3,12 @@
 A change that adds or loses a name shows it there, one a line.
 """
 
+from inspect import Parameter, Signature, isclass, signature
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from IPython.core.oinspect import Inspector
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +43,49 @@ def test_a_name_that_is_missing_is_told_with_the_nearest(face: ModuleType) -> No
     with pytest.raises(AttributeError, match="the nearest names are MultiHeadAttention"):
         _ = face.d2l.MultiHeadAtention
     assert not hasattr(face.d2l, "__wrapped__")
+
+
+# As D2L 1.0 declares them.
+SIGNATURES = {
+    "AdditiveAttention": "num_hiddens, dropout",
+    "BERTEncoder": "vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000",
+    "BERTModel": "vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000",
+    "EncoderBlock": "num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False",
+    "MultiHeadAttention": "num_hiddens, num_heads, dropout, bias=False",
+    "PositionWiseFFN": "ffn_num_hiddens, ffn_num_outputs",
+    "Residual": "num_channels, use_1x1conv=False, strides=1",
+    "TransformerEncoder": (
+        "vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, use_bias=False"
+    ),
+    "TransformerEncoderBlock": "num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False",
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_jupyter_shows_the_arguments_of_a_layer(face: ModuleType, name: str) -> None:
+    if name not in face.d2l.__all__:
+        pytest.skip(f"{face.d2l.__name__} has no {name}")
+    layer = getattr(face.d2l, name)
+    parameters = [
+        parameter.replace(annotation=Parameter.empty)
+        for parameter in signature(layer).parameters.values()
+        if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD and parameter.name != "training"
+    ]
+    expected = SIGNATURES[name]
+    if face.d2l.__name__.endswith("tensorflow"):
+        expected = expected.replace("use_bias", "bias")  # as D2L's TensorFlow code has it
+    assert str(Signature(parameters)) == f"({expected})"
+    shown = Inspector(theme_name="nocolor").info(layer, oname=name)["definition"]
+    assert shown.startswith(f"{name}(")
+    assert all(parameter.name in shown for parameter in parameters)
+
+
+def test_no_layer_hides_its_arguments(face: ModuleType) -> None:
+    hiding = set()
+    for name in face.d2l.__all__:
+        found = getattr(face.d2l, name)
+        if isclass(found) and found.__module__.startswith("d2l_compat."):
+            kinds = {parameter.kind for parameter in signature(found).parameters.values()}
+            if Parameter.VAR_POSITIONAL in kinds:
+                hiding.add(name)
+    assert hiding <= {"Encoder", "Decoder", "AttentionDecoder"}  # base classes, which have none

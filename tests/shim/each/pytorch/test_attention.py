@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from packaging.version import Version
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -233,6 +234,9 @@ def test_masks_are_those_of_pytorchs_own_layer() -> None:
         assert_close(layer(X, X, X, **masks), want, 1e-5)
 
 
+@pytest.mark.skipif(
+    Version(torch.__version__) < Version("2.8"), reason="PyTorch 2.8 traces sizes that vary"
+)
 def test_masks_and_turns_compile_as_one_graph_at_any_length() -> None:
     torch.manual_seed(0)
     layer, rotary = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), d2l.RotaryEncoding(8)
