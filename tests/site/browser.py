@@ -14,7 +14,7 @@ import pytest
 from tools.weave.lessons import ROOT
 
 if TYPE_CHECKING:  # most tests need no browser
-    from playwright.sync_api import Browser, Page, Request
+    from playwright.sync_api import Browser, Locator, Page, Request
 
 SITE = ROOT / "build" / "site"
 # For a headless browser, which has nothing to look up or to update.
@@ -162,3 +162,15 @@ def open_for_all(browser: "Browser", site: Path) -> Iterator[Open]:
     reader = Reader(browser, site)
     yield reader.open
     reader.leave()
+
+
+@pytest.fixture(scope="module")
+def page(request: pytest.FixtureRequest, open_for_all: Open) -> "Page":
+    """The page that the claims of live figures (LESSON/live/claims.py) are about."""
+    return open_for_all(f"en/{request.path.parent.parent.name}.html")
+
+
+@pytest.fixture
+def live(request: pytest.FixtureRequest, page: "Page") -> "Locator":
+    """The only live figure of such a page."""
+    return page.locator(f'[data-live="{request.module.FIGURE}"]')

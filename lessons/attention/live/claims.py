@@ -10,19 +10,9 @@ from playwright.sync_api import Locator, Page, expect
 from tests.lessons.live import SVG, curves, figure, lies_on, state
 from tests.site.browser import Open
 
-LESSON = "attention"
+LESSON, FIGURE = "attention", "width"
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 WIDTHS = 0.05, 0.3, 3
-
-
-@pytest.fixture(scope="module")
-def page(open_for_all: Open) -> Page:
-    return open_for_all(f"en/{LESSON}.html")
-
-
-@pytest.fixture
-def live(page: Page) -> Locator:
-    return page.locator('[data-live="width"]')
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +23,7 @@ def points(page: Page) -> Points:
 
 
 def test_the_curves_are_the_notebooks(page: Page):
-    shown = [state(page, "width", width=width) for width in WIDTHS]
+    shown = [state(page, FIGURE, width=width) for width in WIDTHS]
     places = np.array(shown[0]["places"])
     np.testing.assert_allclose(places, np.linspace(0, 5, 101), atol=1e-12)
     truth, *drawn = curves(LESSON, "three-widths", 101)
@@ -55,7 +45,7 @@ def test_the_points_are_the_notebooks(points: Points):
 def test_the_weights_are_the_kernels(
     page: Page, points: Points, width: float, q: float
 ):
-    shown = state(page, "width", width=width, q=q)
+    shown = state(page, FIGURE, width=width, q=q)
     assert (shown["width"], shown["q"]) == (width, q)
     x, y = points
     kernel = np.exp(-((q - x) ** 2) / (2 * width**2))
@@ -69,7 +59,7 @@ def test_the_weights_are_the_kernels(
 def test_a_points_area_grows_with_its_weight_and_none_disappears(
     page: Page, live: Locator
 ):
-    weights = np.array(state(page, "width", width=0.05, q=4)["weights"])
+    weights = np.array(state(page, FIGURE, width=0.05, q=4)["weights"])
     radii = live.locator(".live-point").evaluate_all(
         "all => all.map((each) => each.r.baseVal.value)"
     )
@@ -83,7 +73,7 @@ def test_a_points_area_grows_with_its_weight_and_none_disappears(
 
 
 def test_it_is_said_in_numbers(page: Page, live: Locator):
-    shown = state(page, "width", width=0.3, q=1.15)
+    shown = state(page, FIGURE, width=0.3, q=1.15)
     said = (
         f"At q = 1.15 the answer is {shown['answer']:.2f}; "
         f"the nearest point has {100 * shown['share']:.1f}% of the weight."
@@ -99,7 +89,7 @@ def test_it_is_said_in_numbers(page: Page, live: Locator):
 
 
 def test_what_is_drawn_are_these_numbers(page: Page, live: Locator):
-    shown = state(page, "width", width=0.3, q=1.15)
+    shown = state(page, FIGURE, width=0.3, q=1.15)
     curve, truth = (
         live.locator(kind).evaluate("line => Array.from(line.points, (each) => each.y)")
         for kind in (".live-curve", ".live-truth")
@@ -111,13 +101,13 @@ def test_what_is_drawn_are_these_numbers(page: Page, live: Locator):
 
 
 def test_the_keyboard_moves_the_width_and_the_place(page: Page, live: Locator):
-    before = state(page, "width", width=0.3, q=2.5)
+    before = state(page, FIGURE, width=0.3, q=2.5)
     live.get_by_label("Query q").press("ArrowRight")
-    after = state(page, "width")
+    after = state(page, FIGURE)
     assert (after["width"], after["q"]) == (before["width"], 2.55)
     for key, width in ("Home", 0.05), ("End", 3):
         live.get_by_label("Width σ").press(key)
-        assert state(page, "width")["width"] == width
+        assert state(page, FIGURE)["width"] == width
     expect(live.get_by_label("Width σ")).to_have_attribute("aria-valuetext", "3.00")
 
 
@@ -128,13 +118,13 @@ def test_the_pointer_moves_the_place(page: Page, live: Locator):
     for k, q in (5, 0.75), (33, 4):  # measured at 0.7534 and 4.0001
         box = dots.nth(k).bounding_box()
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        assert state(page, "width")["q"] == q
+        assert state(page, FIGURE)["q"] == q
         expect(live.get_by_label("Query q")).to_have_attribute(
             "aria-valuetext", f"{q:.2f}"
         )
     box = plot.bounding_box()
     page.mouse.move(box["x"] + 1, box["y"] + box["height"] / 2)
-    assert state(page, "width")["q"] == 0
+    assert state(page, FIGURE)["q"] == 0
 
 
 @pytest.mark.release

@@ -11,21 +11,11 @@ from playwright.sync_api import Locator, Page, expect
 from tests.lessons.live import cells, state, states
 from tests.site.browser import Open
 
-LESSON = "multi-head-attention"
+LESSON, FIGURE = "multi-head-attention", "heads"
 FRUITS = "apple", "lemon", "pear"
 PRICES = np.array([50, 40, 70], float)
 APPLE, LEMON, PEAR = range(3)
 NUMBER = re.compile(r"-?\d+\.\d+")
-
-
-@pytest.fixture(scope="module")
-def page(open_for_all: Open) -> Page:
-    return open_for_all(f"en/{LESSON}.html")
-
-
-@pytest.fixture
-def live(page: Page) -> Locator:
-    return page.locator('[data-live="heads"]')
 
 
 def printed(name: str) -> list[list[str]]:
@@ -50,9 +40,9 @@ def attention(query: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
 
 def test_one_head_and_two_show_what_the_notebook_prints(page: Page, live: Locator):
     pear, lemon, both = printed("one-average")
-    state(page, "heads", first=PEAR, second=LEMON, loud=6, two=False)
+    state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
     assert told(live) == [both]
-    state(page, "heads", two=True)
+    state(page, FIGURE, two=True)
     assert told(live) == [pear, lemon]
 
 
@@ -61,7 +51,7 @@ def test_the_difference_is_the_notebooks_in_either_order(page: Page, live: Locat
     for first, second, difference in zip(
         (PEAR, LEMON), (LEMON, PEAR), differences, strict=True
     ):
-        state(page, "heads", first=first, second=second, loud=6, two=True)
+        state(page, FIGURE, first=first, second=second, loud=6, two=True)
         (cents,) = difference
         a, b = heads if first == PEAR else heads[::-1]
         said = f"{a} − {b} = {cents}: a {FRUITS[first]} costs {cents} cents more than a {FRUITS[second]}."
@@ -74,7 +64,7 @@ def test_the_numbers_are_attentions(page: Page, loud: int, two: bool):
     orders = list(product(range(3), repeat=2))
     settings = [{"first": a, "second": b, "loud": loud, "two": two} for a, b in orders]
     for (first, second), shown in zip(
-        orders, states(page, "heads", settings), strict=True
+        orders, states(page, FIGURE, settings), strict=True
     ):
         a, b = loud * np.eye(3)[[first, second]]
         queries = [a, b] if two else [a + b]
@@ -92,7 +82,7 @@ def test_the_numbers_are_attentions(page: Page, loud: int, two: bool):
 
 def test_one_head_cannot_tell_which_fruit_came_first(page: Page):
     there, back = (
-        state(page, "heads", first=first, second=second, loud=6, two=False)
+        state(page, FIGURE, first=first, second=second, loud=6, two=False)
         for first, second in ((PEAR, LEMON), (LEMON, PEAR))
     )
     assert there["answers"] == back["answers"]
@@ -101,7 +91,7 @@ def test_one_head_cannot_tell_which_fruit_came_first(page: Page):
 def test_one_head_says_that_it_is_an_average_and_not_what_was_asked(
     page: Page, live: Locator
 ):
-    state(page, "heads", first=APPLE, second=PEAR, loud=6, two=False)
+    state(page, FIGURE, first=APPLE, second=PEAR, loud=6, two=False)
     said = (
         "One head answers 60.0 cents: an average of the three prices, "
         "and not the difference asked for, 50 − 70 = −20."
@@ -111,10 +101,10 @@ def test_one_head_says_that_it_is_an_average_and_not_what_was_asked(
 
 def test_rounded_numbers_that_do_not_add_up_are_not_called_equal(page: Page):
     live = page.locator('[data-live="heads"] p output')
-    state(page, "heads", first=PEAR, second=LEMON, loud=7, two=True)
+    state(page, FIGURE, first=PEAR, second=LEMON, loud=7, two=True)
     expect(live).to_contain_text("70.0 − 40.0 ≈ 29.9")
     for loud, first, second in product(range(11), range(3), range(3)):
-        state(page, "heads", first=first, second=second, loud=loud, two=True)
+        state(page, FIGURE, first=first, second=second, loud=loud, two=True)
         said, _ = live.inner_text().split(":")
         a, _, b, sign, difference = said.replace("−", "-").split()
         adds_up = abs(float(a) - float(b) - float(difference)) < 0.01
@@ -122,9 +112,7 @@ def test_rounded_numbers_that_do_not_add_up_are_not_called_equal(page: Page):
 
 
 def test_bars_are_as_long_as_the_weights(page: Page, live: Locator):
-    weights = state(page, "heads", first=PEAR, second=APPLE, loud=1, two=True)[
-        "weights"
-    ]
+    weights = state(page, FIGURE, first=PEAR, second=APPLE, loud=1, two=True)["weights"]
     shares = live.locator(".live-bar").evaluate_all(
         "all => all.map((bar) => bar.getBoundingClientRect().width / "
         "(bar.parentElement.clientWidth - parseFloat(getComputedStyle(bar.parentElement).paddingRight)))"
@@ -133,7 +121,7 @@ def test_bars_are_as_long_as_the_weights(page: Page, live: Locator):
 
 
 def test_the_keyboard_chooses_fruits_loudness_and_heads(page: Page, live: Locator):
-    before = state(page, "heads", first=PEAR, second=LEMON, loud=6, two=False)
+    before = state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
     live.get_by_role("group", name="First fruit").get_by_label("pear").press(
         "ArrowLeft"
     )
@@ -142,7 +130,7 @@ def test_the_keyboard_chooses_fruits_loudness_and_heads(page: Page, live: Locato
     )
     live.get_by_label("How loud").press("End")
     live.get_by_label("Two heads").press("Space")
-    after = state(page, "heads")
+    after = state(page, FIGURE)
     for name, was, now in (
         ("first", PEAR, LEMON),
         ("second", LEMON, APPLE),
@@ -156,10 +144,10 @@ def test_the_keyboard_chooses_fruits_loudness_and_heads(page: Page, live: Locato
 
 
 def test_the_pointer_chooses_by_the_words_too(page: Page, live: Locator):
-    state(page, "heads", first=PEAR, second=LEMON, loud=6, two=False)
+    state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
     live.get_by_role("group", name="Second fruit").get_by_text("apple").click()
     live.get_by_text("Two heads").click()
-    after = state(page, "heads")
+    after = state(page, FIGURE)
     assert (after["first"], after["second"], after["two"]) == (PEAR, APPLE, True)
 
 

@@ -11,22 +11,12 @@ from tests.lessons.live import state, states
 from tests.shim.reference import positional_encoding, rotary
 from tests.site.browser import Open
 
-LESSON = "relative-positions"
+LESSON, FIGURE = "relative-positions", "turning-hands"
 OMEGA = np.array([1, 1 / np.sqrt(10), 1 / 10])
 CONTENT = np.zeros((1, 16))
 CONTENT[0, [0, 2, 4]] = 1  # (1, 0) on each of the three dials
 PLACES = [(0, 0), (1, 1), (7, 1), (7, 5), (23, 20), (60, 0), (60, 13)]
 SUM = re.compile(r"(Turned|Added): (.*) ([=≈]) (\S+)\.")
-
-
-@pytest.fixture(scope="module")
-def page(open_for_all: Open) -> Page:
-    return open_for_all(f"en/{LESSON}.html")
-
-
-@pytest.fixture
-def live(page: Page) -> Locator:
-    return page.locator('[data-live="turning-hands"]')
 
 
 def turned(position: int) -> NDArray[np.float64]:
@@ -62,43 +52,41 @@ def numbers(text: str) -> list[float]:
 
 @pytest.mark.parametrize("add", [False, True], ids=["turned", "added"])
 @pytest.mark.parametrize(("i", "distance"), PLACES)
-def test_the_hands_are_the_encodings(page: Page, i: int, distance: int, add: bool):
-    shown = state(page, "turning-hands", i=i, distance=distance, add=add)
-    hands = added if add else turned
-    query, key = hands(i), hands(i - distance)
-    np.testing.assert_allclose(shown["queries"], query, atol=1e-12)
-    np.testing.assert_allclose(shown["keys"], key, atol=1e-12)
+def test_the_hands_are_the_encodings_and_drawn_to_scale(
+    page: Page, live: Locator, i: int, distance: int, add: bool
+):
+    shown = state(page, FIGURE, i=i, distance=distance, add=add)
+    query, key = map(added if add else turned, (i, i - distance))
+    for kind, name, hands in ("query", "queries", query), ("key", "keys", key):
+        np.testing.assert_allclose(shown[name], hands, atol=1e-12)
+        x1, y1, x2, y2 = drawn(live, kind).T
+        to_scale = np.stack([x2 - x1, y1 - y2], axis=1)  # SVG counts y downward
+        np.testing.assert_allclose(to_scale, hands, atol=1e-6)
+        np.testing.assert_allclose(np.hypot(x2, y2), 1, atol=1e-6)  # on the rim
+        assert (x1 == (-1 if add else 0)).all()
+    content = [[-1, 0, 0, 0] if add else [0, 0, 1, 0]] * 3
+    np.testing.assert_array_equal(drawn(live, "content"), content)
     products = (query * key).sum(axis=1)
     np.testing.assert_allclose(shown["products"], products, atol=1e-12)
     assert shown["score"] == pytest.approx(products.sum(), abs=1e-12)
 
 
+@pytest.mark.parametrize("add", [False, True], ids=["turned", "added"])
 @pytest.mark.parametrize("distance", [0, 1, 2, 7, 20])
-def test_turned_the_score_is_the_same_at_all_positions(page: Page, distance: int):
-    expected = np.cos(distance * OMEGA).sum()
-    settings = [
-        {"i": i, "distance": distance, "add": False} for i in range(distance, 61)
-    ]
-    for setting, shown in zip(
-        settings, states(page, "turning-hands", settings), strict=True
-    ):
-        assert shown["i"] == setting["i"]
-        for each in "score", "lowest", "highest":
-            assert shown[each] == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("distance", [0, 1, 2, 7, 20])
-def test_added_the_score_is_not_the_same(page: Page, distance: int):
-    scores = []
-    settings = [
-        {"i": i, "distance": distance, "add": True} for i in range(distance, 61)
-    ]
-    for shown in states(page, "turning-hands", settings):
-        scores.append(shown["score"])
-        assert shown["lowest"] == pytest.approx(min(added_scores(distance)), abs=1e-12)
-        assert shown["highest"] == pytest.approx(max(added_scores(distance)), abs=1e-12)
-    np.testing.assert_allclose(scores, added_scores(distance), atol=1e-12)
-    assert max(scores) - min(scores) > 5
+def test_the_score_is_the_same_at_all_positions_unless_added(
+    page: Page, distance: int, add: bool
+):
+    places = range(distance, 61)
+    scores = [np.cos(distance * OMEGA).sum()] * len(places)
+    if add:
+        scores = added_scores(distance)
+    settings = [{"i": i, "distance": distance, "add": add} for i in places]
+    found = states(page, FIGURE, settings)
+    lowest, highest = min(scores), max(scores)
+    expected = {"i": places, "score": scores, "lowest": lowest, "highest": highest}
+    for name, values in expected.items():
+        np.testing.assert_allclose([each[name] for each in found], values, atol=1e-12)
+    assert (highest - lowest > 5) == add
 
 
 def test_the_sentence_says_what_moving_both_does(page: Page, live: Locator):
@@ -107,10 +95,10 @@ def test_the_sentence_says_what_moving_both_does(page: Page, live: Locator):
             f"Move both, i from {distance} to 60 with the key always "
             f"{f'{distance} behind' if distance else 'at the same place'}: "
         )
-        shown = state(page, "turning-hands", distance=distance, add=False)
+        shown = state(page, FIGURE, distance=distance, add=False)
         stays = f"the score stays at {shown['score']:.2f}."
         expect(live).to_contain_text(together + stays.replace("-", "−"))
-        state(page, "turning-hands", add=True)
+        state(page, FIGURE, add=True)
         scores = added_scores(distance)
         changes = f"the score changes, between {min(scores):.2f} and {max(scores):.2f}."
         expect(live).to_contain_text(together + changes.replace("-", "−"))
@@ -122,7 +110,7 @@ def test_the_sum_is_written_out(page: Page, live: Locator):
         (4, "Turned: −0.65 + 0.30 + 0.92 = 0.57."),
         (11, "Turned: 0.00 − 0.94 + 0.45 = −0.49."),
     ):
-        state(page, "turning-hands", i=30, distance=distance, add=False)
+        state(page, FIGURE, i=30, distance=distance, add=False)
         expect(live.locator("p output").first).to_have_text(sentence)
 
 
@@ -133,7 +121,7 @@ def test_rounded_numbers_that_do_not_add_up_are_not_called_equal(
     cases = [(30, distance, False) for distance in range(21)]
     cases += [(i, distance, True) for i in range(20, 61, 4) for distance in (0, 3, 20)]
     for i, distance, add in cases:
-        shown = state(page, "turning-hands", i=i, distance=distance, add=add)
+        shown = state(page, FIGURE, i=i, distance=distance, add=add)
         said = live.locator("p output").first.text_content() or ""
         way, terms, sign, total = SUM.fullmatch(said.replace("\xa0", " ")).groups()
         assert way == ("Added" if add else "Turned")
@@ -147,7 +135,7 @@ def test_rounded_numbers_that_do_not_add_up_are_not_called_equal(
 
 
 def test_each_dial_says_its_product_and_its_angle(page: Page, live: Locator):
-    state(page, "turning-hands", i=7, distance=2, add=False)
+    state(page, FIGURE, i=7, distance=2, add=False)
     expect(live.locator(".live-dials > div")).to_have_text(
         [
             re.compile("ω₀ = 1product −0.42114.6° apart"),
@@ -161,32 +149,11 @@ def test_each_dial_says_its_product_and_its_angle(page: Page, live: Locator):
     )
 
 
-@pytest.mark.parametrize("add", [False, True], ids=["turned", "added"])
-@pytest.mark.parametrize(("i", "distance"), PLACES)
-def test_the_hands_are_drawn_to_scale(
-    page: Page, live: Locator, i: int, distance: int, add: bool
-):
-    shown = state(page, "turning-hands", i=i, distance=distance, add=add)
-    for kind, name in ("query", "queries"), ("key", "keys"):
-        x1, y1, x2, y2 = drawn(live, kind).T
-        hands = np.stack([x2 - x1, y1 - y2], axis=1)  # SVG counts y downward
-        np.testing.assert_allclose(hands, shown[name], atol=1e-6)
-        np.testing.assert_allclose(np.hypot(x2, y2), 1, atol=1e-6)  # on the rim
-        assert (x1 == (-1 if add else 0)).all()
-    np.testing.assert_array_equal(
-        drawn(live, "content"), [[-1, 0, 0, 0] if add else [0, 0, 1, 0]] * 3
-    )
-
-
 def test_the_two_hands_differ_in_more_than_colour(page: Page, live: Locator):
-    state(page, "turning-hands", i=60, distance=0, add=False)  # one on the other
-    widths = [
-        live.locator(f".live-{kind}").first.evaluate(
-            "each => parseFloat(getComputedStyle(each).strokeWidth)"
-        )
-        for kind in ("query", "key")
-    ]
-    assert 2 * widths[0] < widths[1]
+    state(page, FIGURE, i=60, distance=0, add=False)  # one on the other
+    width = "each => parseFloat(getComputedStyle(each).strokeWidth)"
+    query, key = (live.locator(f".live-{kind}").first for kind in ("query", "key"))
+    assert 2 * query.evaluate(width) < key.evaluate(width)
     order = live.locator("svg g").first.evaluate(
         "all => Array.from(all.children, (each) => `${each.tagName} ${each.classList}`)"
     )
@@ -195,32 +162,32 @@ def test_the_two_hands_differ_in_more_than_colour(page: Page, live: Locator):
 
 
 def test_the_key_is_never_before_the_beginning(page: Page):
-    before = state(page, "turning-hands", i=7, distance=5, add=False)
-    kept = state(page, "turning-hands", distance=20)
+    before = state(page, FIGURE, i=7, distance=5, add=False)
+    kept = state(page, FIGURE, distance=20)
     assert (before["i"], kept["i"]) == (7, 20)
     np.testing.assert_array_equal(kept["keys"], [[1, 0]] * 3)
-    assert state(page, "turning-hands", distance=3)["i"] == 7  # the reader's own
+    assert state(page, FIGURE, distance=3)["i"] == 7  # the reader's own
 
 
 def test_the_keyboard_moves_both_and_adds(page: Page, live: Locator):
-    before = state(page, "turning-hands", i=7, distance=4, add=False)
+    before = state(page, FIGURE, i=7, distance=4, add=False)
     live.get_by_label("Position i").press("ArrowRight")
     live.get_by_label("Distance i − j").press("ArrowLeft")
-    moved = state(page, "turning-hands")
+    moved = state(page, FIGURE)
     assert (moved["i"], moved["distance"]) == (before["i"] + 1, before["distance"] - 1)
     expect(live).to_contain_text("query, position 8")
     expect(live).to_contain_text("key, position 5")
     live.get_by_label("Add instead of turn").press("Space")
-    after = state(page, "turning-hands")
+    after = state(page, FIGURE)
     assert (after["add"], after["queries"]) != (False, moved["queries"])
     said = " ".join(live.locator("p output").all_inner_texts())
     expect(live.locator("[role=status]")).to_have_text(said)
 
 
 def test_the_pointer_adds_by_the_words_too(page: Page, live: Locator):
-    state(page, "turning-hands", add=False)
+    state(page, FIGURE, add=False)
     live.get_by_text("Add instead of turn").click()
-    assert state(page, "turning-hands")["add"]
+    assert state(page, FIGURE)["add"]
 
 
 @pytest.mark.release
@@ -231,7 +198,7 @@ def test_the_dials_fit_on_a_phone(open_page: Open, language: str):
     )
     dials = page.locator(".live-dials")
     for i, distance, add in (33, 3, False), (60, 20, False), (33, 3, True):
-        state(page, "turning-hands", i=i, distance=distance, add=add)
+        state(page, FIGURE, i=i, distance=distance, add=add)
         edges = dials.evaluate(
             """dials => Array.from(dials.children, (column) => {
               const text = document.createRange();
@@ -251,7 +218,7 @@ def test_the_dials_fit_on_a_phone(open_page: Open, language: str):
 def test_words_are_the_pages_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="turning-hands"]')
-    state(page, "turning-hands", i=7, distance=1, add=False)
+    state(page, FIGURE, i=7, distance=1, add=False)
     expect(live.locator("p output")).to_have_text(
         [
             "旋轉：0.54 + 0.95 + 1.00 = 2.49。",

@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
+from tests.lessons.cells import softmax
 from tests.lessons.live import SVG, cells, curves, figure, lies_on, state
 from tests.shim.reference import positional_encoding
 from tests.site.browser import Open
@@ -23,19 +23,10 @@ def words(name: str) -> str:
     return "".join(output.get("text", "") for output in cells(LESSON)[name].outputs)
 
 
-def printed(name: str, label: str) -> float:
-    return float(re.search(rf"{re.escape(label)}:\s+(\S+)", words(name))[1])
-
-
-def difference(name: str, label: str) -> float:
-    return float(
-        re.search(rf"{re.escape(label)}: .*?largest difference (\S+)", words(name))[1]
-    )
-
-
-@pytest.fixture(scope="module")
-def page(open_for_all: Open) -> Page:
-    return open_for_all(f"en/{LESSON}.html")
+def printed(cell: str, label: str) -> float:
+    """The last number of the line that begins with these words."""
+    (line,) = (each for each in words(cell).splitlines() if each.startswith(label))
+    return float(line.split()[-1])
 
 
 def look(live: Locator) -> tuple[list[list[str]], str]:
@@ -56,44 +47,27 @@ def test_a_word_looks_around_as_the_notebook_prints(open_page: Open, path: str):
     assert f"was (1, 0) and is now {vector}; it listens most to “cat”: 0.75." in said
 
 
-def attend(
-    vectors: list[list[float]], query: int, masked: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    X = np.array(vectors, float)
-    seen = slice(query + 1) if masked else slice(None)
-    powers = np.exp(X[seen] @ X[query])
-    weights = np.zeros(len(X))
-    weights[seen] = powers / powers.sum()
-    return weights, weights @ X
-
-
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("query", range(4))
 def test_any_words_look_around_by_the_formula(page: Page, query: int, masked: bool):
-    vectors = [[1, -2], [0.5, 3], [2, 2], [-1, 0]]
+    X = np.array([[1, -2], [0.5, 3], [2, 2], [-1, 0]])
     given = {"sentence": "one two three four", "query": query, "masked": masked}
-    found = state(page, "look-around", **given, vectors=vectors)
-    weights, output = attend(vectors, query, masked)
+    found = state(page, "look-around", **given, vectors=X.tolist())
+    is_hidden = masked & (np.arange(4) > query)
+    weights = softmax(np.where(is_hidden, -np.inf, X @ X[query]))
     np.testing.assert_allclose(found["weights"], weights, atol=1e-12)
-    np.testing.assert_allclose(found["output"], output, atol=1e-12)
-    hidden = [score is None for score in found["scores"]]
-    assert hidden == [masked and place > query for place in range(4)]
+    np.testing.assert_allclose(found["output"], weights @ X, atol=1e-12)
+    assert [score is None for score in found["scores"]] == is_hidden.tolist()
 
 
 def test_the_reader_types_asks_masks_and_changes_numbers(open_page: Open):
     page = open_page(f"en/{LESSON}.html")
     live = page.locator('[data-live="look-around"]')
-    live.get_by_label("Type a sentence:").fill("  The dog, it ran  away ")
-    assert live.locator("tbody th").all_inner_texts() == [
-        "The",
-        "dog,",
-        "it",
-        "ran",
-        "away",
-    ]
-    known = live.locator("tbody input").evaluate_all(
-        "all => all.map(each => each.value)"
-    )
+    sentence = live.get_by_label("Type a sentence:")
+    sentence.fill("  The dog, it ran  away ")
+    read = live.locator("tbody th").all_inner_texts()
+    assert " ".join(read) == "The dog, it ran away"
+    known = [each.input_value() for each in live.locator("tbody input").all()]
     assert [*map(int, known)] == [0, 0, 3, 0, 1, 0, 0, 2, 1, 1]  # "away" is not known
     assert live.locator("[aria-pressed=true]").all_inner_texts() == ["away"]
     live.get_by_role("button", name="it").press("Enter")
@@ -105,9 +79,9 @@ def test_the_reader_types_asks_masks_and_changes_numbers(open_page: Open):
     rows, said = look(live)
     assert [weight for _, weight in rows] == ["0.33"] * 3 + ["0.00"] * 2
     assert "is now (1.00, 0.00)" in said
-    live.get_by_label("Type a sentence:").fill("a b c d e f g h i j")
+    sentence.fill("a b c d e f g h i j")
     assert live.locator("tbody tr").count() == 8
-    live.get_by_label("Type a sentence:").fill(" ")
+    sentence.fill(" ")
     assert live.locator("tbody tr").count() == 8  # nothing is asked of nobody
 
 
@@ -127,18 +101,14 @@ def test_the_heat_map_is_the_notebooks_curves(page: Page):
 
 def test_the_heat_map_has_the_notebooks_colours(page: Page):
     state(page, "heatmap", d=32, base=10000, length=60)
-    (heat_map,) = filter(
-        drawing.is_heat_map, figure(LESSON, "encoding-heatmap").iter(f"{SVG}g")
-    )
+    drawn = figure(LESSON, "encoding-heatmap").iter(f"{SVG}g")
+    (heat_map,) = filter(drawing.is_heat_map, drawn)
     there = drawing.cells(heat_map)[..., :3]
     assert there.shape == (60, 32, 3)
-    picture = page.locator('[data-live="heatmap"] canvas').evaluate(
-        "canvas => canvas.toDataURL()"
-    )
-    here = Image.open(io.BytesIO(base64.b64decode(picture.partition(",")[2]))).convert(
-        "RGB"
-    )
-    here = np.asarray(here.resize((32, 60), Image.Resampling.NEAREST), dtype=int)
+    canvas = page.locator('[data-live="heatmap"] canvas')
+    _, _, picture = canvas.evaluate("canvas => canvas.toDataURL()").partition(",")
+    shown = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB")
+    here = np.asarray(shown.resize((32, 60), Image.Resampling.NEAREST), dtype=int)
     assert np.abs(here - there).max() <= 6  # of 255; the notebook's map has 256 colours
 
 
@@ -158,9 +128,8 @@ def test_the_dot_products_are_the_notebooks(page: Page):
     assert len(drawn) == 3
     assert lies_on(drawn, products)
     at_home = state(page, "dot-product", i=28, distance=0)["product"]
-    assert at_home == pytest.approx(
-        printed("dot-products", "P_i with itself"), abs=5e-5
-    )
+    itself = printed("dot-products", "P_i with itself")
+    assert at_home == pytest.approx(itself, abs=5e-5)
     assert shown[0]["spread"] < 5e-5
     assert printed("dot-products", "largest gap at any one distance") == 0
 
@@ -181,11 +150,11 @@ def test_shuffled_tokens_have_shuffled_attention_without_positions_alone(page: P
     order = [3, 0, 5, 1, 4, 2]  # as in the notebook
     without = state(page, "shuffle", order=order, positions=False)
     assert without["difference"]["outputs"] < 5e-5
-    assert difference("equivariance", "without a mask") == 0
+    assert printed("equivariance", "without a mask") == 0
     np.testing.assert_allclose(np.sum(without["weights"], axis=1), 1)
     with_positions = state(page, "shuffle", order=order, positions=True)
     assert with_positions["difference"]["outputs"] > 0.01
-    assert difference("order-seen", "with positions") > 0.01
+    assert printed("order-seen", "with positions") > 0.01
 
 
 def test_the_heat_map_is_read_by_the_arrow_keys(page: Page):
@@ -210,6 +179,5 @@ def test_nothing_moves_for_who_wants_no_motion(open_page: Open):
 @pytest.mark.release
 def test_words_are_the_pages_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
-    expect(
-        page.locator('[data-live="shuffle"]').get_by_role("button", name="打亂")
-    ).to_be_visible()
+    live = page.locator('[data-live="shuffle"]')
+    expect(live.get_by_role("button", name="打亂")).to_be_visible()
