@@ -8,6 +8,8 @@ has what tests/lessons/test_notebooks.py holds all the lesson's notebooks to:
     the cells that show the same in every framework, to the last digit
 ``IN_ANOTHER_FORM``
     those that a framework shows in its own way
+
+A lesson that trains models has ``BUDGETS``, too: in each framework the steps, the examples in each, and the rate.
 """
 
 import ast
@@ -35,6 +37,9 @@ from tools.weave.lessons import ROOT, Edition, frameworks_of
 if TYPE_CHECKING:
     from tools.weave.programs import Cell
 
+
+# A failed claim says what was compared, there too.
+pytest.register_assert_rewrite("tests.lessons.shared_claims")
 
 # What the cells of a notebook left behind, where claims are tested in its kernel.
 LEFT_BEHIND = pytest.StashKey[Mapping[str, "ExecutedCell"]]()
@@ -229,6 +234,38 @@ def watch(monkeypatch: pytest.MonkeyPatch, python_alone: None) -> Callable[..., 
             monkeypatch.setitem(function.__globals__, name, other)
 
     return exchange
+
+
+@pytest.fixture
+def framework(request: pytest.FixtureRequest) -> str:
+    name: str = request.config.getoption("framework")
+    return name
+
+
+@pytest.fixture
+def assert_trained_on(
+    request: pytest.FixtureRequest, cells: Mapping[str, ExecutedCell], framework: str
+) -> Callable[[str, str, int], None]:
+    """Check what models are trained on: so many steps, each with so many examples, and the rate, as the lesson's BUDGETS
+    have them; and where the cell can be executed again, that what it draws is of this length."""
+    budgets = request.module.BUDGETS
+    steps, batch, *_ = budget = budgets.get(framework, budgets["others"])
+
+    def check(cell: str, draws: str, length: int) -> None:
+        assert {*budget} <= cells["train"].numbers
+        if not FRAMEWORKS[framework].is_python:
+            return
+        watch, names = request.getfixturevalue("watch"), cells[cell].names
+
+        def run(watched: Callable[..., Any]) -> None:
+            watch(names["trained"], **{draws: watched})
+            cells[cell].again()
+
+        drawn = [first for first, *_ in first_calls(run, names[draws])]
+        assert {len(each) for each in drawn} <= {1, batch, steps * batch}
+        assert {each.shape[1] for each in drawn} == {length}
+
+    return check
 
 
 class EnoughError(Exception):

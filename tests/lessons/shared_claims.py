@@ -1,0 +1,148 @@
+"""What the claims of several lessons compute alike, and how they compare it with figures and tables."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.lessons.cells import ExecutedCell, array, assert_axes, softmax
+
+Array = NDArray[Any]
+
+# Scores
+
+
+def independent_scores(width: int) -> Array:
+    """Of 1000 queries with ten keys each, all of them drawn from the normal distribution."""
+    rng = np.random.default_rng(0)
+    query, keys = rng.normal(size=(1000, 1, width)), rng.normal(size=(1000, 10, width))
+    return (query * keys).sum(axis=-1)
+
+
+def softmax_slopes(scores: Array) -> Array:
+    """The norm of each row's derivative, which is diag(w) - w w^T."""
+    w = softmax(scores)
+    derivative = w[:, :, None] * np.eye(w.shape[1]) - w[:, :, None] * w[:, None]
+    return np.linalg.norm(derivative, axis=(1, 2))
+
+
+def saturation(scores: Array) -> tuple[float, float]:
+    """The mean of the queries' largest weights, and the median of their softmax's slopes."""
+    return softmax(scores).max(axis=1).mean(), np.median(softmax_slopes(scores))
+
+
+# Positions
+
+
+def frequencies(d: int, base: float = 10000) -> Array:
+    """Radians per position, for each pair of d numbers."""
+    return base ** (-2 * np.arange(d // 2) / d)
+
+
+def turned(X: Array, angles: Any, halves: bool = False) -> Array:
+    """Each pair as a complex number, turned by its angle; partners are neighbours, or d/2 apart."""
+    d = X.shape[-1]
+    first, second = (
+        (slice(d // 2), slice(d // 2, d)) if halves else (slice(0, d, 2), slice(1, d, 2))
+    )
+    pairs = (X[..., first] + 1j * X[..., second]) * np.exp(1j * np.asarray(angles))
+    made = np.empty((*pairs.shape[:-1], d))
+    made[..., first], made[..., second] = pairs.real, pairs.imag
+    return made
+
+
+# Models, tested
+
+
+def share_right(answers: Array, expected: Array) -> float:
+    return float((answers == expected).mean())
+
+
+def in_parts(compute: Callable[..., Array], *given: Array, size: int = 50) -> Array:
+    """The same, some examples at a time: a processor's cache holds their numbers."""
+    starts = range(0, len(given[0]), size)
+    return np.concatenate([compute(*(x[i : i + size] for x in given)) for i in starts])
+
+
+def floats(nested: Any) -> Any:
+    """Convert numbers of any framework, in lists or arrays, to Python's."""
+    if isinstance(nested, (list, tuple)) or getattr(nested, "ndim", 0):
+        return [floats(each) for each in nested]
+    return float(nested)
+
+
+def median_and_range(found: Any, axis: int = -1) -> Array:
+    """Median, lowest and highest over the seeds, which are on this axis: on a new last axis."""
+    numbers = np.array(floats(found))
+    return np.stack([np.median(numbers, axis), numbers.min(axis), numbers.max(axis)], axis=-1)
+
+
+# Variables and figures
+
+
+def assert_variables(names: Mapping[str, Any], *, atol: float = 1e-5, **expected: Any) -> None:
+    """Check the arrays of these names; a batch of one or a single head may be left out."""
+    for name, numbers in expected.items():
+        found = array(names[name]).squeeze()
+        np.testing.assert_allclose(found, np.squeeze(numbers), atol=atol, err_msg=name)
+
+
+def assert_maps(
+    cell: ExecutedCell,
+    expected: Any,
+    axes: tuple[str, str],
+    titles: Sequence[str] = (),
+    *,
+    atol: float = 1e-5,
+    colours: str = "Blues",
+) -> Array:
+    """The heat maps of its figure, which are returned; the axes' names, and the titles of the first row."""
+    maps = np.array([np.asarray(panel.get_array()) for panel in cell.panels])
+    np.testing.assert_allclose(maps, expected, atol=atol)
+    assert {panel.get_cmap().name for panel in cell.panels} == {colours}
+    assert [panel.axes.get_title() for panel in cell.panels[: len(titles)]] == [*titles]
+    assert_axes(cell, *axes)
+    return maps
+
+
+def assert_curves(
+    cell: ExecutedCell,
+    x: Any,
+    heights: Any,
+    names: list[str],
+    axes: tuple[str, str],
+    *,
+    yscale: str = "linear",
+    bars: Sequence[Any] = (),
+    **tolerance: float,
+) -> None:
+    """The curves of its figure over the same x, and the bars after them; their names, and those of the axes."""
+    expected = [*((x, y) for y in heights), *bars]
+    for shown, curve in zip(cell.curves, expected, strict=True):
+        np.testing.assert_allclose(shown, curve, **tolerance)
+    assert cell.legend == names
+    (figure,) = cell.figures
+    (drawn,) = figure.axes
+    assert (drawn.get_xlabel(), drawn.get_ylabel()) == axes
+    assert (drawn.get_xscale(), drawn.get_yscale()) == ("linear", yscale)
+
+
+def assert_medians_with_bars(
+    cell: ExecutedCell,
+    shares: Any,
+    lengths: Sequence[int],
+    apart: float,
+    names: list[str],
+    across: str,
+) -> None:
+    """A curve of medians for each kind of model; of shares by kind, seed and length. The bars are the ranges, those at
+    one length so far apart."""
+    median, low, high = np.moveaxis(median_and_range(shares, axis=1), -1, 0)
+    bars = [
+        ([length + apart * kind] * 2, [low[kind, i], high[kind, i]])
+        for i, length in enumerate(lengths)
+        for kind in range(len(median))
+    ]
+    axes = across, "Share right"
+    assert_curves(cell, lengths, median, names, axes, bars=bars, atol=1e-6)
