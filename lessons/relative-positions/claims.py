@@ -23,7 +23,6 @@ from tests.lessons.shared_claims import (
     share_right,
     turned,
 )
-from tests.shim.each.cases import reference_multi_head
 from tests.shim.reference import positional_encoding
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
@@ -546,21 +545,22 @@ def two_layers_by_hand(
     """The scores of the digits, and the weights of the last layer."""
     entries = its["letter"][letters] + its["digit"][digits]
     X = np.concatenate([entries, its["letter"][asked]], axis=1)
+    is_seen = np.tri(X.shape[1], dtype=bool)
     # Of the second layer the question alone, which comes last, is needed.
     for layer, rows in zip(its["layers"], (slice(None), slice(-1, None)), strict=True):
         asking = X[:, rows]
-        Y, weights = reference_multi_head(layer, 1, asking, X, X, causal=True)
-        X = asking + Y
+        q, k, v = asking @ layer["W_q"], X @ layer["W_k"], X @ layer["W_v"]
+        scores = q @ k.mT / np.sqrt(X.shape[-1])
+        weights = softmax(np.where(is_seen[rows], scores, -np.inf))
+        X = asking + weights @ v @ layer["W_o"]
     return X @ its["output"] + its["bias"], weights
 
 
 def test_two_causal_layers_are_right_as_often_as_is_printed(face, cells, tests):
     cell = cells["solution-two-layers-shown"]
-    models = []
-    for model in cell.names["two_layers"]:
-        its, layers = face.lesson_layers(model, 2, ("letter", "digit"))
-        models.append(its | {"layers": layers})
-    found = cell.names["found"]
+    found, trained = cell.names["found"], cell.names["two_layers"]
+    learned = (face.lesson_layers(each, 2, ("letter", "digit")) for each in trained)
+    models = [its | {"layers": layers} for its, layers in learned]
     assert_shares(tests, models, found, two_layers_by_hand)
     (of_two_layers,) = assert_table(cell, [found], ["two layers"])[..., 0]
     of_one_layer = median_and_range(cells["shares"].names["shares"][0], axis=0)
