@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.lessons.cells import (
-    array,
-    assert_axes,
-    assert_printed,
-    first_calls,
-    rows_of,
-    softmax,
-    table,
+from tests.lessons.cells import array, assert_printed, rows_of, softmax, table
+from tests.lessons.shared_claims import (
+    assert_maps,
+    assert_variables,
+    median_and_range,
+    share_right,
 )
+from tests.shim.each.cases import reference_multi_head
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
 DETERMINED = [
@@ -29,6 +28,22 @@ DETERMINED = [
 ]
 # Letters are drawn.
 IN_ANOTHER_FORM = ["questions", "two-heads-map", "texts", "readers-maps"]
+# Of training: the steps, the questions in each, and the rate.
+BUDGETS = {
+    "tensorflow": (100, 128, 0.015),
+    "jax": (150, 128, 0.015),
+    "mxnet": (100, 128, 0.015),
+    "others": (250, 32, 0.01),
+}
+BUDGETS_OF_READERS = {
+    "pytorch": (200, 64),
+    "tensorflow": (100, 128),
+    "mxnet": (100, 128),
+    "paddle": (100, 128),
+    "mlx": (150, 64),
+    "djl": (300, 64),
+    "jax": (),  # as the comparers
+}
 
 PRICES = np.array([50, 40, 70], float)  # apple, lemon, pear
 
@@ -141,22 +156,8 @@ def test_split_cuts_vectors_and_merge_puts_them_together_again(face, cells):
 def attention_by_hand(
     its: Arrays, queries: np.ndarray, keys: np.ndarray, heads: int, causal: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each head by its own columns: what the layer puts out, and the weights of each head."""
-    width = its["W_o"].shape[0] // heads
-    outputs, maps = [], []
-    for head in range(heads):
-        columns = slice(head * width, (head + 1) * width)
-        q, k, v = (
-            X @ its[W][:, columns]
-            for X, W in ((queries, "W_q"), (keys, "W_k"), (keys, "W_v"))
-        )
-        scores = q @ k.mT / np.sqrt(width)
-        if causal:
-            i, j = np.indices(scores.shape[-2:])
-            scores = np.where(j <= i, scores, -np.inf)
-        maps.append(softmax(scores))
-        outputs.append(maps[-1] @ v)
-    return np.concatenate(outputs, axis=-1) @ its["W_o"], np.stack(maps, axis=1)
+    """What the layer puts out, and the weights of each head."""
+    return reference_multi_head(its, heads, queries, keys, keys, causal=causal)
 
 
 def test_all_ways_to_compute_it_are_one_head_after_the_other(cells):
@@ -164,14 +165,12 @@ def test_all_ways_to_compute_it_are_one_head_after_the_other(cells):
     its = {W: array(names[W]) for W in ("W_q", "W_k", "W_v", "W_o")}
     X = array(names["X"])
     expected, _ = attention_by_hand(its, X, X, 2)
-    for name in ("by_heads", "by_layer", "ours"):
-        np.testing.assert_allclose(array(names[name]), expected, atol=1e-5)
+    assert_variables(names, by_heads=expected, by_layer=expected, ours=expected)
     (largest,), *differences = cells["all-alike"].rows
     assert_printed(largest, np.abs(expected).max(), 4)
     assert differences == [[0], [0]]
     if "own-layer" in cells:
-        own = array(cells["own-layer"].names["by_own"]).reshape(expected.shape)
-        np.testing.assert_allclose(own, expected, atol=1e-5)
+        assert_variables(cells["own-layer"].names, by_own=expected)
         assert cells["own-layer"].rows == [[0]]
 
 
@@ -340,48 +339,13 @@ def test_errors_are_those_of_the_models_which_differ_in_their_heads_alone(face, 
     for row, (heads, errors) in zip(
         cells["errors"].rows[-3:], names["errors"].items(), strict=True
     ):
-        errors = [float(error) for error in errors]
         assert len(errors) == 5
-        expected = [heads, np.median(errors), min(errors), max(errors)]
-        assert_printed(np.abs(row), expected, 3)
+        assert_printed(np.abs(row), [heads, *median_and_range(errors)], 3)
 
 
-# Steps, questions or texts in each, and the rate.
-COMPARERS = {
-    "tensorflow": (100, 128, 0.015),
-    "jax": (150, 128, 0.015),
-    "mxnet": (100, 128, 0.015),
-}
-READERS = {
-    "pytorch": (200, 64),
-    "tensorflow": (100, 128),
-    "mxnet": (100, 128),
-    "paddle": (100, 128),
-    "mlx": (150, 64),
-    "djl": (300, 64),
-    "jax": (),  # as the comparers
-}
-
-
-def test_models_are_trained_for_so_many_steps(cells, pytestconfig):
-    framework = pytestconfig.getoption("framework")
-    budget = COMPARERS.get(framework, (250, 32, 0.01))
-    assert {*budget} <= cells["train"].numbers
-    assert {*READERS[framework]} <= cells["train-readers"].numbers
-
-
-def test_models_are_trained_on_as_many_questions(cells, watch, pytestconfig):
-    steps, batch, _ = COMPARERS.get(
-        pytestconfig.getoption("framework"), (250, 32, 0.01)
-    )
-    names = cells["solution-sum"].names
-
-    def run(watched):
-        watch(names["trained"], questions=watched)
-        cells["solution-sum"].again()
-
-    drawn = first_calls(run, names["questions"])
-    assert {len(letters) for letters, *_ in drawn} <= {1, batch, steps * batch}
+def test_models_are_trained_for_so_many_steps(cells, framework, assert_trained_on):
+    assert {*BUDGETS_OF_READERS[framework]} <= cells["train-readers"].numbers
+    assert_trained_on("solution-sum", "questions", 6)
 
 
 def test_the_error_of_one_head_is_one_at_best():
@@ -400,17 +364,13 @@ def test_the_error_of_one_head_is_one_at_best():
 def test_one_head_finds_the_first_letter_and_the_other_the_second(face, cells):
     cell = cells["two-heads-map"]
     entries, pairs = (line.split(":")[1].split() for line in cell.printed.splitlines())
-    maps = [np.asarray(panel.get_array()) for panel in cell.panels]
-    found = [[entries[i] for i in weights.argmax(axis=1)] for weights in maps]
+    its = comparer(face, cell.names["models"][2][0])
+    _, weights = comparer_by_hand(its, *face.lesson_question(cell.names), 2)
+    axes, titles = ("Entries", "Questions"), ["Head 1", "Head 2"]
+    maps = assert_maps(cell, weights[0], axes, titles, atol=1e-3)
+    found = [[entries[i] for i in each.argmax(axis=1)] for each in maps]
     first, second = ([pair.split("-")[i] for pair in pairs] for i in (0, 1))
     assert sorted(found) == sorted([first, second])
-    names = cell.names
-    given = face.lesson_question(names)
-    its = comparer(face, names["models"][2][0])
-    _, weights = comparer_by_hand(its, *given, 2)
-    np.testing.assert_allclose(maps, weights[0], atol=1e-3)
-    assert [panel.axes.get_title() for panel in cell.panels] == ["Head 1", "Head 2"]
-    assert_axes(cell, "Entries", "Questions")
 
 
 def test_a_head_is_missed_as_much_as_is_printed(face, cells):
@@ -479,7 +439,7 @@ def share_by_hand(
     its: Arrays, layers: list[Arrays], tokens: np.ndarray, digits: np.ndarray
 ) -> float:
     logits, _ = reader_by_hand(its, layers, tokens)
-    return float((logits.argmax(axis=-1) == digits).mean())
+    return share_right(logits.argmax(axis=-1), digits)
 
 
 def texts(face: Any, cells: Any) -> list[np.ndarray]:
@@ -513,8 +473,7 @@ def test_shares_are_those_of_the_readers(face, cells):
             found = share_by_hand(its, layers, tokens, digits)
             assert share == pytest.approx(found, abs=NEARLY_NONE)
         assert len(of_tables) == 5  # from five seeds
-        expected = [count, np.median(of_seeds), min(of_seeds), max(of_seeds)]
-        assert_printed(np.abs(row), expected, 3)
+        assert_printed(np.abs(row), [count, *median_and_range(of_seeds)], 3)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -548,19 +507,17 @@ def test_the_digit_that_stands_most_often_is_right_as_often_as_one_layer(face, c
 def test_the_first_layer_looks_one_back_and_the_second_behind_the_letter(face, cells):
     cell = cells["readers-maps"]
     words = cell.printed.split()
-    first, second = (np.asarray(panel.get_array()) for panel in cell.panels)
-    for digit in (1, 3, 5, 7):
-        assert first[digit].argmax() == digit - 1
-    for letter in (8, 10, 12, 14):
-        assert second[letter].argmax() == words.index(words[letter]) + 1
     names = cell.names
     tokens = array(names["tokens"]).astype(int).reshape(1, 16)
     its, layers = face.lesson_layers(names["readers"][2][0], 2)
     _, maps = reader_by_hand(its, layers, tokens)
-    np.testing.assert_allclose([first, second], [each[0] for each in maps], atol=1e-3)
-    titles = [panel.axes.get_title() for panel in cell.panels]
-    assert titles == ["First layer", "Second layer"]
-    assert_axes(cell, "Keys", "Queries")
+    axes, titles = ("Keys", "Queries"), ["First layer", "Second layer"]
+    expected = [each[0] for each in maps]
+    first, second = assert_maps(cell, expected, axes, titles, atol=1e-3)
+    for digit in (1, 3, 5, 7):
+        assert first[digit].argmax() == digit - 1
+    for letter in (8, 10, 12, 14):
+        assert second[letter].argmax() == words.index(words[letter]) + 1
 
 
 def test_what_is_left_without_a_layer(face, cells):
@@ -575,7 +532,7 @@ def test_what_is_left_without_a_layer(face, cells):
             layers[left_out] = {W: 0 * each for W, each in layers[left_out].items()}
             found = share_by_hand(its, layers, tokens, digits)
             assert share == pytest.approx(found, abs=NEARLY_NONE)
-        assert_printed(np.abs(row), [np.median(shares), min(shares), max(shares)], 3)
+        assert_printed(np.abs(row), median_and_range(shares), 3)
     lines = cells["solution-without-a-layer-shown"].printed.splitlines()
     assert ["first" in lines[0], "second" in lines[1]] == [True, True]
 
@@ -602,8 +559,7 @@ def test_heads_have_no_order(cells):
     X, order = array(names["X"]), array(names["order"]).astype(int)
     assert order.tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
     expected, _ = attention_by_hand(its, X, X, 2)
-    for name in ("before", "after"):
-        np.testing.assert_allclose(array(names[name]), expected, atol=1e-5)
+    assert_variables(names, before=expected, after=expected)
     for found, W in zip(names["exchanged"], ("W_q", "W_k", "W_v"), strict=True):
         np.testing.assert_allclose(array(found), its[W][:, order], atol=1e-6)
     (largest,), (difference,) = cells["solution-order"].rows
@@ -622,19 +578,15 @@ def test_one_head_can_add(face, cells):
         assert error == exactly(error_by_hand(its, given, 1))
     assert len(starts) == 5  # each from a seed of its own
     (row,) = cells["solution-sum-shown"].rows
-    assert_printed(np.abs(row), [np.median(errors), min(errors), max(errors)], 3)
+    assert_printed(np.abs(row), median_and_range(errors), 3)
 
 
 def test_the_mean_map_is_the_mean_of_the_two(face, cells):
     cell = cells["solution-mean-map"]
-    first, second, mean = (np.asarray(panel.get_array()) for panel in cell.panels)
+    its = comparer(face, cell.names["models"][2][0])
+    _, weights = comparer_by_hand(its, *face.lesson_question(cell.names), 2)
+    expected = [*weights[0], weights[0].mean(axis=0)]
+    axes, titles = ("Entries", "Questions"), ["Head 1", "Head 2", "Mean"]
+    first, second, mean = assert_maps(cell, expected, axes, titles, atol=1e-3)
     np.testing.assert_allclose(mean, (first + second) / 2, atol=1e-5)
-    names = cell.names
-    given = face.lesson_question(names)
-    its = comparer(face, names["models"][2][0])
-    _, weights = comparer_by_hand(its, *given, 2)
-    np.testing.assert_allclose([first, second], weights[0], atol=1e-3)
     assert ((mean > 0.25).sum(axis=1) == 2).all()  # two entries matter in each row
-    titles = [panel.axes.get_title() for panel in cell.panels]
-    assert titles == ["Head 1", "Head 2", "Mean"]
-    assert_axes(cell, "Entries", "Questions")
