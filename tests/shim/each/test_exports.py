@@ -75,7 +75,7 @@ def test_jupyter_shows_the_arguments_of_a_layer(face: ModuleType, name: str) -> 
     if face.d2l.__name__.endswith("tensorflow"):
         expected = expected.replace("use_bias", "bias")  # as D2L's TensorFlow code has it
     assert str(Signature(parameters)) == f"({expected})"
-    shown = Inspector(theme_name="nocolor").info(layer, oname=name)["definition"]
+    shown = Inspector(theme_name="nocolor").info(layer, oname=name)["init_definition"]
     assert shown.startswith(f"{name}(")
     assert all(parameter.name in shown for parameter in parameters)
 

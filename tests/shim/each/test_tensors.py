@@ -78,7 +78,8 @@ def test_functions_do_what_their_names_say(face: ModuleType, name: str) -> None:
     given, want = example(face, name)
     got = np.asarray(face.plain(getattr(face.d2l, name)(*given)))
     assert got.shape == np.shape(want)
-    assert got.dtype.kind == np.asarray(want).dtype.kind
+    kinds = {"u": "i"}  # MLX's indices are unsigned
+    assert kinds.get(got.dtype.kind, got.dtype.kind) == np.asarray(want).dtype.kind
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
