@@ -58,8 +58,12 @@ public class DotProductAttention extends AbstractBlock {
         Checks.lastDimension("keys", keys.getShape(), d);
         Masks masks = Masks.of(params);
         masks.check(queries, keys);
-        NDArray scores = dividedByRoot(queries.matMul(keys.swapAxes(1, 2)), d);
-        weights = maskedSoftmax(scores, inputs.size() > 3 ? inputs.get(3) : null, masks);
+        NDArray validLens = inputs.size() > 3 ? inputs.get(3) : null;
+        // Only the weights are kept: products and scores are as large.
+        try (NDArray products = queries.matMul(keys.swapAxes(1, 2));
+                NDArray scores = dividedByRoot(products, d)) {
+            weights = maskedSoftmax(scores, validLens, masks);
+        }
         NDArray kept = Dropout.dropout(weights, dropout, training).head();
         return new NDList(kept.matMul(values));
     }

@@ -46,12 +46,20 @@ public final class MaskedSoftmax {
         if (validLens == null && !masks.causal() && bias == null) {
             return X.softmax(-1);
         }
-        NDArray masked = masked(validLens, masks, X);
-        NDArray scores = bias == null ? X : X.add(bias);
-        // The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-        NDArray lowest = X.zerosLike().add(lowest(X.getDataType()));
-        NDArray weights = NDArrays.where(masked, lowest, scores).softmax(-1);
-        return NDArrays.where(masked, X.zerosLike(), weights);
+        NDManager manager = X.getManager();
+        // What is needed on the way is as large as the scores: it goes with this manager.
+        try (NDManager scratch = manager.newSubManager(X.getDevice())) {
+            scratch.tempAttachAll(X);
+            NDArray masked = masked(validLens, masks, X);
+            NDArray scores = bias == null ? X : X.add(bias);
+            // The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is
+            // NaN.
+            NDArray lowest = X.zerosLike().add(lowest(X.getDataType()));
+            NDArray softmax = NDArrays.where(masked, lowest, scores).softmax(-1);
+            NDArray weights = NDArrays.where(masked, X.zerosLike(), softmax);
+            weights.attach(manager);
+            return weights;
+        }
     }
 
     /** True for the keys that are not seen; shape (batch, queries, keys). */
