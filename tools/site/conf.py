@@ -25,6 +25,7 @@ extensions = [
 nb_execution_mode = "off"
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_dmath_double_inline = True
+myst_heading_anchors = 2  # links to a section, as on GitHub
 html_math_renderer = "mathml"
 
 autoapi_dirs = [str(ROOT / "d2l_compat")]
