@@ -1,1 +1,1 @@
-"""D2L's own pages, out of a reader's copy of its repository, run on the shim."""
+"""Run D2L's own pages, from a reader's copy of its repository, on the shim."""

@@ -1,4 +1,4 @@
-"""``python -m tools.book BOOK``: runs all pages of a copy of D2L's repository, and tells which ran."""
+"""``python -m tools.book BOOK``: run all pages of a copy of D2L's repository, and report which succeed."""
 
 import argparse
 import sys
@@ -8,65 +8,74 @@ from pathlib import Path
 
 from d2l_compat.frameworks import FACES
 from tools.book.epochs import EPOCHS
-from tools.book.pages import Page, pairs
-from tools.book.results import counts, edition_of, frameworks_in, read, record, result, table
-from tools.book.run import CAUSES, Outcome, run
+from tools.book.pages import Page, list_pairs
+from tools.book.results import (
+    count_runs,
+    list_frameworks,
+    load_results,
+    make_result,
+    read_edition,
+    render_table,
+    save_results,
+)
+from tools.book.run import CAUSES, Outcome, run_page
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Return the exit code, which is 1 if a page failed because of the shim."""
     options = _options(arguments)
     if not options.book.is_dir():
         sys.exit(f"{options.book}: there is no such folder; need a copy of D2L's repository")
     frameworks = options.framework or [name for name in FACES if name != "mlx"]
-    wanted = [pair for pair in pairs(options.book, frameworks) if options.only in pair[0].name]
-    if not wanted:
+    chosen = [pair for pair in list_pairs(options.book, frameworks) if options.only in pair[0].name]
+    if not chosen:
         sys.exit(f"{options.book}: no page there uses d2l; need a copy of D2L's repository")
-    edition = edition_of(options.book)
+    edition = read_edition(options.book)
     if options.rest:
-        known = {each.key for each in read()}
-        wanted = [pair for pair in wanted if (edition, pair[0].name, pair[1]) not in known]
-        if not wanted:
-            sys.exit("nothing is left to run: what came of all of them is kept")
+        known = {each.key for each in load_results()}
+        chosen = [pair for pair in chosen if (edition, pair[0].name, pair[1]) not in known]
+        if not chosen:
+            sys.exit("nothing is left to run: all results are recorded")
     outcomes = []
 
-    def ran(pair: tuple[Page, str]) -> Outcome:
+    def run_pair(pair: tuple[Page, str]) -> Outcome:
         page, framework = pair
-        return run(page, framework, options.timeout, options.epochs)
+        return run_page(page, framework, options.timeout, options.epochs)
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(ran, wanted):
+        for outcome in pool.map(run_pair, chosen):
             outcomes.append(outcome)
             if options.record:
-                record([result(outcome, edition)])
-            print(row(outcome), flush=True)
-    print(summary(outcomes))
+                save_results([make_result(outcome, edition)])
+            print(format_row(outcome), flush=True)
+    print(summarize(outcomes))
     return 0 if not any(each.cause == "shim" for each in outcomes) else 1
 
 
-def row(outcome: Outcome) -> str:
-    """For a table in Markdown."""
-    told = outcome.error.replace("|", "\\|")[:120]
+def format_row(outcome: Outcome) -> str:
+    """Return an outcome as a row of a table in Markdown."""
+    error = outcome.error.replace("|", "\\|")[:120]
     cells = (
         outcome.page,
         outcome.framework,
         f"{outcome.passed} of {outcome.cells}",
-        f"line {outcome.line}: {told}" if told else "",
+        f"line {outcome.line}: {error}" if error else "",
         CAUSES.get(outcome.cause, ""),
     )
     return f"| {' | '.join(cells)} |"
 
 
-def summary(outcomes: list[Outcome]) -> str:
-    """By chapter, how many pages of each framework run; then what keeps the others from it."""
-    results = [result(each, "") for each in outcomes]
-    frameworks = frameworks_in(results)
+def summarize(outcomes: list[Outcome]) -> str:
+    """Return a table of how many pages run, by chapter and framework, and the causes of failures."""
+    results = [make_result(each, "") for each in outcomes]
+    frameworks = list_frameworks(results)
     rows = []
     for chapter in sorted({each.chapter for each in results}):
-        of_chapter = [each for each in results if each.chapter == chapter]
-        rows.append([chapter, *counts(of_chapter, frameworks)])
-    lines = ["", table(["chapter", *frameworks], [":--", *["--:"] * len(frameworks)], rows)]
-    causes = Counter(each.cause for each in outcomes if not each.ran)
-    lines += [f"{sum(each.ran for each in outcomes)} of {len(outcomes)} run to the end."]
+        in_chapter = [each for each in results if each.chapter == chapter]
+        rows.append([chapter, *count_runs(in_chapter, frameworks)])
+    lines = ["", render_table(["chapter", *frameworks], [":--", *["--:"] * len(frameworks)], rows)]
+    causes = Counter(each.cause for each in outcomes if not each.has_passed)
+    lines += [f"{sum(each.has_passed for each in outcomes)} of {len(outcomes)} run to the end."]
     lines += [f"{count}: {CAUSES[cause]}" for cause, count in causes.most_common()]
     return "\n".join(lines)
 
@@ -82,10 +91,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--epochs",
         type=int,
         default=EPOCHS,
-        help="the most that are trained (default: %(default)s)",
+        help="train for at most so many epochs (default: %(default)s)",
     )
-    parser.add_argument("--record", action="store_true", help="keep what came of them for the docs")
-    parser.add_argument("--rest", action="store_true", help="only those of which nothing is kept")
+    parser.add_argument("--record", action="store_true", help="save the results for the docs")
+    parser.add_argument("--rest", action="store_true", help="only pages without a saved result")
     return parser.parse_args(arguments)
 
 

@@ -1,23 +1,25 @@
-"""A page's training, made short: what a page does shows in a few epochs, and all pages would train for days."""
+"""Shorten the training in a page: a few epochs show what it does, and all pages would train for days."""
 
 import ast
 from collections.abc import Iterator
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-EPOCHS = 3  # are enough
+EPOCHS = 3
 NAMES = "num_epochs", "max_epochs"
 
 
-def with_fewer(source: str, most: int) -> str:
-    """A cell in which no number that is given to ``num_epochs`` or ``max_epochs`` exceeds ``most``."""
-    program = TransformerManager().transform_cell(source)  # with what Jupyter has besides Python
+def cap_epochs(source: str, most: int) -> str:
+    """Return a cell in which no number given to ``num_epochs`` or ``max_epochs`` exceeds ``most``."""
+    program = TransformerManager().transform_cell(source)  # replaces Jupyter's magics
     try:
         tree = ast.parse(program)
-    except SyntaxError:  # which the page's readers are told of, too
+    except SyntaxError:  # the kernel reports it
         return source
     lines = program.encode().splitlines(keepends=True)
-    for number in sorted(_numbers(tree), key=lambda each: (each.lineno, each.col_offset))[::-1]:
+    for number in sorted(_find_numbers(tree), key=lambda each: (each.lineno, each.col_offset))[
+        ::-1
+    ]:
         if isinstance(number.value, int) and number.value > most:
             line = lines[number.lineno - 1]
             after = line[number.end_col_offset :]
@@ -25,13 +27,16 @@ def with_fewer(source: str, most: int) -> str:
     return b"".join(lines).decode()
 
 
-def _numbers(tree: ast.AST) -> Iterator[ast.Constant]:
-    given = [pair for node in ast.walk(tree) for pair in _given(node)]
-    yield from (value for name, value in given if name in NAMES and isinstance(value, ast.Constant))
+def _find_numbers(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Yield the constants that are given to one of NAMES."""
+    for node in ast.walk(tree):
+        for name, value in _find_values(node):
+            if name in NAMES and isinstance(value, ast.Constant):
+                yield value
 
 
-def _given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Names, and what they are given there: by an assignment, an argument, or as a default."""
+def _find_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield names with their values: from an assignment, a keyword argument, or a default."""
     match node:
         case ast.keyword(arg=str(name), value=value):
             yield name, value

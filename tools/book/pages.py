@@ -1,9 +1,9 @@
-"""A page of D2L as code: the cells of one framework, in D2L's own Markdown.
+"""Read the code of D2L's pages, which are in D2L's own Markdown.
 
-Cells are fenced blocks marked ``.input``. Which framework's one is stands in its first line: ``#@tab pytorch,
-mxnet`` in older pages, ``%%tab`` in newer ones; ``all`` is every one's. Where nothing stands there, it is
-that of the page's first framework, MXNet in older pages, PyTorch in newer ones. A page is there in the frameworks
-that have a cell of their own; and, if it is a newer one, in those that it lists at its beginning.
+Cells are fenced blocks marked ``.input``. The first line names a cell's frameworks: ``#@tab pytorch, mxnet`` in older
+pages, ``%%tab`` in newer ones; ``all`` means every framework. A cell without this line belongs to the page's first
+framework: MXNet in older pages, PyTorch in newer ones. A page exists in the frameworks that have a cell of their own;
+a newer page also in those that it lists at its beginning.
 """
 
 import re
@@ -22,7 +22,7 @@ CHOOSES = re.compile(r"^\s*(?:%load_ext\s+d2lbook\.tab|tab\.interact_select)", r
 
 
 @dataclass(frozen=True)
-class Cell:
+class PageCell:
     line: int  # in the page, from 1
     source: str
 
@@ -33,11 +33,11 @@ class Page:
 
     @property
     def name(self) -> str:
-        """Chapter and page: ``optimization/sgd``."""
+        """The chapter and the page: ``optimization/sgd``."""
         return f"{self.path.parent.name.removeprefix('chapter_')}/{self.path.stem}"
 
-    def cells(self, framework: str) -> list[Cell]:
-        """Those of a framework; none where the page is not there in it."""
+    def cells(self, framework: str) -> list[PageCell]:
+        """Return the cells of a framework; none if the page does not exist in it."""
         text = self.path.read_text(encoding="utf-8")
         blocks = [
             (text.count("\n", 0, block.start(2)) + 1, block[2])
@@ -45,34 +45,34 @@ class Page:
             if ".input" in block[1]
         ]
         is_new = any(CHOOSES.search(source) for _, source in blocks)
-        found, is_offered = [], False
+        found = []
+        is_offered = False
         for line, source in blocks:
             if CHOOSES.search(source):
-                is_offered |= framework in _offered(source)
+                is_offered |= framework in _list_offered(source)
                 continue
             mark = MARK.match(source)
             names = mark[1].split(",") if mark else ["pytorch" if is_new else "mxnet"]
-            whose = {name.strip() for name in names}
-            code = selected(source[mark.end() :] if mark else source, framework)
-            if whose & {framework, "all"} and code.strip():
-                found.append(Cell(line, code))
-                is_offered |= framework in whose
+            frameworks = {name.strip() for name in names}
+            code = select_lines(source[mark.end() :] if mark else source, framework)
+            if frameworks & {framework, "all"} and code.strip():
+                found.append(PageCell(line, code))
+                is_offered |= framework in frameworks
         return found if is_offered else []
 
 
-def _offered(source: str) -> list[str]:
-    """The frameworks that a newer page lists."""
+def _list_offered(source: str) -> list[str]:
+    """Return the frameworks that a newer page lists."""
     return [name for listed in OFFERS.findall(source) for name in re.findall(r"\w+", listed)]
 
 
-def selected(source: str, framework: str) -> str:
-    """A cell, for this framework: lines below ``if tab.selected(...)`` take that line's place, or are left out.
+def select_lines(source: str, framework: str) -> str:
+    """Return a cell for a framework: a block ``if tab.selected(...):`` is replaced by its lines, or dropped.
 
-    As with D2L's own tools, one such line ends the block of another that it is in: what is below both is
-    moved to the left once.
+    As in D2L's own tools, such a line ends the block around it: lines below both are dedented only once.
     """
     lines: list[str] = []
-    block: tuple[int, bool] | None = None  # how far it is indented, and whether it is ours
+    block: tuple[int, bool] | None = None  # its indentation, and whether it is for the framework
     for line in source.splitlines():
         indentation = len(line) - len(line.lstrip())
         if match := SELECTED.match(line):
@@ -87,17 +87,17 @@ def selected(source: str, framework: str) -> str:
     return "\n".join(lines)
 
 
-def pages(book: Path) -> list[Page]:
-    """All in a book's chapters; a translation's originals beside it are left out."""
+def list_pages(book: Path) -> list[Page]:
+    """Return the pages of all chapters, without the originals that a translation keeps beside it."""
     found = sorted(book.glob("chapter_*/*.md"))
     return [Page(path) for path in found if not path.stem.endswith("_origin")]
 
 
-def pairs(book: Path, frameworks: list[str]) -> list[tuple[Page, str]]:
-    """Each page with each framework it is there in, if it uses d2l."""
+def list_pairs(book: Path, frameworks: list[str]) -> list[tuple[Page, str]]:
+    """Return each page that uses d2l, with each framework in which it exists."""
     return [
         (page, framework)
-        for page in pages(book)
+        for page in list_pages(book)
         for framework in frameworks
         if framework in FACES
         and any(re.search(r"\bd2l\.\w", cell.source) for cell in page.cells(framework))

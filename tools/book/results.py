@@ -1,6 +1,6 @@
-"""What became of D2L's pages: a line for each page and framework in docs/book.jsonl, and the tables made of it.
+"""Save how D2L's pages ran: a line per page and framework in docs/book.jsonl, and tables made from it.
 
-``make book BOOK=folder RECORD=1`` renews the lines of the pages that it runs; ``make`` puts the tables into
+``make book BOOK=folder RECORD=1`` updates the lines of the pages that it runs; ``make`` puts the tables into
 "Coming from d2l", in each language.
 """
 
@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
-from tools.book.words import WORDS, Words
+from tools.book.words import TABLE_TEXT, TableText
 from tools.weave.lessons import ROOT
 from tools.weave.prose import ORIGINAL
 
-if TYPE_CHECKING:  # `make` reads what is kept each time, and runs no page
+if TYPE_CHECKING:  # `make` reads the results each time, and need not import what runs pages
     from tools.book.run import Outcome
 
 RESULTS = ROOT / "docs" / "book.jsonl"
 MAX_ERROR = 90  # characters of an error's first line
-# What can be told of a page on a machine without a GPU, and with what is installed here.
-ELSEWHERE = "gpu", "network"
+# Causes that say nothing about a page: it would need a GPU, or a network.
+NOT_TESTABLE = "gpu", "network"
 
 
 @dataclass(frozen=True)
 class Result:
-    edition: str  # a language of D2L's: en, zh
+    edition: str  # a language of D2L: en, zh
     page: str
     framework: str
     cells: int
@@ -38,7 +38,7 @@ class Result:
     error: str = ""
 
     @property
-    def ran(self) -> bool:
+    def has_passed(self) -> bool:
         return self.passed == self.cells
 
     @property
@@ -50,8 +50,8 @@ class Result:
         return self.edition, self.page, self.framework
 
 
-def edition_of(book: Path) -> str:
-    """The language that a copy of D2L's repository is in, as its configuration says."""
+def read_edition(book: Path) -> str:
+    """Return the language of a copy of D2L's repository, from its configuration."""
     config = ConfigParser(interpolation=None)
     try:
         config.read(book / "config.ini", encoding="utf-8")
@@ -60,85 +60,99 @@ def edition_of(book: Path) -> str:
     return config.get("project", "lang", fallback=ORIGINAL)
 
 
-def result(outcome: "Outcome", edition: str) -> Result:
-    # Of a file that is named, its name: where it lay was this machine's. And no colours of a terminal's.
+def make_result(outcome: "Outcome", edition: str) -> Result:
+    """Return the result to save, without the paths of this machine and the colours of its terminal."""
     error = re.sub(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+|\\x1b\[\d+m", "", outcome.error)[:MAX_ERROR]
-    told = outcome.page, outcome.framework, outcome.cells, outcome.passed, outcome.cause, error
-    return Result(edition, *told)
+    return Result(
+        edition=edition,
+        page=outcome.page,
+        framework=outcome.framework,
+        cells=outcome.cells,
+        passed=outcome.passed,
+        cause=outcome.cause,
+        error=error,
+    )
 
 
-def read(file: Path | None = None) -> list[Result]:
+def load_results(file: Path | None = None) -> list[Result]:
     file = file or RESULTS
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [Result(**json.loads(line)) for line in lines]
 
 
-def record(new: Iterable[Result], file: Path | None = None) -> None:
-    """In place of what there was of the same page and framework."""
+def save_results(new: Iterable[Result], file: Path | None = None) -> None:
+    """Save new results in place of those of the same pages and frameworks."""
     file = file or RESULTS
-    known = {each.key: each for each in (*read(file), *new)}
-    lines = [
-        json.dumps({name: value for name, value in asdict(each).items() if value != ""})
-        for _, each in sorted(known.items())
-    ]
-    aside = file.with_suffix(".new")
-    aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    aside.replace(file)
+    results = {each.key: each for each in (*load_results(file), *new)}
+    lines = []
+    for _, each in sorted(results.items()):
+        line = json.dumps({name: value for name, value in asdict(each).items() if value != ""})
+        lines.append(f"{line}\n")
+    temporary = file.with_suffix(".new")
+    temporary.write_text("".join(lines), encoding="utf-8")
+    temporary.replace(file)
 
 
-def tables(results: list[Result], language: str) -> str:
-    """How many pages run by chapter; then those that do not, and why."""
-    words = WORDS[language]
-    could = [each for each in results if each.cause not in ELSEWHERE]
-    ran = sum(each.ran for each in results)
-    share = int(1000 * ran / max(1, len(could))) / 10  # rounded down
-    told = words.told.format(pairs=len(results), ran=ran, could=len(could), share=share)
-    return f"{_by_chapter(results, words)}\n{told}\n\n{_failures(results, words)}"
+def render_tables(results: list[Result], language: str) -> str:
+    """Return a table of how many pages run, by chapter, and one of those that fail, with the causes."""
+    text = TABLE_TEXT[language]
+    testable = [each for each in results if each.cause not in NOT_TESTABLE]
+    passed = sum(each.has_passed for each in results)
+    share = int(1000 * passed / max(1, len(testable))) / 10  # rounded down
+    summary = text.summary.format(
+        pairs=len(results), passed=passed, testable=len(testable), share=share
+    )
+    return f"{_render_chapters(results, text)}\n{summary}\n\n{_render_failures(results, text)}"
 
 
-def frameworks_in(results: list[Result]) -> list[str]:
+def list_frameworks(results: list[Result]) -> list[str]:
     return [name for name in FACES if any(each.framework == name for each in results)]
 
 
-def counts(results: list[Result], frameworks: list[str], of: str = "{} of {}") -> list[str]:
-    """For each framework, how many of its pages run, of how many; nothing where there is none."""
-    told = []
+def count_runs(
+    results: list[Result], frameworks: list[str], template: str = "{} of {}"
+) -> list[str]:
+    """Return for each framework how many of its pages run, or "" if it has none."""
+    cells = []
     for framework in frameworks:
-        ran = [each.ran for each in results if each.framework == framework]
-        told.append(of.format(sum(ran), len(ran)) if ran else "")
-    return told
+        passed = [each.has_passed for each in results if each.framework == framework]
+        cells.append(template.format(sum(passed), len(passed)) if passed else "")
+    return cells
 
 
-def _by_chapter(results: list[Result], words: Words) -> str:
-    frameworks, chapters = frameworks_in(results), dict[tuple[str, str], list[Result]]()
+def _render_chapters(results: list[Result], text: TableText) -> str:
+    frameworks = list_frameworks(results)
+    chapters: dict[tuple[str, str], list[Result]] = {}
     for each in results:
         chapters.setdefault((each.edition, each.chapter), []).append(each)
     rows = [
-        [words.title(*name), *counts(of_chapter, frameworks, words.of)]
-        for name, of_chapter in sorted(chapters.items())
+        [text.format_chapter(*key), *count_runs(in_chapter, frameworks, text.count)]
+        for key, in_chapter in sorted(chapters.items())
     ]
-    rows.append([words.all, *counts(results, frameworks, words.of)])
-    heads = [words.chapter, *(FRAMEWORKS[name].title for name in frameworks)]
-    return table(heads, [":--", *["--:"] * len(frameworks)], rows)
+    rows.append([text.all, *count_runs(results, frameworks, text.count)])
+    heads = [text.chapter, *(FRAMEWORKS[name].title for name in frameworks)]
+    return render_table(heads, [":--", *["--:"] * len(frameworks)], rows)
 
 
-def _failures(results: list[Result], words: Words) -> str:
-    def alike(each: Result) -> tuple[str, ...]:
-        error = "" if each.cause in ELSEWHERE else each.error
+def _render_failures(results: list[Result], text: TableText) -> str:
+    """Return a table of failures; frameworks in which a page fails in the same way share a row."""
+
+    def group_key(each: Result) -> tuple[str, ...]:
+        error = "" if each.cause in NOT_TESTABLE else each.error
         return each.edition, each.page, each.cause, error
 
     rows = []
-    failed = sorted((each for each in results if not each.ran), key=alike)
-    for (edition, page, cause, error), group in groupby(failed, alike):
-        title = words.of_edition.format(page.partition("/")[2], words.editions[edition])
+    failed = sorted((each for each in results if not each.has_passed), key=group_key)
+    for (edition, page, cause, error), group in groupby(failed, group_key):
+        title = text.title.format(page.partition("/")[2], text.editions[edition])
         frameworks = ", ".join(FRAMEWORKS[each.framework].title for each in group)
-        told = error.replace("|", "\\|").replace("`", "'")
-        rows.append([title, frameworks, words.causes[cause], f"`{told}`" if told else ""])
-    heads = [words.page, words.framework, words.cause, words.error]
-    return table(heads, [":--"] * len(heads), rows)
+        escaped = error.replace("|", "\\|").replace("`", "'")
+        rows.append([title, frameworks, text.causes[cause], f"`{escaped}`" if escaped else ""])
+    heads = [text.page, text.framework, text.cause, text.error]
+    return render_table(heads, [":--"] * len(heads), rows)
 
 
-def table(heads: list[str], sides: list[str], rows: list[list[str]]) -> str:
-    """In Markdown."""
-    lines = [" | ".join(row) for row in (heads, *rows)]
-    return f"| {lines[0]} |\n|{'|'.join(sides)}|\n" + "".join(f"| {line} |\n" for line in lines[1:])
+def render_table(heads: list[str], alignments: list[str], rows: list[list[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [f"| {' | '.join(row)} |\n" for row in (heads, *rows)]
+    return f"{lines[0]}|{'|'.join(alignments)}|\n{''.join(lines[1:])}"

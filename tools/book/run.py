@@ -1,4 +1,4 @@
-"""A page's cells, one after the other in a fresh kernel, until one fails; and where the failure comes from."""
+"""Run the cells of a page in a fresh kernel until one fails, and find the cause of the failure."""
 
 import asyncio
 import os
@@ -16,25 +16,25 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tools.book import pictures, stand_ins
-from tools.book.epochs import EPOCHS, with_fewer
-from tools.book.pages import Cell, Page
-from tools.book.results import edition_of
+from tools.book.epochs import EPOCHS, cap_epochs
+from tools.book.pages import Page
+from tools.book.results import read_edition
 from tools.run.kernels import Workplace
 from tools.weave.lessons import ROOT
 
-BEFORE = """\
+SETUP = """\
 import d2l_compat.alias
 from d2l_compat._shared.data import hub
 hub.check = lambda path, check_sum: None  # the files are stand-ins, whatever sum a page names
 """
-# What libraries keep for code of the time when the pages were written; their readers set them as well.
+# Settings with which libraries still run code as old as the pages. Readers need them as well.
 SWITCHES = {"TF_USE_LEGACY_KERAS": "1", "PANDAS_FUTURE_INFER_STRING": "0"}
-# The d2l for which an edition of the book was written; of the others it is the newest.
+# The version of d2l for which an edition of the book was written; for other editions, the newest.
 VERSIONS = {"zh": "0.17"}
 PACKAGE = re.compile(r"it is not installed|^ImportError: Failed importing \w+\.")
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(|non cpu device", re.IGNORECASE)
-# A line of a trace that takes one of the GPUs, or what had been split over them.
-TAKEN = re.compile(r"^-*> ?\d+ .*\b(devices(\('gpu'\))?|[xy]_shards)\[\d\]", re.MULTILINE)
+# A line of a traceback that takes one of the GPUs, or one of the parts that were split over them.
+INDEXED_GPU = re.compile(r"^-*> ?\d+ .*\b(devices(\('gpu'\))?|[xy]_shards)\[\d\]", re.MULTILINE)
 NETWORK = re.compile(
     r"ConnectionError|URLError|URL fetch|[Dd]ownload|Max retries|resolve host|gaierror"
 )
@@ -47,14 +47,14 @@ class Outcome:
     page: str
     framework: str
     cells: int
-    passed: int  # before the first that failed
+    passed: int  # number of cells before the one that failed
     seconds: float
-    error: str = ""  # its first line
-    line: int = 0  # of the page
-    cause: str = ""  # of CAUSES
+    error: str = ""  # first line of the message
+    line: int = 0  # of the failed cell in the page
+    cause: str = ""  # a key of CAUSES
 
     @property
-    def ran(self) -> bool:
+    def has_passed(self) -> bool:
         return self.passed == self.cells
 
 
@@ -70,52 +70,53 @@ CAUSES = {
 }
 
 
-def run(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> Outcome:
-    """With small stand-ins for the data, in a folder that is thrown away; ``limit`` seconds for all cells.
+def run_page(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> Outcome:
+    """Run a page in a temporary folder, with small stand-ins for its data.
 
-    Where training is told to go on for more, it ends after so many ``epochs``.
+    All cells together may take ``limit`` seconds, and training is limited to a number of ``epochs``.
     """
-    cells, book = page.cells(framework), page.path.parent.parent
+    cells = page.cells(framework)
+    book = page.path.parent.parent
     code = "\n".join(cell.source for cell in cells)
     images = stand_ins.FEW if "resize=" in code else stand_ins.MANY
     sentences = stand_ins.LONG if "TimeMachine(" in code else stand_ins.SHORT
     started = time.monotonic()
     with TemporaryDirectory(prefix="book-") as folder:
-        work = Path(folder) / "page" / "work"  # ../data and ../img are in the folder as well
+        work = Path(folder) / "page" / "work"  # so ../data and ../img are in the folder as well
         work.mkdir(parents=True)
-        stand_ins.make(Path(folder) / "data", images, sentences)
-        pictures.make(Path(folder) / "data", code)
-        pictures.show(work.parent / "img", code, book)
-        before = BEFORE + stand_ins.before(framework, code)
+        stand_ins.make_data(Path(folder) / "data", images, sentences)
+        pictures.make_archives(Path(folder) / "data", code)
+        pictures.copy_figures(work.parent / "img", code, book)
+        setup = SETUP + stand_ins.make_setup(framework, code)
         environment = {
             **os.environ,
             **SWITCHES,
-            "D2L_VERSION": VERSIONS.get(edition_of(book), ""),
+            "D2L_VERSION": VERSIONS.get(read_edition(book), ""),
             "D2L_DATA": str(Path(folder) / "data"),
             "OMP_NUM_THREADS": "1",
-            # What the caller has there is installed for pages, too.
+            # Pages can import what the caller can.
             "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.getenv("PYTHONPATH")))),
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         }
-        short = [Cell(cell.line, with_fewer(cell.source, epochs)) for cell in cells]
-        passed, error, why = asyncio.run(_execute(before, short, work, environment, limit))
+        sources = [setup, *(cap_epochs(cell.source, epochs) for cell in cells)]
+        passed, error, cause = asyncio.run(_execute(sources, work, environment, limit))
     line = cells[passed].line if error else 0
     return Outcome(
-        page.name, framework, len(cells), passed, time.monotonic() - started, error, line, why
+        page.name, framework, len(cells), passed, time.monotonic() - started, error, line, cause
     )
 
 
 async def _execute(
-    before: str, cells: list[Cell], work: Path, environment: dict[str, str], limit: float
+    sources: list[str], work: Path, environment: dict[str, str], limit: float
 ) -> tuple[int, str, str]:
-    """How many passed; of the next one the error, and its cause."""
-    sources = before, *(cell.source for cell in cells)
+    """Return how many cells passed after the setup, and the error of the next one with its cause."""
     notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
     workplace = Workplace("python3")
     manager = AsyncKernelManager(**workplace.settings)
     client = NotebookClient(notebook, km=manager, record_timing=False)
-    end, passed = time.monotonic() + limit, 0
+    end = time.monotonic() + limit
+    passed = 0
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
         await client.async_start_new_kernel(cwd=str(work), env=environment, **quiet)
@@ -129,37 +130,37 @@ async def _execute(
     except DeadKernelError:
         return passed, "the kernel died", "framework"
     except CellExecutionError as failure:
-        return passed, *_told(failure, cell)
+        return passed, *_describe_failure(failure, cell)
     finally:
         if client.kc is not None:
             client.kc.stop_channels()
         await manager.shutdown_kernel(now=True)
         workplace.cleanup()
-    return len(cells), "", ""
+    return len(sources) - 1, "", ""
 
 
-def _told(failure: CellExecutionError, cell: nbformat.NotebookNode) -> tuple[str, str]:
-    # A figure may come after it.
-    lines = [x for each in cell.outputs for x in each.get("traceback", [])]
+def _describe_failure(failure: CellExecutionError, cell: nbformat.NotebookNode) -> tuple[str, str]:
+    """Return the error of a failed cell and its cause."""
+    lines = [line for output in cell.outputs for line in output.get("traceback", [])]
     trace = ANSI.sub("", "\n".join(lines))
     first, *others = ANSI.sub("", failure.evalue).strip().splitlines() or [""]
-    if others and first.startswith("Traceback"):  # MXNet's engine; its words come last
+    if others and first.startswith("Traceback"):  # MXNet's engine puts its message last
         first = others[-1]
-    return f"{failure.ename}: {first}", cause(failure.ename, first, trace)
+    return f"{failure.ename}: {first}", find_cause(failure.ename, first, trace)
 
 
-def cause(name: str, words: str, trace: str) -> str:
-    """Of an error, by what it says and by where it was raised, the last frame of its trace."""
+def find_cause(name: str, message: str, trace: str) -> str:
+    """Return the cause of an error, from its message and from the last frame of its traceback."""
     files = [match["file"] for match in FRAME.finditer(trace)]
     last = files[-1] if files else None
-    if "has no such name" in words:
+    if "has no such name" in message:
         return "name"
-    if name == "ModuleNotFoundError" or PACKAGE.search(f"{name}: {words}"):
+    if name == "ModuleNotFoundError" or PACKAGE.search(f"{name}: {message}"):
         return "package"
-    # It asks for one more than there are.
-    if GPU.search(f"{name} {words}") or (name == "IndexError" and TAKEN.search(trace)):
+    # The second condition is about a page that takes one more GPU than there are.
+    if GPU.search(f"{name} {message}") or (name == "IndexError" and INDEXED_GPU.search(trace)):
         return "gpu"
-    if NETWORK.search(f"{name} {words}"):
+    if NETWORK.search(f"{name} {message}"):
         return "network"
     if last is None:
         return "page"

@@ -1,4 +1,4 @@
-"""Small data in the place of D2L's, in a folder for ``D2L_DATA``: pages run in a minute, without a network."""
+"""Make small stand-ins for D2L's data in the folder ``D2L_DATA``, so that pages run in a minute, without a network."""
 
 import gzip
 from pathlib import Path
@@ -7,28 +7,30 @@ import numpy as np
 
 from tools.archives import pack
 
-# Pages with pictures of 28 by 28 go through five parts of an epoch; what is made larger takes long.
+# Numbers of pictures for training and for tests. Pages that resize them take long.
 MANY, FEW = (1536, 512), (48, 24)
 ENGLISH = "go", "run", "wait", "stop", "look", "come", "sit", "stand", "sing", "read"
 FRENCH = "va", "cours", "attends", "arrête", "regarde", "viens", "assieds", "reste", "chante", "lis"
 
-
-# Of a novel, so many sentences: D2L 1.0 reads 15,000 characters, 0.17 goes through the first ones 500 times.
+# Numbers of sentences of a novel: D2L 1.0 reads 15,000 characters, 0.17 trains on the first ones 500 times.
 LONG, SHORT = 260, 45
 SENTENCE = (
     "The Time Traveller (for so it will be convenient to speak of him) said: take {} apples!\n"
 )
 
-# Words that pages ask for by name, and enough others: a page looks up the 3367th.
-ASKED = (
+# Words that pages look up. One page looks up the 3367th word of all.
+LOOKED_UP = (
     *("the", "a", "he", "is", "good", "bad", "chip", "join", "baby", "beautiful", "man", "woman"),
     *("son", "beijing", "china", "tokyo", "worst", "big", "do", "did", "go", "this", "movie"),
     *("so", "great", "crane", "flying", "driver", "came", "just", "left"),
 )
-WORDS = [*ASKED, *(f"word{i}" for i in range(3400))]
-REVIEWS, PARAGRAPHS, PAIRS, SENTENCES = 16, 40, 128, 900  # of films, of Wikipedia, SNLI's, PTB's
+WORDS = [*LOOKED_UP, *(f"word{i}" for i in range(3400))]
+REVIEWS = 16  # of films
+PARAGRAPHS = 40  # of Wikipedia
+PAIRS = 128  # of SNLI
+SENTENCES = 900  # of PTB
 
-# What a page with a trained BERT runs before all else: one that is not trained, saved as its framework saves it.
+# The setup of a page that loads a trained BERT: saves an untrained one in the framework's format.
 BERT = """
 import json, os, zipfile
 {imports}
@@ -61,15 +63,15 @@ SAVED = {
 }
 
 
-def before(framework: str, code: str) -> str:
-    """What makes in a page's kernel what no file can be made of without its framework."""
+def make_setup(framework: str, code: str) -> str:
+    """Return code for a page's kernel that makes files which need the framework."""
     if "bert.small" not in code or framework not in SAVED:
         return ""
-    return BERT.format(words=[*ASKED], **SAVED[framework])
+    return BERT.format(words=[*LOOKED_UP], **SAVED[framework])
 
 
-def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
-    """The files."""
+def make_data(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
+    """Write the files that pages load; ``pictures`` are the numbers for training and for tests."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     np.savetxt(folder / "airfoil_self_noise.dat", rng.normal(size=(1503, 6)), delimiter="\t")
@@ -80,7 +82,7 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
     for kind, count in zip(("train", "t10k"), pictures, strict=True):
         labels = np.arange(count, dtype=np.uint8) % 10
         images = rng.integers(0, 60, (count, 28, 28), np.uint8)
-        for image, label in zip(images, labels, strict=True):  # each kind has a stripe of its own
+        for image, label in zip(images, labels, strict=True):  # each class has its own stripe
             image[2 * label : 2 * label + 6] += 150
         for name, array in ("images-idx3", images), ("labels-idx1", labels):
             head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
@@ -94,46 +96,46 @@ def make(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
 
 
 def _make_words(folder: Path, rng: np.random.Generator) -> None:
-    """Vectors, and running text of two kinds."""
+    """Write word vectors, and two texts for language models."""
     for size in (50, 100):
-        _zip(folder, f"glove.6B.{size}d", {"vec.txt": _vectors(rng, size)})
+        _zip(folder, f"glove.6B.{size}d", {"vec.txt": _make_vectors(rng, size)})
     often = rng.choice(WORDS[:1000], (SENTENCES, 25))
-    _zip(folder, "ptb", {"ptb.train.txt": _lines(often)})
-    paragraphs = [" . ".join(_lines(some).splitlines()) for some in _some(rng, PARAGRAPHS, 4, 9)]
+    _zip(folder, "ptb", {"ptb.train.txt": _join_lines(often)})
+    chosen = _choose_words(rng, PARAGRAPHS, 4, 9)
+    paragraphs = [" . ".join(_join_lines(words).splitlines()) for words in chosen]
     text = "".join(f" {paragraph} . \n" for paragraph in paragraphs)
     _zip(folder, "wikitext-2-v1", {"wiki.train.tokens": text}, inside="wikitext-2")
 
 
 def _make_sentences(folder: Path, rng: np.random.Generator) -> None:
-    """Pairs that follow from each other or do not, and reviews."""
+    """Write pairs of sentences with their relation, and reviews."""
     labels = np.resize(["entailment", "contradiction", "neutral", "-"], PAIRS)
-    rows = [
-        f"{label}\t( {premise} )\t( {hypothesis} )"
-        for label, *pair in zip(labels, _some(rng, PAIRS, 2, 8), strict=True)
-        for premise, hypothesis in [_lines(pair[0]).splitlines()]
-    ]
+    rows = []
+    for label, pair in zip(labels, _choose_words(rng, PAIRS, 2, 8), strict=True):
+        premise, hypothesis = _join_lines(pair).splitlines()
+        rows.append(f"{label}\t( {premise} )\t( {hypothesis} )")
     parts = {f"snli_1.0_{part}.txt": "\n".join(["head", *rows]) for part in ("train", "test")}
     _zip(folder, "snli_1.0", parts)
     reviews = {
-        f"aclImdb/{part}/{label}/{number}.txt": _lines(words)
+        f"aclImdb/{part}/{label}/{number}.txt": _join_lines(words)
         for part in ("train", "test")
         for label in ("pos", "neg")
-        for number, words in enumerate(_some(rng, REVIEWS, 6, 30))
+        for number, words in enumerate(_choose_words(rng, REVIEWS, 6, 30))
     }
     pack(folder / "aclImdb_v1.tar.gz", reviews)
 
 
-def _some(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Words that are asked for, in this shape."""
-    return rng.choice(ASKED, shape)
+def _choose_words(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Return an array of words of this shape."""
+    return rng.choice(LOOKED_UP, shape)
 
 
-def _lines(words: np.ndarray) -> str:
+def _join_lines(words: np.ndarray) -> str:
     return "\n".join(map(" ".join, words))
 
 
-def _vectors(rng: np.random.Generator, size: int) -> str:
-    """A vector a line; some words have the same."""
+def _make_vectors(rng: np.random.Generator, size: int) -> str:
+    """Return word vectors, one per line; some words have the same vector."""
     rows = [" ".join(map("{:.3f}".format, row)) for row in rng.normal(size=(61, size))]
     return "\n".join(f"{word} {rows[i % 61]}" for i, word in enumerate(WORDS))
 
@@ -144,7 +146,7 @@ def _zip(folder: Path, name: str, files: dict[str, str], inside: str = "") -> No
 
 
 def _make_houses(folder: Path) -> None:
-    """Sizes, of which some are not known, kinds and prices: prices for training alone."""
+    """Write tables of houses with some missing sizes; only those for training have prices."""
     rng = np.random.default_rng(2)
     for part, count in ("train", 200), ("test", 100):
         columns = ["Id,MSSubClass,MSZoning,LotArea,SaleType,SaleCondition"]
@@ -158,19 +160,19 @@ def _make_houses(folder: Path) -> None:
         (folder / f"kaggle_house_pred_{part}.csv").write_text("\n".join(columns + lines))
 
 
-# As many films as a batch of D2L's has, since what does not fill one waits for the next epoch.
+# As many films as D2L's batches have: an incomplete batch waits for the next epoch.
 USERS, FILMS = 60, 260
 
 
 def _make_films(folder: Path) -> None:
-    """Each user rates 30 films, one after the other; users of one kind like the same ones."""
+    """Write ratings: each user rates 30 films in turn, and some users like the same films."""
     rated = [(user, (30 * user + i) % FILMS, i) for user in range(USERS) for i in range(30)]
     lines = [f"{u + 1}\t{film + 1}\t{1 + (u + film) % 5}\t{time}" for u, film, time in rated]
     _zip(folder, "ml-100k", {"u.data": "\n".join(lines)})
 
 
 def _make_clicks(folder: Path) -> None:
-    """A batch of D2L's for training and one for the test: a label, and 34 values."""
+    """Write one of D2L's batches for training and one for the test, with a label and 34 values per row."""
     values = np.random.default_rng(1).integers(0, 5, (2 * 2048, 34))
     lines = ["\t".join(map(str, (row[0] % 2, *row))) for row in values]
     parts = ("train", lines[:2048]), ("test", lines[2048:])

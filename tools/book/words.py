@@ -1,31 +1,30 @@
-"""How the tables of D2L's pages (tools/book/results.py) are told in each language."""
+"""The text of the tables about D2L's pages (tools/book/results.py), in each language."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Words:
+class TableText:
     editions: dict[str, str]
     chapters: dict[str, str]
     causes: dict[str, str]
     chapter: str
-    of_edition: str  # a chapter or a page, an edition
+    title: str  # a chapter or a page, and its edition
     all: str
-    of: str
-    told: str  # how many there are, ran, could run, and how many of these did
+    count: str  # how many run, of how many
+    summary: str
     page: str
     framework: str
     cause: str
     error: str
 
-    def title(self, edition: str, chapter: str) -> str:
-        return self.of_edition.format(
-            self.chapters.get(chapter, chapter), self.editions.get(edition, edition)
-        )
+    def format_chapter(self, edition: str, chapter: str) -> str:
+        name = self.chapters.get(chapter, chapter)
+        return self.title.format(name, self.editions.get(edition, edition))
 
 
-WORDS = {
-    "en": Words(
+TABLE_TEXT = {
+    "en": TableText(
         editions={"en": "English", "zh": "Chinese"},
         chapters={
             "appendix-mathematics-for-deep-learning": "Appendix: mathematics",
@@ -66,11 +65,11 @@ WORDS = {
             "time": "the time limit",
         },
         chapter="chapter",
-        of_edition="{} ({})",
+        title="{} ({})",
         all="all",
-        of="{} of {}",
-        told=(
-            "Of {pairs} pairs of page and framework that were run, {ran} came from the first cell to the last; of the {could} that "
+        count="{} of {}",
+        summary=(
+            "Of {pairs} pairs of page and framework that were run, {passed} came from the first cell to the last; of the {testable} that "
             "need neither a GPU nor something they fetch themselves, {share} %. The others, with what each stumbles over:"
         ),
         page="page",
@@ -78,7 +77,7 @@ WORDS = {
         cause="because of",
         error="the first error",
     ),
-    "zh-TW": Words(
+    "zh-TW": TableText(
         editions={"en": "英", "zh": "簡中"},
         chapters={
             "appendix-mathematics-for-deep-learning": "附錄：數學",
@@ -119,11 +118,11 @@ WORDS = {
             "time": "超過時限",
         },
         chapter="章",
-        of_edition="{}（{}）",
+        title="{}（{}）",
         all="合計",
-        of="{} / {}",
-        told=(
-            "「頁面 × 框架」跑了 {pairs} 組，其中 {ran} 組從第一格跑到最後一格都沒有出錯。不需要 GPU、也不自己上網抓資料的有 {could} 組，"
+        count="{} / {}",
+        summary=(
+            "「頁面 × 框架」跑了 {pairs} 組，其中 {passed} 組從第一格跑到最後一格都沒有出錯。不需要 GPU、也不自己上網抓資料的有 {testable} 組，"
             "跑完的占 {share}%。沒跑完的，各自卡在這裡："
         ),
         page="頁面",
