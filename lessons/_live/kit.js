@@ -1,4 +1,4 @@
-// What all live figures share: elements, controls, numbers as text, words in the page's language, and mounting.
+// Shared by all live figures: elements, controls, number formats, texts in the page's language, and mounting.
 "use strict";
 
 globalThis.d2lLive ??= {};
@@ -18,7 +18,7 @@ globalThis.d2lLive ??= {};
   const svg = (tag, attributes = {}, ...children) =>
     fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-  /** An <output>; it would announce its every change, if it were not told to be quiet. */
+  /** An <output> that does not announce its changes to screen readers. */
   const quiet = (attributes) => html("output", { ...attributes, "aria-live": "off" });
 
   /** @type {(label: string, onClick: () => void) => HTMLElement} */
@@ -28,7 +28,7 @@ globalThis.d2lLive ??= {};
     return node;
   };
 
-  /** A control and its label: the part that is alike for fields, sliders, checkboxes and radio buttons. */
+  /** An input and its label, for text fields, sliders, checkboxes and radio buttons. */
   const labelled = (label, attributes, onInput) => {
     const id = `live-${++ids}`;
     const input = html("input", { id, ...attributes });
@@ -37,7 +37,7 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * A labelled slider that shows its value; setting `value` does not call onInput.
+   * A labelled slider that shows its value. Setting `value` does not call onInput.
    * @param {string} label
    * @param {{min: number, max: number, value: number}} range
    * @param {() => void} onInput called when the reader moves it
@@ -83,7 +83,7 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * One of several: radio buttons under a legend. Its value is the number of the one that is chosen.
+   * Radio buttons under a legend. The value is the index of the chosen one.
    * @type {(legend: string, options: string[], value: number, onInput: () => void) => object}
    */
   const choice = (legend, options, value, onInput) => {
@@ -102,7 +102,7 @@ globalThis.d2lLive ??= {};
     };
   };
 
-  /** A figure's only live region. It waits until the reader pauses, and then says the last text alone. */
+  /** Add the figure's only live region, which announces the last text once the reader pauses. */
   const announcer = (root) => {
     const region = html("p", { class: "live-unseen", role: "status" });
     let timer;
@@ -113,13 +113,13 @@ globalThis.d2lLive ??= {};
     };
   };
 
-  /** A number with so many decimals, a true minus sign, and no minus before zero. */
+  /** Format a number with a fixed number of decimals, a true minus sign, and no minus before zero. */
   const decimals = (x, digits) => {
     const text = x.toFixed(digits);
     return text.replace("-", Number(text) ? "−" : "");
   };
 
-  /** On one line, "0.54 + 0.95 − 0.10 = 1.39"; with "≈" where these are rounded so that they do not add up. */
+  /** Format a sum, "0.54 + 0.95 − 0.10 = 1.39", with "≈" if the rounded numbers do not add up. */
   const addition = (numbers, digits) => {
     const sum = (terms) => terms.reduce((a, b) => a + b);
     const [first, ...others] = numbers.map((x) => decimals(x, digits));
@@ -129,16 +129,16 @@ globalThis.d2lLive ??= {};
     return [first, ...parts, addsUp ? "=" : "≈", total].join("\u00a0");
   };
 
-  /** The size of a rounding error. */
+  /** Format a rounding error. */
   const tiny = (x) => (x ? x.toExponential(1) : "0");
 
-  /** An angle in degrees, as text. */
+  /** Format an angle in degrees. */
   const degrees = (radians) => decimals((radians * 180) / Math.PI, 1);
 
-  /** 12 as ₁₂. */
+  /** Format 12 as ₁₂. */
   const subscript = (n) => String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 
-  /** Where the hand of a clock ends that has turned by an angle; SVG counts y downward. */
+  /** Return the end of a clock hand at an angle. In SVG, y points downward. */
   const tip = (angle, radius = 1) => [radius * Math.sin(angle), -radius * Math.cos(angle)];
 
   /** A clock face of radius 1, and the group to draw its hands in. */
@@ -154,21 +154,21 @@ globalThis.d2lLive ??= {};
 
   const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-  /** The step [rows, columns] that an arrow key asks for; with Alt and the like it is the browser's own. */
+  /** Return the step [rows, columns] of an arrow key, or nothing: keys with Alt, Ctrl or Meta belong to the browser. */
   const arrow = ({ key, altKey, ctrlKey, metaKey }) => (altKey || ctrlKey || metaKey ? null : ARROWS[key]);
 
   /** Whether the reader has asked for less motion. */
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-  /** Of words by language, those for the page's: zh-TW on any Chinese page, English on any other. */
+  /** Choose among texts by language: zh-TW on a Chinese page, English on any other. */
   const inPagesLanguage = (words) => {
     const language = document.documentElement.lang.toLowerCase().startsWith("zh") ? "zh-TW" : "en";
     return { language, ...words[language] };
   };
 
   /**
-   * Names a kind of figure, and builds one in every element that asks for it by data-live. Its words are
-   * those under its name in d2lLive.words, which a lesson gives to all its figures.
+   * Define a kind of figure, and build one in every element that has its name in data-live. Its texts are those under
+   * its name in d2lLive.words, which a lesson sets for all its figures.
    * @param {string} name
    * @param {(root: HTMLElement, words: object) =>
    *   {controls: Object<string, (value: any) => void>, draw: () => void, state: () => object}} build
@@ -190,7 +190,7 @@ globalThis.d2lLive ??= {};
       const roots = document.querySelectorAll(`[data-live="${name}"]`);
       for (const root of roots) if (!root.live) mount(root);
     };
-    // A deferred script finds the page read to its end, though DOMContentLoaded is still to come.
+    // When a deferred script runs, the page is parsed, even if DOMContentLoaded has not fired.
     if (document.readyState === "loading") addEventListener("DOMContentLoaded", mountAll);
     else mountAll();
   };

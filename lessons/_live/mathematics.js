@@ -1,4 +1,4 @@
-// The mathematics that live figures share: pure functions of numbers and arrays, without a DOM.
+// Mathematics for live figures: pure functions of numbers and arrays, without a DOM.
 "use strict";
 
 globalThis.d2lLive ??= {};

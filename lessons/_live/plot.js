@@ -1,4 +1,4 @@
-// A plot of curves and points, for all live figures.
+// Plots of curves and points for live figures.
 "use strict";
 {
   const { svg, decimals } = d2lLive.kit;
@@ -8,16 +8,15 @@
   const circle = (cx, cy, r, kind) => svg("circle", { class: kind, cx, cy, r });
 
   /**
-   * A plot, drawn for its width in pixels so that its letters stay readable on a telephone. An axis reaches from its
-   * first tick to its last; x(at) and y(at) are where numbers lie, in pixels.
+   * Create a plot, drawn for its width in pixels so that its labels stay readable on a telephone. An axis reaches from
+   * its first tick to its last; x(at) and y(at) convert numbers to pixels.
    * @param {{height: number, top: number, x: {name: string, ticks: number[]}, y: {name: string, ticks: number[]}}} frame
-   * @param {() => void} onResize has to draw anew
-   * @param {(x: number) => void} onPoint called with where the reader points, even beyond the axis
+   * @param {() => void} onResize has to call draw again
+   * @param {(x: number) => void} onPoint called with the number that the reader points at, even beyond the axis
    */
   const plot = ({ height, top, ...axes }, onResize, onPoint) => {
     const [left, right, bottom] = [28, 28, 44];
     const node = svg("svg", { role: "img", class: "live-plot", height });
-    const box = () => node.getBoundingClientRect();
     const ends = ({ ticks }) => [ticks[0], ticks.at(-1)];
     const [[x0, x1], [y0, y1]] = [ends(axes.x), ends(axes.y)];
     let width;
@@ -37,17 +36,18 @@
       const points = xs.map((at, k) => [x(at), y(ys[k])]).join(" ");
       return svg("polyline", { class: kind, points, ...attributes });
     };
-    /** A line across the plot, from bottom to top. */
+    /** A vertical line across the plot. */
     const guide = (at) => line(x(at), y(y0), x(at), top, "live-guide");
-    /** Draws the grid, and over it the parts, which are made for the width there is now. */
+    /** Draw the grid, and over it the parts, which are created for the current width. */
     const draw = (label, parts) => {
-      width = node.clientWidth; // as it was laid out: a deck is magnified
+      width = node.clientWidth; // before scaling: a deck is magnified
       node.setAttribute("aria-label", label);
       node.setAttribute("viewBox", `0 0 ${width} ${height}`);
       node.replaceChildren(...grid(), ...parts());
     };
     const point = ({ clientX }) => {
-      const at = ((clientX - box().left) / box().width) * width;
+      const box = node.getBoundingClientRect();
+      const at = ((clientX - box.left) / box.width) * width;
       onPoint(x0 + ((at - left) / inner()) * (x1 - x0));
     };
     node.addEventListener("pointermove", point);

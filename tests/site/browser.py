@@ -1,6 +1,5 @@
-"""A real browser on the built site (``make site``), which must neither complain nor leave the machine.
-
-A pytest plugin (conftest.py): for the tests of the site, and the claims of live figures.
+"""A pytest plugin (conftest.py) that opens the built site in a browser, which may report nothing and load nothing
+from other machines. For the tests of the site and the claims of live figures.
 """
 
 import shutil
@@ -17,8 +16,8 @@ if TYPE_CHECKING:  # most tests need no browser
     from playwright.sync_api import Browser, Locator, Page, Request
 
 SITE = ROOT / "build" / "site"
-# For a headless browser, which has nothing to look up or to update.
-QUIET = [
+# A headless browser needs no updates and no network.
+OPTIONS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-gpu",
@@ -26,8 +25,8 @@ QUIET = [
     "--no-first-run",
     "--no-sandbox",
 ]
-NAMES = "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
-# Whatever this machine's own are.
+PROGRAMS = "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
+# Independent of this machine's settings.
 DEVICE = {
     "viewport": {"width": 1280, "height": 900},
     "color_scheme": "light",
@@ -35,7 +34,7 @@ DEVICE = {
     "locale": "en-US",
     "timezone_id": "UTC",
 }
-PATIENCE = 120_000  # milliseconds: a guard against hanging, not a measure
+TIMEOUT = 120_000  # milliseconds; only so that nothing hangs for ever
 
 
 @pytest.fixture(scope="session")
@@ -48,12 +47,12 @@ def site() -> Path:
 def browser() -> Iterator["Browser"]:
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as playwright:
-        found = next(filter(None, map(shutil.which, NAMES)), None)
+        found = next(filter(None, map(shutil.which, PROGRAMS)), None)
         if found is None and not Path(playwright.chromium.executable_path).exists():
             pytest.skip("no Chromium: install it, or run `.venv/bin/playwright install chromium`")
-        browser = playwright.chromium.launch(executable_path=found, args=QUIET, timeout=PATIENCE)
+        browser = playwright.chromium.launch(executable_path=found, args=OPTIONS, timeout=TIMEOUT)
         yield browser
         browser.close()
 
@@ -62,40 +61,40 @@ Open = Callable[..., "Page"]
 
 
 def is_missing(failed: "Request") -> bool:
-    """Whatever the reason, save that the reader went on before it had come."""
+    """Return whether a failed request was not just interrupted by the opening of another page."""
     return failed.failure != "net::ERR_ABORTED"
 
 
 class Reader:
-    """Opens pages of the site, and notes what goes wrong in them.
+    """Open pages of the site, and collect the problems in them.
 
-    One page after the other comes into the same tab, as a new tab is a new process, which takes as long
-    to start as a page to open. Tabs differ in what they cannot change later. None serves for ever: after
-    some hundred pages Chromium was seen to crash.
+    Pages are opened in the same tab, because a new tab is a new process, which takes as long to start as a
+    page to open. There is a tab for each combination of settings that a tab cannot change. A tab is replaced
+    after some pages, because Chromium crashed after some hundred.
     """
 
-    PAGES_OF_A_TAB = 40
+    PAGES_PER_TAB = 40
 
     def __init__(self, browser: "Browser", site: Path) -> None:
         self._browser, self._site = browser, f"file://{site}"
         self._tabs: dict[str, Page] = {}
-        self._opened = Counter[str]()  # pages of each tab
-        self._complaints: list[str] = []
+        self._opened = Counter[str]()  # number of pages by tab
+        self._problems: list[str] = []
 
     def open(self, path: str, *, in_new_tab: bool = False, **settings: Any) -> "Page":
-        """Open a page by its path, as if no other had been read before."""
+        """Open a page by its path, as if no other had been open before."""
         wanted = DEVICE | settings
         changeable = {name: wanted.pop(name) for name in ("color_scheme", "reduced_motion")}
         viewport = wanted.pop("viewport")
         name = repr(wanted)
-        is_used_up = in_new_tab or self._opened[name] % self.PAGES_OF_A_TAB == 0
-        if name in self._tabs and is_used_up:
+        is_worn_out = in_new_tab or self._opened[name] % self.PAGES_PER_TAB == 0
+        if name in self._tabs and is_worn_out:
             self._tabs.pop(name).context.close()
         if name not in self._tabs:
             self._tabs[name] = self._new_tab(name, wanted)
         self._opened[name] += 1
         tab = self._tabs[name]
-        self._forget(tab)
+        self._reset(tab)
         tab.set_viewport_size(viewport)
         tab.emulate_media(media="null", **changeable)
         tab.goto(f"{self._site}/{path}")
@@ -103,25 +102,25 @@ class Reader:
 
     def _new_tab(self, name: str, settings: dict[str, Any]) -> "Page":
         tab = self._browser.new_context(**settings).new_page()
-        tab.context.set_default_timeout(PATIENCE)
+        tab.context.set_default_timeout(TIMEOUT)
 
-        def note(what: str) -> None:
-            self._complaints.append(f"{tab.url}: {what}")
+        def report(problem: str) -> None:
+            self._problems.append(f"{tab.url}: {problem}")
 
         def drop() -> None:
-            note("crashed")
+            report("crashed")
             del self._tabs[name]
 
-        tab.on("console", lambda said: said.type in ("error", "warning") and note(said.text))
-        tab.on("pageerror", lambda error: note(str(error)))
-        tab.on("requestfailed", lambda r: is_missing(r) and note(f"not loaded: {r.url}"))
-        tab.on("request", lambda r: leaves(r.url) and note(f"asked: {r.url}"))
+        tab.on("console", lambda m: m.type in ("error", "warning") and report(m.text))
+        tab.on("pageerror", lambda error: report(str(error)))
+        tab.on("requestfailed", lambda r: is_missing(r) and report(f"not loaded: {r.url}"))
+        tab.on("request", lambda r: is_external(r.url) and report(f"external request: {r.url}"))
         tab.on("crash", lambda _: drop())
         return tab
 
-    def _forget(self, tab: "Page") -> None:
-        """Empty a tab, and what its pages have stored."""
-        empty = f"{self._site}/sitemap.txt"  # of the same origin, and without scripts
+    def _reset(self, tab: "Page") -> None:
+        """Clear a tab and the storage of its pages."""
+        empty = f"{self._site}/sitemap.txt"  # has the same origin and no scripts
         if tab.url == empty:
             return
         for other in tab.context.pages:
@@ -131,16 +130,16 @@ class Reader:
         tab.evaluate("localStorage.clear(), sessionStorage.clear()")
         tab.mouse.move(-1, -1)
 
-    def leave(self) -> None:
-        """Close all pages; raises AssertionError where something went wrong in one."""
+    def close(self) -> None:
+        """Leave all pages; raise AssertionError if there was a problem in one."""
         for tab in list(self._tabs.values()):
-            self._forget(tab)
-        complaints, self._complaints = self._complaints, []
-        assert complaints == []
+            self._reset(tab)
+        problems, self._problems = self._problems, []
+        assert problems == []
 
 
-def leaves(url: str) -> bool:
-    """Whether it leads away from this machine."""
+def is_external(url: str) -> bool:
+    """Return whether an address is on another machine."""
     return not url.startswith(("file:", "data:", "blob:", "about:"))
 
 
@@ -151,17 +150,17 @@ def reader(browser: "Browser", site: Path) -> Reader:
 
 @pytest.fixture
 def open_page(reader: Reader) -> Iterator[Open]:
-    """Opens a page of the site by its path; afterwards, nothing may have gone wrong in it."""
+    """Open a page of the site by its path; after the test, check that the page had no problems."""
     yield reader.open
-    reader.leave()
+    reader.close()
 
 
 @pytest.fixture(scope="module")
 def open_for_all(browser: "Browser", site: Path) -> Iterator[Open]:
-    """The same for all tests of a module: none may rely on what others have set."""
+    """Like open_page, for fixtures of a module; no test may rely on what others have changed."""
     reader = Reader(browser, site)
     yield reader.open
-    reader.leave()
+    reader.close()
 
 
 @pytest.fixture(scope="module")

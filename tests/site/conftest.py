@@ -1,4 +1,4 @@
-"""The pages that all site tests are about."""
+"""The notebooks and pages that the tests of the site use."""
 
 from collections.abc import Collection, Iterable
 from pathlib import PurePath
@@ -10,29 +10,36 @@ import pytest
 from tools.compare.figures import SVG
 from tools.weave.lessons import ROOT, Edition, editions
 
-EDITIONS = list(editions())
-# The lessons' pages and decks, which all have to do; what is said of each by name is tried on LESSON.
-PAGES = list(dict.fromkeys(f"{each.language}/{each.folder.name}.html" for each in EDITIONS))
-# Of each lesson in each language the first edition; in the others all but the code is the same.
-FIRST = list({(each.language, each.folder): each for each in EDITIONS[::-1]}.values())[::-1]
+NOTEBOOKS = list(editions())
+PAGES = list(dict.fromkeys(f"{each.language}/{each.folder.name}.html" for each in NOTEBOOKS))
+# The page for tests that are about specific content.
 LESSON = "self-attention-and-positional-encoding.html"
 
 
-def leave_to_release(values: Iterable[Any], but: Collection[Any]) -> list[Any]:
-    """List parameters of a test: all ``but`` these are tried for a release alone."""
+def find_notebooks(page: str) -> list[Edition]:
+    """Return the notebooks that a lesson's page shows."""
+    return [each for each in NOTEBOOKS if page == f"{each.language}/{each.folder.name}.html"]
+
+
+# The first notebook of each page: in the others only the code differs.
+FIRST_NOTEBOOKS = [find_notebooks(page)[0] for page in PAGES]
+
+
+def mark_release(values: Iterable[Any], always: Collection[Any]) -> list[Any]:
+    """Return parameters of a test, all marked for releases only except those that are ``always`` tested."""
     return [
-        each if each in but else pytest.param(each, marks=pytest.mark.release) for each in values
+        each if each in always else pytest.param(each, marks=pytest.mark.release) for each in values
     ]
 
 
-def text_of(path: str) -> str:
-    """What the page of a lesson was made from: who counts there what a page has to show will not count nothing."""
+def read_text(path: str) -> str:
+    """Return the source text of a lesson's page, to count there what the page has to show."""
     page = PurePath(path)
     return (ROOT / "lessons" / page.stem / f"text.{page.parent}.md").read_text(encoding="utf-8")
 
 
 def stored_figures(edition: Edition) -> list[str]:
-    """Those of its notebook, as SVG."""
+    """Return the figures in a notebook, as SVG."""
     cells = nbformat.read(edition.notebook, as_version=4).cells
-    shown = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
-    return [data[SVG] for data in shown if SVG in data]
+    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+    return [data[SVG] for data in outputs if SVG in data]

@@ -1,4 +1,4 @@
-"""What a figure shows, in the notebook and on the page, where its letters are no outlines."""
+"""Compare a figure in a notebook with the one on the page, whose letters are text and not outlines."""
 
 import re
 from functools import cache
@@ -10,8 +10,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @cache
-def strokes(svg: str) -> list[tuple[str, list[float]]]:
-    """Colour and coordinates of all that is drawn, but for letters."""
+def list_strokes(svg: str) -> list[tuple[str, list[float]]]:
+    """Return the style and the coordinates of each path that is not a letter."""
     found = []
     root = ElementTree.fromstring(svg)
     classes = dict(re.findall(r"\.(\w+)\{([^}]*)\}", root.findtext(".//{*}style") or ""))
@@ -25,25 +25,25 @@ def strokes(svg: str) -> list[tuple[str, list[float]]]:
 
 
 @cache
-def cells(svg: str) -> list[dict[tuple[int, int], str]]:
-    """The colours of its heat maps, by column and row: of squares, or of strokes through their middles."""
+def read_heat_maps(svg: str) -> list[dict[tuple[int, int], str]]:
+    """Return the colours of each heat map, by column and row; it has squares, or strokes through their middles."""
     found = []
     for heat_map in ElementTree.fromstring(svg).findall(".//{*}g[@shape-rendering]"):
         colors = {}
         for path in heat_map:
             d, color = path.get("d", ""), path.get("stroke") or path.get("fill")
-            for x, y, way, length in re.findall(r"M(\d+) (\d+)([hv])(\d+)", d):
+            for x, y, direction, length in re.findall(r"M(\d+) (\d+)([hv])(\d+)", d):
                 assert path.get("stroke") or f"M{x} {y}h1v1h-1z" in d
                 for step in range(int(length)):
-                    down = way == "v"
-                    colors[int(x) + step * (not down), int(y) + step * down] = color
+                    is_down = direction == "v"
+                    colors[int(x) + step * (not is_down), int(y) + step * is_down] = color
         found.append(colors)
     return found
 
 
 @cache
-def words(svg: str) -> list[str]:
-    """Of matplotlib's figure: its comments; of a light one: its texts. Formulas are in neither."""
+def list_texts(svg: str) -> list[str]:
+    """Return the texts of a figure except formulas; matplotlib has them in comments."""
     parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
     root = ElementTree.fromstring(svg, parser)
     comments = [str(each.text).strip() for each in root.iter() if each.tag is ElementTree.Comment]
@@ -51,25 +51,25 @@ def words(svg: str) -> list[str]:
     return sorted(text for text in found if "$" not in text)
 
 
-def bars(svg: str) -> list[str | None]:
-    """The colours of its colour bars, and what is filled with them."""
+def list_bar_colors(svg: str) -> list[str | None]:
+    """Return the colours of colour bars and the fills of rectangles."""
     root = ElementTree.fromstring(svg)
     filled = [rect.get("fill") for rect in root.iter(f"{SVG}rect")]
     return [stop.get("stop-color") for stop in root.iter(f"{SVG}stop")] + filled
 
 
-def shows_the_same(made: str, stored: str) -> bool:
-    """Whether the page's figure shows what the notebook's does."""
+def is_same_figure(shown: str, stored: str) -> bool:
+    """Return whether the figure on a page shows the same as the one stored in a notebook."""
     if "figure_1" not in stored:
-        return made.strip() == stored.strip()  # Java's, which is light already
-    here, there = strokes(made), strokes(stored)
+        return shown.strip() == stored.strip()  # Java's figures are not changed
+    shown_strokes, stored_strokes = list_strokes(shown), list_strokes(stored)
     return (
-        words(made) == words(stored)
-        and bars(made) == bars(stored)
-        and cells(made) == cells(stored)
-        and [style for style, _ in here] == [style for style, _ in there]
+        list_texts(shown) == list_texts(stored)
+        and list_bar_colors(shown) == list_bar_colors(stored)
+        and read_heat_maps(shown) == read_heat_maps(stored)
+        and [style for style, _ in shown_strokes] == [style for style, _ in stored_strokes]
         and all(
-            mine == pytest.approx(theirs, abs=0.006)
-            for (_, mine), (_, theirs) in zip(here, there, strict=True)
+            actual == pytest.approx(expected, abs=0.006)
+            for (_, actual), (_, expected) in zip(shown_strokes, stored_strokes, strict=True)
         )
     )

@@ -1,7 +1,7 @@
-"""What Python itself says of names: ``python -m tests.site.signatures MODULE NAME ...`` prints as JSON, by name,
-the parameters of each signature; no signature where there is nothing to call.
+"""``python -m tests.site.signatures MODULE NAME ...``: print the signatures that Python reports, as JSON.
 
-A process of its own for each face, since not all frameworks get along in one.
+For each name it prints the parameters of each signature, or no signature if it is not callable. This is a program
+because not all frameworks can be imported into one process.
 """
 
 import inspect
@@ -14,36 +14,36 @@ from inspect import Parameter
 from typing import Any, get_overloads
 
 STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
-FLAXS = "parent", "name"  # each of its layers has them
+FLAX_FIELDS = "parent", "name"  # each layer of Flax has them
 
 
-def signatures(module: object, name: str) -> list[list[str]]:
-    """Without ``self``, and with the stars of Python."""
-    getattr(module, name.partition(".")[0])  # loads its area
+def list_signatures(module: object, name: str) -> list[list[str]]:
+    """Return the parameters of each signature, without ``self`` and with Python's stars."""
+    getattr(module, name.partition(".")[0])  # imports its module
     owner, found = None, module
     for part in name.split("."):
         owner, found = found, inspect.getattr_static(found, part)
     if inspect.isclass(found):
-        return _of_class(found)
-    return [_named(found)[inspect.isclass(owner) :]] if callable(found) else []
+        return _list_constructors(found)
+    return [_list_parameters(found)[inspect.isclass(owner) :]] if callable(found) else []
 
 
-def _of_class(found: type) -> list[list[str]]:
-    """What it is made with; not the arguments that are its framework's own."""
+def _list_constructors(found: type) -> list[list[str]]:
+    """Return the parameters of each constructor, without those that its framework adds."""
     init: Any = inspect.getattr_static(found, "__init__")
     if inspect.isfunction(init) and (forms := get_overloads(init)):
-        return [_named(form)[1:] for form in forms]
+        return [_list_parameters(form)[1:] for form in forms]
     if is_dataclass(found):
-        # In their order, but those last that go by keyword; a layer's own __init__ may name none of them.
-        ours = [each for each in fields(found) if each.init and each.name not in FLAXS]
-        by_keyword = [each.name for each in ours if each.kw_only]
-        in_order = [each.name for each in ours if not each.kw_only]
-        return [[*in_order, *(["*"] if by_keyword else []), *by_keyword]]
+        # Keyword-only fields come last.
+        ours = [each for each in fields(found) if each.init and each.name not in FLAX_FIELDS]
+        keyword_only = [each.name for each in ours if each.kw_only]
+        positional = [each.name for each in ours if not each.kw_only]
+        return [[*positional, *(["*"] if keyword_only else []), *keyword_only]]
     is_ours = inspect.isfunction(init) and init.__module__.startswith("d2l_compat.")
-    return [_named(init)[1:] if is_ours else []]
+    return [_list_parameters(init)[1:] if is_ours else []]
 
 
-def _named(form: Callable[..., Any]) -> list[str]:
+def _list_parameters(form: Callable[..., Any]) -> list[str]:
     names: list[str] = []
     for each in inspect.signature(form).parameters.values():
         if each.kind is Parameter.KEYWORD_ONLY and not any(name[0] == "*" for name in names):
@@ -53,5 +53,5 @@ def _named(form: Callable[..., Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    face = import_module(sys.argv[1])
-    print(json.dumps({name: signatures(face, name) for name in sys.argv[2:]}))
+    module = import_module(sys.argv[1])
+    print(json.dumps({name: list_signatures(module, name) for name in sys.argv[2:]}))

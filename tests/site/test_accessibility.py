@@ -1,8 +1,7 @@
-"""axe-core, on every page, in light and in dark, and on a telephone: nothing but what it calls minor.
+"""Run axe-core on every page, in light and dark, and on a telephone; only minor violations are allowed.
 
-Contrast is found element by element, which takes most of its time. It is the style sheets', so it is tried where
-they differ: in light and in dark, and in one language of those that a page is told in. All else is tried everywhere,
-but in the dark: only colours differ there.
+Most of its time goes into contrast, which it measures for each element. Contrast depends on the style sheets, so it is
+tested in light and dark, but in one language only. All other rules are tested in light, in every language.
 """
 
 import re
@@ -15,14 +14,18 @@ from playwright.sync_api import Page, expect
 
 from tests.lessons.live import TURNED, live_on_slides, turn_to
 from tests.site.browser import Open
-from tests.site.conftest import EDITIONS, LESSON, leave_to_release
+from tests.site.conftest import LESSON, NOTEBOOKS, mark_release
 from tests.site.conftest import PAGES as LESSONS
 from tools.site.slides import deck_path
 from tools.weave.lessons import LANGUAGES
 
-# Of each lesson the first and the last: they differ in language and framework.
-OF_LESSONS = [list(each) for _, each in groupby(EDITIONS, key=lambda edition: edition.folder)]
-DECKS = [deck_path(each) for editions in OF_LESSONS for each in (editions[0], editions[-1])]
+# The first and the last deck of each lesson: they differ in language and framework.
+NOTEBOOKS_BY_LESSON = [
+    list(each) for _, each in groupby(NOTEBOOKS, key=lambda edition: edition.folder)
+]
+DECKS = [
+    deck_path(each) for editions in NOTEBOOKS_BY_LESSON for each in (editions[0], editions[-1])
+]
 PAGES = [
     "en/index.html",
     "en/agreement.html",
@@ -46,9 +49,7 @@ PAGES = [
     *DECKS,
 ]
 
-
-# One of each kind.
-OF_EACH_KIND = {
+ONE_OF_EACH_KIND = {
     "en/index.html",
     "en/agreement.html",
     "en/multi-head-attention.html",
@@ -57,38 +58,35 @@ OF_EACH_KIND = {
     "en/search.html?q=attention",
     "slides/en/pytorch/multi-head-attention.html",
 }
-assert {*PAGES} >= OF_EACH_KIND
+assert {*PAGES} >= ONE_OF_EACH_KIND
 
-# Whose colours a narrow window may change: the pages of one lesson, the first page, and all decks.
-ON_A_TELEPHONE = {"en/index.html", LESSONS[0], *DECKS}
-
-# The rules that a colour may break.
-COLOURS = "color-contrast", "link-in-text-block"
+# A narrow window may change the colours of these: a lesson, the front page, and all decks.
+CONTRAST_ON_TELEPHONE = {"en/index.html", LESSONS[0], *DECKS}
+COLOUR_RULES = "color-contrast", "link-in-text-block"
 
 
-def shows_all_colours(path: str) -> bool:
-    """No page here is the same in a language before its own."""
+def needs_contrast_test(path: str) -> bool:
+    """Return whether a page is not a translation of one whose contrast is tested."""
     languages = [*LANGUAGES]
-    own = next(language for language in languages if f"{language}/" in path)
-    before = languages[: languages.index(own)]
-    return not any(path.replace(f"{own}/", f"{other}/") in PAGES for other in before)
+    language = next(each for each in languages if f"{each}/" in path)
+    earlier = languages[: languages.index(language)]
+    return not any(path.replace(f"{language}/", f"{each}/") in PAGES for each in earlier)
 
 
-def in_both_schemes(page: Page, contrast: bool = True) -> dict[str, dict[str, list[str]]]:
-    """In light and in dark, what :func:`findings` has found."""
+def find_violations_by_scheme(page: Page, contrast: bool = True) -> dict[str, dict[str, list[str]]]:
+    """Return the violations in light and in dark."""
     page.emulate_media(color_scheme="light")
-    found = {"light": findings(page, rules={"color-contrast": {"enabled": contrast}})}
+    found = {"light": find_violations(page, rules={"color-contrast": {"enabled": contrast}})}
     if contrast:
         page.emulate_media(color_scheme="dark")
-        found["dark"] = findings(page, runOnly=COLOURS)
-    return {scheme: faults for scheme, faults in found.items() if faults}
+        found["dark"] = find_violations(page, runOnly=COLOUR_RULES)
+    return {scheme: violations for scheme, violations in found.items() if violations}
 
 
-def findings(page: Page, **options: object) -> dict[str, list[str]]:
-    """By rule, with the first elements that break it."""
-    page.evaluate(TURNED)  # colours change slowly
-    # Its own look at the style sheets would be refused from file://. What it says of all that is
-    # right would take as long as to find it.
+def find_violations(page: Page, **options: object) -> dict[str, list[str]]:
+    """Return the violated rules, with the first elements that violate each."""
+    page.evaluate(TURNED)  # wait for transitions of colours
+    # Style sheets cannot be preloaded from file://. To report passed rules takes as long as to test them.
     options |= {"preload": False, "resultTypes": ["violations"]}
     found = Axe().run(page, options=options).response["violations"]
     return {
@@ -98,45 +96,46 @@ def findings(page: Page, **options: object) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("path", leave_to_release(PAGES, but=OF_EACH_KIND))
-def test_nothing_is_found(open_page: Open, path: str):
-    assert in_both_schemes(open_page(path), contrast=shows_all_colours(path)) == {}
+@pytest.mark.parametrize("path", mark_release(PAGES, always=ONE_OF_EACH_KIND))
+def test_axe_accepts_a_page(open_page: Open, path: str):
+    assert find_violations_by_scheme(open_page(path), contrast=needs_contrast_test(path)) == {}
 
 
-@pytest.mark.parametrize("path", leave_to_release(DECKS, but=OF_EACH_KIND))
-def test_nothing_is_found_on_a_slide_with_a_live_figure(open_page: Open, path: str):
+@pytest.mark.parametrize("path", mark_release(DECKS, always=ONE_OF_EACH_KIND))
+def test_axe_accepts_slides_with_live_figures(open_page: Open, path: str):
     page = open_page(path)
     for figure in live_on_slides(page):
         turn_to(figure)
-        assert in_both_schemes(page) == {}
+        assert find_violations_by_scheme(page) == {}
 
 
-@pytest.mark.parametrize("path", leave_to_release(PAGES, but=OF_EACH_KIND & {*DECKS}))
-def test_nothing_is_found_on_a_telephone(open_page: Open, path: str):
+@pytest.mark.parametrize("path", mark_release(PAGES, always=ONE_OF_EACH_KIND & {*DECKS}))
+def test_axe_accepts_a_page_on_a_telephone(open_page: Open, path: str):
     page = open_page(path, viewport={"width": 390, "height": 844})
     page.wait_for_load_state()
-    # Of slides that are stacked, axe-core cannot tell the contrast: it is told here, for decks in both.
+    # axe-core cannot measure the contrast of slides that lie on each other, as on a wide screen.
     if path in DECKS:
-        assert in_both_schemes(page) == {}
+        assert find_violations_by_scheme(page) == {}
     else:
-        rules = {"color-contrast": {"enabled": path in ON_A_TELEPHONE}}
-        assert findings(page, rules=rules) == {}
+        rules = {"color-contrast": {"enabled": path in CONTRAST_ON_TELEPHONE}}
+        assert find_violations(page, rules=rules) == {}
 
 
-def test_no_language_has_colours_of_its_own(site: Path):
+def test_languages_have_the_same_colours(site: Path):
     sheets = [*site.glob("*/_static/*.css"), *site.glob("slides/*/reveal/*.css")]
     rules = [
         rule
         for sheet in sheets
         for rule in re.findall(r"[^{}]+\{[^{}]*\}", sheet.read_text("utf-8"))
     ]
-    of_one = [rule for rule in rules if ":lang(" in rule or "[lang" in rule]
-    assert of_one
-    assert [rule for rule in of_one if re.search(r"color|background|opacity|filter", rule)] == []
+    by_language = [rule for rule in rules if ":lang(" in rule or "[lang" in rule]
+    assert by_language
+    colours = re.compile(r"color|background|opacity|filter")
+    assert [rule for rule in by_language if colours.search(rule)] == []
 
 
-def test_keys_reach_a_table_that_is_too_wide_for_the_window(open_page: Open):
-    # However narrow letters are, its eight columns have no room there.
+def test_a_table_that_is_too_wide_is_focusable(open_page: Open):
+    # Its eight columns do not fit with any font.
     page = open_page("en/agreement.html", viewport={"width": 320, "height": 844})
     table = page.get_by_role("group", name="float32")
     table.focus()
@@ -144,7 +143,7 @@ def test_keys_reach_a_table_that_is_too_wide_for_the_window(open_page: Open):
     assert table.evaluate("box => box.scrollWidth > box.clientWidth")
 
 
-def test_keys_reach_what_comes_into_sight_later_and_is_too_wide(open_page: Open):
+def test_code_that_becomes_visible_and_is_too_wide_is_focusable(open_page: Open):
     page = open_page(f"en/{LESSON}", viewport={"width": 390, "height": 844})
     page.locator(".bar select").select_option("djl")
     for button in page.locator(".show-solution").all():
@@ -157,7 +156,7 @@ def test_keys_reach_what_comes_into_sight_later_and_is_too_wide(open_page: Open)
     )
 
 
-def test_a_table_that_fits_is_no_stop_for_keys(open_page: Open):
+def test_a_table_that_fits_is_not_focusable(open_page: Open):
     page = open_page("en/agreement.html", viewport={"width": 320, "height": 844})
     expect(page.locator("[tabindex='0'][role].table-wrapper")).to_have_count(2)
     page.add_style_tag(content=".table-wrapper :is(th, td):nth-child(n + 2) { display: none; }")

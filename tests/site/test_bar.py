@@ -1,70 +1,70 @@
-"""The bar, which stays in reach: framework, what runs the notebook, language, the lessons before and after."""
+"""The bar: framework, menu, language and neighbouring lessons, which stay visible."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.site.browser import Open
-from tests.site.conftest import LESSON, leave_to_release
-from tests.site.test_frameworks import chosen
+from tests.site.conftest import LESSON, mark_release
+from tests.site.test_frameworks import list_chosen_frameworks
 from tools.weave.lessons import LANGUAGES, lessons
 
-FAR = "window.scrollTo({top: 13000, behavior: 'instant'})"
+SCROLL_DOWN = "window.scrollTo({top: 13000, behavior: 'instant'})"
 PHONE = (390, 844)
 SCREENS = PHONE, (820, 1180), (1280, 900), (1920, 1080)
 NAMES = [lesson.name for lesson in lessons()]
 
 
-def far_down(open_page: Open, path: str, screen: tuple[int, int] = (1280, 900)) -> Page:
+def open_far_down(open_page: Open, path: str, screen: tuple[int, int] = (1280, 900)) -> Page:
     page = open_page(path, viewport={"width": screen[0], "height": screen[1]})
     page.wait_for_load_state()
-    page.evaluate(FAR)
+    page.evaluate(SCROLL_DOWN)
     return page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("screen", leave_to_release(SCREENS, but=[PHONE]))
-def test_all_of_it_is_in_reach_far_down(open_page: Open, language: str, screen: tuple[int, int]):
-    page = far_down(open_page, f"{language}/{LESSON}", screen)
+@pytest.mark.parametrize("screen", mark_release(SCREENS, always=[PHONE]))
+def test_all_parts_are_visible_far_down(open_page: Open, language: str, screen: tuple[int, int]):
+    page = open_far_down(open_page, f"{language}/{LESSON}", screen)
     parts = page.locator(".bar :is(select, summary, a)").filter(visible=True)
-    places = [part.bounding_box() for part in parts.all()]
-    assert len(places) == 5  # before, framework, menu, language, after
-    ends = [0, *(end for place in places for end in (place["x"], place["x"] + place["width"]))]
-    assert ends == sorted(ends)  # nothing lies on another
+    boxes = [part.bounding_box() for part in parts.all()]
+    assert len(boxes) == 5  # previous, framework, menu, language, next
+    ends = [0, *(end for box in boxes for end in (box["x"], box["x"] + box["width"]))]
+    assert ends == sorted(ends)  # the parts do not overlap
     assert ends[-1] <= screen[0]
-    assert all(each["y"] >= 0 and each["y"] + each["height"] <= 54 for each in places), places
+    assert all(box["y"] >= 0 and box["y"] + box["height"] <= 54 for box in boxes), boxes
     for part in parts.all():
-        part.click(trial=True)  # nothing lies above it
+        part.click(trial=True)  # nothing covers it
     for theme in page.locator(".theme-toggle:visible").all():
         theme.click(trial=True)
     assert abs(page.evaluate("scrollY") - 13000) < 2
 
 
-@pytest.mark.parametrize("width", leave_to_release([390, 1280], but=[1280]))
-def test_a_framework_is_chosen_and_what_is_read_stays(open_page: Open, width: int):
-    page = far_down(open_page, f"en/{LESSON}", (width, 800))
+@pytest.mark.parametrize("width", mark_release([390, 1280], always=[1280]))
+def test_choosing_a_framework_does_not_move_the_text(open_page: Open, width: int):
+    page = open_far_down(open_page, f"en/{LESSON}", (width, 800))
     page.evaluate(
         """() => { window.read = [...document.querySelectorAll("article section > p")]
           .find((each) => each.getBoundingClientRect().top > 60) }"""
     )
-    place = "read.getBoundingClientRect().top"
-    page.evaluate(f"window.scrollBy({{top: {place} - 100, behavior: 'instant'}})")
+    top = "read.getBoundingClientRect().top"
+    page.evaluate(f"window.scrollBy({{top: {top} - 100, behavior: 'instant'}})")
     for framework in reversed(FRAMEWORKS):
         page.locator(".bar select").select_option(framework)
-        assert chosen(page) == {framework}
-        assert abs(page.evaluate(place) - 100) < 2
+        assert list_chosen_frameworks(page) == {framework}
+        assert abs(page.evaluate(top) - 100) < 2
 
 
-def test_the_bar_tells_what_was_chosen_elsewhere(open_page: Open):
+def test_the_bar_shows_what_was_chosen_elsewhere(open_page: Open):
     page = open_page(f"en/{LESSON}?framework=mlx")
     expect(page.locator(".bar select")).to_have_value("mlx")
     page.locator("#cell-by-hand > label", has_text="JAX").click()
     expect(page.locator(".bar select")).to_have_value("jax")
 
 
-@pytest.mark.parametrize("screen", leave_to_release(SCREENS, but=[PHONE]))
+@pytest.mark.parametrize("screen", mark_release(SCREENS, always=[PHONE]))
 def test_the_menu_opens_and_closes(open_page: Open, screen: tuple[int, int]):
-    page = far_down(open_page, f"zh-TW/{LESSON}?framework=paddle", screen)
+    page = open_far_down(open_page, f"zh-TW/{LESSON}?framework=paddle", screen)
     menu, entries = page.locator(".bar summary"), page.locator(".bar .launch a")
     assert entries.filter(visible=True).count() == 0
     menu.click()
@@ -82,14 +82,13 @@ def test_the_menu_opens_and_closes(open_page: Open, screen: tuple[int, int]):
     expect(entries.first).to_be_hidden()
 
 
-@pytest.mark.parametrize("language", leave_to_release(LANGUAGES, but=["en"]))
-@pytest.mark.parametrize("width", leave_to_release([390, 1280], but=[1280]))
-def test_lessons_follow_each_other(open_page: Open, language: str, width: int):
+@pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["en"]))
+@pytest.mark.parametrize("width", mark_release([390, 1280], always=[1280]))
+def test_lessons_link_to_their_neighbours(open_page: Open, language: str, width: int):
     page = open_page(f"{language}/{NAMES[0]}.html", viewport={"width": width, "height": 800})
     for before, after in zip([None, *NAMES[:-1]], [*NAMES[1:], None], strict=True):
-        ways = {"prev": before, "next": after}
-        for rel, lesson in ways.items():
-            assert page.locator(f".bar a[rel={rel}]").count() == bool(lesson)
+        assert page.locator(".bar a[rel=prev]").count() == bool(before)
+        assert page.locator(".bar a[rel=next]").count() == bool(after)
         if after:
             title = page.locator(".bar a[rel=next]").get_attribute("title")
             page.locator(".bar a[rel=next]").click()
@@ -97,7 +96,7 @@ def test_lessons_follow_each_other(open_page: Open, language: str, width: int):
             assert page.locator("h1").evaluate("each => each.firstChild.data") == title
 
 
-@pytest.mark.parametrize("language", leave_to_release(LANGUAGES, but=["zh-TW"]))
+@pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["zh-TW"]))
 def test_telephones_have_no_tabs_above_their_cells(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}", viewport={"width": 390, "height": 800})
     assert page.locator(".sd-tab-set[id] > label").filter(visible=True).count() == 0
@@ -107,15 +106,15 @@ def test_telephones_have_no_tabs_above_their_cells(open_page: Open, language: st
     assert labels.count() == len(FRAMEWORKS)
 
 
-def test_a_choice_in_the_first_pages_address_holds_in_the_lessons(open_page: Open):
+def test_a_framework_in_the_front_pages_address_is_chosen_in_lessons(open_page: Open):
     page = open_page("index.html?framework=jax")
     page.wait_for_url("**/en/index.html?framework=jax")
     page.locator(f"article a[href='{LESSON}']").first.click()
     page.wait_for_url(f"**/{LESSON}")
-    assert chosen(page) == {"jax"}
+    assert list_chosen_frameworks(page) == {"jax"}
 
 
-def test_a_key_need_not_stop_at_each_cell(open_page: Open):
+def test_the_tab_key_skips_the_tabs_of_cells(open_page: Open):
     page = open_page(f"en/{LESSON}")
     assert page.locator(".sd-tab-set > input:not([tabindex='-1'])").count() == 0
     for group in page.locator(".sd-tab-set").filter(visible=True).all():

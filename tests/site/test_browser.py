@@ -1,4 +1,4 @@
-"""What these tests themselves rest on: the browser that notices what is missing."""
+"""The plugin of these tests notices missing files."""
 
 import socket
 from pathlib import Path
@@ -10,19 +10,17 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-def test_a_missing_file_is_noticed_and_one_that_a_reader_did_not_wait_for_is_not(
-    browser: "Browser", site: Path
-):
+def test_a_missing_file_is_noticed_but_not_an_interrupted_request(browser: "Browser", site: Path):
     page = browser.new_page()
     page.goto(f"file://{site}/en/index.html")
     with page.expect_event("requestfailed") as missing:
         page.evaluate("new Image().src = 'there-is-no-such.svg'")
     assert is_missing(missing.value)
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes calls, and never answers
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts requests and never answers
         slow = f"http://127.0.0.1:{silent.getsockname()[1]}/slow.svg"
-        with page.expect_event("requestfailed") as left:
+        with page.expect_event("requestfailed") as interrupted:
             with page.expect_request(slow):
                 page.evaluate("address => { new Image().src = address }", slow)
             page.goto(f"file://{site}/zh-TW/index.html")
-    assert not is_missing(left.value)
+    assert not is_missing(interrupted.value)
     page.close()

@@ -1,42 +1,43 @@
-"""Every page and every deck says whose it is, and under which licences; a deck also which lesson it is for."""
+"""Every page and every deck has the credit line with the licences; a deck also has a link to its lesson."""
 
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.site.conftest import EDITIONS
+from tests.site.conftest import NOTEBOOKS
 from tools.site.build import SITE
 from tools.site.slides import deck_path
-from tools.site.words import WORDS
+from tools.site.words import SITE_TEXT
 from tools.weave.credit import credit
 from tools.weave.lessons import Edition
 from tools.weave.prose import title
 
 
-def said(page: Path, where: str, start: str, end: str) -> list[str]:
-    """What each part says, with where its links lead, as in Markdown; of what is between two tags."""
+def read_parts(page: Path, selector: str, start: str, end: str) -> list[str]:
+    """Return the selected elements between two tags as text, with links in Markdown."""
     html = page.read_text(encoding="utf-8")
-    part = html[html.index(start) :].partition(end)[0] + end
-    parts = BeautifulSoup(part, "html.parser").select(where)
-    for link in (link for part in parts for link in part.select("a")):
-        link.replace_with(f"[{link.get_text()}]({link['href']})")
+    excerpt = html[html.index(start) :].partition(end)[0] + end
+    parts = BeautifulSoup(excerpt, "html.parser").select(selector)
+    for part in parts:
+        for link in part.select("a"):
+            link.replace_with(f"[{link.get_text()}]({link['href']})")
     return [" ".join(part.get_text().split()) for part in parts]
 
 
-@pytest.mark.parametrize("language", WORDS)
-def test_every_page_says_so_at_its_foot(language: str):
+@pytest.mark.parametrize("language", SITE_TEXT)
+def test_every_page_has_it_in_its_footer(language: str):
     pages = [*(SITE / language).rglob("*.html")]
     assert len(pages) > 10
     for page in pages:
-        found = said(page, "footer .left-details", "<footer", "</footer>")
+        found = read_parts(page, "footer .left-details", "<footer", "</footer>")
         assert credit(language, "site") in found, page
 
 
-@pytest.mark.parametrize("edition", EDITIONS, ids=str)
-def test_every_deck_says_so_on_its_first_slide(edition: Edition):
+@pytest.mark.parametrize("edition", NOTEBOOKS, ids=str)
+def test_every_deck_has_it_on_its_first_slide(edition: Edition):
     page = f"../../../{edition.language}/{edition.folder.name}.html?framework={edition.framework}"
-    words = WORDS[edition.language]
-    lesson = words.lesson.format(title=f"[{title(edition.text)}]({page})")
-    found = said(SITE / deck_path(edition), ".credit p", "<section", "</section>")
+    link = f"[{title(edition.text)}]({page})"
+    lesson = SITE_TEXT[edition.language].lesson.format(title=link)
+    found = read_parts(SITE / deck_path(edition), ".credit p", "<section", "</section>")
     assert found == [lesson, credit(edition.language, "slides")]

@@ -1,4 +1,4 @@
-"""The choice of a framework: one for the whole page, remembered, and in links. And what can be taken along."""
+"""The choice of a framework, the switch between languages, and downloads."""
 
 import zipfile
 from pathlib import Path
@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.site.browser import Open
-from tests.site.conftest import EDITIONS, LESSON, leave_to_release
+from tests.site.conftest import LESSON, NOTEBOOKS, mark_release
 from tools.project.dist import WHEEL
 from tools.weave.lessons import LANGUAGES, ROOT, Edition
 
@@ -16,8 +16,8 @@ UNDER_THE_TITLE = ".sd-tab-set .launch"
 CHOSEN = '.sd-tab-set > input:checked + label[data-sync-group="framework"]'
 
 
-def chosen(page: Page) -> set[str]:
-    """In all sets of tabs."""
+def list_chosen_frameworks(page: Page) -> set[str]:
+    """Return the frameworks chosen in all sets of tabs, which should be one."""
     return set(page.locator(CHOSEN).evaluate_all("all => all.map(each => each.dataset.syncId)"))
 
 
@@ -25,21 +25,20 @@ def choose(page: Page, framework: str, cell: str = "cell-by-hand") -> None:
     page.locator(f"#{cell} > label", has_text=FRAMEWORKS[framework].title).click()
 
 
-def text_of(page: Page, cell: str) -> str:
+def read_cell(page: Page, cell: str) -> str:
     return page.locator(f"#{cell}").inner_text()
 
 
-@pytest.mark.parametrize("language", leave_to_release(LANGUAGES, but=["en"]))
-def test_all_cells_show_the_framework_that_was_chosen_in_one(open_page: Open, language: str):
+@pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["en"]))
+def test_choosing_a_framework_in_one_cell_changes_all_cells(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}")
-    assert page.locator(".sd-tab-set").count() == 1 + 62  # the buttons, and the cells
+    assert page.locator(".sd-tab-set").count() == 1 + 62  # the buttons and the cells
     for framework in reversed(FRAMEWORKS):
         choose(page, framework)
-        assert chosen(page) == {framework}
-        # Of a set of tabs, what is not chosen has no text.
-        shown = text_of(page, "cell-setup")
-        faces = [name for name, each in FACES.items() if f"import {each.face} as d2l" in shown]
-        assert faces == [framework] * (framework in FACES)
+        assert list_chosen_frameworks(page) == {framework}
+        shown = read_cell(page, "cell-setup")  # without hidden tabs
+        imported = [name for name, each in FACES.items() if f"import {each.face} as d2l" in shown]
+        assert imported == [framework] * (framework in FACES)
         assert ("import ai.djl" in shown) == (framework == "djl")
 
 
@@ -47,20 +46,20 @@ def test_the_choice_is_remembered_on_the_next_page(open_page: Open):
     page = open_page(f"en/{LESSON}")
     choose(page, "paddle")
     page.goto(page.url.replace("/en/", "/zh-TW/"))
-    assert chosen(page) == {"paddle"}
+    assert list_chosen_frameworks(page) == {"paddle"}
 
 
-@pytest.mark.parametrize("framework", leave_to_release(FRAMEWORKS, but=["djl"]))
-def test_a_link_opens_a_framework(open_page: Open, framework: str):
+@pytest.mark.parametrize("framework", mark_release(FRAMEWORKS, always=["djl"]))
+def test_a_link_chooses_a_framework(open_page: Open, framework: str):
     page = open_page(f"en/{LESSON}?framework={framework}")
-    assert chosen(page) == {framework}
+    assert list_chosen_frameworks(page) == {framework}
 
 
-def test_a_link_to_what_there_is_not_opens_the_first(open_page: Open):
-    assert chosen(open_page(f"en/{LESSON}?framework=caffe")) == {"pytorch"}
+def test_a_link_with_an_unknown_framework_chooses_the_first(open_page: Open):
+    assert list_chosen_frameworks(open_page(f"en/{LESSON}?framework=caffe")) == {"pytorch"}
 
 
-def test_what_was_clicked_stays_where_it_is(open_page: Open):
+def test_a_clicked_cell_does_not_move(open_page: Open):
     page = open_page(f"en/{LESSON}")
     cell = page.locator("#cell-rotation")
     cell.scroll_into_view_if_needed()
@@ -69,7 +68,7 @@ def test_what_was_clicked_stays_where_it_is(open_page: Open):
     assert abs(cell.bounding_box()["y"] - before) < 2
 
 
-def test_a_passage_for_some_frameworks_is_shown_with_these_alone(open_page: Open):
+def test_a_passage_for_some_frameworks_is_hidden_in_others(open_page: Open):
     page = open_page(f"en/{LESSON}?framework=jax")
     flax = page.get_by_text("Flax keeps a layer and its parameters apart")
     keras = page.get_by_text("Keras layers make their weights")
@@ -84,7 +83,7 @@ def test_tabs_are_operated_by_the_keyboard(open_page: Open):
     page = open_page(f"en/{LESSON}")
     page.locator("#cell-setup > input").first.focus()
     page.keyboard.press("ArrowRight")
-    assert chosen(page) == {"tensorflow"}
+    assert list_chosen_frameworks(page) == {"tensorflow"}
 
 
 def test_buttons_open_the_notebook_of_the_framework(open_page: Open):
@@ -100,59 +99,58 @@ def test_buttons_open_the_notebook_of_the_framework(open_page: Open):
     expect(page.locator("section.present h1")).to_have_text("自注意力與位置編碼")
 
 
-def test_java_has_no_button_for_what_starts_python_alone(open_page: Open):
+def test_java_has_no_buttons_for_services_without_java(open_page: Open):
     page = open_page(f"en/{LESSON}?framework=djl")
     buttons = page.locator(f"{UNDER_THE_TITLE}:visible a").all_inner_texts()
     assert buttons == ["Binder", "GitHub", "Download", "Slides"]
 
 
-@pytest.mark.parametrize("edition", EDITIONS, ids=str)
-def test_every_notebook_can_be_taken_from_the_site(site: Path, edition: Edition):
+@pytest.mark.parametrize("edition", NOTEBOOKS, ids=str)
+def test_every_notebook_can_be_downloaded(site: Path, edition: Edition):
     page = (site / edition.language / f"{edition.folder.name}.html").read_text(encoding="utf-8")
     link = f"../{edition.notebook.relative_to(ROOT).as_posix()}"
     assert page.count(f'<a href="{link}" download>') == 1
     assert (site / edition.language / link).read_bytes() == edition.notebook.read_bytes()
 
 
-@pytest.mark.parametrize("language", leave_to_release(LANGUAGES, but=["en"]))
-def test_the_package_can_be_taken_from_the_first_page(open_page: Open, language: str):
+@pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["en"]))
+def test_the_package_can_be_downloaded_from_the_front_page(open_page: Open, language: str):
     page = open_page(f"{language}/index.html")
     link = page.get_by_role("link", name=WHEEL)
-    with page.expect_download() as taken:
+    with page.expect_download() as download:
         link.click()
-    assert taken.value.suggested_filename == WHEEL
+    assert download.value.suggested_filename == WHEEL
     assert f"%pip install --no-deps ./{WHEEL}" in page.inner_text("body")
-    with zipfile.ZipFile(taken.value.path()) as package:
-        inside = {
-            name: package.read(name) for name in package.namelist() if "dist-info" not in name
-        }
+    with zipfile.ZipFile(download.value.path()) as package:
+        names = [name for name in package.namelist() if "dist-info" not in name]
+        contents = {name: package.read(name) for name in names}
     modules = [file.relative_to(ROOT).as_posix() for file in ROOT.glob("d2l_compat/**/*.py")]
-    assert inside.keys() >= {*modules}
-    assert [name for name in inside if inside[name] != (ROOT / name).read_bytes()] == []
+    assert contents.keys() >= {*modules}
+    assert [name for name in names if contents[name] != (ROOT / name).read_bytes()] == []
 
 
 # The switch between languages
 
 
 @pytest.mark.parametrize(
-    "place",
-    leave_to_release(
-        ["relative-position-is-a-rotation", "cell-dot-products"], ["cell-dot-products"]
+    "anchor",
+    mark_release(
+        ["relative-position-is-a-rotation", "cell-dot-products"], always=["cell-dot-products"]
     ),
 )
-def test_the_language_changes_and_the_place_does_not(open_page: Open, place: str):
-    page = open_page(f"en/{LESSON}?framework=djl#{place}")
+def test_switching_the_language_keeps_the_position(open_page: Open, anchor: str):
+    page = open_page(f"en/{LESSON}?framework=djl#{anchor}")
     page.wait_for_load_state()
     page.locator(".languages a").click()
     page.wait_for_url("**/zh-TW/**")
     assert page.locator("html").get_attribute("lang") == "zh-TW"
-    _, _, there = page.url.partition("?framework=djl#")
-    assert there.endswith(place)  # a heading's name begins with the lesson's
-    assert chosen(page) == {"djl"}
-    assert abs(page.locator(f"#{there}").bounding_box()["y"]) < 150
+    _, _, new_anchor = page.url.partition("?framework=djl#")
+    assert new_anchor.endswith(anchor)  # that of a heading begins with the lesson's name
+    assert list_chosen_frameworks(page) == {"djl"}
+    assert abs(page.locator(f"#{new_anchor}").bounding_box()["y"]) < 150
 
 
-def test_a_page_in_one_language_alone_leads_to_the_others_first(open_page: Open):
+def test_a_page_without_translation_links_to_the_other_front_page(open_page: Open):
     page = open_page("en/regression.html")
     page.locator(".languages a").click()
     page.wait_for_url("**/zh-TW/index.html*")

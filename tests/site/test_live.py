@@ -1,12 +1,10 @@
-"""The live figures of all lessons: what they share, and what each has to do. Their numbers are the
-lessons' claims (LESSON/live/claims.py).
-"""
+"""What all live figures have in common. Their numbers are tested in LESSON/live/claims.py."""
 
 import numpy as np
 import pytest
 
 from tests.site.browser import Open
-from tests.site.conftest import EDITIONS, LESSON, PAGES, leave_to_release
+from tests.site.conftest import LESSON, NOTEBOOKS, PAGES, mark_release
 from tools.weave.prose import read_passages
 
 FIGURES = {
@@ -15,16 +13,13 @@ FIGURES = {
         for passage in read_passages(each.text)
         if passage.block and passage.block.kind == "live"
     ]
-    for each in EDITIONS
+    for each in NOTEBOOKS
 }
-
-
-# In each language words are others, and as long as they are.
 ENGLISH = [path for path in PAGES if path.startswith("en/")]
 
 
-@pytest.mark.parametrize("path", leave_to_release(PAGES, but=ENGLISH))
-def test_every_control_has_a_name_and_answers_to_keys(open_page: Open, path: str):
+@pytest.mark.parametrize("path", mark_release(PAGES, always=ENGLISH))
+def test_every_control_has_a_name_and_reacts_to_keys(open_page: Open, path: str):
     page = open_page(path)
     assert FIGURES[path]
     for name in dict.fromkeys(FIGURES[path]):
@@ -41,9 +36,9 @@ def test_every_control_has_a_name_and_answers_to_keys(open_page: Open, path: str
             assert slider.input_value() != before
 
 
-@pytest.mark.parametrize("path", leave_to_release(PAGES, but=[f"en/{LESSON}"]))
-@pytest.mark.parametrize("width", leave_to_release([320, 1100], but=[320]))
-def test_a_number_stays_on_its_line(open_page: Open, path: str, width: int):
+@pytest.mark.parametrize("path", mark_release(PAGES, always=[f"en/{LESSON}"]))
+@pytest.mark.parametrize("width", mark_release([320, 1100], always=[320]))
+def test_labels_and_numbers_fit_on_one_line(open_page: Open, path: str, width: int):
     page = open_page(path, viewport={"width": width, "height": 900})
     for end in "End", "Home":
         for slider in page.locator("[data-live] input[type=range]").all():
@@ -62,7 +57,7 @@ def test_a_number_stays_on_its_line(open_page: Open, path: str, width: int):
         assert broken == []
 
 
-def test_attention_is_the_formulas(open_page: Open):
+def test_attention_is_that_of_the_formula(open_page: Open):
     page = open_page(f"en/{LESSON}")
     Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))
     shown = page.evaluate(

@@ -1,4 +1,4 @@
-"""What the site is made of, part by part; no browser is needed."""
+"""Functions of tools/site, tested without a browser."""
 
 import re
 from pathlib import Path
@@ -8,32 +8,28 @@ import nbformat
 import pytest
 
 from tests.conftest import list_lessons
-from tests.site.conftest import EDITIONS, stored_figures
-from tests.site.figures import shows_the_same
-from tools.site.figures import light
-from tools.site.mathematics import mathml
-from tools.site.pages import page
+from tests.site.conftest import NOTEBOOKS, stored_figures
+from tests.site.figures import is_same_figure
+from tools.site.figures import shrink_figure
+from tools.site.mathematics import to_mathml
+from tools.site.pages import make_page
 from tools.site.search import SearchTraditionalChinese
-from tools.site.slides import deck
+from tools.site.slides import make_deck
 from tools.weave.credit import credit
 from tools.weave.lessons import LessonError, editions
 
-ENGLISH = [edition for edition in EDITIONS if edition.language == "en"]
+ENGLISH = [edition for edition in NOTEBOOKS if edition.language == "en"]
 
 
-def test_a_light_figure_shows_what_the_notebook_shows():
+def test_a_shrunken_figure_shows_the_same():
     figures = [figure for edition in ENGLISH for figure in stored_figures(edition)]
     assert len(figures) >= 48
     for figure in figures:
-        made = light(figure)
-        assert shows_the_same(made, figure)
-        assert made == figure or len(made) < 0.5 * len(figure)  # Java's are light already
-
-
-def test_nothing_in_a_light_figure_refers_to_what_is_gone():
-    for figure in (light(each) for edition in ENGLISH for each in stored_figures(edition)):
-        defined = set(re.findall(r'\bid="([^"]*)"', figure))
-        assert set(re.findall(r"#([a-zA-Z][-\w]+-\w+|[mp][0-9a-f]{9,})", figure)) <= defined
+        small = shrink_figure(figure)
+        assert is_same_figure(small, figure)
+        assert small == figure or len(small) < 0.5 * len(figure)  # Java's are not changed
+        defined = set(re.findall(r'\bid="([^"]*)"', small))
+        assert set(re.findall(r"#([a-zA-Z][-\w]+-\w+|[mp][0-9a-f]{9,})", small)) <= defined
 
 
 @pytest.mark.parametrize(
@@ -46,12 +42,12 @@ def test_nothing_in_a_light_figure_refers_to_what_is_gone():
         (r"\begin{aligned} a &= b \\ &= c \end{aligned}", "<mtable"),
     ],
 )
-def test_formulas_are_mathml(formula: str, markup: str):
-    assert markup in mathml(formula)
-    ElementTree.fromstring(mathml(formula, "block"))
+def test_formulas_become_mathml(formula: str, markup: str):
+    assert markup in to_mathml(formula)
+    ElementTree.fromstring(to_mathml(formula, "block"))
 
 
-def test_chinese_is_found_by_pairs_of_characters():
+def test_chinese_is_indexed_by_pairs_of_characters():
     language = SearchTraditionalChinese({})
     assert language.split("自注意力 (self-attention) 與 P") == [
         *("自", "注", "意", "力", "自注", "注意", "意力"),
@@ -70,7 +66,7 @@ def lesson(tmp_path: Path) -> Path:
     (folder / "live" / "clock.js").touch()
     for framework in ("jax", "mxnet"):
         (folder / f"code.{framework}.py").write_text("# %% one\n1\n")
-        notebook = nbformat.v4.new_notebook(
+        content = nbformat.v4.new_notebook(
             metadata={"language_info": {"name": "python"}},
             cells=[
                 nbformat.v4.new_markdown_cell("# Title"),
@@ -84,7 +80,7 @@ def lesson(tmp_path: Path) -> Path:
         )
         path = tmp_path / "notebooks" / "en" / framework / "tiny.ipynb"
         path.parent.mkdir(parents=True)
-        nbformat.write(notebook, path)
+        nbformat.write(content, path)
     (folder / "text.en.md").write_text(
         ":::{slide}\n# On a slide\n\n<<one output>>\n:::\n\n# Title\n\nBefore $x$.\n\n<<one>>\n\n"
         ":::{only} jax\nFor JAX.\n:::\n\n:::{live} clock\nA clock.\n:::\n\n## A part: two\n\nAfter.\n"
@@ -93,41 +89,39 @@ def lesson(tmp_path: Path) -> Path:
 
 
 def test_a_page_has_the_cells_of_all_frameworks_and_no_slides(lesson: Path):
-    cells = page(list(editions(root=lesson))).cells
+    cells = make_page(list(editions(root=lesson))).cells
     text = "\n".join(cell.source for cell in cells)
-    assert [cell.metadata["d2l"]["framework"] for cell in cells if cell.cell_type == "code"] == [
-        "jax",
-        "mxnet",
-    ]
+    code_cells = [cell for cell in cells if cell.cell_type == "code"]
+    assert [cell.metadata["d2l"]["framework"] for cell in code_cells] == ["jax", "mxnet"]
     assert "On a slide" not in text
     assert "{div} only for-jax" in text
     assert 'data-live="clock"' in text
     assert "(tiny-a-part-two)=\n## A part: two" in text
 
 
-def test_a_deck_has_the_slides_and_the_rest_is_said_to_them(lesson: Path):
-    jax, mxnet = (deck(edition) for edition in editions(root=lesson))
+def test_a_deck_has_the_slides_and_the_other_prose_as_notes(lesson: Path):
+    jax, mxnet = (make_deck(edition) for edition in editions(root=lesson))
     kinds = [cell.metadata.slideshow.slide_type for cell in jax.cells]
     assert kinds == ["slide", "-", "-", "notes"]
     assert jax.cells[0].source.strip() == "# On a slide"
     assert jax.cells[1].metadata.parts == ("output",)
     assert jax.cells[1].outputs[0].text == "jax says 1\n"
     assert credit("en", "slides") in jax.cells[2].source
-    said = jax.cells[3].source
-    assert "**Title**" in said
-    assert "<mi>x</mi>" in said
-    assert "For JAX." in said
+    notes = jax.cells[3].source
+    assert "**Title**" in notes
+    assert "<mi>x</mi>" in notes
+    assert "For JAX." in notes
     assert "For JAX." not in mxnet.cells[3].source
-    assert "A clock." not in said
+    assert "A clock." not in notes
 
 
-def test_a_missing_notebook_is_named_with_what_to_do(lesson: Path):
+def test_the_error_for_a_missing_notebook_says_what_to_do(lesson: Path):
     (lesson / "notebooks" / "en" / "jax" / "tiny.ipynb").unlink()
     with pytest.raises(LessonError, match=r"jax/tiny\.ipynb: No such file.*: run `make` first"):
-        page(list(editions(root=lesson)))
+        make_page(list(editions(root=lesson)))
 
 
 def test_a_text_without_slides_is_an_error(lesson: Path):
     (lesson / "lessons" / "tiny" / "text.en.md").write_text("# Title\n\n<<one>>\n")
     with pytest.raises(LessonError, match="no slide"):
-        deck(next(editions(root=lesson)))
+        make_deck(next(editions(root=lesson)))

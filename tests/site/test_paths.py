@@ -1,7 +1,7 @@
-"""Readers' paths through the site, from the first page to what they came for, by clicks and taps alone.
+"""Paths of readers through the site, from the front page to what they need, by clicks and taps only.
 
-From a server on this machine, as only then a browser stores what it is to download. What the files that are taken
-are good for is tried in tests/elsewhere.
+The site comes from a server on this machine, because browsers save no downloads from file://. Whether the downloaded
+files work is tested in tests/elsewhere.
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.conftest import serving
-from tests.site.conftest import LESSON, leave_to_release
+from tests.site.conftest import LESSON, mark_release
 from tools.project.dist import WHEEL
-from tools.site.words import WORDS
+from tools.site.words import SITE_TEXT
 from tools.weave.launch import FOR_D2L, FROM_A_CLONE, INSTALL
 from tools.weave.lessons import LANGUAGES, ROOT, lessons
 from tools.weave.prose import title
@@ -31,13 +31,13 @@ def address(site: Path) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(params=leave_to_release(LANGUAGES, but=["en"]))
+@pytest.fixture(params=mark_release(LANGUAGES, always=["en"]))
 def language(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def arrive(browser: Browser, address: str, language: str, **device: object) -> Page:
-    """On the first page, in the reader's language."""
+def open_front_page(browser: Browser, address: str, language: str, **device: object) -> Page:
+    """Open the front page in the reader's language."""
     device |= {"locale": "en-US", "permissions": ["clipboard-read"]}
     page = browser.new_context(**device).new_page()
     page.goto(address)
@@ -48,36 +48,34 @@ def arrive(browser: Browser, address: str, language: str, **device: object) -> P
     return page
 
 
-def take(page: Page, link: Locator) -> Path:
-    with page.expect_download() as taken:
+def download(page: Page, link: Locator) -> Path:
+    with page.expect_download() as started:
         link.click()
-    return Path(taken.value.path())
+    return Path(started.value.path())
 
 
-def copied(page: Page, block: Locator) -> str:
+def copy_code(page: Page, block: Locator) -> str:
     block.hover()
     block.locator("button.copybtn").click()
     return page.evaluate("navigator.clipboard.readText()").strip()
 
 
-def test_i_have_a_notebook_of_d2l_that_no_longer_runs(
-    browser: Browser, address: str, language: str
-):
-    page = arrive(browser, address, language, **DESKTOP)
+def test_repair_a_notebook_of_d2l(browser: Browser, address: str, language: str):
+    page = open_front_page(browser, address, language, **DESKTOP)
     page.locator("article a[href$='coming-from-d2l.html']").click()
     blocks = page.locator("article div.highlight:has(> pre)")
-    assert copied(page, blocks.nth(0)) == FOR_D2L
-    assert copied(page, blocks.nth(1)) == FROM_A_CLONE
-    # Where that address is out of reach.
+    assert copy_code(page, blocks.nth(0)) == FOR_D2L
+    assert copy_code(page, blocks.nth(1)) == FROM_A_CLONE
+    # The wheel is for readers who cannot reach the repository.
     page.locator("article a[href$='index.html']").first.click()
     link = page.get_by_role("link", name=WHEEL)
-    assert take(page, link).read_bytes().startswith(b"PK")
+    assert download(page, link).read_bytes().startswith(b"PK")
     page.context.close()
 
 
-def test_i_teach_this_on_monday(browser: Browser, address: str, language: str):
+def test_teach_a_lesson_with_slides(browser: Browser, address: str, language: str):
     name = title(ROOT / "lessons" / LESSON.removesuffix(".html") / f"text.{language}.md")
-    page = arrive(browser, address, language, **DESKTOP)
+    page = open_front_page(browser, address, language, **DESKTOP)
     page.locator(".sidebar-tree a[href$='slides.html']").click()
     page.locator("article li", has_text=name).get_by_role("link", name="JAX").click()
     page.locator(".reveal.ready").wait_for()
@@ -90,20 +88,21 @@ def test_i_teach_this_on_monday(browser: Browser, address: str, language: str):
     page.wait_for_url(f"**/{language}/{LESSON}?framework=jax")
     expect(page.locator(".bar select")).to_have_value("jax")
     solution = page.locator('section[id$="solutions"] > section').first
-    words = solution.locator("p").filter(visible=True)
-    expect(words).to_have_count(0)
-    solution.get_by_role("button", name=WORDS[language].solution).click()
-    expect(words.first).to_be_in_viewport()
+    paragraphs = solution.locator("p").filter(visible=True)
+    expect(paragraphs).to_have_count(0)
+    solution.get_by_role("button", name=SITE_TEXT[language].solution).click()
+    expect(paragraphs.first).to_be_in_viewport()
     page.locator(".bar summary").click()
-    link = page.locator(".bar details").get_by_role("link", name=WORDS[language].download)
-    taken = nbformat.read(take(page, link), as_version=4)
-    assert taken.cells[0].source.startswith(f"# {name}")
-    assert 'd2l_compat.install("jax")' in next(c.source for c in taken.cells if c.id == INSTALL)
+    link = page.locator(".bar details").get_by_role("link", name=SITE_TEXT[language].download)
+    content = nbformat.read(download(page, link), as_version=4)
+    assert content.cells[0].source.startswith(f"# {name}")
+    (install,) = (cell for cell in content.cells if cell.id == INSTALL)
+    assert 'd2l_compat.install("jax")' in install.source
     page.context.close()
 
 
-def test_i_want_to_run_it_in_my_phones_browser(browser: Browser, address: str, language: str):
-    page = arrive(browser, address, language, **PHONE)
+def test_run_a_notebook_from_a_telephone(browser: Browser, address: str, language: str):
+    page = open_front_page(browser, address, language, **PHONE)
     page.locator(".gallery a").first.tap()
     page.wait_for_url(f"**/{language}/{lessons()[0].name}.html")
     page.evaluate("window.scrollTo({top: 5000, behavior: 'instant'})")
@@ -112,9 +111,9 @@ def test_i_want_to_run_it_in_my_phones_browser(browser: Browser, address: str, l
     assert menu.count() == 6
     for button in menu.all()[:4]:
         assert button.get_attribute("href").startswith("https://")
-        button.tap(trial=True)  # not taken: it leaves the machine
+        button.tap(trial=True)  # without opening it, which needs a network
     assert page.evaluate("scrollY") == pytest.approx(5000, abs=2)
-    link = page.locator(".bar details").get_by_role("link", name=WORDS[language].download)
-    taken = nbformat.read(take(page, link), as_version=4)
-    assert INSTALL in [cell.id for cell in taken.cells]
+    link = page.locator(".bar details").get_by_role("link", name=SITE_TEXT[language].download)
+    content = nbformat.read(download(page, link), as_version=4)
+    assert INSTALL in [cell.id for cell in content.cells]
     page.context.close()

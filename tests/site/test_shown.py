@@ -1,6 +1,6 @@
-"""What the built pages and decks show, cell by cell: it is what each one's own notebook and text have.
+"""Pages and decks show, cell by cell, what their notebooks and texts have.
 
-No browser is needed; nothing here is made by the code that makes the site.
+This needs no browser, and does not use the code that makes the site.
 """
 
 import re
@@ -17,11 +17,11 @@ from nbformat import NotebookNode
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.lessons.prose import MARKDOWN
-from tests.site.conftest import EDITIONS, FIRST, PAGES, leave_to_release
-from tests.site.figures import shows_the_same
+from tests.site.conftest import FIRST_NOTEBOOKS, NOTEBOOKS, PAGES, find_notebooks, mark_release
+from tests.site.figures import is_same_figure
 from tools.compare.figures import SVG
 from tools.weave.launch import INSTALL
-from tools.weave.lessons import Edition
+from tools.weave.lessons import ROOT, Edition
 
 SLIDE = re.compile(r"^:::\{slide\}\n(.*?)^:::$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^:::\{(\w+)\} ?(.*)\n((?:.|\n)*?)^:::$", re.MULTILINE)
@@ -34,23 +34,23 @@ ASK_OR_DRAWING = re.compile(f"{ASK.pattern}|{DRAWING.pattern}", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Shown:
-    """Words, code, something printed, the name of a live figure, or a figure: its SVG, and its text alternative."""
+    """A part of a page: prose, code, printed output, a live figure, or a figure."""
 
-    what: str
-    text: str
+    kind: str
+    text: str  # the name of a live figure, the alternative text of a figure
     svg: str = ""
 
 
-# As the text and the notebook have it
+# What texts and notebooks have
 
 
 @cache
-def cells(edition: Edition) -> dict[str, NotebookNode]:
+def read_cells(edition: Edition) -> dict[str, NotebookNode]:
     found = nbformat.read(edition.notebook, as_version=4).cells
     return {cell.id: cell for cell in found if cell.cell_type == "code" and cell.id != INSTALL}
 
 
-def outputs(cell: NotebookNode) -> list[Shown]:
+def list_outputs(cell: NotebookNode) -> list[Shown]:
     found = []
     for output in cell.outputs:
         data = output.get("data", {})
@@ -61,77 +61,78 @@ def outputs(cell: NotebookNode) -> list[Shown]:
     return found
 
 
-def code(cell: NotebookNode) -> Shown:
+def show_code(cell: NotebookNode) -> Shown:
     return Shown("code", cell.source.strip())
 
 
-def letters(text: str) -> str:
-    """Of words: typesetting changes quotation marks and blanks."""
+def keep_letters(text: str) -> str:
+    """Remove all but letters and digits: typesetting changes quotation marks and blanks."""
     return "".join(re.findall(r"\w", text))
 
 
-def prose(markdown: str) -> str:
-    """Its letters; of a formula the digits."""
+def show_prose(markdown: str) -> str:
+    """Return the letters of Markdown; of formulas only the digits, which MathML keeps."""
 
-    def say(token: Token) -> str:
+    def show(token: Token) -> str:
         if token.type.startswith("math"):
-            return f"({digits(token.content)})"
-        return "".join(map(say, token.children)) if token.children else letters(token.content)
+            return f"({keep_digits(token.content)})"
+        return "".join(map(show, token.children)) if token.children else keep_letters(token.content)
 
-    return "".join(map(say, MARKDOWN.parse(markdown)))
+    return "".join(map(show, MARKDOWN.parse(markdown)))
 
 
-def digits(formula: str) -> str:
+def keep_digits(formula: str) -> str:
     return "".join(re.findall(r"\d", formula))
 
 
-def asked_for(slide: str, edition: Edition) -> list[Shown]:
-    """What a slide's text asks for, in its order."""
-    found, end = [], 0
-    for asked in [*ASK_OR_DRAWING.finditer(slide), None]:
-        if words := prose(slide[end : asked.start() if asked else None]):
-            found.append(Shown("words", words))
-        end = asked.end() if asked else end
-        if asked and asked["file"]:
-            found.append(drawing(asked, edition))
-        elif asked and asked["live"]:
-            found.append(Shown("live", asked["live"]))
-        elif asked:
-            cell = cells(edition)[asked["cell"]]
-            found += [code(cell)] * (asked["part"] != "output")
-            found += outputs(cell) * (asked["part"] != "code")
+def list_expected(slide: str, edition: Edition) -> list[Shown]:
+    """List the parts that a slide must have, from its text."""
+    found = []
+    end = 0
+    for match in [*ASK_OR_DRAWING.finditer(slide), None]:
+        if text := show_prose(slide[end : match.start() if match else None]):
+            found.append(Shown("prose", text))
+        end = match.end() if match else end
+        if match and match["file"]:
+            found.append(show_drawing(match, edition))
+        elif match and match["live"]:
+            found.append(Shown("live", match["live"]))
+        elif match:
+            cell = read_cells(edition)[match["cell"]]
+            found += [show_code(cell)] * (match["part"] != "output")
+            found += list_outputs(cell) * (match["part"] != "code")
     return found
 
 
-def kept(text: str, frameworks: set[str], live: bool) -> str:
-    """What a reader or a speaker with these frameworks meets of a text between its slides, cells left out."""
+def select_blocks(text: str, frameworks: set[str], live: bool) -> str:
+    """Return a text without cells and without the blocks that these frameworks do not show."""
 
-    def keep(block: re.Match[str]) -> str:
+    def select(block: re.Match[str]) -> str:
         is_shown = live if block[1] == "live" else frameworks & {*block[2].split()}
         return block[3] if is_shown else ""
 
-    return ASK.sub("", BLOCK.sub(keep, text))
+    return ASK.sub("", BLOCK.sub(select, text))
 
 
-def drawing(image: re.Match[str], edition: Edition) -> Shown:
+def show_drawing(image: re.Match[str], edition: Edition) -> Shown:
     svg = (edition.folder / image["file"]).read_text(encoding="utf-8")
     return Shown("figure", " ".join(image["alt"].split()), svg)
 
 
-# As it is shown
+# What pages and decks show
 
 
-def read(file: Path) -> BeautifulSoup:
+def parse(file: Path) -> BeautifulSoup:
     return BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
 
 
-def said(*elements: Tag) -> str:
-    """The letters of what a page says; of a formula the digits."""
+def read_prose(*elements: Tag) -> str:
+    """Return the letters of elements; of formulas the digits, of images the alternative text."""
     found = []
     for element in elements:
         copy = BeautifulSoup(str(element), "html.parser")
         for formula in copy("math"):
-            formula.replace_with(f"\0{digits(formula.get_text())}\1")
+            formula.replace_with(f"\0{keep_digits(formula.get_text())}\1")
         for image in copy("img"):
             image.replace_with(str(image["alt"]))
         text = "".join(re.findall(r"[\w\0\1]", copy.get_text()))
@@ -139,19 +140,19 @@ def said(*elements: Tag) -> str:
     return "".join(found)
 
 
-def figure(image: Tag, page: Path) -> Shown:
+def read_figure(image: Tag, page: Path) -> Shown:
     source = str(image["src"])
     embedded = source.partition("data:image/svg+xml;base64,")[2]
     svg = b64decode(embedded).decode() if embedded else (page.parent / source).read_text("utf-8")
     return Shown("figure", str(image["alt"]), svg)
 
 
-def in_tab(content: Tag, page: Path) -> list[Shown]:
-    """A cell's code, and all that it showed."""
+def read_tab(content: Tag, page: Path) -> list[Shown]:
+    """List the code and the outputs of a cell in a tab."""
     found = []
     for element in content.find_all(recursive=False):
         if element.name == "img":
-            found.append(figure(element, page))
+            found.append(read_figure(element, page))
         else:
             is_output = "output" in element["class"]
             text = element.get_text()
@@ -161,42 +162,41 @@ def in_tab(content: Tag, page: Path) -> list[Shown]:
     return found
 
 
-def on_slide(section: Tag, page: Path) -> list[Shown]:
-    """In its order; what stands together is one."""
+def read_slide(section: Tag, page: Path) -> list[Shown]:
+    """List the parts of a slide; neighbouring elements of prose are one part."""
     found: list[Shown] = []
     for element in section.find_all(recursive=False):
         classes = element.get("class") or []
         if element.name == "aside":
             continue
         if element.name == "img":
-            found.append(figure(element, page))
+            found.append(read_figure(element, page))
         elif "live" in classes:
             found.append(Shown("live", str(element["data-live"])))
         elif "printed" in classes:
             found.append(Shown("printed", element.get_text().rstrip()))
         elif "highlight" in classes:
             found.append(Shown("code", element.get_text().strip()))
-        elif found and found[-1].what == "words":
-            found[-1] = Shown("words", found[-1].text + said(element))
-        elif words := said(element):
-            found.append(Shown("words", words))
+        elif found and found[-1].kind == "prose":
+            found[-1] = Shown("prose", found[-1].text + read_prose(element))
+        elif text := read_prose(element):
+            found.append(Shown("prose", text))
     return found
 
 
-def assert_same(made: list[Shown], stored: list[Shown], where: str) -> None:
-    assert [(each.what, each.text) for each in made] == [
-        (each.what, each.text) for each in stored
-    ], where
-    for here, there in zip(made, stored, strict=True):
-        is_same = here.svg == there.svg or shows_the_same(here.svg, there.svg)
+def assert_same(shown: list[Shown], expected: list[Shown], where: str) -> None:
+    kinds_and_texts = [(each.kind, each.text) for each in expected]
+    assert [(each.kind, each.text) for each in shown] == kinds_and_texts, where
+    for here, there in zip(shown, expected, strict=True):
+        is_same = here.svg == there.svg or is_same_figure(here.svg, there.svg)
         assert is_same, f"{where}: another figure"
 
 
 @cache
-def tabs(page: Path) -> dict[str, dict[str, Tag]]:
-    """By cell and framework. The first ones, without a cell's name, are the choice of a framework."""
+def read_tabs(page: Path) -> dict[str, dict[str, Tag]]:
+    """Return the tabs of a page by cell and framework; those of the cell "" are below the title."""
     found: dict[str, dict[str, Tag]] = {}
-    for tab_set in read(page).select(".sd-tab-set"):
+    for tab_set in parse(page).select(".sd-tab-set"):
         labels = tab_set.find_all("label", recursive=False)
         contents = tab_set.find_all("div", recursive=False)
         frameworks = [str(label["data-sync-id"]) for label in labels]
@@ -208,66 +208,67 @@ def tabs(page: Path) -> dict[str, dict[str, Tag]]:
     return found
 
 
-def of_page(path: str) -> list[Edition]:
-    return [each for each in EDITIONS if path == f"{each.language}/{each.folder.name}.html"]
-
-
-@pytest.mark.parametrize("edition", EDITIONS, ids=str)
-def test_every_tab_shows_its_frameworks_own_code_and_outputs(site: Path, edition: Edition):
+@pytest.mark.parametrize("edition", NOTEBOOKS, ids=str)
+def test_every_tab_shows_the_code_and_outputs_of_its_notebook(site: Path, edition: Edition):
     page = site / edition.language / f"{edition.folder.name}.html"
     shown = {
         name: found[edition.framework]
-        for name, found in tabs(page).items()
+        for name, found in read_tabs(page).items()
         if name and edition.framework in found
     }
-    assert [*shown] == [*cells(edition)]
-    for name, cell in cells(edition).items():
-        assert_same(in_tab(shown[name], page), [code(cell), *outputs(cell)], name)
+    assert [*shown] == [*read_cells(edition)]
+    for name, cell in read_cells(edition).items():
+        assert_same(read_tab(shown[name], page), [show_code(cell), *list_outputs(cell)], name)
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_has_no_tab_but_those_of_its_notebooks(site: Path, path: str):
-    for name, found in tabs(site / path).items():
-        assert [*found] == [
-            edition.framework for edition in of_page(path) if not name or name in cells(edition)
+def test_a_page_has_no_other_tabs_than_those_of_its_notebooks(site: Path, path: str):
+    for name, found in read_tabs(site / path).items():
+        expected = [
+            edition.framework
+            for edition in find_notebooks(path)
+            if not name or name in read_cells(edition)
         ]
-    for edition in of_page(path):
-        notebook = str(edition.notebook.relative_to(edition.folder.parent.parent))
-        links = [str(link["href"]) for link in tabs(site / path)[""][edition.framework]("a")]
-        *runs, deck = [link.replace("%2F", "/") for link in links]
-        assert runs
-        assert all(notebook in link for link in runs)
+        assert [*found] == expected
+    for edition in find_notebooks(path):
+        file = edition.notebook.relative_to(ROOT).as_posix()
+        links = [str(link["href"]) for link in read_tabs(site / path)[""][edition.framework]("a")]
+        *services, deck = [link.replace("%2F", "/") for link in links]
+        assert services
+        assert all(file in link for link in services)
         assert deck == f"../slides/{edition}.html"
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_says_what_its_text_says(site: Path, path: str):
-    edition = of_page(path)[0]
-    article = read(site / path).select_one("article section")
+def test_a_page_has_the_prose_of_its_text(site: Path, path: str):
+    edition = find_notebooks(path)[0]
+    article = parse(site / path).select_one("article section")
     assert article
-    for left_out in article.select(".sd-tab-set, .only-title, .headerlink, .back, .live"):
-        left_out.decompose()
+    for element in article.select(".sd-tab-set, .only-title, .headerlink, .back, .live"):
+        element.decompose()
     text = edition.text.read_text(encoding="utf-8")
-    frameworks = {each.framework for each in of_page(path)}
-    of_the_page = kept(SLIDE.sub("", text), frameworks, live=True)
-    assert said(article) == prose(of_the_page)
-    drawings = [drawing(image, edition) for image in DRAWING.finditer(of_the_page)]
-    assert [figure(image, site / path) for image in article("img")] == drawings
+    frameworks = {each.framework for each in find_notebooks(path)}
+    expected = select_blocks(SLIDE.sub("", text), frameworks, live=True)
+    assert read_prose(article) == show_prose(expected)
+    drawings = [show_drawing(image, edition) for image in DRAWING.finditer(expected)]
+    assert [read_figure(image, site / path) for image in article("img")] == drawings
 
 
-# The cells of all of them are in the pages' tabs, too.
-@pytest.mark.parametrize("edition", leave_to_release(EDITIONS, but=FIRST), ids=str)
-def test_every_deck_has_the_slides_of_its_text_with_its_frameworks_own_cells(
+# The cells of all notebooks are tested in the tabs of pages as well.
+@pytest.mark.parametrize("edition", mark_release(NOTEBOOKS, always=FIRST_NOTEBOOKS), ids=str)
+def test_every_deck_has_the_slides_of_its_text_and_the_cells_of_its_notebook(
     site: Path, edition: Edition
 ):
     path = site / "slides" / f"{edition}.html"
-    made = read(path).select("section > section")
+    sections = parse(path).select("section > section")
     text = edition.text.read_text(encoding="utf-8")
-    _, *parts = SLIDE.split(text)  # each slide, and what follows it
-    headings = [slide.splitlines()[0] for slide in parts[::2]]
-    assert [said(section.find(["h1", "h2"])) for section in made] == [*map(prose, headings)]
-    made[0].select_one(".credit").extract()  # test_credit.py reads it
-    for section, slide, part in zip(made, parts[::2], parts[1::2], strict=True):
-        assert_same(on_slide(section, path), asked_for(slide, edition), slide)
-        notes = kept(part, {edition.framework}, live=False)
-        assert said(*section.select("aside.notes")) == prose(notes)
+    _, *parts = SLIDE.split(text)  # each slide, and the prose after it
+    slides, notes = parts[::2], parts[1::2]
+    headings = [slide.splitlines()[0] for slide in slides]
+    shown = [read_prose(section.find(["h1", "h2"])) for section in sections]
+    assert shown == [*map(show_prose, headings)]
+    sections[0].select_one(".credit").extract()  # test_credit.py reads it
+    for section, slide, prose in zip(sections, slides, notes, strict=True):
+        assert_same(read_slide(section, path), list_expected(slide, edition), slide)
+        expected = select_blocks(prose, {edition.framework}, live=False)
+        assert read_prose(*section.select("aside.notes")) == show_prose(expected)

@@ -1,4 +1,4 @@
-"""The decks: everything fits, live figures can be used, the speaker has notes, and all of it offline."""
+"""The decks: everything fits, live figures work, the speaker has notes, and nothing needs a network."""
 
 from itertools import pairwise
 
@@ -7,13 +7,13 @@ from playwright.sync_api import Page, expect
 
 from tests.lessons.live import live_on_slides, turn_to
 from tests.site.browser import Open
-from tests.site.conftest import EDITIONS, FIRST, LESSON, leave_to_release
+from tests.site.conftest import FIRST_NOTEBOOKS, LESSON, NOTEBOOKS, mark_release
 from tools.site.slides import deck_path
 from tools.weave.lessons import Edition
 
-DECKS = [*map(deck_path, FIRST)]
-LONGEST = [each for each in FIRST if each.folder.name == LESSON.removesuffix(".html")]
-ONE = deck_path(LONGEST[0])
+DECKS = [*map(deck_path, FIRST_NOTEBOOKS)]
+LONGEST = [each for each in FIRST_NOTEBOOKS if each.folder.name == LESSON.removesuffix(".html")]
+LONGEST_DECK = deck_path(LONGEST[0])
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
@@ -26,33 +26,33 @@ MEASURE = """() => Reveal.getSlides().map((slide, number) => {
     width: shown.scrollWidth,
     wide: [...shown.querySelectorAll("pre, div.math")].some((box) => box.scrollWidth > box.clientWidth + 1),
     notes: shown.querySelector("aside.notes")?.textContent.trim().length,
-    said: pictures.every((picture) => picture.naturalWidth && picture.alt.length > 40),
+    described: pictures.every((picture) => picture.naturalWidth && picture.alt.length > 40),
   };
 })"""
 
 
-@pytest.mark.parametrize("edition", leave_to_release(EDITIONS, but=LONGEST), ids=str)
+@pytest.mark.parametrize("edition", mark_release(NOTEBOOKS, always=LONGEST), ids=str)
 def test_every_slide_fits_and_has_notes(open_page: Open, edition: Edition):
     page = open_page(deck_path(edition))
     assert page.locator("html").get_attribute("lang") == edition.language
     slides = page.evaluate(MEASURE)
     assert len(slides) == edition.text.read_text(encoding="utf-8").count(":::{slide}")
-    for slide in slides:
-        assert slide["heading"], slide
-        assert slide["height"] <= 700, slide
-        assert slide["width"] <= 960, slide
-        assert not slide["wide"], slide
-        assert slide["notes"] > 40, slide
-        assert slide["said"], slide
+    for each in slides:
+        assert each["heading"], each
+        assert each["height"] <= 700, each
+        assert each["width"] <= 960, each
+        assert not each["wide"], each
+        assert each["notes"] > 40, each
+        assert each["described"], each
 
 
-def test_the_code_on_a_slide_is_the_frameworks_own(open_page: Open):
+def test_the_code_on_a_slide_is_in_the_decks_framework(open_page: Open):
     for framework, code in (("pytorch", "attention.eval()"), ("djl", "new MultiHeadAttention")):
         page = open_page(f"slides/en/{framework}/{LESSON}#/5")
         expect(page.locator("section.present .highlight")).to_contain_text(code)
 
 
-def test_the_speaker_sees_the_notes_in_a_window_of_their_own(open_page: Open):
+def test_the_speakers_window_shows_the_notes(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}#/5")
     with page.context.expect_page() as opened:
         page.keyboard.press("s")
@@ -60,7 +60,7 @@ def test_the_speaker_sees_the_notes_in_a_window_of_their_own(open_page: Open):
     expect(notes).to_contain_text("One softmax gives each word one average.")
 
 
-def test_a_deck_leads_back_to_its_lesson(open_page: Open):
+def test_a_deck_links_to_its_lesson(open_page: Open):
     page = open_page(f"slides/zh-TW/mxnet/{LESSON}")
     link = page.locator(".credit a").first
     expect(link).to_be_in_viewport()
@@ -74,16 +74,17 @@ def test_a_deck_leads_back_to_its_lesson(open_page: Open):
 # Live figures on slides
 
 
-def slide(page: Page) -> int:
+def current_slide(page: Page) -> int:
+    """Return the index of the slide that is shown."""
     return page.evaluate("Reveal.getIndices().h")
 
 
-@pytest.mark.parametrize("path", leave_to_release(DECKS, but=[ONE]))
-def test_a_live_figures_keys_are_its_own_until_esc(open_page: Open, path: str):
+@pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
+def test_a_live_figure_keeps_its_keys_until_escape(open_page: Open, path: str):
     page = open_page(path)
     for figure in live_on_slides(page):
         turn_to(figure)
-        here = slide(page)
+        here = current_slide(page)
         for slider in figure.locator("input[type=range]").all():
             for key in ("Home", "ArrowRight"):
                 before = slider.input_value()
@@ -97,26 +98,26 @@ def test_a_live_figures_keys_are_its_own_until_esc(open_page: Open, path: str):
             button.press("Space")
             assert figure.evaluate("each => JSON.stringify(each.live.state())") != before
             button.press("ArrowRight")
-        assert slide(page) == here
+        assert current_slide(page) == here
         page.keyboard.press("Escape")
         assert not page.evaluate("Reveal.isOverview()")
         page.keyboard.press("ArrowRight")
-        assert slide(page) == here + 1
+        assert current_slide(page) == here + 1
 
 
-def test_a_remote_control_turns_the_page_from_a_live_figure(open_page: Open):
+def test_a_remote_control_changes_the_slide_from_a_live_figure(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}")
     figure = live_on_slides(page)[0]
     turn_to(figure)
-    here = slide(page)
+    here = current_slide(page)
     for key, there in (("PageDown", here + 1), ("PageUp", here)):
         figure.locator("input").first.evaluate("each => each.focus()")
         page.keyboard.press(key)
-        assert slide(page) == there
+        assert current_slide(page) == there
 
 
-@pytest.mark.parametrize("path", leave_to_release(DECKS, but=[ONE]))
-def test_a_slide_with_a_live_figure_fits_whatever_it_is_set_to(open_page: Open, path: str):
+@pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
+def test_a_slide_with_a_live_figure_fits_with_any_setting(open_page: Open, path: str):
     page = open_page(path)
     for figure in live_on_slides(page):
         turn_to(figure)
@@ -132,33 +133,33 @@ def test_a_slide_with_a_live_figure_fits_whatever_it_is_set_to(open_page: Open, 
                         assert figure.locator("xpath=ancestor::section[1]").evaluate(fits)
 
 
-def test_a_finger_and_a_mouse_move_what_they_are_on(open_page: Open):
+def test_a_live_figure_follows_mouse_and_finger(open_page: Open):
     page = open_page(
         "slides/en/jax/attention.html", viewport={"width": 1500, "height": 1100}, has_touch=True
     )
     (figure,) = live_on_slides(page)
     turn_to(figure)
-    here = slide(page)
+    here = current_slide(page)
     state = "each => each.live.state()"
 
-    as_large = "plot => Math.abs(plot.viewBox.baseVal.width - plot.clientWidth) < 1"
-    assert figure.locator(".live-plot").evaluate(as_large)  # its letters are as large as others
+    is_unscaled = "plot => Math.abs(plot.viewBox.baseVal.width - plot.clientWidth) < 1"
+    assert figure.locator(".live-plot").evaluate(is_unscaled)  # its labels are as large as text
     plot = figure.locator(".live-plot").bounding_box()
     page.mouse.move(plot["x"] + plot["width"] / 4, plot["y"] + plot["height"] / 2)
     ring = figure.locator(".live-target").bounding_box()
     off = ring["x"] + ring["width"] / 2 - plot["x"] - plot["width"] / 4
-    assert abs(off) <= plot["width"] / 200  # half of a slider's hundred steps
+    assert abs(off) <= plot["width"] / 200  # half a step of a slider with 100 steps
 
     slider = figure.get_by_role("slider").first
     box, before = slider.bounding_box(), figure.evaluate(state)["width"]
     y = box["y"] + box["height"] / 2
     touch(page, [(box["x"] + box["width"] * part / 10, y) for part in range(4, 10)])
     assert figure.evaluate(state)["width"] > before
-    assert slide(page) == here
+    assert current_slide(page) == here
 
 
 def touch(page: Page, points: list[tuple[float, float]]) -> None:
-    """A finger that draws a line."""
+    """Draw a line with a finger."""
     devtools = page.context.new_cdp_session(page)
     for number, (x, y) in enumerate(points):
         kind = "touchMove" if number else "touchStart"
@@ -167,8 +168,8 @@ def touch(page: Page, points: list[tuple[float, float]]) -> None:
     devtools.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-@pytest.mark.parametrize("path", leave_to_release(DECKS, but=[ONE]))
-def test_live_figures_come_from_the_files_of_the_lessons_page(open_page: Open, path: str):
+@pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
+def test_decks_load_live_figures_from_the_files_of_the_page(open_page: Open, path: str):
     loaded = "[...document.scripts].map(each => each.src.split('?')[0]).filter(each => each.includes('/live/'))"
     deck = open_page(path).evaluate(loaded)
     _, language, _, lesson = path.split("/")
@@ -177,11 +178,11 @@ def test_live_figures_come_from_the_files_of_the_lessons_page(open_page: Open, p
     assert {*deck} <= {*page}
 
 
-def test_no_key_leads_into_a_slide_that_is_not_seen(open_page: Open):
+def test_the_tab_key_stays_out_of_hidden_slides(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}")
     (figure,) = live_on_slides(page)
     turn_to(figure)
-    page.keyboard.press("ArrowLeft")  # the figure is on the next slide now, and laid out
+    page.keyboard.press("ArrowLeft")  # the figure is now on the next slide, already laid out
     for _ in range(8):
         page.keyboard.press("Tab")
         assert page.evaluate("!document.activeElement.closest('section:not(.present)')")
@@ -189,8 +190,8 @@ def test_no_key_leads_into_a_slide_that_is_not_seen(open_page: Open):
 
 # A telephone, and paper
 
-# What stands below what, how far it reaches to the right, and the size of its letters.
-PAGE = """() => [...document.querySelectorAll(".slides > section")].map((slide) => {
+# Positions, the right edge, and font sizes of stacked slides.
+MEASURE_STACKED = """() => [...document.querySelectorAll(".slides > section")].map((slide) => {
   const box = slide.getBoundingClientRect();
   const scrolled = "pre, div.math, table:not(.live *)";
   const parts = [...slide.querySelectorAll("*")].filter((each) => each.getClientRects().length);
@@ -211,17 +212,15 @@ PAGE = """() => [...document.querySelectorAll(".slides > section")].map((slide) 
 })"""
 
 
-@pytest.mark.parametrize("path", leave_to_release(DECKS, but=[ONE]))
-@pytest.mark.parametrize("width", leave_to_release([320, 390], but=[320]))
-def test_on_a_telephone_a_deck_is_a_page_to_read(open_page: Open, path: str, width: int):
+@pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
+@pytest.mark.parametrize("width", mark_release([320, 390], always=[320]))
+def test_slides_are_stacked_on_a_telephone(open_page: Open, path: str, width: int):
     page = open_page(f"{path}#/2", **PHONE | {"viewport": {"width": width, "height": 844}})
     page.wait_for_load_state()
-    slides = page.evaluate(PAGE)
-    is_at_its_end = page.evaluate(
-        "innerHeight + scrollY > document.documentElement.scrollHeight - 1"
-    )
-    top = slides[2]["top"]  # where the address leads to
-    assert -1 < top < (844 if is_at_its_end else 1)
+    slides = page.evaluate(MEASURE_STACKED)
+    is_at_end = page.evaluate("innerHeight + scrollY > document.documentElement.scrollHeight - 1")
+    top = slides[2]["top"]  # of the slide in the address
+    assert -1 < top < (844 if is_at_end else 1)
     for before, after in pairwise(slides):
         assert before["top"] < before["bottom"] <= after["top"] + 1
     for each in slides:
@@ -232,7 +231,7 @@ def test_on_a_telephone_a_deck_is_a_page_to_read(open_page: Open, path: str, wid
         assert not each["notes"], each
 
 
-def test_on_a_telephone_a_finger_moves_a_live_figure(open_page: Open):
+def test_a_live_figure_works_on_a_telephone(open_page: Open):
     page = open_page("slides/zh-TW/jax/attention.html", **PHONE)
     (figure,) = live_on_slides(page)
     slider = figure.get_by_role("slider").first
@@ -242,36 +241,36 @@ def test_on_a_telephone_a_finger_moves_a_live_figure(open_page: Open):
     assert int(slider.input_value()) > int(before)
 
 
-@pytest.mark.release  # in `make test` a deck is opened at each of the two widths
-def test_a_window_that_shrinks_or_grows_changes_a_deck(open_page: Open):
-    # A deck that changes loads itself anew, on which Chromium was seen to crash in a tab that had shown others.
+@pytest.mark.release  # `make test` opens decks at both widths
+def test_resizing_the_window_stacks_and_unstacks_slides(open_page: Open):
+    # The deck reloads itself, on which Chromium crashed in a tab that had shown other pages.
     page = open_page(f"slides/en/jax/{LESSON}", in_new_tab=True)
-    for width, slides_below in ((390, True), (1280, False)):
+    for width, is_stacked in ((390, True), (1280, False)):
         page.set_viewport_size({"width": width, "height": 844})
-        expect(page.locator(".slides > section").last).to_be_visible(visible=slides_below)
-        expect(page.locator(".controls")).to_have_count(0 if slides_below else 1)
+        expect(page.locator(".slides > section").last).to_be_visible(visible=is_stacked)
+        expect(page.locator(".controls")).to_have_count(0 if is_stacked else 1)
 
 
-def test_the_speaker_sees_slides_however_small_their_frame(open_page: Open):
+def test_slides_in_the_speakers_window_are_not_stacked(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}?receiver", viewport={"width": 300, "height": 200})
     expect(page.locator(".controls")).to_have_count(1)
 
 
-@pytest.mark.parametrize("path", leave_to_release(DECKS, but=[ONE]))
-def test_on_paper_a_deck_is_a_page_too(open_page: Open, path: str):
+@pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
+def test_slides_are_stacked_in_print(open_page: Open, path: str):
     page = open_page(path, color_scheme="dark", viewport={"width": 794, "height": 1123})
     turn_to(live_on_slides(page)[0])
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    slides = page.evaluate(PAGE)
+    slides = page.evaluate(MEASURE_STACKED)
     for before, after in pairwise(slides):
         assert before["top"] < before["bottom"] <= after["top"] + 1
     assert max(each["right"] for each in slides) <= 794
     assert not any(each["notes"] for each in slides)
     expect(page.locator(".controls, .slide-number").first).to_be_hidden()
     ink = "each => getComputedStyle(each).color"
-    for words in page.locator("h2, .live label").all():
-        assert words.evaluate(ink) == "rgb(27, 31, 36)"
+    for text in page.locator("h2, .live label").all():
+        assert text.evaluate(ink) == "rgb(27, 31, 36)"
     page.emulate_media(media="screen")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("html.page").count() == 0

@@ -1,1 +1,1 @@
-"""Keeps README in step with the lessons, and sums up reports."""
+"""Generate parts of documents, build the package, check what is published, and summarize reports."""

@@ -30,7 +30,7 @@ BIBTEX = f"""\
 """
 
 
-def cff() -> str:
+def make_cff() -> str:
     """Return the content of CITATION.cff, which GitHub and reference managers read."""
     return dedent(f"""\
         # Made by `make` (tools/project/citation.py).

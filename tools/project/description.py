@@ -1,7 +1,7 @@
-"""The package's description: README, with links that lead to its version in the repository.
+"""Make the package's description from README, with links to this version of the repository.
 
-Hatchling asks for it (pyproject.toml) wherever a package is built, from an sdist too: nothing else of this project
-is there. A package index shows it, and has nothing beside it that a relative link or picture could lead to.
+A package index shows the description, where relative links would lead nowhere. Hatchling runs this file (pyproject.toml)
+whenever a package is built, also from an sdist, which has nothing else of this project: import none of it.
 """
 
 import re
@@ -19,9 +19,9 @@ class Description(MetadataHookInterface):
         readme = Path(self.root, "README.md").read_text(encoding="utf-8")
         address, version = metadata["urls"]["Repository"], metadata["version"]
 
-        def absolute(link: re.Match[str]) -> str:
-            shown = "raw" if link[1].endswith(PICTURES) else "blob"
-            return f"]({address}/{shown}/v{version}/{link[1]})"
+        def make_absolute(link: re.Match[str]) -> str:
+            view = "raw" if link[1].endswith(PICTURES) else "blob"
+            return f"]({address}/{view}/v{version}/{link[1]})"
 
-        text = RELATIVE.sub(absolute, readme)
+        text = RELATIVE.sub(make_absolute, readme)
         metadata["readme"] = {"content-type": "text/markdown", "text": text}

@@ -1,8 +1,7 @@
-"""``python -m tools.project.dist FOLDER [TAG]``: builds the package there, and has twine check it. The web site has its
-:func:`wheel`.
+"""``python -m tools.project.dist FOLDER [TAG]``: build the package into a folder, and check it with twine.
 
-The sdist first, and from it the wheel: so it is whole. Nothing is fetched. With the TAG of a release, this has to be
-that of the version, and the changelog has to say when it came.
+The wheel is built from the sdist, which proves that the sdist is complete. Nothing is downloaded. The TAG of a release
+has to be that of the version, which the changelog has to list with a date.
 """
 
 import re
@@ -19,11 +18,11 @@ WHEEL = f"{PROJECT['name'].replace('-', '_')}-{PROJECT['version']}-py3-none-any.
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Build and check the package; return the exit code."""
     folder = Path(arguments[0])
     for tag in arguments[1:]:
-        if fault := fault_of(tag, CHANGELOG.read_text(encoding="utf-8")):
-            print(fault, file=sys.stderr)
+        if error := find_release_error(tag, CHANGELOG.read_text(encoding="utf-8")):
+            print(error, file=sys.stderr)
             return 1
     shutil.rmtree(folder, ignore_errors=True)
     code = _build(folder)
@@ -31,22 +30,22 @@ def main(arguments: list[str]) -> int:
     return code or _run("twine", "check", "--strict", *built)
 
 
-def wheel(folder: Path) -> int:
-    """Builds the wheel alone, under its name; the exit code."""
+def build_wheel(folder: Path) -> int:
+    """Build only the wheel, WHEEL, for the web site; return the exit code."""
     return _build(folder, "--wheel")
 
 
-def _build(folder: Path, *more: str) -> int:
-    options = ["--quiet", "--no-build-isolation", "--no-create-gitignore"]
-    places = ["--python", sys.executable, "--out-dir", str(folder), str(ROOT)]
-    return _run("uv", "build", *options, *more, *places)
+def _build(folder: Path, *options: str) -> int:
+    quiet = ["--quiet", "--no-build-isolation", "--no-create-gitignore"]
+    paths = ["--python", sys.executable, "--out-dir", str(folder), str(ROOT)]
+    return _run("uv", "build", *quiet, *options, *paths)
 
 
-def fault_of(tag: str, changelog: str) -> str:
-    """What keeps a release from being made of what is tagged so; or nothing."""
+def find_release_error(tag: str, changelog: str) -> str:
+    """Return why this tag cannot be released, or ""."""
     version = PROJECT["version"]
     if tag != f"v{version}":
-        return f"The tag {tag} is not of version {version}, which pyproject.toml says."
+        return f"The tag {tag} does not match version {version} in pyproject.toml."
     newest = next(iter(re.findall(r"^## (.*)$", changelog, re.MULTILINE)), "nothing")
     if not re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d\d-\d\d\)", newest):
         return f"{CHANGELOG.name} begins with {newest}: need {version} (YEAR-MONTH-DAY)."

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.book import results
-from tools.project.citation import BIBTEX, CITATION, cff
-from tools.site.words import WORDS
+from tools.project.citation import BIBTEX, CITATION, make_cff
+from tools.site.words import SITE_TEXT
 from tools.weave.launch import BINDER, COLAB, FOR_D2L, FROM_A_CLONE, SITE_ADDRESS, path, services
 from tools.weave.lessons import LANGUAGES, ROOT, Edition, LessonError, editions
 from tools.weave.prose import original, title
@@ -28,57 +28,59 @@ PART = re.compile(
 )
 
 
-def fill(text: str, parts: dict[str, str]) -> str:
+def fill_parts(text: str, parts: dict[str, str]) -> str:
     """Replace the content of each generated part. Raises KeyError if ``parts`` lacks one of them."""
     return PART.sub(lambda part: part["begin"] + parts[part["name"]] + part["end"], text)
 
 
-def documents() -> list[Path]:
+def list_documents() -> list[Path]:
     """Return the files that may have generated parts."""
     return [*sorted(ROOT.glob("README*.md")), NOTEBOOKS, *sorted(ROOT.glob("docs/*/*.md"))]
 
 
-def generated_parts(language: str) -> dict[str, str]:
-    """Return the content of every generated part, by name, in the words of this language.
+def generate_parts(language: str) -> dict[str, str]:
+    """Return the content of every generated part by name, in this language.
 
     Raises LessonError if the lessons have a fault.
     """
     all_editions = list(editions())
     return {
-        "start": start(all_editions, language),
+        "start": render_start(all_editions, language),
         "site": f"<{SITE_ADDRESS}{language}/>\n",
-        "notebooks": launch_tables(all_editions),
+        "notebooks": render_launch_tables(all_editions),
         "install": f"```\n{FROM_A_CLONE}\n```\n",
         "first cell": f"```python\n{FOR_D2L}\n```\n",
-        "book": results.tables(results.read(), language),
+        "book": results.render_tables(results.load_results(), language),
         "cite": f"```bibtex\n{BIBTEX}```\n",
     }
 
 
-def language_of(document: Path) -> str:
+def find_language(document: Path) -> str:
     """Return the language of a document: docs/zh-TW/index.md, README.zh-TW.md."""
     named = [*document.name.split(".")[1:-1], document.parent.name]
     return next((name for name in named if name in LANGUAGES), "en")
 
 
-def start(all_editions: list[Edition], language: str) -> str:
+def render_start(all_editions: list[Edition], language: str) -> str:
     """Return the links that open the first lesson in PyTorch."""
     first = next(edition for edition in all_editions if edition.language == language)
-    return f"**{title(first.text)}** {_launch_links(first)}\n"
+    return f"**{title(first.text)}** {_render_launch_links(first)}\n"
 
 
-def launch_tables(all_editions: list[Edition]) -> str:
+def render_launch_tables(all_editions: list[Edition]) -> str:
     """Return a table for each lesson, with a row for each framework and a column for each language."""
     sections = []
     for folder, of_lesson in groupby(all_editions, key=lambda edition: edition.folder):
         heading = escape(title(original(folder)))
-        sections.append(f"## {heading}\n\n{_launch_table(list(of_lesson))}")
+        sections.append(f"## {heading}\n\n{_render_launch_table(list(of_lesson))}")
     return "\n".join(sections)
 
 
-def _launch_table(of_lesson: list[Edition]) -> str:
+def _render_launch_table(of_lesson: list[Edition]) -> str:
     links = {
-        (edition.framework, edition.language): _launch_links(edition, f"{NOTEBOOKS.parent.name}/")
+        (edition.framework, edition.language): _render_launch_links(
+            edition, f"{NOTEBOOKS.parent.name}/"
+        )
         for edition in of_lesson
     }
     frameworks = dict.fromkeys(edition.framework for edition in of_lesson)
@@ -93,9 +95,9 @@ def _launch_table(of_lesson: list[Edition]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _launch_links(edition: Edition, folder: str = "") -> str:
+def _render_launch_links(edition: Edition, folder: str = "") -> str:
     """Return links and badges for a document in this folder."""
-    links = [f"[{WORDS[edition.language].notebook}]({path(edition).removeprefix(folder)})"]
+    links = [f"[{SITE_TEXT[edition.language].notebook}]({path(edition).removeprefix(folder)})"]
     for service in services(edition.framework):
         if badge := BADGES.get(service):
             links.append(f"[![{service.name}]({badge})]({service.link(edition)})")
@@ -105,14 +107,14 @@ def _launch_links(edition: Edition, folder: str = "") -> str:
 def main() -> int:
     """Return the exit code: 0, or 1 if the lessons have a fault."""
     try:
-        parts = {language: generated_parts(language) for language in LANGUAGES}
+        parts = {language: generate_parts(language) for language in LANGUAGES}
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
-    contents = {CITATION: cff()}
-    for document in documents():
+    contents = {CITATION: make_cff()}
+    for document in list_documents():
         text = document.read_text(encoding="utf-8")
-        contents[document] = fill(text, parts[language_of(document)])
+        contents[document] = fill_parts(text, parts[find_language(document)])
     for file, content in contents.items():
         if not file.exists() or file.read_text(encoding="utf-8") != content:
             file.write_text(content, encoding="utf-8")

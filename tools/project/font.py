@@ -1,8 +1,8 @@
-"""``python -m tools.project.font``: makes the font that Chinese words in figures are drawn with.
+"""``python -m tools.project.font``: make the font for Chinese text in figures.
 
-matplotlib's own has none, nor has a notebook service. It is a small part of Noto Sans CJK TC, which has to be
-installed (Debian's fonts-noto-cjk): the characters in the strings of all lessons' cells, and in their drawings. It comes
-out byte for byte alike.
+matplotlib's font and those of notebook services have no Chinese. This font is a subset of Noto Sans CJK TC, which has to
+be installed (Debian's fonts-noto-cjk), with the characters in strings of the lessons' cells and in their drawings. The
+result is reproducible.
 """
 
 import sys
@@ -20,13 +20,13 @@ from tools.weave.lessons import ROOT, editions
 from tools.weave.programs import read_code
 
 SOURCE = "Noto Sans CJK TC"
-FILE = "NotoSansCJK-Regular"  # which has several families
+FILE = "NotoSansCJK-Regular"  # contains several families
 OPTIONS = {"hinting": False, "layout_features": [], "name_IDs": [0, 1, 2, 4, 5, 6, 13, 14]}
 NAMES = {1: FAMILY, 4: FAMILY, 6: FAMILY.replace(" ", "")}
 
 
-def characters() -> set[str]:
-    """Those that cells may write into a figure, and those of the drawings."""
+def list_characters() -> set[str]:
+    """Return the Chinese characters in strings of cells, which figures may contain, and in drawings."""
     strings = [
         found.text
         for edition in editions()
@@ -39,24 +39,25 @@ def characters() -> set[str]:
 
 
 def is_installed() -> bool:
-    return any(_families())
+    return any(_find_fonts())
 
 
-def _families() -> Iterator[TTFont]:
-    """Those of this name that the system has."""
+def _find_fonts() -> Iterator[TTFont]:
+    """Yield the installed fonts named SOURCE."""
     for file in sorted(findSystemFonts()):
         if Path(file).stem == FILE:
-            fonts = TTCollection(file, lazy=True).fonts
-            yield from (font for font in fonts if font["name"].getDebugName(1) == SOURCE)
+            for font in TTCollection(file, lazy=True).fonts:
+                if font["name"].getDebugName(1) == SOURCE:
+                    yield font
 
 
-def make(target: Path = FONT) -> None:
-    """Raises StopIteration where the font it is a part of is not installed."""
-    font = next(_families())
+def make_font(target: Path = FONT) -> None:
+    """Write the font. Raise StopIteration if SOURCE is not installed."""
+    font = next(_find_fonts())
     font.recalcTimestamp = False
-    part = Subsetter(Options(**OPTIONS))
-    part.populate(text="".join(characters()))
-    part.subset(font)
+    subsetter = Subsetter(Options(**OPTIONS))
+    subsetter.populate(text="".join(list_characters()))
+    subsetter.subset(font)
     for number, name in NAMES.items():
         font["name"].setName(name, number, 3, 1, 0x409)
     font["CFF "].cff.fontNames = [NAMES[6]]
@@ -64,12 +65,13 @@ def make(target: Path = FONT) -> None:
 
 
 def main() -> int:
+    """Return the exit code, which is 1 if SOURCE is not installed."""
     try:
-        make()
+        make_font()
     except StopIteration:
         print(f"{SOURCE} is not installed: install fonts-noto-cjk.", file=sys.stderr)
         return 1
-    print(f"{FONT.name}: {len(characters())} characters, {FONT.stat().st_size:,} bytes")
+    print(f"{FONT.name}: {len(list_characters())} characters, {FONT.stat().st_size:,} bytes")
     return 0
 
 

@@ -1,8 +1,7 @@
-"""``python -m tools.project.summary FOLDER``: one report of many machines' reports, as Markdown.
+"""``python -m tools.project.summary FOLDER``: summarize the reports of several machines in Markdown.
 
-FOLDER holds a folder for each machine, named ``report-NAME``, with the JUnit files of its checks
-somewhere in it. They are merged into build/merged.xml. The exit code is 1 where a test failed or a
-machine left no report.
+FOLDER has a folder ``report-NAME`` for each machine, with the JUnit files of its checks at any depth. They
+are merged into build/merged.xml. The exit code is 1 if a test failed or a machine has no report.
 """
 
 import sys
@@ -14,9 +13,12 @@ from tools.weave.lessons import ROOT
 
 
 def main(arguments: list[str]) -> int:
+    """Print the summary; return the exit code."""
     (folder,) = map(Path, arguments)
     machines = sorted(path for path in folder.glob("report-*") if path.is_dir())
-    merged, rows, faults = JUnitXml(), [], []
+    merged = JUnitXml()
+    rows = []
+    failures = []
     for machine in machines:
         name = machine.name.removeprefix("report-")
         cases = []
@@ -28,24 +30,24 @@ def main(arguments: list[str]) -> int:
         skipped = sum(case.is_skipped for case in cases)
         passed = len(cases) - len(failed) - skipped
         rows.append(f"| {name} | {passed} | {skipped} | {len(failed)} |")
-        faults += [f"* {name}: {_words(case)}" for case in failed]
+        failures += [f"* {name}: {_describe(case)}" for case in failed]
         if not cases:
-            faults.append(f"* {name}: no report")
+            failures.append(f"* {name}: no report")
     print("| machine | passed | skipped | failed |\n|:--|--:|--:|--:|", *rows, sep="\n")
     if not machines:
-        faults.append(f"* no machine's report in {folder}")
-    if faults:
-        print("\nFailed:\n", *faults, sep="\n")
+        failures.append(f"* no machine's report in {folder}")
+    if failures:
+        print("\nFailed:\n", *failures, sep="\n")
     (ROOT / "build").mkdir(exist_ok=True)
     merged.write(str(ROOT / "build" / "merged.xml"))
-    return 1 if faults else 0
+    return 1 if failures else 0
 
 
-def _words(case: TestCase) -> str:
-    """Which test, and the first line that says more than that it failed."""
-    said = [line.strip() for result in case.result for line in (result.text or "").splitlines()]
-    telling = [line for line in said if line and not line.startswith(("Notebook cell", "Input:"))]
-    return f"`{case.classname}` {case.name}: {' '.join(telling[:1])}"
+def _describe(case: TestCase) -> str:
+    """Return the name of a failed test and the first informative line of its message."""
+    lines = [line.strip() for result in case.result for line in (result.text or "").splitlines()]
+    reasons = [line for line in lines if line and not line.startswith(("Notebook cell", "Input:"))]
+    return f"`{case.classname}` {case.name}: {' '.join(reasons[:1])}"
 
 
 if __name__ == "__main__":

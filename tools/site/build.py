@@ -1,4 +1,4 @@
-"""Sphinx, run on the sources of one language."""
+"""Run Sphinx on the sources of one language."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ SITE = ROOT / "build" / "site"
 
 
 def build(language: str) -> int:
-    """Sphinx's exit code; a warning is an error."""
+    """Build the pages of one language; return Sphinx's exit code. A warning is an error."""
     with patch_docutils(HERE), docutils_namespace():
         app = Sphinx(
             srcdir=SOURCES / language,
@@ -23,8 +23,8 @@ def build(language: str) -> int:
             buildername="html",
             confoverrides={"language": language.replace("-", "_")},
             warningiserror=True,
-            freshenv=True,  # what was warned of once would not be again
-            status=None,  # its warnings are enough
+            freshenv=True,  # a cached page would not repeat its warnings
+            status=None,  # print warnings only
         )
         app.build()
         return int(app.statuscode)

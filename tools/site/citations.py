@@ -1,7 +1,7 @@
-"""Citations on a page lead to what they cite, say it under the pointer, and are led back to.
+"""Link the citations on a page to its list of references, with the reference as a tooltip, and back.
 
-A lesson cites as in (Su et al., 2021), and lists under its last heading whom, a line each: first the
-first author's surname, then the year in brackets.
+A lesson cites as in (Su et al., 2021). Its last section is a list of references, one per line, which begin with
+the first author's surname and have the year in parentheses.
 """
 
 import re
@@ -12,86 +12,89 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from tools.site.words import WORDS
+from tools.site.words import SITE_TEXT
 
 ENTRY = re.compile(r"(?P<surname>[^\W\d]+)[^(]*\((?P<year>\d{4})\)")
-# Where a name is no citation, or leads elsewhere already.
-OTHER = nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.math, nodes.raw
+# In these, a name is not a citation, or is part of another link.
+SKIPPED = nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.math, nodes.raw
 
 
-class Cited(NamedTuple):
+class Reference(NamedTuple):
     entry: nodes.list_item
-    name: str  # of its place on the page
-    pattern: str  # of what cites it
+    name: str  # its anchor on the page
+    pattern: str  # matches its citations
 
 
-class Cite(SphinxPostTransform):
-    """Links each citation and its entry in the list."""
+class LinkCitations(SphinxPostTransform):
+    """Link each citation to its entry in the list of references, and each entry back to its citations."""
 
     default_priority = 900
     formats = ("html",)
 
     def run(self, **_: object) -> None:
-        cited = {each.name: each for each in _entries(self.document)}
-        if not cited:
+        references = {each.name: each for each in _find_references(self.document)}
+        if not references:
             return
-        pattern = re.compile("|".join(f"(?P<{c.name}>{c.pattern})" for c in cited.values()))
-        places: dict[str, list[str]] = {name: [] for name in cited}
-        entries = [each.entry for each in cited.values()]
+        groups = [f"(?P<{each.name}>{each.pattern})" for each in references.values()]
+        pattern = re.compile("|".join(groups))
+        anchors: dict[str, list[str]] = {name: [] for name in references}
+        entries = [each.entry for each in references.values()]
         for text in [*self.document.findall(nodes.Text)]:
-            if not any(isinstance(each, OTHER) or each in entries for each in _around(text)):
-                text.parent.replace(text, [*_linked(text, pattern, cited, places)])
-        back = WORDS[self.config.language.replace("_", "-")].back
-        for name, its_places in places.items():
-            entry = cited[name].entry
+            if not any(isinstance(each, SKIPPED) or each in entries for each in _ancestors(text)):
+                text.parent.replace(text, [*_link_citations(text, pattern, references, anchors)])
+        title = SITE_TEXT[self.config.language.replace("_", "-")].back_to_text
+        for name, citations in anchors.items():
+            entry = references[name].entry
             entry["ids"].append(name)
-            for number, place in enumerate(its_places, 1):
-                sign = "↩" if len(its_places) == 1 else f"↩{number}"
-                link = nodes.reference("", sign, refid=place, reftitle=back, classes=["back"])
+            for number, anchor in enumerate(citations, 1):
+                sign = "↩" if len(citations) == 1 else f"↩{number}"
+                link = nodes.reference("", sign, refid=anchor, reftitle=title, classes=["back"])
                 entry[-1] += [nodes.Text(" "), link]
 
 
-def _entries(document: nodes.document) -> Iterator[Cited]:
+def _find_references(document: nodes.document) -> Iterator[Reference]:
+    """Yield the entries of the list of references."""
     for section in document.findall(nodes.section):
         if any(name.endswith("references") for name in section["ids"]):
             for entry in section.findall(nodes.list_item):
                 if found := ENTRY.match(entry.astext()):
                     surname, year = found.groups()
-                    # and others: et al., and Pinter, 等人
-                    written = (
+                    # Other authors may stand between: et al., and Pinter, 等人.
+                    pattern = (
                         rf"\b{surname}\b[^\d()（）]{{0,30}}?(?:[(（]{year}[)）]|[,，] ?{year})"
                     )
-                    yield Cited(entry, f"{surname}_{year}".lower(), written)
+                    yield Reference(entry, f"{surname}_{year}".lower(), pattern)
 
 
-def _linked(
+def _link_citations(
     text: nodes.Text,
     pattern: re.Pattern[str],
-    cited: dict[str, Cited],
-    places: dict[str, list[str]],
+    references: dict[str, Reference],
+    anchors: dict[str, list[str]],
 ) -> Iterator[nodes.Node]:
-    """The text in pieces; ``places`` gets those of its citations to which a reader can be led back."""
-    words, done = text.astext(), 0
-    for found in pattern.finditer(words):
+    """Yield the text in pieces, with links for citations, and add their anchors to ``anchors``."""
+    content = text.astext()
+    position = 0
+    for found in pattern.finditer(content):
         name = str(found.lastgroup)
-        yield nodes.Text(words[done : found.start()])
-        said = " ".join(cited[name].entry.astext().split())
-        link = nodes.reference("", found[0], refid=name, reftitle=said, classes=["cites"])
-        if not _is_for_one_framework(text):
-            places[name].append(f"{name}_cited_{len(places[name]) + 1}")
-            link["ids"].append(places[name][-1])
+        yield nodes.Text(content[position : found.start()])
+        title = " ".join(references[name].entry.astext().split())
+        link = nodes.reference("", found[0], refid=name, reftitle=title, classes=["cites"])
+        if not _may_be_hidden(text):  # a reference cannot lead back to a hidden passage
+            anchors[name].append(f"{name}_cited_{len(anchors[name]) + 1}")
+            link["ids"].append(anchors[name][-1])
         yield link
-        done = found.end()
-    yield nodes.Text(words[done:])
+        position = found.end()
+    yield nodes.Text(content[position:])
 
 
-def _is_for_one_framework(text: nodes.Text) -> bool:
-    """Then it may be hidden."""
-    return any("only" in each["classes"] for each in _around(text))
+def _may_be_hidden(text: nodes.Text) -> bool:
+    """Return whether a text is in a passage for some frameworks only."""
+    return any("only" in each["classes"] for each in _ancestors(text))
 
 
-def _around(text: nodes.Text) -> Iterator[nodes.Element]:
-    """The elements that it is in, from the innermost on."""
+def _ancestors(text: nodes.Text) -> Iterator[nodes.Element]:
+    """Yield the elements around a text, innermost first."""
     element = text.parent
     while element is not None:
         yield element
@@ -99,4 +102,4 @@ def _around(text: nodes.Text) -> Iterator[nodes.Element]:
 
 
 def setup(app: Sphinx) -> None:
-    app.add_post_transform(Cite)
+    app.add_post_transform(LinkCitations)

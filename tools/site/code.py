@@ -1,4 +1,4 @@
-"""Code, marked up sparingly: two thirds of Pygments' marks are for what has no colour of its own."""
+"""Highlight code with less markup: two thirds of Pygments' tokens have no colour of their own."""
 
 from collections.abc import Iterator
 
@@ -6,26 +6,28 @@ from pygments.lexers import JavaLexer, PythonLexer
 from pygments.token import Comment, Keyword, Name, Operator, String, Text, _TokenType
 from sphinx.application import Sphinx
 
-# What keeps a mark, and which; a kind within one of these goes with it.
-MARKED = (Comment, Keyword, String, Operator.Word, Name.Builtin, Name.Class, Name.Function)
+# The token types that keep their markup. A subtype is marked up as the type that contains it.
+HIGHLIGHTED = (Comment, Keyword, String, Operator.Word, Name.Builtin, Name.Class, Name.Function)
 LANGUAGES = {"python": "page-python", "java": "page-java"}
 
 
-def _sparing(tokens: Iterator[tuple[_TokenType, str]]) -> Iterator[tuple[_TokenType, str]]:
-    for kind, text in tokens:
-        yield next((marked for marked in MARKED if kind in marked), Text), text
+def _merge_token_types(
+    tokens: Iterator[tuple[_TokenType, str]],
+) -> Iterator[tuple[_TokenType, str]]:
+    for token_type, text in tokens:
+        yield next((each for each in HIGHLIGHTED if token_type in each), Text), text
 
 
-class SparingPythonLexer(PythonLexer):
+class SparsePythonLexer(PythonLexer):
     def get_tokens(self, *args: object, **options: object) -> Iterator[tuple[_TokenType, str]]:
-        return _sparing(super().get_tokens(*args, **options))
+        return _merge_token_types(super().get_tokens(*args, **options))
 
 
-class SparingJavaLexer(JavaLexer):
+class SparseJavaLexer(JavaLexer):
     def get_tokens(self, *args: object, **options: object) -> Iterator[tuple[_TokenType, str]]:
-        return _sparing(super().get_tokens(*args, **options))
+        return _merge_token_types(super().get_tokens(*args, **options))
 
 
 def setup(app: Sphinx) -> None:
-    app.add_lexer(LANGUAGES["python"], SparingPythonLexer)
-    app.add_lexer(LANGUAGES["java"], SparingJavaLexer)
+    app.add_lexer(LANGUAGES["python"], SparsePythonLexer)
+    app.add_lexer(LANGUAGES["java"], SparseJavaLexer)

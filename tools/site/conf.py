@@ -1,4 +1,4 @@
-"""Sphinx's configuration of the web site; what differs by language, tools/site/__main__.py adds."""
+"""Sphinx's configuration for the web site. The language is set in tools/site/build.py."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ autoapi_options = ["members", "imported-members", "inherited-members"]
 autoapi_template_dir = str(Path(__file__).parent / "templates" / "autoapi")
 autoapi_member_order = "groupwise"
 autoapi_python_class_content = "both"
-# One form of docstring that has lists; whatever else is prose.
+# Lists of parameters are in numpydoc's form only.
 napoleon_google_docstring = False
 
 html_theme = "furo"
@@ -50,9 +50,9 @@ locale_dirs = [str(Path(__file__).parent / "locale")]
 html_theme_options = {"source_repository": f"{REPOSITORY}/"}
 html_show_sourcelink = False
 html_show_copyright = False
-html_show_sphinx = False  # in words that cannot be translated
+html_show_sphinx = False  # this line cannot be translated
 html_copy_source = False
-html_show_search_summary = False  # site.js switches it on where a browser may fetch pages
+html_show_search_summary = False  # site.js turns it on if the browser can fetch pages
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 copybutton_selector = "div.highlight:not(.output) pre"
 pygments_style = "a11y-high-contrast-light"

@@ -1,7 +1,7 @@
-"""matplotlib's figures, made light for the page: what they show stays as it is.
+"""Shrink matplotlib's figures for the web site without changing what they show.
 
-In a notebook every letter is an outline, since nothing is known of the reader's fonts. On the page
-words are words, as in Java's figures: in DejaVu Sans or the next best, stretched to the same length.
+In a notebook every letter is an outline, because the reader's fonts are not known. On a page, as in Java's
+figures, text is text: in DejaVu Sans or a similar font, stretched to the same length.
 """
 
 import re
@@ -19,125 +19,124 @@ from tools.compare.drawing import SQUARE, is_heat_map
 SVG = "{http://www.w3.org/2000/svg}"
 HREF = "{http://www.w3.org/1999/xlink}href"
 FAMILY = "DejaVu Sans, Verdana, sans-serif"
-# What writes Chinese as it is written in Taiwan, where it is installed.
+# With fonts whose Chinese characters have the forms used in Taiwan.
 CHINESE_FAMILY = FAMILY.replace("sans-serif", ", ".join([*OTHERS[:5], "sans-serif"]))
-# Of a group of outlines: where it stands, perhaps turned, and a hundredth of its size.
-PLACE = re.compile(r"(translate\([^)]*\)(?: rotate\([^)]*\))?) scale\(([\d.]+) -[\d.]+\)")
-NUMBER = re.compile(r"-?\d+\.\d{3,}")
-PADDED = re.compile(r" ?([MLCQz:;]) ?")  # by blanks that no one needs
+# The transform of a group of outlines: its position, perhaps a rotation, and a hundredth of its font size.
+TRANSFORM = re.compile(r"(translate\([^)]*\)(?: rotate\([^)]*\))?) scale\(([\d.]+) -[\d.]+\)")
+LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+PADDED = re.compile(r" ?([MLCQz:;]) ?")  # the blanks are not needed
 
 
-def light(svg: str) -> str:
-    """The same figure in fewer bytes; one that is not matplotlib's comes back as it is."""
+def shrink_figure(svg: str) -> str:
+    """Return the same figure in fewer bytes, or the SVG itself if matplotlib did not draw it."""
     if "figure_1" not in svg:
         return svg
     ElementTree.register_namespace("", SVG[1:-1])
     ElementTree.register_namespace("xlink", HREF[1:].partition("}")[0])
     parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
     root = ElementTree.fromstring(svg, parser)
-    for words in [*root.findall(f"{SVG}title"), *root.findall(f"{SVG}desc")]:
-        root.remove(words)  # the page says them
+    for description in [*root.findall(f"{SVG}title"), *root.findall(f"{SVG}desc")]:
+        root.remove(description)  # the page has it as the alternative text
     for heat_map in filter(is_heat_map, root.iter()):
-        _strokes(heat_map)
+        _merge_squares(heat_map)
     shapes = {shape.get("id", ""): shape for shape in root.iter(f"{SVG}path")}
-    _words(root)
+    _replace_outlines(root)
     used = set(re.findall(r"#([-\w]+)", ElementTree.tostring(root, "unicode")))
-    # A formula's outlines may have been defined among a word's.
+    # A formula may use outlines that were defined in a text that was replaced.
     defined = {element.get("id") for element in root.iter()}
-    lost = ElementTree.SubElement(root, f"{SVG}defs")
-    lost.extend([shapes[name] for name in sorted(used & shapes.keys() - defined)])
+    removed = ElementTree.SubElement(root, f"{SVG}defs")
+    removed.extend([shapes[name] for name in sorted(used & shapes.keys() - defined)])
     _strip(root, used)
-    said = ElementTree.tostring(root, "unicode")
-    root.set("font-family", CHINESE_FAMILY if CHINESE.search(said) else FAMILY)
+    has_chinese = CHINESE.search(ElementTree.tostring(root, "unicode"))
+    root.set("font-family", CHINESE_FAMILY if has_chinese else FAMILY)
     _share_styles(root)
     return ElementTree.tostring(root, "unicode").replace(" />", "/>")
 
 
-def _strokes(heat_map: Element) -> None:
-    """Strokes as thick as a cell in the place of squares, one for cells of a row or of a column."""
-    cells = [SQUARE.findall(path.get("d", "")) for path in heat_map]
-    ways = {
-        "translate(0 0.5)": [_runs((int(y), int(x)) for x, y in each) for each in cells],
-        "translate(0.5 0)": [_runs((int(x), int(y)) for x, y in each) for each in cells],
+def _merge_squares(heat_map: Element) -> None:
+    """Replace the squares of each colour with strokes along rows or along columns, whichever are fewer."""
+    squares = [SQUARE.findall(path.get("d", "")) for path in heat_map]
+    # The transform moves a stroke to the middle of its cells.
+    strokes = {
+        "translate(0 0.5)": [_find_runs((int(y), int(x)) for x, y in each) for each in squares],
+        "translate(0.5 0)": [_find_runs((int(x), int(y)) for x, y in each) for each in squares],
     }
-    middle = min(ways, key=lambda way: sum(map(len, ways[way])))
-    form = "M{1} {0}h{2}" if middle == "translate(0 0.5)" else "M{0} {1}v{2}"
-    heat_map.set("transform", f"{heat_map.get('transform')} {middle}")
-    for path, runs in zip(heat_map, ways[middle], strict=True):
+    shift = min(strokes, key=lambda each: sum(map(len, strokes[each])))
+    template = "M{1} {0}h{2}" if shift == "translate(0 0.5)" else "M{0} {1}v{2}"
+    heat_map.set("transform", f"{heat_map.get('transform')} {shift}")
+    for path, runs in zip(heat_map, strokes[shift], strict=True):
         path.set("stroke", path.attrib.pop("fill"))
-        path.set("d", "".join(form.format(*run) for run in runs))
+        path.set("d", "".join(template.format(*run) for run in runs))
 
 
-def _runs(cells: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Of cells by line and place: the line, the first place, and how many."""
+def _find_runs(cells: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Join neighbours among cells (line, position) into runs [line, first position, length]."""
     runs: list[list[int]] = []
-    for line, place in sorted(cells):
-        if runs and runs[-1][0] == line and sum(runs[-1][1:]) == place:
+    for line, position in sorted(cells):
+        if runs and runs[-1][0] == line and sum(runs[-1][1:]) == position:
             runs[-1][2] += 1
         else:
-            runs.append([line, place, 1])
+            runs.append([line, position, 1])
     return runs
 
 
-def _words(parent: Element) -> None:
-    """Texts in the place of outlines; formulas stay outlines."""
+def _replace_outlines(parent: Element) -> None:
+    """Replace outlines of letters with text; formulas stay outlines. matplotlib has the text in a comment."""
     for group in list(parent):
         comments = [child for child in group if callable(child.tag)]
         if not comments:
-            _words(group)
+            _replace_outlines(group)
             continue
         for comment in comments:
             group.remove(comment)
-        words = (comments[0].text or "").strip()
+        content = (comments[0].text or "").strip()
         for outlines in group.findall(f"{SVG}g"):
-            place = PLACE.fullmatch(outlines.get("transform", ""))
-            if place is not None and "$" not in words:
+            transform = TRANSFORM.fullmatch(outlines.get("transform", ""))
+            if transform is not None and "$" not in content:
                 group.remove(outlines)
-                group.append(_text(words, place, outlines.get("style")))
+                group.append(_make_text(content, transform, outlines.get("style")))
 
 
-def _text(words: str, place: re.Match[str], style: str | None) -> Element:
-    size = 100 * float(place[2])
-    text = Element(f"{SVG}text", {"transform": place[1], "font-size": f"{size:g}"})
-    text.set("textLength", f"{_length(words, size):.2f}")
+def _make_text(content: str, transform: re.Match[str], style: str | None) -> Element:
+    size = 100 * float(transform[2])
+    text = Element(f"{SVG}text", {"transform": transform[1], "font-size": f"{size:g}"})
+    length = sum(_measure_letter(letter, size) for letter in content)
+    text.set("textLength", f"{length:.2f}")
     if style:
         text.set("style", style)
-    text.text = words
+    text.text = content
     return text
 
 
-def _length(words: str, size: float) -> float:
-    return sum(_advance(letter, size) for letter in words)
-
-
-def _advance(letter: str, size: float) -> float:
+def _measure_letter(letter: str, size: float) -> float:
+    """Return the advance width of a letter at a font size."""
     font = get_font(FONT if CHINESE.match(letter) else findfont("DejaVu Sans"))
     font.set_size(size, 72)
     return float(font.load_char(ord(letter)).linearHoriAdvance) / 65536
 
 
 def _strip(element: Element, used: set[str]) -> None:
-    """Ids nobody refers to, groups that say nothing, blanks, and decimals nobody sees."""
+    """Remove unused ids, groups without attributes, blanks, and decimals that cannot be seen."""
     element.text = element.text.strip() if element.text and element.text.strip() else None
     element.tail = None
     if element.get("id") not in used:
         element.attrib.pop("id", None)
     for name, value in element.attrib.items():
         if name != HREF:
-            short = value if name == "style" else NUMBER.sub(_shorter, value)
+            short = value if name == "style" else LONG_NUMBER.sub(_shorten_number, value)
             element.set(name, PADDED.sub(r"\1", " ".join(short.split())))
-    if element.tag == f"{SVG}use":  # what it repeats is drawn in its own style
+    if element.tag == f"{SVG}use":  # the repeated element has a style of its own
         element.attrib.pop("style", None)
     children: list[Element] = []
     for child in element:
         _strip(child, used)
-        is_a_bare_group = child.tag == f"{SVG}g" and not child.attrib
-        children.extend(child if is_a_bare_group else [child])
+        is_bare_group = child.tag == f"{SVG}g" and not child.attrib
+        children.extend(child if is_bare_group else [child])
     element[:] = children
 
 
 def _share_styles(root: Element) -> None:
-    """A class for each that several elements have, in the style sheet that matplotlib begins."""
+    """Turn each style that several elements have into a class in matplotlib's style sheet."""
     styles = Counter(element.get("style", "") for element in root.iter())
     classes = {style: f"s{n}" for n, style in enumerate(styles) if style and styles[style] > 1}
     for element in root.iter():
@@ -147,6 +146,6 @@ def _share_styles(root: Element) -> None:
     sheet.text = f"{sheet.text}" + "".join(f".{name}{{{style}}}" for style, name in classes.items())
 
 
-def _shorter(number: re.Match[str]) -> str:
+def _shorten_number(number: re.Match[str]) -> str:
     value = float(number[0])
     return f"{value:.2f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.4g}"

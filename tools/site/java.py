@@ -1,6 +1,6 @@
-"""The reference of the Java package: what its Javadoc says, shown as Sphinx shows the names of Python.
+"""Render the Javadoc of the Java package as Sphinx renders the reference of Python.
 
-A page has all of it where it has the directive ``java-package``.
+The directive ``java-package`` inserts all of it into a page.
 """
 
 import re
@@ -12,113 +12,122 @@ from sphinx.application import Sphinx
 from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
-from tools.site.javadoc import Declaration, package
+from tools.site.javadoc import Declaration, read_package
 from tools.site.names import PACKAGE
 from tools.weave.launch import in_repository
 
 FOLDER = PACKAGE / "java" / "src" / "main" / "java" / "d2l"
 PROGRAM = re.compile(r"<pre>\{@code\n(.*?)\n\}</pre>", re.DOTALL)
-INLINE = re.compile(r"\{@(?P<kind>code|link) (?P<of>[^}]*)\}")
+INLINE = re.compile(r"\{@(?P<kind>code|link) (?P<target>[^}]*)\}")
 TAGS = re.compile(r"^@(\w+)\s+", re.MULTILINE)
-# What Sphinx itself says of Python and JavaScript, and has in other languages.
+# Sphinx's own labels, which it translates.
 FIELDS = {"param": "Parameters", "return": "Returns", "throws": "Throws"}
 
 
 class JavaPackage(SphinxDirective):
-    """What is said of the package, and all of its public names."""
+    """Insert the package's description and all of its public names."""
 
     def run(self) -> list[nodes.Node]:
-        about, types = package(FOLDER)
-        # Where links lead; of methods with one name, to the first.
+        doc, types = read_package(FOLDER)
+        # By the target of a link. Of methods with one name, the first.
         self.anchors = {
-            f"{each.name}#{member.name}": anchor(member)
+            f"{each.name}#{member.name}": make_anchor(member)
             for each in types
             for member in reversed(each.members)
-        } | {each.name: anchor(each) for each in types}
-        return [*self._prose(about, ""), *(self._shown(each, each.name) for each in types)]
+        }
+        self.anchors |= {each.name: make_anchor(each) for each in types}
+        declarations = [self._render_declaration(each, each.name) for each in types]
+        return [*self._render_prose(doc, ""), *declarations]
 
-    def _shown(self, name: Declaration, within: str) -> nodes.Node:
-        shown = addnodes.desc(objtype="", classes=["java"])
-        content = addnodes.desc_content("", *self._doc(name.doc, within))
-        content += [self._shown(member, within) for member in name.members]
-        shown += [_signature(name), content]
-        return shown
+    def _render_declaration(self, declaration: Declaration, outer: str) -> nodes.Node:
+        """Render a declaration with its members; ``outer`` is the type that "#name" in a link refers to."""
+        node = addnodes.desc(objtype="", classes=["java"])
+        content = addnodes.desc_content("", *self._render_doc(declaration.doc, outer))
+        content += [self._render_declaration(member, outer) for member in declaration.members]
+        node += [_render_signature(declaration), content]
+        return node
 
-    def _doc(self, doc: str, within: str) -> Iterator[nodes.Node]:
-        prose, *tagged = TAGS.split(doc)
-        yield from self._prose(prose, within)
-        said = list(zip(tagged[::2], tagged[1::2], strict=True))
+    def _render_doc(self, doc: str, outer: str) -> Iterator[nodes.Node]:
+        prose, *parts = TAGS.split(doc)
+        yield from self._render_prose(prose, outer)
+        tagged = list(zip(parts[::2], parts[1::2], strict=True))
         fields = nodes.field_list()
         for tag, label in FIELDS.items():
-            if words := [self._tagged(tag, words, within) for kind, words in said if kind == tag]:
+            items = [self._render_tag(tag, text, outer) for each, text in tagged if each == tag]
+            if items:
                 name = nodes.field_name("", _(label))
-                fields += nodes.field("", name, nodes.field_body("", *_listed(words)))
+                fields += nodes.field("", name, nodes.field_body("", *_make_list(items)))
         if fields.children:
             yield fields
 
-    def _tagged(self, tag: str, words: str, within: str) -> nodes.Node:
-        name, about = ("", words) if tag == "return" else words.split(maxsplit=1)
+    def _render_tag(self, tag: str, text: str, outer: str) -> nodes.Node:
+        name, description = ("", text) if tag == "return" else text.split(maxsplit=1)
         begin = [nodes.strong("", name), nodes.Text(" – ")] if name else []
-        return nodes.paragraph("", "", *begin, *self._inline(about, within))
+        return nodes.paragraph("", "", *begin, *self._render_inline(description, outer))
 
-    def _prose(self, said: str, within: str) -> Iterator[nodes.Node]:
-        for number, part in enumerate(PROGRAM.split(said)):
+    def _render_prose(self, prose: str, outer: str) -> Iterator[nodes.Node]:
+        for number, part in enumerate(PROGRAM.split(prose)):
             if number % 2:
                 yield nodes.literal_block(part, part, language="java")
             else:
-                for words in filter(str.strip, part.split("<p>")):
-                    yield nodes.paragraph("", "", *self._inline(words, within))
+                for paragraph in filter(str.strip, part.split("<p>")):
+                    yield nodes.paragraph("", "", *self._render_inline(paragraph, outer))
 
-    def _inline(self, said: str, within: str) -> Iterator[nodes.Node]:
-        said, at = " ".join(said.split()), 0
-        for found in INLINE.finditer(said):
-            yield nodes.Text(said[at : found.start()])
-            at, of = found.end(), found["of"]
-            shown = nodes.literal("", of.removeprefix("#"))
+    def _render_inline(self, text: str, outer: str) -> Iterator[nodes.Node]:
+        text = " ".join(text.split())
+        position = 0
+        for found in INLINE.finditer(text):
+            yield nodes.Text(text[position : found.start()])
+            position = found.end()
+            target = found["target"]
+            node = nodes.literal("", target.removeprefix("#"))
             if found["kind"] == "link":
-                there = self.anchors[f"{within}{of}" if of.startswith("#") else of]
-                shown = nodes.reference("", "", shown, internal=True, refid=there)
-            yield shown
-        yield nodes.Text(said[at:])
+                anchor = self.anchors[f"{outer}{target}" if target.startswith("#") else target]
+                node = nodes.reference("", "", node, internal=True, refid=anchor)
+            yield node
+        yield nodes.Text(text[position:])
 
 
-def anchor(name: Declaration) -> str:
-    """Each signature has one of its own."""
-    if name.parameters is None:
-        return name.full_name
-    types = (each.type.partition("<")[0] for each in name.parameters)
-    return f"{name.full_name}({','.join(types)})"
+def make_anchor(declaration: Declaration) -> str:
+    """Return an anchor that no other declaration has, even with the same name."""
+    if declaration.parameters is None:
+        return declaration.full_name
+    types = (each.type.partition("<")[0] for each in declaration.parameters)
+    return f"{declaration.full_name}({','.join(types)})"
 
 
-def _listed(paragraphs: list[nodes.Node]) -> list[nodes.Node]:
+def _make_list(paragraphs: list[nodes.Node]) -> list[nodes.Node]:
     if len(paragraphs) == 1:
         return paragraphs
     return [nodes.bullet_list("", *(nodes.list_item("", each) for each in paragraphs))]
 
 
-def _signature(name: Declaration) -> nodes.Node:
-    """As in the source, but for ``public``, which each of them is."""
-    is_of_package = "." not in name.outer
-    shown = addnodes.desc_signature(ids=[anchor(name)], classes=["sig", "sig-object"])
-    before, after = re.split(rf"\b{name.name}\b", name.text.replace("public ", ""), maxsplit=1)
-    shown += addnodes.desc_annotation("", before)
-    shown += addnodes.desc_addname("", f"{name.outer}." if is_of_package else "")
-    shown += addnodes.desc_name("", name.name)
-    if name.parameters is not None:
-        given = addnodes.desc_parameterlist()
-        for each in name.parameters:
-            type_, argument = nodes.Text(f"{each.type} "), addnodes.desc_sig_name("", each.name)
-            given += addnodes.desc_parameter("", "", type_, argument)
-        shown += given
+def _render_signature(declaration: Declaration) -> nodes.Node:
+    """Render a declaration as in the source, without ``public``, which all of them are."""
+    name, parameters, text = declaration.name, declaration.parameters, declaration.text
+    anchor = make_anchor(declaration)
+    is_top_level = "." not in declaration.outer
+    node = addnodes.desc_signature(ids=[anchor], classes=["sig", "sig-object"])
+    before, after = re.split(rf"\b{name}\b", text.replace("public ", ""), maxsplit=1)
+    node += addnodes.desc_annotation("", before)
+    node += addnodes.desc_addname("", f"{declaration.outer}." if is_top_level else "")
+    node += addnodes.desc_name("", name)
+    if parameters is not None:
+        parameter_list = addnodes.desc_parameterlist()
+        for each in parameters:
+            type_ = nodes.Text(f"{each.type} ")
+            argument = addnodes.desc_sig_name("", each.name)
+            parameter_list += addnodes.desc_parameter("", "", type_, argument)
+        node += parameter_list
         after = after.partition(")")[2]
-    shown += addnodes.desc_annotation("", after)
+    node += addnodes.desc_annotation("", after)
     source = nodes.inline("", _("[source]"), classes=["viewcode-link"])
-    address = in_repository(name.file, name.line)
-    shown += nodes.reference("", "", source, internal=False, refuri=address)
-    # In the table of contents.
-    shown["_toc_parts"] = tuple(anchor(name).removeprefix("d2l.").split("."))
-    shown["_toc_name"] = name.name if name.parameters is None else f"{name.name}()"
-    return shown
+    address = in_repository(declaration.file, declaration.line)
+    node += nodes.reference("", "", source, internal=False, refuri=address)
+    # For the table of contents.
+    node["_toc_parts"] = tuple(anchor.removeprefix("d2l.").split("."))
+    node["_toc_name"] = name if parameters is None else f"{name}()"
+    return node
 
 
 def setup(app: Sphinx) -> None:

@@ -1,7 +1,7 @@
-"""The public names of a Java package and what their Javadoc says, read from the source: no JDK is needed.
+"""Read the public names of a Java package and their Javadoc from its source, without a JDK.
 
-Not all of Java, but what a well-formed source of ours has: a declaration ends with a semicolon or with
-what stands in braces, and a comment ``/** ... */`` belongs to the declaration after it.
+This parses the part of Java that our sources use: a declaration ends with a semicolon or a block in
+braces, and a comment ``/** ... */`` belongs to the declaration after it.
 """
 
 import re
@@ -14,7 +14,7 @@ from pygments.lexers import JavaLexer
 from pygments.token import Comment, String
 
 TYPE = re.compile(r"\b(class|interface|enum|record)\s+(\w+)")
-# Of what is no type: what stands before its parameters, or at the end.
+# The name of a method, which stands before its parameters, or of a field, at the end.
 NAME = re.compile(r"(\w+)\s*(?:\(|$)")
 ANNOTATION = re.compile(r"@\w+(?:\([^)]*\))?\s*")
 PAIRS = {"(": ")", "{": "}"}
@@ -28,14 +28,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Declaration:
-    """Of a type, a method, a constructor, a field or an enum's constant."""
+    """The declaration of a type, a method, a constructor, a field or a constant of an enum."""
 
-    outer: str  # the full name of what it is in
-    text: str  # without its body and its comments
+    outer: str  # full name of the type or package around it
+    text: str  # without body and comments
     name: str
     file: Path
-    line: int  # of its name
-    doc: str  # its Javadoc, without stars
+    line: int  # where its name stands
+    doc: str  # Javadoc without the stars
     members: tuple["Declaration", ...]
     is_constant: bool = False
 
@@ -53,121 +53,126 @@ class Declaration:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...] | None:
-        """None of what has no list of them."""
-        given = re.search(rf"\b{self.name}\s*\((.*?)\)", self.text)
-        if given is None or self.is_constant:
+        """The parameters of a method or a constructor; None for any other declaration."""
+        found = re.search(rf"\b{self.name}\s*\((.*?)\)", self.text)
+        if found is None or self.is_constant:
             return None
-        # A comma within <> is between a type's own parameters.
-        parts = [each.strip() for each in re.split(r",(?![^<]*>)", given[1]) if each.strip()]
+        # A comma within <> separates type parameters.
+        parts = [each.strip() for each in re.split(r",(?![^<]*>)", found[1]) if each.strip()]
         return tuple(Parameter(*each.rsplit(" ", 1)) for each in parts)
 
 
-def package(folder: Path) -> tuple[str, list[Declaration]]:
-    """What is said of a package as a whole, and its public types in alphabetical order."""
-    about = _clean((folder / "package-info.java").read_text(encoding="utf-8").rpartition("*/")[0])
+def read_package(folder: Path) -> tuple[str, list[Declaration]]:
+    """Return the Javadoc of a package and its public types, in alphabetical order."""
+    info = (folder / "package-info.java").read_text(encoding="utf-8")
     types = [
-        each for file in sorted(folder.glob("*.java")) for each in _Source(file, folder.name).types
+        each
+        for file in sorted(folder.glob("*.java"))
+        for each in _SourceFile(file, folder.name).types
     ]
-    return about, [each for each in types if each.is_public]
+    return _strip_stars(info.rpartition("*/")[0]), [each for each in types if each.is_public]
 
 
-class _Source:
-    """A file; ``code`` is its text with blanks for comments and strings, at the same places."""
+class _SourceFile:
+    """A parsed file; ``code`` is its text with comments and strings blanked out, so that positions are the same."""
 
     def __init__(self, file: Path, package: str) -> None:
-        self.file, self.text = file, file.read_text(encoding="utf-8")
-        self.docs: dict[int, str] = {}  # by where they end
+        self.file = file
+        self.docs: dict[int, str] = {}  # by the position of their end
         code = ""
-        for at, kind, said in JavaLexer().get_tokens_unprocessed(self.text):
-            is_code = kind not in Comment and kind not in String
-            code += said if is_code else re.sub(r"[^\n]", " ", said)
-            if said.startswith("/**") and kind in Comment:
-                self.docs[at + len(said)] = _clean(said)
+        text = file.read_text(encoding="utf-8")
+        for position, token_type, token in JavaLexer().get_tokens_unprocessed(text):
+            is_code = token_type not in Comment and token_type not in String
+            code += token if is_code else re.sub(r"[^\n]", " ", token)
+            if token.startswith("/**") and token_type in Comment:
+                self.docs[position + len(token)] = _strip_stars(token)
         self.code = code
-        self.types = [
-            each for each in self._read(package, 0, len(code)) if each.is_type
-        ]  # the others are the file's imports
+        declarations = self._read_declarations(package, 0, len(code))
+        self.types = [each for each in declarations if each.is_type]  # the others are imports
 
-    def _read(self, outer: str, begin: int, end: int) -> Iterator[Declaration]:
-        """The declarations between two places."""
-        at = begin
-        while (at := self._next(at, end)) < end:
-            body = self._first("{;", at, end)
-            head = self.code[at:body]
+    def _read_declarations(self, outer: str, start: int, end: int) -> Iterator[Declaration]:
+        """Yield the declarations between two positions."""
+        position = start
+        while (position := self._skip_blanks(position, end)) < end:
+            body = self._find("{;", position, end)
+            head = self.code[position:body]
             found = TYPE.search(head)
-            until = self._close(body) if body < end and self.code[body] == "{" else body
-            if found is None and "=" in head:  # braces are its value's
+            last = self._find_closing(body) if body < end and self.code[body] == "{" else body
+            if found is None and "=" in head:  # braces belong to the field's value
                 head = head.partition("=")[0]
-                until = self._first(";", at, end)
+                last = self._find(";", position, end)
             members: tuple[Declaration, ...] = ()
             if found:
                 name = f"{outer}.{found[2]}"
                 inside = body + 1
                 if found[1] == "enum":
-                    inside = self._first(";", inside, until)
-                    constants = self._constants(name, body + 1, inside)
-                    members = (*constants, *self._read(name, inside + 1, until))
+                    inside = self._find(";", inside, last)
+                    constants = self._read_constants(name, body + 1, inside)
+                    members = (*constants, *self._read_declarations(name, inside + 1, last))
                 else:
-                    members = tuple(self._read(name, inside, until))
-            yield self._declaration(outer, at, head, begin, members)
-            begin = at = until + 1
+                    members = tuple(self._read_declarations(name, inside, last))
+            yield self._make_declaration(outer, position, head, start, members)
+            start = position = last + 1
 
-    def _constants(self, outer: str, begin: int, end: int) -> Iterator[Declaration]:
-        while (at := self._next(begin, end)) < end:
-            name = re.match(r"\w+", self.code[at:end])
+    def _read_constants(self, outer: str, start: int, end: int) -> Iterator[Declaration]:
+        """Yield the constants of an enum."""
+        while (position := self._skip_blanks(start, end)) < end:
+            name = re.match(r"\w+", self.code[position:end])
             assert name
-            yield self._declaration(outer, at, name[0], begin, (), is_constant=True)
-            begin = self._first(",", at, end) + 1
+            yield self._make_declaration(outer, position, name[0], start, (), is_constant=True)
+            start = self._find(",", position, end) + 1
 
-    def _declaration(
+    def _make_declaration(
         self,
         outer: str,
-        at: int,
+        position: int,
         head: str,
-        after: int,
+        previous_end: int,
         members: tuple[Declaration, ...],
         is_constant: bool = False,
     ) -> Declaration:
-        """The one that starts ``at`` a place; what is said of it comes ``after`` another one."""
+        """Return the declaration at a position; its Javadoc starts after the previous declaration."""
         bare = ANNOTATION.sub(lambda found: " " * len(found[0]), head)
         named = TYPE.search(bare) or NAME.search(bare)
         assert named
         assert named.lastindex
-        docs = [doc for end, doc in self.docs.items() if after <= end <= at]
+        docs = [doc for end, doc in self.docs.items() if previous_end <= end <= position]
         return Declaration(
             outer=outer,
             text=" ".join(head.split()),
             name=named[named.lastindex],
             file=self.file,
-            line=self.code.count("\n", 0, at + named.start(named.lastindex)) + 1,
+            line=self.code.count("\n", 0, position + named.start(named.lastindex)) + 1,
             doc=docs[-1] if docs else "",
             members=tuple(each for each in members if each.is_public),
             is_constant=is_constant,
         )
 
-    def _next(self, at: int, end: int) -> int:
-        """The first place from ``at`` on where there is something."""
-        while at < end and (self.code[at].isspace() or self.code[at] in ";}"):
-            at += 1
-        return at
+    def _skip_blanks(self, position: int, end: int) -> int:
+        """Return the first position that is not blank and not the end of the last declaration."""
+        while position < end and (self.code[position].isspace() or self.code[position] in ";}"):
+            position += 1
+        return position
 
-    def _first(self, marks: str, at: int, end: int) -> int:
-        """The first place of one of the ``marks``, outside of parentheses and of braces; else the end."""
-        while at < end and self.code[at] not in marks:
-            at = self._close(at) + 1 if self.code[at] in PAIRS else at + 1
-        return min(at, end)
+    def _find(self, characters: str, position: int, end: int) -> int:
+        """Return the position of the first of these characters outside parentheses and braces, or the end."""
+        while position < end and self.code[position] not in characters:
+            if self.code[position] in PAIRS:
+                position = self._find_closing(position)
+            position += 1
+        return min(position, end)
 
-    def _close(self, at: int) -> int:
-        """The place of what closes the parenthesis or the brace there."""
-        opened, closed = self.code[at], PAIRS[self.code[at]]
+    def _find_closing(self, position: int) -> int:
+        """Return where the parenthesis or the brace at a position is closed."""
+        opening, closing = self.code[position], PAIRS[self.code[position]]
         depth = 0
         while True:
-            depth += (self.code[at] == opened) - (self.code[at] == closed)
+            depth += (self.code[position] == opening) - (self.code[position] == closing)
             if depth == 0:
-                return at
-            at += 1
+                return position
+            position += 1
 
 
-def _clean(comment: str) -> str:
+def _strip_stars(comment: str) -> str:
     lines = comment.strip().removeprefix("/**").removesuffix("*/").splitlines()
     return "\n".join(re.sub(r"^ *\*? ?", "", line).rstrip() for line in lines).strip()

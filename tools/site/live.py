@@ -1,7 +1,7 @@
-"""Live figures: scripts and styles, loaded by the pages and the decks that ask for a figure.
+"""Load the scripts and styles of live figures on the pages and decks that have one.
 
-``lessons/_live`` is what all lessons' figures share, ``live/shared`` what those of one lesson do. They are
-loaded in this order and, within a folder, in that of the alphabet; then come the figures themselves.
+``lessons/_live`` has what the figures of all lessons share, ``live/shared`` what those of one lesson share. These are
+loaded in this order, each folder's files alphabetically; then come the figures themselves.
 """
 
 import re
@@ -14,11 +14,11 @@ from sphinx.application import Sphinx
 from tools.weave.lessons import ROOT, lessons
 
 SHARED = ROOT / "lessons" / "_live"
-STATIC = ROOT / "build" / "site-sources" / "static"  # what the site serves, figures and all
+STATIC = ROOT / "build" / "site-sources" / "static"  # copied into the site by Sphinx
 
 
 def collect() -> None:
-    """Put all that figures need into one folder, each lesson's under its name."""
+    """Copy the files of all figures into one folder, those of a lesson into a folder of its name."""
     shutil.rmtree(STATIC, ignore_errors=True)
     shutil.copytree(SHARED, STATIC / "live")
     for lesson in lessons():
@@ -27,33 +27,37 @@ def collect() -> None:
             shutil.copytree(lesson / "live", STATIC / "live" / lesson.name, ignore=not_claims)
 
 
-def needed(figures: list[str], lesson: str) -> list[str]:
-    """What these figures need, within a page's folder of static files, in its order."""
-    found = [_figure(name, lesson) for name in dict.fromkeys(figures)]
-    of_lessons = dict.fromkeys(file.parent / "shared" for file in found)
-    folders = [STATIC / "live", *of_lessons] if found else []
-    shared = [file for folder in folders for file in _files(folder)]
-    return [file.relative_to(STATIC).as_posix() for file in [*shared, *found]]
+def list_files(figures: list[str], lesson: str) -> list[str]:
+    """List the files that these figures of a lesson need, relative to STATIC, in loading order."""
+    scripts = [_find_script(name, lesson) for name in dict.fromkeys(figures)]
+    lesson_folders = dict.fromkeys(script.parent / "shared" for script in scripts)
+    folders = [STATIC / "live", *lesson_folders] if scripts else []
+    shared = [file for folder in folders for file in _list_folder(folder)]
+    return [file.relative_to(STATIC).as_posix() for file in [*shared, *scripts]]
 
 
-def _load(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+def _add_files(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Handle Sphinx's event html-page-context."""
     figures = re.findall(r'data-live="([-\w]+)"', context.get("body", ""))
-    for name in needed(figures, pagename):
+    for name in list_files(figures, pagename):
         if name.endswith(".css"):
             app.add_css_file(name)
         else:
             app.add_js_file(name, loading_method="defer")
 
 
-def _figure(name: str, lesson: str) -> Path:
-    """A lesson's own, or that of a lesson which has one of this name."""
-    folders = [STATIC / "live" / each for each in (lesson, *(each.name for each in lessons()))]
-    return next(file for folder in folders if (file := folder / f"{name}.js").exists())
+def _find_script(name: str, lesson: str) -> Path:
+    """Return the script of a figure: the lesson's own, else that of the first lesson that has one."""
+    names = [lesson, *(each.name for each in lessons())]
+    scripts = [STATIC / "live" / each / f"{name}.js" for each in names]
+    return next(script for script in scripts if script.exists())
 
 
-def _files(folder: Path) -> list[Path]:
+def _list_folder(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*") if path.is_file())
 
 
 def setup(app: Sphinx) -> None:
-    app.connect("html-page-context", _load)
+    app.connect("html-page-context", _add_files)

@@ -1,4 +1,4 @@
-"""The table of the shim's names, read from the code of its faces without importing them."""
+"""Make the table of the shim's public names, read from its source: no framework is imported."""
 
 import ast
 from pathlib import Path
@@ -8,8 +8,8 @@ from d2l_compat.frameworks import FACES
 from tools.weave.lessons import ROOT
 
 PACKAGE = ROOT / "d2l_compat"
-# In the order of the table; a room that is missing here is an error, and not left out.
-HOMES = (
+# In the order of the table. A module that is missing here is an error.
+MODULES = (
     "attention",
     "additive",
     "relative",
@@ -39,38 +39,34 @@ HOMES = (
 )
 
 
-def table() -> str:
-    """A row for each name: where it is, and in which frameworks. Markdown, without a head."""
-    homes = {name: names(PACKAGE / framework.face) for name, framework in FACES.items()}
-    rows: dict[tuple[str, str], list[bool]] = {}
-    for number, framework in enumerate(FACES):
-        for name, home in homes[framework].items():
-            rows.setdefault((home, name), [False] * len(FACES))[number] = True
+def render_table() -> str:
+    """Return a row in Markdown for each name, with its module and the frameworks that have it."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for column, framework in enumerate(FACES.values()):
+        for name, module in read_names(PACKAGE / framework.face).items():
+            rows.setdefault((module, name), [""] * len(FACES))[column] = "✓"
     lines = []
-    for (home, name), there in sorted(
-        rows.items(), key=lambda row: (HOMES.index(row[0][0]), row[0])
-    ):
-        cells = ["✓" if is_there else "" for is_there in there]
-        lines.append(f"| `{name}` | `{home}` | {' | '.join(cells)} |")
+    for module, name in sorted(rows, key=lambda row: (MODULES.index(row[0]), row)):
+        lines.append(f"| `{name}` | `{module}` | {' | '.join(rows[module, name])} |")
     return "\n".join(lines)
 
 
-def names(folder: Path) -> dict[str, str]:
-    """Of a face each public name, and the room that has it: those that are imported with a star.
+def read_names(folder: Path) -> dict[str, str]:
+    """Return each public name of a framework's package with its module.
 
-    Areas are imported so for type checkers.
+    These are the modules that the package imports with a star, some of them for type checkers only.
     """
-    rooms = [
+    modules = [
         node.module.removeprefix(f"{PACKAGE.name}.").split(".")
-        for node in ast.walk(ast.parse(_source(folder / "__init__.py")))
+        for node in ast.walk(ast.parse(_read(folder / "__init__.py")))
         if isinstance(node, ast.ImportFrom) and node.module and node.names[0].name == "*"
     ]
     return {
         name: path[-1]
-        for path in rooms
-        for name in listed(_source(PACKAGE.joinpath(*path).with_suffix(".py")))
+        for path in modules
+        for name in listed(_read(PACKAGE.joinpath(*path).with_suffix(".py")))
     }
 
 
-def _source(file: Path) -> str:
+def _read(file: Path) -> str:
     return file.read_text(encoding="utf-8")

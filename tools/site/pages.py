@@ -1,7 +1,7 @@
-"""A lesson's page: one notebook with the code cells of all frameworks, for MyST-NB to render.
+"""Make the page of a lesson: one notebook with the code cells of all frameworks, which MyST-NB renders.
 
-Each cell that the text asks for becomes one code cell for each framework, with the outputs of its
-executed notebook; tools/site/tabs.py puts them into tabs. Nothing is executed.
+Each cell that the text refers to becomes one code cell per framework, with the outputs of the executed
+notebook; tools/site/tabs.py puts them into tabs. Nothing is executed here.
 """
 
 import re
@@ -16,9 +16,9 @@ from nbformat import NotebookNode, v4
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.compare.figures import SVG
-from tools.site.figures import light
+from tools.site.figures import shrink_figure
 from tools.site.slides import deck_path
-from tools.site.words import WORDS
+from tools.site.words import SITE_TEXT
 from tools.weave.launch import SOURCE, path, services
 from tools.weave.lessons import Edition, LessonError
 from tools.weave.notebooks import IMAGE, link_lessons
@@ -26,90 +26,94 @@ from tools.weave.programs import LANGUAGES
 from tools.weave.prose import Passage, joined, original, read_passages
 
 
-def page(editions: list[Edition]) -> NotebookNode:
-    """The page of a lesson in one language, from its editions in all frameworks.
+def make_page(editions: list[Edition]) -> NotebookNode:
+    """Return the page of a lesson in one language, from its notebooks in all frameworks.
 
-    Raises LessonError where a notebook is missing.
+    Raise LessonError if a notebook is missing.
     """
-    executed = {edition: _executed(edition) for edition in editions}
+    code_cells = {edition: _read_cells(edition) for edition in editions}
     text = editions[0].text
-    anchors = _anchors(original(text.parent))
+    anchors = _generate_anchors(original(text.parent))
     result = v4.new_notebook(metadata={"kernelspec": LANGUAGES[".py"].kernelspec})
     number = count(1)
 
-    def markdown(source: str) -> None:
-        source = link_lessons(_with_drawings(source, text.parent.name))
+    def add_markdown(source: str) -> None:
+        source = link_lessons(_rewrite_drawings(source, text.parent.name))
         result.cells.append(v4.new_markdown_cell(source, id=f"text-{next(number)}"))
 
-    for block, passages in _by_block(text):
+    for block, passages in _group_by_block(text):
         if block == "slide":
             continue
         for passage in passages:
             if passage.cell:
                 result.cells.extend(
-                    _code_cell(passage.cell, edition.framework, cells[passage.cell])
-                    for edition, cells in executed.items()
+                    _make_code_cell(passage.cell, edition.framework, cells[passage.cell])
+                    for edition, cells in code_cells.items()
                     if passage.cell in cells
                 )
             elif block == "live":
-                markdown(_live(passage))
+                add_markdown(_render_live(passage))
             elif block == "only":
-                if prose := _only(passage, editions):
-                    markdown(prose)
+                if prose := _render_only(passage, editions):
+                    add_markdown(prose)
             elif passage.heading == "#":
-                markdown(passage.prose)
-                markdown(_launch(editions))
+                add_markdown(passage.prose)
+                add_markdown(_render_launch(editions))
             else:
                 anchor = f"({next(anchors)})=\n" if passage.heading else ""
-                markdown(anchor + passage.prose)
+                add_markdown(anchor + passage.prose)
     return result
 
 
-def _by_block(text: Path) -> list[tuple[str, list[Passage]]]:
-    """The passages, those of a block together, with its kind."""
-    together: list[tuple[object, list[Passage]]] = []
+def _group_by_block(text: Path) -> list[tuple[str, list[Passage]]]:
+    """Return the passages of a text, grouped by block, with the kind of each block ("" outside of blocks)."""
+    groups: list[tuple[str, list[Passage]]] = []
+    block: object = groups  # neither a block nor None
     for passage in read_passages(text):
-        if not together or together[-1][0] is not passage.block:
-            together.append((passage.block, []))
-        together[-1][1].append(passage)
-    return [
-        (them[0].block.kind if them[0].block else "", list(joined(them))) for _, them in together
-    ]
+        if passage.block is not block:
+            block = passage.block
+            groups.append((passage.block.kind if passage.block else "", []))
+        groups[-1][1].append(passage)
+    return [(kind, list(joined(passages))) for kind, passages in groups]
 
 
-def _executed(edition: Edition) -> dict[str, NotebookNode]:
+def _read_cells(edition: Edition) -> dict[str, NotebookNode]:
+    """Return the code cells of an executed notebook, by name. Raise LessonError."""
     try:
-        notebook = nbformat.read(edition.notebook, as_version=4)
+        content = nbformat.read(edition.notebook, as_version=4)
     except OSError as error:
         raise LessonError(f"{error.strerror}: run `make` first", edition.notebook) from None
-    return {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"}
+    return {cell.id: cell for cell in content.cells if cell.cell_type == "code"}
 
 
-def _with_drawings(prose: str, lesson: str) -> str:
-    """Drawings are in a folder of the lesson's name, beside its page: another's may be called the same.
+def _rewrite_drawings(prose: str, lesson: str) -> str:
+    """Let drawings refer to the folder beside the page that has the lesson's name.
 
-    What they show is told in one line: where a line ends, MyST would join two words.
+    Their alternative text is put on one line, because MyST drops line breaks and would join two words.
     """
 
-    def draw(image: re.Match[str]) -> str:
+    def rewrite(image: re.Match[str]) -> str:
         if image["fence"]:
             return image[0]
         return f"![{' '.join(image['alt'].split())}]({lesson}/{image['file']})"
 
-    return IMAGE.sub(draw, prose)
+    return IMAGE.sub(rewrite, prose)
 
 
-def _anchors(first: Path) -> Iterator[str]:
-    """The same in every language, so that a link keeps its place when the language changes; of one lesson's
-    own, since others have a summary, too."""
-    for passage in read_passages(first):
+def _generate_anchors(text: Path) -> Iterator[str]:
+    """Yield an anchor for each heading of the original text, which its translations use as well.
+
+    So a link keeps its place when the language changes. The lesson's name is part of it, because other lessons
+    have a summary as well.
+    """
+    for passage in read_passages(text):
         if passage.block is None and len(passage.heading) > 1:
             words = re.findall(r"[a-z]\w*", passage.prose.splitlines()[0].lower())
-            yield "-".join([first.parent.name, *words]) if words else ""
+            yield "-".join([text.parent.name, *words]) if words else ""
 
 
-def _only(passage: Passage, editions: list[Edition]) -> str:
-    """Nothing, where the page has none of the frameworks."""
+def _render_only(passage: Passage, editions: list[Edition]) -> str:
+    """Render a passage for some frameworks, or return "" if the page has none of them."""
     assert passage.block
     shown = [each.framework for each in editions if each.framework in passage.block.frameworks]
     classes = " ".join(f"for-{framework}" for framework in shown)
@@ -118,7 +122,7 @@ def _only(passage: Passage, editions: list[Edition]) -> str:
     return f"{box}{passage.prose}\n::::::" if shown else ""
 
 
-def _live(passage: Passage) -> str:
+def _render_live(passage: Passage) -> str:
     assert passage.block
     return (
         "::::::{div} live-figure\n"
@@ -127,40 +131,38 @@ def _live(passage: Passage) -> str:
     )
 
 
-def _launch(editions: list[Edition]) -> str:
-    """The choice of a framework; with each, what runs its notebook, its source and its slides."""
+def _render_launch(editions: list[Edition]) -> str:
+    """Render the framework tabs below the title, with links to each notebook, its source and its slides."""
     tabs = []
     for edition in editions:
-        words = WORDS[edition.language]
-        elsewhere = [*services(edition.framework), SOURCE]
-        links = [
-            *(_button(service.name, service.link(edition)) for service in elsewhere),
-            _button(words.download, f"../{path(edition)}", " download"),
-            _button(words.slides, f"../{deck_path(edition)}"),
-        ]
-        buttons = " ".join(links)
-        run = words.run.format(framework=FRAMEWORKS[edition.framework].title)
+        site_text = SITE_TEXT[edition.language]
+        title = FRAMEWORKS[edition.framework].title
+        buttons = [site_text.run.format(framework=title)]
+        for service in [*services(edition.framework), SOURCE]:
+            buttons.append(_render_button(service.name, service.link(edition)))
+        buttons.append(_render_button(site_text.download, f"../{path(edition)}", " download"))
+        buttons.append(_render_button(site_text.slides, f"../{deck_path(edition)}"))
         tabs.append(
-            f":::::{{tab-item}} {FRAMEWORKS[edition.framework].title}\n:sync: {edition.framework}\n"
-            f'```{{raw}} html\n<p class="launch">{run} {buttons}</p>\n```\n:::::'
+            f":::::{{tab-item}} {title}\n:sync: {edition.framework}\n"
+            f'```{{raw}} html\n<p class="launch">{" ".join(buttons)}</p>\n```\n:::::'
         )
     return "::::::{tab-set}\n:sync-group: framework\n" + "\n".join(tabs) + "\n::::::"
 
 
-def _button(name: str, link: str, more: str = "") -> str:
-    """It says which address it opens, if it leaves the site."""
+def _render_button(name: str, link: str, attributes: str = "") -> str:
+    """Render a link; its tooltip is the address if it leaves the site."""
     title = f' title="{escape(link)}"' if "://" in link else ""
-    return f'<a href="{escape(link)}"{title}{more}>{name}</a>'
+    return f'<a href="{escape(link)}"{title}{attributes}>{name}</a>'
 
 
-def _code_cell(name: str, framework: str, executed: NotebookNode) -> NotebookNode:
+def _make_code_cell(name: str, framework: str, executed: NotebookNode) -> NotebookNode:
     metadata: dict[str, Any] = {"d2l": {"name": name, "framework": framework}, "mystnb": {}}
     outputs = []
     for output in executed.outputs:
         data = output.get("data", {})
         if SVG in data:
             metadata["mystnb"]["image"] = {"alt": data["text/plain"]}
-            output = v4.new_output("display_data", {SVG: light(data[SVG])})
+            output = v4.new_output("display_data", {SVG: shrink_figure(data[SVG])})
         outputs.append(output)
     return v4.new_code_cell(
         executed.source, id=f"{framework}-{name}", metadata=metadata, outputs=outputs

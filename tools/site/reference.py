@@ -1,6 +1,6 @@
-"""The shim's reference, read from its source by sphinx-autoapi: no framework is imported, nor read.
+"""Configure sphinx-autoapi, which makes the shim's reference from its source without importing a framework.
 
-That of the classes for Java is one page more (tools/site/java.py).
+The reference of the Java classes is another page (tools/site/java.py).
 """
 
 import sys
@@ -15,22 +15,22 @@ from jinja2 import Environment
 from sphinx.application import Sphinx
 
 from d2l_compat.frameworks import FACES
-from tools.site.names import PACKAGE, names
+from tools.site.names import PACKAGE, read_names
 from tools.weave.launch import in_repository
 
 SHIM = PACKAGE.name
-COMMON = {name for name, room in names(PACKAGE / "torch").items() if room == "common"}
-# Of each face what is its own: not what all share, nor a framework's functions under D2L's names.
-OWN = {
-    f"{SHIM}.{framework.face}": {
-        name
-        for name, room in names(PACKAGE / framework.face).items()
-        if room not in ("common", "tensors")
-    }
-    for framework in FACES.values()
-}
-# What the shim alone calls so, and what its readers know it as.
-KNOWN_AS = {
+COMMON = {name for name, module in read_names(PACKAGE / "torch").items() if module == "common"}
+
+
+def _own_names(framework_package: str) -> set[str]:
+    """Return a package's names without those that all share and a framework's functions under D2L's names."""
+    modules = read_names(PACKAGE / framework_package)
+    return {name for name, module in modules.items() if module not in ("common", "tensors")}
+
+
+OWN_NAMES = {f"{SHIM}.{each.face}": _own_names(each.face) for each in FACES.values()}
+# Private names that occur in signatures, and the public ones that readers know.
+PUBLIC_NAMES = {
     f"{SHIM}._shared.data.loader.Loader": "collections.abc.Iterable[tuple[Any, ...]]",
     f"{SHIM}.jax._arrays.Array": "jax.Array | numpy.ndarray",
     f"{SHIM}.tensorflow._arrays.Array": "tensorflow.Tensor | numpy.ndarray",
@@ -42,60 +42,68 @@ PAGES = f"reference/{SHIM}/"
 JAVA = "# d2l (Java)\n\n```{java-package}\n```\n"
 
 
-class _NotRead(set[str]):
-    """All modules but those that the reference is made of: to read what a face imports takes longer
-    than the rest of the site, and brings nothing but a framework's own words under our names."""
+class _SkippedModules(set[str]):
+    """All modules that astroid should not read.
 
-    READ = frozenset({SHIM, *sys.builtin_module_names, "typing", "functools"})
+    Reading the frameworks takes longer than the rest of the site, and would only put their docstrings under
+    our names.
+    """
+
+    NEEDED = frozenset({SHIM, *sys.builtin_module_names, "typing", "functools"})
 
     def __contains__(self, module: object) -> bool:
-        return str(module).partition(".")[0] not in self.READ
+        return str(module).partition(".")[0] not in self.NEEDED
 
 
-def _with_areas(face: Module) -> Module:
-    """A face imports its areas for type checkers alone, and there AutoAPI does not look, nor at what else there may be."""
-    for node in [each for each in face.body if isinstance(each, If)]:
+def _merge_typed_imports(package: Module) -> Module:
+    """Replace ``if TYPE_CHECKING:`` with its content, which AutoAPI would not read.
+
+    A package imports some of its modules for type checkers only, and loads them when they are used.
+    """
+    for node in [each for each in package.body if isinstance(each, If)]:
         if node.test.as_string() == "TYPE_CHECKING":
-            found = node.orelse or node.body
-            for each in found:
-                each.parent = face
-            place = face.body.index(node)
-            face.body[place : place + 1] = found
-    return face
+            content = node.orelse or node.body
+            for each in content:
+                each.parent = package
+            position = package.body.index(node)
+            package.body[position : position + 1] = content
+    return package
 
 
-def _skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object) -> bool:
-    """A face's names are documented where users have them, in the face, not in its rooms."""
-    above, _, short = name.rpartition(".")
-    if above in OWN:  # whose __all__ is computed, which AutoAPI cannot do
-        return short not in OWN[above] or obj.is_undoc_member
-    if short == "__call__":  # Flax's and MLX's layers have no other name for it
+def _skip_member(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object) -> bool:
+    """Document names where users find them, in a framework's package, not in its modules."""
+    parent, _, short = name.rpartition(".")
+    if parent in OWN_NAMES:  # AutoAPI cannot read its __all__, which is computed
+        return short not in OWN_NAMES[parent] or obj.is_undoc_member
+    if short == "__call__":  # the forward method of Flax's and MLX's layers
         skip = obj.is_undoc_member
     if obj.inherited:
-        return skip or not _is_new(above, short)
-    is_room = what in ("module", "package") and name.count(".") > 1
-    return skip or is_room or name == f"{SHIM}.frameworks"  # the project's own table
+        return skip or not _is_new_member(parent, short)
+    is_inner_module = what in ("module", "package") and name.count(".") > 1
+    return skip or is_inner_module or name == f"{SHIM}.frameworks"  # the project's own table
 
 
-def _given(class_: Any) -> str:
-    """What a class is made with."""
+def _list_arguments(class_: Any) -> str:
+    """Return the arguments of a class's constructor, as its signature shows them."""
     init = class_.constructor
     if init and init.obj.get("inherited_from", {}).get("name") != "CheckedModule":
         return class_.args
-    return ", ".join(_fields(class_))
+    return ", ".join(_list_fields(class_))
 
 
-def _fields(class_: Any) -> list[str]:
-    """Flax's layers are dataclasses, made with their fields: those of the classes above come first, those that go by
-    keyword last."""
+def _list_fields(class_: Any) -> list[str]:
+    """Return the arguments of a Flax layer, which is a dataclass.
+
+    The fields of its base classes come first, keyword-only fields last.
+    """
     types = {each["name"]: each.get("annotation") for each in class_.obj["children"]}
-    face, _, name = class_.id.rpartition(".")
-    layer = _definition(face, name)
-    in_order: list[str] = []
-    by_keyword: list[str] = []
+    package, _, name = class_.id.rpartition(".")
+    layer = _find_definition(package, name)
+    positional: list[str] = []
+    keyword_only: list[str] = []
     for owner in reversed([layer, *layer.ancestors()]):
-        fields = in_order
-        for part in owner.body if owner.root().name.startswith(face) else ():
+        fields = positional
+        for part in owner.body if owner.root().name.startswith(package) else ():
             if not isinstance(part, AnnAssign) or "ClassVar" in part.annotation.as_string():
                 continue
             field, default = part.target.name, part.value
@@ -103,57 +111,59 @@ def _fields(class_: Any) -> list[str]:
             if isinstance(default, Call):  # field(default=..., kw_only=True)
                 options = {option.arg: option.value for option in default.keywords}
                 default = options.get("default")
-            if field == "_":  # KW_ONLY: so do all that follow
-                fields = by_keyword
+            if field == "_":  # KW_ONLY: the fields after it are keyword-only
+                fields = keyword_only
                 continue
-            shown = f"{field}: {types[field]}" + (f" = {default.as_string()}" if default else "")
-            (by_keyword if "kw_only" in options else fields).append(shown)
-    return in_order + ["*"] * bool(by_keyword) + by_keyword
+            argument = f"{field}: {types[field]}"
+            if default:
+                argument += f" = {default.as_string()}"
+            (keyword_only if "kw_only" in options else fields).append(argument)
+    return positional + ["*"] * bool(keyword_only) + keyword_only
 
 
 def _add_filters(templates: Environment) -> None:
-    templates.filters["given"] = _given
+    templates.filters["list_arguments"] = _list_arguments
 
 
-def _is_new(class_: str, member: str) -> bool:
-    """Of a class's inherited members, one that no class above it has which readers know: they meet it here."""
-    face, _, name = class_.rpartition(".")
-    if face not in OWN:
+def _is_new_member(class_: str, member: str) -> bool:
+    """Return whether an inherited member is documented nowhere else: no base class that readers know has it."""
+    package, _, name = class_.rpartition(".")
+    if package not in OWN_NAMES:
         return False
     known = [
         each
-        for each in _definition(face, name).ancestors()
+        for each in _find_definition(package, name).ancestors()
         if each.name in COMMON or not each.root().name.startswith(f"{SHIM}._shared.")
     ]
     return not any(member in (method.name for method in each.methods()) for each in known)
 
 
 @cache
-def _definition(module: str, name: str) -> Any:
-    """The syntax tree of a name, or of a class's member, wherever it comes from."""
-    found, *members = name.split(".")
-    definition = next(AstroidManager().ast_from_module_name(module).igetattr(found))
+def _find_definition(module: str, name: str) -> Any:
+    """Return the syntax tree of a module's name, or of a class's member, wherever it is defined."""
+    top, *members = name.split(".")
+    definition = next(AstroidManager().ast_from_module_name(module).igetattr(top))
     for member in members:
         definition = definition.getattr(member)[0]
     return definition
 
 
-def _source(domain: str, name: dict[str, str]) -> str | None:
-    """Where sphinx.ext.linkcode leads a reader; None of what a module says of itself."""
+def _link_to_source(domain: str, name: dict[str, str]) -> str | None:
+    """Return the address of a name's definition, for sphinx.ext.linkcode, or None for a module."""
     if domain != "py" or not name["fullname"]:
         return None
-    definition = _definition(name["module"], name["fullname"])
-    return in_repository(Path(definition.root().file), definition.fromlineno)  # not a decorator's
+    definition = _find_definition(name["module"], name["fullname"])
+    return in_repository(Path(definition.root().file), definition.fromlineno)
 
 
-def _in_known_names(app: Sphinx, page: str, source: list[str]) -> None:
+def _replace_private_names(app: Sphinx, page: str, source: list[str]) -> None:
     if page.startswith(PAGES):
-        for name, known in KNOWN_AS.items():
-            source[0] = source[0].replace(name, known)
+        for private, public in PUBLIC_NAMES.items():
+            source[0] = source[0].replace(private, public)
 
 
-def _say_it_is_english(app: Sphinx, page: nodes.document) -> None:
-    """What docstrings say, to a screen reader that reads a page in another language."""
+def _mark_english(app: Sphinx, page: nodes.document) -> None:
+    """Mark docstrings on a page in another language as English, for screen readers."""
     if app.env.docname.startswith(PAGES) and app.config.language != "en":
         for paragraph in page.findall(nodes.paragraph):
             paragraph["classes"].append("language-en")
@@ -168,9 +178,11 @@ def _add_java(app: Sphinx) -> None:
 def setup(app: Sphinx) -> None:
     if not (Path(app.srcdir) / "reference.md").exists():
         return
-    AstroidManager.brain["module_denylist"] = _NotRead()
-    told = {*OWN, f"{SHIM}.tensorflow._keras"}  # to type checkers
-    AstroidManager().register_transform(Module, _with_areas, lambda module: module.name in told)
+    AstroidManager.brain["module_denylist"] = _SkippedModules()
+    typed = {*OWN_NAMES, f"{SHIM}.tensorflow._keras"}  # these have imports for type checkers
+    AstroidManager().register_transform(
+        Module, _merge_typed_imports, lambda module: module.name in typed
+    )
     for extension in (
         "sphinx.ext.napoleon",
         "sphinx.ext.linkcode",
@@ -179,8 +191,8 @@ def setup(app: Sphinx) -> None:
     ):
         app.setup_extension(extension)
     app.config.autoapi_prepare_jinja_env = _add_filters
-    app.config.linkcode_resolve = _source
-    app.connect("autoapi-skip-member", _skip)
+    app.config.linkcode_resolve = _link_to_source
+    app.connect("autoapi-skip-member", _skip_member)
     app.connect("builder-inited", _add_java)
-    app.connect("source-read", _in_known_names)
-    app.connect("doctree-read", _say_it_is_english)
+    app.connect("source-read", _replace_private_names)
+    app.connect("doctree-read", _mark_english)

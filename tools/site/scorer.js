@@ -1,10 +1,10 @@
-// How well a page fits what is searched for (Sphinx asks): what is told in prose comes before the entries of the
-// reference, and first of all what has the words in its title.
+// Sphinx calls this to rank search results: prose comes before the reference, and a page whose title contains the query
+// comes first.
 var Scorer = {
   score([page, title, , , score]) {
-    const asked = new URLSearchParams(location.search).get("q").trim().toLowerCase();
+    const query = new URLSearchParams(location.search).get("q").trim().toLowerCase();
     const isProse = !page.startsWith("reference/");
-    return score + 1000 * isProse + 100 * title.toLowerCase().includes(asked);
+    return score + 1000 * isProse + 100 * title.toLowerCase().includes(query);
   },
   objNameMatch: 11,
   objPartialMatch: 6,

@@ -1,6 +1,6 @@
-"""Search in Traditional Chinese: by pairs of characters, which need no dictionary.
+"""Search in Traditional Chinese by pairs of characters, which need no dictionary.
 
-(Sphinx's own splits words by a dictionary of Simplified Chinese, and its script does not run.)
+Sphinx's own search for Chinese uses a dictionary of Simplified Chinese, and its script does not run.
 """
 
 import re
@@ -15,7 +15,7 @@ RUN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+|[^\W\u3400-\u9fff\uf900-\ufaff]
 class SearchTraditionalChinese(SearchLanguage):
     lang = "zh_TW"
     language_name = "TraditionalChinese"
-    # What is looked for: the pairs of each run of characters, or the one there is.
+    # Split a query into the pairs of characters of each Chinese run; a single character stays as it is.
     js_splitter_code = r"""
 var splitQuery = (query) =>
   (query.match(/\p{Script=Han}+|[^\P{L}\p{Script=Han}]+|\d+/gu) ?? []).flatMap((run) =>

@@ -1,14 +1,13 @@
-"""A deck of slides for each framework and language, by nbconvert and reveal.js.
+"""Make a deck of slides for each notebook, with nbconvert and reveal.js.
 
-A slide is what a text marks as one (tools/weave/prose.py); what the text says from there to the next
-slide is the speaker's notes. Code and outputs are those of the executed notebook. Live figures load the
-pages' own files. The first slide also says whose it is, and leads back to the lesson.
+A text marks its slides (tools/weave/prose.py); the prose between one slide and the next becomes the
+speaker's notes. Code and outputs are those of the executed notebook. Live figures load the same files as
+on the lesson's page. The first slide also has the credit line and a link to the lesson.
 """
 
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -20,45 +19,43 @@ from traitlets.config import Config
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.compare.figures import SVG
-from tools.site.live import needed
-from tools.site.mathematics import mathml
-from tools.site.words import WORDS
+from tools.site.live import list_files
+from tools.site.mathematics import to_mathml
+from tools.site.words import SITE_TEXT
 from tools.weave.credit import credit
 from tools.weave.lessons import Edition, LessonError
 from tools.weave.notebooks import embed_images, link_lessons, svg_image
 from tools.weave.prose import Passage, read_passages, title
 
 HERE = Path(__file__).parent
-# It is the package on PyPI that carries reveal.js.
+# This package contains a copy of reveal.js.
 REVEAL = Path(sphinx_revealjs.__file__).parent / "_static" / "revealjs"
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FORMULA = re.compile(r"(?P<code>`[^`]*`)|\$\$(?P<block>.+?)\$\$|\$(?P<inline>[^$]+?)\$", re.DOTALL)
 
 
 def deck_path(edition: Edition) -> str:
-    """Of its deck, within the site."""
+    """Return the path of a notebook's deck within the site."""
     return f"slides/{edition.language}/{edition.framework}/{edition.folder.name}.html"
 
 
-def index(editions: list[Edition]) -> str:
-    """A list of the lessons in one language, with a link to each one's decks. Markdown."""
+def list_decks(editions: list[Edition]) -> str:
+    """Return a list in Markdown of the lessons in one language, each with links to its decks."""
+    site_text = SITE_TEXT[editions[0].language]
     lines = []
-    for lesson, group in groupby(editions, key=lambda edition: edition.folder):
-        of_lesson = list(group)
-        words = WORDS[of_lesson[0].language]
+    for lesson, of_lesson in groupby(editions, key=lambda edition: edition.folder):
         decks = [
             f'<a href="../{deck_path(edition)}">{FRAMEWORKS[edition.framework].title}</a>'
             for edition in of_lesson
         ]
-        frameworks = words.between.join(decks)
-        lines.append(
-            f"* {words.decks.format(lesson=f'{{doc}}`{lesson.name}`', frameworks=frameworks)}"
-        )
+        link = f"{{doc}}`{lesson.name}`"
+        frameworks = site_text.separator.join(decks)
+        lines.append(f"* {site_text.decks.format(lesson=link, frameworks=frameworks)}")
     return "\n".join(lines)
 
 
 def write_slides(editions: list[Edition], site: Path) -> None:
-    """All decks, and beside them, once in each language, reveal.js. Raises LessonError."""
+    """Write all decks, and a copy of reveal.js for each language. Raise LessonError."""
     for language in {edition.language for edition in editions}:
         _write_reveal(site / "slides" / language / "reveal", language)
     exporter = SlidesExporter(
@@ -69,74 +66,83 @@ def write_slides(editions: list[Edition], site: Path) -> None:
         template_name="deck",
     )
     for edition in editions:
-        html, _ = exporter.from_notebook_node(deck(edition))
+        html, _ = exporter.from_notebook_node(make_deck(edition))
         path = site / deck_path(edition)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(html, encoding="utf-8")
 
 
 def _write_reveal(folder: Path, language: str) -> None:
+    """Write reveal.js with its messages in a language, and the style sheets and scripts of decks."""
     for part in ("dist", "plugin/notes"):
-        shutil.copytree(REVEAL / part, folder / part, ignore=_unused)
-    for own in ("deck.css", "deck.js"):
-        shutil.copy(HERE / "deck" / own, folder)
-    for shared in ("favicon.svg", "roots.js", "wide.css", "wide.js"):
-        shutil.copy(HERE / "static" / shared, folder)
+        shutil.copytree(REVEAL / part, folder / part, ignore=_ignore_unused)
+    for name in ("deck.css", "deck.js"):
+        shutil.copy(HERE / "deck" / name, folder)
+    for name in ("favicon.svg", "roots.js", "wide.css", "wide.js"):
+        shutil.copy(HERE / "static" / name, folder)
     shutil.copytree(HERE / "static" / "fonts", folder / "fonts")
-    words = HERE / "deck" / "words" / f"{language}.json"
-    said = json.loads(words.read_text(encoding="utf-8")) if words.exists() else {}
-    for script in folder.rglob("*.js") if said else ():
-        script.write_text(in_words(script.read_text(encoding="utf-8"), said), encoding="utf-8")
+    translations = HERE / "deck" / "words" / f"{language}.json"
+    if not translations.exists():
+        return
+    messages = json.loads(translations.read_text(encoding="utf-8"))
+    for file in folder.rglob("*.js"):
+        script = file.read_text(encoding="utf-8")
+        file.write_text(translate_script(script, messages), encoding="utf-8")
 
 
-def in_words(script: str, said: dict[str, str]) -> str:
-    """The script, saying the second of each pair for the first: reveal.js has no translations."""
-    whole = "|".join(map(re.escape, said))
-    return re.sub(rf"""(?<=["'>])({whole})(?=\\?["'<])""", lambda words: said[words[0]], script)
+def translate_script(script: str, messages: dict[str, str]) -> str:
+    """Replace messages in a script with their translations; reveal.js has no other way to translate them."""
+    pattern = rf"""(?<=["'>])({"|".join(map(re.escape, messages))})(?=\\?["'<])"""
+    return re.sub(pattern, lambda message: messages[message[0]], script)
 
 
-def _unused(folder: str, names: list[str]) -> list[str]:
+def _ignore_unused(folder: str, names: list[str]) -> list[str]:
     return [
         name for name in names if name == "theme" or name.endswith((".map", ".esm.js", ".html"))
     ]
 
 
-def deck(edition: Edition) -> NotebookNode:
-    """The cells of a deck, marked as nbconvert reads it. Raises LessonError."""
+def make_deck(edition: Edition) -> NotebookNode:
+    """Return a deck as a notebook whose cells are marked for nbconvert. Raise LessonError."""
     executed = nbformat.read(edition.notebook, as_version=4)
-    code = {cell.id: cell for cell in executed.cells if cell.cell_type == "code"}
-    about = {"title": title(edition.text), "language": edition.language}
-    result = v4.new_notebook(metadata={**executed.metadata, **about})
-    slides = [*_slides(edition)]
+    code_cells = {cell.id: cell for cell in executed.cells if cell.cell_type == "code"}
+    result = v4.new_notebook(metadata=executed.metadata)
+    result.metadata.title = title(edition.text)
+    result.metadata.language = edition.language
+    slides = _split_slides(edition)
     figures = [passage.figure for slide, _ in slides for passage in slide if passage.figure]
     static = f"../../../{edition.language}/_static"
-    files = needed(figures, edition.folder.name)
-    result.metadata["live"] = [f"{static}/{file}" for file in files]
-    page = f"../../../{edition.language}/{edition.folder.name}.html?framework={edition.framework}"
-    lesson = WORDS[edition.language].lesson.format(title=f"[{about['title']}]({page})")
-    whose = f'<div class="credit">\n\n{lesson}\n\n{credit(edition.language, "slides")}\n\n</div>'
-    slides[0][0].append(Passage(line=1, prose=whose))
+    files = list_files(figures, edition.folder.name)
+    result.metadata.live = [f"{static}/{file}" for file in files]
+    slides[0][0].append(Passage(line=1, prose=_render_credit(edition)))
     for passages, notes in slides:
-        kind = "slide"
+        slide_type = "slide"
         for passage in passages:
-            cell = _cell(passage, code, edition)
-            cell.metadata.slideshow = {"slide_type": kind}
+            cell = _make_cell(passage, code_cells, edition)
+            cell.metadata.slideshow = {"slide_type": slide_type}
             result.cells.append(cell)
-            kind = "-"
-        said = "\n\n".join(
-            _with_mathml(embed_images(each, edition.text, svg_image)) for each in notes
-        )
-        said = HEADING.sub(r"**\1**", said)  # only slides have headings
-        said = link_lessons(said, to=r"\1")  # and only pages lead on
-        cell = v4.new_markdown_cell(said, metadata={"slideshow": {"slide_type": "notes"}})
+            slide_type = "-"
+        prose = [embed_images(passage, edition.text, svg_image) for passage in notes]
+        text = "\n\n".join(map(_convert_formulas, prose))
+        text = HEADING.sub(r"**\1**", text)  # only slides have headings
+        text = link_lessons(text, to=r"\1")  # only pages have links to lessons
+        cell = v4.new_markdown_cell(text, metadata={"slideshow": {"slide_type": "notes"}})
         result.cells.append(cell)
     return result
 
 
-def _slides(edition: Edition) -> Iterator[tuple[list[Passage], list[Passage]]]:
-    """Each slide's passages, and the prose that is said to it."""
+def _render_credit(edition: Edition) -> str:
+    """Return the link to the lesson and the credit line, for the first slide."""
+    page = f"../../../{edition.language}/{edition.folder.name}.html?framework={edition.framework}"
+    link = f"[{title(edition.text)}]({page})"
+    lesson = SITE_TEXT[edition.language].lesson.format(title=link)
+    return f'<div class="credit">\n\n{lesson}\n\n{credit(edition.language, "slides")}\n\n</div>'
+
+
+def _split_slides(edition: Edition) -> list[tuple[list[Passage], list[Passage]]]:
+    """Return the passages of each slide, and those of its notes. Raise LessonError if there is no slide."""
     slides: list[tuple[list[Passage], list[Passage]]] = []
-    before: list[Passage] = []  # the first slide
+    before: list[Passage] = []  # notes from before the first slide, which gets them
     block = None
     for passage in read_passages(edition.text):
         if passage.block is not None and passage.block.kind == "slide":
@@ -152,25 +158,29 @@ def _slides(edition: Edition) -> Iterator[tuple[list[Passage], list[Passage]]]:
             (slides[-1][1] if slides else before).append(passage)
     if not slides:
         raise LessonError("no slide: need a block :::{slide}", edition.text)
-    yield from slides
+    return slides
 
 
-def _cell(passage: Passage, code: dict[str, NotebookNode], edition: Edition) -> NotebookNode:
+def _make_cell(
+    passage: Passage, code_cells: dict[str, NotebookNode], edition: Edition
+) -> NotebookNode:
+    """Return the cell of a passage: a live figure, prose, or code."""
     if passage.figure:
-        # It is for reveal.js to leave alone, whatever a finger does there.
+        # The attribute tells reveal.js to ignore swipes on the figure.
         figure = f'<div class="live" data-live="{passage.figure}" data-prevent-swipe></div>'
         return v4.new_markdown_cell(figure)
     if not passage.cell:
         prose = embed_images(passage, edition.text, svg_image)
-        return v4.new_markdown_cell(_with_mathml(prose))
-    outputs = [_with_image(output) for output in code[passage.cell].outputs]
-    cell = v4.new_code_cell(code[passage.cell].source, outputs=outputs)
+        return v4.new_markdown_cell(_convert_formulas(prose))
+    executed = code_cells[passage.cell]
+    outputs = [_embed_figure(output) for output in executed.outputs]
+    cell = v4.new_code_cell(executed.source, outputs=outputs)
     cell.metadata.parts = passage.parts
     return cell
 
 
-def _with_image(output: NotebookNode) -> NotebookNode:
-    """A figure as an image with its alternative."""
+def _embed_figure(output: NotebookNode) -> NotebookNode:
+    """Turn a figure into an image with its alternative text; leave other outputs as they are."""
     data = output.get("data", {})
     if SVG in data:
         html = svg_image(data[SVG], data["text/plain"])
@@ -178,12 +188,12 @@ def _with_image(output: NotebookNode) -> NotebookNode:
     return output
 
 
-def _with_mathml(prose: str) -> str:
+def _convert_formulas(prose: str) -> str:
     def convert(found: re.Match[str]) -> str:
         if found["code"]:
             return found[0]
         if found["block"]:
-            return f'\n<div class="math">{mathml(found["block"], "block")}</div>\n'
-        return mathml(found["inline"])
+            return f'\n<div class="math">{to_mathml(found["block"], "block")}</div>\n'
+        return to_mathml(found["inline"])
 
     return FORMULA.sub(convert, prose)

@@ -1,4 +1,4 @@
-"""Puts the code cells of one name, which a page has for each framework, into a set of tabs."""
+"""Put the code cells of one name, one for each framework, into a set of tabs."""
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -10,37 +10,36 @@ from tools.site.code import LANGUAGES
 
 
 class FrameworkTabs(SphinxTransform):
-    default_priority = 400  # after MyST-NB has made its cells
+    default_priority = 400  # after MyST-NB has created the cells
 
     def apply(self) -> None:
         sets: dict[str, nodes.Element] = {}
         for cell in list(self.document.findall(_is_cell)):
-            about = cell["cell_metadata"]["d2l"]
-            name, framework = about["name"], about["framework"]
+            metadata = cell["cell_metadata"]["d2l"]
+            name, framework = metadata["name"], metadata["framework"]
             if name not in sets:
                 sets[name] = create_component("tab-set", classes=["sd-tab-set", "notranslate"])
                 sets[name]["ids"] = [f"cell-{name}"]
                 cell.parent.insert(cell.parent.index(cell), sets[name])
             cell.parent.remove(cell)
-            for source in cell.findall(nodes.literal_block):
-                if source.parent.get("nb_element") == "cell_code_source":
-                    source["language"] = LANGUAGES[
-                        "python" if FRAMEWORKS[framework].is_python else "java"
-                    ]
-            sets[name] += _tab(framework, _contents(cell))
+            language = "python" if FRAMEWORKS[framework].is_python else "java"
+            for block in cell.findall(nodes.literal_block):
+                if block.parent.get("nb_element") == "cell_code_source":
+                    block["language"] = LANGUAGES[language]
+            sets[name] += _make_tab(framework, _unwrap(cell))
 
 
 def _is_cell(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and "d2l" in node.get("cell_metadata", {})
 
 
-def _contents(cell: nodes.Element) -> list[nodes.Node]:
-    """The code and its outputs, out of the boxes that MyST-NB puts around each."""
+def _unwrap(cell: nodes.Element) -> list[nodes.Node]:
+    """Return the code of a cell and its outputs without the boxes that MyST-NB puts around each."""
     source, *output = cell.children
     return [*source.children, *(each for box in output for each in box.children)]
 
 
-def _tab(framework: str, contents: list[nodes.Node]) -> nodes.Element:
+def _make_tab(framework: str, contents: list[nodes.Node]) -> nodes.Element:
     label = nodes.rubric("", FRAMEWORKS[framework].title, classes=["sd-tab-label"])
     label["sync_group"], label["sync_id"] = "framework", framework
     content = create_component("tab-content", classes=["sd-tab-content"], children=contents)

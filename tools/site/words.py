@@ -1,39 +1,39 @@
-"""What the site says in each language, beside the lessons."""
+"""The site's own text in each language, apart from the lessons and documents."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Words:
-    languages: str
-    pages: str  # all that the site has
-    framework: str
-    menu: str  # of what runs a notebook
-    previous: str  # lesson
-    next: str
-    chapter: str  # what all lessons are about
-    description: str  # of a lesson, or of the chapter
-    preview: str  # what the picture in previews shows
-    between: str  # the parts of a list
-    before_last: str
-    run: str
-    notebook: str
-    download: str  # of a notebook
-    slides: str
-    lesson: str  # from a deck, with its title
-    solution: str  # what unfolds one
-    back: str  # from a reference to what cites it
-    search: str  # what can be searched for
-    decks: str  # in the list of all slides
+class SiteText:
+    languages: str  # label of the language switch
+    pages: str  # label of the list of all pages
+    framework: str  # label of the framework selector
+    menu: str  # the menu that runs a notebook
+    previous: str  # link to the previous lesson
+    next: str  # link to the next lesson
+    chapter: str  # the subject of all lessons
+    description: str  # meta description of a lesson or of the chapter
+    preview: str  # alternative text of the preview picture
+    separator: str  # between the items of a list
+    last_separator: str  # before the last item
+    run: str  # before the links that run a notebook
+    notebook: str  # link to a notebook
+    download: str  # link that downloads a notebook
+    slides: str  # link to a deck
+    lesson: str  # link from a deck to its lesson
+    solution: str  # button that unfolds a solution
+    back_to_text: str  # tooltip of the link from a reference to its citation
+    search: str  # hint on the search page
+    decks: str  # a lesson's line in the list of decks
 
-    def joined(self, parts: list[str]) -> str:
-        """The parts as a sentence lists them."""
-        *first, last = parts
-        return self.before_last.join([self.between.join(first), last] if first else [last])
+    def join_list(self, items: list[str]) -> str:
+        """Join items as a sentence lists them."""
+        *first, last = items
+        return self.last_separator.join([self.separator.join(first), last] if first else [last])
 
 
-WORDS = {
-    "en": Words(
+SITE_TEXT = {
+    "en": SiteText(
         languages="Language",
         pages="All pages",
         framework="Framework",
@@ -43,19 +43,19 @@ WORDS = {
         chapter="Attention",
         description="{title}, retold from Dive into Deep Learning and run in {frameworks}.",
         preview="A map of attention: which of the six words of a sentence looks at which.",
-        between=", ",
-        before_last=" and ",
+        separator=", ",
+        last_separator=" and ",
         run="Run it in {framework}:",
         notebook="Notebook",
         download="Download",
         slides="Slides",
         lesson="The lesson: {title}",
         solution="Show the solution",
-        back="Back to the text",
+        back_to_text="Back to the text",
         search="Type one or more words, or a name from the reference: softmax, causal mask, valid_lens.",
         decks="{lesson}: {frameworks}",
     ),
-    "zh-TW": Words(
+    "zh-TW": SiteText(
         languages="語言",
         pages="所有頁面",
         framework="框架",
@@ -65,15 +65,15 @@ WORDS = {
         chapter="注意力",
         description="{title}：重新講過《動手學深度學習》的一課，並以 {frameworks} 實際執行。",
         preview="注意力圖：一句話的六個詞，各自看著哪些詞。",
-        between="、",
-        before_last=" 與 ",
+        separator="、",
+        last_separator=" 與 ",
         run="用 {framework} 執行：",
         notebook="筆記本",
         download="下載",
         slides="投影片",
         lesson="課文：{title}",
         solution="看解答",
-        back="回到內文",
+        back_to_text="回到內文",
         search="輸入一個或幾個詞，或參考裡的名稱，例如：權重、因果遮罩、valid_lens。",
         decks="{lesson}：{frameworks}",
     ),

@@ -1,11 +1,11 @@
-/* Slides, one at a time; on paper, and where a screen has no room for one, one below the other, as a page to
-   read. And a live figure's keys are its own. */
+/* Show slides one at a time. In print and on small screens, stack them as a page to read. Live figures keep their
+   keyboard input for themselves. */
 (() => {
   "use strict";
   const slides = [...document.querySelectorAll(".slides > section")];
-  const asked = new URLSearchParams(location.search);
-  // The speaker's window shows slides as small as stamps.
-  const isSmall = () => !asked.has("receiver") && (innerWidth <= 600 || innerHeight <= 480);
+  const parameters = new URLSearchParams(location.search);
+  // The speaker's window shows slides in small frames, with ?receiver.
+  const isSmall = () => !parameters.has("receiver") && (innerWidth <= 600 || innerHeight <= 480);
   const isPage = isSmall();
   addEventListener("resize", () => isSmall() !== isPage && location.reload());
 
@@ -17,12 +17,12 @@
     layOut(true);
     addEventListener("load", () => slides[Number(location.hash.slice(2))]?.scrollIntoView());
   } else {
-    // No key leads into a slide that is not seen: reveal.js only makes it invisible.
-    const reach = () => {
+    // reveal.js only makes other slides invisible. Keep the Tab key out of them as well.
+    const updateInert = () => {
       for (const slide of slides) slide.firstElementChild.inert = !slide.classList.contains("present");
     };
-    Reveal.on("ready", reach);
-    Reveal.on("slidechanged", reach);
+    Reveal.on("ready", updateInert);
+    Reveal.on("slidechanged", updateInert);
     Reveal.initialize({
       hash: true,
       slideNumber: "c/t",
@@ -32,18 +32,18 @@
       plugins: [RevealNotes],
     });
   }
-  // With ?print-pdf, reveal.js puts each slide on a sheet of its own.
-  if (!asked.has("print-pdf")) {
+  // With ?print-pdf, reveal.js itself puts each slide on its own sheet.
+  if (!parameters.has("print-pdf")) {
     addEventListener("beforeprint", () => layOut(true));
     addEventListener("afterprint", () => layOut(isPage));
   }
 
-  // The keys of a speaker's remote control turn the page from anywhere; Esc gives the others back to the deck.
+  // The keys of a remote control change the slide even from within a figure. Escape gives all keys back to the deck.
   for (const figure of document.querySelectorAll(".live")) {
     figure.addEventListener("keydown", (event) => {
-      const turns = ["PageUp", "PageDown"].includes(event.key);
-      if (turns || event.key === "Escape") document.activeElement.blur();
-      if (!turns) event.stopPropagation();
+      const changesSlide = ["PageUp", "PageDown"].includes(event.key);
+      if (changesSlide || event.key === "Escape") document.activeElement.blur();
+      if (!changesSlide) event.stopPropagation();
     });
   }
 })();

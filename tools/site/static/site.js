@@ -1,5 +1,5 @@
-/* The bar: the choice of a framework, what runs its notebook, and the switch between languages, which keep
-   the reader's place. The buttons that copy code speak the page's language. */
+/* The bar: the framework selector, the menu that runs a notebook, and the language switch, which all keep the reader's
+   position. Also folded solutions, and copy buttons in the page's language. */
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -7,14 +7,14 @@
   const chooser = bar?.querySelector("select");
   const run = bar?.querySelector(".run");
   const sets = document.querySelectorAll(".sd-tab-set");
-  const chosen = () =>
+  const chosenLabel = () =>
     document.querySelector('.sd-tab-set > input:checked + label[data-sync-group="framework"]');
 
-  // What sphinx-design's script goes by; in the page it would stand hundreds of times (tools/site/lean.py).
+  // sphinx-design's script needs this attribute, which tools/site/lean.py removed from hundreds of labels.
   for (const label of document.querySelectorAll(".sd-tab-label")) label.dataset.syncGroup = "framework";
 
   function showChoice() {
-    const label = chosen();
+    const label = chosenLabel();
     if (!label) return;
     const framework = label.dataset.syncId;
     root.dataset.framework = framework;
@@ -23,48 +23,49 @@
     }
     if (!chooser) return;
     chooser.value = framework;
-    const ways = label.nextElementSibling.querySelector(".launch").cloneNode(true);
-    run.replaceChildren(run.firstElementChild, ways);
+    const links = label.nextElementSibling.querySelector(".launch").cloneNode(true);
+    run.replaceChildren(run.firstElementChild, links);
   }
 
   const top = (element) => element.getBoundingClientRect().top;
 
-  /** What begins first below the bar; where nothing does, what is there. */
-  function inSight() {
+  /** Find the element that the reader is reading: the first that begins below the bar, or the one that covers it. */
+  function findElementInSight() {
     const edge = bar.offsetHeight;
-    const all = [...document.querySelectorAll("article > section :is(h1, h2, h3, p, li, .sd-tab-set)")]
+    const visible = [...document.querySelectorAll("article > section :is(h1, h2, h3, p, li, .sd-tab-set)")]
       .filter((element) => element.getClientRects().length);
-    return all.find((element) => top(element) >= edge && top(element) < innerHeight)
-      ?? all.find((element) => element.getBoundingClientRect().bottom > edge);
+    return visible.find((element) => top(element) >= edge && top(element) < innerHeight)
+      ?? visible.find((element) => element.getBoundingClientRect().bottom > edge);
   }
 
-  // Cells above the reader's place change their height, too: what was clicked or read stays where it was.
-  const moveBack = (element, before) =>
-    window.scrollBy({ top: top(element) - before, behavior: "instant" });
-  let clicked, before; // sphinx-design's script switches the cells in between
+  // Another framework changes the height of the cells above. Scroll back to what was clicked or read.
+  const scrollBack = (element, oldTop) =>
+    window.scrollBy({ top: top(element) - oldTop, behavior: "instant" });
+  let clicked, clickedTop; // sphinx-design's script switches the cells between these two listeners
   document.addEventListener("change", (event) => {
     clicked = event.target.closest(".sd-tab-set");
-    before = clicked && top(clicked);
+    clickedTop = clicked && top(clicked);
   }, true);
   document.addEventListener("change", (event) => {
     if (!clicked?.contains(event.target)) return;
     showChoice();
-    moveBack(clicked, before);
+    scrollBack(clicked, clickedTop);
   });
   chooser?.addEventListener("change", () => {
-    const read = inSight(), there = top(read);
+    const element = findElementInSight();
+    const oldTop = top(element);
     sets[0].querySelector(`label[data-sync-id="${chooser.value}"]`).click();
-    moveBack(read, there);
+    scrollBack(element, oldTop);
   });
 
-  // The bar chooses for all: a key need not stop at each cell.
+  // The bar chooses the framework of all cells, so the Tab key skips their tabs.
   for (const set of chooser ? sets : []) {
     set.setAttribute("role", "radiogroup");
     set.setAttribute("aria-label", chooser.getAttribute("aria-label"));
     for (const radio of set.querySelectorAll(":scope > input")) radio.tabIndex = -1;
   }
 
-  // The menu closes by itself.
+  // A click elsewhere or Escape closes the menu.
   document.addEventListener("click", (event) => {
     if (run && !run.contains(event.target)) run.open = false;
   });
@@ -74,12 +75,12 @@
     run.firstElementChild.focus();
   });
 
-  // A choice in an address is remembered where there is nothing to choose, too.
+  // Remember a framework in the address, also on a page without cells.
   const asked = new URLSearchParams(location.search).get("framework");
   if (asked && !sets.length) set_stored_id("framework", asked);
 
-  /** The id of what stands at the top of the window. */
-  function place() {
+  /** Return the id of the section or cell at the top of the window. */
+  function findPosition() {
     const above = [...document.querySelectorAll("article section[id], article .sd-tab-set[id]")]
       .filter((element) => element.getClientRects().length && top(element) < 120);
     return above.length > 1 ? above.at(-1).id : "";
@@ -90,11 +91,11 @@
     if (!link) return;
     const url = new URL(link.href);
     if (root.dataset.framework) url.searchParams.set("framework", root.dataset.framework);
-    url.hash = place();
+    url.hash = findPosition();
     link.href = url.href;
   });
 
-  // Each solution is folded until the reader, or a link, asks for it. On paper all are there.
+  // Each solution is folded until the reader or a link opens it. In print all are shown.
   for (const solution of document.querySelectorAll('section[id$="solutions"] > section')) {
     const heading = solution.querySelector("h3");
     const show = document.createElement("button");
@@ -110,7 +111,7 @@
   }
   window.addEventListener("hashchange", unfold);
 
-  // A link's target has moved once the choice is restored, and once the figures are there.
+  // The target of a link moves when the choice is restored and when figures are loaded.
   const goToTarget = () => document.getElementById(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" });
   document.addEventListener("DOMContentLoaded", () => {
     showChoice();
@@ -119,14 +120,14 @@
   });
   window.addEventListener("load", goToTarget);
 
-  // From file:// a browser fetches nothing.
+  // Browsers do not fetch pages from file://.
   DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = location.protocol !== "file:";
 
-  // sphinx-copybutton has no Traditional Chinese, and makes its buttons once the page is there.
-  for (const [name, words] of Object.entries(messages[locale])) {
-    const translated = Documentation.gettext(words);
+  // sphinx-copybutton is not translated into Traditional Chinese. It creates its buttons later, with these messages.
+  for (const [name, message] of Object.entries(messages[locale])) {
+    const translated = Documentation.gettext(message);
     messages[locale][name] = translated;
-    iconCopy = iconCopy.replace(`<title>${words}</title>`, `<title>${translated}</title>`);
-    iconCheck = iconCheck.replace(`<title>${words}</title>`, `<title>${translated}</title>`);
+    iconCopy = iconCopy.replace(`<title>${message}</title>`, `<title>${translated}</title>`);
+    iconCheck = iconCheck.replace(`<title>${message}</title>`, `<title>${translated}</title>`);
   }
 })();

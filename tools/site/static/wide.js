@@ -1,16 +1,16 @@
-/* What is wider than its place, on pages and decks: a formula is made to fit, or else it can be scrolled, by keys
-   as well. */
+/* Content that is too wide, on pages and decks: formulas shrink to fit, within limits; all else can be scrolled, also
+   with the keyboard. */
 (() => {
   "use strict";
   const WIDE = ".table-wrapper, div.math, .highlight pre, .page .reveal :is(pre, table:not(.live *))";
   const SMALLEST = 0.75; // of a formula's size
 
-  // A formula that is a little too wide is written smaller.
+  // Shrink formulas that are a little too wide.
   function fitFormulas() {
     const boxes = [...document.querySelectorAll("div.math")];
     const formulas = boxes.map((box) => box.querySelector("math"));
     for (const formula of formulas) formula.style.fontSize = "";
-    // All are measured before any is written: the page is laid out once.
+    // Measure all before changing any, so that the page is laid out only once.
     const fits = boxes.map((box) => box.clientWidth / box.scrollWidth);
     formulas.forEach((formula, k) => {
       if (fits[k] < 1 && fits[k] > SMALLEST) formula.style.fontSize = `${fits[k]}em`;
@@ -18,28 +18,28 @@
   }
   window.addEventListener("resize", fitFormulas);
 
-  // A key's way to what is too wide for the window; it is announced by its section's heading. The shade is no wider
-  // than what is out of sight (wide.css).
-  function reach(box) {
-    const over = box.scrollWidth - box.clientWidth;
-    if (over > 0) {
+  // Make a box focusable if it is too wide, with its section's heading as its name. The shade is never wider than the
+  // hidden part (wide.css).
+  function updateFocus(box) {
+    const hiddenWidth = box.scrollWidth - box.clientWidth;
+    if (hiddenWidth > 0) {
       const heading = box.closest("section")?.querySelector("h1, h2, h3, h4");
       box.tabIndex = 0;
       box.setAttribute("role", "group");
       box.setAttribute("aria-label", heading?.firstChild.textContent ?? document.title);
-      box.style.setProperty("--over", `${over}px`);
+      box.style.setProperty("--over", `${hiddenWidth}px`);
     } else {
       for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
       box.style.removeProperty("--over");
     }
   }
-  // It tells when a box comes into sight, too: in the tab of another framework, in a solution.
-  const sizes = new ResizeObserver((changed) => changed.forEach(({ target }) => reach(target)));
+  // The observer also reports boxes that become visible: in another framework's tab, in a solution.
+  const observer = new ResizeObserver((entries) => entries.forEach(({ target }) => updateFocus(target)));
   window.addEventListener("load", async () => {
     fitFormulas();
     const boxes = document.querySelectorAll(WIDE);
-    for (const box of boxes) sizes.observe(box);
-    await document.fonts.ready; // with which what is in a box grows, and not the box
-    boxes.forEach(reach);
+    for (const box of boxes) observer.observe(box);
+    await document.fonts.ready; // a new font changes the content's width, but not the box's
+    boxes.forEach(updateFocus);
   });
 })();
