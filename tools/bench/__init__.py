@@ -1,1 +1,1 @@
-"""How long things take, each beside others in one run. See docs/en/regression.md and coming-from-d2l.md."""
+"""Benchmarks, which compare alternatives in one run. See docs/en/regression.md and coming-from-d2l.md."""

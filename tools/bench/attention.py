@@ -1,10 +1,10 @@
-"""``python -m tools.bench.attention [FRAMEWORK ...]``: how fast attention is, and how much it takes.
+"""``python -m tools.bench.attention [FRAMEWORK ...]``: measure the time and the memory of attention.
 
-Multi-head attention forward and backward, without a mask and with each that the shim takes: the shim's,
-upstream d2l's, and the framework's own (tools/bench/layers). They take turns, there and back, in each row
-of the table and in each round a process each: what one holds on to, the next does not lack. The median
-of the rounds counts; where every step is long, there is one. Memory is what the first step of that row
-adds to the most that the process ever held. Who cannot do what a row asks is left out of it.
+Compare multi-head attention, forward and backward, of the shim, of upstream's d2l and of the framework itself
+(tools/bench/layers), without a mask and with each kind of mask. In each round of a row, every layer runs in a new
+process, so that none uses memory that another left; the order alternates from round to round. Each number is the
+median of the rounds; one round is enough if steps are long. Memory is what the first step adds to the process's peak.
+A layer that does not support a row's mask is left out.
 """
 
 import argparse
@@ -24,132 +24,136 @@ from d2l_compat.frameworks import FACES
 from tools.bench.layers import MASKS, Mask, Step
 
 ROUNDS = 3
-AT_LEAST = 1.0  # seconds a measurement, however many steps that are
-LONG = 10.0  # seconds a step, in which noise is evened out: one round is enough
+MIN_SECONDS = 1.0  # of a measurement, which repeats the step as often as needed
+LONG_STEP = 10.0  # seconds from which one round is enough
 NAMES = ("shim", "upstream", "own")
 
 
-class Took(NamedTuple):
-    """What one step took."""
+class Cost(NamedTuple):
+    """The cost of one step."""
 
     seconds: float
     megabytes: float
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """1 where the shim is behind upstream, or in the geometric mean behind the framework's own."""
+    """Return 1 if the shim is slower than upstream, or on average than the framework's own layer."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.attention", description=__doc__)
     parser.add_argument("framework", nargs="*", default=[*FACES], help="only these")
     about = "sequence lengths; at 4096 some layers take 17 GB, and more with a bias"
-    usual = [128, 256, 512, 1024, 2048, 4096]
-    parser.add_argument("--lengths", type=int, nargs="*", default=usual, help=about)
+    default = [128, 256, 512, 1024, 2048, 4096]
+    parser.add_argument("--lengths", type=int, nargs="*", default=default, help=about)
     parser.add_argument("--alone", nargs=2, metavar=("NAME", "MASK"), help=argparse.SUPPRESS)
-    asked = parser.parse_args(arguments)
-    if asked.alone:
-        name, mask = asked.alone
-        print(json.dumps(measure(asked.framework[0], name, mask, asked.lengths[0])))
+    options = parser.parse_args(arguments)
+    if options.alone:
+        name, mask = options.alone
+        print(json.dumps(measure(options.framework[0], name, mask, options.lengths[0])))
         return 0
-    failed = False
-    for framework in asked.framework:
-        if framework in FACES:  # Java has no upstream, and its own layer is the shim's
-            failed |= compare(framework, asked.lengths)
-    return int(failed)
+    has_failed = False
+    for framework in options.framework:
+        if framework in FACES:  # DJL has no layer but the shim's
+            has_failed |= compare(framework, options.lengths)
+    return int(has_failed)
 
 
 def compare(framework: str, all_lengths: list[int]) -> bool:
-    """True where the shim is behind."""
+    """Print the table of a framework; return whether the shim is slower, or ran out of memory."""
     names = "".join(f"{name:>10}" for name in NAMES)
     print(f"\n{framework:21}seconds a step{'':16}megabytes a step")
     print(f"    n  {'mask':10}{names}{names}", flush=True)
     ratios: dict[str, list[float]] = {name: [] for name in NAMES}
-    found_room = True
+    out_of_memory = False
     for n, mask in product(all_lengths, MASKS):
-        took = take_turns(framework, mask, n)
-        if "shim" not in took:
-            found_room = False
+        costs = measure_rounds(framework, mask, n)
+        if "shim" not in costs:
+            out_of_memory = True
             continue
-        row = {name: steps.seconds for name, steps in took.items()}
-        memory = {name: steps.megabytes for name, steps in took.items()}
-        print(f"{n:5}  {mask:10}{cells(row, '.3f')}{cells(memory, '.0f')}", flush=True)
-        for name, took_it in row.items():
-            ratios[name].append(row["shim"] / took_it)
-    return is_behind(ratios) or not found_room
+        times = {name: cost.seconds for name, cost in costs.items()}
+        memory = {name: cost.megabytes for name, cost in costs.items()}
+        cells = format_cells(times, ".3f") + format_cells(memory, ".0f")
+        print(f"{n:5}  {mask:10}{cells}", flush=True)
+        for name, seconds in times.items():
+            ratios[name].append(times["shim"] / seconds)
+    return is_slower(ratios) or out_of_memory
 
 
-def cells(row: dict[str, float], form: str) -> str:
-    return "".join(f"{row[name]:10{form}}" if name in row else f"{'':10}" for name in NAMES)
+def format_cells(row: dict[str, float], number_format: str) -> str:
+    cells = [f"{row[name]:{number_format}}" if name in row else "" for name in NAMES]
+    return "".join(f"{cell:>10}" for cell in cells)
 
 
-def is_behind(ratios: dict[str, list[float]]) -> bool:
+def is_slower(ratios: dict[str, list[float]]) -> bool:
+    """Print how the shim compares, and return whether it is slower."""
     means = {name: statistics.geometric_mean(each) for name, each in ratios.items() if each}
     for name in ("upstream", "own"):
         if name in means:
             most = max(ratios[name])
             print(f"shim / {name}: {means[name]:.2f} in the geometric mean, at most {most:.2f}")
-    # Of two equal ones, either may be ahead.
+    # The margin is for noise: of two equally fast layers, either may be ahead.
     return max(ratios["upstream"], default=0) > 1.1 or means.get("own", 0) > 1
 
 
-def take_turns(framework: str, mask: str, n: int) -> dict[str, Took]:
-    """By name, the medians of the rounds; one that there is not, or that found no room, is left out."""
-    rounds: dict[str, list[Took]] = {name: [] for name in NAMES}
+def measure_rounds(framework: str, mask: str, n: int) -> dict[str, Cost]:
+    """Return the median cost of each layer, without those that do not exist or ran out of memory."""
+    rounds: dict[str, list[Cost]] = {name: [] for name in NAMES}
     remaining = list(NAMES)
-    for turn in range(ROUNDS):
-        for name in remaining[:: -1 if turn % 2 else 1]:  # a copy
-            took = in_a_process(framework, name, mask, n)
-            if took is None:
+    for number in range(ROUNDS):
+        for name in remaining[:: -1 if number % 2 else 1]:  # a copy
+            cost = measure_in_process(framework, name, mask, n)
+            if cost is None:
                 remaining.remove(name)
             else:
-                rounds[name].append(took)
-        if remaining and all(rounds[name][0].seconds > LONG for name in remaining):
+                rounds[name].append(cost)
+        if remaining and all(rounds[name][0].seconds > LONG_STEP for name in remaining):
             break
     return {
-        name: Took(*map(statistics.median, zip(*rounds[name], strict=True))) for name in remaining
+        name: Cost(*map(statistics.median, zip(*rounds[name], strict=True))) for name in remaining
     }
 
 
-def in_a_process(framework: str, name: str, mask: str, n: int) -> Took | None:
-    words = [framework, "--alone", name, mask, "--lengths", str(n)]
-    command = [sys.executable, "-W", "ignore", "-m", "tools.bench.attention", *words]
+def measure_in_process(framework: str, name: str, mask: str, n: int) -> Cost | None:
+    arguments = [framework, "--alone", name, mask, "--lengths", str(n)]
+    command = [sys.executable, "-W", "ignore", "-m", "tools.bench.attention", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode < 0:
         print(f"{n:5}  {mask:10}  {name}: ended by signal {-done.returncode}; too little memory?")
         return None
     if done.returncode:
         raise RuntimeError(f"{framework}, {name}, {mask}, n = {n}:\n{done.stderr}")
-    took = json.loads(done.stdout.splitlines()[-1])
-    return Took(*took) if took else None
+    cost = json.loads(done.stdout.splitlines()[-1])
+    return Cost(*cost) if cost else None
 
 
-def measure(framework: str, name: str, mask: str, n: int) -> Took | None:
-    """In this process; None where no layer of this name takes such a mask."""
+def measure(framework: str, name: str, mask: str, n: int) -> Cost | None:
+    """Measure a layer in this process; return None if there is no such layer for this mask."""
     layers = import_module(f"tools.bench.layers.{framework}")
     contenders: Callable[[Mask], dict[str, Callable[[], Step]]] = layers.contenders
     if name not in (small := contenders(MASKS[mask](16))):
         return None
-    small[name]()()  # what the first step takes besides
-    before = most_ever_held()
+    small[name]()()  # allocates what the first step of any size allocates
+    before = peak_memory()
     step = contenders(MASKS[mask](n))[name]()
     step()
-    memory = most_ever_held() - before
-    return Took(seconds(step), memory)
+    memory = peak_memory() - before
+    return Cost(measure_seconds(step), memory)
 
 
-def seconds(step: Step) -> float:
-    """Of one, in the mean of as many as ``AT_LEAST`` asks for; what the first one compiles is there."""
-    once = _seconds(step, 1)
-    return once if once >= AT_LEAST else _seconds(step, math.ceil(AT_LEAST / once))
+def measure_seconds(step: Step) -> float:
+    """Return the mean time of a compiled step, over at least ``MIN_SECONDS``."""
+    once = _mean_seconds(step, 1)
+    return once if once >= MIN_SECONDS else _mean_seconds(step, math.ceil(MIN_SECONDS / once))
 
 
-def _seconds(step: Step, times: int) -> float:
+def _mean_seconds(step: Step, times: int) -> float:
     start = time.perf_counter()
     for _ in range(times):
         step()
     return (time.perf_counter() - start) / times
 
 
-def most_ever_held() -> float:
-    """In megabytes; Linux counts in kilobytes, macOS in bytes."""
+def peak_memory() -> float:
+    """Return the peak memory of this process in megabytes."""
+    # Linux counts in kilobytes, macOS in bytes.
     unit = 1e6 if sys.platform == "darwin" else 1e3
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 

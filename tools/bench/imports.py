@@ -1,60 +1,62 @@
-"""``python -m tools.bench.imports [FRAMEWORK ...]``: what importing the shim costs.
+"""``python -m tools.bench.imports [FRAMEWORK ...]``: measure what importing the shim costs.
 
-In one process the framework is imported, and then the shim's face, in another upstream's d2l in its place: what
-either takes is measured beside its framework in the same seconds, since a machine is slow or fast for a while.
-Medians over the rounds. The first round, which fills the disk's cache, does not count.
+One process imports the framework and then the shim, another the framework and then upstream's d2l. Each is compared
+with the framework's import in the same process, because a machine's speed changes over time. Numbers are medians over
+the rounds, without the first, which fills the disk cache.
 """
 
 import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import nan
 from statistics import median
 
 from d2l_compat.frameworks import FACES
 
-# MXNet needs the shim's help to be imported on today's NumPy at all; upstream's d2l for it does, too.
+# On today's NumPy, MXNet can only be imported with the shim's help. So can upstream's d2l for it.
 MXNET = "from d2l_compat._mxnet_numpy import removed_names\nwith removed_names(): import mxnet\n"
-# What a face uses of a framework, where that is more than its packages.
-ALONE = {
+# The modules of a framework that the shim uses, if these are more than its packages.
+FRAMEWORK_IMPORTS = {
     "jax": "import jax, flax.linen",
     "mxnet": MXNET + "from mxnet import np, npx, gluon",
     "mlx": "import mlx.core, mlx.nn, mlx.optimizers",
 }
-TIMED = """\
+PROGRAM = """\
 import time
 start = time.perf_counter()
 {framework}
-there = time.perf_counter()
-{other}
-print(there - start, time.perf_counter() - start)
+middle = time.perf_counter()
+{package}
+print(middle - start, time.perf_counter() - start)
 """
 
 
 @dataclass(frozen=True)
 class Import:
-    """Seconds."""
+    """The seconds of an import."""
 
-    framework: float  # alone
-    both: float  # it, and what comes on top of it
+    framework: float  # the framework alone
+    both: float  # the framework and the package
 
     @property
-    def times(self) -> float:
+    def ratio(self) -> float:
         return self.both / self.framework
 
 
-def alone(framework: str) -> str:
+def import_framework(framework: str) -> str:
+    """Return the statement that imports a framework."""
     packages = ", ".join(package.module for package in FACES[framework].packages)
-    return ALONE.get(framework, f"import {packages}")
+    return FRAMEWORK_IMPORTS.get(framework, f"import {packages}")
 
 
-def measured(framework: str, package: str) -> Import | None:
-    """Of the framework's face in a package; None where that cannot be imported."""
-    other = f"from {package} import {FACES[framework].face}"
-    program = TIMED.format(framework=alone(framework), other=other)
-    # Else compiling Python's files would be what is measured, each time.
+def measure(framework: str, package: str) -> Import | None:
+    """Measure the import of a package for a framework; return None if it cannot be imported."""
+    statement = f"from {package} import {FACES[framework].face}"
+    program = PROGRAM.format(framework=import_framework(framework), package=statement)
+    # Without cached bytecode, this would measure the compilation of Python files.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
@@ -66,37 +68,41 @@ def measured(framework: str, package: str) -> Import | None:
     return Import(*map(float, done.stdout.split()[-2:])) if done.returncode == 0 else None
 
 
-def rounds(framework: str, package: str, count: int) -> list[Import]:
-    """As many, or none where it cannot be imported."""
-    found = [measured(framework, package) for _ in range(count + 1)]
+def measure_rounds(framework: str, package: str, count: int) -> list[Import]:
+    """Return ``count`` measurements, or none if the package cannot be imported."""
+    found = [measure(framework, package) for _ in range(count + 1)]
     return [each for each in found[1:] if each is not None]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """1 where the shim costs more than it may."""
+    """Return 1 if the shim is slower than allowed."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.imports", description=__doc__)
     parser.add_argument("framework", nargs="*", default=[*FACES], help="only these")
     parser.add_argument("--rounds", type=int, default=11)
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     print("seconds to import     alone    shim   upstream   shim/alone   upstream/alone")
-    too_slow = False
-    for framework in asked.framework:
-        if framework not in FACES:  # Java imports nothing of Python's
+    is_too_slow = False
+    for framework in options.framework:
+        if framework not in FACES:  # DJL is in Java
             continue
-        shim = rounds(framework, "d2l_compat", asked.rounds)
+        shim = measure_rounds(framework, "d2l_compat", options.rounds)
         if not shim:
             raise RuntimeError(f"{framework}: it cannot be imported")
-        upstream = rounds(framework, "d2l", asked.rounds)
-        seconds = [
-            median(each.framework for each in shim),
-            *(median(each.both for each in of) if of else nan for of in (shim, upstream)),
-        ]
-        times = [median(each.times for each in of) if of else nan for of in (shim, upstream)]
-        row = "{:20}{:7.2f}{:8.2f}{:11.2f}{:13.2f}{:17.2f}".format(framework, *seconds, *times)
-        print(row, flush=True)
-        too_slow |= times[0] > 1.05
+        upstream = measure_rounds(framework, "d2l", options.rounds)
+        row = [median(each.framework for each in shim)]
+        row += [_median(each.both for each in imports) for imports in (shim, upstream)]
+        ratios = [_median(each.ratio for each in imports) for imports in (shim, upstream)]
+        line = "{:20}{:7.2f}{:8.2f}{:11.2f}{:13.2f}{:17.2f}".format(framework, *row, *ratios)
+        print(line, flush=True)
+        is_too_slow |= ratios[0] > 1.05
     print("\nThe shim may cost 1.05 times what the framework does.")
-    return int(too_slow)
+    return int(is_too_slow)
+
+
+def _median(numbers: Iterable[float]) -> float:
+    """Return the median, or NaN if there are no numbers."""
+    values = list(numbers)
+    return median(values) if values else nan
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""``python -m tools.bench.regression [FRAMEWORK ...]``: how long the notebook regression takes.
+"""``python -m tools.bench.regression [FRAMEWORK ...]``: measure how long the notebook regression takes.
 
-In one run, one after the other: plain nbval, with and without xdist; ours; and the floor, which is
-the lessons' code files run bare, as many at a time.
+Compare, one after the other: plain nbval, without and with xdist; our regression run; and the lower bound, which is
+to run the lessons' programs alone, as many at a time.
 """
 
 import argparse
@@ -22,28 +22,27 @@ from tools.weave.lessons import ROOT, Edition, editions
 
 @dataclass
 class Run:
-    """How long something took, and how many of its parts failed."""
+    """How long a run took, and how many cells or programs failed."""
 
-    what: str
     seconds: float
     failed: int
 
 
-def timed(what: str, act: Callable[[], int]) -> Run:
+def measure(title: str, count_failed: Callable[[], int]) -> Run:
     start = time.monotonic()
-    failed = act()
-    run = Run(what, time.monotonic() - start, failed)
-    print(f"{run.seconds:7.1f} s  {run.failed:4} failed  {what}", flush=True)
+    failed = count_failed()
+    run = Run(time.monotonic() - start, failed)
+    print(f"{run.seconds:7.1f} s  {run.failed:4} failed  {title}", flush=True)
     return run
 
 
-def nbval(folders: list[Path], *options: str) -> int:
-    """How many cells failed. Raises RuntimeError where pytest itself did."""
+def count_failed_cells(folders: list[Path], *options: str) -> int:
+    """Run nbval; return how many cells failed. Raise RuntimeError if pytest itself fails."""
     with TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
-        words = ["-q", "--nbval", "--junit-xml", str(report), *options]
+        options = ("-q", "--nbval", "--junit-xml", str(report), *options)
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *words, *map(str, folders)],
+            [sys.executable, "-m", "pytest", *options, *map(str, folders)],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -55,16 +54,16 @@ def nbval(folders: list[Path], *options: str) -> int:
         return int(suite.attrib["failures"]) + int(suite.attrib["errors"])
 
 
-def bare(chosen: list[Edition], jobs: int) -> int:
-    """How many code files failed."""
+def count_failed_programs(chosen: list[Edition], jobs: int) -> int:
+    """Run programs without nbval; return how many failed."""
     with ThreadPoolExecutor(jobs) as pool, neutral_environment():
-        return sum(pool.map(_bare, chosen))
+        return sum(pool.map(_has_failed, chosen))
 
 
-def _bare(edition: Edition) -> bool:
+def _has_failed(edition: Edition) -> bool:
     command = [sys.executable, str(edition.code)]
     if edition.code.suffix == ".java":
-        # Java's cells are no program: there, the floor is Jupyter's own way to execute them.
+        # Java's cells cannot run without Jupyter: execute the notebook.
         command = [str(Path(sys.prefix, "bin", "jupyter-execute")), str(edition.notebook)]
     environment = os.environ | {"MPLBACKEND": "agg"}
     return bool(
@@ -73,29 +72,32 @@ def _bare(edition: Edition) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """1 where ours failed, or took longer than it may."""
+    """Return 1 if our run has failures or is slower than allowed."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.regression", description=__doc__)
     parser.add_argument("framework", nargs="*", help="only these")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at a time")
-    asked = parser.parse_args(arguments)
-    jobs = ["-n", str(asked.jobs)]
-    chosen = list(editions(frameworks=asked.framework or None))
+    options = parser.parse_args(arguments)
+    jobs = ["-n", str(options.jobs)]
+    chosen = list(editions(frameworks=options.framework or None))
     folders = sorted({edition.notebook.parent for edition in chosen})
     one_language = list({edition.code: edition for edition in chosen}.values())
     plain = ["--noconftest", "-c", os.devnull, "--rootdir", str(ROOT)]
-    print(f"{len(chosen)} notebooks of {len(one_language)} code files, {asked.jobs} at a time")
-    with neutral_environment():  # for plain nbval too, whose threads would only be in the way
-        a = timed("(a) plain nbval", lambda: nbval(folders, *plain))
-        b = timed(
-            "(b) plain nbval, xdist", lambda: nbval(folders, *plain, *jobs, "--dist=loadscope")
+    print(f"{len(chosen)} notebooks of {len(one_language)} code files, {options.jobs} at a time")
+    with neutral_environment():  # limits threads, which would only slow plain nbval down
+        a = measure("(a) plain nbval", lambda: count_failed_cells(folders, *plain))
+        b = measure(
+            "(b) plain nbval, xdist",
+            lambda: count_failed_cells(folders, *plain, *jobs, "--dist=loadscope"),
         )
-    c = timed("(c) ours", lambda: nbval(folders, *jobs))
-    d = timed("(d) the code files, bare", lambda: bare(one_language, asked.jobs))
+    c = measure("(c) ours", lambda: count_failed_cells(folders, *jobs))
+    d = measure(
+        "(d) the code files, bare", lambda: count_failed_programs(one_language, options.jobs)
+    )
     print(f"\n(c) / (a) = {c.seconds / a.seconds:.2f}, which may be 0.50")
     print(f"(c) / (b) = {c.seconds / b.seconds:.2f}")
     print(f"(c) / (d) = {c.seconds / d.seconds:.2f}, which may be 1.25")
-    too_slow = c.seconds > 0.5 * a.seconds or c.seconds > 1.25 * d.seconds
-    return 1 if c.failed or d.failed or too_slow else 0
+    is_too_slow = c.seconds > 0.5 * a.seconds or c.seconds > 1.25 * d.seconds
+    return 1 if c.failed or d.failed or is_too_slow else 0
 
 
 if __name__ == "__main__":

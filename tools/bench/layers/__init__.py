@@ -1,11 +1,11 @@
-"""Multi-head attention of three makers in each framework, forward and backward.
+"""Multi-head attention of the shim, of upstream's d2l and of the framework, forward and backward.
 
-Every module here has ``contenders(mask)``: name to a function that makes the layer, and gives a
-function that runs one step and waits for it: self-attention of ``BATCH`` sequences of ``mask.n``
-vectors of ``WIDTH`` numbers, in ``HEADS`` heads, without dropout, then the gradients of the output's
-sum with respect to input and weights. The names are ``shim``, ``upstream`` (where it can be imported)
-and ``own`` (where the framework has such a layer). Each is told of the mask in the fastest way that it
-offers, by what is made before the steps; one that offers none is left out (upstream takes no bias).
+Every module here has a function ``contenders(mask)``. It returns functions by name: ``shim``, ``upstream`` (if it can
+be imported) and ``own`` (if the framework has such a layer). Each creates a layer and returns a function that runs one
+step and waits for its result: self-attention of ``BATCH`` sequences of ``mask.n`` vectors of size ``WIDTH``, with
+``HEADS`` heads and no dropout, and the gradients of the output's sum with respect to inputs and weights. Each layer
+gets the mask, prepared before the steps, in the fastest form that it accepts. Layers without a form for a mask are
+left out (upstream's has none for a bias).
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ BATCH, WIDTH, HEADS = 4, 512, 8
 
 @dataclass(frozen=True)
 class Mask:
-    """What ``n`` queries see of as many keys: as the shim is told, and as others are."""
+    """Which of ``n`` keys each of ``n`` queries sees, as arguments of the shim and in other forms."""
 
     n: int
     valid_lens: np.ndarray | None = None  # (BATCH,)
@@ -29,7 +29,7 @@ class Mask:
 
     @property
     def lens(self) -> np.ndarray | None:
-        """For upstream, which takes lengths alone: where it is causal, each query has its own."""
+        """Lengths for upstream, which accepts nothing else; in a causal mask each query has its own."""
         if self.causal:
             return np.tile(np.arange(1, self.n + 1, dtype="int32"), (BATCH, 1))
         return self.valid_lens
@@ -41,7 +41,7 @@ class Mask:
 
     @property
     def added(self) -> np.ndarray | None:
-        """Whatever it is, as numbers added to the scores; broadcasts to (BATCH, HEADS, n, n)."""
+        """Any mask as numbers to add to the scores; broadcasts to (BATCH, HEADS, n, n)."""
         seen = np.tri(self.n, dtype=bool) if self.causal else self.keys
         if seen is None:
             return self.score_bias
@@ -49,22 +49,22 @@ class Mask:
         return added if self.causal else added[:, None, None]
 
 
-def if_any(make: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray | None], Any]:
-    """Makes the framework's own of an array, and nothing of None."""
+def optional_converter(make: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray | None], Any]:
+    """Return a converter to the framework's arrays that keeps None."""
     return lambda array: None if array is None else make(array)
 
 
-def inputs(n: int) -> np.ndarray:
+def make_inputs(n: int) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(BATCH, n, WIDTH)).astype("float32")
 
 
-def lengths(n: int) -> np.ndarray:
-    """A quarter, a half, three quarters, and all."""
+def make_lengths(n: int) -> np.ndarray:
+    """Return a quarter, a half, three quarters, and all of n."""
     return (np.arange(1, BATCH + 1) * n // BATCH).astype("int32")
 
 
-def alibi(n: int) -> np.ndarray:
-    """Less the farther away a key is, in each head at another rate."""
+def make_alibi(n: int) -> np.ndarray:
+    """Return ALiBi's bias, which decreases with the distance, in each head at another rate."""
     distance = np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype("float32")
     slopes = 2.0 ** -np.arange(1, HEADS + 1, dtype="float32")
     return -slopes[:, None, None] * distance
@@ -72,7 +72,7 @@ def alibi(n: int) -> np.ndarray:
 
 MASKS: dict[str, Callable[[int], Mask]] = {
     "no mask": Mask,
-    "valid_lens": lambda n: Mask(n, valid_lens=lengths(n)),
+    "valid_lens": lambda n: Mask(n, valid_lens=make_lengths(n)),
     "causal": lambda n: Mask(n, causal=True),
-    "bias": lambda n: Mask(n, score_bias=alibi(n)),
+    "bias": lambda n: Mask(n, score_bias=make_alibi(n)),
 }

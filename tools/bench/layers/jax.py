@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 
 from d2l_compat import jax as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, if_any, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
 
-array = if_any(jnp.asarray)
+array = optional_converter(jnp.asarray)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
-    X = jnp.asarray(inputs(mask.n))
+    X = jnp.asarray(make_inputs(mask.n))
 
     def step(layer: nn.Module, **masks: Any) -> Step:
         initialize = jax.jit(layer.init, static_argnames="causal")
@@ -43,8 +43,8 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
 
     def own() -> Step:
         layer = nn.MultiHeadDotProductAttention(HEADS, qkv_features=WIDTH, use_bias=False)
-        if mask.score_bias is not None:  # not the layer takes one, but what it calls
-            return step(layer.clone(attention_fn=biased), mask=array(mask.score_bias))
+        if mask.score_bias is not None:  # only the layer's function accepts a bias
+            return step(layer.clone(attention_fn=attend_with_bias), mask=array(mask.score_bias))
         if mask.causal:
             return step(layer, mask=nn.make_causal_mask(X[:1, :, 0], dtype=jnp.bool_))
         return step(layer, mask=None if mask.keys is None else array(mask.keys[:, None, None]))
@@ -54,5 +54,7 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
     return {"shim": shim, "upstream": theirs, "own": own}
 
 
-def biased(query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array) -> jax.Array:
+def attend_with_bias(
+    query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array
+) -> jax.Array:
     return nn.dot_product_attention(query, key, value, bias=mask)

@@ -5,27 +5,27 @@ import mlx.core as mx
 from mlx import nn
 
 from d2l_compat import mlx as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, if_any, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
 
-array = if_any(mx.array)
+array = optional_converter(mx.array)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
-    X = mx.array(inputs(mask.n))
+    X = mx.array(make_inputs(mask.n))
 
-    def step(layer: Any, *rest: Any, **named: Any) -> Step:
+    def step(layer: Any, *args: Any, **kwargs: Any) -> Step:
         layer.eval()
 
         def total(parameters: Any, X: mx.array) -> mx.array:
             layer.update(parameters)
-            return layer(X, X, X, *rest, **named).sum()
+            return layer(X, X, X, *args, **kwargs).sum()
 
         differentiate = mx.value_and_grad(total, argnums=(0, 1))
 
         def run() -> object:
-            found = differentiate(layer.parameters(), X)
-            mx.eval(found)  # nothing is computed before it is asked for
-            return found
+            result = differentiate(layer.parameters(), X)
+            mx.eval(result)  # MLX is lazy
+            return result
 
         return run
 

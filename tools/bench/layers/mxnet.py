@@ -1,26 +1,26 @@
 from collections.abc import Callable
 from typing import Any
 
-# First: it makes MXNet importable.
+# This has to come first: it makes MXNet importable.
 from d2l_compat import mxnet as d2l  # isort: skip
 from mxnet import autograd
 from mxnet import np as mx
 
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, if_any, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
 
-array = if_any(mx.array)
+array = optional_converter(mx.array)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
-    X = mx.array(inputs(mask.n))
+    X = mx.array(make_inputs(mask.n))
     X.attach_grad()
 
-    def step(layer: Any, *rest: Any, **named: Any) -> Step:
+    def step(layer: Any, *args: Any, **kwargs: Any) -> Step:
         layer.initialize()
 
         def run() -> None:
             with autograd.record():
-                loss = layer(X, X, X, *rest, **named).sum()
+                loss = layer(X, X, X, *args, **kwargs).sum()
             loss.backward()
             X.grad.wait_to_read()
             for parameter in layer.collect_params().values():

@@ -5,19 +5,19 @@ import numpy as np
 import paddle
 
 from d2l_compat import paddle as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, if_any, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
 
-tensor = if_any(paddle.to_tensor)
+tensor = optional_converter(paddle.to_tensor)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
-    X = paddle.to_tensor(inputs(mask.n), stop_gradient=False)
+    X = paddle.to_tensor(make_inputs(mask.n), stop_gradient=False)
 
-    def step(layer: Any, *rest: Any, **named: Any) -> Step:
+    def step(layer: Any, *args: Any, **kwargs: Any) -> Step:
         def run() -> object:
             layer.clear_gradients()
             X.clear_gradient()
-            layer(X, X, X, *rest, **named).sum().backward()
+            layer(X, X, X, *args, **kwargs).sum().backward()
             return np.asarray(X.gradient()).sum()
 
         return run

@@ -6,19 +6,19 @@ import torch
 from torch import nn
 
 from d2l_compat import torch as d2l
-from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, if_any, inputs
+from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
 
-tensor = if_any(torch.tensor)
+tensor = optional_converter(torch.tensor)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
-    X = torch.tensor(inputs(mask.n), requires_grad=True)
+    X = torch.tensor(make_inputs(mask.n), requires_grad=True)
 
-    def step(layer: nn.Module, *rest: Any, **named: Any) -> Step:
+    def step(layer: nn.Module, *args: Any, **kwargs: Any) -> Step:
         def run() -> None:
             layer.zero_grad(set_to_none=True)
             X.grad = None
-            result = layer(X, X, X, *rest, **named)
+            result = layer(X, X, X, *args, **kwargs)
             output = result[0] if isinstance(result, tuple) else result
             output.sum().backward()
 
@@ -39,7 +39,7 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
         if mask.keys is not None:
             return step(layer, key_padding_mask=tensor(~mask.keys), need_weights=False)
         added = mask.added
-        if mask.score_bias is not None:  # of heads it takes one for each example
+        if mask.score_bias is not None:  # the layer needs the heads' biases for each example
             added = np.tile(mask.score_bias, (BATCH, 1, 1))
         return step(layer, attn_mask=tensor(added), is_causal=mask.causal, need_weights=False)
 

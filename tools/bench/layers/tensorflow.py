@@ -5,20 +5,20 @@ import keras
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, if_any, inputs
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
 
-tensor = if_any(tf.constant)
+tensor = optional_converter(tf.constant)
 
 
 def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
-    X = tf.constant(inputs(mask.n))
+    X = tf.constant(make_inputs(mask.n))
     sizes = (WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
 
-    def step(layer: Any, *rest: Any, **named: Any) -> Step:
+    def step(layer: Any, *args: Any, **kwargs: Any) -> Step:
         def run() -> object:
             with tf.GradientTape() as tape:
                 tape.watch(X)
-                loss = tf.reduce_sum(layer(X, X, X, *rest, **named))
+                loss = tf.reduce_sum(layer(X, X, X, *args, **kwargs))
             gradients = tape.gradient(loss, [X, *layer.trainable_variables])
             return float(tf.reduce_sum(gradients[0]))
 
