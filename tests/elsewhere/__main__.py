@@ -1,4 +1,4 @@
-"""``python -m tests.elsewhere``: makes the places that the tests copy. It needs the network, once."""
+"""``python -m tests.elsewhere``: make the environments that the tests copy. This needs a network, once."""
 
 import os
 import shutil
@@ -11,24 +11,24 @@ from d2l_compat.frameworks import FACES
 from tests.elsewhere.places import (
     BINDER,
     CAN_IMITATE,
+    CANNOT_IMITATE,
     COLAB,
     DOWNLOADS,
     VENV,
     WHEELS,
     WHEELS_STAMP,
-    WHY_NOT,
-    Place,
-    locked,
-    not_ready,
-    wheels_made_of,
+    Service,
+    describe_wheels,
+    list_locked,
+    list_outdated,
 )
 
 UV = VENV / "bin" / "uv"
-# What Python compiles at the first import, a copy has already; and not the rest, which is the most.
+# Import these once, so that copies have their bytecode. To compile all modules would take much longer.
 IMPORTED = [
     "ipykernel.kernelapp",
     "matplotlib.pyplot",
-    *(package.module for face in FACES.values() for package in face.packages),
+    *(package.module for framework in FACES.values() for package in framework.packages),
 ]
 IMPORT = """\
 import importlib.util, sys
@@ -38,62 +38,63 @@ if importlib.util.find_spec(sys.argv[1].partition(".")[0]):
 
 
 def main() -> int:
-    """The exit code: 0, or 1 where something could not be made."""
+    """Return the exit code, which is 1 if an environment could not be made."""
     if not CAN_IMITATE:
-        print(WHY_NOT)
+        print(CANNOT_IMITATE)
         return 0
-    to_do = not_ready()
+    outdated = list_outdated()
     try:
-        for place in (COLAB, BINDER):
-            if place.name in to_do:
-                make(place)
-            version = call(place.python, "-V").strip()
-            print(f"{place.folder}: {version} (wanted: {' or '.join(place.pythons)})")
-        if WHEELS.name in to_do:
-            download()
+        for service in (COLAB, BINDER):
+            if service.name in outdated:
+                make_environment(service)
+            version = run(service.python, "-V").strip()
+            print(f"{service.folder}: {version} (wanted: {' or '.join(service.pythons)})")
+        if WHEELS.name in outdated:
+            download_wheels()
     except subprocess.CalledProcessError as error:
-        print(f"{error}\nThe imitations are made with the network, once.", file=sys.stderr)
+        print(f"{error}\nThe environments are made once, with a network.", file=sys.stderr)
         return 1
     return 0
 
 
-def make(place: Place) -> None:
-    """Until all is there, it has no stamp, and is no place."""
-    print(f"Making {place.folder} (once; it takes minutes) ...", flush=True)
-    place.stamp.unlink(missing_ok=True)
-    # Its programs look for their Python beside themselves: so a copy's do not run in the original.
+def make_environment(service: Service) -> None:
+    """Make the environment of a service. Its stamp is written last, when it is complete."""
+    print(f"Making {service.folder} (once; it takes minutes) ...", flush=True)
+    service.stamp.unlink(missing_ok=True)
+    # Relocatable, so that the programs of a copy do not run in the original.
     venv = ["venv", "--quiet", "--clear", "--seed", "--relocatable"]
-    call(UV, *venv, "--python", place.interpreter, place.folder)
+    run(UV, *venv, "--python", service.interpreter, service.folder)
     with TemporaryDirectory() as folder:
-        constraints, wanted = Path(folder, "constraints.txt"), Path(folder, "wanted.txt")
-        constraints.write_text("\n".join(place.constraints), encoding="utf-8")
-        for number, part in enumerate(place.parts):
-            wanted.write_text("\n".join(part), encoding="utf-8")
-            install = ["pip", "install", "--quiet", "--python", place.python]
-            call(UV, *install, *place.options, "-r", wanted, "-c", constraints)
+        constraints = Path(folder, "constraints.txt")
+        constraints.write_text("\n".join(service.constraints), encoding="utf-8")
+        requirements = Path(folder, "requirements.txt")
+        for number, part in enumerate(service.parts):
+            requirements.write_text("\n".join(part), encoding="utf-8")
+            install = ["pip", "install", "--quiet", "--python", service.python]
+            run(UV, *install, *service.options, "-r", requirements, "-c", constraints)
             if number == 0:
-                said = call(UV, "pip", "freeze", "--python", place.python)
-                place.after_first_part.write_text(said, encoding="utf-8")
+                installed = run(UV, "pip", "freeze", "--python", service.python)
+                service.first_part.write_text(installed, encoding="utf-8")
     for module in IMPORTED:
-        call(place.python, "-c", IMPORT, module)
-    place.stamp.write_text(place.made_of, encoding="utf-8")
+        run(service.python, "-c", IMPORT, module)
+    service.stamp.write_text(service.recipe, encoding="utf-8")
 
 
-def download() -> None:
+def download_wheels() -> None:
     print(f"Fetching {WHEELS} (once) ...", flush=True)
     shutil.rmtree(WHEELS, ignore_errors=True)
     with TemporaryDirectory() as folder:
         constraints = Path(folder, "constraints.txt")
-        constraints.write_text("\n".join(locked()), encoding="utf-8")
-        for place, arguments in DOWNLOADS:
-            pip = [place.python, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
-            call(*pip, "--dest", WHEELS, "--constraint", constraints, *arguments)
-    WHEELS_STAMP.write_text(wheels_made_of(), encoding="utf-8")
+        constraints.write_text("\n".join(list_locked()), encoding="utf-8")
+        for service, arguments in DOWNLOADS:
+            pip = [service.python, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+            run(*pip, "--dest", WHEELS, "--constraint", constraints, *arguments)
+    WHEELS_STAMP.write_text(describe_wheels(), encoding="utf-8")
 
 
-def call(*command: str | Path) -> str:
-    """What it prints. Raises CalledProcessError; why, it has said itself."""
-    # Not in the project's folder: its settings for uv are no other place's.
+def run(*command: str | Path) -> str:
+    """Return what a command prints. Raise CalledProcessError; its error messages are not captured."""
+    # Not in the project's folder, whose settings for uv are for its own environment.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run(
         command, cwd="/", env=environment, stdout=subprocess.PIPE, text=True, check=True

@@ -1,7 +1,7 @@
-"""Imitations of the services that run notebooks: each a Python of its own, and what is in it.
+"""Imitate the services that run notebooks: each has an environment with its own Python and packages.
 
-``python -m tests.elsewhere`` makes them once, beside our own environment, with the network. A test
-works in a copy of one, without the network, and throws it away.
+``python -m tests.elsewhere`` makes them once, inside our own environment, with a network. Each test works
+in a copy, without a network, and removes it.
 """
 
 import json
@@ -38,18 +38,18 @@ from tools.weave.lessons import ROOT, editions
 
 HERE = Path(__file__).parent
 VENV = Path(sys.prefix)
-COPIES = ROOT / "build" / "elsewhere"  # in the same file system: a copy is made of links
-LIMIT = 600  # seconds for a cell: a guard against hanging, not a measure
+COPIES = ROOT / "build" / "elsewhere"  # in the same file system as the originals, for hard links
+TIMEOUT = 600  # seconds per cell; only so that nothing hangs for ever
 
-# What the services run on. Elsewhere their packages cannot be installed.
+# The services' platform. Their packages cannot be installed on others.
 CAN_IMITATE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
-WHY_NOT = "Colab, Kaggle and Binder run Linux on x86-64; this machine cannot imitate them"
+CANNOT_IMITATE = "Colab, Kaggle and Binder run Linux on x86-64; this machine cannot imitate them"
 
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 CONDA_PART = [line for line in ENVIRONMENT["dependencies"] if isinstance(line, str)]
 (PIP_PART,) = (line["pip"] for line in ENVIRONMENT["dependencies"] if isinstance(line, dict))
-# What stands in, from Python's own registry, for what conda brings; the rest is on this machine.
-FOR_CONDA = {"pytorch-cpu": ["torch"], "setuptools": ["setuptools"]}
+# Packages from PyPI in place of conda's; the others are expected on this machine.
+STAND_INS = {"pytorch-cpu": ["torch"], "setuptools": ["setuptools"]}
 ON_THIS_MACHINE = {"python", "pip", "openjdk", "maven"}
 BINDERS_PYTHON = next(line for line in CONDA_PART if line.startswith("python=")).split("=")[1]
 
@@ -58,33 +58,33 @@ def package_name(requirement: str) -> str:
     return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower()
 
 
-def requirements(file: Path) -> list[str]:
-    """The pins of a file, without their hashes."""
+def read_pins(file: Path) -> list[str]:
+    """Return the pins of a requirements file, without hashes."""
     text = file.read_text(encoding="utf-8")
     return [line.strip() for line in re.findall(r"^[a-z0-9][^\\\n]*==[^\\\n]*", text, re.MULTILINE)]
 
 
-def locked() -> list[str]:
-    """Our own versions, for what is not to float; also of TensorFlow's build for the CPU."""
-    pins = {pin for lock in (ROOT / "requirements").glob("*.lock") for pin in requirements(lock)}
+def list_locked() -> list[str]:
+    """Return the pins of our locks, which constrain all else, also for TensorFlow's build for CPUs."""
+    pins = {pin for lock in (ROOT / "requirements").glob("*.lock") for pin in read_pins(lock)}
     return sorted(pins | {re.sub("^tensorflow==", "tensorflow-cpu==", pin) for pin in pins})
 
 
-def for_conda() -> list[str]:
-    """Raises LookupError for a package that nothing stands in for."""
+def list_stand_ins() -> list[str]:
+    """Return the packages in place of conda's. Raise LookupError if there is none for a package."""
     names = {package_name(line) for line in CONDA_PART} - ON_THIS_MACHINE
-    return [each for name in sorted(names) for each in FOR_CONDA[name]]
+    return [each for name in sorted(names) for each in STAND_INS[name]]
 
 
 @dataclass(frozen=True)
-class Place:
-    """An environment with nothing of ours in it."""
+class Service:
+    """A service, with an environment that has nothing of ours."""
 
     name: str
-    pythons: tuple[str, ...]  # the first of them that is installed; else our own
-    parts: tuple[tuple[str, ...], ...]  # what is installed, one part after the other
+    pythons: tuple[str, ...]  # the first one that is installed is used, else our own
+    parts: tuple[tuple[str, ...], ...]  # requirements, installed one part after the other
     constraints: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()  # of the command that installs
+    options: tuple[str, ...] = ()  # of `uv pip install`
 
     @property
     def folder(self) -> Path:
@@ -96,12 +96,12 @@ class Place:
 
     @property
     def stamp(self) -> Path:
-        """Written last: says what the place is made of."""
+        """The file that is written last; it has the recipe that was used."""
         return self.folder / "made-of.json"
 
     @property
-    def after_first_part(self) -> Path:
-        """All that was installed for the first part."""
+    def first_part(self) -> Path:
+        """The file that lists all that was installed for the first part."""
         return self.folder / "first-part.txt"
 
     @cached_property
@@ -110,41 +110,48 @@ class Place:
         return next(found, Path(sys.executable))
 
     @property
-    def made_of(self) -> str:
-        made_of = [str(self.interpreter), self.parts, self.constraints, self.options]
-        return json.dumps(made_of, indent=0)
+    def recipe(self) -> str:
+        """What the environment is made from; if it changes, the environment is outdated."""
+        return json.dumps(
+            [str(self.interpreter), self.parts, self.constraints, self.options], indent=0
+        )
 
     @property
     def is_ready(self) -> bool:
-        return _read(self.stamp) == self.made_of
+        return _read_stamp(self.stamp) == self.recipe
 
 
-# PyTorch cannot be imported without its libraries for CUDA, some gigabytes. In our own versions they
-# take no room: they are links.
-FOR_CUDA = [pin for pin in locked() if pin.startswith(("nvidia-", "cuda-"))]
-OURS = {package_name(pin) for pin in FOR_CUDA}
-ON_COLAB = [pin for pin in requirements(HERE / "colab.txt") if package_name(pin) not in OURS]
+# PyTorch cannot be imported without its libraries for CUDA, some gigabytes. In our own versions they are
+# links to our environment, which take no space.
+CUDA_LIBRARIES = [pin for pin in list_locked() if pin.startswith(("nvidia-", "cuda-"))]
+CUDA_NAMES = {package_name(pin) for pin in CUDA_LIBRARIES}
+COLAB_PINS = [pin for pin in read_pins(HERE / "colab.txt") if package_name(pin) not in CUDA_NAMES]
 
-COLAB = Place("colab", ("3.13", "3.12"), ((*ON_COLAB, *FOR_CUDA),), options=("--no-deps",))
-BINDER = Place(
-    "binder", (BINDERS_PYTHON, "3.13"), (tuple(PIP_PART), tuple(for_conda())), tuple(locked())
+COLAB = Service(
+    "colab", ("3.13", "3.12"), ((*COLAB_PINS, *CUDA_LIBRARIES),), options=("--no-deps",)
+)
+BINDER = Service(
+    "binder",
+    (BINDERS_PYTHON, "3.13"),
+    (tuple(PIP_PART), tuple(list_stand_ins())),
+    tuple(list_locked()),
 )
 
-LACKING = [  # on Colab
+NOT_ON_COLAB = [
     package
     for framework in FACES.values()
     for package in framework.packages
     if package.distribution not in map(package_name, COLAB.parts[0])
 ]
-# What the first cells, and postBuild, find in the place of a registry: pip's arguments.
+# First cells and postBuild install from a folder of wheels instead of PyPI. These are pip's arguments to fill it.
 BUILD = ("hatchling", "editables")
 WHEELS = VENV / "wheels"
 DOWNLOADS = [
     (COLAB, ("setuptools", "numpy", "matplotlib", "filelock", *BUILD)),
-    (COLAB, ("graphviz", "requests")),  # MXNet's, and it alone is not to have its NumPy
+    (COLAB, ("graphviz", "requests")),  # required by MXNet, which is downloaded without its NumPy
     *(
         (COLAB, (*package.options.split(), package.distribution + package.extra))
-        for package in LACKING
+        for package in NOT_ON_COLAB
     ),
     *((BINDER, ("--no-deps", package.distribution)) for package in FACES["mxnet"].packages),
     (BINDER, BUILD),
@@ -152,24 +159,25 @@ DOWNLOADS = [
 WHEELS_STAMP = WHEELS / "made-of.json"
 
 
-def wheels_made_of() -> str:
-    asked = [(str(place.interpreter), arguments) for place, arguments in DOWNLOADS]
-    return json.dumps([asked, locked()], indent=0)
+def describe_wheels() -> str:
+    """Return what the wheels are made from, like a service's recipe."""
+    downloads = [(str(service.interpreter), arguments) for service, arguments in DOWNLOADS]
+    return json.dumps([downloads, list_locked()], indent=0)
 
 
-def not_ready() -> list[str]:
-    """What ``python -m tests.elsewhere`` has to make, by its folder's name."""
-    names = [place.name for place in (COLAB, BINDER) if not place.is_ready]
-    return names if _read(WHEELS_STAMP) == wheels_made_of() else [*names, WHEELS.name]
+def list_outdated() -> list[str]:
+    """Return the folders that ``python -m tests.elsewhere`` has to make."""
+    names = [service.name for service in (COLAB, BINDER) if not service.is_ready]
+    return names if _read_stamp(WHEELS_STAMP) == describe_wheels() else [*names, WHEELS.name]
 
 
-def _read(stamp: Path) -> str:
+def _read_stamp(stamp: Path) -> str:
     return stamp.read_text(encoding="utf-8") if stamp.exists() else ""
 
 
 @cache
 def find_python(version: str) -> Path | None:
-    """One that is installed, also where pyenv hides it."""
+    """Return an installed Python of a version, also one of pyenv that is not active."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     hidden = sorted(map(str, pyenv.glob(f"versions/{version}.*/bin")))
     command = [VENV / "bin" / "uv", "python", "find", "--no-python-downloads", "--system", version]
@@ -187,7 +195,7 @@ def find_python(version: str) -> Path | None:
 
 @dataclass(frozen=True)
 class Copy:
-    """A place that may be changed. What starts in it knows nothing of ours, nor of the network."""
+    """A copy of a service's environment. Programs in it see nothing of our environment and of the network."""
 
     folder: Path
 
@@ -205,7 +213,7 @@ class Copy:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Nothing is inherited but the way to the system's programs."""
+        """Environment variables; only PATH is inherited, without our own programs."""
         ours = str(VENV / "bin")
         paths = [path for path in os.environ["PATH"].split(os.pathsep) if path != ours]
         return {
@@ -216,11 +224,11 @@ class Copy:
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_NO_INDEX": "1",
             "PIP_FIND_LINKS": WHEELS.as_uri(),
-            "OMP_NUM_THREADS": "1",  # as many tests run beside it as there are cores
+            "OMP_NUM_THREADS": "1",  # there is one test per core
         }
 
     def run(self, *command: str | Path) -> str:
-        """What a command of the place prints. Raises CalledProcessError, with its words as notes."""
+        """Return what a command prints. Raise CalledProcessError with all its output as a note."""
         try:
             return subprocess.run(
                 command,
@@ -234,30 +242,30 @@ class Copy:
             error.add_note(f"{error.stdout}\n{error.stderr}")
             raise
 
-    def distributions(self) -> dict[str, str]:
-        """The version of each, and a digest of what is installed of it."""
-        return json.loads(self.run(self.python, "-c", LIST))
+    def list_distributions(self) -> dict[str, str]:
+        """Return the version of each installed distribution with a hash of its files."""
+        return json.loads(self.run(self.python, "-c", LIST_DISTRIBUTIONS))
 
-    def requirements_of(self, requirement: str) -> set[str]:
-        """It, and all that it needs here, as it says itself."""
-        return set(json.loads(self.run(self.python, "-c", NEEDED, requirement)))
+    def list_requirements(self, requirement: str) -> set[str]:
+        """Return a requirement's name and those of all its requirements, from their metadata."""
+        return set(json.loads(self.run(self.python, "-c", LIST_REQUIREMENTS, requirement)))
 
     @property
     def kernel(self) -> Path:
-        """Named otherwise than ours: jupyter_client takes that one for the Python it runs in."""
+        """The kernel's folder. Its name differs from ours, which jupyter_client replaces with our Python."""
         return self.home / "kernels" / "elsewhere"
 
 
-def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """The distributions that were there and are another now, or gone."""
+def list_changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """Return the distributions that were changed or removed."""
     return [
-        f"{name}: {was} -> {after.get(name, 'gone')}"
-        for name, was in before.items()
-        if after.get(name) != was
+        f"{name}: {old} -> {after.get(name, 'gone')}"
+        for name, old in before.items()
+        if after.get(name) != old
     ]
 
 
-LIST = """\
+LIST_DISTRIBUTIONS = """\
 import hashlib, json
 from importlib.metadata import distributions
 print(json.dumps({
@@ -266,7 +274,7 @@ print(json.dumps({
     for each in distributions()
 }))
 """
-NEEDED = """\
+LIST_REQUIREMENTS = """\
 import json, sys
 from importlib.metadata import PackageNotFoundError, requires
 from pip._vendor.packaging.requirements import Requirement
@@ -284,34 +292,34 @@ print(json.dumps(sorted({name for name, *_ in needed})))
 
 
 @contextmanager
-def copy_of(place: Place) -> Iterator[Copy]:
-    """A copy, which takes no room: its files are links."""
+def copy_service(service: Service) -> Iterator[Copy]:
+    """Copy a service's environment; the files are hard links, which take no space."""
     COPIES.mkdir(parents=True, exist_ok=True)
-    copy = Copy(Path(mkdtemp(dir=COPIES, prefix=f"{place.name}-")))
+    copy = Copy(Path(mkdtemp(dir=COPIES, prefix=f"{service.name}-")))
     try:
-        shutil.copytree(place.folder, copy.prefix, copy_function=os.link, symlinks=True)
-        for empty in (copy.home, copy.folder / "tmp", copy.kernel):
-            empty.mkdir(parents=True)
+        shutil.copytree(service.folder, copy.prefix, copy_function=os.link, symlinks=True)
+        for folder in (copy.home, copy.folder / "tmp", copy.kernel):
+            folder.mkdir(parents=True)
         spec = {
             "argv": [str(copy.python), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
             "display_name": "Python elsewhere",
             "language": "python",
         }
         (copy.kernel / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
-        # Or the first figure would come with a word about matplotlib's search for fonts.
+        # Otherwise the first figure would have a message about matplotlib's search for fonts.
         copy.run(copy.python, "-c", "import matplotlib.font_manager")
         yield copy
     finally:
-        # Tens of thousands of links: a disk takes longer to remove them than some tests take.
-        gone = copy.folder.rename(copy.folder.with_suffix(".gone"))
-        subprocess.Popen(["rm", "-rf", gone])
+        # Remove it in the background: tens of thousands of links take longer than some tests.
+        old = copy.folder.rename(copy.folder.with_suffix(".old"))
+        subprocess.Popen(["rm", "-rf", old])
 
 
-# The project's files, and where pip finds them
+# The project's files
 
 
 def copy_project(folder: Path) -> None:
-    """What is committed, or would be."""
+    """Copy the files that are committed or not ignored."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for file in filter(None, listed.split("\0")):
@@ -321,20 +329,20 @@ def copy_project(folder: Path) -> None:
 
 
 def make_repository(folder: Path) -> None:
-    """Of the project's files, as the first commit."""
+    """Make a git repository with the project's files in its first commit."""
     copy_project(folder)
-    who = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
+    author = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
     for command in (
         ["init", "--quiet"],
         ["add", "--all"],
-        [*who, "-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", "all"],
-        ["config", "uploadpack.allowFilter", "true"],  # as a forge has it, and pip asks for it
+        [*author, "-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", "all"],
+        ["config", "uploadpack.allowFilter", "true"],  # pip needs this; GitHub has it
     ):
         subprocess.run(["git", *command], cwd=folder, check=True)
 
 
-def in_place_of_the_forge(repository: Path) -> dict[str, str]:
-    """Makes git take this repository wherever the project's address is asked for."""
+def redirect_git(repository: Path) -> dict[str, str]:
+    """Return variables that make git use this repository in place of the project's address."""
     return {
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_COUNT": "1",
@@ -346,43 +354,45 @@ def in_place_of_the_forge(repository: Path) -> dict[str, str]:
 # Notebooks
 
 
-def read(path: Path) -> NotebookNode:
+def read_notebook(path: Path) -> NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
-def until_its_first_figure(path: Path) -> NotebookNode:
-    notebook = read(path)
-    draws = [
+def read_until_first_figure(path: Path) -> NotebookNode:
+    """Return a notebook without the cells after its first figure."""
+    notebook = read_notebook(path)
+    has_figure = [
         any(SVG in output.get("data", {}) for output in cell.get("outputs", []))
         for cell in notebook.cells
     ]
-    del notebook.cells[draws.index(True) + 1 :]
+    del notebook.cells[has_figure.index(True) + 1 :]
     return notebook
 
 
-def notebooks_of(framework: str) -> list[Path]:
-    """Of each lesson one, in the first of its languages."""
-    of_lesson: dict[Path, Path] = {}
+def find_notebooks(framework: str) -> list[Path]:
+    """Return one notebook of each lesson, in the first of its languages."""
+    by_lesson: dict[Path, Path] = {}
     for edition in editions(frameworks=[framework]):
-        of_lesson.setdefault(edition.folder, edition.notebook)
-    return list(of_lesson.values())
+        by_lesson.setdefault(edition.folder, edition.notebook)
+    return list(by_lesson.values())
 
 
-def first_cell_of(notebook: Path) -> NotebookNode:
-    """The notebook, without all other cells of code."""
-    whole = read(notebook)
-    whole.cells = [cell for cell in whole.cells if cell.id == INSTALL]
-    assert len(whole.cells) == 1
-    return whole
+def read_first_cell(path: Path) -> NotebookNode:
+    """Return a notebook with only its first cell of code, which installs what is missing."""
+    notebook = read_notebook(path)
+    notebook.cells = [cell for cell in notebook.cells if cell.id == INSTALL]
+    assert len(notebook.cells) == 1
+    return notebook
 
 
 @dataclass(frozen=True)
 class Execution:
     notebook: NotebookNode
-    peak: int  # bytes of the kernel and of all that it started
+    peak: int  # bytes of memory of the kernel and its child processes
 
     @property
     def first_outputs(self) -> list[NotebookNode]:
+        """The outputs of the first cell of code."""
         return next(cell.outputs for cell in self.notebook.cells if cell.id == INSTALL)
 
 
@@ -393,18 +403,18 @@ def execute(
     folder: Path,
     may_fail: bool = False,
 ) -> Execution:
-    """Execute a notebook's copy, in a fresh kernel. Raises CellExecutionError unless it may fail."""
+    """Execute a copy of a notebook in a fresh kernel. Raise CellExecutionError unless ``may_fail``."""
     fresh = nbformat.from_dict(json.loads(json.dumps(notebook)))
     specs = KernelSpecManager(kernel_dirs=[str(kernel.parent)], ensure_native_kernel=False)
     workplace = Workplace(kernel.name)
     manager = KernelManager(kernel_spec_manager=specs, **workplace.settings)
     try:
         manager.start_kernel(cwd=str(folder), env=environment)
-        with _peak_memory(manager.provisioner.pid) as peak:
+        with _measure_memory(manager.provisioner.pid) as peak:
             NotebookClient(
                 fresh,
                 km=manager,
-                timeout=LIMIT,
+                timeout=TIMEOUT,
                 allow_errors=may_fail,
                 record_timing=False,
                 coalesce_streams=True,
@@ -416,9 +426,10 @@ def execute(
 
 
 @contextmanager
-def _peak_memory(pid: int) -> Iterator[list[int]]:
-    """Of a process: all that it holds, and what its children have beside it."""
-    peak, is_over = [0], threading.Event()
+def _measure_memory(pid: int) -> Iterator[list[int]]:
+    """Measure the peak memory of a process with its children, in the first item of the list."""
+    peak = [0]
+    is_over = threading.Event()
 
     def watch() -> None:
         process = psutil.Process(pid)
@@ -427,7 +438,7 @@ def _peak_memory(pid: int) -> Iterator[list[int]]:
                 now = process.memory_info().rss
                 for child in process.children(recursive=True):
                     with suppress(psutil.NoSuchProcess):
-                        now += child.memory_full_info().uss  # a fork has the same pages
+                        now += child.memory_full_info().uss  # without pages shared by a fork
                 peak[0] = max(peak[0], now)
 
     watcher = threading.Thread(target=watch)
@@ -439,14 +450,14 @@ def _peak_memory(pid: int) -> Iterator[list[int]]:
         watcher.join()
 
 
-def differences(stored: NotebookNode, fresh: NotebookNode) -> list[str]:
-    """Of what the cells show, save the first one, which installs, and those that nbval leaves alone."""
+def list_differences(stored: NotebookNode, fresh: NotebookNode) -> list[str]:
+    """Compare outputs, except of the first cell, which installs, and of cells that nbval ignores."""
     found = []
     for old, new in zip(stored.cells, fresh.cells, strict=True):
         tags = old.metadata.get("tags", [])
         if old.cell_type == "code" and old.id != INSTALL and "nbval-ignore-output" not in tags:
-            # Not every kernel sends the PNG, which is made from the SVG.
-            fault = difference(old.outputs, complete(new.outputs), tolerance(tags))
-            if fault:
-                found.append(f"{old.id}: {fault}")
+            # Some kernels send no PNG, which can be made from the SVG.
+            message = difference(old.outputs, complete(new.outputs), tolerance(tags))
+            if message:
+                found.append(f"{old.id}: {message}")
     return found
