@@ -1,1 +1,1 @@
-"""A lesson needs its folder and a line in the chapter's file: seen in copies of the project."""
+"""Test in a copy of the project that a new lesson needs only its folder and a line in lessons/chapter.toml."""

@@ -1,3 +1,3 @@
-"""The toy's files are templates, and no tests of this project."""
+"""Do not collect the toy's files, which are templates."""
 
 collect_ignore = ["toy"]

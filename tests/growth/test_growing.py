@@ -1,17 +1,16 @@
-"""Two toy lessons, added to a copy of the project, go through all that lessons go through."""
+"""Two toy lessons, added to a copy of the project, are built and tested like all lessons."""
 
 import re
-from dataclasses import dataclass
 
 import nbformat
 import pytest
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
-from tests.growth.toys import Project, Toy, toys
+from tests.growth.toys import Project, Toy, make_toys
 from tools.weave.lessons import LANGUAGES, ROOT, lessons
 
-# Of the project's own tests, those that hold each lesson, each edition or each fault.
-OF_EACH = (
+# The project's tests that have a case for each lesson, each notebook or each fault.
+PARAMETRIZED_TESTS = (
     "lessons/test_notebooks.py",
     "tools/test_launch.py",
     "tools/test_mutants.py",
@@ -20,7 +19,8 @@ OF_EACH = (
     "tools/test_links.py",
     "lessons/test_prose.py",
 )
-OF_ALL = "generated_parts", "every_notebook", "every_code_file", "there_are_enough"
+# Names of those that test all lessons together.
+COMMON_TESTS = "generated_parts", "every_notebook"
 
 
 @pytest.fixture(scope="module")
@@ -31,52 +31,53 @@ def installed(pytestconfig: pytest.Config) -> list[str]:
 
 @pytest.fixture(scope="module")
 def chapter(installed: list[str]) -> tuple[Toy, Toy]:
-    return toys(installed)
+    return make_toys(installed)
 
 
 @pytest.fixture(scope="module")
 def project(chapter: tuple[Toy, Toy]) -> Project:
-    """The copy, after `make`; its other lessons were not executed again."""
+    """A copy with the toys after `make`, which did not execute the other lessons."""
     copy = Project(ROOT / "build" / "growth" / "project")
     for toy in chapter:
-        copy.add(toy)
-    with copy.without([folder.name for folder in lessons()]):
-        copy.said = copy.run("tools", "--jobs", "2")
+        copy.add_lesson(toy)
+    with copy.remove_lessons([folder.name for folder in lessons()]):
+        copy.output = copy.run("tools", "--jobs", "2")
     copy.run("tools.project.documents")
     return copy
 
 
-def names(chapter: tuple[Toy, Toy]) -> str:
-    """For pytest's -k."""
+def join_names(chapter: tuple[Toy, Toy]) -> str:
+    """Return an expression for pytest's -k."""
     return " or ".join(toy.name for toy in chapter)
 
 
-def test_every_edition_there_is_was_executed_and_those_there_are_not_are_named(
+def test_all_notebooks_were_executed_and_missing_ones_are_named(
     project: Project, chapter: tuple[Toy, Toy]
 ) -> None:
     for toy in chapter:
-        made = {str(path.relative_to(project.root)) for path in project.root.glob(toy.everywhere)}
+        made = {str(path.relative_to(project.root)) for path in project.root.glob(toy.pattern)}
         assert made == {*toy.notebooks}
-    two, every = chapter
-    lacking = ["en", *(name for name in every.frameworks if name not in two.frameworks)]
-    assert f"There is no edition of {two.name} in {', '.join(lacking)}.\n" in project.said
+    partial, complete = chapter
+    missing = [name for name in complete.frameworks if name not in partial.frameworks]
+    message = f"There is no edition of {partial.name} in {', '.join(['en', *missing])}.\n"
+    assert message in project.output
 
 
-def test_nbval_executes_them_again_and_finds_no_difference(
+def test_nbval_executes_the_notebooks_and_finds_no_difference(
     project: Project, chapter: tuple[Toy, Toy]
 ) -> None:
     notebooks = [name for toy in chapter for name in toy.notebooks]
-    stored = [nbformat.read(project.root / name, as_version=4) for name in notebooks]
-    cells = sum(cell.cell_type == "code" for notebook in stored for cell in notebook.cells)
-    held = sum(len(toy.frameworks) for toy in chapter)
-    assert project.test("--nbval", "--claims", "-n", "2", *notebooks) == cells + held
+    contents = [nbformat.read(project.root / name, as_version=4) for name in notebooks]
+    cells = sum(cell.cell_type == "code" for content in contents for cell in content.cells)
+    claims = sum(len(toy.frameworks) for toy in chapter)
+    assert project.test("--nbval", "--claims", "-n", "2", *notebooks) == cells + claims
 
 
-def test_every_notebook_is_listed_under_its_lessons_title(
+def test_all_notebooks_are_listed_under_the_titles_of_their_lessons(
     project: Project, chapter: tuple[Toy, Toy]
 ) -> None:
-    listed = (project.root / "notebooks" / "README.md").read_text(encoding="utf-8")
-    _, *sections = listed.split("\n## ")
+    readme = (project.root / "notebooks" / "README.md").read_text(encoding="utf-8")
+    _, *sections = readme.split("\n## ")
     titles = [section.partition("\n")[0] for section in sections]
     assert titles[len(lessons()) :] == [f"{chapter[0].title} 中文", chapter[1].title]
     for toy, section in zip(chapter, sections[-2:], strict=True):
@@ -87,70 +88,55 @@ def test_every_notebook_is_listed_under_its_lessons_title(
         ]
 
 
-def test_the_projects_own_tests_hold_them(project: Project, chapter: tuple[Toy, Toy]) -> None:
-    files = [f"tests/{name}" for name in OF_EACH]
-    which = " or ".join([names(chapter), *OF_ALL])
-    of_each_notebook = (
-        7  # at least: whole, executed, as woven, as claimed, its links, its first cell
-    )
+def test_the_projects_tests_accept_the_toys(project: Project, chapter: tuple[Toy, Toy]) -> None:
+    files = [f"tests/{name}" for name in PARAMETRIZED_TESTS]
+    expression = " or ".join([join_names(chapter), *COMMON_TESTS])
     notebooks = sum(len(toy.notebooks) for toy in chapter)
-    assert project.test("-n", "2", *files, "-k", which) > of_each_notebook * notebooks
+    # There are at least seven tests of each notebook.
+    assert project.test("-n", "2", *files, "-k", expression) > 7 * notebooks
 
 
-def test_a_claim_that_is_untrue_fails_in_its_notebook_and_so_does_a_cell_that_is_none_of_the_lessons(
+def test_a_wrong_claim_and_an_edited_cell_fail_in_the_notebook(
     project: Project, chapter: tuple[Toy, Toy], installed: list[str]
 ) -> None:
-    in_python = next((name for name in chapter[1].frameworks if name in FACES), None)
+    toy = chapter[1]
+    in_python = next((name for name in toy.frameworks if name in FACES), None)
+    claims = f"lessons/{toy.name}/claims.py"
     for framework in {in_python, "djl"} & {*installed}:
-        held = Held(project, chapter[1], framework)
-        untrue = held.said(claims={"== [6]": "== [7]"})
-        lacking = held.said(notebook={"0, 1, 4": "0, 1, 2 * 2"})
-        assert "test_the_sum_is_six" in untrue
-        assert "assert [6.0] == [7]" in untrue
-        assert "not tested, for these cells were not executed: curve" in lacking
-        for each in (untrue, lacking):
-            assert each.splitlines()[-1].startswith("1 failed, ")
+        notebook = f"notebooks/en/{framework}/{toy.name}.ipynb"
+        wrong_claim = run_claims(project, notebook, claims, "== [6]", "== [7]")
+        edited_cell = run_claims(project, notebook, notebook, "0, 1, 4", "0, 1, 2 * 2")
+        assert "test_the_sum_is_six" in wrong_claim
+        assert "assert [6.0] == [7]" in wrong_claim
+        assert "not tested, for these cells were not executed: curve" in edited_cell
+        for output in (wrong_claim, edited_cell):
+            assert output.splitlines()[-1].startswith("1 failed, ")
 
 
-@dataclass
-class Held:
-    """A notebook of a toy, held to its claims."""
-
-    project: Project
-    toy: Toy
-    framework: str
-
-    def said(self, **changes: dict[str, str]) -> str:
-        """What is said where these words are others, in the claims or in the notebook."""
-        notebook = f"notebooks/en/{self.framework}/{self.toy.name}.ipynb"
-        files = {"claims": f"lessons/{self.toy.name}/claims.py", "notebook": notebook}
-        before = {}
-        for which, words in changes.items():
-            path = self.project.root / files[which]
-            text = before[path] = path.read_text(encoding="utf-8")
-            for old, new in words.items():
-                assert old in text
-                text = text.replace(old, new)
-            path.write_text(text, encoding="utf-8")
-        options = "--nbval", "--claims", "-q", "-p", "no:cacheprovider", "--color=no"
-        done = self.project.start("pytest", *options, notebook)
-        for path, text in before.items():
-            path.write_text(text, encoding="utf-8")
-        assert done.returncode == 1
-        return done.stdout
+def run_claims(project: Project, notebook: str, file: str, old: str, new: str) -> str:
+    """Return the output of a failing test of a notebook, with a replacement in a file."""
+    path = project.root / file
+    before = path.read_text(encoding="utf-8")
+    assert old in before
+    path.write_text(before.replace(old, new), encoding="utf-8")
+    options = "--nbval", "--claims", "-q", "-p", "no:cacheprovider", "--color=no"
+    done = project.start("pytest", *options, notebook)
+    path.write_text(before, encoding="utf-8")
+    assert done.returncode == 1
+    return done.stdout
 
 
-def test_a_fault_seeded_in_one_is_noticed(project: Project, chapter: tuple[Toy, Toy]) -> None:
+def test_a_fault_in_a_toy_is_noticed(project: Project, chapter: tuple[Toy, Toy]) -> None:
     toy = chapter[0]
     framework = toy.frameworks[0]
     fault = f"{framework}, {toy.name}: a row too many"
-    said = project.run("tests.mutants", "--by-all", "--only", fault)
-    assert f"[1/1] {fault} (lesson): noticed\n" in said
-    assert "    nbval: sum (" in said
-    assert "    tests: test_the_" in said
+    output = project.run("tests.mutants", "--by-all", "--only", fault)
+    assert f"[1/1] {fault} (lesson): noticed\n" in output
+    assert "    nbval: sum (" in output
+    assert "    tests: test_the_" in output
 
 
-def test_the_site_has_their_pages_and_their_slides(
+def test_the_site_has_the_pages_and_the_slides_of_the_toys(
     project: Project, chapter: tuple[Toy, Toy]
 ) -> None:
     project.run("tools.site")
@@ -167,15 +153,15 @@ def test_the_site_has_their_pages_and_their_slides(
             assert [framework for _, framework in decks] == [*toy.frameworks]
             assert all((site / path).exists() for path, _ in decks)
     for language in LANGUAGES:
-        grown = [toy.name for toy in chapter if language in toy.languages]
-        order = [*(folder.name for folder in lessons()), *grown]
+        added = [toy.name for toy in chapter if language in toy.languages]
+        order = [*(folder.name for folder in lessons()), *added]
         front = (site / language / "index.html").read_text(encoding="utf-8")
         menu = re.findall(r'toctree-l1"><a class="reference internal" href="([-\w]+)\.html"', front)
         assert [name for name in menu if name in order] == order
         for before, name, after in zip(["", *order], order, [*order[1:], ""], strict=False):
             page = (site / language / f"{name}.html").read_text(encoding="utf-8")
-            ways = re.findall(r'<a class="(?:prev|next)" rel="\w+" href="([-\w]+)\.html"', page)
-            assert ways == [way for way in (before, after) if way]
+            links = re.findall(r'<a class="(?:prev|next)" rel="\w+" href="([-\w]+)\.html"', page)
+            assert links == [name for name in (before, after) if name]
     live = [f"lessons/{toy.name}/live" for toy in chapter]
-    which = f"({names(chapter)}) and not nothing_is_found"  # of colours, which are no lesson's own
-    project.test("tests/site", *live, "-k", which)
+    expression = f"({join_names(chapter)}) and not axe_accepts"  # lessons have no own colours
+    project.test("tests/site", *live, "-k", expression)

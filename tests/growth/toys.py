@@ -1,4 +1,4 @@
-"""Toy lessons, added to a copy of the project as an author adds a lesson."""
+"""Add toy lessons to a copy of the project, as an author adds a lesson."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from tests.elsewhere.places import copy_project
 from tools.weave.lessons import LANGUAGES
 
 TEMPLATES = Path(__file__).parent / "toy"
-IMPORTS = {"tensorflow": "import tensorflow as tf"}  # for its choice of the device
+IMPORTS = {"tensorflow": "import tensorflow as tf"}  # needed to choose the device
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Toy:
         return f"Toy {self.name}"
 
     @property
-    def everywhere(self) -> str:
-        """A pattern of its notebooks."""
+    def pattern(self) -> str:
+        """A glob pattern of its notebooks."""
         return f"notebooks/*/*/{self.name}.ipynb"
 
     @property
@@ -42,8 +42,8 @@ class Toy:
         ]
 
 
-def toys(installed: list[str]) -> tuple[Toy, Toy]:
-    """One in two editions, Python's and Java's but not English; and one in all that can be run here."""
+def make_toys(installed: list[str]) -> tuple[Toy, Toy]:
+    """Return a lesson in two frameworks and one language, and one in all that are installed."""
     first_and_last = dict.fromkeys([installed[0], installed[-1]])
     return (
         Toy("two-editions", ("zh-TW",), tuple(first_and_last)),
@@ -54,17 +54,16 @@ def toys(installed: list[str]) -> tuple[Toy, Toy]:
 class Project:
     """A copy of the project, in its own repository."""
 
-    said = ""  # by `make`
+    output = ""  # of `make`
 
     def __init__(self, root: Path) -> None:
-        """In the same file system as our environment: what is copied from there are links."""
         self.root = root
         shutil.rmtree(root, ignore_errors=True)
         copy_project(root)
         subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
 
-    def add(self, toy: Toy) -> None:
-        """Its folder, and its line in the chapter's file."""
+    def add_lesson(self, toy: Toy) -> None:
+        """Add a lesson's folder, and its line in lessons/chapter.toml."""
         folder = self.root / "lessons" / toy.name
         shutil.copytree(TEMPLATES, folder, ignore=shutil.ignore_patterns("__pycache__", "code.*"))
         for language in LANGUAGES.keys() - {*toy.languages}:
@@ -73,13 +72,13 @@ class Project:
             extension = "py" if FRAMEWORKS[framework].is_python else "java"
             code = folder / f"code.{framework}.{extension}"
             shutil.copy(TEMPLATES / f"code.{extension}", code)
-            _fill(code, framework)
+            _fill_code(code, framework)
         for file in filter(Path.is_file, folder.rglob("*")):
-            _replace(
+            _replace_placeholders(
                 file,
                 TITLE=toy.title,
                 FRAMEWORKS=" ".join(toy.frameworks),
-                # The name of one, in TensorFlow's choice of the device.
+                # TensorFlow's code has the name of a device, which needs no translation.
                 DEVICE=', "GPU"' if "tensorflow" in toy.frameworks else "",
             )
         chapter = self.root / "lessons" / "chapter.toml"
@@ -87,10 +86,11 @@ class Project:
         chapter.write_text(f'{lines}    "{toy.name}",\n{end}{rest}', encoding="utf-8")
 
     @contextmanager
-    def without(self, lessons: list[str]) -> Iterator[None]:
-        """As if the project did not have these lessons: nothing of theirs is run again."""
+    def remove_lessons(self, lessons: list[str]) -> Iterator[None]:
+        """Remove lessons for a while, so that they are not executed."""
         chapter = self.root / "lessons" / "chapter.toml"
-        text, aside = chapter.read_text(encoding="utf-8"), self.root / "build" / "aside"
+        text = chapter.read_text(encoding="utf-8")
+        aside = self.root / "build" / "aside"
         aside.mkdir(parents=True)
         for name in lessons:
             (self.root / "lessons" / name).rename(aside / name)
@@ -107,7 +107,7 @@ class Project:
             chapter.write_text(text, encoding="utf-8")
 
     def start(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """A command of the copy's, in the copy."""
+        """Run a module of the copy, in the copy."""
         return subprocess.run(
             [sys.executable, "-m", module, *arguments],
             cwd=self.root,
@@ -118,27 +118,27 @@ class Project:
         )
 
     def run(self, module: str, *arguments: str) -> str:
-        """What it prints; it must succeed."""
+        """Run a module that has to succeed; return its output."""
         done = self.start(module, *arguments)
         assert done.returncode == 0, f"{module} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
     def test(self, *arguments: str) -> int:
-        """How many of the copy's own tests passed; none may fail."""
-        said = self.run("pytest", "-q", "-p", "no:cacheprovider", *arguments)
-        return int(re.search(r"(\d+) passed", said)[1])
+        """Run tests of the copy, of which none may fail; return how many passed."""
+        output = self.run("pytest", "-q", "-p", "no:cacheprovider", *arguments)
+        return int(re.search(r"(\d+) passed", output)[1])
 
 
-def _fill(code: Path, framework: str) -> None:
+def _fill_code(code: Path, framework: str) -> None:
     about = FRAMEWORKS[framework]
-    chooses, _ = about.to_gpu
-    if chooses in code.read_text(encoding="utf-8").replace("@FACE@", about.face):
-        chooses = "None"  # PyTorch's, the import itself
-    _replace(code, FACE=about.face, IMPORT=IMPORTS.get(framework, ""), DEVICE=chooses)
+    device, _ = about.to_gpu
+    if device in code.read_text(encoding="utf-8").replace("@FACE@", about.face):
+        device = "None"  # for PyTorch, this code is the import itself
+    _replace_placeholders(code, FACE=about.face, IMPORT=IMPORTS.get(framework, ""), DEVICE=device)
 
 
-def _replace(file: Path, **places: str) -> None:
+def _replace_placeholders(file: Path, **contents: str) -> None:
     text = file.read_text(encoding="utf-8")
-    for place, content in places.items():
-        text = text.replace(f"@{place}@", content)
+    for placeholder, content in contents.items():
+        text = text.replace(f"@{placeholder}@", content)
     file.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the lesson claims."""
+"""The lesson's claims."""
 
 from tests.lessons.cells import numbers
 

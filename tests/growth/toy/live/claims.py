@@ -1,4 +1,4 @@
-"""What the lesson's live figure claims."""
+"""The claims of the lesson's live figure."""
 
 from pathlib import Path
 
