@@ -1,4 +1,4 @@
-"""``python -m tests.mutants``: tries every fault, and tells which checks noticed it."""
+"""``python -m tests.mutants``: try every fault, and report which checks noticed it."""
 
 import argparse
 import signal
@@ -12,44 +12,44 @@ from tempfile import TemporaryDirectory
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants.fault import Fault
 from tests.mutants.tables import EVERYWHERE, FAULTS
-from tests.mutants.trial import PYTEST, Outcome, Workshop, shares_tests, to_pass_without
+from tests.mutants.trial import PYTEST, Outcome, Workshop, list_used_checks, shares_tests
 from tools.weave.lessons import ROOT
 
 REPORT = ROOT / "build" / "mutants" / "report.md"
 
-Said = dict[str, Outcome]  # by check: nbval, tests
+Outcomes = dict[str, Outcome]  # by check: nbval, tests
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Return the exit code: 0 if all faults were noticed, 130 after Ctrl-C, otherwise 1."""
     options = _options(arguments)
-    wanted = options.framework or FRAMEWORKS
-    known = sorted(
-        EVERYWHERE if options.everywhere else FAULTS,
-        key=lambda fault: [*FRAMEWORKS].index(fault.framework),
-    )
-    faults = [f for f in known if f.framework in wanted and options.only in str(f)]
+    frameworks = options.framework or FRAMEWORKS
+    order = [*FRAMEWORKS]
+    known = EVERYWHERE if options.everywhere else FAULTS
+    faults = [f for f in known if f.framework in frameworks and options.only in str(f)]
+    faults.sort(key=lambda fault: order.index(fault.framework))
     if options.list or not faults:
         print(*faults or ["there is no such fault"], sep="\n")
         return 0 if faults else 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with_java = any(fault.framework == "djl" for fault in faults)
     try:
-        # On the way out: what runs is ended, then the threads end, then the copies go.
+        # In reverse order on exit: end the checks, wait for the threads, remove the copies.
         with (
             TemporaryDirectory(prefix="mutants-") as folder,
             ThreadPoolExecutor(options.jobs) as pool,
             Workshop(Path(folder), with_java) as workshop,
         ):
-            said = _try_all(workshop, pool, faults, options.by_all)
-            try_unchanged(workshop, pool, said.values())
+            results = _try_all(workshop, pool, faults, options.by_all)
+            try_unchanged(workshop, pool, results.values())
     except KeyboardInterrupt:
         return 130
-    text = report(said)
+    text = render_report(results)
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.write_text(text, encoding="utf-8")
     print(text)
-    all_ran = not any(outcome.void for each in said.values() for outcome in each.values())
-    return 0 if all_ran and all(map(is_noticed, said.values())) else 1
+    all_ran = not any(outcome.void for each in results.values() for outcome in each.values())
+    return 0 if all_ran and all(map(is_noticed, results.values())) else 1
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -59,77 +59,84 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--everywhere",
         action="store_true",
-        help="a lesson's faults in every framework that they fit, not in one each",
+        help="try a lesson's faults in every framework that has them, not only in one",
     )
-    parser.add_argument("--jobs", type=int, default=2, help="faults at once (default: 2)")
+    parser.add_argument("--jobs", type=int, default=2, help="faults at a time (default: 2)")
     parser.add_argument(
-        "--by-all", action="store_true", help="checks after the first to notice, too"
+        "--by-all", action="store_true", help="run all checks, not only until one notices"
     )
-    parser.add_argument("--list", action="store_true", help="name the faults, and try none")
+    parser.add_argument("--list", action="store_true", help="list the faults without trying them")
     return parser.parse_args(arguments)
 
 
-def try_unchanged(workshop: Workshop, pool: ThreadPoolExecutor, said: Iterable[Said]) -> None:
-    """Who noticed a fault has to pass where there is none, or has noticed nothing."""
-    outcomes = [outcome for each in said for outcome in each.values()]
-    used = to_pass_without(outcomes)
-    for check, outcome in zip(used, pool.map(workshop.try_unchanged, used), strict=True):
-        failing = check if outcome.void else outcome.by
-        word = "DOES NOT PASS" if failing else "passes"
-        what = " ".join((*check.command[len(PYTEST) :], *check.tests[:2]))
+def try_unchanged(
+    workshop: Workshop, pool: ThreadPoolExecutor, results: Iterable[Outcomes]
+) -> None:
+    """Run the checks that noticed faults on the unchanged project; void the outcomes of those that fail there."""
+    outcomes = [outcome for each in results for outcome in each.values()]
+    checks = list_used_checks(outcomes)
+    for check, outcome in zip(checks, pool.map(workshop.try_unchanged, checks), strict=True):
+        failing = check if outcome.void else outcome.noticed_by
+        verdict = "DOES NOT PASS" if failing else "passes"
+        title = " ".join((*check.command[len(PYTEST) :], *check.tests[:2]))
         more = f" and {len(check.tests) - 2} more" if len(check.tests) > 2 else ""
-        print(f"{word} without a fault: {what}{more} ({outcome.seconds:.0f} s)", flush=True)
+        print(f"{verdict} without a fault: {title}{more} ({outcome.seconds:.0f} s)", flush=True)
         for other in outcomes:
-            if failing and other.by and shares_tests(failing, other.by):
-                other.void = f"not without a fault either: {outcome.void or outcome.noticed[0]}"
-                print(f"    {other.noticed[0]} has noticed nothing: {other.void}", flush=True)
+            if failing and other.noticed_by and shares_tests(failing, other.noticed_by):
+                reason = outcome.void or outcome.noticed[0]
+                other.void = f"the check fails without a fault: {reason}"
+                print(f"    {other.noticed[0]} does not count: {other.void}", flush=True)
 
 
 def _try_all(
     workshop: Workshop, pool: ThreadPoolExecutor, faults: list[Fault], by_all: bool
-) -> dict[Fault, Said]:
-    done: dict[Fault, Said] = {}
+) -> dict[Fault, Outcomes]:
+    results: dict[Fault, Outcomes] = {}
     tried = pool.map(workshop.try_fault, faults, repeat(by_all))
-    for fault, said in zip(faults, tried, strict=True):
-        done[fault] = said
-        word = "noticed" if is_noticed(said) else "NOT NOTICED"
-        print(f"[{len(done)}/{len(faults)}] {fault} ({fault.place}): {word}")
-        for check, outcome in said.items():
-            by = outcome.void or ", ".join(outcome.noticed) or "-"
-            print(f"    {check}: {by} ({outcome.seconds:.0f} s)", flush=True)
-    return done
+    for fault, outcomes in zip(faults, tried, strict=True):
+        results[fault] = outcomes
+        verdict = "noticed" if is_noticed(outcomes) else "NOT NOTICED"
+        print(f"[{len(results)}/{len(faults)}] {fault} ({fault.place}): {verdict}")
+        for check, outcome in outcomes.items():
+            tests = outcome.void or ", ".join(outcome.noticed) or "-"
+            print(f"    {check}: {tests} ({outcome.seconds:.0f} s)", flush=True)
+    return results
 
 
-def is_noticed(said: Said) -> bool:
-    return any(outcome.noticed and not outcome.void for outcome in said.values())
+def is_noticed(outcomes: Outcomes) -> bool:
+    return any(outcome.noticed and not outcome.void for outcome in outcomes.values())
 
 
-def report(said: dict[Fault, Said]) -> str:
+def render_report(results: dict[Fault, Outcomes]) -> str:
+    """Return tables in Markdown: all faults, and their numbers by framework."""
     lines = [
         "| Framework | Where | Fault | Noticed by nbval, in | Failed tests |",
         "| :-- | :-- | :-- | :-- | --: |",
     ]
-    for fault, each in said.items():
-        cells, tests = (_shown(each.get(check), check) for check in ("nbval", "tests"))
+    for fault, outcomes in results.items():
+        cells = _format_outcome(outcomes.get("nbval"), "nbval")
+        tests = _format_outcome(outcomes.get("tests"), "tests")
         where = f"{fault.place} {fault.lesson}".strip()
         lines.append(f"| {fault.framework} | {where} | {fault.name} | {cells} | {tests} |")
     lines += [
         "",
-        "(A fault that one check has noticed is not tried with the next.)",
+        "(After the first check that notices a fault, no other is run.)",
         "",
         "| Framework | Faults | Noticed | by nbval | by tests | Not noticed |",
         "| :-- | --: | --: | --: | --: | --: |",
     ]
-    for title in (*dict.fromkeys(fault.framework for fault in said), "all"):
-        of_it = [each for fault, each in said.items() if title in (fault.framework, "all")]
-        noticed = sum(map(is_noticed, of_it))
-        by = [sum(is_noticed({c: s[c]}) for s in of_it if c in s) for c in ("nbval", "tests")]
-        numbers = (len(of_it), noticed, *by, len(of_it) - noticed)
+    for title in (*dict.fromkeys(fault.framework for fault in results), "all"):
+        group = [each for fault, each in results.items() if title in (fault.framework, "all")]
+        noticed = sum(map(is_noticed, group))
+        numbers = [len(group), noticed]
+        for check in ("nbval", "tests"):
+            numbers.append(sum(is_noticed({check: each[check]}) for each in group if check in each))
+        numbers.append(len(group) - noticed)
         lines.append(f"| {title} | {' | '.join(map(str, numbers))} |")
     return "\n".join(lines) + "\n"
 
 
-def _shown(outcome: Outcome | None, check: str) -> str:
+def _format_outcome(outcome: Outcome | None, check: str) -> str:
     if outcome is None or outcome.void:
         return "void" if outcome else ""
     if check == "tests" or not outcome.noticed:

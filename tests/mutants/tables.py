@@ -1,7 +1,7 @@
-"""All faults: in the lessons' code (LESSON/faults.toml), in the shim (shim.toml), and in what notebooks store."""
+"""All faults: in the lessons' code (LESSON/faults.toml), in the shim (shim.toml), and in stored notebooks."""
 
 import tomllib
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,15 @@ from tests.mutants.stored import CHANGES
 from tools.weave.lessons import ROOT, Edition, frameworks_of, lessons
 from tools.weave.prose import ORIGINAL
 
-FOLDERS = {"torch": "pytorch", "java": "djl"}  # whose name is not the framework's
+FOLDERS = {"torch": "pytorch", "java": "djl"}  # those not named like the framework
 
 
-def rows_of(table: Path) -> list[dict[str, Any]]:
+def read_rows(table: Path) -> list[dict[str, Any]]:
     return tomllib.loads(table.read_text(encoding="utf-8"))["faults"]
 
 
-def in_code(lesson: Path, row: dict[str, Any]) -> list[Fault]:
-    """The fault in each framework whose code has what it changes, once."""
+def make_lesson_faults(lesson: Path, row: dict[str, Any]) -> list[Fault]:
+    """Return the fault for each framework whose code has the old text exactly once."""
     found = []
     for framework in frameworks_of(lesson):
         language = "python" if FRAMEWORKS[framework].is_python else "java"
@@ -31,22 +31,26 @@ def in_code(lesson: Path, row: dict[str, Any]) -> list[Fault]:
     return found
 
 
-def in_the_shim(row: dict[str, Any]) -> Fault:
+def make_shim_fault(row: dict[str, Any]) -> Fault:
     folder = row["file"].partition("/")[0]
     framework = row.get("framework", FOLDERS.get(folder, folder))
     return Fault(framework, row["name"], f"d2l_compat/{row['file']}", row["old"], row["new"])
 
 
-def in_notebook(folder: str, name: str, change: Any) -> Fault:
+def make_notebook_fault(folder: str, name: str, change: Any) -> Fault:
     lesson = "self-attention-and-positional-encoding"
     return Fault(folder.split("/")[1], name, f"notebooks/{folder}/{lesson}.ipynb", change=change)
 
 
-ROWS = [in_code(lesson, row) for lesson in lessons() for row in rows_of(lesson / "faults.toml")]
+ROWS = [
+    make_lesson_faults(lesson, row)
+    for lesson in lessons()
+    for row in read_rows(lesson / "faults.toml")
+]
 OTHERS = [
-    *(in_the_shim(row) for row in rows_of(Path(__file__).with_name("shim.toml"))),
-    *(in_notebook(*change) for change in CHANGES),
+    *(make_shim_fault(row) for row in read_rows(Path(__file__).with_name("shim.toml"))),
+    *(make_notebook_fault(*change) for change in CHANGES),
 ]
 EVERYWHERE = [*chain(*ROWS), *OTHERS]
-# Each fault of a lesson in one of its frameworks, which take turns.
-FAULTS = [*(row[turn % len(row)] for turn, row in zip(count(), ROWS)), *OTHERS]
+# Each fault of a lesson in only one of its frameworks, in rotation.
+FAULTS = [*(row[number % len(row)] for number, row in enumerate(ROWS)), *OTHERS]

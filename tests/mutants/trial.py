@@ -1,4 +1,4 @@
-"""A trial: a scratch copy of the project, a fault in it, and the checks that should notice."""
+"""Put a fault into a scratch copy of the project, and run the checks that should notice it."""
 
 import json
 import os
@@ -19,18 +19,18 @@ import nbformat
 import psutil
 
 from d2l_compat.frameworks import FACES
-from tests.mutants.fault import DoesNotFitError, Fault
+from tests.mutants.fault import Fault, OutdatedFaultError
 from tools.run.java import KERNEL, SPEC, TARGET
 from tools.weave.lessons import ROOT
 
-LIMIT = 900  # seconds for one check
-# Of what the faces share, these test what no face does for itself.
-OF_ALL_FACES = (
+TIMEOUT = 900  # seconds per check
+# Tests of shared modules that do not depend on a framework.
+SHARED_TESTS = (
     *("tests/shim/test_common.py", "tests/shim/test_download.py", "tests/shim/test_plot.py"),
     "tests/shim/test_reinforcement.py",
 )
-# Where a fault is likely noticed soonest, by the module that it is in.
-TESTS_OF_A_ROOM = {
+# The tests that probably notice a fault first, by its module.
+TESTS_BY_MODULE = {
     **dict.fromkeys(("attention", "blockwise", "additive"), "tests/shim/each/test_attention.py"),
     **dict.fromkeys(("seq2seq", "training", "data", "dropout"), "tests/shim/each/test_training.py"),
     "encoding": "tests/shim/each/test_encoding.py",
@@ -45,40 +45,41 @@ MAVEN = ("mvn", "--offline", "--quiet", "--batch-mode", "-f", str(JAVA / "pom.xm
 REPORTS = "report*.xml", str(JAVA / "target" / "surefire-reports" / "*.xml")
 PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junit-xml", "report.xml")
 NBVAL = (*PYTEST, "--nbval")
-CLAIMS = (*PYTEST, "--nbval-lax", "--claims")  # in Java, which executes notebooks alone
+CLAIMS = (*PYTEST, "--nbval-lax", "--claims")  # for Java, whose claims need the executed notebook
 
 
 class StoppedError(Exception):
-    """The user asked for an end."""
+    """The user stopped the program."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Of a notebook, or tests: whole files, or some of them by name."""
+    """A run of a notebook, or of tests: whole files, or some tests by name."""
 
     command: tuple[str, ...]
     tests: tuple[str, ...] = ()  # or the notebook
-    sooner: tuple[str, ...] = field(default=(), compare=False)  # tests to begin with
+    first: tuple[str, ...] = field(default=(), compare=False)  # tests to run before the others
 
     @property
-    def executes(self) -> bool:
-        """Whether it is a notebook, which is executed."""
+    def is_notebook(self) -> bool:
         return self.command in (NBVAL, CLAIMS)
 
 
 @dataclass
 class Outcome:
-    """Who noticed the fault (nobody, where the check passed), or why the check is void."""
+    """The result of a check."""
 
-    noticed: list[str] = field(default_factory=list)
-    void: str = ""
-    by: Check | None = None  # of those alone who noticed it
-    seconds: float = 0  # that the check took
+    noticed: list[str] = field(default_factory=list)  # tests or cells that failed
+    void: str = ""  # why the result does not count
+    noticed_by: Check | None = None  # a check with only the tests that failed
+    seconds: float = 0
 
 
-def checks(fault: Fault) -> list[tuple[str, Check]]:
-    """Those that should notice: nbval, notebook by notebook, and tests where there are any. What a notebook
-    stores is nbval's matter in the first place, what code computes that of the tests."""
+def list_checks(fault: Fault) -> list[tuple[str, Check]]:
+    """Return the checks that should notice a fault: nbval for each notebook, and tests if there are any.
+
+    For a fault in a stored notebook nbval comes first, for a fault in code the tests.
+    """
     found = [("nbval", Check(NBVAL, (notebook,))) for notebook in fault.notebooks()]
     framework = fault.framework
     match fault.place, framework:
@@ -88,9 +89,9 @@ def checks(fault: Fault) -> list[tuple[str, Check]]:
         case "shim", "djl":
             found.insert(0, ("tests", Check((*MAVEN, "test"))))
         case "shim", _:
-            files = "tests/shim/each", *(OF_ALL_FACES if "_shared" in fault.file else ())
-            sooner = TESTS_OF_A_ROOM.get(Path(fault.file).stem.strip("_"), files[0])
-            found.insert(0, ("tests", Check((*PYTEST, "--framework", framework), files, (sooner,))))
+            files = "tests/shim/each", *(SHARED_TESTS if "_shared" in fault.file else ())
+            first = TESTS_BY_MODULE.get(Path(fault.file).stem.strip("_"), files[0])
+            found.insert(0, ("tests", Check((*PYTEST, "--framework", framework), files, (first,))))
         case "lesson", name if name in FACES:
             command = *PYTEST, "--as-needed", "--framework", framework
             claims = f"lessons/{fault.lesson}/claims.py"
@@ -100,29 +101,27 @@ def checks(fault: Fault) -> list[tuple[str, Check]]:
     return found
 
 
-def to_pass_without(outcomes: Iterable[Outcome]) -> list[Check]:
-    """All who noticed a fault, each once; the languages of a page share an execution."""
+def list_used_checks(outcomes: Iterable[Outcome]) -> list[Check]:
+    """Merge the checks that noticed faults, so that each runs once and a page's languages run together."""
     tests: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, None]] = {}
-    for check in (outcome.by for outcome in outcomes if outcome.by):
-        page = Path(check.tests[0]).parts[-2:] if check.executes else ()
+    for check in [outcome.noticed_by for outcome in outcomes if outcome.noticed_by]:
+        page = Path(check.tests[0]).parts[-2:] if check.is_notebook else ()
         tests.setdefault((check.command, page), {}).update(dict.fromkeys(check.tests))
     return [Check(command, (*names,)) for (command, _), names in tests.items()]
 
 
 def shares_tests(one: Check, other: Check) -> bool:
-    """Maven's are all its tests."""
+    """Return whether two checks have a test in common; a check by Maven runs all its tests."""
     return one.command == other.command and (one == other or bool({*one.tests} & {*other.tests}))
 
 
 class Workshop:
-    """Makes scratch copies in a folder and runs checks in them; left, it ends what runs there."""
+    """Make scratch copies in a folder and run checks in them; on exit, kill the checks."""
 
     def __init__(self, folder: Path, with_java: bool) -> None:
-        """What changes in the project from now on is not tried.
-
-        Raises SystemExit where DJL's classes are needed and cannot be built.
-        """
-        self._folder, self._original = folder, folder / "original"
+        """Copy the project as it is now. Raise SystemExit if DJL's classes are needed and cannot be built."""
+        self._folder = folder
+        self._original = folder / "original"
         self._numbers = count()
         self._starting = threading.Lock()
         self._is_stopped = False
@@ -135,12 +134,12 @@ class Workshop:
         if with_java:
             target = self._original / JAVA / "target"
             target.mkdir()
-            (TARGET / "djl").mkdir(exist_ok=True)  # empty until DJL has run here
-            for big in ("lib", "djl"):
-                (target / big).symlink_to(TARGET / big)
+            (TARGET / "djl").mkdir(exist_ok=True)  # does not exist until DJL has run
+            for name in ("lib", "djl"):  # large folders
+                (target / name).symlink_to(TARGET / name)
             is_ready = (TARGET / "lib").is_dir()
-            if fault := self._build(self._original) if is_ready else "run `make` first":
-                raise SystemExit(f"DJL's classes cannot be built: {fault}")
+            if error := self._build(self._original) if is_ready else "run `make` first":
+                raise SystemExit(f"DJL's classes cannot be built: {error}")
 
     def __enter__(self) -> Self:
         return self
@@ -149,40 +148,40 @@ class Workshop:
         with self._starting:
             self._is_stopped = True
         for child in psutil.Process().children():
-            end(child)
+            kill(child)
 
     def try_fault(self, fault: Fault, by_all: bool = False) -> dict[str, Outcome]:
-        """What the checks say of the fault, up to the first that notices it, or all. Raises StoppedError."""
+        """Run the checks until one notices the fault, or all; return their outcomes. Raise StoppedError."""
         with self._copy() as project:
             try:
                 fault.put_into(project)
-            except DoesNotFitError as error:
+            except OutdatedFaultError as error:
                 return {"nbval": Outcome(void=str(error))}
             is_java = fault.framework == "djl" and fault.place == "shim"
-            if is_java and (words := self._build(project)):
-                return {"nbval": Outcome(void=f"it does not compile: {words}")}
-            said: dict[str, Outcome] = {}
-            for column, check in checks(fault):
-                noticed = [name for name, outcome in said.items() if outcome.noticed]
-                if not noticed or (by_all and column not in noticed):
-                    if check.executes:  # the tests do without
+            if is_java and (error := self._build(project)):
+                return {"nbval": Outcome(void=f"it does not compile: {error}")}
+            outcomes: dict[str, Outcome] = {}
+            for kind, check in list_checks(fault):
+                noticed = [name for name, outcome in outcomes.items() if outcome.noticed]
+                if not noticed or (by_all and kind not in noticed):
+                    if check.is_notebook:
                         fault.weave_into(project)
-                    said[column] = self._timed(check, project, "-x")
-            return said
+                    outcomes[kind] = self._run_timed(check, project, "-x")
+            return outcomes
 
     def try_unchanged(self, check: Check) -> Outcome:
         with self._copy() as project:
-            return self._timed(check, project)
+            return self._run_timed(check, project)
 
     @contextmanager
     def _copy(self) -> Iterator[Path]:
         if self._is_stopped:
             raise StoppedError
-        # A short name: kernels put sockets into it, whose paths have a limit.
+        # The name is short because kernels create sockets in it, whose paths are limited.
         folder = self._folder / str(next(self._numbers))
         project = folder / "project"
         shutil.copytree(self._original, project, symlinks=True)
-        # Among the places for kernels, this folder comes first.
+        # Jupyter searches this folder for kernels before others.
         kernel = folder / "jupyter" / "kernels" / "java"
         kernel.mkdir(parents=True)
         (kernel / "jjava.jar").symlink_to(KERNEL / "jjava.jar")
@@ -193,50 +192,51 @@ class Workshop:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _timed(self, check: Check, project: Path, *options: str) -> Outcome:
+    def _run_timed(self, check: Check, project: Path, *options: str) -> Outcome:
         start = time.monotonic()
         outcome = self._run(check, project, options)
         outcome.seconds = time.monotonic() - start
         return outcome
 
     def _run(self, check: Check, project: Path, options: tuple[str, ...]) -> Outcome:
-        """A check that did not run its course has noticed nothing."""
+        """Run a check; its outcome is void if it did not run to its end."""
 
-        def written() -> list[Path]:
+        def find_reports() -> list[Path]:
             return [path for pattern in REPORTS for path in project.glob(pattern)]
 
-        for old in written():
-            old.unlink()
+        for report in find_reports():
+            report.unlink()
         is_maven = check.command[: len(MAVEN)] == MAVEN
-        command = check.command if is_maven else (*check.command, *options, *check.sooner)
+        command = check.command if is_maven else (*check.command, *options, *check.first)
         try:
-            status, said = self._call((*command, *check.tests), project)
+            status, output = self._call((*command, *check.tests), project)
         except subprocess.TimeoutExpired:
-            return Outcome(void=f"over the limit of {LIMIT} s")
-        reports = sorted(written())
+            return Outcome(void=f"over the limit of {TIMEOUT} s")
+        reports = sorted(find_reports())
         cases = [case for path in reports for case in ElementTree.parse(path).iter("testcase")]
-        # To pytest an error is what keeps a test from running; to Java any exception in it.
+        # In pytest's report, an error means that a test could not run; in Maven's, any exception.
         kinds = {"failure", "error"} if is_maven else {"failure"}
         failed = [case for case in cases if kinds & {part.tag for part in case}]
         if not cases or status not in (0, 1) or bool(status) != bool(failed):
-            return Outcome(void=f"ended with {status}: " + " ".join(said.splitlines()[-3:]))
+            return Outcome(void=f"ended with {status}: " + " ".join(output.splitlines()[-3:]))
         names = [case.get("name", "") for case in failed]
         if not failed:
             return Outcome()
         if is_maven:
-            return Outcome(names, by=check)
-        if not check.executes:
-            return Outcome(names, by=replace(check, tests=(*map(test_name, failed),)))
-        if "Cell 0" in names:  # it imports: no fault is there, and something else is amiss
+            return Outcome(names, noticed_by=check)
+        if not check.is_notebook:
+            return Outcome(names, noticed_by=replace(check, tests=(*map(make_test_id, failed),)))
+        if "Cell 0" in names:  # it only imports, and no fault is in it
             return Outcome(void="the first cell fails")
-        return Outcome(cell_names(names, project / check.tests[0]), by=check)
+        return Outcome(name_cells(names, project / check.tests[0]), noticed_by=check)
 
     def _build(self, project: Path) -> str:
-        """Make DJL's classes; return what is wrong, or nothing."""
-        status, said = self._call((*MAVEN, "-DskipTests", "package"), project)
-        return (said or f"mvn ended with {status}") if status else ""
+        """Build DJL's classes; return the error, or ""."""
+        status, output = self._call((*MAVEN, "-DskipTests", "package"), project)
+        return (output or f"mvn ended with {status}") if status else ""
 
     def _call(self, command: tuple[str, ...], project: Path) -> tuple[int, str]:
+        """Run a command in a copy; return its exit code and its output. Raise TimeoutExpired or StoppedError."""
         folder = project.parent
         (folder / "tmp").mkdir(exist_ok=True)
         environment = {
@@ -258,20 +258,20 @@ class Workshop:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                start_new_session=True,  # Ctrl-C is ours to pass on
+                start_new_session=True,  # Ctrl-C does not reach it; __exit__ kills it
             )
         try:
-            said, _ = process.communicate(timeout=LIMIT)
+            output, _ = process.communicate(timeout=TIMEOUT)
         except BaseException:
-            end(psutil.Process(process.pid))
+            kill(psutil.Process(process.pid))
             raise
         if self._is_stopped:
             raise StoppedError
-        return process.returncode, said
+        return process.returncode, output
 
 
-def end(process: psutil.Process) -> None:
-    """With its kernels, which run in sessions of their own and are found as children alone."""
+def kill(process: psutil.Process) -> None:
+    """Kill a process and its children; kernels run in other sessions and can only be found as children."""
     with suppress(psutil.NoSuchProcess):
         family = [process, *process.children(recursive=True)]
         for member in family:
@@ -280,13 +280,13 @@ def end(process: psutil.Process) -> None:
         psutil.wait_procs(family, timeout=10)
 
 
-def test_name(case: ElementTree.Element) -> str:
-    """As pytest finds it."""
+def make_test_id(case: ElementTree.Element) -> str:
+    """Return the id of a test in pytest."""
     return f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
 
 
-def cell_names(items: list[str], path: Path) -> list[str]:
-    """nbval counts the code cells; here they are by name, as claims are."""
+def name_cells(items: list[str], path: Path) -> list[str]:
+    """Replace nbval's numbers of code cells with their names; claims have names already."""
     cells = nbformat.read(path, as_version=4).cells
     names = [cell.id for cell in cells if cell.cell_type == "code"]
     return [
