@@ -372,8 +372,8 @@ def read_until_first_figure(path: Path) -> NotebookNode:
 def find_notebooks(framework: str) -> list[Path]:
     """Return one notebook of each lesson, in the first of its languages."""
     by_lesson: dict[Path, Path] = {}
-    for edition in editions(frameworks=[framework]):
-        by_lesson.setdefault(edition.folder, edition.notebook)
+    for notebook in editions(frameworks=[framework]):
+        by_lesson.setdefault(notebook.folder, notebook.notebook)
     return list(by_lesson.values())
 
 

@@ -46,8 +46,8 @@ def make_toys(installed: list[str]) -> tuple[Toy, Toy]:
     """Return a lesson in two frameworks and one language, and one in all that are installed."""
     first_and_last = dict.fromkeys([installed[0], installed[-1]])
     return (
-        Toy("two-editions", ("zh-TW",), tuple(first_and_last)),
-        Toy("all-editions", tuple(LANGUAGES), tuple(installed)),
+        Toy("two-frameworks", ("zh-TW",), tuple(first_and_last)),
+        Toy("all-frameworks", tuple(LANGUAGES), tuple(installed)),
     )
 
 

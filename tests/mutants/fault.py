@@ -49,18 +49,18 @@ class Fault:
         before, _, _ = (ROOT / self.file).read_text(encoding="utf-8").partition(self.old)
         return re.findall(r"^(?:#|//) %% (\S+)", before, re.MULTILINE)[-1]
 
-    def notebooks(self) -> list[str]:
+    def list_files(self) -> list[str]:
         """Return the notebooks that may show the fault, relative to the project's folder."""
         if self.place == "stored":
             return [self.file]
-        return [each.notebook.relative_to(ROOT).as_posix() for each in self.editions(ROOT)]
+        return [each.notebook.relative_to(ROOT).as_posix() for each in self.find_notebooks(ROOT)]
 
-    def editions(self, root: Path) -> list[Edition]:
+    def find_notebooks(self, root: Path) -> list[Edition]:
         """Return a notebook, in the first language, of each lesson that may show the fault."""
         first: dict[Path, Edition] = {}
-        for edition in editions(frameworks=[self.framework], root=root):
-            if self.lesson in ("", edition.folder.name):
-                first.setdefault(edition.folder, edition)
+        for notebook in editions(frameworks=[self.framework], root=root):
+            if self.lesson in ("", notebook.folder.name):
+                first.setdefault(notebook.folder, notebook)
         return [*first.values()]
 
     def put_into(self, project: Path) -> None:
@@ -86,8 +86,8 @@ class Fault:
 
     def weave_into(self, project: Path) -> None:
         """Copy a lesson's code with the fault into its notebooks, which keep their outputs."""
-        for edition in self.editions(project) if self.place == "lesson" else ():
-            content = nbformat.read(edition.notebook, as_version=4)
-            for stored, woven in zip(content.cells, weave(edition).cells, strict=True):
+        for notebook in self.find_notebooks(project) if self.place == "lesson" else ():
+            content = nbformat.read(notebook.notebook, as_version=4)
+            for stored, woven in zip(content.cells, weave(notebook).cells, strict=True):
                 stored.source = woven.source
-            nbformat.write(content, edition.notebook)
+            nbformat.write(content, notebook.notebook)

@@ -80,7 +80,7 @@ def list_checks(fault: Fault) -> list[tuple[str, Check]]:
 
     For a fault in a stored notebook nbval comes first, for a fault in code the tests.
     """
-    found = [("nbval", Check(NBVAL, (notebook,))) for notebook in fault.notebooks()]
+    found = [("nbval", Check(NBVAL, (file,))) for file in fault.list_files()]
     framework = fault.framework
     match fault.place, framework:
         case "stored", _:
@@ -97,7 +97,7 @@ def list_checks(fault: Fault) -> list[tuple[str, Check]]:
             claims = f"lessons/{fault.lesson}/claims.py"
             found.insert(0, ("tests", Check(command, (claims,), ("--first", fault.cell))))
         case "lesson", "djl":
-            found.insert(0, ("tests", Check(CLAIMS, (fault.notebooks()[0],))))
+            found.insert(0, ("tests", Check(CLAIMS, (fault.list_files()[0],))))
     return found
 
 

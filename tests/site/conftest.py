@@ -38,8 +38,8 @@ def read_text(path: str) -> str:
     return (ROOT / "lessons" / page.stem / f"text.{page.parent}.md").read_text(encoding="utf-8")
 
 
-def stored_figures(edition: Edition) -> list[str]:
+def stored_figures(notebook: Edition) -> list[str]:
     """Return the figures in a notebook, as SVG."""
-    cells = nbformat.read(edition.notebook, as_version=4).cells
+    cells = nbformat.read(notebook.notebook, as_version=4).cells
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
     return [data[SVG] for data in outputs if SVG in data]

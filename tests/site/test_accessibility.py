@@ -21,10 +21,10 @@ from tools.weave.lessons import LANGUAGES
 
 # The first and the last deck of each lesson: they differ in language and framework.
 NOTEBOOKS_BY_LESSON = [
-    list(each) for _, each in groupby(NOTEBOOKS, key=lambda edition: edition.folder)
+    list(each) for _, each in groupby(NOTEBOOKS, key=lambda notebook: notebook.folder)
 ]
 DECKS = [
-    deck_path(each) for editions in NOTEBOOKS_BY_LESSON for each in (editions[0], editions[-1])
+    deck_path(each) for notebooks in NOTEBOOKS_BY_LESSON for each in (notebooks[0], notebooks[-1])
 ]
 PAGES = [
     "en/index.html",

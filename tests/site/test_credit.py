@@ -34,10 +34,10 @@ def test_every_page_has_it_in_its_footer(language: str):
         assert credit(language, "site") in found, page
 
 
-@pytest.mark.parametrize("edition", NOTEBOOKS, ids=str)
-def test_every_deck_has_it_on_its_first_slide(edition: Edition):
-    page = f"../../../{edition.language}/{edition.folder.name}.html?framework={edition.framework}"
-    link = f"[{title(edition.text)}]({page})"
-    lesson = SITE_TEXT[edition.language].lesson.format(title=link)
-    found = read_parts(SITE / deck_path(edition), ".credit p", "<section", "</section>")
-    assert found == [lesson, credit(edition.language, "slides")]
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
+def test_every_deck_has_it_on_its_first_slide(notebook: Edition):
+    page = f"../../../{notebook.language}/{notebook.folder.name}.html?framework={notebook.framework}"
+    link = f"[{title(notebook.text)}]({page})"
+    lesson = SITE_TEXT[notebook.language].lesson.format(title=link)
+    found = read_parts(SITE / deck_path(notebook), ".credit p", "<section", "</section>")
+    assert found == [lesson, credit(notebook.language, "slides")]

@@ -105,12 +105,12 @@ def test_java_has_no_buttons_for_services_without_java(open_page: Open):
     assert buttons == ["Binder", "GitHub", "Download", "Slides"]
 
 
-@pytest.mark.parametrize("edition", NOTEBOOKS, ids=str)
-def test_every_notebook_can_be_downloaded(site: Path, edition: Edition):
-    page = (site / edition.language / f"{edition.folder.name}.html").read_text(encoding="utf-8")
-    link = f"../{edition.notebook.relative_to(ROOT).as_posix()}"
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
+def test_every_notebook_can_be_downloaded(site: Path, notebook: Edition):
+    page = (site / notebook.language / f"{notebook.folder.name}.html").read_text(encoding="utf-8")
+    link = f"../{notebook.notebook.relative_to(ROOT).as_posix()}"
     assert page.count(f'<a href="{link}" download>') == 1
-    assert (site / edition.language / link).read_bytes() == edition.notebook.read_bytes()
+    assert (site / notebook.language / link).read_bytes() == notebook.notebook.read_bytes()
 
 
 @pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["en"]))

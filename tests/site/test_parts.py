@@ -18,11 +18,11 @@ from tools.site.slides import make_deck
 from tools.weave.credit import credit
 from tools.weave.lessons import LessonError, editions
 
-ENGLISH = [edition for edition in NOTEBOOKS if edition.language == "en"]
+ENGLISH = [notebook for notebook in NOTEBOOKS if notebook.language == "en"]
 
 
 def test_a_shrunken_figure_shows_the_same():
-    figures = [figure for edition in ENGLISH for figure in stored_figures(edition)]
+    figures = [figure for notebook in ENGLISH for figure in stored_figures(notebook)]
     assert len(figures) >= 48
     for figure in figures:
         small = shrink_figure(figure)
@@ -100,7 +100,7 @@ def test_a_page_has_the_cells_of_all_frameworks_and_no_slides(lesson: Path):
 
 
 def test_a_deck_has_the_slides_and_the_other_prose_as_notes(lesson: Path):
-    jax, mxnet = (make_deck(edition) for edition in editions(root=lesson))
+    jax, mxnet = (make_deck(notebook) for notebook in editions(root=lesson))
     kinds = [cell.metadata.slideshow.slide_type for cell in jax.cells]
     assert kinds == ["slide", "-", "-", "notes"]
     assert jax.cells[0].source.strip() == "# On a slide"

@@ -45,8 +45,8 @@ class Shown:
 
 
 @cache
-def read_cells(edition: Edition) -> dict[str, NotebookNode]:
-    found = nbformat.read(edition.notebook, as_version=4).cells
+def read_cells(notebook: Edition) -> dict[str, NotebookNode]:
+    found = nbformat.read(notebook.notebook, as_version=4).cells
     return {cell.id: cell for cell in found if cell.cell_type == "code" and cell.id != INSTALL}
 
 
@@ -85,7 +85,7 @@ def keep_digits(formula: str) -> str:
     return "".join(re.findall(r"\d", formula))
 
 
-def list_expected(slide: str, edition: Edition) -> list[Shown]:
+def list_expected(slide: str, notebook: Edition) -> list[Shown]:
     """List the parts that a slide must have, from its text."""
     found = []
     end = 0
@@ -94,11 +94,11 @@ def list_expected(slide: str, edition: Edition) -> list[Shown]:
             found.append(Shown("prose", text))
         end = match.end() if match else end
         if match and match["file"]:
-            found.append(show_drawing(match, edition))
+            found.append(show_drawing(match, notebook))
         elif match and match["live"]:
             found.append(Shown("live", match["live"]))
         elif match:
-            cell = read_cells(edition)[match["cell"]]
+            cell = read_cells(notebook)[match["cell"]]
             found += [show_code(cell)] * (match["part"] != "output")
             found += list_outputs(cell) * (match["part"] != "code")
     return found
@@ -114,8 +114,8 @@ def select_blocks(text: str, frameworks: set[str], live: bool) -> str:
     return ASK.sub("", BLOCK.sub(select, text))
 
 
-def show_drawing(image: re.Match[str], edition: Edition) -> Shown:
-    svg = (edition.folder / image["file"]).read_text(encoding="utf-8")
+def show_drawing(image: re.Match[str], notebook: Edition) -> Shown:
+    svg = (notebook.folder / image["file"]).read_text(encoding="utf-8")
     return Shown("figure", " ".join(image["alt"].split()), svg)
 
 
@@ -208,16 +208,16 @@ def read_tabs(page: Path) -> dict[str, dict[str, Tag]]:
     return found
 
 
-@pytest.mark.parametrize("edition", NOTEBOOKS, ids=str)
-def test_every_tab_shows_the_code_and_outputs_of_its_notebook(site: Path, edition: Edition):
-    page = site / edition.language / f"{edition.folder.name}.html"
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
+def test_every_tab_shows_the_code_and_outputs_of_its_notebook(site: Path, notebook: Edition):
+    page = site / notebook.language / f"{notebook.folder.name}.html"
     shown = {
-        name: found[edition.framework]
+        name: found[notebook.framework]
         for name, found in read_tabs(page).items()
-        if name and edition.framework in found
+        if name and notebook.framework in found
     }
-    assert [*shown] == [*read_cells(edition)]
-    for name, cell in read_cells(edition).items():
+    assert [*shown] == [*read_cells(notebook)]
+    for name, cell in read_cells(notebook).items():
         assert_same(read_tab(shown[name], page), [show_code(cell), *list_outputs(cell)], name)
 
 
@@ -225,43 +225,43 @@ def test_every_tab_shows_the_code_and_outputs_of_its_notebook(site: Path, editio
 def test_a_page_has_no_other_tabs_than_those_of_its_notebooks(site: Path, path: str):
     for name, found in read_tabs(site / path).items():
         expected = [
-            edition.framework
-            for edition in find_notebooks(path)
-            if not name or name in read_cells(edition)
+            notebook.framework
+            for notebook in find_notebooks(path)
+            if not name or name in read_cells(notebook)
         ]
         assert [*found] == expected
-    for edition in find_notebooks(path):
-        file = edition.notebook.relative_to(ROOT).as_posix()
-        links = [str(link["href"]) for link in read_tabs(site / path)[""][edition.framework]("a")]
+    for notebook in find_notebooks(path):
+        file = notebook.notebook.relative_to(ROOT).as_posix()
+        links = [str(link["href"]) for link in read_tabs(site / path)[""][notebook.framework]("a")]
         *services, deck = [link.replace("%2F", "/") for link in links]
         assert services
         assert all(file in link for link in services)
-        assert deck == f"../slides/{edition}.html"
+        assert deck == f"../slides/{notebook}.html"
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_has_the_prose_of_its_text(site: Path, path: str):
-    edition = find_notebooks(path)[0]
+    notebook = find_notebooks(path)[0]
     article = parse(site / path).select_one("article section")
     assert article
     for element in article.select(".sd-tab-set, .only-title, .headerlink, .back, .live"):
         element.decompose()
-    text = edition.text.read_text(encoding="utf-8")
+    text = notebook.text.read_text(encoding="utf-8")
     frameworks = {each.framework for each in find_notebooks(path)}
     expected = select_blocks(SLIDE.sub("", text), frameworks, live=True)
     assert read_prose(article) == show_prose(expected)
-    drawings = [show_drawing(image, edition) for image in DRAWING.finditer(expected)]
+    drawings = [show_drawing(image, notebook) for image in DRAWING.finditer(expected)]
     assert [read_figure(image, site / path) for image in article("img")] == drawings
 
 
 # The cells of all notebooks are tested in the tabs of pages as well.
-@pytest.mark.parametrize("edition", mark_release(NOTEBOOKS, always=FIRST_NOTEBOOKS), ids=str)
+@pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=FIRST_NOTEBOOKS), ids=str)
 def test_every_deck_has_the_slides_of_its_text_and_the_cells_of_its_notebook(
-    site: Path, edition: Edition
+    site: Path, notebook: Edition
 ):
-    path = site / "slides" / f"{edition}.html"
+    path = site / "slides" / f"{notebook}.html"
     sections = parse(path).select("section > section")
-    text = edition.text.read_text(encoding="utf-8")
+    text = notebook.text.read_text(encoding="utf-8")
     _, *parts = SLIDE.split(text)  # each slide, and the prose after it
     slides, notes = parts[::2], parts[1::2]
     headings = [slide.splitlines()[0] for slide in slides]
@@ -269,6 +269,6 @@ def test_every_deck_has_the_slides_of_its_text_and_the_cells_of_its_notebook(
     assert shown == [*map(show_prose, headings)]
     sections[0].select_one(".credit").extract()  # test_credit.py reads it
     for section, slide, prose in zip(sections, slides, notes, strict=True):
-        assert_same(read_slide(section, path), list_expected(slide, edition), slide)
-        expected = select_blocks(prose, {edition.framework}, live=False)
+        assert_same(read_slide(section, path), list_expected(slide, notebook), slide)
+        expected = select_blocks(prose, {notebook.framework}, live=False)
         assert read_prose(*section.select("aside.notes")) == show_prose(expected)

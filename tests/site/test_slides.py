@@ -31,12 +31,12 @@ MEASURE = """() => Reveal.getSlides().map((slide, number) => {
 })"""
 
 
-@pytest.mark.parametrize("edition", mark_release(NOTEBOOKS, always=LONGEST), ids=str)
-def test_every_slide_fits_and_has_notes(open_page: Open, edition: Edition):
-    page = open_page(deck_path(edition))
-    assert page.locator("html").get_attribute("lang") == edition.language
+@pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=LONGEST), ids=str)
+def test_every_slide_fits_and_has_notes(open_page: Open, notebook: Edition):
+    page = open_page(deck_path(notebook))
+    assert page.locator("html").get_attribute("lang") == notebook.language
     slides = page.evaluate(MEASURE)
-    assert len(slides) == edition.text.read_text(encoding="utf-8").count(":::{slide}")
+    assert len(slides) == notebook.text.read_text(encoding="utf-8").count(":::{slide}")
     for each in slides:
         assert each["heading"], each
         assert each["height"] <= 700, each

@@ -60,11 +60,11 @@ def count_failed_programs(chosen: list[Edition], jobs: int) -> int:
         return sum(pool.map(_has_failed, chosen))
 
 
-def _has_failed(edition: Edition) -> bool:
-    command = [sys.executable, str(edition.code)]
-    if edition.code.suffix == ".java":
+def _has_failed(notebook: Edition) -> bool:
+    command = [sys.executable, str(notebook.code)]
+    if notebook.code.suffix == ".java":
         # Java's cells cannot run without Jupyter: execute the notebook.
-        command = [str(Path(sys.prefix, "bin", "jupyter-execute")), str(edition.notebook)]
+        command = [str(Path(sys.prefix, "bin", "jupyter-execute")), str(notebook.notebook)]
     environment = os.environ | {"MPLBACKEND": "agg"}
     return bool(
         subprocess.run(command, capture_output=True, env=environment, check=False).returncode
@@ -79,8 +79,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     jobs = ["-n", str(options.jobs)]
     chosen = list(editions(frameworks=options.framework or None))
-    folders = sorted({edition.notebook.parent for edition in chosen})
-    one_language = list({edition.code: edition for edition in chosen}.values())
+    folders = sorted({notebook.notebook.parent for notebook in chosen})
+    one_language = list({notebook.code: notebook for notebook in chosen}.values())
     plain = ["--noconftest", "-c", os.devnull, "--rootdir", str(ROOT)]
     print(f"{len(chosen)} notebooks of {len(one_language)} code files, {options.jobs} at a time")
     with neutral_environment():  # limits threads, which would only slow plain nbval down

@@ -43,11 +43,11 @@ def generate_parts(language: str) -> dict[str, str]:
 
     Raises LessonError if the lessons have a fault.
     """
-    all_editions = list(editions())
+    all_notebooks = list(editions())
     return {
-        "start": render_start(all_editions, language),
+        "start": render_start(all_notebooks, language),
         "site": f"<{SITE_ADDRESS}{language}/>\n",
-        "notebooks": render_launch_tables(all_editions),
+        "notebooks": render_launch_tables(all_notebooks),
         "install": f"```\n{FROM_A_CLONE}\n```\n",
         "first cell": f"```python\n{FOR_D2L}\n```\n",
         "book": results.render_tables(results.load_results(), language),
@@ -61,16 +61,16 @@ def find_language(document: Path) -> str:
     return next((name for name in named if name in LANGUAGES), "en")
 
 
-def render_start(all_editions: list[Edition], language: str) -> str:
+def render_start(all_notebooks: list[Edition], language: str) -> str:
     """Return the links that open the first lesson in PyTorch."""
-    first = next(edition for edition in all_editions if edition.language == language)
+    first = next(notebook for notebook in all_notebooks if notebook.language == language)
     return f"**{title(first.text)}** {_render_launch_links(first)}\n"
 
 
-def render_launch_tables(all_editions: list[Edition]) -> str:
+def render_launch_tables(all_notebooks: list[Edition]) -> str:
     """Return a table for each lesson, with a row for each framework and a column for each language."""
     sections = []
-    for folder, of_lesson in groupby(all_editions, key=lambda edition: edition.folder):
+    for folder, of_lesson in groupby(all_notebooks, key=lambda notebook: notebook.folder):
         heading = escape(title(original(folder)))
         sections.append(f"## {heading}\n\n{_render_launch_table(list(of_lesson))}")
     return "\n".join(sections)
@@ -78,13 +78,13 @@ def render_launch_tables(all_editions: list[Edition]) -> str:
 
 def _render_launch_table(of_lesson: list[Edition]) -> str:
     links = {
-        (edition.framework, edition.language): _render_launch_links(
-            edition, f"{NOTEBOOKS.parent.name}/"
+        (notebook.framework, notebook.language): _render_launch_links(
+            notebook, f"{NOTEBOOKS.parent.name}/"
         )
-        for edition in of_lesson
+        for notebook in of_lesson
     }
-    frameworks = dict.fromkeys(edition.framework for edition in of_lesson)
-    languages = dict.fromkeys(edition.language for edition in of_lesson)
+    frameworks = dict.fromkeys(notebook.framework for notebook in of_lesson)
+    languages = dict.fromkeys(notebook.language for notebook in of_lesson)
     rows = [
         ["", *(LANGUAGES.get(name, name) for name in languages)],
         [":--"] * (len(languages) + 1),
@@ -95,12 +95,12 @@ def _render_launch_table(of_lesson: list[Edition]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _render_launch_links(edition: Edition, folder: str = "") -> str:
+def _render_launch_links(notebook: Edition, folder: str = "") -> str:
     """Return links and badges for a document in this folder."""
-    links = [f"[{SITE_TEXT[edition.language].notebook}]({path(edition).removeprefix(folder)})"]
-    for service in services(edition.framework):
+    links = [f"[{SITE_TEXT[notebook.language].notebook}]({path(notebook).removeprefix(folder)})"]
+    for service in services(notebook.framework):
         if badge := BADGES.get(service):
-            links.append(f"[![{service.name}]({badge})]({service.link(edition)})")
+            links.append(f"[![{service.name}]({badge})]({service.link(notebook)})")
     return " ".join(links)
 
 

@@ -29,9 +29,9 @@ def list_characters() -> set[str]:
     """Return the Chinese characters in strings of cells, which figures may contain, and in drawings."""
     strings = [
         found.text
-        for edition in editions()
-        for cell in read_code(edition.code, edition.language).values()
-        for found in fragments(cell.source, edition.code.suffix)
+        for notebook in editions()
+        for cell in read_code(notebook.code, notebook.language).values()
+        for found in fragments(cell.source, notebook.code.suffix)
         if found.kind == "string"
     ]
     drawings = [svg.read_text(encoding="utf-8") for svg in ROOT.glob("lessons/*/*.svg")]

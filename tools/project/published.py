@@ -26,9 +26,9 @@ BROWSER = {"User-Agent": "Mozilla/5.0"}
 
 def main() -> int:
     """Print what has to be changed, one sentence per problem; return 1 if there is any."""
-    all_editions = list(editions())
-    links = {each.name: each.link(all_editions[0]) for each in (SOURCE, COLAB, KAGGLE, BINDER)}
-    files = [*BINDER_FILES, "LICENSE", *map(path, all_editions)]
+    all_notebooks = list(editions())
+    links = {each.name: each.link(all_notebooks[0]) for each in (SOURCE, COLAB, KAGGLE, BINDER)}
+    files = [*BINDER_FILES, "LICENSE", *map(path, all_notebooks)]
     problems = [
         *check_addresses(PROJECT["urls"]),
         *check_repository(REPOSITORY, files),

@@ -28,12 +28,12 @@ UNLISTED = "search", "genindex", "py-modindex"  # pages that the site map leaves
 def main() -> int:
     """Build the site; return the exit code, which is 1 if a file is missing or Sphinx warns."""
     shutil.rmtree(SITE, ignore_errors=True)
-    all_editions = list(editions())
+    all_notebooks = list(editions())
     try:
         live.collect()
         for language in SITE_TEXT:
             _write_sources(language, list(editions([language])))
-        write_slides(all_editions, SITE)
+        write_slides(all_notebooks, SITE)
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
@@ -41,9 +41,9 @@ def main() -> int:
     if code := build_wheel(SITE):
         return code
     shutil.copy(preview.FILE, SITE)
-    for edition in all_editions:  # for readers who cannot reach a notebook service
-        (SITE / path(edition)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(edition.notebook, SITE / path(edition))
+    for notebook in all_notebooks:  # for readers who cannot reach a notebook service
+        (SITE / path(notebook)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(notebook.notebook, SITE / path(notebook))
     # One process per language, because Sphinx keeps its settings in global variables. Spawned, because
     # the threads of some libraries do not survive a fork.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -61,7 +61,7 @@ def _write_sources(language: str, chosen: list[Edition]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs" / language, folder)
     lessons = []
-    for lesson, of_lesson in groupby(chosen, key=lambda edition: edition.folder):
+    for lesson, of_lesson in groupby(chosen, key=lambda notebook: notebook.folder):
         nbformat.write(make_page(list(of_lesson)), folder / f"{lesson.name}.ipynb")
         (folder / lesson.name).mkdir()
         for drawing in lesson.glob("*.svg"):

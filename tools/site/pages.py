@@ -26,13 +26,13 @@ from tools.weave.programs import LANGUAGES
 from tools.weave.prose import Passage, joined, original, read_passages
 
 
-def make_page(editions: list[Edition]) -> NotebookNode:
+def make_page(notebooks: list[Edition]) -> NotebookNode:
     """Return the page of a lesson in one language, from its notebooks in all frameworks.
 
     Raise LessonError if a notebook is missing.
     """
-    code_cells = {edition: _read_cells(edition) for edition in editions}
-    text = editions[0].text
+    code_cells = {notebook: _read_cells(notebook) for notebook in notebooks}
+    text = notebooks[0].text
     anchors = _generate_anchors(original(text.parent))
     result = v4.new_notebook(metadata={"kernelspec": LANGUAGES[".py"].kernelspec})
     number = count(1)
@@ -47,18 +47,18 @@ def make_page(editions: list[Edition]) -> NotebookNode:
         for passage in passages:
             if passage.cell:
                 result.cells.extend(
-                    _make_code_cell(passage.cell, edition.framework, cells[passage.cell])
-                    for edition, cells in code_cells.items()
+                    _make_code_cell(passage.cell, notebook.framework, cells[passage.cell])
+                    for notebook, cells in code_cells.items()
                     if passage.cell in cells
                 )
             elif block == "live":
                 add_markdown(_render_live(passage))
             elif block == "only":
-                if prose := _render_only(passage, editions):
+                if prose := _render_only(passage, notebooks):
                     add_markdown(prose)
             elif passage.heading == "#":
                 add_markdown(passage.prose)
-                add_markdown(_render_launch(editions))
+                add_markdown(_render_launch(notebooks))
             else:
                 anchor = f"({next(anchors)})=\n" if passage.heading else ""
                 add_markdown(anchor + passage.prose)
@@ -77,12 +77,12 @@ def _group_by_block(text: Path) -> list[tuple[str, list[Passage]]]:
     return [(kind, list(joined(passages))) for kind, passages in groups]
 
 
-def _read_cells(edition: Edition) -> dict[str, NotebookNode]:
+def _read_cells(notebook: Edition) -> dict[str, NotebookNode]:
     """Return the code cells of an executed notebook, by name. Raise LessonError."""
     try:
-        content = nbformat.read(edition.notebook, as_version=4)
+        content = nbformat.read(notebook.notebook, as_version=4)
     except OSError as error:
-        raise LessonError(f"{error.strerror}: run `make` first", edition.notebook) from None
+        raise LessonError(f"{error.strerror}: run `make` first", notebook.notebook) from None
     return {cell.id: cell for cell in content.cells if cell.cell_type == "code"}
 
 
@@ -112,10 +112,10 @@ def _generate_anchors(text: Path) -> Iterator[str]:
             yield "-".join([text.parent.name, *words]) if words else ""
 
 
-def _render_only(passage: Passage, editions: list[Edition]) -> str:
+def _render_only(passage: Passage, notebooks: list[Edition]) -> str:
     """Render a passage for some frameworks, or return "" if the page has none of them."""
     assert passage.block
-    shown = [each.framework for each in editions if each.framework in passage.block.frameworks]
+    shown = [each.framework for each in notebooks if each.framework in passage.block.frameworks]
     classes = " ".join(f"for-{framework}" for framework in shown)
     names = ", ".join(FRAMEWORKS[framework].title for framework in shown)
     box = f"::::::{{div}} only {classes}\n:::{{div}} only-title\n{names}\n:::\n\n"
@@ -131,19 +131,19 @@ def _render_live(passage: Passage) -> str:
     )
 
 
-def _render_launch(editions: list[Edition]) -> str:
+def _render_launch(notebooks: list[Edition]) -> str:
     """Render the framework tabs below the title, with links to each notebook, its source and its slides."""
     tabs = []
-    for edition in editions:
-        site_text = SITE_TEXT[edition.language]
-        title = FRAMEWORKS[edition.framework].title
+    for notebook in notebooks:
+        site_text = SITE_TEXT[notebook.language]
+        title = FRAMEWORKS[notebook.framework].title
         buttons = [site_text.run.format(framework=title)]
-        for service in [*services(edition.framework), SOURCE]:
-            buttons.append(_render_button(service.name, service.link(edition)))
-        buttons.append(_render_button(site_text.download, f"../{path(edition)}", " download"))
-        buttons.append(_render_button(site_text.slides, f"../{deck_path(edition)}"))
+        for service in [*services(notebook.framework), SOURCE]:
+            buttons.append(_render_button(service.name, service.link(notebook)))
+        buttons.append(_render_button(site_text.download, f"../{path(notebook)}", " download"))
+        buttons.append(_render_button(site_text.slides, f"../{deck_path(notebook)}"))
         tabs.append(
-            f":::::{{tab-item}} {title}\n:sync: {edition.framework}\n"
+            f":::::{{tab-item}} {title}\n:sync: {notebook.framework}\n"
             f'```{{raw}} html\n<p class="launch">{" ".join(buttons)}</p>\n```\n:::::'
         )
     return "::::::{tab-set}\n:sync-group: framework\n" + "\n".join(tabs) + "\n::::::"

@@ -34,19 +34,19 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FORMULA = re.compile(r"(?P<code>`[^`]*`)|\$\$(?P<block>.+?)\$\$|\$(?P<inline>[^$]+?)\$", re.DOTALL)
 
 
-def deck_path(edition: Edition) -> str:
+def deck_path(notebook: Edition) -> str:
     """Return the path of a notebook's deck within the site."""
-    return f"slides/{edition.language}/{edition.framework}/{edition.folder.name}.html"
+    return f"slides/{notebook.language}/{notebook.framework}/{notebook.folder.name}.html"
 
 
-def list_decks(editions: list[Edition]) -> str:
+def list_decks(notebooks: list[Edition]) -> str:
     """Return a list in Markdown of the lessons in one language, each with links to its decks."""
-    site_text = SITE_TEXT[editions[0].language]
+    site_text = SITE_TEXT[notebooks[0].language]
     lines = []
-    for lesson, of_lesson in groupby(editions, key=lambda edition: edition.folder):
+    for lesson, of_lesson in groupby(notebooks, key=lambda notebook: notebook.folder):
         decks = [
-            f'<a href="../{deck_path(edition)}">{FRAMEWORKS[edition.framework].title}</a>'
-            for edition in of_lesson
+            f'<a href="../{deck_path(notebook)}">{FRAMEWORKS[notebook.framework].title}</a>'
+            for notebook in of_lesson
         ]
         link = f"{{doc}}`{lesson.name}`"
         frameworks = site_text.separator.join(decks)
@@ -54,9 +54,9 @@ def list_decks(editions: list[Edition]) -> str:
     return "\n".join(lines)
 
 
-def write_slides(editions: list[Edition], site: Path) -> None:
+def write_slides(notebooks: list[Edition], site: Path) -> None:
     """Write all decks, and a copy of reveal.js for each language. Raise LessonError."""
-    for language in {edition.language for edition in editions}:
+    for language in {notebook.language for notebook in notebooks}:
         _write_reveal(site / "slides" / language / "reveal", language)
     exporter = SlidesExporter(
         Config(
@@ -65,9 +65,9 @@ def write_slides(editions: list[Edition], site: Path) -> None:
         ),
         template_name="deck",
     )
-    for edition in editions:
-        html, _ = exporter.from_notebook_node(make_deck(edition))
-        path = site / deck_path(edition)
+    for notebook in notebooks:
+        html, _ = exporter.from_notebook_node(make_deck(notebook))
+        path = site / deck_path(notebook)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(html, encoding="utf-8")
 
@@ -102,27 +102,27 @@ def _ignore_unused(folder: str, names: list[str]) -> list[str]:
     ]
 
 
-def make_deck(edition: Edition) -> NotebookNode:
+def make_deck(notebook: Edition) -> NotebookNode:
     """Return a deck as a notebook whose cells are marked for nbconvert. Raise LessonError."""
-    executed = nbformat.read(edition.notebook, as_version=4)
+    executed = nbformat.read(notebook.notebook, as_version=4)
     code_cells = {cell.id: cell for cell in executed.cells if cell.cell_type == "code"}
     result = v4.new_notebook(metadata=executed.metadata)
-    result.metadata.title = title(edition.text)
-    result.metadata.language = edition.language
-    slides = _split_slides(edition)
+    result.metadata.title = title(notebook.text)
+    result.metadata.language = notebook.language
+    slides = _split_slides(notebook)
     figures = [passage.figure for slide, _ in slides for passage in slide if passage.figure]
-    static = f"../../../{edition.language}/_static"
-    files = list_files(figures, edition.folder.name)
+    static = f"../../../{notebook.language}/_static"
+    files = list_files(figures, notebook.folder.name)
     result.metadata.live = [f"{static}/{file}" for file in files]
-    slides[0][0].append(Passage(line=1, prose=_render_credit(edition)))
+    slides[0][0].append(Passage(line=1, prose=_render_credit(notebook)))
     for passages, notes in slides:
         slide_type = "slide"
         for passage in passages:
-            cell = _make_cell(passage, code_cells, edition)
+            cell = _make_cell(passage, code_cells, notebook)
             cell.metadata.slideshow = {"slide_type": slide_type}
             result.cells.append(cell)
             slide_type = "-"
-        prose = [embed_images(passage, edition.text, svg_image) for passage in notes]
+        prose = [embed_images(passage, notebook.text, svg_image) for passage in notes]
         text = "\n\n".join(map(_convert_formulas, prose))
         text = HEADING.sub(r"**\1**", text)  # only slides have headings
         text = link_lessons(text, to=r"\1")  # only pages have links to lessons
@@ -131,20 +131,20 @@ def make_deck(edition: Edition) -> NotebookNode:
     return result
 
 
-def _render_credit(edition: Edition) -> str:
+def _render_credit(notebook: Edition) -> str:
     """Return the link to the lesson and the credit line, for the first slide."""
-    page = f"../../../{edition.language}/{edition.folder.name}.html?framework={edition.framework}"
-    link = f"[{title(edition.text)}]({page})"
-    lesson = SITE_TEXT[edition.language].lesson.format(title=link)
-    return f'<div class="credit">\n\n{lesson}\n\n{credit(edition.language, "slides")}\n\n</div>'
+    page = f"../../../{notebook.language}/{notebook.folder.name}.html?framework={notebook.framework}"
+    link = f"[{title(notebook.text)}]({page})"
+    lesson = SITE_TEXT[notebook.language].lesson.format(title=link)
+    return f'<div class="credit">\n\n{lesson}\n\n{credit(notebook.language, "slides")}\n\n</div>'
 
 
-def _split_slides(edition: Edition) -> list[tuple[list[Passage], list[Passage]]]:
+def _split_slides(notebook: Edition) -> list[tuple[list[Passage], list[Passage]]]:
     """Return the passages of each slide, and those of its notes. Raise LessonError if there is no slide."""
     slides: list[tuple[list[Passage], list[Passage]]] = []
     before: list[Passage] = []  # notes from before the first slide, which gets them
     block = None
-    for passage in read_passages(edition.text):
+    for passage in read_passages(notebook.text):
         if passage.block is not None and passage.block.kind == "slide":
             if passage.block is not block:
                 slides.append(([], before))
@@ -154,15 +154,15 @@ def _split_slides(edition: Edition) -> list[tuple[list[Passage], list[Passage]]]
                 slides[-1][0].append(passage)
         elif passage.cell or not passage.prose.strip():
             continue
-        elif passage.block is None or edition.framework in passage.block.frameworks:
+        elif passage.block is None or notebook.framework in passage.block.frameworks:
             (slides[-1][1] if slides else before).append(passage)
     if not slides:
-        raise LessonError("no slide: need a block :::{slide}", edition.text)
+        raise LessonError("no slide: need a block :::{slide}", notebook.text)
     return slides
 
 
 def _make_cell(
-    passage: Passage, code_cells: dict[str, NotebookNode], edition: Edition
+    passage: Passage, code_cells: dict[str, NotebookNode], notebook: Edition
 ) -> NotebookNode:
     """Return the cell of a passage: a live figure, prose, or code."""
     if passage.figure:
@@ -170,7 +170,7 @@ def _make_cell(
         figure = f'<div class="live" data-live="{passage.figure}" data-prevent-swipe></div>'
         return v4.new_markdown_cell(figure)
     if not passage.cell:
-        prose = embed_images(passage, edition.text, svg_image)
+        prose = embed_images(passage, notebook.text, svg_image)
         return v4.new_markdown_cell(_convert_formulas(prose))
     executed = code_cells[passage.cell]
     outputs = [_embed_figure(output) for output in executed.outputs]
