@@ -278,15 +278,15 @@ LIST_REQUIREMENTS = """\
 import json, sys
 from importlib.metadata import PackageNotFoundError, requires
 from pip._vendor.packaging.requirements import Requirement
-needed, to_do = set(), [Requirement(sys.argv[1])]
-while to_do:
-    asked = to_do.pop()
-    name = asked.name.lower().replace("_", "-")
-    if (name, *asked.extras) not in needed:
-        needed.add((name, *asked.extras))
+needed, remaining = set(), [Requirement(sys.argv[1])]
+while remaining:
+    requirement = remaining.pop()
+    name = requirement.name.lower().replace("_", "-")
+    if (name, *requirement.extras) not in needed:
+        needed.add((name, *requirement.extras))
         for each in map(Requirement, requires(name) or []):
-            if not each.marker or any(each.marker.evaluate({"extra": e}) for e in ("", *asked.extras)):
-                to_do.append(each)
+            if not each.marker or any(each.marker.evaluate({"extra": e}) for e in ("", *requirement.extras)):
+                remaining.append(each)
 print(json.dumps(sorted({name for name, *_ in needed})))
 """
 
