@@ -36,7 +36,9 @@ def test_every_page_has_it_in_its_footer(language: str):
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
 def test_every_deck_has_it_on_its_first_slide(notebook: Edition):
-    page = f"../../../{notebook.language}/{notebook.folder.name}.html?framework={notebook.framework}"
+    page = (
+        f"../../../{notebook.language}/{notebook.folder.name}.html?framework={notebook.framework}"
+    )
     link = f"[{title(notebook.text)}]({page})"
     lesson = SITE_TEXT[notebook.language].lesson.format(title=link)
     found = read_parts(SITE / deck_path(notebook), ".credit p", "<section", "</section>")

@@ -17,9 +17,8 @@ def cap_epochs(source: str, most: int) -> str:
     except SyntaxError:  # the kernel reports it
         return source
     lines = program.encode().splitlines(keepends=True)
-    for number in sorted(_find_numbers(tree), key=lambda each: (each.lineno, each.col_offset))[
-        ::-1
-    ]:
+    numbers = sorted(_find_numbers(tree), key=lambda each: (each.lineno, each.col_offset))
+    for number in reversed(numbers):  # from the end, so that the other positions stay valid
         if isinstance(number.value, int) and number.value > most:
             line = lines[number.lineno - 1]
             after = line[number.end_col_offset :]

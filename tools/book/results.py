@@ -75,6 +75,7 @@ def make_result(outcome: "Outcome", edition: str) -> Result:
 
 
 def load_results(file: Path | None = None) -> list[Result]:
+    """Return the saved results, or none if there is no file."""
     file = file or RESULTS
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [Result(**json.loads(line)) for line in lines]
@@ -106,6 +107,7 @@ def render_tables(results: list[Result], language: str) -> str:
 
 
 def list_frameworks(results: list[Result]) -> list[str]:
+    """Return the frameworks that occur in results, in the order of their table."""
     return [name for name in FACES if any(each.framework == name for each in results)]
 
 

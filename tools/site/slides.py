@@ -133,7 +133,9 @@ def make_deck(notebook: Edition) -> NotebookNode:
 
 def _render_credit(notebook: Edition) -> str:
     """Return the link to the lesson and the credit line, for the first slide."""
-    page = f"../../../{notebook.language}/{notebook.folder.name}.html?framework={notebook.framework}"
+    page = (
+        f"../../../{notebook.language}/{notebook.folder.name}.html?framework={notebook.framework}"
+    )
     link = f"[{title(notebook.text)}]({page})"
     lesson = SITE_TEXT[notebook.language].lesson.format(title=link)
     return f'<div class="credit">\n\n{lesson}\n\n{credit(notebook.language, "slides")}\n\n</div>'
