@@ -11,8 +11,6 @@ from nbformat import NotebookNode, v4
 from tests.mutants.fault import Change, OutdatedFaultError
 from tools.compare.figures import SVG
 
-# Each function below returns a change of a notebook; CHANGES lists those that are faults.
-
 
 def find_cell(notebook: NotebookNode, name: str) -> NotebookNode:
     found = [cell for cell in notebook.cells if cell.id == name]
@@ -26,6 +24,9 @@ def replace_once(text: str, old: str, new: str) -> str:
     if not found:
         raise OutdatedFaultError(f"{old!r} is not in it")
     return changed
+
+
+# Each function below returns a change, which is made when it is called with a notebook.
 
 
 def change_cell(name: str, change: Callable[[NotebookNode], None]) -> Change:
