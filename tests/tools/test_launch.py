@@ -1,4 +1,4 @@
-"""Where notebooks can be opened: one address, from which all links and first cells are made."""
+"""Test the links that open notebooks, and their first cells, which are all made from one address."""
 
 import re
 import subprocess
@@ -10,26 +10,26 @@ import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.project.documents import PART, documents, fill, generated_parts, language_of
-from tools.weave.launch import FROM_A_CLONE, INSTALL, SOURCE, install_cell, services
-from tools.weave.lessons import LANGUAGES, ROOT, Edition, editions
+from tools.weave.launch import FROM_A_CLONE, INSTALL, SOURCE, list_services, render_install_cell
+from tools.weave.lessons import LANGUAGES, ROOT, Notebook, list_notebooks
 
-EDITIONS = list(editions())
+NOTEBOOKS = list(list_notebooks())
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 REPOSITORY = PYPROJECT["project"]["urls"]["Repository"]
 OWNER_AND_NAME = REPOSITORY.removeprefix("https://github.com/")
 BINDER = f"https://mybinder.org/v2/gh/{OWNER_AND_NAME}/main"
 
 
-def test_the_address_stands_in_one_place_and_in_what_is_made_from_it():
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    named = {
+def test_the_repositorys_address_is_written_by_hand_only_once():
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = {
         name.partition("/")[0]
         for name in filter(None, files.split("\0"))
         if (ROOT / name).is_file() and OWNER_AND_NAME.encode() in (ROOT / name).read_bytes()
     }
-    made = {"README.md", "README.zh-TW.md", "CITATION.cff", "docs", "notebooks"}
-    assert named == made | {"pyproject.toml"}
+    generated = {"README.md", "README.zh-TW.md", "CITATION.cff", "docs", "notebooks"}
+    assert found == generated | {"pyproject.toml"}
 
 
 @pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -38,7 +38,7 @@ def test_generated_parts_are_up_to_date(document: Path):
     assert fill(text, generated_parts(language_of(document))) == text, "run `make`"
 
 
-def test_generated_parts_stand_where_readers_look_for_them_in_every_language():
+def test_generated_parts_are_in_the_expected_documents():
     expected = {"notebooks/README.md": ["notebooks"]}
     for readme in ("README.md", "README.zh-TW.md"):
         expected[readme] = ["start", "site", "install", "cite"]
@@ -53,36 +53,36 @@ def test_generated_parts_stand_where_readers_look_for_them_in_every_language():
     assert {name: parts for name, parts in found.items() if parts} == expected
 
 
-def test_installing_begins_with_a_clone_of_the_repository():
+def test_installation_begins_with_a_clone_of_the_repository():
     clone, install = FROM_A_CLONE.splitlines()
     assert clone == f"git clone {REPOSITORY} d2l"
     assert install.startswith("pip install './d2l[pytorch]' ")
 
 
-@pytest.mark.parametrize("edition", EDITIONS, ids=str)
-def test_every_notebook_begins_with_the_cell_that_installs_what_is_missing(edition: Edition):
-    notebook = nbformat.read(edition.notebook, as_version=4)
-    first = next(cell for cell in notebook.cells if cell.cell_type == "code")
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
+def test_every_notebook_begins_with_the_install_cell(notebook: Notebook):
+    node = nbformat.read(notebook.path, as_version=4)
+    first = next(cell for cell in node.cells if cell.cell_type == "code")
     assert first.id == INSTALL
-    assert first.source == install_cell(edition)
-    assert first.outputs == []  # silent where nothing is missing
-    is_python = FRAMEWORKS[edition.framework].is_python
+    assert first.source == render_install_cell(notebook)
+    assert first.outputs == []  # nothing is missing
+    is_python = FRAMEWORKS[notebook.framework].is_python
     addresses = [f"git+{REPOSITORY}"] if is_python else [BINDER, REPOSITORY]
     assert re.findall(r"(?:git\+)?https://\S+", first.source) == addresses
 
 
-@pytest.mark.parametrize("edition", EDITIONS, ids=str)
-def test_links_open_the_notebook_and_java_is_not_sent_to_what_starts_python_alone(edition: Edition):
-    path = f"notebooks/{edition.language}/{edition.framework}/{edition.folder.name}.ipynb"
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
+def test_links_open_the_notebook_in_services_with_its_kernel(notebook: Notebook):
+    path = f"notebooks/{notebook.language}/{notebook.framework}/{notebook.lesson.name}.ipynb"
     assert (ROOT / path).is_file()
-    shown = f"{REPOSITORY}/blob/main/{path}"
-    want = {
+    on_github = f"{REPOSITORY}/blob/main/{path}"
+    expected = {
         "Colab": f"https://colab.research.google.com/github/{OWNER_AND_NAME}/blob/main/{path}",
-        "Kaggle": f"https://www.kaggle.com/kernels/welcome?src={shown}",
+        "Kaggle": f"https://www.kaggle.com/kernels/welcome?src={on_github}",
         "Binder": f"{BINDER}?urlpath=lab%2Ftree%2F{path.replace('/', '%2F')}",
-        "GitHub": shown,
+        "GitHub": on_github,
     }
-    if not FRAMEWORKS[edition.framework].is_python:  # which these start alone
-        del want["Colab"], want["Kaggle"]
-    opened = (*services(edition.framework), SOURCE)
-    assert {service.name: service.link(edition) for service in opened} == want
+    if not FRAMEWORKS[notebook.framework].is_python:  # these services only start Python
+        del expected["Colab"], expected["Kaggle"]
+    services = (*list_services(notebook.framework), SOURCE)
+    assert {service.name: service.link(notebook) for service in services} == expected

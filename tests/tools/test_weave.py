@@ -1,4 +1,4 @@
-"""Weaving: what a tiny lesson becomes, and how each of its faults is named with file and line."""
+"""Test how a tiny lesson is woven, and that each fault is reported with file and line."""
 
 import errno
 import os
@@ -11,10 +11,10 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from tests.conftest import list_lessons
+from tests.conftest import write_chapter
 from tools.__main__ import main
-from tools.compare.pictures import as_png
-from tools.weave.lessons import Edition, LessonError, editions
+from tools.compare.pictures import render_png
+from tools.weave.lessons import LessonError, Notebook, list_notebooks
 from tools.weave.notebooks import weave
 
 TEXT = "# Title\n\n<<one>>\n"
@@ -25,11 +25,11 @@ Weave = Callable[..., NotebookNode]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A lesson without a text, in two frameworks."""
+def lesson(tmp_path: Path) -> Path:
+    """Return a lesson without a text, in two frameworks."""
     lesson = tmp_path / "lessons" / "tiny"
     (lesson / "live").mkdir(parents=True)
-    list_lessons(tmp_path, "tiny")
+    write_chapter(tmp_path, "tiny")
     for framework in "ab":
         (lesson / f"code.{framework}.py").write_text(CODE)
     for figure in ("wheel", "dial"):
@@ -38,37 +38,37 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def woven(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Weave:
-    """Weaves a lesson of the given text and code, seen from its own folder."""
-    monkeypatch.chdir(folder)
+def weave_lesson(lesson: Path, monkeypatch: pytest.MonkeyPatch) -> Weave:
+    """Return a function that weaves the lesson with a given text and code, in its folder."""
+    monkeypatch.chdir(lesson)
 
-    def weave_lesson(text: str = TEXT, code: str = CODE, framework: str = "a") -> NotebookNode:
-        (folder / "text.en.md").write_text(text, encoding="utf-8")
-        (folder / f"code.{framework}.py").write_text(code, encoding="utf-8")
-        return weave(Edition(folder, "en", framework))
+    def make(text: str = TEXT, code: str = CODE, framework: str = "a") -> NotebookNode:
+        (lesson / "text.en.md").write_text(text, encoding="utf-8")
+        (lesson / f"code.{framework}.py").write_text(code, encoding="utf-8")
+        return weave(Notebook(lesson, "en", framework))
 
-    return weave_lesson
+    return make
 
 
 def cells(notebook: NotebookNode) -> list[NotebookNode]:
-    """Those of the lesson; after them all, whatever it is, comes the one that says whose it is."""
-    *of_the_lesson, last = notebook.cells
+    """Return the lesson's cells, without the credit line at the end of every notebook."""
+    *cells, last = notebook.cells
     assert "CC BY 4.0" in last.source
-    return of_the_lesson
+    return cells
 
 
 def sources(notebook: NotebookNode) -> list[str]:
     return [cell.source for cell in cells(notebook)]
 
 
-# What a lesson becomes
+# The woven notebook
 
 
-def test_cells_stand_where_the_text_asks_for_them(woven):
+def test_cells_are_inserted_where_the_text_asks_for_them(weave_lesson):
     text = "# Title\n\nBefore.\n\n<<two>>\n\nBetween.\n\n<< one >>\n<<three>>\n\nAfter.\n"
     two = '# %% two tags=["nbval-ignore-output", "hide"]\n2\n\n\ndef f():\n    return 2\n\n\n'
     code = f"# %% one\n1\n\n{two}# %% three\n3\n"
-    notebook = woven(text, code)
+    notebook = weave_lesson(text, code)
     assert [(cell.id, cell.cell_type, cell.source) for cell in cells(notebook)] == [
         ("text-01", "markdown", "# Title\n\nBefore."),
         ("two", "code", "2\n\n\ndef f():\n    return 2"),
@@ -78,11 +78,11 @@ def test_cells_stand_where_the_text_asks_for_them(woven):
         ("text-03", "markdown", "After."),
     ]
     assert notebook.cells[1].metadata == {"tags": ["nbval-ignore-output", "hide"]}
-    about = notebook.metadata.d2l_compat
-    assert (about.lesson, about.language, about.framework) == ("tiny", "en", "a")
+    metadata = notebook.metadata.d2l_compat
+    assert (metadata.lesson, metadata.language, metadata.framework) == ("tiny", "en", "a")
     assert notebook.metadata.kernelspec.name == "python3"
     nbformat.validate(notebook)
-    assert nbformat.writes(woven(text, code)) == nbformat.writes(notebook)
+    assert nbformat.writes(weave_lesson(text, code)) == nbformat.writes(notebook)
 
 
 @pytest.mark.parametrize(
@@ -96,44 +96,43 @@ def test_cells_stand_where_the_text_asks_for_them(woven):
         pytest.param(
             "# Title\n\n<<one>>\t\u3000 \n:::{slide}\n# Slide\n<<one output>>  \n:::\n",
             ["# Title", "1"],
-            id="blanks after a wish are none of it",
+            id="blanks after a cell's name",
         ),
-        pytest.param(
-            "\ufeff# Title\n<<one>>\n", ["# Title", "1"], id="nor is a byte order mark of a file"
-        ),
+        pytest.param("\ufeff# Title\n<<one>>\n", ["# Title", "1"], id="a byte order mark"),
     ],
 )
-def test_prose_comes_in_cells(woven, text, expected):
-    assert sources(woven(text, f"\ufeff{CODE}")) == expected
+def test_prose_is_split_into_cells(weave_lesson, text, expected):
+    assert sources(weave_lesson(text, f"\ufeff{CODE}")) == expected
 
 
 @pytest.mark.parametrize(
-    ("framework", "kept"), [("a", ["For a.", "For both."]), ("b", ["For b.", "For both."])]
+    ("framework", "shown"), [("a", ["For a.", "For both."]), ("b", ["For b.", "For both."])]
 )
-def test_a_block_is_kept_for_its_frameworks(woven, framework, kept):
+def test_a_block_is_shown_in_its_frameworks(weave_lesson, framework, shown):
     text = (
         "<<one>>\n\n:::{only} a\n## For a.\n\n<<more>>\n:::\n"
         ":::{only} b\n## For b.\n:::\n:::{only} a b\n## For both.\n:::\n"
     )
     code = CODE + "\n# %% more\n2\n" * (framework == "a")
-    notebook = woven(text, code, framework)
+    notebook = weave_lesson(text, code, framework)
     prose = [cell.source for cell in cells(notebook) if cell.cell_type == "markdown"]
-    assert prose == [f"## {words}" for words in kept]
+    assert prose == [f"## {words}" for words in shown]
     assert ("more" in [cell.id for cell in cells(notebook)]) == (framework == "a")
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~", "````"])
-def test_what_stands_in_a_code_fence_or_a_formula_is_left_alone(woven, fence):
+def test_code_fences_and_formulas_are_not_parsed(weave_lesson, fence):
     example = "<<two>>\n:::{only} a\n:::\n# %% two\n$$\n# Not\n![x](x.svg)"
     prose = f"{fence}text\n{example}\n{fence}\n$$x$$\n$$\nx\n$$\n$$x,\n<<two>>\n:::\n# y$$"
-    assert sources(woven(f"{prose}\n<<one>>\n")) == [prose, "1"]
+    assert sources(weave_lesson(f"{prose}\n<<one>>\n")) == [prose, "1"]
 
 
-def test_an_image_is_embedded_with_its_alternative_and_one_of_elsewhere_left_alone(woven, folder):
-    (folder / "a b.svg").write_bytes(DRAWING)
+def test_local_images_are_embedded_with_alternative_text(weave_lesson, lesson):
+    (lesson / "a b.svg").write_bytes(DRAWING)
     elsewhere = "![x](https://example.org/x.png)"
-    prose, _ = sources(woven(f'{elsewhere} ![Is "x" <\ny & z?](a b.svg)\n\nafter\n<<one>>\n'))
-    data = b64encode(as_png(DRAWING.decode())).decode()
+    text = f'{elsewhere} ![Is "x" <\ny & z?](a b.svg)\n\nafter\n<<one>>\n'
+    prose, _ = sources(weave_lesson(text))
+    data = b64encode(render_png(DRAWING.decode())).decode()
     alt = "Is &quot;x&quot; &lt; y &amp; z?"
     image = f'<img src="data:image/png;base64,{data}" width="100" alt="{alt}">'
     assert prose == f"{elsewhere} {image}\n\nafter"
@@ -142,32 +141,32 @@ def test_an_image_is_embedded_with_its_alternative_and_one_of_elsewhere_left_alo
 # Faults
 
 
-GONE = f"image gone.svg: {os.strerror(errno.ENOENT)}"
+MISSING = f"image missing.svg: {os.strerror(errno.ENOENT)}"
 
 
 @pytest.mark.parametrize(
     ("more", "line", "words"),
     [
         ("<<two>>", 4, "unknown cell 'two'"),
-        ("<<one>>", 4, "is asked for twice, before on line 3"),
+        ("<<one>>", 4, "is asked for twice, first on line 3"),
         ("<<>>", 4, "a cell named ''"),
-        (":::{only} b\n<<Two_>>\n:::", 5, "a cell named 'Two_'"),  # whoever is to read it
+        (":::{only} b\n<<Two_>>\n:::", 5, "a cell named 'Two_'"),  # another framework's block
         (":::{only} a\nx", 4, "its ::: is missing"),
         (":::{only} a\n:::{only} b\n:::\n:::", 5, "a block within the block of line 4"),
         (":::{only} a c\n:::", 4, "no framework 'c'; there are"),
         (":::{only}\n:::", 4, "no framework ''"),
-        (":::", 4, "that was not begun"),
+        (":::", 4, "without a beginning"),
         ("```python\nx\n~~~", 4, "``` is never closed"),
         ("$$\nx", 4, "$$ is never closed"),
         (":::{live} clock\n:::", 4, "no live figure 'clock'"),
         (":::{slide}\n<<live clock>>\n:::", 5, "no live figure 'clock'; there are: "),
         ("<<live clock>>", 4, "a cell named 'live clock'"),
-        ("One\ntwo ![x](gone.svg)", 5, GONE),
+        ("One\ntwo ![x](missing.svg)", 5, MISSING),
     ],
 )
-def test_a_fault_of_the_text_is_named_with_its_line(woven, more, line, words):
+def test_a_fault_in_a_text_is_reported_with_its_line(weave_lesson, more, line, words):
     with pytest.raises(LessonError) as caught:
-        woven(f"{TEXT}{more}\n")
+        weave_lesson(f"{TEXT}{more}\n")
     assert str(caught.value).startswith(f"text.en.md:{line}: ")
     assert words in str(caught.value)
 
@@ -176,36 +175,36 @@ def test_a_fault_of_the_text_is_named_with_its_line(woven, more, line, words):
     ("code", "line", "words"),
     [
         (f"{CODE}\n# %% two\n2\n", 4, "unused cell 'two'"),
-        (f"{CODE}\n{CODE}", 4, "is defined twice, before on line 1"),
+        (f"{CODE}\n{CODE}", 4, "is defined twice, first on line 1"),
         (f"# About.\n\nimport os\n{CODE}", 3, "before the first cell"),
         (f"{CODE}# %% Two_\n", 3, "named 'Two_': need # %% NAME"),
         (f"{CODE}# %% [markdown]\n# Hi\n", 3, "need # %% NAME"),
-        # Ids of the cells of prose, and nbformat's bound on ids.
+        # The ids of prose cells, and nbformat's limit for ids.
         ("# %% text-01\n1\n", 1, "'text-01'"),
         (f"# %% {'a' * 65}\n1\n", 1, "named 'aaa"),
-        # Jupytext has its own opinion of these two.
+        # Jupytext would parse these two in another way.
         ('# %% one\nx = """\n# %% two\n"""\n', 3, "'two'"),
         ("# %% one\n# %%time\n1\n", 2, "a cell named '': need # %% NAME"),
     ],
 )
-def test_a_fault_of_the_code_is_named_with_its_line(woven, code, line, words):
-    asked = "".join(f"<<{name}>>\n" for name in re.findall("# %% (text-01|a+)", code))
+def test_a_fault_in_the_code_is_reported_with_its_line(weave_lesson, code, line, words):
+    text = "".join(f"<<{name}>>\n" for name in re.findall("# %% (text-01|a+)", code))
     with pytest.raises(LessonError) as caught:
-        woven(asked or TEXT, code)
+        weave_lesson(text or TEXT, code)
     assert str(caught.value).startswith(f"code.a.py:{line}: ")
     assert words in str(caught.value)
 
 
-def gone(file: Path) -> None:
+def delete(file: Path) -> None:
     file.unlink()
 
 
-def a_folder(file: Path) -> None:
+def replace_by_folder(file: Path) -> None:
     file.unlink()
     file.mkdir()
 
 
-def not_utf8(file: Path) -> None:
+def write_latin_1(file: Path) -> None:
     file.write_bytes(b"# %% one\n\n# caf\xe9\n")
 
 
@@ -213,29 +212,29 @@ def not_utf8(file: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "words"),
     [
-        (gone, f": cannot be read: {os.strerror(errno.ENOENT)}"),
-        (a_folder, f": cannot be read: {os.strerror(errno.EISDIR)}"),
-        (not_utf8, ":3: cannot be read: not UTF-8"),
+        (delete, f": cannot be read: {os.strerror(errno.ENOENT)}"),
+        (replace_by_folder, f": cannot be read: {os.strerror(errno.EISDIR)}"),
+        (write_latin_1, ":3: cannot be read: not UTF-8"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(woven, folder, name, harm, words):
-    woven()
-    harm(folder / name)
+def test_an_unreadable_file_is_reported(weave_lesson, lesson, name, harm, words):
+    weave_lesson()
+    harm(lesson / name)
     with pytest.raises(LessonError) as caught:
-        weave(Edition(folder, "en", "a"))
+        weave(Notebook(lesson, "en", "a"))
     assert str(caught.value) == f"{name}{words}"
 
 
-# Editions
+# The list of notebooks
 
 
-def test_editions_are_all_pairs_or_those_asked_for(woven, folder, tmp_path):
-    woven()
-    (folder / "text.zh-TW.md").write_text(TEXT)
-    named = [str(edition) for edition in editions(root=tmp_path)]
-    assert named == ["en/a/tiny", "en/b/tiny", "zh-TW/a/tiny", "zh-TW/b/tiny"]
-    (chosen,) = editions(["zh-TW"], ["b", "b"], tmp_path)
-    assert chosen.notebook == tmp_path / "notebooks" / "zh-TW" / "b" / "tiny.ipynb"
+def test_existing_or_requested_notebooks_are_listed(weave_lesson, lesson, tmp_path):
+    weave_lesson()
+    (lesson / "text.zh-TW.md").write_text(TEXT)
+    names = [str(notebook) for notebook in list_notebooks(root=tmp_path)]
+    assert names == ["en/a/tiny", "en/b/tiny", "zh-TW/a/tiny", "zh-TW/b/tiny"]
+    (requested,) = list_notebooks(["zh-TW"], ["b", "b"], tmp_path)
+    assert requested.path == tmp_path / "notebooks" / "zh-TW" / "b" / "tiny.ipynb"
 
 
 @pytest.mark.parametrize(
@@ -245,8 +244,8 @@ def test_editions_are_all_pairs_or_those_asked_for(woven, folder, tmp_path):
         (["--framework", "a", "--framework", "c"], "no framework 'c'; there are: a, b"),
     ],
 )
-def test_what_does_not_exist_cannot_be_chosen(woven, tmp_path, capsys, arguments, words):
-    woven()
+def test_an_unknown_choice_is_refused(weave_lesson, tmp_path, capsys, arguments, words):
+    weave_lesson()
     assert main(["--root", str(tmp_path), *arguments]) == 2
     assert words in capsys.readouterr().out
     assert not (tmp_path / "notebooks").exists()
@@ -261,23 +260,23 @@ GERMAN = "# Titel\n\n<<one>>\n\n## Teil\n\n<<two>>\n"
 
 
 @pytest.fixture
-def german(woven: Weave, folder: Path) -> Callable[..., NotebookNode]:
-    """Weaves a text that stands beside an English one."""
+def weave_german(weave_lesson: Weave, lesson: Path) -> Callable[..., NotebookNode]:
+    """Return a function that weaves a German text, beside an English one."""
 
-    def weave_german(text: str, code: str = HELLO, english: str = ENGLISH) -> NotebookNode:
-        (folder / "text.de.md").write_text(text, encoding="utf-8")
-        (folder / "words.de.toml").write_text(WORDS, encoding="utf-8")
-        woven(english, code)
-        return weave(Edition(folder, "de", "a"))
+    def make(text: str, code: str = HELLO, english: str = ENGLISH) -> NotebookNode:
+        (lesson / "text.de.md").write_text(text, encoding="utf-8")
+        (lesson / "words.de.toml").write_text(WORDS, encoding="utf-8")
+        weave_lesson(english, code)
+        return weave(Notebook(lesson, "de", "a"))
 
-    return weave_german
+    return make
 
 
-def test_cells_are_in_the_words_of_their_readers(german, folder):
-    notebook = german(GERMAN)
+def test_code_is_translated_for_its_readers(weave_german, lesson):
+    notebook = weave_german(GERMAN)
     assert sources(notebook) == ["# Titel", '"hallo"', "## Teil", "2"]
     assert [cell.id for cell in cells(notebook)] == ["text-01", "one", "text-02", "two"]
-    english = weave(Edition(folder, "en", "a"))
+    english = weave(Notebook(lesson, "en", "a"))
     assert sources(english) == ["# Title", '"hello"', "## Part", "2"]
 
 
@@ -322,9 +321,9 @@ SLIDE = "\n:::{slide}\n## More\n<<live wheel>>\n:::\n"
         ),
     ],
 )
-def test_a_text_in_another_order_than_the_english_one_is_an_error(german, here, there, fault):
+def test_a_text_has_to_follow_the_english_order(weave_german, here, there, fault):
     with pytest.raises(LessonError) as caught:
-        german(here, english=ENGLISH + there)
+        weave_german(here, english=ENGLISH + there)
     assert str(caught.value) == f"text.de.md{fault}"
 
 
@@ -337,9 +336,9 @@ def test_a_text_in_another_order_than_the_english_one_is_an_error(german, here, 
         ),
         (HELLO.replace("hello", "7"), "words.de.toml:2: no code file needs 'hello'"),
     ],
-    ids=["an English word", "an entry too many"],
+    ids=["an English word", "an unused entry"],
 )
-def test_a_fault_of_the_words_is_named(german, code, words):
+def test_a_fault_in_the_translations_is_reported(weave_german, code, words):
     with pytest.raises(LessonError) as caught:
-        german(GERMAN, code)
+        weave_german(GERMAN, code)
     assert str(caught.value) == words

@@ -1,25 +1,26 @@
-"""A lesson's words: where they stand in code, and what another language's readers are told instead."""
+"""Test that the words in a lesson's code are found and translated."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tools.weave.fragments import bare, wordless
+from tools.weave.fragments import strip_comments, strip_strings
 from tools.weave.lessons import LessonError
-from tools.weave.words import check_used, read_words
+from tools.weave.words import check_no_unused_entries, read_translations
 
 
-def test_what_is_executed_is_all_but_comments_and_docstrings():
+def test_comments_docstrings_and_strings_are_stripped():
     docstring = 'def f():  # two\n    """Three\n    lines."""\n    return "a", b"b"'
-    assert bare(f"# one\n{docstring}", ".py") == 'def f():\n    return "a", b"b"'
-    assert bare('x = {\n    "a":\n    "b"\n}', ".py") == 'x = {\n    "a":\n    "b"\n}'
-    assert bare("// one\nint x = 1; // two\n/* three */\n", ".java") == "int x = 1;"
-    assert wordless('f("one", f"{x} two")  # three', ".py") == wordless('f("", f"{x}")', ".py")
-    assert wordless("f(x)", ".py") != wordless("f(y)", ".py")
+    assert strip_comments(f"# one\n{docstring}", ".py") == 'def f():\n    return "a", b"b"'
+    assert strip_comments('x = {\n    "a":\n    "b"\n}', ".py") == 'x = {\n    "a":\n    "b"\n}'
+    assert strip_comments("// one\nint x = 1; // two\n/* three */\n", ".java") == "int x = 1;"
+    program = 'f("one", f"{x} two")  # three'
+    assert strip_strings(program, ".py") == strip_strings('f("", f"{x}")', ".py")
+    assert strip_strings("f(x)", ".py") != strip_strings("f(y)", ".py")
 
 
-# Told in other words
+# Translation
 
 TABLE = """\
 names = ["CNN", "P"]
@@ -35,16 +36,17 @@ strings = ["log", "two words"]
 
 
 @pytest.fixture
-def tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Puts a table's words into a program."""
+def translate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Return a function that translates a program by a given table."""
     monkeypatch.chdir(tmp_path)
 
-    def put(source: str, suffix: str = ".py", table: str = TABLE, line: int = 1) -> str:
+    def run(source: str, suffix: str = ".py", table: str = TABLE, line: int = 1) -> str:
         (tmp_path / "words.de.toml").write_text(table, encoding="utf-8")
-        words = read_words(tmp_path, "de")
-        return words.put_into([("1", 1), (source, line)], tmp_path / f"code{suffix}")[1]
+        translations = read_translations(tmp_path, "de")
+        cells = [("1", 1), (source, line)]
+        return translations.translate_cells(cells, tmp_path / f"code{suffix}")[1]
 
-    return put
+    return run
 
 
 PYTHON = r'''
@@ -82,10 +84,10 @@ f("%d von %szwei%n" + "von \" zwei" /* Worte */, """
 
 
 @pytest.mark.parametrize(
-    ("source", "suffix", "told"), [(PYTHON, ".py", IN_GERMAN), (JAVA, ".java", JAVA_IN_GERMAN)]
+    ("source", "suffix", "german"), [(PYTHON, ".py", IN_GERMAN), (JAVA, ".java", JAVA_IN_GERMAN)]
 )
-def test_words_are_told_and_names_and_what_the_program_reads_stay(tell, source, suffix, told):
-    assert tell(source, suffix) == told
+def test_words_are_translated_but_not_names_and_listed_strings(translate, source, suffix, german):
+    assert translate(source, suffix) == german
 
 
 @pytest.mark.parametrize(
@@ -95,20 +97,20 @@ def test_words_are_told_and_names_and_what_the_program_reads_stay(tell, source, 
         ("f'{x} ALL of'", "code.py:7: no words for 'ALL' in words.de.toml"),
         (
             '"one"\n\n"six"',
-            "code.py:7: no words for 'one' in words.de.toml\ncode.py:9: nor for 'six'",
+            "code.py:7: no words for 'one' in words.de.toml\ncode.py:9: no words for 'six'",
         ),
     ],
 )
-def test_an_english_word_that_is_left_is_named_with_file_and_line(tell, source, words):
+def test_an_english_word_without_an_entry_is_reported_with_its_line(translate, source, words):
     with pytest.raises(LessonError) as caught:
-        tell(source, line=7)
+        translate(source, line=7)
     assert str(caught.value) == words
 
 
-def test_words_that_change_the_program_are_refused(tell):
-    for told in ("{x}", '\\"', "\\\\"):
+def test_a_translation_that_changes_the_program_is_refused(translate):
+    for translation in ("{x}", '\\"', "\\\\"):
         with pytest.raises(LessonError, match=r"the words of words.de.toml change the program"):
-            tell('f"two"', table=f'[words]\n"two" = "{told}"')
+            translate('f"two"', table=f'[words]\n"two" = "{translation}"')
 
 
 @pytest.mark.parametrize(
@@ -122,20 +124,20 @@ def test_words_that_change_the_program_are_refused(tell):
         ("[words]\ntwo = 2", "words.de.toml: 2: need words in quotes"),
     ],
 )
-def test_a_table_that_is_none_is_refused(tell, table, words):
+def test_an_invalid_table_is_refused(translate, table, words):
     with pytest.raises(LessonError) as caught:
-        tell("1", table=table)
+        translate("1", table=table)
     assert str(caught.value).startswith(words)
 
 
-def test_an_entry_that_no_code_needs_is_refused(tell, tmp_path):
-    tell("1")
+def test_an_unused_entry_is_refused(translate, tmp_path):
+    translate("1")
     first, second = tmp_path / "code.a.py", tmp_path / "code.b.java"
     first.write_text('# words in the head\n# %% one\n"two words", "log", "CNN of P", "two"\n')
     second.write_text("// %% one\n// A whole sentence, on two lines.\n")
-    words = read_words(tmp_path, "de")
+    translations = read_translations(tmp_path, "de")
     with pytest.raises(LessonError) as caught:
-        check_used(words, [first, second])
+        check_no_unused_entries(translations, [first, second])
     assert str(caught.value) == "words.de.toml:7: no code file needs 'words'"
     second.write_text(second.read_text() + "// words, two words\n")
-    check_used(words, [first, second])
+    check_no_unused_entries(translations, [first, second])

@@ -1,1 +1,1 @@
-"""What lessons are, and how a text and a code file become a notebook."""
+"""Find the lessons, and weave each text and program into a notebook."""

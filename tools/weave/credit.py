@@ -1,6 +1,6 @@
-"""Who made this and what may be done with it: said by every notebook, deck and page, as each may travel alone.
+"""Render the credit line, which every notebook, deck and page carries, since each may be passed on alone.
 
-CC BY 4.0 asks whoever passes the text on to keep these words.
+CC BY 4.0 asks whoever passes the text on to keep this line.
 """
 
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from tools.weave.prose import ORIGINAL
 
 
 @dataclass(frozen=True)
-class Words:
+class CreditText:
     notebook: str
     slides: str
     site: str
-    credit: str  # with a place for one of these
+    credit: str  # {what} stands for one of the above
 
 
-WORDS = {
-    "en": Words(
+CREDIT_TEXTS = {
+    "en": CreditText(
         notebook="This notebook is",
         slides="These slides are",
         site="This site is",
@@ -28,7 +28,7 @@ WORDS = {
             f"the code is under the [MIT licence]({FILES}/LICENSE)."
         ),
     ),
-    "zh-TW": Words(
+    "zh-TW": CreditText(
         notebook="這份筆記本",
         slides="這份投影片",
         site="本站",
@@ -41,7 +41,7 @@ WORDS = {
 }
 
 
-def credit(language: str, what: str) -> str:
-    """Of what: a ``notebook``, ``slides`` or the ``site``. Markdown."""
-    words = WORDS.get(language, WORDS[ORIGINAL])
-    return words.credit.format(what=getattr(words, what))
+def render_credit(language: str, what: str) -> str:
+    """Return the credit line, in Markdown, of a ``notebook``, the ``slides`` or the ``site``."""
+    text = CREDIT_TEXTS.get(language, CREDIT_TEXTS[ORIGINAL])
+    return text.credit.format(what=getattr(text, what))

@@ -1,7 +1,7 @@
-"""Where words stand in a program: in its comments, docstrings and strings, in Python and in Java.
+"""Find the comments, docstrings and strings of a program in Python or Java.
 
-Of an f-string its literal parts count, and the strings in its expressions. Found by the form of the
-program, and so the same whatever Python this is.
+Of an f-string these are its literal parts, and the strings in its expressions. They are found by regular
+expressions, so that the result does not depend on the version of Python.
 """
 
 import re
@@ -22,145 +22,150 @@ JAVA = re.compile(
     rf"|{STRING}",
     re.MULTILINE,
 )
-MARK = re.compile(r"^[ \t]*(?:#|//) ?", re.MULTILINE)  # of a line of comment
-BLOCK = re.compile(r"(/\*+\s?)([\s\S]*?)(\s?\*/)")  # Java's
-STAR = re.compile(r"\n[ \t]*\*? ?")
-# What in a string is no word: an escape, in a raw one a command of LaTeX, in Java the place of a number.
+COMMENT_MARK = re.compile(r"^[ \t]*(?:#|//) ?", re.MULTILINE)
+BLOCK_COMMENT = re.compile(r"(/\*+\s?)([\s\S]*?)(\s?\*/)")
+BLOCK_COMMENT_LINE = re.compile(r"\n[ \t]*\*? ?")
+# Parts of a string that are not words: escapes, LaTeX commands (in a raw string), Java's format specifiers.
 ESCAPE = re.compile(r"\\[\s\S]")
 COMMAND = re.compile(r"\\(?:[A-Za-z]+|[\s\S])")
 FORMAT = re.compile(r"\\[\s\S]|%(?:\d+\$)?[-#+0,(]*\d*(?:\.\d+)?[A-Za-z%]")
 NOTHING = re.compile(r"(?!)")
-# Where a body begins, for which a docstring may stand.
+# The beginning of a body, where a docstring may follow.
 BODY = re.compile(r":[ \t]*(?:#.*)?(?:\n[ \t]*(?:#.*)?)*\n[ \t]+\Z")
 BRACE = re.compile(r"\{\{|\}\}|[{}]")
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """What is said in a stretch of a program."""
+    """The text of a comment, a docstring or a string."""
 
     kind: str  # comment, docstring or string
     start: int
     end: int
-    whole: tuple[int, int]  # its stretch with all marks
-    text: str  # its lines, without marks and indentation
-    line: str = "\n"  # how each line but the first begins, in the program
-    no_words: re.Pattern[str] = NOTHING
-    is_literal: bool = False  # all of a string
+    span: tuple[int, int]  # includes the marks or quotes
+    text: str  # without marks and indentation
+    line_break: str = "\n"  # separates two lines in the program
+    ignored: re.Pattern[str] = NOTHING  # parts of the text that are not words
+    is_literal: bool = False  # a whole string, not a part of an f-string
 
-    def written(self, text: str) -> str:
-        """Another text, as it stands in the program."""
-        return text.replace("\n", self.line)
+    def format(self, text: str) -> str:
+        """Return another text as it has to be written in the program."""
+        return text.replace("\n", self.line_break)
 
 
-def bare(source: str, suffix: str) -> str:
-    """What is executed of a program: all but its comments and docstrings."""
-    for found in reversed(list(fragments(source, suffix))):
+def strip_comments(source: str, suffix: str) -> str:
+    """Return a program without its comments, docstrings and empty lines."""
+    for found in reversed(list(find_fragments(source, suffix))):
         if found.kind != "string":
-            start, end = found.whole
+            start, end = found.span
             source = source[:start] + source[end:]
     return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
 
 
-def wordless(source: str, suffix: str) -> str:
-    """What of it is the same in every language: its strings are empty."""
-    program = bare(source, suffix)
-    for found in reversed(list(fragments(program, suffix))):
+def strip_strings(source: str, suffix: str) -> str:
+    """Return a program without comments and with empty strings: what is the same in every language."""
+    program = strip_comments(source, suffix)
+    for found in reversed(list(find_fragments(program, suffix))):
         program = program[: found.start] + program[found.end :]
     return program
 
 
-def fragments(source: str, suffix: str) -> Iterator[Fragment]:
-    """Of a program, in order; a file's suffix says in which language it is."""
-    return READ[suffix](source)
+def find_fragments(source: str, suffix: str) -> Iterator[Fragment]:
+    """Yield a program's fragments in order; the file's suffix stands for the programming language."""
+    return PARSERS[suffix](source)
 
 
-def _python(source: str) -> Iterator[Fragment]:
+def _parse_python(source: str) -> Iterator[Fragment]:
     for found in PYTHON.finditer(source):
         if found["quote"] is None:
-            yield _comment(source, found)
+            yield _parse_comment(source, found)
         elif "b" not in (prefix := (found["prefix"] or "").lower()):
-            yield from _string(source, found, prefix)
+            yield from _parse_string(source, found, prefix)
 
 
-def _java(source: str) -> Iterator[Fragment]:
+def _parse_java(source: str) -> Iterator[Fragment]:
     for found in JAVA.finditer(source):
         if found["block"] is not None:
-            yield _block(source, found)
+            yield _parse_block_comment(source, found)
         elif found["quote"] is None:
-            yield _comment(source, found)
+            yield _parse_comment(source, found)
         elif found["quote"] != "'":
-            yield _literal(found, FORMAT)
+            yield _make_literal(found, FORMAT)
 
 
-READ: dict[str, Callable[[str], Iterator[Fragment]]] = {".py": _python, ".java": _java}
+PARSERS: dict[str, Callable[[str], Iterator[Fragment]]] = {
+    ".py": _parse_python,
+    ".java": _parse_java,
+}
 
 
-def _comment(source: str, found: re.Match[str]) -> Fragment:
-    """Lines of comment below each other are one."""
+def _parse_comment(source: str, found: re.Match[str]) -> Fragment:
+    """Return one fragment for a comment on one line or several successive lines."""
     group = "lines" if found["comment"] is None else "comment"
-    text, start = found[group], found.start(group)
-    first = MARK.match(text)
-    assert first is not None
-    line = f"\n{_indentation(source, start)}{first[0].rstrip()} "
-    whole = start, found.end()
-    return Fragment("comment", start + len(first[0]), whole[1], whole, MARK.sub("", text), line)
+    text, start, end = found[group], found.start(group), found.end()
+    mark = COMMENT_MARK.match(text)
+    assert mark is not None
+    line_break = f"\n{_indentation(source, start)}{mark[0].rstrip()} "
+    words = COMMENT_MARK.sub("", text)
+    return Fragment("comment", start + len(mark[0]), end, (start, end), words, line_break)
 
 
-def _block(source: str, found: re.Match[str]) -> Fragment:
-    parts = BLOCK.fullmatch(found[0])
+def _parse_block_comment(source: str, found: re.Match[str]) -> Fragment:
+    parts = BLOCK_COMMENT.fullmatch(found[0])
     assert parts is not None
     start, end = found.start() + len(parts[1]), found.end() - len(parts[3])
-    line = f"\n{_indentation(source, found.start())} * "
-    return Fragment("comment", start, end, found.span(), STAR.sub("\n", parts[2]), line)
+    line_break = f"\n{_indentation(source, found.start())} * "
+    text = BLOCK_COMMENT_LINE.sub("\n", parts[2])
+    return Fragment("comment", start, end, found.span(), text, line_break)
 
 
-def _literal(found: re.Match[str], no_words: re.Pattern[str]) -> Fragment:
+def _make_literal(found: re.Match[str], ignored: re.Pattern[str]) -> Fragment:
     start, end = found.span("body")
-    return Fragment("string", start, end, found.span(), found["body"], "\n", no_words, True)
+    return Fragment("string", start, end, found.span(), found["body"], "\n", ignored, True)
 
 
-def _string(source: str, found: re.Match[str], prefix: str) -> Iterator[Fragment]:
-    no_words = COMMAND if "r" in prefix else ESCAPE
+def _parse_string(source: str, found: re.Match[str], prefix: str) -> Iterator[Fragment]:
+    ignored = COMMAND if "r" in prefix else ESCAPE
     if "f" in prefix:
-        yield from _parts(found, no_words)
+        yield from _parse_f_string(found, ignored)
         return
-    string, space = _literal(found, no_words), _indentation(source, found.start())
-    is_first = space and BODY.search(source, 0, found.start())
+    string, indentation = _make_literal(found, ignored), _indentation(source, found.start())
+    is_first = indentation and BODY.search(source, 0, found.start())
     if is_first and len(found["quote"]) == 3:
-        line = "\n" + space
-        text = string.text.replace(line, "\n")
-        string = replace(string, kind="docstring", text=text, line=line)
+        line_break = "\n" + indentation
+        text = string.text.replace(line_break, "\n")
+        string = replace(string, kind="docstring", text=text, line_break=line_break)
     yield string
 
 
-def _parts(found: re.Match[str], no_words: re.Pattern[str]) -> Iterator[Fragment]:
-    """Of an f-string: its literal parts, and the strings in its expressions."""
+def _parse_f_string(found: re.Match[str], ignored: re.Pattern[str]) -> Iterator[Fragment]:
+    """Yield an f-string's literal parts, and the strings in its expressions."""
     body, start = found["body"], found.start("body")
-    depth, begun = 0, 0
+    depth = 0
+    part_start = 0  # in the body
     for brace in BRACE.finditer(body):
         if depth == 0 and len(brace[0]) == 2:
             continue
-        part, at = body[begun : brace.start()], start + begun
+        part, offset = body[part_start : brace.start()], start + part_start
         if depth == 0:
-            end = at + len(part)
-            yield Fragment("string", at, end, (at, end), part, "\n", no_words)
-            begun = brace.end() if brace[0] == "{" else begun
+            end = offset + len(part)
+            yield Fragment("string", offset, end, (offset, end), part, "\n", ignored)
+            part_start = brace.end() if brace[0] == "{" else part_start
         depth += brace[0].count("{") - brace[0].count("}")
         if depth == 0:
-            yield from (_moved(each, at) for each in _python(_expression(part)))
-            begun = brace.end()
-    whole = start + begun, start + len(body)
-    yield Fragment("string", *whole, whole, body[begun:], "\n", no_words)
+            yield from (_shift(each, offset) for each in _parse_python(_strip_format(part)))
+            part_start = brace.end()
+    span = start + part_start, start + len(body)
+    yield Fragment("string", *span, span, body[part_start:], "\n", ignored)
 
 
-def _moved(found: Fragment, by: int) -> Fragment:
-    whole = found.whole[0] + by, found.whole[1] + by
-    return replace(found, start=found.start + by, end=found.end + by, whole=whole)
+def _shift(found: Fragment, offset: int) -> Fragment:
+    span = found.span[0] + offset, found.span[1] + offset
+    return replace(found, start=found.start + offset, end=found.end + offset, span=span)
 
 
-def _expression(code: str) -> str:
-    """Without what it is formatted by: after a colon that stands in no bracket and no string."""
+def _strip_format(code: str) -> str:
+    """Remove the format specifier: what follows a colon outside of brackets and strings."""
     depth = 0
     for found in re.finditer(r"'[^']*'|\"[^\"]*\"|[][(){}:]", code):
         depth += (found[0] in "([{") - (found[0] in ")]}")
@@ -169,6 +174,7 @@ def _expression(code: str) -> str:
     return code
 
 
-def _indentation(source: str, place: int) -> str:
-    line = source[source.rfind("\n", 0, place) + 1 : place]
+def _indentation(source: str, position: int) -> str:
+    """Return the indentation of the line at this position."""
+    line = source[source.rfind("\n", 0, position) + 1 : position]
     return line[: len(line) - len(line.lstrip(" \t"))]

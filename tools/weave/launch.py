@@ -1,6 +1,6 @@
-"""Where the project is published, the links that open a notebook there, and the cell it starts with.
+"""Make the links that open a notebook in a browser, and the first cell of every notebook.
 
-The address stands in pyproject.toml (``Repository``), and nowhere else: README's links, the
+The repository's address is in pyproject.toml (``Repository``) and nowhere else: README's links, the
 web site's buttons and all notebooks are made from it.
 """
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
-from tools.weave.lessons import ROOT, Edition
+from tools.weave.lessons import ROOT, Notebook
 from tools.weave.prose import ORIGINAL
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REPOSITORY: str = PROJECT["urls"]["Repository"]
 OWNER_AND_NAME = REPOSITORY.removeprefix("https://github.com/")
 BRANCH = "main"
-FILES = f"{REPOSITORY}/blob/{BRANCH}"  # where GitHub shows them
-# Where the workflow that releases a version puts the web site.
+FILES = f"{REPOSITORY}/blob/{BRANCH}"  # the address of the files on GitHub
+# The workflow that releases a version publishes the web site there.
 SITE_ADDRESS = "https://{}.github.io/{}/".format(*OWNER_AND_NAME.split("/"))
 
 FIRST, *OTHERS = FACES
@@ -26,14 +26,14 @@ FROM_A_CLONE = f"""\
 git clone {REPOSITORY} d2l
 pip install './d2l[{FIRST}]'     # or {", ".join(OTHERS)}"""
 PIP = f"%pip install --quiet --no-deps git+{REPOSITORY}"
-# In a notebook that was written for d2l, in place of the cell that installs it.
+# Replaces the cell that installs d2l, in a notebook that was written for d2l.
 FOR_D2L = f"{PIP}\n%load_ext d2l_compat"
 
 INSTALL = "install"  # the name of a notebook's first code cell
 
-# In the words of its reader.
+# Comments and messages are in the reader's language.
 PYTHON = f"""\
-# {{says.installs}}
+# {{text.installs}}
 from importlib.util import find_spec
 
 if not find_spec("d2l_compat"):
@@ -42,36 +42,34 @@ import d2l_compat
 
 d2l_compat.install("{{framework}}")"""
 
-# Colab takes it for Python, and shows its first line above "invalid syntax".
+# Colab executes it as Python, and shows its first line above "invalid syntax".
 JAVA = f"""\
-// {{says.needs_java}}https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}
-// {{says.at_home}}
+// {{text.needs_java}}https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}
+// {{text.at_home}}
 //     git clone {REPOSITORY} d2l && make -C d2l FRAMEWORKS=djl lab
 try {{{{
     Class.forName("d2l.Heatmaps");
 }}}} catch (ClassNotFoundException missing) {{{{
-    System.out.println("{{says.no_classes}}");
+    System.out.println("{{text.no_classes}}");
 }}}}"""
 
 
 @dataclass(frozen=True)
-class Says:
-    """What the first cell says."""
-
+class FirstCellText:
     installs: str
     needs_java: str
     at_home: str
     no_classes: str
 
 
-SAYS = {
-    "en": Says(
+FIRST_CELL_TEXTS = {
+    "en": FirstCellText(
         installs="On Colab, Kaggle and the like this installs what is missing, and changes nothing else.",
         needs_java="This notebook is in Java, for which Colab has no kernel. Open it on Binder: ",
         at_home="Or on a machine of your own, with a JDK and Maven:",
         no_classes="The lesson's own classes are missing: run `make` in the project's folder.",
     ),
-    "zh-TW": Says(
+    "zh-TW": FirstCellText(
         installs="在 Colab、Kaggle 之類的地方，這裡會安裝缺少的套件，其他一概不動。",
         needs_java="這份筆記本用的是 Java，Colab 沒有它的核心。請到 Binder 上開啟：",
         at_home="或在自己的電腦上開啟，要先裝好 JDK 與 Maven：",
@@ -82,19 +80,19 @@ SAYS = {
 
 @dataclass(frozen=True)
 class Service:
-    """What runs a notebook in a browser."""
+    """A service that opens a notebook in a browser."""
 
     name: str
-    address: str  # with places for the notebook's path, plain or quoted
+    address: str  # {path} and {quoted} stand for the notebook's path, as it is and percent-encoded
 
-    def link(self, edition: Edition) -> str:
-        notebook = path(edition)
-        return self.address.format(path=notebook, quoted=quote(notebook, safe=""))
+    def link(self, notebook: Notebook) -> str:
+        path = project_path(notebook)
+        return self.address.format(path=path, quoted=quote(path, safe=""))
 
 
-def path(edition: Edition) -> str:
-    """Of the notebook, within the project."""
-    return edition.notebook.relative_to(edition.folder.parent.parent).as_posix()
+def project_path(notebook: Notebook) -> str:
+    """Return a notebook's path within the project."""
+    return notebook.path.relative_to(notebook.lesson.parent.parent).as_posix()
 
 
 COLAB = Service(
@@ -112,13 +110,13 @@ BINDER = Service(
 SOURCE = Service("GitHub", f"{FILES}/{{path}}")
 
 
-def in_repository(file: Path, line: int) -> str:
-    """The address of a line of one of the project's files."""
+def line_address(file: Path, line: int) -> str:
+    """Return the address of a line of one of the project's files."""
     return f"{FILES}/{file.relative_to(ROOT).as_posix()}#L{line}"
 
 
-def services(framework: str) -> tuple[Service, ...]:
-    """Those that can run a framework."""
+def list_services(framework: str) -> tuple[Service, ...]:
+    """Return the services that can run a framework."""
     return tuple(
         service
         for service in (COLAB, KAGGLE, BINDER)
@@ -126,10 +124,10 @@ def services(framework: str) -> tuple[Service, ...]:
     )
 
 
-def install_cell(edition: Edition) -> str:
-    """The code a notebook begins with; none for a framework that the table does not have."""
-    if edition.framework not in FRAMEWORKS:
+def render_install_cell(notebook: Notebook) -> str:
+    """Return the code of a notebook's first cell, or "" for an unknown framework."""
+    if notebook.framework not in FRAMEWORKS:
         return ""
-    code = PYTHON if FRAMEWORKS[edition.framework].is_python else JAVA
-    says = SAYS.get(edition.language, SAYS[ORIGINAL])
-    return code.format(framework=edition.framework, says=says)
+    code = PYTHON if FRAMEWORKS[notebook.framework].is_python else JAVA
+    text = FIRST_CELL_TEXTS.get(notebook.language, FIRST_CELL_TEXTS[ORIGINAL])
+    return code.format(framework=notebook.framework, text=text)

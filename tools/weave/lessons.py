@@ -1,7 +1,6 @@
-"""Where things are: lessons, their texts and code files, and the notebooks woven from them.
+"""Find the lessons, their texts and programs, and the notebooks woven from them.
 
-``lessons/chapter.toml`` lists the lessons in their order. An edition of one exists where its text and
-its code file do.
+``lessons/chapter.toml`` lists the lessons in order. A notebook exists if its text and its code file exist.
 """
 
 import re
@@ -16,103 +15,103 @@ ROOT = Path(__file__).parents[2]
 
 LANGUAGES = {"en": "English", "zh-TW": "繁體中文"}
 
-# What stands in paths and links as it is.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+# Needs no escaping in a path or a link.
+SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 class LessonError(Exception):
-    """A fault in a lesson; its text begins with the file, and the line where there is one."""
+    """A fault in a lesson; its message begins with the file, and with the line if there is one."""
 
     def __init__(self, message: str, file: Path, line: int | None = None) -> None:
-        super().__init__(message, file, line)  # whole: it may cross from a process to another
+        super().__init__(message, file, line)  # all arguments, so that it can be pickled
 
     def __str__(self) -> str:
         message, file, line = self.args
-        place = display(file) if line is None else f"{display(file)}:{line}"
+        place = shorten_path(file) if line is None else f"{shorten_path(file)}:{line}"
         return f"{place}: {message}"
 
 
 @dataclass(frozen=True)
-class Edition:
-    """One lesson in one language and one framework: what becomes one notebook."""
+class Notebook:
+    """A lesson in one language and one framework."""
 
-    folder: Path
+    lesson: Path
     language: str
     framework: str
 
     @property
     def text(self) -> Path:
-        return self.folder / f"text.{self.language}.md"
+        return self.lesson / f"text.{self.language}.md"
 
     @property
     def code(self) -> Path:
-        """The code file; its extension says which programming language it is in."""
-        found = sorted(self.folder.glob(f"code.{self.framework}.*"))
-        return found[0] if found else self.folder / f"code.{self.framework}.py"
+        """The code file; its suffix stands for the programming language."""
+        found = sorted(self.lesson.glob(f"code.{self.framework}.*"))
+        return found[0] if found else self.lesson / f"code.{self.framework}.py"
 
     @property
     def exists(self) -> bool:
         return self.text.exists() and self.code.exists()
 
     @property
-    def notebook(self) -> Path:
-        notebooks = self.folder.parent.parent / "notebooks"
-        return notebooks / self.language / self.framework / f"{self.folder.name}.ipynb"
+    def path(self) -> Path:
+        notebooks = self.lesson.parent.parent / "notebooks"
+        return notebooks / self.language / self.framework / f"{self.lesson.name}.ipynb"
 
     def __str__(self) -> str:
-        return f"{self.language}/{self.framework}/{self.folder.name}"
+        return f"{self.language}/{self.framework}/{self.lesson.name}"
 
 
 @dataclass(frozen=True)
 class Page:
-    """One lesson in one framework, in each of its languages: what is executed together."""
+    """A lesson in one framework: notebooks in several languages, executed together."""
 
-    editions: tuple[Edition, ...]
+    notebooks: tuple[Notebook, ...]
 
     def __str__(self) -> str:
-        first = self.editions[0]
-        return f"{first.framework}/{first.folder.name}"
+        first = self.notebooks[0]
+        return f"{first.framework}/{first.lesson.name}"
 
 
-def pages(chosen: Iterable[Edition]) -> list[Page]:
-    """The editions, those of a page together."""
-    together: dict[Path, list[Edition]] = {}
-    for edition in chosen:
-        together.setdefault(edition.code, []).append(edition)
-    return [Page(tuple(editions)) for editions in together.values()]
+def group_by_page(notebooks: Iterable[Notebook]) -> list[Page]:
+    """Return the pages of these notebooks."""
+    by_code: dict[Path, list[Notebook]] = {}
+    for notebook in notebooks:
+        by_code.setdefault(notebook.code, []).append(notebook)
+    return [Page(tuple(group)) for group in by_code.values()]
 
 
-def lessons(root: Path = ROOT) -> list[Path]:
-    """The lessons' folders, in the chapter's order.
+def list_lessons(root: Path = ROOT) -> list[Path]:
+    """Return the lessons' folders, in the chapter's order.
 
-    Raises LessonError where lessons/chapter.toml and the folders beside it do not agree.
+    Raises LessonError if lessons/chapter.toml does not list exactly the folders beside it.
     """
     chapter, text = _read_chapter(root)
     listed = tomllib.loads(text).get("lessons")
     if not (isinstance(listed, list) and all(isinstance(name, str) for name in listed)):
         raise LessonError('need lessons = ["FOLDER", ...]', chapter)
-    # A folder without a file is what Python leaves behind of a lesson that is gone.
+    # A folder without files is not a lesson: Python leaves one behind when a lesson is removed.
     files = [file for file in chapter.parent.glob("[!._]*/*") if file.is_file()]
     folders = {file.parent.name: file.parent for file in files}
     lines = text.splitlines()
-    for place, name in enumerate(listed):
-        line = next((n for n, words in enumerate(lines, 1) if f'"{name}"' in words), None)
+    for index, name in enumerate(listed):
+        line = next((n for n, content in enumerate(lines, 1) if f'"{name}"' in content), None)
         if name not in folders:
             raise LessonError(f"no lesson {name!r}: there is no such folder", chapter, line)
-        if name in listed[:place]:
+        if name in listed[:index]:
             raise LessonError(f"lesson {name!r} is listed twice", chapter, line)
     for name in sorted(folders.keys() - {*listed}):
         raise LessonError(f"a lesson that is not listed in {chapter.name}", folders[name])
     return [folders[name] for name in listed]
 
 
-def proof(root: Path = ROOT) -> str:
+def read_proof_lesson(root: Path = ROOT) -> str:
     """Return the name of the lesson that is executed once on each machine, or "". Raise LessonError."""
     return tomllib.loads(_read_chapter(root)[1]).get("proof", "")
 
 
 def _read_chapter(root: Path) -> tuple[Path, str]:
-    """Return the chapter's file and its text, which is TOML. Raise LessonError."""
+    """Return the chapter's file and its text, which is valid TOML. Raise LessonError."""
     chapter = root / "lessons" / "chapter.toml"
     try:
         text = chapter.read_text(encoding="utf-8-sig")
@@ -124,82 +123,86 @@ def _read_chapter(root: Path) -> tuple[Path, str]:
     return chapter, text
 
 
-def editions(
+def list_notebooks(
     languages: list[str] | None = None,
     frameworks: list[str] | None = None,
     root: Path = ROOT,
     names: list[str] | None = None,
-) -> Iterator[Edition]:
-    """Every edition there is, or those in the languages, frameworks and lessons asked for.
+) -> Iterator[Notebook]:
+    """Yield every notebook that exists in the requested languages, frameworks and lessons (default: all).
 
-    Lessons come in the chapter's order, languages and frameworks in that of their tables. Raises
-    LessonError for a language, framework or lesson that there is not, and for a name that no link can hold.
+    Lessons come in the chapter's order, languages and frameworks in the order of their tables. Raises
+    LessonError for an unknown language, framework or lesson, and for a name that would need escaping in a link.
     """
-    chosen = choose("lesson", names, [folder.name for folder in lessons(root)], root / "lessons")
-    for edition in _asked_for(languages, frameworks, root):
-        if edition.exists and edition.folder.name in chosen:
-            yield edition
+    chosen = choose(
+        "lesson", names, [lesson.name for lesson in list_lessons(root)], root / "lessons"
+    )
+    for notebook in _list_requested(languages, frameworks, root):
+        if notebook.exists and notebook.lesson.name in chosen:
+            yield notebook
 
 
-def left_out(
+def describe_missing_notebooks(
     languages: list[str] | None = None,
     frameworks: list[str] | None = None,
     root: Path = ROOT,
 ) -> str:
-    """A line that names the editions that there are not, among those asked for; or nothing."""
-    lacking: dict[str, dict[str, None]] = {}
-    for edition in _asked_for(languages, frameworks, root):
-        names = lacking.setdefault(edition.folder.name, {})
-        if not edition.text.exists():
-            names[edition.language] = None
-        if not edition.code.exists():
-            names[edition.framework] = None
-    said = [f"{lesson} in {', '.join(names)}" for lesson, names in lacking.items() if names]
-    return f"There is no edition of {'; of '.join(said)}." if said else ""
+    """Return a line that names the requested notebooks that do not exist, or ""."""
+    missing: dict[str, dict[str, None]] = {}
+    for notebook in _list_requested(languages, frameworks, root):
+        names = missing.setdefault(notebook.lesson.name, {})
+        if not notebook.text.exists():
+            names[notebook.language] = None
+        if not notebook.code.exists():
+            names[notebook.framework] = None
+    parts = [f"{lesson} in {', '.join(names)}" for lesson, names in missing.items() if names]
+    return f"There is no notebook of {'; of '.join(parts)}." if parts else ""
 
 
-def _asked_for(
+def _list_requested(
     languages: list[str] | None, frameworks: list[str] | None, root: Path
-) -> Iterator[Edition]:
-    """Also those that there are not. Raises LessonError."""
-    folders = lessons(root)
-    written = languages_of(*folders)
-    programmed = frameworks_of(*folders)
-    if not (written and programmed):
+) -> Iterator[Notebook]:
+    """Yield the requested notebooks, whether or not they exist. Raise LessonError."""
+    lessons = list_lessons(root)
+    known = {
+        "lesson": [lesson.name for lesson in lessons],
+        "language": find_languages(*lessons),
+        "framework": find_frameworks(*lessons),
+    }
+    if not (known["language"] and known["framework"]):
         fault = "no lesson here: need LESSON/text.LANGUAGE.md and LESSON/code.FRAMEWORK.py"
         raise LessonError(fault, root / "lessons")
-    named = ("lesson", [folder.name for folder in folders]), ("language", written)
-    for what, names in (*named, ("framework", programmed)):
+    for what, names in known.items():
         for name in names:
-            if not NAME.fullmatch(name):
+            if not SAFE_NAME.fullmatch(name):
                 fault = f"a {what} named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
                 raise LessonError(fault, root / "lessons")
-    languages = choose("language", languages, written, root / "lessons")
-    frameworks = choose("framework", frameworks, programmed, root / "lessons")
-    for folder in folders:
+    languages = choose("language", languages, known["language"], root / "lessons")
+    frameworks = choose("framework", frameworks, known["framework"], root / "lessons")
+    for lesson in lessons:
         for language in languages:
             for framework in frameworks:
-                yield Edition(folder, language, framework)
+                yield Notebook(lesson, language, framework)
 
 
-def languages_of(*folders: Path) -> list[str]:
-    """Those of the lessons' texts."""
-    return _named("text.*.md", folders, LANGUAGES)
+def find_languages(*lessons: Path) -> list[str]:
+    """Return the languages of the lessons' texts."""
+    return _find_names("text.*.md", lessons, LANGUAGES)
 
 
-def frameworks_of(*folders: Path) -> list[str]:
-    """Those of the lessons' code files."""
-    return _named("code.*.*", folders, FRAMEWORKS)
+def find_frameworks(*lessons: Path) -> list[str]:
+    """Return the frameworks of the lessons' code files."""
+    return _find_names("code.*.*", lessons, FRAMEWORKS)
 
 
-def _named(pattern: str, folders: tuple[Path, ...], known: Iterable[str]) -> list[str]:
-    """What stands in the middle of the files' names: the known ones in their order, then others."""
-    found = {file.name.split(".")[1] for folder in folders for file in folder.glob(pattern)}
+def _find_names(pattern: str, lessons: tuple[Path, ...], known: Iterable[str]) -> list[str]:
+    """Return the middle part of the files' names: known names first, in their order, then the others."""
+    found = {file.name.split(".")[1] for lesson in lessons for file in lesson.glob(pattern)}
     return [*(name for name in known if name in found), *sorted(found - {*known})]
 
 
-def display(path: Path) -> str:
-    """A path as short as it can be said from where one stands."""
+def shorten_path(path: Path) -> str:
+    """Return a path relative to the current folder, if it is within that folder."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
@@ -207,13 +210,13 @@ def display(path: Path) -> str:
 
 
 def choose(
-    what: str, asked: list[str] | None, known: list[str], place: Path, line: int | None = None
+    what: str, requested: list[str] | None, known: list[str], file: Path, line: int | None = None
 ) -> list[str]:
-    """The names asked for, or all that are known.
+    """Return the requested names without duplicates, or all known names if none is requested.
 
-    Raises LessonError, at ``place``, for a name that is not.
+    Raises LessonError, at ``file`` and ``line``, for an unknown name.
     """
-    for name in asked or []:
+    for name in requested or []:
         if name not in known:
-            raise LessonError(f"no {what} {name!r}; there are: {', '.join(known)}", place, line)
-    return list(dict.fromkeys(asked or known))
+            raise LessonError(f"no {what} {name!r}; there are: {', '.join(known)}", file, line)
+    return list(dict.fromkeys(requested or known))

@@ -1,8 +1,8 @@
-"""Text + code -> notebook: prose (tools/weave/prose.py) and the cells it asks for (tools/weave/programs.py).
+"""Weave a text (tools/weave/prose.py) and the cells of its program (tools/weave/programs.py) into a notebook.
 
-An image that stands beside the text goes into the notebook, so that the notebook is whole wherever
-it is opened. The first code cell is ours: it installs what is missing (tools/weave/launch.py). So is the
-last cell, which says whose it is (tools/weave/credit.py).
+Drawings are embedded, so that a notebook is complete wherever it is opened. Two cells are added: the first
+code cell, which installs what is missing (tools/weave/launch.py), and the last cell, which has the credit line
+(tools/weave/credit.py).
 """
 
 import re
@@ -15,109 +15,114 @@ from pathlib import Path
 
 from nbformat import NotebookNode, v4
 
-from tools.compare.pictures import as_png, css_width
-from tools.weave.credit import credit
-from tools.weave.launch import INSTALL, install_cell
-from tools.weave.lessons import Edition, LessonError, frameworks_of
-from tools.weave.programs import LANGUAGES, read_code
+from tools.compare.pictures import read_css_width, render_png
+from tools.weave.credit import render_credit
+from tools.weave.launch import INSTALL, render_install_cell
+from tools.weave.lessons import LessonError, Notebook, find_frameworks
+from tools.weave.programs import PROGRAMMING_LANGUAGES, read_code
 from tools.weave.prose import Passage, check_same_order, read_passages, read_text
-from tools.weave.words import check_used, read_words
+from tools.weave.words import check_no_unused_entries, read_translations
 
-LESSON = re.compile(r"\[([^]]*)\]\(\.\./([\w-]+)/text\.[\w-]+\.md(#[^)]*)?\)")  # a link to another
-# An image, or a code fence, in which nothing is one.
+LESSON_LINK = re.compile(r"\[([^]]*)\]\(\.\./([\w-]+)/text\.[\w-]+\.md(#[^)]*)?\)")
+# An image, or a code fence, in which images are left alone.
 IMAGE = re.compile(
     r"^\s*(?P<fence>`{3,}|~{3,}).*?^\s*(?P=fence)\s*?$|!\[(?P<alt>[^]]*)\]\((?P<file>[^():]+\.svg)\)",
     re.DOTALL | re.MULTILINE,
 )
 
 
-def weave(edition: Edition) -> NotebookNode:
-    """The notebook of an edition, not executed yet. Raises LessonError."""
-    check_same_order(edition)
-    check_words(edition)
-    cells = read_code(edition.code, edition.language)
-    language = LANGUAGES[edition.code.suffix]
-    notebook = v4.new_notebook(
+def weave(notebook: Notebook) -> NotebookNode:
+    """Return a notebook's content without outputs. Raise LessonError."""
+    check_same_order(notebook)
+    check_translations(notebook)
+    cells = read_code(notebook.code, notebook.language)
+    language = PROGRAMMING_LANGUAGES[notebook.code.suffix]
+    node = v4.new_notebook(
         metadata={
             "kernelspec": language.kernelspec,
             "language_info": {"name": language.kernelspec["language"]},
             "d2l_compat": {
                 "note": "Woven by `make` from the lesson's text and code: edit those, not this.",
-                "lesson": edition.folder.name,
-                "language": edition.language,
-                "framework": edition.framework,
+                "lesson": notebook.lesson.name,
+                "language": notebook.language,
+                "framework": notebook.framework,
             },
         }
     )
 
     def add_prose(source: str) -> None:
-        number = sum(cell.cell_type == "markdown" for cell in notebook.cells) + 1
-        notebook.cells.append(v4.new_markdown_cell(source, id=f"text-{number:02}"))
+        number = sum(cell.cell_type == "markdown" for cell in node.cells) + 1
+        node.cells.append(v4.new_markdown_cell(source, id=f"text-{number:02}"))
 
-    asked: dict[str, int] = {}
+    lines: dict[str, int] = {}  # of the text, by the name of the cell that is inserted there
     if INSTALL in cells:
-        fault = f"a cell named {INSTALL!r}: the weave has one of that name"
-        raise LessonError(fault, edition.code, cells[INSTALL].marker)
-    for passage in read_text(edition.text, edition.framework):
+        fault = f"a cell named {INSTALL!r}: the weave adds a cell of that name"
+        raise LessonError(fault, notebook.code, cells[INSTALL].marker)
+    for passage in read_text(notebook.text, notebook.framework):
         if not passage.cell:
-            add_prose(link_lessons(embed_images(passage, edition.text)))
+            add_prose(link_lessons(embed_images(passage, notebook.text)))
             continue
-        if not asked and (code := install_cell(edition)):
-            notebook.cells.append(v4.new_code_cell(code, id=INSTALL))
+        if not lines and (code := render_install_cell(notebook)):
+            node.cells.append(v4.new_code_cell(code, id=INSTALL))
         name = passage.cell
-        if name in asked:
-            fault = f"cell {name!r} is asked for twice, before on line {asked[name]}"
-            raise LessonError(fault, edition.text, passage.line)
+        if name in lines:
+            fault = f"cell {name!r} is asked for twice, first on line {lines[name]}"
+            raise LessonError(fault, notebook.text, passage.line)
         if name not in cells:
-            fault = f"unknown cell {name!r}: {edition.code.name} has none of that name"
-            raise LessonError(fault, edition.text, passage.line)
-        asked[name] = passage.line
+            fault = f"unknown cell {name!r}: {notebook.code.name} has no cell of that name"
+            raise LessonError(fault, notebook.text, passage.line)
+        lines[name] = passage.line
         cell = cells[name]
         metadata = {"tags": cell.tags} if cell.tags else {}
-        notebook.cells.append(v4.new_code_cell(cell.source, id=name, metadata=metadata))
-    add_prose(f"---\n\n{credit(edition.language, 'notebook')}")
-    for passage in read_passages(edition.text):
+        node.cells.append(v4.new_code_cell(cell.source, id=name, metadata=metadata))
+    add_prose(f"---\n\n{render_credit(notebook.language, 'notebook')}")
+    for passage in read_passages(notebook.text):
         is_on_a_slide = passage.block is not None and passage.block.kind == "slide"
-        if is_on_a_slide and passage.cell and passage.cell not in asked:
+        if is_on_a_slide and passage.cell and passage.cell not in lines:
             fault = f"unknown cell {passage.cell!r}: the text does not ask for it"
-            raise LessonError(fault, edition.text, passage.line)
+            raise LessonError(fault, notebook.text, passage.line)
     for name, cell in cells.items():
-        if name not in asked:
-            fault = f"unused cell {name!r}: {edition.text.name} does not ask for it"
+        if name not in lines:
+            fault = f"unused cell {name!r}: {notebook.text.name} does not ask for it"
             raise LessonError(fault, cell.file, cell.marker)
-    return notebook
+    return node
 
 
-def link_lessons(prose: str, to: str = r"[\1](\2.ipynb\3)") -> str:
-    """Where a text leads to another lesson's text, its notebook leads to the notebook beside it."""
-    return LESSON.sub(to, prose)
+def link_lessons(prose: str, link: str = r"[\1](\2.ipynb\3)") -> str:
+    """Replace links to other lessons' texts, by default with links to the notebooks in the same folder."""
+    return LESSON_LINK.sub(link, prose)
 
 
 @cache
-def png_image(svg: str, alt: str) -> str:
-    """For notebooks: in prose Colab shows no SVG. It is as wide as the drawing, and twice as fine."""
-    png = as_png(svg)
-    data, width = b64encode(png).decode(), css_width(png)
+def make_png_tag(svg: str, alt: str) -> str:
+    """Return an image for a notebook, as a PNG: Colab shows no SVG in prose.
+
+    It is displayed at the drawing's width, with twice as many pixels.
+    """
+    png = render_png(svg)
+    data = b64encode(png).decode()
+    width = read_css_width(png)
     return f'<img src="data:image/png;base64,{data}" width="{width}" alt="{escape(alt)}">'
 
 
-def svg_image(svg: str, alt: str) -> str:
-    """For pages of our own."""
+def make_svg_tag(svg: str, alt: str) -> str:
+    """Return an image for a page of the web site."""
     data = b64encode(svg.encode()).decode()
     return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}">'
 
 
-def check_words(edition: Edition) -> None:
-    """Raises LessonError where the words of the edition's language have an entry that no code needs."""
-    folder = edition.folder
-    words = read_words(folder, edition.language)
-    check_used(words, [replace(edition, framework=name).code for name in frameworks_of(folder)])
+def check_translations(notebook: Notebook) -> None:
+    """Raise LessonError if the translations for the notebook's language have an unused entry."""
+    translations = read_translations(notebook.lesson, notebook.language)
+    frameworks = find_frameworks(notebook.lesson)
+    programs = [replace(notebook, framework=framework).code for framework in frameworks]
+    check_no_unused_entries(translations, programs)
 
 
 def embed_images(
-    passage: Passage, text: Path, image_of: Callable[[str, str], str] = png_image
+    passage: Passage, text: Path, make_tag: Callable[[str, str], str] = make_png_tag
 ) -> str:
-    """The prose, with its drawings in it; ``image_of`` makes an image of an SVG and its alternative."""
+    """Return the prose with embedded drawings; ``make_tag`` takes an SVG and its alternative text."""
 
     def embed(image: re.Match[str]) -> str:
         if image["fence"]:
@@ -125,7 +130,7 @@ def embed_images(
         line = passage.line + passage.prose[: image.start()].count("\n")
         drawing = text.parent / image["file"]
         try:
-            return image_of(drawing.read_text(encoding="utf-8"), " ".join(image["alt"].split()))
+            return make_tag(drawing.read_text(encoding="utf-8"), " ".join(image["alt"].split()))
         except (OSError, ValueError) as error:
             fault = f"image {image['file']}: {getattr(error, 'strerror', error)}"
             raise LessonError(fault, text, line) from None
