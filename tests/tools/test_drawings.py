@@ -1,7 +1,7 @@
-"""Figures that were tampered with: whatever is changed in one is noticed, or cannot be seen.
+"""Test that every visible change of a drawing is noticed.
 
-Each element of a drawing, and each of its attributes, is changed in turn, in ways that the
-comparison knows nothing of. Where it says that nothing differs, the pixels have to say so too.
+Each element and each attribute of a drawing is changed in turn. If the comparison finds no difference,
+the pixels have to be the same.
 """
 
 import re
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tools.compare.drawing import Drawing
-from tools.compare.figures import drawing_difference
+from tools.compare.figures import compare_drawings
 from tools.compare.numbers import DEFAULT, NUMBER
 from tools.compare.pictures import render
 
@@ -22,8 +22,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 ElementTree.register_namespace("", SVG.strip("{}"))
 ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 
-# As the Java classes draw; matplotlib's drawings are in tests/tools/test_agreement.py.
-JAVAS = b"""\
+# As the Java classes draw; matplotlib's drawings are in tests/tools/test_outputs.py.
+DRAWING = b"""\
 <svg xmlns="http://www.w3.org/2000/svg" width="60pt" height="40pt" viewBox="0 0 60 40">
 <rect width="100%" height="100%" fill="#ffffff"/>
 <g font-family="DejaVu Sans, sans-serif" font-size="10">
@@ -41,105 +41,106 @@ JAVAS = b"""\
 </svg>"""
 
 
-Tampering = Callable[[Element, Element, int], object]  # with a parent's n-th child
+Tampering = Callable[[Element, Element, int], object]  # changes a parent's n-th child
 
 
-def lost(parent: Element, child: Element, _: int) -> None:
+def remove(parent: Element, child: Element, _: int) -> None:
     parent.remove(child)
 
 
-def twice(parent: Element, child: Element, place: int) -> None:
+def duplicate(parent: Element, child: Element, place: int) -> None:
     parent.insert(place, deepcopy(child))
 
 
-def with_script(parent: Element, _: Element, place: int) -> None:
+def insert_script(parent: Element, _: Element, place: int) -> None:
     script = Element(f"{SVG}script")
     script.text = "alert(1)"
     parent.insert(place, script)
 
 
-def wrapped(parent: Element, child: Element, place: int) -> None:
+def wrap(parent: Element, child: Element, place: int) -> None:
     group = Element(f"{SVG}g", {"transform": "translate(50 50)"})
     group.append(child)
     parent[place] = group
 
 
-def in_words(parent: Element, child: Element, _: int) -> None:
+def change_text(parent: Element, child: Element, _: int) -> None:
     child.text = (child.text or "") + "!"
 
 
-def behind(parent: Element, child: Element, _: int) -> None:
+def change_tail(parent: Element, child: Element, _: int) -> None:
     child.tail = (child.tail or "") + "!"
 
 
-def given(name: str, value: str) -> Tampering:
-    def give(_: Element, child: Element, place: int) -> None:
+def set_attribute(name: str, value: str) -> Tampering:
+    def tamper(_: Element, child: Element, place: int) -> None:
         if isinstance(child.tag, str):
             child.set(name, value)
 
-    return give
+    return tamper
 
 
 TAMPERINGS: dict[str, Tampering] = {
-    "lost": lost,
-    "twice": twice,
-    "with a script": with_script,
-    "wrapped": wrapped,
-    "other words": in_words,
-    "words behind": behind,
-    "styled": given("style", "fill: red; stroke: red"),
+    "removed": remove,
+    "duplicated": duplicate,
+    "with a script": insert_script,
+    "in a group": wrap,
+    "with another text": change_text,
+    "before another text": change_tail,
+    "with a style": set_attribute("style", "fill: red; stroke: red"),
 }
 
 
-def parsed(svg: bytes) -> Element:
+def parse(svg: bytes) -> Element:
     builder = ElementTree.TreeBuilder(insert_comments=True)
     return ElementTree.fromstring(svg, ElementTree.XMLParser(target=builder))
 
 
-def one_of_each_sort(root: Element) -> list[Element]:
-    """There are many ticks and letters, all of a kind: by its attributes, within the same."""
-    sorts: dict[tuple[object, ...], Element] = {}
+def choose_one_of_each_kind(root: Element) -> list[Element]:
+    """Return one element of each kind: the same tag and attributes, in parents of the same kind."""
+    kinds: dict[tuple[object, ...], Element] = {}
 
-    def sort(element: Element, outer: tuple[object, ...]) -> None:
+    def add(element: Element, parent_kind: tuple[object, ...]) -> None:
         name = element.get("id", "").rstrip("0123456789")
-        own = (*outer, element.tag, *sorted(element.attrib), name if name.endswith("_") else "")
-        sorts.setdefault(own, element)
+        name = name if name.endswith("_") else ""
+        kind = (*parent_kind, element.tag, *sorted(element.attrib), name)
+        kinds.setdefault(kind, element)
         for child in element:
-            sort(child, own)
+            add(child, kind)
 
-    sort(root, ())
-    return list(sorts.values())
+    add(root, ())
+    return list(kinds.values())
 
 
-def tampered(svg: bytes, tamper: Tampering) -> Iterator[tuple[str, Element]]:
-    """A copy for each element but the root, with that one changed."""
-    root = parsed(svg)
-    chosen = one_of_each_sort(root)
+def change_each_element(svg: bytes, tamper: Tampering) -> Iterator[tuple[str, Element]]:
+    """Yield a copy for each element but the root, with this element changed."""
+    root = parse(svg)
+    chosen = choose_one_of_each_kind(root)
     for number, parent in enumerate(root.iter()):
         for place, child in enumerate(parent):
             if child not in chosen:
                 continue
             copy = deepcopy(root)
-            its_parent = list(copy.iter())[number]
-            tamper(its_parent, its_parent[place], place)
+            copied_parent = list(copy.iter())[number]
+            tamper(copied_parent, copied_parent[place], place)
             yield f"{child.tag} {child.attrib}", copy
 
 
-def with_attributes_changed(svg: bytes) -> Iterator[tuple[str, Element]]:
-    """A copy for each attribute, and each way to change it."""
-    root = parsed(svg)
-    chosen = one_of_each_sort(root)
+def change_each_attribute(svg: bytes) -> Iterator[tuple[str, Element]]:
+    """Yield a copy for each attribute, and for each way to change it."""
+    root = parse(svg)
+    chosen = choose_one_of_each_kind(root)
     for number, element in enumerate(root.iter()):
         if element not in chosen:
             continue
         for key, value in element.attrib.items():
-            further = NUMBER.sub(lambda found: str(float(found[0]) + 50), value)
-            last_further = re.sub(
+            all_moved = NUMBER.sub(lambda found: str(float(found[0]) + 50), value)
+            last_moved = re.sub(
                 rf"({NUMBER.pattern})(\D*)$",
                 lambda found: f"{float(found[1]) + 50}{found[2]}",
                 value,
             )
-            for new in {None, further, last_further, value + " none"} - {value}:
+            for new in {None, all_moved, last_moved, value + " none"} - {value}:
                 copy = deepcopy(root)
                 changed = list(copy.iter())[number]
                 if new is None:
@@ -149,30 +150,32 @@ def with_attributes_changed(svg: bytes) -> Iterator[tuple[str, Element]]:
                 yield f"{element.tag} {key}: {new}", copy
 
 
-def unseen(svg: bytes, changed: Iterator[tuple[str, Element]], by_pixels: bool = True) -> list[str]:
-    """Of the changed copies those that pass for the same, and look otherwise."""
-    stored = ElementTree.tostring(parsed(svg))
-    look, found = render(stored.decode()), []
+def find_unnoticed(
+    svg: bytes, changed: Iterator[tuple[str, Element]], by_pixels: bool = True
+) -> list[str]:
+    """Return the changed copies in which no difference is found although their pixels differ."""
+    stored = ElementTree.tostring(parse(svg))
+    pixels, unnoticed = render(stored.decode()), []
     for title, root in changed:
         fresh = ElementTree.tostring(root)
         if fresh == stored:
             continue
         try:
-            fault = drawing_difference(
-                *(Drawing(each, DEFAULT.points) for each in (stored, fresh)), DEFAULT
-            )
+            old, new = (Drawing(each, DEFAULT.points) for each in (stored, fresh))
+            fault = compare_drawings(old, new, DEFAULT)
         except (ValueError, LookupError, OSError):  # damaged
             continue
-        if fault is None and not (by_pixels and np.array_equal(look, render(fresh.decode()))):
-            found.append(title)
-    return found
+        if fault is None and not (by_pixels and np.array_equal(pixels, render(fresh.decode()))):
+            unnoticed.append(title)
+    return unnoticed
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS)
-def test_whatever_is_tampered_with_is_noticed(tampering):
-    by_pixels = tampering != "with a script"  # which is not in the picture
-    assert unseen(JAVAS, tampered(JAVAS, TAMPERINGS[tampering]), by_pixels) == []
+def test_every_change_of_an_element_is_noticed(tampering):
+    by_pixels = tampering != "with a script"  # a script is invisible
+    changed = change_each_element(DRAWING, TAMPERINGS[tampering])
+    assert find_unnoticed(DRAWING, changed, by_pixels) == []
 
 
-def test_every_attribute_counts():
-    assert unseen(JAVAS, with_attributes_changed(JAVAS)) == []
+def test_every_change_of_an_attribute_is_noticed():
+    assert find_unnoticed(DRAWING, change_each_attribute(DRAWING)) == []

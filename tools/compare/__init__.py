@@ -1,1 +1,1 @@
-"""When two executions show the same: numbers, words and figures."""
+"""Compare what two executions show: numbers, words and figures."""

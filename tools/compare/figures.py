@@ -1,13 +1,13 @@
-"""When two figures agree: by what they show, not by their bytes.
+"""Compare two figures by what they show, not by their bytes.
 
-A figure is an SVG, a PNG and words. Two SVGs are gone through side by side, piece by piece
-(tools/compare/drawing.py), and everything in them counts, with these allowances:
+A figure consists of an SVG, a PNG and words. Two SVGs are compared element by element
+(tools/compare/drawing.py), and everything in them counts, with these tolerances:
 
-* a place may lie ``Tolerance.points`` off; words, and what stands by words, SPACING
-* a cell of a heat map may have another colour by ``Tolerance.levels``
-* newer versions of matplotlib join some letters
+* positions may differ by ``Tolerance.points``; those of words, and of what is placed beside them, by SPACING
+* the colour of a heat map's cell may differ by ``Tolerance.levels``
+* newer versions of matplotlib draw some pairs of letters as one shape
 
-A PNG is held to the SVG beside it.
+A PNG is compared with the SVG beside it.
 """
 
 import re
@@ -18,70 +18,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.compare.drawing import Drawing, Piece
-from tools.compare.numbers import Tolerance, text_difference
+from tools.compare.numbers import Tolerance, compare_texts
 
 SVG, PNG = "image/svg+xml", "image/png"
 
 Array = NDArray[Any]
 
 
-def figure_difference(stored: str, fresh: str, tolerance: Tolerance) -> str | None:
-    """The first difference between two SVGs, or None where they agree."""
+def compare_figures(stored: str, fresh: str, tolerance: Tolerance) -> str | None:
+    """Return the first difference between two SVGs, or None."""
     if stored == fresh:
         return None
     try:
         old, new = (Drawing(svg.encode(), tolerance.points) for svg in (stored, fresh))
-        return drawing_difference(old, new, tolerance)
-    # Not XML (or broken half-way), a heat map of other things than cells, a name of nothing.
+        return compare_drawings(old, new, tolerance)
+    # Invalid or incomplete XML, an invalid heat map, or a reference to an element that does not exist.
     except (ValueError, SyntaxError, LookupError) as error:
         return f"damaged: {error}"
 
 
-def drawing_difference(stored: Drawing, fresh: Drawing, tolerance: Tolerance) -> str | None:
-    """The first difference between two drawings, or None where they agree."""
+def compare_drawings(stored: Drawing, fresh: Drawing, tolerance: Tolerance) -> str | None:
+    """Return the first difference between two drawings, or None."""
     if stored.around != fresh.around:
         return f"{fresh.around} around it instead of {stored.around}"
     old_words, new_words = ([p.words for p in each.pieces if p.words] for each in (stored, fresh))
     if old_words != new_words:
         return f"{new_words} instead of {old_words}"
     for old, new in zip(stored.pieces, fresh.pieces, strict=False):
-        if fault := _piece_difference(old, new, tolerance):
+        if fault := _compare_pieces(old, new, tolerance):
             return fault
     old_count, new_count = len(stored.pieces), len(fresh.pieces)
     return f"{new_count} elements instead of {old_count}" if old_count != new_count else None
 
 
-def _piece_difference(old: Piece, new: Piece, tolerance: Tolerance) -> str | None:
+def _compare_pieces(old: Piece, new: Piece, tolerance: Tolerance) -> str | None:
     if old.exact != new.exact:
         keys = [*old.exact, *new.exact]
         key = next(key for key in keys if old.exact.get(key) != new.exact.get(key))
         now, was = (piece.exact.get(key) for piece in (new, old))
         return f"{new.name} {key}: {now!r:.80} instead of {was!r:.80}".replace(" :", ":")
     if old.letters != new.letters:
-        return None if _are_joined(old, new) else f"{new.name} is drawn with other letters"
-    if len(old.where) != len(new.where):
-        return f"{new.name} has {len(new.where)} places instead of {len(old.where)}"
-    pairs = zip(old.where, new.where, strict=True)
-    off = [abs(was - now) * extent for (was, extent), (now, _) in pairs]
-    if not all(each <= old.within for each in off):  # nor is what is no number
-        return f"{new.name} is {max(off):.2f} points off"
-    if fault := text_difference(old.said, new.said, tolerance):
+        return None if _differ_by_ligatures(old, new) else f"{new.name} is drawn with other letters"
+    if len(old.places) != len(new.places):
+        return f"{new.name} has {len(new.places)} places instead of {len(old.places)}"
+    pairs = zip(old.places, new.places, strict=True)
+    distances = [abs(was - now) * extent for (was, extent), (now, _) in pairs]
+    if not all(distance <= old.tolerance for distance in distances):  # NaN is not, either
+        return f"{new.name} is {max(distances):.2f} points off"
+    if fault := compare_texts(old.description, new.description, tolerance):
         return fault
-    if old.cells is None or new.cells is None:
+    if old.colors is None or new.colors is None:
         return None
-    return cell_difference(old.cells, new.cells, tolerance)
+    return compare_heat_maps(old.colors, new.colors, tolerance)
 
 
-def _are_joined(old: Piece, new: Piece) -> bool:
-    """Whether one has a joined letter for two or three of the other's, and all else is the same."""
+def _differ_by_ligatures(old: Piece, new: Piece) -> bool:
+    """Check whether one piece has a ligature for two or three letters of the other, which else are equal."""
     fewer, more = (Counter(each) for each in sorted((old.letters, new.letters), key=len))
-    joined, apart = (fewer - more).total(), (more - fewer).total()
+    ligatures, letters = (fewer - more).total(), (more - fewer).total()
     pairs = len(re.findall("ff|fi|fl", old.words))
-    return 0 < joined <= pairs and 2 * joined <= apart <= 3 * joined
+    return 0 < ligatures <= pairs and 2 * ligatures <= letters <= 3 * ligatures
 
 
-def cell_difference(stored: Array, fresh: Array, tolerance: Tolerance) -> str | None:
-    """Of the colours of two heat maps."""
+def compare_heat_maps(stored: Array, fresh: Array, tolerance: Tolerance) -> str | None:
+    """Return the difference between the colours of two heat maps, or None."""
     if stored.shape != fresh.shape:
         return f"{fresh.shape[:2]} cells instead of {stored.shape[:2]}"
     off = np.abs(stored - fresh).max(axis=-1) > tolerance.levels

@@ -1,7 +1,7 @@
-"""Whether a cell that was executed in two languages showed the same in both: all but the words.
+"""Compare a cell's outputs in two languages, which may differ in their words.
 
-Numbers have to agree, and what is drawn: the colours of heat maps, the shapes of curves. Words take
-more room in one language than in another, so that where a figure's parts lie may differ.
+Numbers have to agree, and so do the colours of heat maps and the shapes of curves. Where the parts of a
+figure are may differ, since words take more room in one language than in another.
 """
 
 from collections.abc import Iterator
@@ -13,67 +13,70 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.compare.drawing import cells, is_heat_map, tag
-from tools.compare.figures import PNG, SVG, cell_difference
-from tools.compare.numbers import DEFAULT, NUMBER, Tolerance, text_difference
+from tools.compare.drawing import is_heat_map, read_heat_map, tag
+from tools.compare.figures import PNG, SVG, compare_heat_maps
+from tools.compare.numbers import DEFAULT, NUMBER, Tolerance, compare_texts
 
-STROKE = 3  # points at most, of what stands beside words
+MAX_STROKE = 3  # points in a stroke beside words, such as a legend's; what has more is a curve
 
 
 @dataclass
-class Drawn:
-    """Of a figure: its heat maps' colours; and its curves, from where each begins."""
+class Figure:
+    """The colours of a figure's heat maps, and its curves relative to where each begins."""
 
-    cells: list[NDArray[Any]] = field(default_factory=list)
+    heat_maps: list[NDArray[Any]] = field(default_factory=list)
     curves: list[NDArray[Any]] = field(default_factory=list)
 
 
-def difference_but_words(one: Any, other: Any, tolerance: Tolerance = DEFAULT) -> str | None:
-    """The first difference between the outputs of a cell in two languages, or None."""
-    pairs = zip_longest(_parts(one), _parts(other))
-    return next(filter(None, (_difference(*pair, tolerance) for pair in pairs)), None)
+def compare_languages(one: Any, other: Any, tolerance: Tolerance = DEFAULT) -> str | None:
+    """Return the first difference between a cell's outputs in two languages, or None."""
+    for a, b in zip_longest(_find_parts(one), _find_parts(other)):
+        if fault := _compare_parts(a, b, tolerance):
+            return fault
+    return None
 
 
-def _parts(shown: Any) -> Iterator[str | Drawn]:
-    """Numbers and drawings, in their order."""
-    if isinstance(shown, dict):
-        for key in sorted(shown.keys() - {"execution_count", PNG}):
+def _find_parts(output: Any) -> Iterator[str | Figure]:
+    """Yield the numbers and figures of an output, or of a part of one, in order."""
+    if isinstance(output, dict):
+        for key in sorted(output.keys() - {"execution_count", PNG}):
             if key == SVG:
-                yield _drawn(shown[key])
+                yield _parse_figure(output[key])
             else:
-                yield from _parts(shown[key])
-    elif isinstance(shown, list):
-        for each in shown:
-            yield from _parts(each)
+                yield from _find_parts(output[key])
+    elif isinstance(output, list):
+        for part in output:
+            yield from _find_parts(part)
     else:
-        yield " ".join(NUMBER.findall(str(shown)))
+        yield " ".join(NUMBER.findall(str(output)))
 
 
-def _drawn(svg: str) -> Drawn:
-    drawn = Drawn()
+def _parse_figure(svg: str) -> Figure:
+    figure = Figure()
     for element in ElementTree.fromstring(svg).iter():
-        said = element.attrib
-        is_open = "none" in (said.get("fill"), said.get("style", "").partition(";")[0][-4:])
-        if tag(element) == "path" and is_open and "z" not in said["d"]:
-            points = np.array(NUMBER.findall(said["d"]), float)
-            if len(points) > 2 * STROKE:
-                drawn.curves.append(points.reshape(-1, 2) - points[:2])
+        attributes = element.attrib
+        fill_of_style = attributes.get("style", "").partition(";")[0]
+        is_open = attributes.get("fill") == "none" or fill_of_style.endswith("none")
+        if tag(element) == "path" and is_open and "z" not in attributes["d"]:
+            points = np.array(NUMBER.findall(attributes["d"]), float)
+            if len(points) > 2 * MAX_STROKE:
+                figure.curves.append(points.reshape(-1, 2) - points[:2])
         elif is_heat_map(element):
-            drawn.cells.append(cells(element))
-    return drawn
+            figure.heat_maps.append(read_heat_map(element))
+    return figure
 
 
-def _difference(
-    one: str | Drawn | None, other: str | Drawn | None, tolerance: Tolerance
+def _compare_parts(
+    one: str | Figure | None, other: str | Figure | None, tolerance: Tolerance
 ) -> str | None:
     if isinstance(one, str) and isinstance(other, str):
-        return text_difference(one, other, tolerance)
-    if not (isinstance(one, Drawn) and isinstance(other, Drawn)):
+        return compare_texts(one, other, tolerance)
+    if not (isinstance(one, Figure) and isinstance(other, Figure)):
         return "other outputs"
-    if (len(one.cells), len(one.curves)) != (len(other.cells), len(other.curves)):
+    if (len(one.heat_maps), len(one.curves)) != (len(other.heat_maps), len(other.curves)):
         return "another drawing"
-    for pair in zip(one.cells, other.cells, strict=True):
-        if fault := cell_difference(*pair, tolerance):
+    for heat_maps in zip(one.heat_maps, other.heat_maps, strict=True):
+        if fault := compare_heat_maps(*heat_maps, tolerance):
             return fault
     for a, b in zip(one.curves, other.curves, strict=True):
         if a.shape != b.shape or np.abs(a - b).max() > tolerance.points:

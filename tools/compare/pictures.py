@@ -1,4 +1,4 @@
-"""Figures in pixels: the PNG beside an SVG, a PNG alone, and a picture of two figures that differ."""
+"""Render and compare figures as pixels: the PNG beside an SVG, and a PNG alone."""
 
 import struct
 import zlib
@@ -15,23 +15,23 @@ from PIL import Image, ImageDraw
 from d2l_compat._shared.fonts import FONT
 from tools.compare.figures import PNG, SVG
 
-ZOOM = 2  # pixels for each of a usual screen's
-FEW = 24  # of 255: what the few colours of a PNG leave out lies below
-WORDS = 200  # pixels: room for the words above the pictures
+ZOOM = 2  # pixels per CSS pixel
+LEVELS = 24  # of 255: a PNG with few colours differs by less from the drawing it was made from
+LABEL_WIDTH = 200  # pixels, for the label above a picture
 
 Array = NDArray[Any]
 
 
-def as_png(svg: str) -> bytes:
-    """On white, in few colours: a figure has few. Raises ValueError where it is no SVG."""
+def render_png(svg: str) -> bytes:
+    """Return a PNG of an SVG on white, with at most 256 colours. Raise ValueError if it is invalid."""
     file = BytesIO()
-    few = Image.fromarray(render(svg)).quantize(256, Image.Quantize.MAXCOVERAGE)
-    few.save(file, "png", optimize=True)
+    image = Image.fromarray(render(svg)).quantize(256, Image.Quantize.MAXCOVERAGE)
+    image.save(file, "png", optimize=True)
     return file.getvalue()
 
 
 def render(svg: str) -> Array:
-    """The pixels, on white: (height, width, 3). Raises ValueError where it is no SVG."""
+    """Return an SVG's pixels on white, (height, width, 3). Raise ValueError if it is invalid."""
     import matplotlib
     import resvg_py
 
@@ -47,105 +47,103 @@ def render(svg: str) -> Array:
     return np.asarray(Image.open(BytesIO(png)).convert("RGB"))
 
 
-def css_width(png: bytes) -> int:
-    """In the pixels that a page counts."""
+def read_css_width(png: bytes) -> int:
+    """Return a rendered PNG's width in CSS pixels."""
     return Image.open(BytesIO(png)).width // ZOOM
 
 
-def pixels(png: str) -> Array:
+def decode_png(png: str) -> Array:
     """Decode a PNG in base64: (height, width, 4), the colours multiplied by their opacity.
 
-    Raises ValueError where it is no PNG.
+    Raises ValueError if it is not a PNG.
     """
     try:
         data = b64decode("".join(png.split()), validate=True)  # some kernels break it into lines
         image: Image.Image = Image.open(BytesIO(data), formats=["PNG"])
         if image.mode.startswith("I"):  # grey in 16 bits, which Pillow would cut off at 255
             image = Image.fromarray((np.asarray(image) // 257).astype(np.uint8))
-        # One that is invisible has no colour: no reader could tell it from another.
+        # Multiplied, so that the colour of an invisible pixel does not count.
         return np.asarray(image.convert("RGBA").convert("RGBa"), int)
     except (OSError, SyntaxError, ValueError, struct.error, zlib.error) as error:
         raise ValueError(f"no PNG: {error}") from None
 
 
-def on_white(picture: Array) -> Array:
-    """Lay the pixels that :func:`pixels` returns on white, as :func:`render` does."""
-    return picture[..., :3] + 255 - picture[..., 3:]
+def blend_on_white(pixels: Array) -> Array:
+    """Blend the pixels from :func:`decode_png` with white, as :func:`render` does."""
+    return pixels[..., :3] + 255 - pixels[..., 3:]
 
 
-def complete(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """With each SVG the PNG that is made from it, whatever the kernel sent; its width, and its words."""
+def add_pngs(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Add a PNG to each SVG, with its width and alternative text; replace one that the kernel sent."""
     for output in outputs:
         data = output.get("data", {})
         if SVG in data:
-            png = as_png(data[SVG])
+            png = render_png(data[SVG])
             data[PNG] = b64encode(png).decode()
-            said = {"alt": data.get("text/plain", ""), "width": css_width(png)}
-            output.metadata = NotebookNode({PNG: NotebookNode(said)})
+            metadata = {"alt": data.get("text/plain", ""), "width": read_css_width(png)}
+            output.metadata = NotebookNode({PNG: NotebookNode(metadata)})
     return outputs
 
 
-def picture_fault(png: str, svg: str) -> str | None:
-    """How a PNG, in base64, is not that of the SVG; or None."""
+def compare_png_with_svg(png: str, svg: str) -> str | None:
+    """Return how a PNG, in base64, differs from the SVG, or None."""
     if not png:
         return "no PNG beside the SVG"
     try:
-        made, stored = render(svg).astype(int), on_white(pixels(png))
+        expected = render(svg).astype(int)
+        stored = blend_on_white(decode_png(png))
     except ValueError as error:
         return f"damaged: {error}"
-    fault = _pixel_difference(made, stored)
+    fault = _compare_pixels(expected, stored)
     return f"the PNG is another picture than the SVG: {fault}" if fault else None
 
 
-def png_difference(stored: str, fresh: str) -> str | None:
-    """Return how two PNGs, in base64, differ; None where they show the same, however encoded."""
+def compare_pngs(stored: str, fresh: str) -> str | None:
+    """Return how the pixels of two PNGs, in base64, differ, or None."""
     if stored == fresh:
         return None
-    found = []
+    decoded = []
     for name, png in (("stored", stored), ("fresh", fresh)):
         try:
-            found.append(pixels(png))
+            decoded.append(decode_png(png))
         except ValueError as error:
             return f"the {name} one is damaged: {error}"
-    return _pixel_difference(*found)
+    return _compare_pixels(*decoded)
 
 
-def _pixel_difference(old: Array, new: Array) -> str | None:
+def _compare_pixels(old: Array, new: Array) -> str | None:
     if old.shape != new.shape:
         (height, width), (old_height, old_width) = new.shape[:2], old.shape[:2]
         return f"{width} x {height} pixels instead of {old_width} x {old_height}"
-    off = np.abs(old - new).max(axis=-1) > FEW
+    off = np.abs(old - new).max(axis=-1) > LEVELS
     return f"{off.sum()} of {off.size} pixels differ" if off.any() else None
 
 
-def _same_size(*pictures: Array) -> list[Array]:
+def _pad_to_same_size(*pictures: Array) -> list[Array]:
     height, width = np.max([picture.shape[:2] for picture in pictures], axis=0)
-    return [
-        np.pad(
-            picture,
-            ((0, height - picture.shape[0]), (0, width - picture.shape[1]), (0, 0)),
-            constant_values=255,
-        )
-        for picture in pictures
-    ]
+    padded = []
+    for picture in pictures:
+        margins = (0, height - picture.shape[0]), (0, width - picture.shape[1]), (0, 0)
+        padded.append(np.pad(picture, margins, constant_values=255))
+    return padded
 
 
-def picture(stored: Array, fresh: Array) -> bytes:
-    """Draw a PNG of two pictures on white: the stored, the fresh, and in red where they differ."""
-    old, new = _same_size(stored.astype(int), fresh.astype(int))
+def draw_comparison(stored: Array, fresh: Array) -> bytes:
+    """Draw a PNG of two pictures on white: the stored one, the fresh one, and the differences in red."""
+    old, new = _pad_to_same_size(stored.astype(int), fresh.astype(int))
     faint = 255 - (255 - new.mean(axis=-1, keepdims=True)) / 4
-    off = np.abs(old - new).max(axis=-1, keepdims=True) > 8  # of 255: what an eye could see
-    where = np.where(off, (213, 0, 0), faint)
+    is_different = np.abs(old - new).max(axis=-1, keepdims=True) > 8  # of 255: visible
+    difference = np.where(is_different, (213, 0, 0), faint)
     panels = []
-    for title, pixels in (("stored", old), ("fresh", new), ("difference", where)):
-        width = max(pixels.shape[1], WORDS) + 40
+    for title, pixels in (("stored", old), ("fresh", new), ("difference", difference)):
+        width = max(pixels.shape[1], LABEL_WIDTH) + 40
         panel = Image.new("RGB", (width, pixels.shape[0] + 80), "white")
         panel.paste(Image.fromarray(pixels.astype(np.uint8)), (20, 60))
         ImageDraw.Draw(panel).text((20, 10), title, "black", font_size=36)
         panels.append(panel)
-    together = Image.new("RGB", (panels[0].width, sum(panel.height for panel in panels)), "white")
+    image = Image.new("RGB", (panels[0].width, sum(panel.height for panel in panels)), "white")
     for number, panel in enumerate(panels):
-        together.paste(panel, (0, number * panel.height))
+        image.paste(panel, (0, number * panel.height))
     file = BytesIO()
-    together.save(file, "png", optimize=True)
+    image.save(file, "png", optimize=True)
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""What counts as the same output, and which differences are found."""
+"""Test which outputs count as the same, and which differences are found."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
@@ -13,20 +13,20 @@ from matplotlib import pyplot as plt
 from PIL import Image
 
 from d2l_compat._shared.plot import as_svg, plot, show_heatmaps
-from tools.compare.agreement import difference
-from tools.compare.figures import PNG, SVG, figure_difference
-from tools.compare.numbers import DEFAULT, tolerance
-from tools.compare.pictures import as_png
+from tools.compare.figures import PNG, SVG, compare_figures
+from tools.compare.numbers import DEFAULT, read_tolerance
+from tools.compare.outputs import compare_outputs
+from tools.compare.pictures import render_png
 
 
-def both_ways(stored: Any, fresh: Any) -> bool:
-    """Whether the two differ; which of them came first must not matter."""
-    compare = difference
+def differ(stored: Any, fresh: Any) -> bool:
+    """Check whether two outputs differ, whichever is the stored one."""
+    compare = compare_outputs
     if is_svg(stored) and is_svg(fresh):
-        compare = partial(figure_difference, tolerance=DEFAULT)
-    there, back = compare(stored, fresh), compare(fresh, stored)
-    assert (there is None) == (back is None)
-    return there is not None
+        compare = partial(compare_figures, tolerance=DEFAULT)
+    forward, backward = compare(stored, fresh), compare(fresh, stored)
+    assert (forward is None) == (backward is None)
+    return forward is not None
 
 
 def is_svg(output: Any) -> bool:
@@ -53,21 +53,21 @@ def is_svg(output: Any) -> bool:
         ("0.99999994", "1.0"),
         ("[ 0.5  nan -inf]", "[ 0.5  nan -inf]"),
         ("tensor([[0., 1.]])", "tensor([[-0., 1.]])"),
-        # A sign takes the place of a blank.
+        # A sign replaces a blank.
         ("[[ 0.00  1.50]\n [ 2.00  3.25]]", "[[-0.00  1.50]\n [ 2.00  3.25]]"),
         ("[ 1e-07  2.00]", "[-1e-07  2.00]"),
-        # So does a digit.
+        # A digit replaces a blank.
         ("[0.99999994 1.        ]", "[1. 1.]"),
         ("a  9.9999\nb  1.0", "a 10.0000\nb  1.0"),
-        # Just within what is allowed.
+        # Just within the tolerance.
         ("0.0", "1e-06"),
         ("1.0000000", "1.0000100"),
         ("12.34", "12.35"),
         ("0.51", "0.52"),
     ],
 )
-def test_these_agree(stored, fresh):
-    assert not both_ways(stored, fresh)
+def test_texts_agree(stored, fresh):
+    assert not differ(stored, fresh)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_these_agree(stored, fresh):
         ("a", "A"),
         ("", "0.0"),
         ("one line", "one line\nand another"),
-        # Just beyond it.
+        # Just outside the tolerance.
         ("0.0", "1.1e-06"),
         ("1.0000000", "1.0000101"),
         ("12.34", "12.36"),
@@ -127,8 +127,8 @@ def test_these_agree(stored, fresh):
         ("some  words", "some words"),
     ],
 )
-def test_these_differ(stored, fresh):
-    assert both_ways(stored, fresh)
+def test_texts_differ(stored, fresh):
+    assert differ(stored, fresh)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_these_differ(stored, fresh):
         (None, None),
     ],
 )
-def test_parts_agree_one_by_one(stored, fresh):
-    assert not both_ways(stored, fresh)
+def test_outputs_with_parts_agree(stored, fresh):
+    assert not differ(stored, fresh)
 
 
 @pytest.mark.parametrize(
@@ -161,14 +161,14 @@ def test_parts_agree_one_by_one(stored, fresh):
         ({}, []),
     ],
 )
-def test_another_part_differs(stored, fresh):
-    assert both_ways(stored, fresh)
+def test_outputs_with_parts_differ(stored, fresh):
+    assert differ(stored, fresh)
 
 
 def test_a_difference_shows_the_first_line_that_differs():
-    assert difference("same\n1\n2", "same\n3\n4") == "'3' instead of '1'"
-    assert difference("a\nb", "a") == "1 lines instead of 2"
-    assert difference(["a"], []) == "0 instead of 1"
+    assert compare_outputs("same\n1\n2", "same\n3\n4") == "'3' instead of '1'"
+    assert compare_outputs("a\nb", "a") == "1 lines instead of 2"
+    assert compare_outputs(["a"], []) == "0 instead of 1"
 
 
 # Figures
@@ -190,41 +190,41 @@ ONE_CELL = P.copy()
 ONE_CELL[7, 3] += 0.1
 
 
-def shown() -> str:
-    """The current figure, as SVG."""
+def save_svg() -> str:
+    """Return the current figure as SVG, and close it."""
     svg = as_svg(plt.gcf())
     plt.close("all")
     return svg
 
 
-def curves(Y: Any = P, columns: slice = slice(6, 10), **changed: Any) -> str:
+def curves(Y: Any = P, columns: slice = slice(6, 10), **options: Any) -> str:
     legend = [f"Col {i}" for i in range(6, 10)]
-    options = {"xlabel": "Row (position)", "legend": legend, "figsize": (6, 2.5)}
-    plot(POSITIONS, Y[:, columns].T, **options | changed)
-    return shown()
+    defaults = {"xlabel": "Row (position)", "legend": legend, "figsize": (6, 2.5)}
+    plot(POSITIONS, Y[:, columns].T, **defaults | options)
+    return save_svg()
 
 
-def heatmap(matrix: Any = P, **changed: Any) -> str:
-    options = {"titles": ["P"], "figsize": (3.5, 4), "cmap": "RdBu"}
+def heatmap(matrix: Any = P, **options: Any) -> str:
+    defaults = {"titles": ["P"], "figsize": (3.5, 4), "cmap": "RdBu"}
     show_heatmaps(
-        matrix[None, None], "Column (encoding dimension)", "Row (position)", **options | changed
+        matrix[None, None], "Column (encoding dimension)", "Row (position)", **defaults | options
     )
-    return shown()
+    return save_svg()
 
 
-def drawn(change: Callable[[Any], object]) -> str:
-    """The curves, changed once they are drawn."""
+def draw_curves(change: Callable[[Any], object]) -> str:
+    """Draw the curves, change the axes, and return the SVG."""
     plot(POSITIONS, P[:, 6:10].T, xlabel="Row (position)", figsize=(6, 2.5))
     change(plt.gca())
-    return shown()
+    return save_svg()
 
 
-def beside(bottom: float) -> str:
-    """Two axes, the second so high above the figure's lower edge."""
+def draw_two_axes(bottom: float) -> str:
+    """Draw two axes, the bottom of the second at this fraction of the figure's height."""
     figure = plt.figure(figsize=(4, 3))
     for place in ((0.1, 0.1, 0.3, 0.8), (0.6, bottom, 0.3, 0.4)):
         figure.add_axes(place).plot([0, 1])
-    return shown()
+    return save_svg()
 
 
 FIGURES = {"curves": curves, "heat map": heatmap}
@@ -243,15 +243,18 @@ OTHERS: dict[str, tuple[Callable[[], str], Callable[[], str]]] = {
     "another scale": (curves, lambda: curves(xscale="symlog")),
     "another size": (curves, lambda: curves(figsize=(6.1, 2.5))),
     "another colour": (
-        lambda: drawn(lambda axes: None),
-        lambda: drawn(lambda axes: axes.lines[0].set_color("#0072B3")),
+        lambda: draw_curves(lambda axes: None),
+        lambda: draw_curves(lambda axes: axes.lines[0].set_color("#0072B3")),
     ),
     "a flipped axis": (
-        lambda: drawn(lambda axes: None),
-        lambda: drawn(lambda axes: axes.invert_yaxis()),
+        lambda: draw_curves(lambda axes: None),
+        lambda: draw_curves(lambda axes: axes.invert_yaxis()),
     ),
-    "a title": (lambda: drawn(lambda axes: None), lambda: drawn(lambda axes: axes.set_title("P"))),
-    "axes in another place": (lambda: beside(0.1), lambda: beside(0.2)),
+    "a title": (
+        lambda: draw_curves(lambda axes: None),
+        lambda: draw_curves(lambda axes: axes.set_title("P")),
+    ),
+    "axes in another place": (lambda: draw_two_axes(0.1), lambda: draw_two_axes(0.2)),
     "matrix: sin and cos swapped": (heatmap, lambda: heatmap(SWAPPED)),
     "matrix: one row further": (heatmap, lambda: heatmap(np.roll(P, 1, axis=0))),
     "matrix: flipped": (heatmap, lambda: heatmap(P[::-1])),
@@ -264,45 +267,45 @@ OTHERS: dict[str, tuple[Callable[[], str], Callable[[], str]]] = {
 
 
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-def test_the_same_figure_agrees(draw):
+def test_a_figure_is_drawn_in_the_same_bytes_each_time(draw):
     assert is_svg(draw())
     assert draw() == draw()
 
 
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-def test_last_digits_agree_in_a_figure_of_other_bytes(draw):
+def test_figures_whose_data_differ_by_last_digits_agree(draw):
     stored, fresh = draw(), draw(P + NOISE)
     assert stored != fresh
-    assert not both_ways(stored, fresh)
+    assert not differ(stored, fresh)
 
 
 @pytest.mark.parametrize(("stored", "fresh"), OTHERS.values(), ids=OTHERS)
 def test_another_figure_differs(stored, fresh):
-    assert both_ways(stored(), fresh())
+    assert differ(stored(), fresh())
 
 
-def raised(by: float) -> str:
-    """The first curve, by so many points."""
+def raise_curve(by: float) -> str:
+    """Draw the curves with the first one raised by so many points."""
 
-    def raise_it(axes: Any) -> None:
+    def change(axes: Any) -> None:
         points = axes.get_window_extent().height * 72 / axes.figure.dpi
         curve = axes.lines[0]
         curve.set_ydata(curve.get_ydata() + by * np.ptp(axes.get_ylim()) / points)
 
-    return drawn(raise_it)
+    return draw_curves(change)
 
 
-def lowered(by: float) -> str:
-    """A label, by so many points."""
+def lower_label(by: float) -> str:
+    """Draw the curves with the label lowered by so many points."""
 
-    def lower(axes: Any) -> None:
+    def change(axes: Any) -> None:
         axes.xaxis.labelpad += by
 
-    return drawn(lower)
+    return draw_curves(change)
 
 
-def in_grey(by: float) -> str:
-    """Two cells, one brighter by so many levels."""
+def draw_two_greys(by: float) -> str:
+    """Draw a heat map of two cells, one brighter by so many levels."""
     return heat_map(CELL + f'<path fill="#{100 + round(by):02x}6464" d="M1 0h1v1h-1z"/>')
 
 
@@ -315,89 +318,91 @@ CELL = '<path fill="#646464" d="M0 0h1v1h-1z"/>'
 
 
 LIMITS: dict[str, tuple[Callable[[float], str], float]] = {
-    "a curve, in points": (raised, 0.05),
-    "a label, in points": (lowered, 2),
-    "a cell, in levels": (in_grey, 4),
+    "a curve, in points": (raise_curve, 0.05),
+    "a label, in points": (lower_label, 2),
+    "a cell, in levels": (draw_two_greys, 4),
 }
 
 
 @pytest.mark.parametrize(("draw", "limit"), LIMITS.values(), ids=LIMITS)
-def test_a_figure_may_be_off_by_so_much_and_no_more(
+def test_a_figure_may_differ_up_to_the_tolerance(
     draw: Callable[[float], str], limit: float
 ) -> None:
-    for by, is_off in ((0.9, False), (-0.9, False), (1.25, True), (-1.25, True)):
-        assert both_ways(draw(0), draw(by * limit)) == is_off, by
+    for factor, is_different in ((0.9, False), (-0.9, False), (1.25, True), (-1.25, True)):
+        assert differ(draw(0), draw(factor * limit)) == is_different, factor
 
 
-def test_what_a_figure_says_of_itself_counts():
+def test_titles_and_descriptions_of_figures_are_compared():
     figure = curves()
-    assert both_ways(figure, figure.replace("<desc>Line", "<desc>A line"))
-    assert both_ways(figure, figure.replace("<title>Line", "<title>A line"))
-    assert not both_ways(figure, figure.replace("(0, 0.00)", "(0, -0.00)"))
+    assert differ(figure, figure.replace("<desc>Line", "<desc>A line"))
+    assert differ(figure, figure.replace("<title>Line", "<title>A line"))
+    assert not differ(figure, figure.replace("(0, 0.00)", "(0, -0.00)"))
 
 
 @pytest.mark.parametrize("words", ["{} of 36 zero; colours Blues", "零有 {} 個（共 36 個）"])
-def test_more_cells_may_be_zero_where_a_tag_says_so(words: str) -> None:
-    forgiving = tolerance(["tolerance:zeros=2"])
+def test_a_tag_allows_more_cells_to_be_zero(words: str) -> None:
+    tolerance = read_tolerance(["tolerance:zeros=2"])
     figure = curves()
 
-    def says(count: int) -> str:
+    def describe(count: int) -> str:
         return figure.replace("<desc>Line", f"<desc>{words.format(count)} Line")
 
-    for by, is_off in ((-2, False), (2, False), (3, True), (-3, True)):
-        assert figure_difference(says(5), says(5 + by), DEFAULT)
-        assert bool(figure_difference(says(5), says(5 + by), forgiving)) == is_off, by
+    for more, is_different in ((-2, False), (2, False), (3, True), (-3, True)):
+        assert compare_figures(describe(5), describe(5 + more), DEFAULT)
+        fault = compare_figures(describe(5), describe(5 + more), tolerance)
+        assert bool(fault) == is_different, more
     for stored, fresh in (("5 of 36", "5 of 37"), ("5 of 36 zero", "6 of 36 one")):
-        assert difference(stored, fresh, forgiving)
+        assert compare_outputs(stored, fresh, tolerance)
 
 
-def test_a_png_has_to_be_that_of_the_svg_beside_it():
+def test_a_png_is_compared_with_the_svg_beside_it():
     svg = curves()
-    whole, other = as_png(svg), as_png(curves(SWAPPED))
-    spotted, spot = np.asarray(Image.open(BytesIO(whole)).convert("RGB")).copy(), BytesIO()
-    spotted[40:44, 40:44] = 0
-    Image.fromarray(spotted).save(spot, "png")
+    whole = render_png(svg)
+    pixels = np.asarray(Image.open(BytesIO(whole)).convert("RGB")).copy()
+    pixels[40:44, 40:44] = 0
+    spotted = BytesIO()
+    Image.fromarray(pixels).save(spotted, "png")
     pngs = {
         "whole": whole,
-        "another": other,
-        "with a spot": spot.getvalue(),
+        "another": render_png(curves(SWAPPED)),
+        "with a spot": spotted.getvalue(),
         "half": whole[:200],
         "none": b"",
     }
     figures = {name: {SVG: svg, PNG: b64encode(png).decode()} for name, png in pngs.items()}
-    said = {name: difference(each, figures["whole"]) for name, each in figures.items()}
-    assert said["whole"] is None
-    assert said["none"] == "the figure: no PNG beside the SVG"
-    assert said["half"].startswith("the figure: damaged: no PNG")
+    faults = {name: compare_outputs(each, figures["whole"]) for name, each in figures.items()}
+    assert faults["whole"] is None
+    assert faults["none"] == "the figure: no PNG beside the SVG"
+    assert faults["half"].startswith("the figure: damaged: no PNG")
     spot_fault = "the figure: the PNG is another picture than the SVG: 16 of 496860 pixels differ"
-    assert said["with a spot"] == spot_fault
-    assert said["another"] is not None
-    assert difference({SVG: svg}, figures["whole"]) is not None
+    assert faults["with a spot"] == spot_fault
+    assert faults["another"] is not None
+    assert compare_outputs({SVG: svg}, figures["whole"]) is not None
 
 
-def in_base64(image: Image.Image, **options: object) -> str:
+def encode(image: Image.Image, **options: object) -> str:
     file = BytesIO()
     image.save(file, "png", **options)
     return b64encode(file.getvalue()).decode()
 
 
 BLUE, CLEAR = Image.new("RGB", (30, 20), "blue"), Image.new("RGBA", (30, 20), (255, 255, 255, 0))
-WHOLE_PNG = in_base64(BLUE)
+WHOLE_PNG = encode(BLUE)
 
 
 @pytest.mark.parametrize(
     ("stored", "fresh"),
     [
-        (WHOLE_PNG, in_base64(BLUE.convert("P"), compress_level=0)),
-        (WHOLE_PNG, in_base64(BLUE.convert("RGBA"))),
-        (WHOLE_PNG, in_base64(Image.new("RGB", (30, 20), (24, 24, 231)))),  # 24 levels are allowed
+        (WHOLE_PNG, encode(BLUE.convert("P"), compress_level=0)),
+        (WHOLE_PNG, encode(BLUE.convert("RGBA"))),
+        (WHOLE_PNG, encode(Image.new("RGB", (30, 20), (24, 24, 231)))),  # 24 levels are allowed
         (WHOLE_PNG, f"{WHOLE_PNG[:76]}\n{WHOLE_PNG[76:]}\n"),
-        (in_base64(CLEAR), in_base64(Image.new("RGBA", (30, 20), (0, 0, 0, 0)))),
+        (encode(CLEAR), encode(Image.new("RGBA", (30, 20), (0, 0, 0, 0)))),
     ],
     ids=["in a palette", "with opacity", "nearly", "in lines", "invisible"],
 )
-def test_a_png_alone_agrees_by_its_pixels(stored, fresh):
-    assert not both_ways({PNG: stored, "text/plain": "a"}, {PNG: fresh, "text/plain": "a"})
+def test_pngs_without_svgs_agree_by_their_pixels(stored, fresh):
+    assert not differ({PNG: stored, "text/plain": "a"}, {PNG: fresh, "text/plain": "a"})
 
 
 @pytest.mark.parametrize(
@@ -415,50 +420,50 @@ def test_a_png_alone_agrees_by_its_pixels(stored, fresh):
     ],
     ids=["another colour", "another shade", "another size", "on a dark page", "in 16 bits"],
 )
-def test_another_png_alone_differs(stored, fresh, fault):
-    stored, fresh = ({PNG: in_base64(each)} for each in (stored, fresh))
-    assert both_ways(stored, fresh)
-    assert difference(stored, fresh) == f"the picture: {fault}"
+def test_pngs_without_svgs_differ_by_their_pixels(stored, fresh, fault):
+    stored, fresh = ({PNG: encode(each)} for each in (stored, fresh))
+    assert differ(stored, fresh)
+    assert compare_outputs(stored, fresh) == f"the picture: {fault}"
 
 
 @pytest.mark.parametrize("place", [0, 20, 30, 50, 70, -20])
-def test_a_damaged_png_alone_differs(place):
-    bytes_of = bytearray(b64decode(WHOLE_PNG))
-    bytes_of[place] ^= 255
-    damaged = b64encode(bytes_of).decode()
+def test_a_damaged_png_without_svg_differs(place):
+    png = bytearray(b64decode(WHOLE_PNG))
+    png[place] ^= 255
+    damaged = b64encode(png).decode()
     for png in (damaged, damaged[: 4 * len(damaged) // 8], "no base64!", ""):
-        assert both_ways({PNG: WHOLE_PNG}, {PNG: png})
+        assert differ({PNG: WHOLE_PNG}, {PNG: png})
 
 
-def test_what_is_beside_a_png_counts():
+def test_text_and_metadata_beside_a_png_are_compared():
     whole = {"data": {PNG: WHOLE_PNG, "text/plain": "a"}, "metadata": {PNG: {"width": 30}}}
-    assert not both_ways(whole, {**whole, "metadata": {PNG: {"width": 30}}})
-    assert both_ways(whole, {**whole, "metadata": {PNG: {"width": 31}}})
-    assert both_ways(whole, {**whole, "data": {PNG: WHOLE_PNG, "text/plain": "b"}})
+    assert not differ(whole, {**whole, "metadata": {PNG: {"width": 30}}})
+    assert differ(whole, {**whole, "metadata": {PNG: {"width": 31}}})
+    assert differ(whole, {**whole, "data": {PNG: WHOLE_PNG, "text/plain": "b"}})
 
 
-def test_colours_are_no_numbers():
+def test_colours_are_not_compared_as_numbers():
     stored, fresh = (f'<svg fill="#0e{x}"/>' for x in ("1111", "9999"))
-    assert both_ways(stored, fresh)  # 0e1111 and 0e9999 are both zero
+    assert differ(stored, fresh)  # 0e1111 and 0e9999 are both zero
 
 
 WHOLE = heat_map(CELL)
 DAMAGED = {
-    "no XML": "<svg",
-    "nothing in it": "<svg/>",
+    "invalid XML": "<svg",
+    "an empty drawing": "<svg/>",
     "half a figure": WHOLE[:40],
     "no cells": heat_map(""),
-    "no colour": heat_map(CELL.replace("#646464", "grey")),
-    "no square": heat_map(CELL.replace("h1v1h-1z", "h2v1h-2z")),
+    "an invalid colour": heat_map(CELL.replace("#646464", "grey")),
+    "a rectangle": heat_map(CELL.replace("h1v1h-1z", "h2v1h-2z")),
     "a cell twice": heat_map(CELL * 2),
     "a cell that is hidden": heat_map(CELL.replace("fill", 'display="none" fill')),
-    "something else among the cells": heat_map(CELL + '<rect width="9" height="9"/>'),
-    "something in a cell": heat_map(CELL.replace("/>", "><title>x</title></path>")),
-    "words among the cells": heat_map(f"{CELL}x"),
-    "not stretched": WHOLE.replace("matrix(9 0 0 9 1 1)", "scale(9)"),
+    "another element": heat_map(CELL + '<rect width="9" height="9"/>'),
+    "an element in a cell": heat_map(CELL.replace("/>", "><title>x</title></path>")),
+    "text": heat_map(f"{CELL}x"),
+    "not scaled by a matrix": WHOLE.replace("matrix(9 0 0 9 1 1)", "scale(9)"),
 }
 
 
 @pytest.mark.parametrize("damaged", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_figure_differs(damaged):
-    assert both_ways(WHOLE, damaged)
+    assert differ(WHOLE, damaged)
