@@ -16,11 +16,11 @@ from tools.weave.lessons import (
     ROOT,
     LessonError,
     Page,
-    display,
-    editions,
-    left_out,
-    pages,
-    proof,
+    describe_missing_notebooks,
+    group_by_page,
+    list_notebooks,
+    read_proof_lesson,
+    shorten_path,
 )
 
 
@@ -38,21 +38,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--timeout", type=float, default=1200, help="seconds for a page (1200)")
     parser.add_argument("--always", action="store_true", help="execute what is up to date, too")
     parser.add_argument("--root", type=Path, default=ROOT, help="the project's folder")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 200  # a pipe has no edge to wrap at
+        console.width = 200  # the output of a pipe is not wrapped
+    root = options.root
     try:
-        may_execute = {each.framework for each in editions(None, asked.framework, asked.root)}
-        chosen = list(editions(asked.language, None, asked.root, asked.lesson))
-        if lacking := left_out(asked.language, asked.framework, asked.root):
-            console.print(lacking, markup=False, soft_wrap=True)
-        proof_lesson = proof(asked.root)
+        executable = list_notebooks(None, options.framework, root)
+        frameworks = {notebook.framework for notebook in executable}
+        pages = group_by_page(list_notebooks(options.language, None, root, options.lesson))
+        if missing := describe_missing_notebooks(options.language, options.framework, root):
+            console.print(missing, markup=False, soft_wrap=True)
+        proof_lesson = read_proof_lesson(root)
     except LessonError as error:
         console.print(str(error), markup=False, style="red")
         return 2
+    runner = Runner(
+        root,
+        jobs=options.jobs,
+        limit=options.timeout,
+        always=options.always,
+        frameworks=frameworks,
+        proof=proof_lesson,
+    )
     try:
-        results = _make(pages(chosen), may_execute, proof_lesson, asked, console)
+        results = _make(pages, runner, console)
     except KeyboardInterrupt:
         console.print("Interrupted: what was not finished is as it was.", style="red")
         return 130
@@ -65,30 +75,16 @@ def _positive(number: str) -> int:
     return value
 
 
-def _make(
-    chosen: list[Page],
-    may_execute: set[str],
-    proof_lesson: str,
-    asked: argparse.Namespace,
-    console: Console,
-) -> list[Result]:
-    """Show a bar for each page that is executed in a terminal, a line for each in a pipe."""
-    runner = Runner(
-        asked.root,
-        jobs=asked.jobs,
-        limit=asked.timeout,
-        always=asked.always,
-        frameworks=may_execute,
-        proof=proof_lesson,
-    )
+def _make(pages: list[Page], runner: Runner, console: Console) -> list[Result]:
+    """Make all pages; of each that is executed, show a bar in a terminal, or print lines to a pipe."""
     if not console.is_terminal:
 
-        def say(page: Page, done: int, cells: int) -> None:
+        def print_line(page: Page, done: int, cells: int) -> None:
             if done in (0, cells):
                 print(f"{page}: {'started' if done == 0 else 'executed'}", flush=True)
 
-        runner.progress = say
-        return asyncio.run(runner.make(chosen))
+        runner.progress = print_line
+        return asyncio.run(runner.make(pages))
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -96,66 +92,69 @@ def _make(
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
-        tasks = {page: bars.add_task(str(page), total=None, visible=False) for page in chosen}
+        tasks = {page: bars.add_task(str(page), total=None, visible=False) for page in pages}
 
-        def show(page: Page, done: int, cells: int) -> None:
+        def update_bar(page: Page, done: int, cells: int) -> None:
             bars.update(tasks[page], completed=done, total=cells, visible=True)
 
-        runner.progress = show
-        return asyncio.run(runner.make(chosen))
+        runner.progress = update_bar
+        return asyncio.run(runner.make(pages))
 
 
 def _report(results: list[Result], proof_lesson: str, console: Console) -> int:
+    """Print faults, a table, differences and notes; return the exit code."""
     for fault in dict.fromkeys(result.fault for result in results if result.fault):
         console.print(f"\n{fault}", markup=False)
     by_page: dict[Path, list[Result]] = {}
     for result in results:
-        by_page.setdefault(result.edition.code, []).append(result)
-    proofs = [
-        its
-        for its in by_page.values()
-        if its[0].edition.folder.name == proof_lesson and its[0].seconds is not None
-    ]
-    for its in proofs:
-        console.print(_describe_proof(its), markup=False, soft_wrap=True)
-    listed = [result for result in results if result.outcome in ("woven", "written", "failed")]
-    listed += [
-        r for r in results if r.outcome == "same results" and r.edition.folder.name != proof_lesson
-    ]
+        by_page.setdefault(result.notebook.code, []).append(result)
+    for group in by_page.values():
+        if group[0].notebook.lesson.name == proof_lesson and group[0].seconds is not None:
+            console.print(_describe_proof(group), markup=False, soft_wrap=True)
+    listed = []
+    for result in results:
+        is_same = result.outcome == "same results"
+        is_proof = result.notebook.lesson.name == proof_lesson
+        if result.outcome in ("woven", "written", "failed") or (is_same and not is_proof):
+            listed.append(result)
     if listed:
-        console.print(_table(sorted(listed, key=results.index)))
-    _report_differences([its[0] for its in by_page.values()], console)
-    out_of_date = [str(r.edition) for r in results if r.outcome == "out of date"]
+        console.print(_make_table(listed))
+    _report_differences([group[0] for group in by_page.values()], console)
+    out_of_date = [str(each.notebook) for each in results if each.outcome == "out of date"]
     if out_of_date:
         names = ", ".join(out_of_date)
-        console.print(f"Out of date, and not to be executed here: {names}", soft_wrap=True)
-    count = sum(all(r.outcome in ("up to date", "woven") for r in its) for its in by_page.values())
+        console.print(f"Out of date, but their frameworks were not chosen: {names}", soft_wrap=True)
+    count = sum(
+        all(result.outcome in ("up to date", "woven") for result in group)
+        for group in by_page.values()
+    )
     if count:
         console.print(f"{count} pages are up to date (make ALWAYS=1 executes all)")
-    is_well = not any(result.outcome in ("failed", "other results") for result in results)
-    if is_well:
-        console.print("Open them with: make lab     Check them with: make test")
-    return 0 if is_well else 1
+    if any(result.outcome in ("failed", "other results") for result in results):
+        return 1
+    console.print("Open them with: make lab     Check them with: make test")
+    return 0
 
 
-def _describe_proof(of_page: list[Result]) -> str:
-    """Return whether a framework works on this machine, in a line."""
-    first = of_page[0]
-    name = first.edition.framework
+def _describe_proof(results: list[Result]) -> str:
+    """Return a line that says whether a framework works on this machine."""
+    first = results[0]
+    name = first.notebook.framework
     title = FRAMEWORKS[name].title if name in FRAMEWORKS else name
-    if any(result.outcome == "failed" for result in of_page):
+    if any(result.outcome == "failed" for result in results):
         return f"{title}: does not work here, see above"
-    return f"{title}: works here, {first.seconds:.0f} s, {'other' if first.differences else 'same'} results"
+    comparison = "other" if first.differences else "same"
+    return f"{title}: works here, {first.seconds:.0f} s, {comparison} results"
 
 
-def _table(results: list[Result]) -> Table:
+def _make_table(results: list[Result]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("notebook", overflow="fold")
     table.add_column("cells", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
     table.add_column("result", no_wrap=True)
     for result in results:
-        path = display(result.edition.notebook)
+        path = shorten_path(result.notebook.path)
         seconds = "" if result.seconds is None else f"{result.seconds:.1f}"
         style = "red" if result.outcome == "failed" else "green"
         table.add_row(path, str(result.cells), seconds, result.outcome, style=style)
@@ -163,14 +162,11 @@ def _table(results: list[Result]) -> Table:
 
 
 def _report_differences(results: list[Result], console: Console) -> None:
+    """Print the differences of each page, given the result of one of its notebooks."""
     for result in results:
+        page = f"{result.notebook.framework}/{result.notebook.lesson.name}"
         for difference in result.differences:
-            folder = result.edition.folder.name
-            console.print(
-                f"{result.edition.framework}/{folder}, cell {difference}",
-                markup=False,
-                soft_wrap=True,
-            )
+            console.print(f"{page}, cell {difference}", markup=False, soft_wrap=True)
         if result.outcome == "other results":
             console.print("Stored outputs are as they were; make ALWAYS=1 stores this machine's.")
 

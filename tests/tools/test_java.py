@@ -1,4 +1,4 @@
-"""The Java kernel: what it is started with, and what is said where a cell of Java fails."""
+"""Test how the Java kernel is started, and how a failing Java cell is reported."""
 
 import json
 import subprocess
@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import list_lessons
+from tests.conftest import write_chapter
 from tools.run import java
 from tools.run.java import SPEC
 from tools.weave.lessons import ROOT
 
 
-def test_the_kernel_is_told_where_the_classes_are_and_asks_nobody_else() -> None:
+def test_the_kernel_finds_the_classes_and_downloads_nothing() -> None:
     environment = SPEC["env"]
     assert environment["OPT_OUT_TRACKING"] == environment["DJL_OFFLINE"] == "true"
     for path in (*environment["JJAVA_CLASSPATH"].split(":"), environment["DJL_CACHE_DIR"]):
         assert Path(path).is_relative_to(ROOT)
-    # One without the other leaves the decimal point to the machine.
+    # Both are needed for the same decimal point on every machine.
     assert {"-Duser.language=en", "-Duser.country=US"} <= set(SPEC["argv"])
 
 
-def test_the_kernels_file_is_no_link_to_an_installers_cache(
+def test_writing_the_kernels_file_keeps_the_installers_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cached, installed = tmp_path / "cached.json", tmp_path / "kernel.json"
@@ -34,14 +34,14 @@ def test_the_kernels_file_is_no_link_to_an_installers_cache(
     assert cached.read_text() == "{}"
 
 
-def test_a_java_cell_that_fails_is_named_with_the_compilers_words(
+def test_a_java_cell_that_fails_is_reported_with_the_compilers_message(
     pytestconfig: pytest.Config, tmp_path: Path
 ) -> None:
     if "djl" not in pytestconfig.getoption("frameworks").split():
         pytest.skip("DJL is not installed")
     lesson = tmp_path / "lessons" / "tiny"
     lesson.mkdir(parents=True)
-    list_lessons(tmp_path, "tiny")
+    write_chapter(tmp_path, "tiny")
     (lesson / "text.en.md").write_text("# Title\n\n<<one>>\n")
     (lesson / "code.a.java").write_text("// %% one\nint x = 1;\nint y = nothing + x;\n")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What notebooks in several languages share: which cells are executed when, and that all show the same."""
+"""Test which cells are executed for a page in several languages, and how their outputs are compared."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,27 +8,27 @@ from matplotlib import pyplot as plt
 
 from d2l_compat._shared.plot import as_svg, plot, show_heatmaps
 from tools.compare.figures import SVG
-from tools.compare.languages import difference_but_words
-from tools.run.sharing import Cell, defined, turns
+from tools.compare.languages import compare_languages
+from tools.run.sharing import CodeCell, find_definitions, plan_steps
 
 
-def order(*notebooks: dict[str, str], suffix: str = ".py") -> list[str]:
-    """Which cells are executed: their names, each with its notebook's number; definitions with a *."""
-    cells = [[Cell(*cell) for cell in notebook.items()] for notebook in notebooks]
+def plan(*notebooks: dict[str, str], suffix: str = ".py") -> list[str]:
+    """Return the steps as cells' names with their notebook's number; a * marks repeated definitions."""
+    cells = [[CodeCell(*cell) for cell in notebook.items()] for notebook in notebooks]
     return [
-        f"{turn.identity.name}{turn.notebook}{'*' * turn.is_definition}"
-        for turn in turns(cells, suffix)
+        f"{step.identity.name}{step.notebook}{'*' * step.is_definition}"
+        for step in plan_steps(cells, suffix)
     ]
 
 
-def test_cells_with_words_are_executed_in_each_language_at_their_place_and_all_others_once():
+def test_only_cells_with_words_are_executed_in_each_language():
     one = {"a": "x = 1  # one", "b": "f('x')", "c": 'def f():\n    """Two."""\n    return 2'}
     other = {"a": "x = 1", "b": "f('y')", "c": 'def f():\n    """Zwei."""\n    return 2'}
-    assert order(one, other, other) == ["a0", "b0", "b1", "c0"]
-    assert order(one, one) == order(one) == ["a0", "b0", "c0"]
+    assert plan(one, other, other) == ["a0", "b0", "b1", "c0"]
+    assert plan(one, one) == plan(one) == ["a0", "b0", "c0"]
 
 
-def test_definitions_with_words_come_again_before_a_cell_that_names_them():
+def test_definitions_with_words_are_executed_again_before_they_are_used():
     one = {
         "say": "def say():\n    return 'one'",
         "shared": "say()",
@@ -38,14 +38,14 @@ def test_definitions_with_words_come_again_before_a_cell_that_names_them():
     }
     other = {name: code.replace("one", "eins").replace("x", "y") for name, code in one.items()}
     after = ["say0*", "b0", "say1*", "b1", "c0", "c1", "say0*", "d0", "say1*", "d1"]
-    assert order(one, other) == ["say0", "say1", "shared0", *after]
+    assert plan(one, other) == ["say0", "say1", "shared0", *after]
 
 
 @pytest.mark.parametrize("source", ["g('y')", "f('y', 1)", "f(x)"])
-def test_what_is_no_cell_in_other_words_waits_for_its_own_notebook(source):
-    """Someone has edited it: it may not change what the first notebook shows."""
-    assert order({"a": "f('x')"}, {"a": source}) == ["a0"]
-    assert order({"a": "f('x')"}, {"b": "f('y')"}) == ["a0"]
+def test_a_cell_that_is_not_a_translation_is_left_out(source):
+    """It was edited by hand, and must not change what the first notebook shows."""
+    assert plan({"a": "f('x')"}, {"a": source}) == ["a0"]
+    assert plan({"a": "f('x')"}, {"b": "f('y')"}) == ["a0"]
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_what_is_no_cell_in_other_words_waits_for_its_own_notebook(source):
         ("int f() {\n    return 2;\n}\nif (f() > 1) {\n    g();\n}", ".java", set()),
     ],
 )
-def test_definitions_are_told_from_what_is_done(source, suffix, names):
-    assert defined(source, suffix) == names
+def test_cells_with_only_definitions_are_found(source, suffix, names):
+    assert find_definitions(source, suffix) == names
 
 
-# What they show
+# Outputs
 
 
-def printed(text: str) -> list[dict[str, Any]]:
+def make_text_output(text: str) -> list[dict[str, Any]]:
     return [{"output_type": "stream", "name": "stdout", "text": text}]
 
 
@@ -79,11 +79,11 @@ def printed(text: str) -> list[dict[str, Any]]:
         ("1", "", "0 lines instead of 1"),
     ],
 )
-def test_numbers_have_to_agree_and_words_do_not(one, other, fault):
-    assert difference_but_words(printed(one), printed(other)) == fault
+def test_numbers_are_compared_and_words_are_not(one, other, fault):
+    assert compare_languages(make_text_output(one), make_text_output(other)) == fault
 
 
-def shown(draw: Callable[[], object]) -> list[dict[str, Any]]:
+def make_figure_output(draw: Callable[[], object]) -> list[dict[str, Any]]:
     draw()
     try:
         return [{"output_type": "display_data", "data": {SVG: as_svg(plt.gcf())}}]
@@ -91,22 +91,24 @@ def shown(draw: Callable[[], object]) -> list[dict[str, Any]]:
         plt.close("all")
 
 
-def curves(y: float, *words: str) -> list[dict[str, Any]]:
+def draw_curves(y: float, *words: str) -> list[dict[str, Any]]:
     x, y = [0, 1, 2, 3, 4], [[0, 1, 4, 2, y], [1, 2, 0, 1, 0]]
-    return shown(lambda: plot(x, y, xlabel=words[0], ylabel=words[1], legend=words[2:]))
+    return make_figure_output(
+        lambda: plot(x, y, xlabel=words[0], ylabel=words[1], legend=words[2:])
+    )
 
 
-def heat_maps(value: float, *words: str) -> list[dict[str, Any]]:
+def draw_heat_maps(value: float, *words: str) -> list[dict[str, Any]]:
     matrices = [[[[0, 1, 2], [3, value, 9]], [[1, 1, 1], [2, 2, 2]]]]
-    return shown(lambda: show_heatmaps(matrices, *words[:2], titles=words[2:]))
+    return make_figure_output(lambda: show_heatmaps(matrices, *words[:2], titles=words[2:]))
 
 
 ENGLISH = "x", "A label of several words", "one", "another, which is longer"
 CHINESE = "很長很長的橫軸", "縱軸", "甲，也很長", "乙"
 
 
-def java(y: float, words: str) -> list[dict[str, Any]]:
-    """A drawing as d2l's classes for Java write it; words move what stands beside them."""
+def make_java_output(y: float, words: str) -> list[dict[str, Any]]:
+    """Return a drawing as d2l's classes for Java write it; words move what is beside them."""
     x = len(words)
     svg = (
         '<svg xmlns="http://www.w3.org/2000/svg"><rect width="100%" fill="#ffffff"/>'
@@ -118,9 +120,9 @@ def java(y: float, words: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "draw",
-    [curves, heat_maps, lambda value, *words: java(value, " ".join(words))],
+    [draw_curves, draw_heat_maps, lambda value, *words: make_java_output(value, " ".join(words))],
     ids=["curves", "heat maps", "Java's"],
 )
-def test_figures_have_to_agree_in_all_but_their_words(draw):
-    assert difference_but_words(draw(3, *ENGLISH), draw(3, *CHINESE)) is None
-    assert difference_but_words(draw(3, *ENGLISH), draw(2.5, *CHINESE)) is not None
+def test_figures_are_compared_without_their_words(draw):
+    assert compare_languages(draw(3, *ENGLISH), draw(3, *CHINESE)) is None
+    assert compare_languages(draw(3, *ENGLISH), draw(2.5, *CHINESE)) is not None

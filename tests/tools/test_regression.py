@@ -1,6 +1,6 @@
-"""nbval as this project teaches it (conftest.py): which changes of a notebook it lets pass.
+"""Test which changes of a notebook the extended nbval (conftest.py) accepts.
 
-A kernel takes seconds to start. So one run of pytest checks all notebooks, and a notebook holds
+A kernel takes seconds to start. So one run of pytest tests all notebooks, and a notebook has
 several changes, each in a cell of its own.
 """
 
@@ -22,10 +22,10 @@ import pytest
 from nbformat import NotebookNode, v4
 from PIL import Image
 
-from tests.conftest import list_lessons
+from tests.conftest import write_chapter
 from tools.__main__ import main
 from tools.compare.figures import PNG, SVG
-from tools.compare.pictures import as_png
+from tools.compare.pictures import render_png
 from tools.weave.lessons import ROOT
 
 CODE = """\
@@ -79,50 +79,50 @@ def cell(notebook: NotebookNode, name: str) -> NotebookNode:
     return next(cell for cell in notebook.cells if cell.id == name)
 
 
-def stored(name: str, pattern: str, new: str) -> Change:
-    """Changes what is stored of a cell's only output as text."""
+def change_output(name: str, pattern: str, new: str) -> Change:
+    """Return a change of the stored text of a cell's only output."""
 
     def change(notebook: NotebookNode) -> None:
         (output,) = cell(notebook, name).outputs
-        place, key = (output.data, "text/plain") if "data" in output else (output, "text")
-        place[key], count = re.subn(pattern, new, place[key])
+        data, key = (output.data, "text/plain") if "data" in output else (output, "text")
+        data[key], count = re.subn(pattern, new, data[key])
         assert count == 1
 
     return change
 
 
-def drawing(pattern: str, new: str, is_drawn: bool = False) -> Change:
-    """Changes the stored figure, its PNG as well if ``is_drawn``, but not the words beside it."""
+def change_figure(pattern: str, new: str, with_png: bool = False) -> Change:
+    """Return a change of the stored figure's SVG, and of its PNG if ``with_png``, but not of its text."""
 
     def change(notebook: NotebookNode) -> None:
         data = cell(notebook, "figure").outputs[0].data
         data[SVG], count = re.subn(pattern, new, data[SVG])
         assert count
-        if is_drawn:
-            data[PNG] = b64encode(as_png(data[SVG])).decode()
+        if with_png:
+            data[PNG] = b64encode(render_png(data[SVG])).decode()
 
     return change
 
 
-def another_png(notebook: NotebookNode) -> None:
-    """Of a pixel."""
-    png = as_png('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>')
+def replace_png_of_figure(notebook: NotebookNode) -> None:
+    """Replace the figure's PNG by one of a single CSS pixel."""
+    png = render_png('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>')
     cell(notebook, "figure").outputs[0].data[PNG] = b64encode(png).decode()
 
 
 def encode(image: Image.Image, **options: object) -> str:
-    """In base64, broken into lines as some kernels do."""
+    """Encode a PNG in base64, broken into lines as some kernels do."""
     file = BytesIO()
     image.save(file, "png", **options)
     return encodebytes(file.getvalue()).decode()
 
 
-def another_picture(png: str) -> Change:
-    """Changes the PNG that has no SVG beside it."""
+def replace_picture(png: str) -> Change:
+    """Return a change of the PNG that has no SVG beside it."""
     return lambda notebook: cell(notebook, "picture").outputs[0].data.update({PNG: png})
 
 
-def no_picture(notebook: NotebookNode) -> None:
+def remove_picture(notebook: NotebookNode) -> None:
     del cell(notebook, "picture").outputs[0].data[PNG]
 
 
@@ -131,81 +131,81 @@ SPOTTED = BLUE.copy()
 SPOTTED.paste("black", (4, 4, 8, 8))
 
 
-def cleared(name: str) -> Change:
+def clear_outputs(name: str) -> Change:
     return lambda notebook: cell(notebook, name).update(outputs=[])
 
 
-def source(name: str, code: str) -> Change:
+def change_source(name: str, code: str) -> Change:
     return lambda notebook: cell(notebook, name).update(source=code)
 
 
-def one_more(notebook: NotebookNode) -> None:
+def duplicate_output(notebook: NotebookNode) -> None:
     cell(notebook, "count").outputs *= 2
 
 
-def one_from_nowhere(notebook: NotebookNode) -> None:
+def add_output(notebook: NotebookNode) -> None:
     cell(notebook, "silent").outputs = [v4.new_output("stream", text="0\n")]
 
 
-def turned(notebook: NotebookNode) -> None:
+def reverse_outputs(notebook: NotebookNode) -> None:
     cell(notebook, "both").outputs.reverse()
 
 
-def reordered(notebook: NotebookNode) -> None:
+def move_cell(notebook: NotebookNode) -> None:
     count, silent = (notebook.cells.index(cell(notebook, name)) for name in ("count", "silent"))
     notebook.cells.insert(count, notebook.cells.pop(silent))
 
 
 ACCEPTED: list[Change] = [
-    stored("loose", "0.667", "0.660"),
-    stored("number", "0.6667", "0.6666"),
-    drawing(r'(d="M \d+\.\d+)', r"\g<1>9"),
-    stored("object", "0x", "0xabc"),
-    stored("ignored", r"\.", "1."),
-    another_picture(encode(BLUE.convert("P"), compress_level=0)),
+    change_output("loose", "0.667", "0.660"),
+    change_output("number", "0.6667", "0.6666"),
+    change_figure(r'(d="M \d+\.\d+)', r"\g<1>9"),
+    change_output("object", "0x", "0xabc"),
+    change_output("ignored", r"\.", "1."),
+    replace_picture(encode(BLUE.convert("P"), compress_level=0)),
 ]
-# By the cell that tells: each change, and what is said of it.
+# Each change, with a part of the message, by the cell that has to fail.
 REFUSED: dict[str, list[tuple[Change, str]]] = {
     "figure": [
-        (drawing("#0072b2", "#d55e00", is_drawn=True), "the fresh figure differs"),
-        (another_png, "another picture than the SVG: 2 x 2 pixels"),
-        (stored("figure", "plot of", "chart of"), "text/plain"),
+        (change_figure("#0072b2", "#d55e00", with_png=True), "the fresh figure differs"),
+        (replace_png_of_figure, "another picture than the SVG: 2 x 2 pixels"),
+        (change_output("figure", "plot of", "chart of"), "text/plain"),
     ],
     "picture": [
-        (another_picture(encode(SPOTTED)), "16 of 600 pixels differ"),
-        (no_picture, "Unexpected output fields from running code: {'image/png'}"),
+        (replace_picture(encode(SPOTTED)), "16 of 600 pixels differ"),
+        (remove_picture, "Unexpected output fields from running code: {'image/png'}"),
     ],
     "number": [
-        (stored("number", "0.6667", "0.6600"), "0.6600"),
-        (cleared("number"), "Unexpected output fields"),
-        (source("number", "1 / 0"), "ZeroDivisionError"),
+        (change_output("number", "0.6667", "0.6600"), "0.6600"),
+        (clear_outputs("number"), "Unexpected output fields"),
+        (change_source("number", "1 / 0"), "ZeroDivisionError"),
     ],
     "count": [
-        (stored("count", "2", "3"), "text/plain"),
-        (one_more, "dissimilar number of outputs"),
-        (reordered, "text/plain"),
+        (change_output("count", "2", "3"), "text/plain"),
+        (duplicate_output, "dissimilar number of outputs"),
+        (move_cell, "text/plain"),
     ],
-    "loose": [(stored("loose", "0.667", "0.600"), "0.600")],
-    "tight": [(stored("tight", "0.6667", "0.6666"), "0.6666")],
-    "both": [(turned, "outputs in another order")],
-    "silent": [(one_from_nowhere, "Missing output fields")],
-    "object": [(stored("object", "object at", "subject at"), "subject")],
+    "loose": [(change_output("loose", "0.667", "0.600"), "0.600")],
+    "tight": [(change_output("tight", "0.6667", "0.6666"), "0.6666")],
+    "both": [(reverse_outputs, "outputs in another order")],
+    "silent": [(add_output, "Missing output fields")],
+    "object": [(change_output("object", "object at", "subject at"), "subject")],
 }
 
 Report = dict[str, dict[str, str]]
 
 
-def nbval(notebooks: Path, *options: str | Path) -> list[str | Path]:
+def nbval_command(notebooks: Path, *options: str | Path) -> list[str | Path]:
     shutil.copy(ROOT / "conftest.py", notebooks)
     where = ["-c", ROOT / "pyproject.toml", "--rootdir", notebooks, "-p", "no:cacheprovider"]
     return [sys.executable, "-m", "pytest", *where, "--nbval", *options, notebooks]
 
 
-def nbval_on(notebooks: Path, *options: str, **environment: str) -> list[ElementTree.Element]:
-    """The test cases, one for each code cell, of a run in which some fail."""
+def run_nbval(notebooks: Path, *options: str, **environment: str) -> list[ElementTree.Element]:
+    """Return the test cases, one for each code cell, of a run in which some fail."""
     report = notebooks.parent / "report.xml"
     done = subprocess.run(
-        nbval(notebooks, "--color", "no", "--junit-xml", report, *options),
+        nbval_command(notebooks, "--color", "no", "--junit-xml", report, *options),
         cwd=ROOT,
         env=os.environ | environment,
         capture_output=True,
@@ -223,12 +223,12 @@ def fault_of(case: ElementTree.Element) -> str:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """What is said of each failed cell, by notebook; the n-th has each cell's n-th refused change."""
+    """Return the message of each failed cell, by notebook; the n-th has each cell's n-th refused change."""
     root = tmp_path_factory.mktemp("project")
     lesson, checked = root / "lessons" / "tiny", root / "checked"
     for folder in (lesson, checked):
         folder.mkdir(parents=True)
-    list_lessons(root, "tiny")
+    write_chapter(root, "tiny")
     names = re.findall("# %% ([a-z]+)", CODE)
     (lesson / "text.en.md").write_text("".join(f"<<{name}>>\n" for name in names))
     (lesson / "code.a.py").write_text(CODE)
@@ -237,8 +237,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
     changes = {"accepted": ACCEPTED}
     for cases in REFUSED.values():
-        for turn, (change, _) in enumerate(cases):
-            changes.setdefault(str(turn), []).append(change)
+        for index, (change, _) in enumerate(cases):
+            changes.setdefault(str(index), []).append(change)
     order = {}
     for title, changed in changes.items():
         notebook = nbformat.read(executed, as_version=4)
@@ -247,7 +247,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         nbformat.write(notebook, checked / f"{title}.ipynb")
         order[title] = [cell.id for cell in notebook.cells]
 
-    cells = nbval_on(checked)
+    cells = run_nbval(checked)
     assert len(cells) == len(order) * len(names)
     failed: Report = {title: {} for title in order}
     for item in cells:
@@ -257,37 +257,37 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return failed
 
 
-def test_what_makes_no_difference_passes(report):
+def test_equivalent_outputs_pass(report):
     assert report["accepted"] == {}
 
 
-@pytest.mark.parametrize("turn", range(3))
-def test_what_differs_fails_and_says_how_and_nothing_else_fails(report, turn):
-    expected = {name: cases[turn][1] for name, cases in REFUSED.items() if turn < len(cases)}
-    assert report[str(turn)].keys() == expected.keys()
+@pytest.mark.parametrize("index", range(3))
+def test_exactly_the_cells_that_differ_fail_with_a_reason(report, index):
+    expected = {name: cases[index][1] for name, cases in REFUSED.items() if index < len(cases)}
+    assert report[str(index)].keys() == expected.keys()
     for name, words in expected.items():
-        assert words in report[str(turn)][name]
+        assert words in report[str(index)][name]
 
 
 def test_a_figure_that_differs_is_kept_as_a_picture(report):
-    """And no other."""
-    said = [text for cells in report.values() for text in cells.values()]
-    kept = {Path(each) for text in said for each in re.findall(r"see (.*\.png)", text)}
-    assert {*next(iter(kept)).parent.iterdir()} == kept
-    names = {each.stem.partition("checked-")[2] for each in kept}
+    """Check that a figure without differences is not kept."""
+    messages = "\n".join(text for cells in report.values() for text in cells.values())
+    files = {Path(path) for path in re.findall(r"see (.*\.png)", messages)}
+    assert {*next(iter(files)).parent.iterdir()} == files
+    names = {file.stem.partition("checked-")[2] for file in files}
     assert names == {"0-figure", "0-picture"}
-    for file in kept:
+    for file in files:
         picture = np.asarray(Image.open(file).convert("RGB"), int)
         red = (picture == (213, 0, 0)).all(axis=-1)
         third = len(red) // 3
-        assert not red[: 2 * third].any()  # the stored one, and the fresh one
+        assert not red[: 2 * third].any()  # the stored and the fresh figure
         assert red[2 * third :].any()
 
 
 # Faults of kernels and files
 
 
-def notebook_of(*sources: str, kernel: str = "python3") -> str:
+def make_notebook(*sources: str, kernel: str = "python3") -> str:
     language = {"name": kernel, "display_name": kernel, "language": "python"}
     notebook = v4.new_notebook(metadata={"kernelspec": language})
     for number, code in enumerate(sources, 1):
@@ -295,21 +295,21 @@ def notebook_of(*sources: str, kernel: str = "python3") -> str:
     return nbformat.writes(notebook)
 
 
-# What is missing is not installed, under nbval neither (d2l_compat/_install.py).
+# Nothing is installed under nbval (d2l_compat/_install.py).
 CHECK = "import os\nassert os.environ['D2L_COMPAT_INSTALL'] == 'never'"
-PLAIN = notebook_of(CHECK, "import matplotlib.pyplot")
+PLAIN = make_notebook(CHECK, "import matplotlib.pyplot")
 HANGS = "import time\nwhile True:\n    time.sleep(0.1)"
-# Each notebook, and what is said of its first cell that fails.
+# Each notebook, with a part of the message of its first cell that fails.
 FAULTY = {
-    "dies": (notebook_of("x = 1", "import os; os._exit(1)", "y = 2"), "The kernel died"),
-    "hangs": (notebook_of("x = 1", HANGS, "y = 2"), "Timeout of 5 seconds exceeded"),
+    "dies": (make_notebook("x = 1", "import os; os._exit(1)", "y = 2"), "The kernel died"),
+    "hangs": (make_notebook("x = 1", HANGS, "y = 2"), "Timeout of 5 seconds exceeded"),
     "hangs for good": (
-        notebook_of(f"import signal; signal.signal(2, signal.SIG_IGN)\n{HANGS}"),
+        make_notebook(f"import signal; signal.signal(2, signal.SIG_IGN)\n{HANGS}"),
         "Failed to interrupt kernel",
     ),
-    "prints without end": (notebook_of("print('x' * 20_000_000)"), "{'stdout'}"),
+    "prints without end": (make_notebook("print('x' * 20_000_000)"), "{'stdout'}"),
     "no kernel": (
-        notebook_of("x = 1", kernel="no-such-kernel"),
+        make_notebook("x = 1", kernel="no-such-kernel"),
         "no kernel came up: No such kernel",
     ),
     "truncated": (PLAIN[:150], "no notebook: NotJSONError"),
@@ -319,53 +319,53 @@ FAULTY = {
 
 
 @pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What is said of each notebook's first fault; what stands in a user's shell does no harm."""
+def first_faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the message of each notebook's first fault, in a shell with unusual variables."""
     root = tmp_path_factory.mktemp("faulty") / "notebooks"
     shell = {"MPLBACKEND": "no-such-backend", "TMPDIR": str(root / ("long" * 40))}
     Path(shell["TMPDIR"]).mkdir(parents=True)  # no socket has such a path
     for name, (notebook, _) in FAULTY.items():
         (root / f"{name}.ipynb").write_text(notebook)
-    said = dict.fromkeys(FAULTY, "")
-    for item in nbval_on(root, "--nbval-cell-timeout", "5", **shell):
+    messages = dict.fromkeys(FAULTY, "")
+    for item in run_nbval(root, "--nbval-cell-timeout", "5", **shell):
         name = Path(item.get("classname") or item.get("name")).stem
-        said[name] = said[name] or fault_of(item)
+        messages[name] = messages[name] or fault_of(item)
     for name, (notebook, _) in FAULTY.items():
         assert (root / f"{name}.ipynb").read_text() == notebook
-    return said
+    return messages
 
 
 @pytest.mark.parametrize("name", FAULTY)
-def test_a_fault_is_told_and_the_others_are_checked_all_the_same(faulty, name):
-    assert FAULTY[name][1] in faulty[name]
-    assert bool(FAULTY[name][1]) == bool(faulty[name])
-    assert len(faulty[name]) < 5000
+def test_a_faulty_notebook_fails_and_the_others_are_tested(first_faults, name):
+    assert FAULTY[name][1] in first_faults[name]
+    assert bool(FAULTY[name][1]) == bool(first_faults[name])
+    assert len(first_faults[name]) < 5000
 
 
-def test_control_c_leaves_no_kernel_and_no_file(tmp_path, control_c):
-    notebooks, places = tmp_path / "notebooks", tmp_path / "tmp"
-    for folder in (notebooks, places):
+def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
+    notebooks, temporary = tmp_path / "notebooks", tmp_path / "tmp"
+    for folder in (notebooks, temporary):
         folder.mkdir()
     marks = [tmp_path / name for name in "ab"]
     for mark in marks:
         wait = f"open({str(mark)!r}, 'w').close()\nimport time; time.sleep(1000)"
-        (notebooks / f"{mark.name}.ipynb").write_text(notebook_of(wait))
+        (notebooks / f"{mark.name}.ipynb").write_text(make_notebook(wait))
     options = ["--nbval-kernel-startup-timeout", "1000", "-n", "2"]
     run = subprocess.Popen(
-        nbval(notebooks, *options),
+        nbval_command(notebooks, *options),
         cwd=ROOT,
-        env=os.environ | {"TMPDIR": str(places)},
+        env=os.environ | {"TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,  # a terminal's Ctrl-C reaches all its processes
         text=True,
     )
-    said = control_c(run, marks, lambda: os.killpg(run.pid, signal.SIGINT), at_least=3)
-    assert run.returncode == 2, said
-    assert not [path for path in places.rglob("*") if not path.name.startswith("pytest-")]
+    output = interrupt(run, marks, lambda: os.killpg(run.pid, signal.SIGINT), at_least=3)
+    assert run.returncode == 2, output
+    assert not [path for path in temporary.rglob("*") if not path.name.startswith("pytest-")]
 
 
-# In several languages
+# Several languages
 
 
 SHARED = """\
@@ -395,28 +395,32 @@ def change_text(name: str, old: str, new: str) -> Change:
     return change
 
 
-def without(name: str) -> Change:
+def remove_cell(name: str) -> Change:
     return lambda notebook: notebook.cells.remove(cell(notebook, name))
 
 
-# In the Chinese notebook, and which of its cells tell.
+# Each change of the Chinese notebook, with the numbers of the cells that have to fail.
 IN_ONE_LANGUAGE: dict[str, tuple[Change, list[int]]] = {
     "unchanged": (lambda notebook: None, []),
-    "a shared cell's output": (stored("three", "2", "3"), [2]),
+    "a shared cell's output": (change_output("three", "2", "3"), [2]),
     "its own cell's output": (change_text("two", "1", "3"), [1]),
     "the English cell": (change_text("two", "數字", "number"), [1]),
-    "a cell left out": (without("one"), [0, 1]),
+    "a cell left out": (remove_cell("one"), [0, 1]),
 }
 
 
 @pytest.fixture(scope="module")
-def translated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[int]], list[str]]:
-    """Of each page, by framework: the numbers of the Chinese notebook's cells that failed; and
-    what the cells logged, with the runner and with nbval."""
+def translated_results(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[dict[str, list[int]], list[str]]:
+    """Return the numbers of the cells that failed in each Chinese notebook, and two logs.
+
+    The cells write the logs when the runner executes them, and when nbval does.
+    """
     root = tmp_path_factory.mktemp("translated")
     lesson, log = root / "lessons" / "tiny", root / "log"
     lesson.mkdir(parents=True)
-    list_lessons(root, "tiny")
+    write_chapter(root, "tiny")
     for language in ("en", "zh-TW", "zz"):
         (lesson / f"text.{language}.md").write_text("<<one>>\n\n<<two>>\n\n<<three>>\n")
     for language, table in WORDS.items():
@@ -438,7 +442,7 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list
             copy.parent.mkdir(exist_ok=True)
             nbformat.write(notebook, copy)
     failed: dict[str, list[int]] = {title: [] for title in IN_ONE_LANGUAGE}
-    cells = nbval_on(root / "notebooks")
+    cells = run_nbval(root / "notebooks")
     assert len(cells) == 9 * len(frameworks) - 1
     for item in cells:
         language, framework, *_ = item.get("classname").split(".")
@@ -449,10 +453,10 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list
 
 
 @pytest.mark.parametrize("title", IN_ONE_LANGUAGE)
-def test_a_fault_in_one_language_is_noticed_in_this_language(translated, title):
-    assert translated[0][title] == IN_ONE_LANGUAGE[title][1]
+def test_a_difference_in_one_language_fails_in_this_language(translated_results, title):
+    assert translated_results[0][title] == IN_ONE_LANGUAGE[title][1]
 
 
-def test_a_cell_with_words_is_executed_in_each_at_its_place_and_all_others_once(translated):
-    """The words of two of the three languages are the same. At the page's end n were 2."""
-    assert translated[1] == ["122", "122"]
+def test_only_cells_with_words_are_executed_in_each_language(translated_results):
+    """Check the order, too: n is 1 only before the last cell. Two of the three languages have the same words."""
+    assert translated_results[1] == ["122", "122"]

@@ -1,7 +1,7 @@
-"""``make``: what it executes and writes, what it says, and that no fault harms what was there.
+"""Test ``make``: what it executes, writes and prints, and that no fault damages existing notebooks.
 
-A kernel takes a second to start. So most tests execute in this process, and those with kernels show several things
-at once.
+A kernel takes a second to start. So most tests execute cells in this process, and a test with kernels tests several
+things at once.
 """
 
 import ast
@@ -23,14 +23,14 @@ import pytest
 from nbformat import NotebookNode, v4
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
-from tests.conftest import list_lessons, still_running
+from tests.conftest import wait_for_exit, write_chapter
 from tools.__main__ import main
 from tools.run import fingerprints
 from tools.run.execute import ExecutionError
-from tools.run.fingerprints import fingerprint
-from tools.run.sharing import Cell
-from tools.weave.lessons import ROOT, Edition
-from tools.weave.programs import LANGUAGES
+from tools.run.fingerprints import compute_fingerprint
+from tools.run.sharing import CodeCell
+from tools.weave.lessons import ROOT, Notebook
+from tools.weave.programs import PROGRAMMING_LANGUAGES
 
 TEXT = "# Title\n\n- 0.123\n  - more\n\n<<one>>\n\n<<two>>\n"
 CODE = "# %% one\nx = 2 / 3\nif x > 0.456:\n    print(x)\n\n# %% two\n[x, 7]\n"
@@ -38,7 +38,7 @@ OLD = b"the old notebook"
 
 
 class Project:
-    """A project of one tiny lesson."""
+    """A project with one tiny lesson."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -48,7 +48,7 @@ class Project:
 
     def write(self, text: str = TEXT, **codes: str) -> None:
         self.lesson.mkdir(parents=True, exist_ok=True)
-        list_lessons(self.root, "tiny")
+        write_chapter(self.root, "tiny")
         (self.lesson / "text.en.md").write_text(text)
         for framework, code in (codes or {"a": CODE}).items():
             (self.lesson / f"code.{framework}.py").write_text(code)
@@ -65,33 +65,33 @@ class Project:
         self.notebook(framework).write_bytes(notebook)
 
     def replace(self, old: str, new: str) -> bytes:
-        """Edit the notebook; return what it was."""
+        """Edit the notebook; return its previous content."""
         before = self.notebook().read_bytes()
         assert old.encode() in before
         self.store(before.replace(old.encode(), new.encode()))
         return before
 
-    def clone(self) -> None:
-        """Forget what this machine has executed, as a fresh clone does not know it."""
+    def forget_execution(self) -> None:
+        """Delete the list of what this machine has executed, which a fresh clone does not have."""
         self.executed_here.unlink()
 
-    def prove(self) -> None:
+    def set_proof_lesson(self) -> None:
         """Make the lesson the one that is executed once on each machine."""
         chapter = self.root / "lessons" / "chapter.toml"
         chapter.write_text(chapter.read_text() + 'proof = "tiny"\n')
 
-    def files(self) -> dict[Path, bytes]:
+    def read_files(self) -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "tools", "--root", str(self.root), *arguments]
 
 
-def outcomes(said: str) -> list[str]:
-    """The last column of the table, and what is out of date."""
-    rows = said.partition("notebook ")[2].splitlines()[1:]
-    listed = [" ".join(row.split()[2:]).lstrip("0123456789. ") for row in rows if ".ipynb" in row]
-    return [*listed, *re.findall("Out of date", said)]
+def outcomes(output: str) -> list[str]:
+    """Return the last column of the table, and whether a page is out of date."""
+    rows = output.partition("notebook ")[2].splitlines()[1:]
+    column = [" ".join(row.split()[2:]).lstrip("0123456789. ") for row in rows if ".ipynb" in row]
+    return [*column, *re.findall("Out of date", output)]
 
 
 def code_cells(notebook: Path) -> dict[str, NotebookNode]:
@@ -102,11 +102,11 @@ def code_cells(notebook: Path) -> dict[str, NotebookNode]:
 async def execute_here(
     sources: list[str], _kernelspec: object, _limit: float, on_start: Callable[[int], None]
 ) -> list[list[NotebookNode]]:
-    """Execute cells in this process in place of a kernel."""
+    """Execute cells in this process instead of a kernel."""
     variables: dict[str, Any] = {}
-    shown = []
-    for turn, source in enumerate(sources):
-        on_start(turn)
+    all_outputs = []
+    for index, source in enumerate(sources):
+        on_start(index)
         program, value, printed = ast.parse(source), None, StringIO()
         last = program.body.pop() if isinstance(program.body[-1], ast.Expr) else None
         try:
@@ -115,23 +115,23 @@ async def execute_here(
                 if last:
                     value = eval(compile(ast.Expression(last.value), "cell", "eval"), variables)
         except ArithmeticError as error:
-            raise ExecutionError(turn, repr(error)) from None
+            raise ExecutionError(index, repr(error)) from None
         outputs = []
         if printed.getvalue():
             outputs.append(v4.new_output("stream", text=printed.getvalue()))
         if value is not None:
             data = {"text/plain": repr(value)}
-            outputs.append(v4.new_output("execute_result", data, execution_count=turn + 1))
-        shown.append(outputs)
-    return shown
+            outputs.append(v4.new_output("execute_result", data, execution_count=index + 1))
+        all_outputs.append(outputs)
+    return all_outputs
 
 
 Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def run_kernels(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process; gives its exit code and what it printed."""
+def run_with_kernels(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs the command in this process, and returns its exit code and output."""
 
     def run_main(project: Project, *arguments: str) -> tuple[int, str]:
         code = main(["--root", str(project.root), *arguments])
@@ -141,21 +141,21 @@ def run_kernels(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 @pytest.fixture
-def run(run_kernels: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The same without kernels."""
+def run(run_with_kernels: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return the same function, which now executes cells without kernels."""
     monkeypatch.setattr("tools.run.runner.execute", execute_here)
-    return run_kernels
+    return run_with_kernels
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    made = Project(tmp_path / "project")
-    made.write()
-    return made
+    project = Project(tmp_path / "project")
+    project.write()
+    return project
 
 
 @pytest.fixture
-def executed(project: Project, run: Run) -> Project:
+def executed_project(project: Project, run: Run) -> Project:
     run(project)
     return project
 
@@ -168,19 +168,19 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_orphans() -> Iterator[None]:
-    """No kernel outlives the command, and the environment is as it was, whatever happened."""
+    """Check that no kernel outlives the command, and that the environment is as it was."""
     before, environment = psutil.Process().children(recursive=True), dict(os.environ)
     yield
-    left = set(psutil.Process().children(recursive=True)) - set(before)
-    alive = still_running(left, seconds=1)
-    for process in alive:
+    new = set(psutil.Process().children(recursive=True)) - set(before)
+    running = wait_for_exit(new, seconds=1)
+    for process in running:
         process.kill()
-    assert not alive
+    assert not running
     own = "PYTEST_CURRENT_TEST"
     assert {**os.environ, own: ""} == {**environment, own: ""}
 
 
-# With kernels: two languages of a page, and what goes wrong in one
+# With kernels: a page in two languages, and faults in a kernel
 
 
 LOGS = """\
@@ -227,14 +227,14 @@ LOGS_TEXT = "# Title\n\n<<one>>\n\n<<two>>\n\n<<say>>\n\n<<hear>>\n\n<<three>>\n
 
 
 @pytest.fixture
-def translated(project: Project) -> Project:
+def translated_project(project: Project) -> Project:
     project.write(LOGS_TEXT, a=LOGS)
     project.translate(LOGS_TEXT.replace("Title", "標題"), WORDS)
     return project
 
 
-def test_a_page_is_executed_once_for_both_languages_and_then_not_again(
-    run_kernels, translated, tmp_path, monkeypatch
+def test_a_page_is_executed_once_for_both_languages(
+    run_with_kernels, translated_project, tmp_path, monkeypatch
 ):
     startup = tmp_path / "ipython" / "profile_default" / "startup" / "own.py"
     startup.parent.mkdir(parents=True)
@@ -245,43 +245,43 @@ def test_a_page_is_executed_once_for_both_languages_and_then_not_again(
     monkeypatch.setenv("MPLBACKEND", "template")
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     text = f"{LOGS_TEXT}\n<<settings>>\n\n<<environment>>\n"
-    translated.write(text, a=LOGS + SETTINGS)
-    translated.translate(text, f"strings = {READ}\n{WORDS}")
-    there = translated.files().keys()
-    code, said = run_kernels(translated)
-    assert code == 0, said
-    assert said.count("a/tiny: started") == 1
-    assert outcomes(said) == ["written", "written"]
-    notebooks = [translated.notebook(language=language) for language in ("en", "zh-TW")]
-    written = {*notebooks, translated.committed, translated.executed_here}
-    assert translated.files().keys() == there | written
+    translated_project.write(text, a=LOGS + SETTINGS)
+    translated_project.translate(text, f"strings = {READ}\n{WORDS}")
+    before = translated_project.read_files().keys()
+    code, output = run_with_kernels(translated_project)
+    assert code == 0, output
+    assert output.count("a/tiny: started") == 1
+    assert outcomes(output) == ["written", "written"]
+    notebooks = [translated_project.notebook(language=language) for language in ("en", "zh-TW")]
+    written = {*notebooks, translated_project.committed, translated_project.executed_here}
+    assert translated_project.read_files().keys() == before | written
 
     for notebook in notebooks:
-        whole = nbformat.read(notebook, as_version=4)
-        nbformat.validate(whole)
-        assert whole.metadata.language_info == {"name": "python"}  # no version: that may change
+        node = nbformat.read(notebook, as_version=4)
+        nbformat.validate(node)
+        assert node.metadata.language_info == {"name": "python"}  # without the version
         assert [cell.execution_count for cell in code_cells(notebook).values()] == [*range(1, 8)]
     english, chinese = map(code_cells, notebooks)
     assert [each["two"].outputs[0].text for each in (english, chinese)] == [
         "number 1\n",
         "數字 1\n",
     ]
-    # Each has its own definitions, whichever language's were there last.
+    # Each language has its own definitions.
     assert english["hear"].outputs[0].text == "hello world\n"
     assert chinese["hear"].outputs[0].text == "你好 世界\n"
-    # A cell with words is executed twice, one that differs in its comments once.
+    # A cell with words is executed twice, a cell whose comments differ once.
     for each in (english, chinese):
         assert each["three"].outputs[0].data == {"text/plain": "4"}
-    # No settings of the user's; and pip installs nothing past the locks.
+    # The user's settings have no effect, and pip installs only what is in the locks.
     assert english["settings"].outputs[0].data["text/plain"] == "(False, 1.5, True)"
     assert english["environment"].outputs[0].data["text/plain"] == "['0', '1']"
 
-    files = translated.files()
-    code, said = run_kernels(translated)
-    assert (code, outcomes(said), "started" in said) == (0, [], False)
-    code, said = run_kernels(translated, "--always")
-    assert (code, outcomes(said)) == (0, ["same results"] * 2)
-    assert translated.files() == files
+    files = translated_project.read_files()
+    code, output = run_with_kernels(translated_project)
+    assert (code, outcomes(output), "started" in output) == (0, [], False)
+    code, output = run_with_kernels(translated_project, "--always")
+    assert (code, outcomes(output)) == (0, ["same results"] * 2)
+    assert translated_project.read_files() == files
 
 
 CHAIN = """\
@@ -310,7 +310,7 @@ _install.install("jax")
 # %% two
 2
 """
-# Each program with its line that fails, and what is said of it.
+# Each program with the line that fails, and a part of the message.
 FAULTS = {
     "lacks": (LACKS, 6, "and D2L_COMPAT_INSTALL=never: run `make env FRAMEWORKS=jax` in the pro"),
     "raises": ("# %% one\n1\n\n# %% two\n\n\nx = 1\n1 / 0\n", 8, "ZeroDivisionError: division by"),
@@ -328,45 +328,43 @@ FAULTS = {
 }
 
 
-def test_a_fault_is_named_with_its_line_the_old_notebook_stays_and_the_others_are_made(
-    run_kernels, project
-):
+def test_a_fault_is_reported_with_its_line_and_stops_no_other_page(run_with_kernels, project):
     codes = {name: code for name, (code, *_) in FAULTS.items()}
     project.write(a=CODE, unreadable="\xe9", **codes)
     for name in codes:
         project.store(framework=name)
-    code, said = run_kernels(project, "--jobs", "2")
+    code, output = run_with_kernels(project, "--jobs", "2")
     assert code == 1
-    assert outcomes(said).count("failed") == len(FAULTS) + 1
+    assert outcomes(output).count("failed") == len(FAULTS) + 1
     for name, (_, line, words) in FAULTS.items():
         place = f"{project.lesson / f'code.{name}.py'}:{line}: in en/{name}/tiny, "
-        assert f"\n{place}" in said, said
-        assert words in said.partition(place)[2].partition(f"{project.lesson}")[0]
+        assert f"\n{place}" in output, output
+        assert words in output.partition(place)[2].partition(f"{project.lesson}")[0]
         assert project.notebook(name).read_bytes() == OLD
         assert f'"en/{name}/tiny"' not in project.committed.read_text()
-    assert "\x1b" not in said
+    assert "\x1b" not in output
     assert code_cells(project.notebook())["one"].outputs[0].text == f"{2 / 3}\n"
 
 
-def test_what_never_ends_is_stopped_at_the_limit(run_kernels, project):
+def test_an_endless_cell_is_stopped_at_the_time_limit(run_with_kernels, project):
     project.write(a="# %% one\nwhile True:\n    pass\n\n# %% two\n2\n")
-    code, said = run_kernels(project, "--timeout", "3")
+    code, output = run_with_kernels(project, "--timeout", "3")
     assert code == 1
-    assert "code.a.py:2: in en/a/tiny, cell 'one': over the limit of 3 s for the notebook" in said
+    assert "code.a.py:2: in en/a/tiny, cell 'one': over the limit of 3 s for the notebook" in output
 
 
-def test_a_kernel_that_does_not_start_is_named(run_kernels, project, monkeypatch):
-    monkeypatch.setitem(LANGUAGES[".py"].kernelspec, "name", "no-such-kernel")
+def test_a_missing_kernel_is_reported(run_with_kernels, project, monkeypatch):
+    monkeypatch.setitem(PROGRAMMING_LANGUAGES[".py"].kernelspec, "name", "no-such-kernel")
     project.store()
-    before = project.files()
-    code, said = run_kernels(project)
+    before = project.read_files()
+    code, output = run_with_kernels(project)
     assert code == 1
-    assert f"{project.lesson / 'code.a.py'}:2: in en/a/tiny, cell 'one': " in said
-    assert "No such kernel named no-such-kernel" in said
-    assert project.files() == before
+    assert f"{project.lesson / 'code.a.py'}:2: in en/a/tiny, cell 'one': " in output
+    assert "No such kernel named no-such-kernel" in output
+    assert project.read_files() == before
 
 
-def test_a_users_shell_does_no_harm_and_a_pipe_gets_plain_lines(project, tmp_path):
+def test_user_settings_are_ignored_and_a_pipe_gets_plain_lines(project, tmp_path):
     long = tmp_path / ("long" * 40)  # no socket has such a path
     long.mkdir()
     project.write("<<one>>\n", a="# %% one\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n")
@@ -380,13 +378,13 @@ def test_a_users_shell_does_no_harm_and_a_pipe_gets_plain_lines(project, tmp_pat
     assert not [*long.iterdir()]
 
 
-def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, control_c):
-    waits = "# %% one\nimport time\n\nopen({!r}, 'w').close()\ntime.sleep(1000)\n"
+def test_ctrl_c_stops_all_pages_and_keeps_the_old_notebooks(project, interrupt):
+    program = "# %% one\nimport time\n\nopen({!r}, 'w').close()\ntime.sleep(1000)\n"
     marks = {framework: project.root / f"started-{framework}" for framework in "ab"}
-    project.write("<<one>>\n", **{name: waits.format(str(mark)) for name, mark in marks.items()})
+    project.write("<<one>>\n", **{name: program.format(str(mark)) for name, mark in marks.items()})
     for framework in marks:
         project.store(framework=framework)
-    before = project.files()
+    before = project.read_files()
     runner = subprocess.Popen(
         project.command("--jobs", "2", "--timeout", "1000"),
         cwd=ROOT,
@@ -394,35 +392,33 @@ def test_control_c_stops_all_at_once_and_keeps_the_old_notebooks(project, contro
         stderr=subprocess.STDOUT,
         text=True,
     )
-    said = control_c(
+    output = interrupt(
         runner, [*marks.values()], lambda: runner.send_signal(signal.SIGINT), at_least=2
     )
     assert runner.returncode == 130
-    assert "Traceback" not in said
-    assert project.files() == before | dict.fromkeys(marks.values(), b"")
+    assert "Traceback" not in output
+    assert project.read_files() == before | dict.fromkeys(marks.values(), b"")
 
 
-# What is executed, and what is written
+# What is executed and written
 
 
 @pytest.mark.parametrize(
     ("value", "outcome"), [(0.666666, "same results"), (0.65, "written"), (-2 / 3, "written")]
 )
-def test_an_output_that_was_edited_is_left_to_nbval_and_restored_always_if_it_disagrees(
-    run, executed, value, outcome
-):
-    fresh = executed.replace(str(2 / 3), str(value))
-    before = executed.files()
-    assert "started" not in run(executed)[1]
-    assert executed.files() == before
-    said = run(executed, "--always")[1]
-    assert outcomes(said) == [outcome]
-    assert (f"a/tiny, cell one: '{2 / 3}' instead of '{value}'" in said) == (outcome == "written")
-    assert (executed.notebook().read_bytes() == fresh) == (outcome == "written")
-    assert (executed.files() == before) == (outcome == "same results")
+def test_an_edited_output_is_replaced_only_with_always(run, executed_project, value, outcome):
+    original = executed_project.replace(str(2 / 3), str(value))
+    before = executed_project.read_files()
+    assert "started" not in run(executed_project)[1]
+    assert executed_project.read_files() == before
+    output = run(executed_project, "--always")[1]
+    assert outcomes(output) == [outcome]
+    assert (f"a/tiny, cell one: '{2 / 3}' instead of '{value}'" in output) == (outcome == "written")
+    assert (executed_project.notebook().read_bytes() == original) == (outcome == "written")
+    assert (executed_project.read_files() == before) == (outcome == "same results")
 
 
-def test_a_cell_that_is_not_compared_is_rewritten_only_with_new_code(run, project):
+def test_an_ignored_output_is_replaced_only_with_new_code(run, project):
     code = '# %% one\nimport uuid\n\n# %% two tags=["nbval-ignore-output"]\nuuid.uuid4().hex\n'
     project.write(a=code)
     run(project)
@@ -438,54 +434,56 @@ def test_a_cell_that_is_not_compared_is_rewritten_only_with_new_code(run, projec
     [
         pytest.param("- 0.123", "- 0.124", "woven", id="a number in the text"),
         pytest.param("    print", "  print", "written", id="blanks in the code"),
-        pytest.param('"nbformat": 4', '"nbformat": 3', "written", id="no notebook"),
+        pytest.param('"nbformat": 4', '"nbformat": 3', "written", id="an invalid notebook"),
         pytest.param("{", "", "written", id="damaged"),
     ],
 )
-def test_a_notebook_that_was_edited_by_hand_is_restored(run, executed, old, new, outcome):
-    fresh = executed.replace(old, new)
-    said = run(executed)[1]
-    assert (outcomes(said), "started" in said) == ([outcome], outcome == "written")
-    assert executed.notebook().read_bytes() == fresh
+def test_a_notebook_that_was_edited_by_hand_is_restored(run, executed_project, old, new, outcome):
+    original = executed_project.replace(old, new)
+    output = run(executed_project)[1]
+    assert (outcomes(output), "started" in output) == ([outcome], outcome == "written")
+    assert executed_project.notebook().read_bytes() == original
 
 
-def test_in_a_fresh_clone_nothing_is_executed_and_nothing_changes(run, executed):
-    executed.clone()
-    before = executed.files()
-    code, said = run(executed)
-    assert (code, outcomes(said), "started" in said) == (0, [], False)
-    assert "1 pages are up to date (make ALWAYS=1 executes all)" in said
-    assert executed.files() == before
+def test_nothing_is_executed_in_a_fresh_clone(run, executed_project):
+    executed_project.forget_execution()
+    before = executed_project.read_files()
+    code, output = run(executed_project)
+    assert (code, outcomes(output), "started" in output) == (0, [], False)
+    assert "1 pages are up to date (make ALWAYS=1 executes all)" in output
+    assert executed_project.read_files() == before
 
 
-def test_one_lesson_is_executed_once_on_each_machine_and_other_results_are_named(run, executed):
-    executed.prove()
-    executed.clone()
-    stored = executed.notebook().read_bytes()
-    assert re.search(r"^a: works here, \d+ s, same results$", run(executed)[1], re.MULTILINE)
-    assert executed.notebook().read_bytes() == stored
-    assert "started" not in run(executed)[1]
+def test_the_proof_lesson_is_executed_once_on_each_machine(run, executed_project):
+    executed_project.set_proof_lesson()
+    executed_project.forget_execution()
+    stored = executed_project.notebook().read_bytes()
+    assert re.search(
+        r"^a: works here, \d+ s, same results$", run(executed_project)[1], re.MULTILINE
+    )
+    assert executed_project.notebook().read_bytes() == stored
+    assert "started" not in run(executed_project)[1]
 
-    executed.clone()
-    executed.replace(str(2 / 3), "0.65")
-    edited = executed.notebook().read_bytes()
+    executed_project.forget_execution()
+    executed_project.replace(str(2 / 3), "0.65")
+    edited = executed_project.notebook().read_bytes()
     for _ in range(2):
-        code, said = run(executed)
+        code, output = run(executed_project)
         assert code == 1
-        assert re.search(r"^a: works here, \d+ s, other results$", said, re.MULTILINE)
-        assert f"a/tiny, cell one: '{2 / 3}' instead of '0.65'\n" in said
-        assert executed.notebook().read_bytes() == edited
-    assert run(executed, "--always")[0] == 0
-    assert executed.notebook().read_bytes() == stored
+        assert re.search(r"^a: works here, \d+ s, other results$", output, re.MULTILINE)
+        assert f"a/tiny, cell one: '{2 / 3}' instead of '0.65'\n" in output
+        assert executed_project.notebook().read_bytes() == edited
+    assert run(executed_project, "--always")[0] == 0
+    assert executed_project.notebook().read_bytes() == stored
 
 
-def test_a_page_that_fails_is_executed_again_and_its_framework_does_not_work_here(run, project):
+def test_a_failed_page_is_executed_again(run, project):
     project.write(a="# %% one\n1 / 0\n\n# %% two\n2\n")
-    project.prove()
+    project.set_proof_lesson()
     for _ in range(2):
-        code, said = run(project)
-        assert (code, said.count("started")) == (1, 1)
-        assert "\na: does not work here, see above\n" in said
+        code, output = run(project)
+        assert (code, output.count("started")) == (1, 1)
+        assert "\na: does not work here, see above\n" in output
     assert not project.committed.exists()
 
 
@@ -494,107 +492,109 @@ def test_a_page_that_fails_is_executed_again_and_its_framework_does_not_work_her
     [
         pytest.param("text.en.md", "Title", "Title, and more", id="a sentence"),
         pytest.param("code.a.py", "n, runs", "# a comment\nn, runs", id="a comment"),
-        pytest.param("words.zh-TW.toml", "註解", "新的註解", id="a comment in other words"),
+        pytest.param("words.zh-TW.toml", "註解", "新的註解", id="a translated comment"),
     ],
 )
-def test_new_words_around_the_code_are_woven_and_nothing_is_executed(
-    run, translated, file, old, new
+def test_changed_texts_and_comments_are_woven_without_execution(
+    run, translated_project, file, old, new
 ):
-    run(translated)
-    translated.clone()
-    changed = translated.lesson / file
+    run(translated_project)
+    translated_project.forget_execution()
+    changed = translated_project.lesson / file
     changed.write_text(changed.read_text("utf-8").replace(old, new), encoding="utf-8")
-    shown = code_cells(translated.notebook())
-    code, said = run(translated)
-    assert (code, {*outcomes(said)}, "started" in said) == (0, {"woven"}, False)
-    written = [translated.notebook(language=language) for language in ("en", "zh-TW")]
+    before = code_cells(translated_project.notebook())
+    code, output = run(translated_project)
+    assert (code, {*outcomes(output)}, "started" in output) == (0, {"woven"}, False)
+    written = [translated_project.notebook(language=language) for language in ("en", "zh-TW")]
     assert any(new.splitlines()[0] in path.read_text("utf-8") for path in written)
-    for name, cell in code_cells(translated.notebook()).items():
-        assert cell.outputs == shown[name].outputs
+    for name, cell in code_cells(translated_project.notebook()).items():
+        assert cell.outputs == before[name].outputs
 
 
-def test_of_several_frameworks_the_changed_one_alone_is_executed_if_it_is_chosen(run, project):
+def test_only_changed_pages_of_chosen_frameworks_are_executed(run, project):
     project.write(**dict.fromkeys("ab", CODE))
     assert outcomes(run(project)[1]) == ["written", "written"]
     project.write(TEXT.replace("- more", "- more than that"))
-    said = run(project, "--framework", "a")[1]
-    assert (outcomes(said), "started" in said) == (["woven", "woven"], False)
+    output = run(project, "--framework", "a")[1]
+    assert (outcomes(output), "started" in output) == (["woven", "woven"], False)
     assert "- more than that" in project.notebook("b").read_text()
 
     project.write(TEXT.replace("- more", "- more than that"), b=CODE.replace("x, 7", "x, 8"))
-    before = project.files()
-    code, said = run(project, "--framework", "a")
-    assert (code, "started" in said) == (0, False)
-    assert "Out of date, and not to be executed here: en/b/tiny" in said
-    assert project.files() == before
-    said = run(project)[1]
-    assert (outcomes(said), said.count("started")) == (["written"], 1)
-    assert "b/tiny: started" in said
+    before = project.read_files()
+    code, output = run(project, "--framework", "a")
+    assert (code, "started" in output) == (0, False)
+    assert "Out of date, but their frameworks were not chosen: en/b/tiny" in output
+    assert project.read_files() == before
+    output = run(project)[1]
+    assert (outcomes(output), output.count("started")) == (["written"], 1)
+    assert "b/tiny: started" in output
 
 
 # Fingerprints
 
 
-def test_a_harmed_fingerprint_is_made_anew(run, executed):
-    fresh = executed.committed.read_text()
-    harmed = ["", "{}", "[]", fresh[:-9], '{"en/a/tiny": 1}', '{"en/a/tiny": {"x": 1}}']
-    for text in [*harmed, fresh.replace('"sources": "', '"sources": "0')]:
-        executed.clone()
-        executed.committed.write_text(text)
-        said = run(executed)[1]
-        assert (said.count("started"), outcomes(said)) == (1, ["same results"])
-        assert executed.committed.read_text() == fresh
-        assert "started" not in run(executed)[1]
+def test_a_damaged_fingerprint_file_is_rewritten(run, executed_project):
+    original = executed_project.committed.read_text()
+    damaged = ["", "{}", "[]", original[:-9], '{"en/a/tiny": 1}', '{"en/a/tiny": {"x": 1}}']
+    for text in [*damaged, original.replace('"sources": "', '"sources": "0')]:
+        executed_project.forget_execution()
+        executed_project.committed.write_text(text)
+        output = run(executed_project)[1]
+        assert (output.count("started"), outcomes(output)) == (1, ["same results"])
+        assert executed_project.committed.read_text() == original
+        assert "started" not in run(executed_project)[1]
 
 
 TORCH = {"torch": "2"}
 
 
 @pytest.mark.parametrize(
-    ("packages", "locked", "conditional", "is_renewed"),
+    ("packages", "locked", "conditional", "is_replaced"),
     [
-        pytest.param(TORCH, "12", (), False, id="another Python, for which the lock has others"),
-        pytest.param(TORCH, "2", (), True, id="a lock that was updated"),
-        pytest.param(TORCH | {"more": "1"}, "12", (), True, id="one more package"),
+        pytest.param(TORCH, "12", (), False, id="another Python's versions in the lock"),
+        pytest.param(TORCH, "2", (), True, id="an updated lock"),
+        pytest.param(TORCH | {"more": "1"}, "12", (), True, id="a new package"),
         pytest.param(TORCH | {"more": "1"}, "12", ("more",), False, id="on this Python only"),
     ],
 )
-def test_with_other_versions_pages_are_executed_once_and_compared(
-    run, project, monkeypatch, packages, locked, conditional, is_renewed
+def test_pages_are_executed_once_with_other_package_versions(
+    run, project, monkeypatch, packages, locked, conditional, is_replaced
 ):
     def install(packages: dict[str, str], locked: str) -> None:
         versions = frozenset(("torch", version) for version in locked)
-        monkeypatch.setattr(fingerprints, "installed_packages", lambda _: packages)
-        monkeypatch.setattr("tools.run.runner.locked_versions", lambda _: versions)
-        monkeypatch.setattr("tools.run.runner.conditional_packages", lambda _: {*conditional})
+        monkeypatch.setattr(fingerprints, "list_installed_packages", lambda _: packages)
+        monkeypatch.setattr("tools.run.runner.read_locked_versions", lambda _: versions)
+        monkeypatch.setattr("tools.run.runner.list_conditional_packages", lambda _: {*conditional})
 
     install({"torch": "1"}, "1")
     run(project)
-    stored, known = project.notebook().read_bytes(), project.committed.read_text()
+    notebook, fingerprint = project.notebook().read_bytes(), project.committed.read_text()
     install(packages, locked)
-    said = run(project)[1]
-    assert (said.count("started"), outcomes(said)) == (1, ["same results"])
-    assert project.notebook().read_bytes() == stored
-    assert (project.committed.read_text() != known) == is_renewed
+    output = run(project)[1]
+    assert (output.count("started"), outcomes(output)) == (1, ["same results"])
+    assert project.notebook().read_bytes() == notebook
+    assert (project.committed.read_text() != fingerprint) == is_replaced
     assert "started" not in run(project)[1]
 
 
 @pytest.mark.parametrize(
     ("framework", "suffix", "mark"), [("pytorch", "py", "#"), ("djl", "java", "//")]
 )
-def test_a_fingerprint_is_of_the_code_and_the_shims_sources_without_comments(
+def test_a_fingerprint_depends_on_code_and_shim_but_not_comments(
     tmp_path, monkeypatch, framework, suffix, mark
 ):
-    assert any(file.suffix == f".{suffix}" for file in fingerprints.shim_sources(framework))
+    assert any(file.suffix == f".{suffix}" for file in fingerprints.find_shim_sources(framework))
     file = tmp_path / f"plots.{suffix}"
     (tmp_path / f"code.{framework}.{suffix}").touch()
     monkeypatch.setattr(fingerprints, "ROOT", tmp_path)
-    monkeypatch.setattr(fingerprints, "shim_sources", lambda _: [file])
+    monkeypatch.setattr(fingerprints, "find_shim_sources", lambda _: [file])
 
     def sources(cell: str, shim: str) -> str:
         file.write_text(shim)
         fingerprints._content.cache_clear()
-        return fingerprint(Edition(tmp_path, "en", framework), [Cell("one", cell)]).sources
+        return compute_fingerprint(
+            Notebook(tmp_path, "en", framework), [CodeCell("one", cell)]
+        ).sources
 
     before = sources("f(x);", f"x = 1; {mark} a comment")
     assert sources(f"f(x); {mark} a comment", f"x = 1; {mark} another") == before
@@ -612,24 +612,27 @@ SLOW_TO_IMPORT = {"jax", "mxnet", "paddle", "tensorflow"}
         for name in FACES
     ],
 )
-def test_a_page_depends_on_what_its_framework_imports_of_the_shim_and_on_its_packages(framework):
-    """The modules that a fresh process has loaded are among them, and no other framework's."""
-    face = FRAMEWORKS[framework].face
-    program = f"import sys, d2l_compat.{face}; print(*(m.__file__ for n, m in sys.modules.items() if n[:10] == 'd2l_compat'))"
+def test_a_fingerprint_covers_all_imported_sources_and_packages(framework):
+    """Check that the sources include every module that a process loads, and no other framework's."""
+    module = FRAMEWORKS[framework].face
+    program = (
+        f"import sys, d2l_compat.{module}\n"
+        "print(*(m.__file__ for name, m in sys.modules.items() if name[:10] == 'd2l_compat'))"
+    )
     try:
         loaded = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True)
     except subprocess.CalledProcessError:
         pytest.skip(f"{framework} is not installed")
-    found = {str(file) for file in fingerprints.shim_sources(framework)}
+    found = {str(file) for file in fingerprints.find_shim_sources(framework)}
     assert {*loaded.split()} <= found
-    others = {each.face for each in FRAMEWORKS.values()} - {face}
+    others = {each.face for each in FRAMEWORKS.values()} - {module}
     assert [file for file in found if Path(file).parent.name in others] == []
     needed = {"numpy", *(package.distribution for package in FACES[framework].packages)}
-    assert needed <= fingerprints.installed_packages(framework).keys()
-    assert needed <= {name for name, _ in fingerprints.locked_versions(framework)}
+    assert needed <= fingerprints.list_installed_packages(framework).keys()
+    assert needed <= {name for name, _ in fingerprints.read_locked_versions(framework)}
 
 
-# In several languages
+# Several languages
 
 
 @pytest.mark.parametrize(
@@ -659,22 +662,22 @@ def test_a_page_depends_on_what_its_framework_imports_of_the_shim_and_on_its_pac
             'number", n',
             'number", 1 / (len(runs) < 2)',
             ":5: in zh-TW/a/tiny, cell 'two': ZeroDivisionError",
-            id="a fault in one alone",
+            id="a fault in one language",
         ),
     ],
 )
-def test_a_cell_that_is_not_the_same_in_every_language_is_refused(run, translated, old, new, fault):
-    translated.write(LOGS_TEXT, a=LOGS.replace(old, new))
-    translated.store()
-    code, said = run(translated)
-    assert (code, said.count("failed")) == (1, 2)
-    assert " ".join(said.split()).count(fault) == 1, said
-    assert translated.notebook().read_bytes() == OLD
-    assert not translated.notebook(language="zh-TW").exists()
+def test_a_cell_has_to_show_the_same_in_every_language(run, translated_project, old, new, fault):
+    translated_project.write(LOGS_TEXT, a=LOGS.replace(old, new))
+    translated_project.store()
+    code, output = run(translated_project)
+    assert (code, output.count("failed")) == (1, 2)
+    assert " ".join(output.split()).count(fault) == 1, output
+    assert translated_project.notebook().read_bytes() == OLD
+    assert not translated_project.notebook(language="zh-TW").exists()
 
 
-def test_what_is_stored_or_new_in_one_language_is_so_in_all(run, project):
-    """Or one would show the numbers of another processor than the other."""
+def test_outputs_are_kept_or_replaced_in_all_languages_together(run, project):
+    """Otherwise two languages might show the numbers of different processors."""
     project.write(TEXT, a=CODE.replace("print(x)", 'print("number", x)'))
     project.translate(TEXT, '[words]\n"number" = "數字"\n')
     run(project)
@@ -687,44 +690,44 @@ def test_what_is_stored_or_new_in_one_language_is_so_in_all(run, project):
 
     project.translate(TEXT, '[words]\n"number" = "數"\n')
     assert run(project)[0] == 0
-    shown = [code_cells(path)["one"].outputs[0].text for path in (project.notebook(), chinese)]
-    assert shown == [f"number {2 / 3}\n", f"數 {2 / 3}\n"]
+    printed = [code_cells(path)["one"].outputs[0].text for path in (project.notebook(), chinese)]
+    assert printed == [f"number {2 / 3}\n", f"數 {2 / 3}\n"]
 
 
-# Faults of the disk
+# Disk faults
 
 
 @pytest.mark.parametrize(("step", "number"), [("fsync", errno.ENOSPC), ("replace", errno.EROFS)])
-def test_a_disk_that_takes_no_more_leaves_the_old_notebook_and_no_part_of_a_new_one(
-    run, executed, monkeypatch, step, number
+def test_a_full_disk_leaves_the_old_notebook_complete(
+    run, executed_project, monkeypatch, step, number
 ):
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    executed.store()
-    before = executed.files()
+    executed_project.store()
+    before = executed_project.read_files()
     monkeypatch.setattr(os, step, refuse)
-    code, said = run(executed)
+    code, output = run(executed_project)
     assert code == 1
-    assert f"{executed.notebook()}: cannot be written: {os.strerror(number)}\n" in said
-    assert executed.files() == before
+    assert f"{executed_project.notebook()}: cannot be written: {os.strerror(number)}\n" in output
+    assert executed_project.read_files() == before
 
 
-def test_a_place_that_cannot_be_written_is_named_unless_it_only_remembers(run, project):
+def test_an_unwritable_notebook_is_reported_but_not_an_unwritable_cache(run, project):
     project.write(**dict.fromkeys("abc", CODE))
     project.notebook("a").parent.parent.mkdir(parents=True)
-    project.notebook("a").parent.write_bytes(OLD)  # a file in the place of the folder
+    project.notebook("a").parent.write_bytes(OLD)  # a file instead of the folder
     project.notebook("b").mkdir(parents=True)
     (project.root / "build").touch()
-    code, said = run(project)
-    assert (code, outcomes(said)) == (1, ["failed", "failed", "written"])
+    code, output = run(project)
+    assert (code, outcomes(output)) == (1, ["failed", "failed", "written"])
     for framework in "ab":
-        assert f"{project.notebook(framework)}: cannot be written: " in said
+        assert f"{project.notebook(framework)}: cannot be written: " in output
     assert project.notebook("a").parent.read_bytes() == OLD
     assert run(project, "--framework", "c")[0] == 0
 
 
-def test_a_terminal_gets_a_bar_and_the_whole_summary(run, project, monkeypatch):
+def test_a_terminal_shows_a_progress_bar_and_a_summary(run, project, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")

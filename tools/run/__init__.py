@@ -1,1 +1,1 @@
-"""Executes pages: for `make`, and for nbval."""
+"""Execute pages, for `make` and for nbval."""

@@ -1,6 +1,6 @@
-"""``python -m tools.run.devices FRAMEWORK ...``: those of them that see a GPU; the others are named.
+"""``python -m tools.run.devices FRAMEWORK ...``: print those that see a GPU, and name the others on stderr.
 
-Each in a process of its own: some cannot live in one. DJL comes with a build for the CPU.
+Each framework is asked in a process of its own, since some cannot share one. DJL has a build for the CPU only.
 """
 
 import subprocess
@@ -8,24 +8,24 @@ import sys
 
 from d2l_compat.frameworks import FRAMEWORKS
 
-ASK = "from d2l_compat import {} as d2l; print('GPUs:', d2l.num_gpus())"
+PROGRAM = "from d2l_compat import {} as d2l; print('GPUs:', d2l.num_gpus())"
 
 
-def num_gpus(framework: str) -> int:
-    """0 also where the framework cannot be imported."""
-    asked = ASK.format(FRAMEWORKS[framework].face)
-    command = [sys.executable, "-c", asked]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    return int(said.partition("GPUs:")[2].split()[0]) if "GPUs:" in said else 0
+def count_gpus(framework: str) -> int:
+    """Return the number of GPUs, 0 if the framework cannot be imported."""
+    program = PROGRAM.format(FRAMEWORKS[framework].face)
+    command = [sys.executable, "-c", program]
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return int(output.partition("GPUs:")[2].split()[0]) if "GPUs:" in output else 0
 
 
 def main(frameworks: list[str]) -> int:
-    with_gpu = [name for name in frameworks if FRAMEWORKS[name].is_python and num_gpus(name)]
-    without = [name for name in frameworks if name not in with_gpu]
-    if without:
-        print(f"No GPU, or no build for one: {', '.join(without)}", file=sys.stderr)
-    print(*with_gpu)
-    return 0 if with_gpu else 1
+    on_gpu = [name for name in frameworks if FRAMEWORKS[name].is_python and count_gpus(name)]
+    on_cpu = [name for name in frameworks if name not in on_gpu]
+    if on_cpu:
+        print(f"No GPU, or no build for one: {', '.join(on_cpu)}", file=sys.stderr)
+    print(*on_gpu)
+    return 0 if on_gpu else 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Random numbers as the CPU draws them, for PyTorch's notebooks on a GPU.
+"""Draw random numbers on the CPU for PyTorch's notebooks on a GPU.
 
-From one seed PyTorch draws other numbers on a GPU than on the CPU: what the notebooks show would differ in nearly
-every cell. On a GPU the regression has them drawn on the CPU and taken there; all else is computed on the GPU.
+From one seed PyTorch draws other numbers on a GPU than on the CPU, and nearly every cell of the notebooks would
+show something else. On a GPU the regression run therefore draws on the CPU and copies the numbers to the GPU;
+everything else is computed on the GPU.
 """
 
 from typing import Any
@@ -11,34 +12,35 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 
-class DrawsOnCPU(TorchDispatchMode):
-    """All operations that PyTorch itself marks as drawing by a seed, from here on."""
+class RandomNumbersOnCPU(TorchDispatchMode):
+    """Runs on the CPU, while active, all operations that PyTorch marks as random and seeded."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        given = args, kwargs or {}
+        kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags:
-            return func(*given[0], **given[1])
-        tensors, device = _tensors(given), given[1].get("device")
+            return func(*args, **kwargs)
+        tensors, device = _find_tensors((args, kwargs)), kwargs.get("device")
         if device is None:
             device = tensors[0].device if tensors else "cpu"
-        here, options = tree_map_only(torch.Tensor, self.here, given)
-        if "device" in options:
-            options["device"] = torch.device("cpu")
+        cpu_args, cpu_kwargs = tree_map_only(torch.Tensor, self.to_cpu, (args, kwargs))
+        if "device" in cpu_kwargs:
+            cpu_kwargs["device"] = torch.device("cpu")
         try:
-            drawn = func(*here, **options)
-        except NotImplementedError:  # a GPU's own attention, which draws for its dropout
-            return func(*given[0], **given[1])
+            drawn = func(*cpu_args, **cpu_kwargs)
+        except NotImplementedError:  # the GPU's attention with dropout, which the CPU does not have
+            return func(*args, **kwargs)
         if func._schema.is_mutable:
-            for tensor, its in zip(tensors, _tensors((here, options)), strict=True):
-                tensor.copy_(its)
+            copies = _find_tensors((cpu_args, cpu_kwargs))
+            for tensor, copy in zip(tensors, copies, strict=True):
+                tensor.copy_(copy)
             return args[0]
         return tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), drawn)
 
-    def here(self, tensor: torch.Tensor) -> torch.Tensor:
+    def to_cpu(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.cpu()
 
 
-def _tensors(arguments: Any) -> list[torch.Tensor]:
+def _find_tensors(arguments: Any) -> list[torch.Tensor]:
     return [each for each in tree_flatten(arguments)[0] if isinstance(each, torch.Tensor)]

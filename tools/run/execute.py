@@ -1,4 +1,4 @@
-"""Executes cells in a fresh kernel, and says which one failed, and how."""
+"""Execute cells in a fresh kernel, and report which one failed and how."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -12,27 +12,27 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode, v4
 
-from tools.run.kernels import ANSI, Workplace
+from tools.run.kernels import ANSI, KernelWorkspace
 
-MOST_PRINTED = 5_000_000  # characters, of all cells together
+MAX_PRINTED = 5_000_000  # characters, by all cells together
 
 
 class ExecutionError(Exception):
-    """A cell failed, by its turn (from 0); the text says how."""
+    """The failure of a cell, by its index; the message describes it."""
 
-    def __init__(self, turn: int, what: str) -> None:
-        super().__init__(what)
-        self.turn = turn
+    def __init__(self, index: int, message: str) -> None:
+        super().__init__(message)
+        self.index = index
 
 
-class _TooMuchError(Exception):
+class _TooMuchPrintedError(Exception):
     pass
 
 
 class _Client(NotebookClient):
-    """nbclient, but Ctrl-C is left to asyncio: it means all notebooks, not the one started last.
+    """An nbclient that limits how much is printed, and leaves Ctrl-C to asyncio.
 
-    And no more is taken than a reader could open.
+    nbclient would handle Ctrl-C in the notebook that started last; it has to stop all of them.
     """
 
     printed = 0
@@ -42,8 +42,8 @@ class _Client(NotebookClient):
     ) -> NotebookNode | None:
         if msg["msg_type"] == "stream":
             self.printed += len(msg["content"]["text"])
-            if self.printed > MOST_PRINTED:
-                raise _TooMuchError
+            if self.printed > MAX_PRINTED:
+                raise _TooMuchPrintedError
         return super().process_message(msg, cell, cell_index)
 
     @asynccontextmanager
@@ -59,9 +59,9 @@ async def execute(
     limit: float,
     on_start: Callable[[int], None] = lambda _: None,
 ) -> list[list[NotebookNode]]:
-    """What each cell shows. ``limit`` is in seconds, for all; ``on_start`` is told whose turn it is.
+    """Return each cell's outputs. Raise ExecutionError.
 
-    Raises ExecutionError.
+    ``limit`` is in seconds, for all cells together; ``on_start`` gets the index of each cell that starts.
     """
     cells = [v4.new_code_cell(source) for source in sources]
     started: list[NotebookNode] = []
@@ -70,53 +70,54 @@ async def execute(
         on_start(len(started))
         started.append(cell)
 
-    workplace = Workplace(kernelspec.name)
-    manager = AsyncKernelManager(**workplace.settings)
+    workspace = KernelWorkspace(kernelspec.name)
+    manager = AsyncKernelManager(**workspace.settings)
     client = _Client(
         v4.new_notebook(metadata={"kernelspec": kernelspec}, cells=cells),
         km=manager,
         timeout=None,
-        startup_timeout=ceil(limit),  # or it would end before the limit, on a slow machine
+        startup_timeout=ceil(limit),  # the default is too short for a slow machine
         record_timing=False,
         coalesce_streams=True,
         on_cell_start=start,
     )
     try:
-        fault = await _fault(client, workplace, limit, started)
+        fault = await _find_fault(client, workspace, limit, started)
     finally:
         if await manager.is_alive():
             await manager.shutdown_kernel(now=True)
         await manager.cleanup_resources()
         if client.kc is not None:
             client.kc.stop_channels()
-        workplace.cleanup()
+        workspace.cleanup()
     if fault:
         raise ExecutionError(max(len(started) - 1, 0), fault)
     return [cell.outputs for cell in cells]
 
 
-async def _fault(
-    client: _Client, workplace: Workplace, limit: float, started: list[NotebookNode]
+async def _find_fault(
+    client: _Client, workspace: KernelWorkspace, limit: float, started: list[NotebookNode]
 ) -> str:
-    """Execute, and say what went wrong with the cell that was started last, or nothing."""
+    """Execute all cells, and return what went wrong with the cell that started last, or ""."""
     task = asyncio.current_task()
     assert task is not None
     try:
         async with asyncio.timeout(limit) as timer:
-            await client.async_execute(cwd=workplace.folder)
+            await client.async_execute(cwd=workspace.folder)
     except CellExecutionError as error:
-        # Java's kernel says what is wrong in the cell's output alone.
-        (shown,) = (output for output in started[-1].outputs if "traceback" in output)
-        is_python = client.nb.metadata.kernelspec.language == "python"
-        return ANSI.sub("", error.traceback if is_python else "\n".join(shown.traceback))
+        if client.nb.metadata.kernelspec.language == "python":
+            return ANSI.sub("", error.traceback)
+        # Java's kernel reports the error only in the cell's output.
+        (output,) = (output for output in started[-1].outputs if "traceback" in output)
+        return ANSI.sub("", "\n".join(output.traceback))
     except (DeadKernelError, TimeoutError):
-        # nbclient takes whatever ends its waiting for the kernel's death.
+        # nbclient takes a cancellation for the kernel's death.
         if task.cancelling() and not timer.expired():
             raise asyncio.CancelledError from None
         over = f"over the limit of {limit:g} s for the notebook"
         return over if timer.expired() else "the kernel died"
-    except _TooMuchError:
-        return f"it prints more than {MOST_PRINTED:,} characters"
+    except _TooMuchPrintedError:
+        return f"it prints more than {MAX_PRINTED:,} characters"
     except (RuntimeError, OSError, NoSuchKernel) as error:
         return f"no kernel came up: {error}"
     return ""

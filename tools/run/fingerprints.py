@@ -1,8 +1,8 @@
-"""Fingerprints of notebooks: what the outputs that are stored in them depend on.
+"""Compute and store fingerprints: hashes of everything that a notebook's outputs depend on.
 
-notebooks/fingerprints.json has one for each notebook, and is committed with it: a notebook whose fingerprint
-is still the same need not be executed again, on any machine. build/executed.json has those of the notebooks
-that this machine has executed. Neither says anything about a machine.
+notebooks/fingerprints.json has one for each notebook, and is committed with it: a notebook with an unchanged
+fingerprint need not be executed again, on any machine. build/executed.json has those of the notebooks
+that this machine has executed. Neither depends on the machine.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.run.files import write_whole
-from tools.run.sharing import Cell, identity
-from tools.weave.fragments import bare
+from tools.run.files import write_atomically
+from tools.run.sharing import CodeCell, identify_cell
+from tools.weave.fragments import strip_comments
 from tools.weave.launch import PROJECT
-from tools.weave.lessons import ROOT, Edition, LessonError
+from tools.weave.lessons import ROOT, LessonError, Notebook
 
 SHIM = ROOT / "d2l_compat"
-JAVA = SHIM / "java"  # what a Java page imports is built from these sources
+JAVA = SHIM / "java"  # sources of the classes that Java's notebooks import
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,19 @@ class Fingerprint:
     packages: dict[str, str]
 
 
-def fingerprint(edition: Edition, cells: list[Cell]) -> Fingerprint:
-    """Return the fingerprint of a notebook with these code cells, as everything is now."""
-    suffix = edition.code.suffix
+def compute_fingerprint(notebook: Notebook, cells: list[CodeCell]) -> Fingerprint:
+    """Return the current fingerprint of a notebook with these code cells."""
+    suffix = notebook.code.suffix
     digest = hashlib.sha256()
     for number, cell in enumerate(cells):
-        digest.update("\0".join(map(str, identity(number, cell, suffix))).encode() + b"\0")
-    for file in shim_sources(edition.framework):
+        digest.update("\0".join(map(str, identify_cell(number, cell, suffix))).encode() + b"\0")
+    for file in find_shim_sources(notebook.framework):
         digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + _content(file))
-    return Fingerprint(digest.hexdigest()[:32], installed_packages(edition.framework))
+    return Fingerprint(digest.hexdigest()[:32], list_installed_packages(notebook.framework))
 
 
 @cache
-def shim_sources(framework: str) -> list[Path]:
+def find_shim_sources(framework: str) -> list[Path]:
     """Return the shim's sources that an import of a framework's module may run, found without running them."""
     if framework not in FRAMEWORKS:
         return []
@@ -68,13 +68,13 @@ def _content(file: Path) -> bytes:
     """Return a digest of a source file without its comments."""
     content = file.read_bytes()
     if file.suffix in (".py", ".java"):
-        content = bare(content.decode(), file.suffix).encode()
+        content = strip_comments(content.decode(), file.suffix).encode()
     return hashlib.sha256(content).digest()
 
 
 @cache
-def required_packages(framework: str) -> list[Requirement]:
-    """Return what pyproject.toml requires for a framework, on whatever Python and machine."""
+def list_required_packages(framework: str) -> list[Requirement]:
+    """Return a framework's requirements in pyproject.toml, for all Pythons and machines."""
     required = PROJECT["optional-dependencies"].get(framework, [])
     if framework not in FRAMEWORKS or FRAMEWORKS[framework].is_python:
         required = [*PROJECT["dependencies"], *required]
@@ -82,53 +82,55 @@ def required_packages(framework: str) -> list[Requirement]:
 
 
 @cache
-def installed_packages(framework: str) -> dict[str, str]:
+def list_installed_packages(framework: str) -> dict[str, str]:
     """Return the version of each required package that is installed, of those that are needed here."""
-    found = {}
-    for package in required_packages(framework):
+    versions = {}
+    for package in list_required_packages(framework):
         if package.marker is None or package.marker.evaluate():
             with suppress(PackageNotFoundError):
-                found[package.name] = version(package.name)
-    return dict(sorted(found.items()))
+                versions[package.name] = version(package.name)
+    return dict(sorted(versions.items()))
 
 
 @cache
-def conditional_packages(framework: str) -> frozenset[str]:
-    """Return those that only some Pythons or machines need."""
-    return frozenset(each.name for each in required_packages(framework) if each.marker)
+def list_conditional_packages(framework: str) -> frozenset[str]:
+    """Return the packages that only some Pythons or machines need."""
+    packages = list_required_packages(framework)
+    return frozenset(package.name for package in packages if package.marker)
 
 
 @cache
-def locked_versions(framework: str) -> frozenset[tuple[str, str]]:
-    """Return each (package, version) in a framework's lock, which may have several of a package: for each Python."""
+def read_locked_versions(framework: str) -> frozenset[tuple[str, str]]:
+    """Return each (package, version) in a framework's lock, which may have several versions for several Pythons."""
     lock = ROOT / "requirements" / f"{framework}.lock"
     text = lock.read_text(encoding="utf-8") if lock.exists() else ""
     return frozenset(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.MULTILINE))
 
 
 class Fingerprints:
-    """A file of fingerprints by notebook, one on each line. A file that cannot be read holds none."""
+    """A file of fingerprints by notebook, one on each line. An unreadable file counts as empty."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
-    def get(self, edition: Edition) -> Fingerprint | None:
-        return self._read().get(str(edition))
+    def get(self, notebook: Notebook) -> Fingerprint | None:
+        return self._read().get(str(notebook))
 
-    def update(self, new: dict[Edition, Fingerprint]) -> None:
-        """Raise LessonError if the file cannot be written."""
-        found = self._read() | {str(edition): its for edition, its in new.items()}
+    def update(self, new: dict[Notebook, Fingerprint]) -> None:
+        """Add or replace fingerprints. Raise LessonError if the file cannot be written."""
+        fingerprints = self._read() | {str(notebook): each for notebook, each in new.items()}
         lines = [
-            f"{json.dumps(name)}: {json.dumps(asdict(its))}" for name, its in sorted(found.items())
+            f"{json.dumps(name)}: {json.dumps(asdict(fingerprint))}"
+            for name, fingerprint in sorted(fingerprints.items())
         ]
         try:
-            write_whole(self.file, "{\n" + ",\n".join(lines) + "\n}\n")
+            write_atomically(self.file, "{\n" + ",\n".join(lines) + "\n}\n")
         except OSError as error:
             raise LessonError(f"cannot be written: {error.strerror}", self.file) from None
 
     def _read(self) -> dict[str, Fingerprint]:
         try:
             stored = json.loads(self.file.read_text(encoding="utf-8"))
-            return {name: Fingerprint(**its) for name, its in stored.items()}
+            return {name: Fingerprint(**values) for name, values in stored.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}

@@ -1,7 +1,7 @@
-"""Tells Jupyter's Java kernel of this environment where the d2l classes for DJL are.
+"""Configure Jupyter's Java kernel in this environment: where the d2l classes for DJL are.
 
 ``python -m tools.run.java``, after ``mvn package`` in d2l_compat/java, rewrites the kernel's
-kernel.json. DJL's native library is unpacked beside the classes, not in the user's home.
+kernel.json. DJL unpacks its native library beside the classes, not into the user's home folder.
 """
 
 import json
@@ -15,18 +15,18 @@ TARGET = ROOT / "d2l_compat" / "java" / "target"
 KERNEL = Path(sys.prefix, "share", "jupyter", "kernels", "java")
 
 SPEC = {
-    # Not by JJava's launcher, which stays behind with its child when Jupyter ends it.
+    # Without JJava's launcher, which would keep running with its child when Jupyter stops it.
     "argv": [
         "java",
         "-Xmx512m",
-        "-XX:+UseSerialGC",  # no threads of its own
-        "-XX:TieredStopAtLevel=1",  # a lesson is over before the second compiler pays
-        # The same words and figures whatever the machine speaks.
+        "-XX:+UseSerialGC",  # needs no threads
+        "-XX:TieredStopAtLevel=1",  # a lesson is too short for the optimizing compiler
+        # The same messages and number formats in every locale.
         "-Dfile.encoding=UTF-8",
         "-Duser.language=en",
         "-Duser.country=US",
-        f"-Djava.util.logging.config.file={os.devnull}",  # JJava tells when its loops start
-        "--enable-native-access=ALL-UNNAMED",  # from Java 24 on a warning without it
+        f"-Djava.util.logging.config.file={os.devnull}",  # JJava logs when its loops start
+        "--enable-native-access=ALL-UNNAMED",  # or Java 24 and newer would warn
         "--add-opens=jdk.jshell/jdk.jshell=ALL-UNNAMED",
         "-jar",
         "{resource_dir}/jjava.jar",
@@ -40,7 +40,7 @@ SPEC = {
         "DJL_CACHE_DIR": str(TARGET / "djl"),
         # The lessons' arrays are small: more threads would only wait for each other, for minutes.
         "OMP_NUM_THREADS": "1",
-        # Neither reports of use nor downloads.
+        # No usage reports and no downloads.
         "OPT_OUT_TRACKING": "true",
         "DJL_OFFLINE": "true",
     },
@@ -49,7 +49,7 @@ SPEC = {
 
 def main() -> None:
     spec = KERNEL / "kernel.json"
-    # Installers link a file to its copy in their cache: what is written goes into a new one.
+    # Installers may hard-link a file to their cache: write a new file, not into the cache.
     spec.unlink(missing_ok=True)
     spec.write_text(json.dumps(SPEC, indent=2) + "\n", encoding="utf-8")
 

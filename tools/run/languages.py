@@ -1,50 +1,53 @@
-"""What a page shows has to be the same in every language, and each in its own words.
+"""Check that a page shows the same in every language, and each language its own words.
 
-A cell with words is executed in every language. It may be executed again, then, at any time: what it draws at
-random, or trains, would be another the next time, and what it leaves behind is in the words of the last one.
+A cell with words is executed once in every language. Random numbers or training would differ the second time,
+and variables would keep the words of the last language.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tools.compare.languages import difference_but_words
+from tools.compare.languages import compare_languages
 from tools.weave.prose import ORIGINAL
-from tools.weave.words import WORD, Words
+from tools.weave.words import WORD, Translations
 
-AGAIN = (
+SAME_EACH_TIME = (
     "a cell with words is executed in each language, and has to show the same each time. "
     "Draw and train in a cell without words, and print in the next"
 )
-BEHIND = "write the words that a cell shows into this cell"
+OWN_WORDS = "write the words that a cell shows into this cell"
 
 
-def fault_of(outputs: dict[str, Any], tables: Iterable[Words]) -> str | None:
-    """What is wrong with the outputs that a cell has in each language, or None."""
-    (first, shown), *others = outputs.items()
-    for language, theirs in others:
-        if found := difference_but_words(shown, theirs):
-            return f"in {language} it shows something else than in {first}: {found}; {AGAIN}"
+def find_language_fault(outputs: dict[str, Any], tables: Iterable[Translations]) -> str | None:
+    """Return what is wrong with a cell's outputs by language, or None."""
+    (first, expected), *others = outputs.items()
+    for language, shown in others:
+        if found := compare_languages(expected, shown):
+            fault = f"in {language} it shows something else than in {first}: {found}"
+            return f"{fault}; {SAME_EACH_TIME}"
     for language, shown in outputs.items():
-        for words in tables:
-            if found := next(_foreign(shown, language, words), None):
-                return f"in {language} it shows {found!r}, of another language; {BEHIND}"
+        for translations in tables:
+            if found := next(_find_foreign_words(shown, language, translations), None):
+                return f"in {language} it shows {found!r}, of another language; {OWN_WORDS}"
     return None
 
 
-def _foreign(shown: Any, language: str, words: Words) -> Iterator[str]:
-    """Words of the table that are in the other of its two languages."""
-    text = " ".join(_texts(shown))
+def _find_foreign_words(shown: Any, language: str, translations: Translations) -> Iterator[str]:
+    """Yield words of a table that the outputs in one of its languages have from the other language."""
+    text = " ".join(_find_texts(shown))
     if language == ORIGINAL:
-        yield from (said for said in words.said.values() if not said.isascii() and said in text)
-    elif language == words.language:
-        for found in words.pattern.findall(text):
-            if found in words.said and any(map(WORD.fullmatch, re.split(r"\W+", found))):
+        for translation in translations.words.values():
+            if not translation.isascii() and translation in text:
+                yield translation
+    elif language == translations.language:
+        for found in translations.pattern.findall(text):
+            if found in translations.words and any(map(WORD.fullmatch, re.split(r"\W+", found))):
                 yield found
 
 
-def _texts(shown: Any) -> Iterator[str]:
-    """All that is shown in words; of a figure, those that stand for it."""
+def _find_texts(shown: Any) -> Iterator[str]:
+    """Yield the text of each output; of a figure, its alternative text."""
     for output in shown:
         yield output.get("text", "")
         yield output.get("data", {}).get("text/plain", "")

@@ -1,8 +1,8 @@
-"""The kernel that nbval gets of us: one for a page, in all its languages.
+"""Give nbval one kernel for a page, in all its languages.
 
-It starts as the runner's do, without the user's settings and in an empty folder. A cell that the page's
-notebooks share is executed once; what it showed is played again to the next notebook. One that they do not
-share is executed for all of them at its place, and what it showed is kept until its notebook asks.
+It starts as the runner's kernels do, without the user's settings and in an empty folder. A cell that the page's
+notebooks share is executed once, and its messages are replayed to the other notebooks. A cell that they do not
+share is executed in all languages at its place, and its messages are kept until its notebook asks for them.
 """
 
 import time
@@ -16,17 +16,19 @@ from jupyter_client.manager import KernelManager
 from nbval.kernel import NbvalKernelspecManager, RunningKernel
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.run.kernels import ANSI, Workplace
-from tools.run.sharing import Cell, Identity, Turn, identity, turns
+from tools.run.kernels import ANSI, KernelWorkspace
+from tools.run.sharing import CodeCell, Identity, Step, identify_cell, plan_steps
 
-# What keeps a lesson's code on the CPU, or comes before it, and what takes it to a GPU.
-BESIDES = {"pytorch": "; from tools.run.draws import DrawsOnCPU; DrawsOnCPU().__enter__()"}
-TO_GPU = {
-    framework.to_gpu[0]: framework.to_gpu[1] + BESIDES.get(name, "")
+# A lesson's code for the CPU, and what replaces it on a GPU.
+EXTRA_GPU_CODE = {
+    "pytorch": "; from tools.run.draws import RandomNumbersOnCPU; RandomNumbersOnCPU().__enter__()"
+}
+GPU_CODE = {
+    framework.to_gpu[0]: framework.to_gpu[1] + EXTRA_GPU_CODE.get(name, "")
     for name, framework in FRAMEWORKS.items()
 }
-# A GPU computes as the CPU does: no shortened floats, the same sums each time; and the pages
-# beside each other share its memory.
+# A GPU has to compute as the CPU does, with full floats and sums in the same order; and several pages
+# share its memory.
 GPU_ENVIRONMENT = {
     "NVIDIA_TF32_OVERRIDE": "0",
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
@@ -35,27 +37,26 @@ GPU_ENVIRONMENT = {
     for framework in FRAMEWORKS.values()
     for name, value in framework.gpu_environment.items()
 }
-TO_RESPOND = 5  # seconds to an interrupt, as long as nbval waits
+SECONDS_TO_RESPOND = 5  # to an interrupt, as long as nbval waits
 
 
 @dataclass
 class Execution:
-    """Of a cell: nbval's name for it, and the kernel's messages."""
+    """The execution of a cell: the id of its request, and the kernel's messages."""
 
     request: str
     messages: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def printed(self) -> str:
-        return "".join(
-            each["text"] for each in self._contents("stream") if each["name"] == "stdout"
-        )
+        contents = self._contents("stream")
+        return "".join(each["text"] for each in contents if each["name"] == "stdout")
 
     @property
     def value(self) -> str:
-        """The words for its last expression's value."""
-        found = [each["data"].get("text/plain", "") for each in self._contents("execute_result")]
-        return found[-1] if found else ""
+        """The text of the last expression's value."""
+        texts = [each["data"].get("text/plain", "") for each in self._contents("execute_result")]
+        return texts[-1] if texts else ""
 
     @property
     def num_figures(self) -> int:
@@ -63,12 +64,12 @@ class Execution:
 
     @property
     def fault(self) -> str:
-        """What made it fail; nothing where it did not."""
+        """The traceback if it failed, or ""."""
         lines = [line for each in self._contents("error") for line in each["traceback"]]
         return ANSI.sub("", "\n".join(lines))
 
-    def _contents(self, *types: str) -> list[dict[str, Any]]:
-        return [each["content"] for each in self.messages if each["msg_type"] in types]
+    def _contents(self, message_type: str) -> list[dict[str, Any]]:
+        return [each["content"] for each in self.messages if each["msg_type"] == message_type]
 
 
 class KernelDiedError(Exception):
@@ -76,24 +77,25 @@ class KernelDiedError(Exception):
 
 
 class PageKernel(RunningKernel):
-    on_gpu = False  # the configuration's choices
+    # Set from the command line's options.
+    on_gpu = False
     cell_timeout: float | None = None
 
     def __init__(self, kernel_name: str, cwd: str, startup_timeout: float) -> None:
-        self.workplace = Workplace(kernel_name)
+        self.workspace = KernelWorkspace(kernel_name)
         specs = NbvalKernelspecManager()
-        specs.get_kernel_spec(kernel_name)  # the manager would log at length that there is none
-        self.km = KernelManager(kernel_spec_manager=specs, **self.workplace.settings)
-        self.km.start_kernel(cwd=self.workplace.folder)
+        specs.get_kernel_spec(kernel_name)  # raises, while the manager would log a long message
+        self.km = KernelManager(kernel_spec_manager=specs, **self.workspace.settings)
+        self.km.start_kernel(cwd=self.workspace.folder)
         self.kc = self.km.client()
         self.kc.start_channels()
         self.executed: dict[Identity, Execution] = {}
         self.running: Execution | None = None
-        self.replayed: deque[dict[str, Any]] = deque()  # messages that are still to come
-        self.names: dict[int, str] = {}  # of the first notebook's cells, by their places
-        self.place = 0, ""  # of the cell that comes next, and its name
+        self.replayed: deque[dict[str, Any]] = deque()  # messages that nbval has not read yet
+        self.names: dict[int, str] = {}  # of the first notebook's cells, by number
+        self.next_cell = 0, ""  # its number and name
         self.suffix = ".java" if kernel_name == "java" else ".py"
-        self.to_come: deque[Turn] = deque()
+        self.remaining_steps: deque[Step] = deque()
         try:
             self.kc.wait_for_ready(timeout=startup_timeout)
             self._ensure_iopub_up()
@@ -103,81 +105,86 @@ class PageKernel(RunningKernel):
 
     def stop(self) -> None:
         super().stop()
-        self.workplace.cleanup()
+        self.workspace.cleanup()
 
     def expect(self, number: int, name: str) -> str | None:
-        """What cell comes next; the name of the first notebook's in its place, if it is another."""
-        self.place = number, name
+        """Set the next cell; return the first notebook's name for this number if it is another."""
+        self.next_cell = number, name
         first = self.names.setdefault(number, name)
         return first if first != name else None
 
-    def prepare(self, notebooks: list[list[Cell]]) -> None:
-        """For a page: the cells of its notebooks."""
-        self.to_come.extend(turns(notebooks, self.suffix))
+    def prepare(self, notebooks: list[list[CodeCell]]) -> None:
+        """Plan the execution of a page with these notebooks."""
+        self.remaining_steps.extend(plan_steps(notebooks, self.suffix))
 
     def execute_cell_input(self, cell_input: str, allow_stdin: bool | None = None) -> str:
-        number, name = self.place
-        asked = identity(number, Cell(name, cell_input), self.suffix)
+        number, name = self.next_cell
+        identity = identify_cell(number, CodeCell(name, cell_input), self.suffix)
         self.replayed.clear()
-        self._catch_up_with(asked)
-        if known := self.executed.get(asked):
+        self._execute_steps_before(identity)
+        if known := self.executed.get(identity):
             self.replayed.extend(known.messages)
             return known.request
-        self.executed[asked] = self._start(cell_input, allow_stdin)
-        return self.executed[asked].request
+        self.executed[identity] = self._start(cell_input, allow_stdin)
+        return self.executed[identity].request
 
     def _start(self, code: str, allow_stdin: bool | None = False) -> Execution:
-        for on_cpu, on_gpu in TO_GPU.items() if self.on_gpu else ():
-            code = code.replace(on_cpu, on_gpu)
+        if self.on_gpu:
+            for on_cpu, on_gpu in GPU_CODE.items():
+                code = code.replace(on_cpu, on_gpu)
         self.running = Execution(super().execute_cell_input(code, allow_stdin))
         return self.running
 
-    def _catch_up_with(self, asked: Identity) -> None:
-        """Execute what comes before this cell: in the other notebooks, and definitions."""
-        if asked not in (turn.identity for turn in self.to_come if not turn.is_definition):
+    def _execute_steps_before(self, identity: Identity) -> None:
+        """Execute the steps before this cell: other notebooks' cells, and definitions."""
+        cells = [step.identity for step in self.remaining_steps if not step.is_definition]
+        if identity not in cells:
             return
-        while (turn := self.to_come.popleft()).is_definition or turn.identity != asked:
-            if turn.is_definition or turn.identity not in self.executed:
-                self._finish(turn)
+        while True:
+            step = self.remaining_steps.popleft()
+            if step.identity == identity and not step.is_definition:
+                return
+            if step.is_definition or step.identity not in self.executed:
+                self._execute_step(step)
 
-    def _finish(self, turn: Turn) -> None:
-        """What fails here is told when its notebook's turn comes."""
-        running = self._start(turn.source)
+    def _execute_step(self, step: Step) -> None:
+        """Execute a step to its end; a fault is reported when nbval comes to the cell."""
+        execution = self._start(step.source)
         with suppress(KernelDiedError):
-            if not self._ends(running, self.cell_timeout):
+            if not self._wait_for_end(execution, self.cell_timeout):
                 self.interrupt()
-            elif not turn.is_definition:
-                self.executed[turn.identity] = running
+            elif not step.is_definition:
+                self.executed[step.identity] = execution
 
-    def _ends(self, running: Execution, seconds: float | None) -> bool:
-        """Wait for it so long."""
+    def _wait_for_end(self, execution: Execution, seconds: float | None) -> bool:
+        """Wait for at most so many seconds; return whether the execution has ended."""
         try:
-            self.await_reply(running.request, seconds)
-            self.await_idle(running.request, seconds)
+            self.await_reply(execution.request, seconds)
+            self.await_idle(execution.request, seconds)
         except Empty:
             return False
         return True
 
-    def execution(self, number: int, cell: Cell) -> Execution | None:
-        """Of this cell of the page; none where there was none."""
-        return self.executed.get(identity(number, cell, self.suffix))
+    def find_execution(self, number: int, cell: CodeCell) -> Execution | None:
+        """Return the execution of a cell of the page, or None."""
+        return self.executed.get(identify_cell(number, cell, self.suffix))
 
-    def tell(self, code: str) -> Execution:
-        """Execute what is no cell.
+    def execute_extra(self, code: str) -> Execution:
+        """Execute code that is not a cell.
 
-        Raises KernelDiedError, and TimeoutError where it takes longer than a cell may: it is interrupted then
-        or, if it does not respond, the kernel is stopped.
+        Raises KernelDiedError, and TimeoutError if it takes longer than a cell may; then it is interrupted,
+        and the kernel is stopped if it does not respond.
         """
         if not self.is_alive():
             raise KernelDiedError
         self.replayed.clear()
-        running = self._start(code)
-        if not self._ends(running, self.cell_timeout):
+        execution = self._start(code)
+        if not self._wait_for_end(execution, self.cell_timeout):
             self.interrupt()
-            if not self._ends(running, TO_RESPOND):
+            if not self._wait_for_end(execution, SECONDS_TO_RESPOND):
                 self.stop()
             raise TimeoutError
-        return running
+        return execution
 
     def await_reply(self, msg_id: str, timeout: float | None = None) -> None:
         until = time.monotonic() + (timeout or float("inf"))
@@ -197,7 +204,7 @@ class PageKernel(RunningKernel):
             return self.replayed.popleft()
         message = super().get_message(stream, timeout)
         if stream == "shell":
-            # nbval asks for one; Java's kernel says none when it tells about itself.
+            # nbval needs a status, which Java's kernel leaves out of its reply about itself.
             message["content"].setdefault("status", "ok")
         elif self.running and message["parent_header"].get("msg_id") == self.running.request:
             self.running.messages.append(message)

@@ -1,8 +1,8 @@
-"""What nbval is taught (conftest.py): a pytest plugin on top of its own.
+"""Extend nbval (conftest.py): a pytest plugin on top of nbval's own.
 
-* Outputs are compared as tools/compare/agreement.py says; a figure that differs is kept as a picture.
-* Notebooks that differ in their language alone share a kernel (tools/run/page_kernel.py), and a worker
-  of xdist (tools/run/schedule.py).
+* Outputs are compared by tools/compare/outputs.py; two figures that differ are kept as a picture.
+* The notebooks of a page share a kernel (tools/run/page_kernel.py) and a worker of xdist
+  (tools/run/schedule.py).
 """
 
 from collections import Counter
@@ -18,32 +18,31 @@ from jupyter_client.kernelspec import NoSuchKernel
 from nbformat import ValidationError
 from nbval.plugin import IPyNbCell, IPyNbFile
 
-from tools.compare.agreement import difference
-from tools.compare.figures import PNG, SVG, figure_difference
-from tools.compare.numbers import Tolerance, tolerance
+from tools.compare.figures import PNG, SVG, compare_figures
+from tools.compare.numbers import Tolerance, read_tolerance
+from tools.compare.outputs import compare_outputs
 from tools.compare.pictures import (
     Array,
-    on_white,
-    picture,
-    picture_fault,
-    pixels,
-    png_difference,
+    blend_on_white,
+    compare_png_with_svg,
+    compare_pngs,
+    decode_png,
+    draw_comparison,
     render,
 )
 from tools.run.kernels import neutral_environment
 from tools.run.page_kernel import GPU_ENVIRONMENT, KernelDiedError, PageKernel
 from tools.run.schedule import Stopwatch
-from tools.run.sharing import Cell as SharedCell
-from tools.run.sharing import page_of
+from tools.run.sharing import CodeCell, page_key
 
-PICTURES = Path("build", "figures")  # where those that differ are kept
+PICTURES = Path("build", "figures")  # of figures that differ
 
-TO_COME = pytest.StashKey[Counter[tuple[str, ...]]]()  # notebooks, by page
-KERNELS = pytest.StashKey[dict[tuple[str, ...], PageKernel]]()
+REMAINING = pytest.StashKey[Counter[tuple[str, ...]]]()  # the number of notebooks, by page
+KERNELS = pytest.StashKey[dict[tuple[str, ...], PageKernel]]()  # by page
 
 
-class Notebook(IPyNbFile):
-    def collect(self) -> Iterator["Cell"]:
+class NotebookFile(IPyNbFile):
+    def collect(self) -> Iterator["NotebookCell"]:
         try:
             cells = list(super().collect())
         except (
@@ -54,58 +53,56 @@ class Notebook(IPyNbFile):
             ValueError,
             ValidationError,
         ) as error:
-            why = f"{type(error).__name__}: {error}"
-            raise self.CollectError(f"{self.path}: no notebook: {why:.200}") from None
+            fault = f"{type(error).__name__}: {error}"
+            raise self.CollectError(f"{self.path}: no notebook: {fault:.200}") from None
         for cell in cells:
-            given = {"cell_num": cell.cell_num, "cell": cell.cell, "options": cell.options}
-            cell = Cell.from_parent(self, name=cell.name, **given)
+            arguments = {"cell_num": cell.cell_num, "cell": cell.cell, "options": cell.options}
+            cell = NotebookCell.from_parent(self, name=cell.name, **arguments)
             cell.add_marker(pytest.mark.random_order(disabled=True))  # within its notebook
             yield cell
 
     def setup(self) -> None:
         kernels = self.config.stash[KERNELS]
-        if page_of(self.path) in kernels:
-            self.kernel = kernels[page_of(self.path)]
+        if page_key(self.path) in kernels:
+            self.kernel = kernels[page_key(self.path)]
             self.setup_sanitize_files()
             return
         try:
             super().setup()
         except (NoSuchKernel, RuntimeError, OSError) as error:
             pytest.fail(f"no kernel came up: {error}", pytrace=False)
-        kernels[page_of(self.path)] = self.kernel
-        self.kernel.prepare(self.cells_of_page())
+        kernels[page_key(self.path)] = self.kernel
+        self.kernel.prepare(self.list_page_cells())
 
-    def cells_of_page(self) -> list[list[SharedCell]]:
-        """Of this notebook, and of those in other languages that are checked after it."""
-        notebooks: dict[Path, list[SharedCell]] = {}
+    def list_page_cells(self) -> list[list[CodeCell]]:
+        """Return the cells of this notebook and of the page's other notebooks that are tested after it."""
+        notebooks: dict[Path, list[CodeCell]] = {}
         for item in self.session.items:
-            if isinstance(item, Cell) and page_of(item.path) == page_of(self.path):
-                notebooks.setdefault(item.path, []).append(item.shared)
+            if isinstance(item, NotebookCell) and page_key(item.path) == page_key(self.path):
+                notebooks.setdefault(item.path, []).append(item.code_cell)
         return list(notebooks.values())
 
     def teardown(self) -> None:
-        to_come = self.config.stash[TO_COME]
-        to_come[page_of(self.path)] -= 1
-        if to_come[page_of(self.path)] <= 0:
-            self.config.stash[KERNELS].pop(page_of(self.path), None)
+        remaining = self.config.stash[REMAINING]
+        remaining[page_key(self.path)] -= 1
+        if remaining[page_key(self.path)] <= 0:
+            self.config.stash[KERNELS].pop(page_key(self.path), None)
             super().teardown()
 
 
-class Cell(IPyNbCell):
+class NotebookCell(IPyNbCell):
     @property
-    def shared(self) -> SharedCell:
-        return SharedCell(self.cell.get("id", self.name), self.cell.source)
+    def code_cell(self) -> CodeCell:
+        return CodeCell(self.cell.get("id", self.name), self.cell.source)
 
     def runtest(self) -> None:
-        name = self.shared.name
+        name = self.code_cell.name
         if expected := self.parent.kernel.expect(self.cell_num, name):
-            self.raise_cell_error(
-                f"{name!r} stands where the notebook in another language has {expected!r}"
-            )
+            self.raise_cell_error(f"cell {name!r} instead of another language's cell {expected!r}")
         try:
             super().runtest()
         except KernelDiedError:
-            self.parent.timed_out = True  # nbval's word for: expect no more of the cells below
+            self.parent.timed_out = True  # so that nbval does not execute the cells below
             self.raise_cell_error("The kernel died")
 
     def compare_outputs(
@@ -116,102 +113,107 @@ class Cell(IPyNbCell):
             [f"{output.output_type} {output.get('name', '')}".strip() for output in outputs]
             for outputs in (fresh, stored)
         )
-        if new != old and sorted(new) == sorted(old):  # nbval looks at each kind for itself
+        if new != old and sorted(new) == sorted(old):  # nbval compares each kind separately
             self.comparison_traceback = [f"outputs in another order: {new} instead of {old}"]
             return False
-        # nbval would skip pictures. Once they are settled, they can be compared as all else.
+        # nbval would skip pictures; here they are replaced by texts that can be compared.
         skipped = skip_compare or self.parent.skip_compare
         skipped = [key for key in skipped if not key.startswith("image/")]
-        return super().compare_outputs(*self.settled(fresh, stored), skipped)
+        return super().compare_outputs(*self.unify_outputs(fresh, stored), skipped)
 
     @property
     def picture(self) -> Path:
         name = "-".join((*self.path.with_suffix("").parts[-3:], self.cell.get("id", self.name)))
         return self.config.rootpath / PICTURES / f"{name}.png"
 
-    def settled(self, fresh: list[Any], stored: list[Any]) -> tuple[list[Any], list[Any]]:
-        """The outputs, made one where they agree, and speaking where they are figures."""
+    def unify_outputs(self, fresh: list[Any], stored: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Return both outputs, equal where they agree; figures that differ are replaced by messages."""
         if len(fresh) != len(stored):
-            return [*map(without_png, fresh)], [*map(without_png, stored)]
-        allowed = tolerance(self.cell.metadata.get("tags", []))
-        settled: tuple[list[Any], list[Any]] = [], []
+            return [*map(remove_png, fresh)], [*map(remove_png, stored)]
+        tolerance = read_tolerance(self.cell.metadata.get("tags", []))
+        unified: tuple[list[Any], list[Any]] = [], []
         for pair in zip(fresh, stored, strict=True):
             new, old = (dict(output) for output in pair)
             if isinstance(new.get("text"), str) and isinstance(old.get("text"), str):
-                new["text"], old["text"] = settle(new["text"], old["text"], allowed)
+                new["text"] = unify_texts(new["text"], old["text"], tolerance)
             new["data"], old["data"] = dict(new.get("data", {})), dict(old.get("data", {}))
             if SVG in new["data"] and SVG in old["data"]:
-                self.settle_figures(new["data"], old["data"], allowed)
-            elif SVG in new["data"] or SVG in old["data"]:  # one was lost, and with it its PNG
+                self.unify_figures(new["data"], old["data"], tolerance)
+            elif (
+                SVG in new["data"] or SVG in old["data"]
+            ):  # the PNG is missing together with the SVG
                 new["data"].pop(PNG, None)
                 old["data"].pop(PNG, None)
             elif PNG in new["data"] and PNG in old["data"]:
-                self.settle_pictures(new["data"], old["data"])
+                self.unify_pngs(new["data"], old["data"])
             for mime in new["data"].keys() & old["data"].keys():
-                texts = new["data"][mime], old["data"][mime]
-                if all(isinstance(text, str) for text in texts):
-                    new["data"][mime], old["data"][mime] = settle(*texts, allowed)
-            for outputs, output in zip(settled, (new, old), strict=True):
+                new_text, old_text = new["data"][mime], old["data"][mime]
+                if isinstance(new_text, str) and isinstance(old_text, str):
+                    new["data"][mime] = unify_texts(new_text, old_text, tolerance)
+            for outputs, output in zip(unified, (new, old), strict=True):
                 outputs.append(nbformat.from_dict(output))
-        return settled
+        return unified
 
-    def settle_figures(
-        self, fresh: dict[str, str], stored: dict[str, str], allowed: Tolerance
+    def unify_figures(
+        self, fresh: dict[str, str], stored: dict[str, str], tolerance: Tolerance
     ) -> None:
-        """The drawing, and the PNG that was made from the stored one; the words are left."""
-        fault = figure_difference(stored[SVG], fresh[SVG], allowed)
+        """Compare two SVGs, and the stored PNG with its SVG; replace them by the result."""
+        fault = compare_figures(stored[SVG], fresh[SVG], tolerance)
         if fault:
-            kept = self.draw(stored[SVG], fresh[SVG], render)
-            fault = f"the fresh figure differs: {fault}\n{kept}"
+            message = self.keep_picture(stored[SVG], fresh[SVG], render)
+            fault = f"the fresh figure differs: {fault}\n{message}"
         else:
-            fault = picture_fault(stored.get(PNG, ""), stored[SVG])
+            fault = compare_png_with_svg(stored.get(PNG, ""), stored[SVG])
         fresh[SVG], stored[SVG] = (fault, "the stored one") if fault else ("", "")
         fresh[PNG] = stored[PNG] = ""
 
-    def settle_pictures(self, fresh: dict[str, str], stored: dict[str, str]) -> None:
-        """The PNG that has no SVG beside it; the words are left."""
-        fault = png_difference(stored[PNG], fresh[PNG])
+    def unify_pngs(self, fresh: dict[str, str], stored: dict[str, str]) -> None:
+        """Compare two PNGs without SVGs; replace them by the result."""
+        fault = compare_pngs(stored[PNG], fresh[PNG])
         if fault:
-            kept = self.draw(stored[PNG], fresh[PNG], lambda png: on_white(pixels(png)))
-            fault = f"the fresh picture differs: {fault}\n{kept}"
+            message = self.keep_picture(
+                stored[PNG], fresh[PNG], lambda png: blend_on_white(decode_png(png))
+            )
+            fault = f"the fresh picture differs: {fault}\n{message}"
         fresh[PNG], stored[PNG] = (fault, "the stored one") if fault else ("", "")
 
-    def draw(self, stored: str, fresh: str, render: Callable[[str], Array]) -> str:
-        """Keep a picture of two figures that differ, which ``render`` turns into pixels on white; say where."""
+    def keep_picture(self, stored: str, fresh: str, to_pixels: Callable[[str], Array]) -> str:
+        """Keep a picture of two figures that differ; return a message that says where it is."""
         try:
             self.picture.parent.mkdir(parents=True, exist_ok=True)
-            self.picture.write_bytes(picture(render(stored), render(fresh)))
+            self.picture.write_bytes(draw_comparison(to_pixels(stored), to_pixels(fresh)))
         except (OSError, ValueError) as error:
             return f"no picture of it: {error}"
         return f"see {self.picture}"
 
 
-def without_png(output: Any) -> Any:
-    """Leave out the PNG beside an SVG: it was made from the SVG, and no kernel sends it."""
+def remove_png(output: Any) -> Any:
+    """Return an output without the PNG beside an SVG, which is made from the SVG and not sent by kernels."""
     if SVG not in output.get("data", {}):
         return output
     data = {kind: text for kind, text in output.data.items() if kind != PNG}
     return nbformat.from_dict({**output, "data": data})
 
 
-def settle(fresh: str, stored: str, allowed: Tolerance) -> tuple[str, str]:
-    """Two texts, made one where they agree."""
-    agree = difference(stored, fresh, allowed) is None
-    return (stored, stored) if agree else (fresh, stored)
+def unify_texts(fresh: str, stored: str, tolerance: Tolerance) -> str:
+    """Return the stored text if the fresh one agrees with it, else the fresh one."""
+    return stored if compare_outputs(stored, fresh, tolerance) is None else fresh
 
 
-nbval.plugin.RunningKernel = PageKernel  # under this name nbval starts one
+nbval.plugin.RunningKernel = PageKernel  # nbval starts its kernels under this name
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--device", choices=["cpu", "gpu"], default="cpu", help="of the notebooks")
+    parser.addoption(
+        "--device", choices=["cpu", "gpu"], default="cpu", help="where the notebooks compute"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[KERNELS] = {}
     PageKernel.on_gpu = config.option.device == "gpu"
     PageKernel.cell_timeout = config.option.nbval_cell_timeout
-    # xdist's workers have inherited it.
+    # xdist's workers inherit the environment.
     is_nbval = config.option.nbval or config.option.nbval_lax
     if is_nbval and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Stopwatch(config))
@@ -224,15 +226,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector
 ) -> Generator[None, list[Any], list[Any]]:
+    collected = yield
     return [
-        Notebook.from_parent(parent, path=file_path) if isinstance(file, IPyNbFile) else file
-        for file in (yield)
+        NotebookFile.from_parent(parent, path=file_path) if isinstance(file, IPyNbFile) else file
+        for file in collected
     ]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    notebooks = {item.path for item in session.items if isinstance(item, Cell)}
-    session.config.stash[TO_COME] = Counter(map(page_of, notebooks))
+    notebooks = {item.path for item in session.items if isinstance(item, NotebookCell)}
+    session.config.stash[REMAINING] = Counter(map(page_key, notebooks))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

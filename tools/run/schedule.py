@@ -1,21 +1,20 @@
-"""Which worker of xdist checks which page, and when: a page with all its languages goes to one worker, the
-longest first."""
+"""Distribute pages to xdist's workers: a page with all its languages to one worker, the longest page first."""
 
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tools.run.sharing import page_of
+from tools.run.sharing import page_key
 
 
-class PageByPage(LoadScopeScheduling):
+class PageScheduling(LoadScopeScheduling):
     def __init__(self, config: pytest.Config, log: Any, seconds: dict[str, float]) -> None:
         super().__init__(config, log)
         self.seconds = seconds
 
     def _split_scope(self, nodeid: str) -> str:
-        return _page(nodeid) or super()._split_scope(nodeid)
+        return _page_scope(nodeid) or super()._split_scope(nodeid)
 
     def _assign_work_unit(self, node: Any) -> None:
         longest = max(self.workqueue, key=lambda scope: self.seconds.get(scope, 0))
@@ -23,29 +22,30 @@ class PageByPage(LoadScopeScheduling):
         super()._assign_work_unit(node)
 
 
-def _page(nodeid: str) -> str | None:
+def _page_scope(nodeid: str) -> str | None:
+    """Return the scope of a notebook's page, or None if the test is not a notebook's cell."""
     file = nodeid.partition("::")[0]
-    return "/".join(page_of(file)) if file.endswith(".ipynb") else None
+    return "/".join(page_key(file)) if file.endswith(".ipynb") else None
 
 
 class Stopwatch:
-    """Remembers, from run to run, how long each page took."""
+    """Keeps how long each page takes, in pytest's cache."""
 
     KEY = "regression/seconds"
 
     def __init__(self, config: pytest.Config) -> None:
         self.cache = config.cache if hasattr(config, "cache") else None
-        self.seconds: dict[str, float] = self.cache.get(self.KEY, {}) if self.cache else {}
-        self.now: dict[str, float] = {}
+        self.previous: dict[str, float] = self.cache.get(self.KEY, {}) if self.cache else {}
+        self.current: dict[str, float] = {}
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PageByPage:
-        return PageByPage(config, log, self.seconds)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PageScheduling:
+        return PageScheduling(config, log, self.previous)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if scope := _page(report.nodeid):
-            self.now[scope] = self.now.get(scope, 0) + report.duration
+        if scope := _page_scope(report.nodeid):
+            self.current[scope] = self.current.get(scope, 0) + report.duration
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self.cache and self.now:
-            self.cache.set(self.KEY, self.seconds | self.now)
+        if self.cache and self.current:
+            self.cache.set(self.KEY, self.previous | self.current)

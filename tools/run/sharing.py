@@ -1,10 +1,11 @@
-"""What notebooks share that differ in their language alone: a page, its kernel, and most of its cells.
+"""Plan the execution of a page, whose notebooks in several languages share a kernel and most of their cells.
 
-Cells that are the same but for comments and docstrings are one cell, executed once. One whose strings differ is
-executed in each language, one after the other, and so has to be repeatable: to show the same and leave the same
-behind. What such a cell defines, if it does nothing else, is defined again in the language of a cell that names it.
+Cells that differ only in comments and docstrings are one cell, executed once. A cell whose strings differ is
+executed in each language, one after the other, and so has to be repeatable: it shows the same and leaves the
+same state. If such a cell only defines functions or classes, the definitions are executed again, in the right
+language, before a cell that names them.
 
-The runner (tools/run/runner.py) and nbval (tools/run/page_kernel.py) both ask here what is executed, and when.
+The runner (tools/run/runner.py) and nbval (tools/run/page_kernel.py) both use this plan.
 """
 
 import ast
@@ -12,111 +13,116 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.weave.fragments import bare, wordless
+from tools.weave.fragments import strip_comments, strip_strings
 
-BODY = "\0"  # stands for what is in braces
+BODY = "\0"  # replaces what is in braces
 NAME = re.compile(r"\w+")
-DEFINED = re.compile(r"(?:class|record|interface|enum)\s+(\w+)|(\w+)\s*\(")  # in Java
-STATEMENT = r"\s*(?:do|for|if|switch|synchronized|try|while)\b"  # has a body, and defines nothing
+JAVA_DEFINITION = re.compile(r"(?:class|record|interface|enum)\s+(\w+)|(\w+)\s*\(")
+# A statement with a body, which defines nothing.
+JAVA_STATEMENT = r"\s*(?:do|for|if|switch|synchronized|try|while)\b"
 
 
 class Identity(NamedTuple):
-    """Cells of a page that have this in common are one cell, in several languages."""
+    """Identifies a cell of a page; the same in all languages in which the cell is executed only once."""
 
-    number: int  # its place among the code cells, from 0
+    number: int  # among the code cells, from 0
     name: str
-    program: str  # its source, without comments and docstrings
+    program: str  # without comments and docstrings
 
 
-class Cell(NamedTuple):
+class CodeCell(NamedTuple):
     name: str
     source: str
 
 
-class Turn(NamedTuple):
-    """An execution: of this cell, or of definitions that it may need in its language."""
+class Step(NamedTuple):
+    """One execution of a cell, or of definitions in a cell's language."""
 
     identity: Identity
-    notebook: int  # among those of the page
+    notebook: int  # index among the page's notebooks
     source: str
     is_definition: bool = False
 
 
-def identity(number: int, cell: Cell, suffix: str) -> Identity:
-    return Identity(number, cell.name, bare(cell.source, suffix))
+def identify_cell(number: int, cell: CodeCell, suffix: str) -> Identity:
+    return Identity(number, cell.name, strip_comments(cell.source, suffix))
 
 
 @dataclass
 class Definitions:
-    """A cell of them, in each language."""
+    """A cell of definitions, in each language."""
 
     names: set[str]
-    turns: dict[int, Turn]  # by notebook
-    spoken: int  # the notebook in whose language they are now
+    steps: dict[int, Step]  # by notebook
+    current: int  # the notebook whose definitions the kernel has now
 
-    def before(self, turn: Turn) -> Iterator[Turn]:
-        """Once more, in the language of a turn that names one of them."""
-        if turn.notebook != self.spoken and self.names.intersection(NAME.findall(turn.source)):
-            self.spoken = turn.notebook
-            again = self.turns.get(turn.notebook, self.turns[0])
-            yield again._replace(notebook=turn.notebook, is_definition=True)
+    def redefine_for(self, step: Step) -> Iterator[Step]:
+        """Yield the definitions again if a step in another language names one of them."""
+        if step.notebook != self.current and self.names.intersection(NAME.findall(step.source)):
+            self.current = step.notebook
+            definition = self.steps.get(step.notebook, self.steps[0])
+            yield definition._replace(notebook=step.notebook, is_definition=True)
 
 
-def turns(notebooks: Sequence[Sequence[Cell]], suffix: str) -> Iterator[Turn]:
-    """All that is executed for a page: its cells in each language, place by place."""
-    definitions: list[Definitions] = []
-    for here in _by_place(notebooks, suffix):
-        if len(here) == 1:
-            yield here[0]
+def plan_steps(notebooks: Sequence[Sequence[CodeCell]], suffix: str) -> Iterator[Step]:
+    """Yield all steps of a page's execution: cell by cell, in each language that differs."""
+    all_definitions: list[Definitions] = []
+    for steps in _group_cells(notebooks, suffix):
+        if len(steps) == 1:
+            yield steps[0]
             continue
-        for turn in here.values():
-            yield from chain.from_iterable(each.before(turn) for each in definitions)
-            yield turn
-        if names := defined(here[0].source, suffix):
-            definitions.append(Definitions(names, here, spoken=max(here)))
+        for step in steps.values():
+            for definitions in all_definitions:
+                yield from definitions.redefine_for(step)
+            yield step
+        if names := find_definitions(steps[0].source, suffix):
+            all_definitions.append(Definitions(names, steps, current=max(steps)))
 
 
-def _by_place(notebooks: Sequence[Sequence[Cell]], suffix: str) -> Iterator[dict[int, Turn]]:
-    """The distinct cells of each place, by the first notebook that has them.
+def _group_cells(notebooks: Sequence[Sequence[CodeCell]], suffix: str) -> Iterator[dict[int, Step]]:
+    """Yield the distinct versions of each cell, by the first notebook that has the version.
 
-    What is not the first notebook's cell in other words is none of its counterparts.
+    A cell that is not a translation of the first notebook's cell is left out.
     """
-    for place, first in enumerate(notebooks[0]):
-        found: dict[Identity, Turn] = {}
-        for number, cells in enumerate(notebooks):
-            if place < len(cells) and _is_in_other_words(first, cells[place], suffix):
-                one = identity(place, cells[place], suffix)
-                found.setdefault(one, Turn(one, number, cells[place].source))
-        yield {turn.notebook: turn for turn in found.values()}
+    for number, original in enumerate(notebooks[0]):
+        versions: dict[Identity, Step] = {}
+        for notebook, cells in enumerate(notebooks):
+            if number < len(cells) and _is_translation(original, cells[number], suffix):
+                identity = identify_cell(number, cells[number], suffix)
+                versions.setdefault(identity, Step(identity, notebook, cells[number].source))
+        yield {step.notebook: step for step in versions.values()}
 
 
-def _is_in_other_words(one: Cell, other: Cell, suffix: str) -> bool:
+def _is_translation(one: CodeCell, other: CodeCell, suffix: str) -> bool:
     return one.name == other.name and (
-        one.source == other.source or wordless(one.source, suffix) == wordless(other.source, suffix)
+        one.source == other.source
+        or strip_strings(one.source, suffix) == strip_strings(other.source, suffix)
     )
 
 
-def defined(source: str, suffix: str) -> set[str]:
-    """The functions and classes of a cell that only defines such: it may be executed at any time."""
+def find_definitions(source: str, suffix: str) -> set[str]:
+    """Return the functions and classes of a cell that does nothing but define them, or an empty set."""
     if suffix == ".py":
         with suppress(SyntaxError):
             body = ast.parse(source).body
             found = {part.name for part in body if isinstance(part, ast.FunctionDef | ast.ClassDef)}
             return found if len(found) == len(body) else set()
         return set()
-    code, count = re.sub(r'"(?:\\.|[^"\\])*"', "", bare(source, suffix)), 1
+    code = re.sub(r'"(?:\\.|[^"\\])*"', "", strip_comments(source, suffix))
+    count = 1
     while count:
         code, count = re.subn(r"\{[^{}]*\}", BODY, code)
-    is_all = re.fullmatch(rf"(?:(?!{STATEMENT})[^;={{}}{BODY}]+{BODY})+\s*", code)
-    return {name for pair in DEFINED.findall(code) for name in pair if name} if is_all else set()
+    definition = rf"(?!{JAVA_STATEMENT})[^;={{}}{BODY}]+{BODY}"
+    if not re.fullmatch(rf"(?:{definition})+\s*", code):
+        return set()
+    return {name for names in JAVA_DEFINITION.findall(code) for name in names if name}
 
 
-def page_of(notebook: Path | str) -> tuple[str, ...]:
-    """What a notebook has in common with those in other languages: its path without it."""
+def page_key(notebook: Path | str) -> tuple[str, ...]:
+    """Return the parts of a notebook's path without its language: the same for all notebooks of a page."""
     parts = Path(notebook).parts
-    is_one_of_many = parts[-4:-3] == ("notebooks",)
-    return (*parts[:-3], *parts[-2:]) if is_one_of_many else parts
+    has_language = parts[-4:-3] == ("notebooks",)
+    return (*parts[:-3], *parts[-2:]) if has_language else parts
