@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Configuration, fixtures and helpers for all tests."""
 
 import os
 import signal
@@ -17,15 +17,15 @@ from hypothesis import settings
 
 from d2l_compat.frameworks import FACES
 
-# In the environment rather than by importing matplotlib, so that subprocesses have it as well.
+# An environment variable, so that it also holds in subprocesses.
 os.environ["MPLBACKEND"] = "Agg"
-# A test tells for itself which d2l its code was written for.
+# Tests set it if they need it.
 os.environ.pop("D2L_VERSION", None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Hypothesis draws the same examples each time, and more of them where no marker is left out
-    # (`make test-all`). The other frameworks build each operation anew for each shape, which takes them long.
+    # Hypothesis draws the same examples each time, and more of them in `make test-all`, which passes -m "".
+    # Frameworks other than PyTorch compile each operation for each shape, which is slow.
     is_pytorch = config.getoption("framework") == "pytorch"
     if config.getoption("markexpr"):
         examples = 20 if is_pytorch else 3
@@ -38,13 +38,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What is in tests/shim/each/FRAMEWORK runs with this framework alone."""
-    is_of_another = collection_path.name in FACES.keys() - {config.getoption("framework")}
-    return True if collection_path.parent.name == "each" and is_of_another else None
+    """Ignore tests/shim/each/FRAMEWORK for other frameworks."""
+    belongs_to_other_framework = collection_path.name in FACES.keys() - {
+        config.getoption("framework")
+    }
+    is_ignored = collection_path.parent.name == "each" and belongs_to_other_framework
+    return True if is_ignored else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """``@pytest.mark.release("jax")`` is meant for JAX alone, of which the test takes long."""
+    """Remove ``@pytest.mark.release("jax")``, which marks a test that is slow in JAX, for other frameworks."""
     framework = item.config.getoption("framework")
     item.own_markers = [
         mark
@@ -53,7 +56,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     ]
 
 
-def list_lessons(root: Path, *names: str) -> None:
+def write_chapter(root: Path, *names: str) -> None:
     """Write a project's chapter file."""
     chapter = root / "lessons" / "chapter.toml"
     chapter.parent.mkdir(parents=True, exist_ok=True)
@@ -61,8 +64,8 @@ def list_lessons(root: Path, *names: str) -> None:
 
 
 @contextmanager
-def serving(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
-    """The address of a server on this machine, which answers as the handler does."""
+def run_server(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Run a server on this machine, with this handler for its requests; yield its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
@@ -73,83 +76,80 @@ def serving(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
             thread.join()
 
 
-PATIENCE = 120  # seconds: a guard against hanging, not a measure
+TIMEOUT = 120  # seconds: a guard against hanging, not a measure
 
 
-def still_running(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Those that do not end in this time.
+def wait_for_exit(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Wait for processes to end; return those that still run after this time.
 
-    One that has ended stays in the list of processes until its parent has asked how, and where
-    that has ended as well, nobody may ever ask: it is not running all the same.
+    A zombie counts as ended: its parent may have ended too, and then nobody removes it.
     """
 
-    def runs(process: psutil.Process) -> bool:
+    def is_running(process: psutil.Process) -> bool:
         with suppress(psutil.NoSuchProcess):
             return process.status() != psutil.STATUS_ZOMBIE
         return False
 
     until = time.monotonic() + seconds
-    while (left := [*filter(runs, processes)]) and time.monotonic() < until:
+    while (running := [*filter(is_running, processes)]) and time.monotonic() < until:
         time.sleep(0.1)
-    return left
+    return running
 
 
 @pytest.fixture
-def control_c() -> Iterator[Callable[..., str]]:
-    """Interrupts a command in its midst, and gives what it printed; its children must end before it.
+def interrupt() -> Iterator[Callable[..., str]]:
+    """Return a function that interrupts a running command and returns its output.
 
-    No time is limited, which a slow machine would exceed. What the command runs sleeps, not for ever: a
-    command that does not hear, or never comes to it, ends as another than was expected.
+    The command's children have to end before it. There is no time limit, which a slow machine might exceed:
+    the command sleeps for a limited time, and ends with another result if it is not interrupted.
     """
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # heard in the background, too
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
 
-    def interrupt(
-        run: subprocess.Popen[str],
+    def interrupt_command(
+        command: subprocess.Popen[str],
         marks: list[Path],
         send: Callable[[], object],
         *,
         at_least: int,
     ) -> str:
-        """Once all ``marks`` exist and ``at_least`` so many children run."""
+        """Call ``send`` as soon as all files in ``marks`` exist and ``at_least`` so many children run."""
         children: list[psutil.Process] = []
         try:
             while not all(mark.exists() for mark in marks):
-                assert run.poll() is None, run.communicate()[0]
+                assert command.poll() is None, command.communicate()[0]
                 time.sleep(0.1)
-            children = psutil.Process(run.pid).children(recursive=True)
+            children = psutil.Process(command.pid).children(recursive=True)
             assert len(children) >= at_least
             send()
-            said, _ = run.communicate()
-            assert not still_running(children, seconds=0)
+            output, _ = command.communicate()
+            assert not wait_for_exit(children, seconds=0)
         finally:
-            for process in (run, *children):
+            for process in (command, *children):
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-        return said
+        return output
 
-    yield interrupt
+    yield interrupt_command
     signal.signal(signal.SIGINT, before)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many names were compared with upstream's d2l, and which were not, and why.
+    """Print how many names were compared with upstream's d2l, which were not, and why.
 
-    And how the calls ended whose arguments were drawn.
+    Also print the results of calls with random arguments.
     """
-    said: dict[str, set[str]] = {}
-    drawn = Counter[str]()
+    names_by_result: dict[str, set[str]] = {}
+    random_calls = Counter[str]()
     for report in terminalreporter.getreports("passed"):
-        for what, value in report.user_properties:
-            if "compared with upstream" in what:
-                said.setdefault(what, set()).add(str(value))
-            elif what.startswith("drawn calls"):
-                drawn[what] += int(str(value))
-    for what, count in sorted(drawn.items()):
-        terminalreporter.line(f"{count} {what}")
-    for what, names in sorted(said.items()):
-        terminalreporter.line(f"{len(names)} names {what}")
-        if what.startswith("not"):
+        for result, value in report.user_properties:
+            if "compared with upstream" in result:
+                names_by_result.setdefault(result, set()).add(str(value))
+            elif result.startswith("drawn calls"):
+                random_calls[result] += int(str(value))
+    for result, count in sorted(random_calls.items()):
+        terminalreporter.line(f"{count} {result}")
+    for result, names in sorted(names_by_result.items()):
+        terminalreporter.line(f"{len(names)} names {result}")
+        if result.startswith("not"):
             for name in sorted(names):
                 terminalreporter.line(f"  {name}")

@@ -1,6 +1,6 @@
-"""Which frameworks are tested: a pytest plugin (conftest.py).
+"""A pytest plugin (conftest.py) that chooses the framework under test.
 
-One framework a process: some cannot live in one (tests/shim/test_one_process.py).
+There is one framework per process, since some cannot share one (tests/shim/test_one_process.py).
 """
 
 from importlib import import_module
@@ -13,12 +13,12 @@ from d2l_compat.frameworks import FRAMEWORKS
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--framework", choices=FRAMEWORKS, default="pytorch", help="whose face is driven"
+        "--framework", choices=FRAMEWORKS, default="pytorch", help="the framework to test"
     )
     parser.addoption(
         "--frameworks",
         default=" ".join(FRAMEWORKS),
-        help="those that are installed, with blanks between them",
+        help="the installed frameworks, separated by blanks",
     )
     parser.addoption(
         "--without-upstream", action="store_true", help="compare nothing with upstream's d2l"
@@ -27,6 +27,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def face(request: pytest.FixtureRequest) -> Any:
-    """The adapter of the framework asked for."""
+    """Return the adapter of the framework under test."""
     name = f"tests.shim.each.{request.config.getoption('framework')}.adapter"
     return import_module(name).Adapter()

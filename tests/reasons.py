@@ -1,6 +1,6 @@
-"""With -v, the reason of a failed test is printed at once, below its line: a pytest plugin (conftest.py).
+"""A pytest plugin (conftest.py) that prints, with -v, the reason of a failed test immediately, below its line.
 
-tools/checks.py passes these lines on, which begin with four spaces.
+These lines begin with four spaces; tools/checks.py shows them, too.
 """
 
 import os
@@ -16,7 +16,7 @@ class Reasons:
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self.reporter = reporter
 
-    @pytest.hookimpl(trylast=True)  # once the test's own line is there
+    @pytest.hookimpl(trylast=True)  # after the test's own line
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self.show(report)
@@ -30,12 +30,12 @@ class Reasons:
 
     def show(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         self.reporter.ensure_newline()
-        for line in reason(report):
+        for line in describe_failure(report):
             self.reporter.line(f"    {line}")
 
 
-def reason(report: pytest.TestReport | pytest.CollectReport) -> list[str]:
-    """Return a failure's place and its message, of a long one both ends."""
+def describe_failure(report: pytest.TestReport | pytest.CollectReport) -> list[str]:
+    """Return the place of a failure and its message, or both ends of a long message."""
     crash = getattr(report.longrepr, "reprcrash", None)
     place = [f"{os.path.relpath(crash.path)}:{crash.lineno}"] if crash else []
     text = COLOUR.sub("", crash.message if crash else report.longreprtext)
@@ -45,7 +45,7 @@ def reason(report: pytest.TestReport | pytest.CollectReport) -> list[str]:
     return [*place, *lines]
 
 
-@pytest.hookimpl(trylast=True)  # once there is a reporter
+@pytest.hookimpl(trylast=True)  # after the reporter is registered
 def pytest_configure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter and config.option.verbose > 0:

@@ -1,4 +1,4 @@
-"""Archives in the form of those that D2L reads, of what they are to hold: small ones can take their place."""
+"""Write small archives in the form of those that D2L downloads, to replace them."""
 
 import tarfile
 import zipfile
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 Pixels = NDArray[np.uint8]  # (height, width, 3), from 0 to 255: red, green and blue
-Box = tuple[int, int, int, int]
+Box = tuple[int, int, int, int]  # left, top, right and bottom, in pixels
 
 
 def pack(path: Path, files: Mapping[str, str | bytes]) -> None:
-    """A .zip, .tar or .tar.gz of texts and other contents, by its name."""
+    """Write a .zip, .tar or .tar.gz, depending on the path's suffix."""
     contents = {name: x.encode() if isinstance(x, str) else x for name, x in files.items()}
     if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w") as archive:
@@ -29,33 +29,36 @@ def pack(path: Path, files: Mapping[str, str | bytes]) -> None:
             tar.addfile(member, BytesIO(content))
 
 
-def png(picture: Pixels) -> bytes:
-    """Whatever a file's name says, what reads pictures takes them: and JPEG would change their numbers."""
-    made = BytesIO()
-    Image.fromarray(picture).save(made, "png", compress_level=1)
-    return made.getvalue()
+def encode_png(picture: Pixels) -> bytes:
+    """Encode a picture as PNG, even for a file named .jpg: libraries accept it, and JPEG would change the pixels."""
+    file = BytesIO()
+    Image.fromarray(picture).save(file, "png", compress_level=1)
+    return file.getvalue()
 
 
-def bananas(folder: Path, pictures: Sequence[Pixels], boxes: Sequence[Box]) -> None:
-    """For training, and for the test: of these pictures, each with its box (left, top, right, bottom), in pixels."""
+def write_bananas(folder: Path, pictures: Sequence[Pixels], boxes: Sequence[Box]) -> None:
+    """Write the banana detection data set, with the same pictures and boxes for training and testing."""
     files: dict[str, str | bytes] = {}
     for part in "bananas_train", "bananas_val":
         rows = ["img_name,label,xmin,ymin,xmax,ymax"]
         for i, (picture, box) in enumerate(zip(pictures, boxes, strict=True)):
             rows.append(",".join(map(str, (f"{i}.png", 0, *box))))
-            files[f"banana-detection/{part}/images/{i}.png"] = png(picture)
+            files[f"banana-detection/{part}/images/{i}.png"] = encode_png(picture)
         files[f"banana-detection/{part}/label.csv"] = "\n".join(rows)
     pack(folder / "banana-detection.zip", files)
 
 
-def voc(folder: Path, pictures: Sequence[Pixels], colors: Sequence[Pixels]) -> None:
-    """For training, and for the test: of these pictures, each with the colours of its pixels' classes."""
+def write_voc(folder: Path, pictures: Sequence[Pixels], colors: Sequence[Pixels]) -> None:
+    """Write the Pascal VOC data set, with the same pictures for training and testing.
+
+    ``colors`` has for each picture the colours of its pixels' classes.
+    """
     files: dict[str, str | bytes] = {}
     for i, (picture, color) in enumerate(zip(pictures, colors, strict=True)):
-        files[f"JPEGImages/p{i}.jpg"] = png(picture)
-        files[f"SegmentationClass/p{i}.png"] = png(color)
-    listed = "\n".join(f"p{i}" for i in range(len(files) // 2))
+        files[f"JPEGImages/p{i}.jpg"] = encode_png(picture)
+        files[f"SegmentationClass/p{i}.png"] = encode_png(color)
+    names = "\n".join(f"p{i}" for i in range(len(pictures)))
     for part in "train", "val":
-        files[f"ImageSets/Segmentation/{part}.txt"] = listed
-    inside = {f"VOCdevkit/VOC2012/{name}": content for name, content in files.items()}
-    pack(folder / "VOCtrainval_11-May-2012.tar", inside)
+        files[f"ImageSets/Segmentation/{part}.txt"] = names
+    in_folder = {f"VOCdevkit/VOC2012/{name}": content for name, content in files.items()}
+    pack(folder / "VOCtrainval_11-May-2012.tar", in_folder)

@@ -1,10 +1,10 @@
 """``python -m tools.checks [--jobs N] CHECK ...``: run checks, which are targets of make, and show their progress.
 
-Three run at a time, in the given order, each with half of the cores: a part of each check's time it waits, for kernels and
-browsers. What a check prints goes to ``build/logs/CHECK.log``.
-Its start, its end, and each failed test with the reason are shown at once; how many tests have passed and failed so
-far, in a terminal always, in a pipe every half minute. At the end come the failed tests once more; the last line is
-``N passed, N failed, N skipped``.
+Three checks run at a time, in the given order, each with half of the cores, since checks often wait for kernels and
+browsers. Their output goes to ``build/logs/CHECK.log``.
+Starts, ends, and failed tests with the reason are shown at once. The numbers of passed and failed tests are shown
+continuously in a terminal, and every half minute in a pipe. At the end the failed tests are listed again; the last
+line is ``N passed, N failed, N skipped``.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from rich.table import Table
 from rich.text import Text
 
 LOGS = Path("build", "logs")
-INTERVAL = 30  # seconds between two lines about what is running
-PATIENCE = 10  # seconds from an interrupt to a kill
+INTERVAL = 30  # seconds between two lines about running checks
+SECONDS_TO_STOP = 10  # after an interrupt, before a kill
 
 OUTCOMES = {"PASSED": "passed", "XPASS": "passed", "XFAIL": "passed", "SKIPPED": "skipped"}
 OUTCOMES |= {"FAILED": "failed", "ERROR": "failed"}
@@ -36,7 +36,7 @@ OUTCOMES |= {"FAILED": "failed", "ERROR": "failed"}
 WORD = f"(?P<word>{'|'.join(OUTCOMES)})"
 PYTEST = re.compile(rf"(?P<test>.+) {WORD}( \(.*\))? +\[ *\d+%\]")
 XDIST = re.compile(rf"\[gw\d+\] \[ *\d+%\] {WORD} (?P<test>.*)")
-# Maven prints one such line for a class of tests, and one for a failed test, above its reason.
+# Maven prints the first line for a class of tests, and the second for a failed test, above the reason.
 MAVEN = re.compile(r".*Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+), T.* in .*")
 MAVEN_FAILED = re.compile(r"\[ERROR\] +(?!Tests run)(\S+) .*<<< (FAILURE|ERROR)!.*")
 # Our pytest indents the reason (tests/reasons.py); Maven's begins with the name of a Java class.
@@ -59,7 +59,7 @@ class Check:
         return LOGS / f"{self.name}.log"
 
     def read(self, line: str) -> str:
-        """Count what a line of output reports; return what of it to show at once."""
+        """Count the tests that a line of output reports; return what has to be shown at once."""
         if self.expects_reason and REASON.fullmatch(line):
             return f"    {line.strip()}"
         self.expects_reason = False
@@ -79,22 +79,22 @@ class Check:
         return f"{self.name}: FAILED {test}" if self.expects_reason else ""
 
 
-def summary(counts: Counter[str]) -> str:
+def summarize(counts: Counter[str]) -> str:
     return f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped"
 
 
 class Run:
     def __init__(self, names: list[str], jobs: int, console: Console) -> None:
         self.checks = [Check(name) for name in names]
-        self.at_once = 3 if jobs > 1 else 1
+        self.num_parallel = 3 if jobs > 1 else 1
         self.cores = max(1, jobs // 2)
         self.console = console
         self.is_stopped = False
 
     def run(self) -> int:
         """Return 0 if all checks pass, 1 if one fails, 130 after Ctrl-C."""
-        live = Live(get_renderable=self.status, console=self.console, transient=True)
-        with ThreadPoolExecutor(self.at_once) as pool:
+        live = Live(get_renderable=self.describe_running, console=self.console, transient=True)
+        with ThreadPoolExecutor(self.num_parallel) as pool:
             pending = {pool.submit(self.run_one, check) for check in self.checks}
             try:
                 with live if self.console.is_terminal else nullcontext():
@@ -103,7 +103,7 @@ class Run:
                         for future in done:
                             future.result()
                         if pending and not self.console.is_terminal:
-                            self.say(self.status())
+                            self.print(self.describe_running())
             except KeyboardInterrupt:
                 return 130
             finally:
@@ -111,20 +111,20 @@ class Run:
         self.report()
         return 1 if any(check.counts["failed"] for check in self.checks) else 0
 
-    def say(self, text: str, style: str = "") -> None:
+    def print(self, text: str, style: str = "") -> None:
         self.console.print(Text(text, style), soft_wrap=True)
 
-    def status(self) -> str:
+    def describe_running(self) -> str:
         running = [check for check in self.checks if check.is_running]
         return "\n".join(
-            f"{check.name}: {summary(check.counts)}, after {time.monotonic() - check.started:.0f} s"
+            f"{check.name}: {summarize(check.counts)}, after {time.monotonic() - check.started:.0f} s"
             for check in running
         )
 
     def run_one(self, check: Check) -> None:
         if self.is_stopped:
             return
-        self.say(f"{check.name} starts")
+        self.print(f"{check.name} starts")
         check.started = time.monotonic()
         check.process = subprocess.Popen(
             ["make", "--no-print-directory", check.name, f"JOBS={self.cores}", "VERBOSE=-v"],
@@ -134,26 +134,28 @@ class Run:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            start_new_session=True,  # Ctrl-C is ours to pass on
+            start_new_session=True,  # Ctrl-C is passed on by stop()
         )
         check.is_running = True
-        lines = self.follow(check)
+        lines = self.read_output(check)
         exit_code = check.process.wait()
         check.seconds = time.monotonic() - check.started
         check.is_running = False
         if self.is_stopped:
             return
-        if exit_code and not check.counts["failed"]:  # style, or what is built for the tests
+        if exit_code and not check.counts["failed"]:  # not a test, but style or a build
             check.counts["failed"] = 1
-            self.fail(check, f"{check.name}: FAILED")
-            self.fail(check, "\n".join(f"    {line}" for line in lines[-10:]))
+            self.add_failure(check, f"{check.name}: FAILED")
+            self.add_failure(check, "\n".join(f"    {line}" for line in lines[-10:]))
         elif not check.counts:
             check.counts["passed"] = 1
         word, style = ("failed", "red") if check.counts["failed"] else ("passed", "green")
-        self.say(f"{check.name} {word} in {check.seconds:.0f} s: {summary(check.counts)}", style)
+        self.print(
+            f"{check.name} {word} in {check.seconds:.0f} s: {summarize(check.counts)}", style
+        )
 
-    def follow(self, check: Check) -> list[str]:
-        """Keep and count what a check prints, until its end; return its lines."""
+    def read_output(self, check: Check) -> list[str]:
+        """Log and count a check's output until its end; return its lines."""
         log = check.log
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -168,23 +170,23 @@ class Run:
                 file.write(line)
                 lines.append(line.rstrip())
                 if shown := check.read(lines[-1]):
-                    self.fail(check, shown)
+                    self.add_failure(check, shown)
         return lines
 
-    def fail(self, check: Check, text: str) -> None:
+    def add_failure(self, check: Check, text: str) -> None:
         check.failures.append(text)
-        self.say(text, "red")
+        self.print(text, "red")
 
     def stop(self) -> None:
-        """Interrupt what is running, then kill what is left; kernels and browsers have sessions of their own."""
+        """Interrupt running checks, then kill the remaining children, which may be in other sessions."""
         self.is_stopped = True
-        family: list[psutil.Process] = []
+        children: list[psutil.Process] = []
         for check in self.checks:
             if check.process and check.is_running:
                 with suppress(psutil.NoSuchProcess, ProcessLookupError):
-                    family += psutil.Process(check.process.pid).children(recursive=True)
+                    children += psutil.Process(check.process.pid).children(recursive=True)
                     os.killpg(check.process.pid, signal.SIGINT)
-        for process in psutil.wait_procs(family, timeout=PATIENCE)[1]:
+        for process in psutil.wait_procs(children, timeout=SECONDS_TO_STOP)[1]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
@@ -202,21 +204,22 @@ class Run:
         self.console.print(table)
         for check in self.checks:
             for text in check.failures:
-                self.say(text, "red")
-        self.say(summary(total))
+                self.print(text, "red")
+        self.print(summarize(total))
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.checks", description=__doc__)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cores to use")
     parser.add_argument("check", nargs="+", help="a target of make")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 200  # a pipe has no edge to wrap at
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
+        console.width = 200  # the output of a pipe is not wrapped
+    # A background job ignores SIGINT by default.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return Run(asked.check, asked.jobs, console).run()
+    return Run(options.check, options.jobs, console).run()
 
 
 if __name__ == "__main__":

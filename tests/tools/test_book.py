@@ -1,4 +1,4 @@
-"""D2L's own pages on the shim (tools/book): which code is run, and what is said of what fails."""
+"""Test tools/book, which runs D2L's own pages on the shim: which code is run, and how failures are reported."""
 
 from pathlib import Path
 
@@ -118,27 +118,27 @@ def test_training_ends_after_a_few_epochs(source: str, short: str) -> None:
     assert with_fewer(source, 3).rstrip("\n") == short
 
 
-# What came of a page
+# Results
 
 
 TRACE = "IndexError Traceback (most recent call last)\nCell In[1], line 2\n----> 2 {}\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "trace", "why"),
+    ("name", "message", "trace", "expected"),
     [
         ("AttributeError", "train_ch8: d2l_compat.torch has no such name", "", "name"),
         ("ImportError", "gymnasium is needed, and it is not installed. Install it", "", "package"),
         ("ImportError", "cannot import name 'a' from 'b'", "", "page"),
         ("RuntimeError", "Found no NVIDIA driver on your system", "", "gpu"),
         ("URLError", "<urlopen error [Errno -3] Temporary failure in name>", "", "network"),
-        # A page that takes one more GPU than there are needs one.
+        # A page that uses one more GPU than the machine has needs a GPU.
         ("IndexError", "list index out of range", TRACE.format("x = devices('gpu')[1]"), "gpu"),
         ("IndexError", "list index out of range", TRACE.format("x = others[0]"), "page"),
     ],
 )
-def test_what_an_error_says_may_tell_its_cause(name: str, words: str, trace: str, why: str) -> None:
-    assert cause(name, words, trace) == why
+def test_the_cause_of_an_error_is_found(name: str, message: str, trace: str, expected: str) -> None:
+    assert cause(name, message, trace) == expected
 
 
 RAN = Result("en", "optimization/sgd", "pytorch", 5, 5)
@@ -166,7 +166,7 @@ def test_the_tables_count_the_pages_and_name_those_that_fail() -> None:
     assert tables([RAN, FAILED, ALSO, CHINESE], "en") == TABLES
 
 
-def test_what_came_of_a_page_takes_the_place_of_what_there_was(tmp_path: Path) -> None:
+def test_a_new_result_replaces_the_previous_result_of_a_page(tmp_path: Path) -> None:
     file = tmp_path / "book.jsonl"
     record([CHINESE, FAILED, RAN], file)
     assert read(file) == [FAILED, RAN, CHINESE]
@@ -175,13 +175,13 @@ def test_what_came_of_a_page_takes_the_place_of_what_there_was(tmp_path: Path) -
     assert read(file) == [again, RAN, CHINESE]
 
 
-def test_an_error_is_kept_without_the_places_of_the_machine_it_came_from() -> None:
-    said = "FileNotFoundError: no '/tmp/book-1/data/fra.txt' or ../data/a.txt, see https://a.org/b"
-    kept = result(Outcome("a/b", "jax", 2, 1, 1.0, said, 3, "page"), "en").error
-    assert kept == "FileNotFoundError: no 'fra.txt' or ../data/a.txt, see https://a.org/b"
+def test_an_error_is_recorded_without_the_machines_paths() -> None:
+    error = "FileNotFoundError: no '/tmp/book-1/data/fra.txt' or ../data/a.txt, see https://a.org/b"
+    recorded = result(Outcome("a/b", "jax", 2, 1, 1.0, error, 3, "page"), "en").error
+    assert recorded == "FileNotFoundError: no 'fra.txt' or ../data/a.txt, see https://a.org/b"
 
 
-def test_all_that_came_of_pages_can_be_told_in_every_language() -> None:
+def test_all_recorded_results_can_be_described_in_every_language() -> None:
     assert WORDS.keys() == LANGUAGES.keys()
     for words in WORDS.values():
         assert words.causes.keys() == CAUSES.keys()
@@ -206,7 +206,7 @@ assert (other.format, other.size) == ("JPEG", (364, 281))
 assert sorted(os.listdir("../img")) == ["other.jpg", "own.png"]
 own.putpixel((0, 0), (9, 9, 9))
 own.save("../img/own.png")"""
-# In 0.17, for which the Chinese edition was written, frequent words come first.
+# The Chinese book was written for d2l 0.17, in which frequent words come first.
 ORDER = "assert d2l.Vocab([*'abb']).to_tokens([1, 2]) == ['b', 'a']"
 PAGES = {
     "data": [DATA, ORDER],
@@ -215,7 +215,7 @@ PAGES = {
 }
 
 
-def test_make_book_runs_pages_with_small_data_says_what_fails_and_keeps_it_where_asked(
+def test_make_book_runs_pages_with_small_data_and_records_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     book, file = tmp_path / "book", tmp_path / "book.jsonl"
@@ -225,26 +225,26 @@ def test_make_book_runs_pages_with_small_data_says_what_fails_and_keeps_it_where
     Image.fromarray(np.full((2, 3, 3), 7, np.uint8)).save(book / "img" / "own.png")
     for name, cells in PAGES.items():
         fenced = (f"```{{.python .input}}\n#@tab all\n{cell}\n```\n" for cell in cells)
-        end = "```{.python .input}\n#@tab jax\n1\n```\n"  # so it is there in JAX
+        end = "```{.python .input}\n#@tab jax\n1\n```\n"  # so that the page has JAX
         (book / "chapter_toys" / f"{name}.md").write_text("".join(fenced) + end)
     before = (book / "img" / "own.png").read_bytes()
     monkeypatch.setattr("tools.book.results.RESULTS", file)
-    given = [str(book), "--framework", "jax", "--jobs", "1", "--record"]
-    assert main(given) == 1  # the shim's fault
+    arguments = [str(book), "--framework", "jax", "--jobs", "1", "--record"]
+    assert main(arguments) == 1  # a fault of the shim
     assert read(file) == [
         Result("zh", "toys/data", "jax", 3, 3),
         Result("zh", "toys/dies", "jax", 4, 1, "framework", "the kernel died"),
         Result("zh", "toys/fails", "jax", 3, 1, "shim", read(file)[-1].error),
     ]
     assert (book / "img" / "own.png").read_bytes() == before
-    said = capsys.readouterr().out
-    assert "| toys/fails | jax | 1 of 3 | line 6: TypeError: indices" in said
-    assert "| toys | 1 of 3 |\n\n1 of 3 run to the end." in said
+    output = capsys.readouterr().out
+    assert "| toys/fails | jax | 1 of 3 | line 6: TypeError: indices" in output
+    assert "| toys | 1 of 3 |\n\n1 of 3 run to the end." in output
     with pytest.raises(SystemExit, match="nothing is left to run"):
-        main([*given, "--rest"])
+        main([*arguments, "--rest"])
 
 
-def test_a_folder_that_is_no_book_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_pages_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no page there uses d2l; need a copy of D2L's repository"):
         main([str(tmp_path)])
     assert edition_of(tmp_path) == "en"

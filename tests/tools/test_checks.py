@@ -1,4 +1,4 @@
-"""``make test``: which checks there are, and what tools/checks.py shows of them while they run."""
+"""Test what tools/checks.py shows while checks run, and that ``make test`` covers all test files."""
 
 import os
 import re
@@ -64,56 +64,57 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+def start_checks(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    # Without the variables of the make that runs the tests.
+    environment = {name: x for name, x in os.environ.items() if not name.startswith("MAKE")}
     return subprocess.Popen(
         [sys.executable, "-m", "tools.checks", *arguments],
         cwd=folder,
-        env=own | {"PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env=environment
+        | {"PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
 
 
-def run(folder: Path, *arguments: str) -> tuple[int, list[str]]:
-    """The exit code and the lines that were shown, without a machine's seconds."""
-    process = start(folder, *arguments)
+def run_checks(folder: Path, *arguments: str) -> tuple[int, list[str]]:
+    """Return the exit code and the printed lines, with 0 seconds everywhere."""
+    process = start_checks(folder, *arguments)
     shown, _ = process.communicate()
     return process.returncode, re.sub(r"in \d+ s", "in 0 s", shown).splitlines()
 
 
 def test_a_failed_test_is_shown_with_its_reason_before_its_check_ends(folder: Path) -> None:
-    code, shown = run(folder, "--jobs", "1", "bad", "java")
+    code, shown = run_checks(folder, "--jobs", "1", "bad", "java")
     assert code == 1
-    bad, java = (
-        shown.index("bad failed in 0 s: 1 passed, 4 failed, 0 skipped"),
-        shown.index("java starts"),
-    )
-    assert (shown[0], bad < java) == ("bad starts", True)
+    bad = shown.index("bad failed in 0 s: 1 passed, 4 failed, 0 skipped")
+    java = shown.index("java starts")
+    assert shown[0] == "bad starts"
+    assert bad < java
     for test, reason in {
         "test_broken.py::test_sum": "    assert (1 + 1) == 3",
         "test_broken.py::test_disk": "    OSError: no disk",
         "test_broken.py::test_words": "    Failed: two words",
         "test_unreadable.py": "    E   ModuleNotFoundError: No module named 'no_such_module'",
     }.items():
-        at = shown.index(f"bad: FAILED {test}")
-        assert at < bad
-        assert reason in shown[at : at + 8]
+        failed = shown.index(f"bad: FAILED {test}")
+        assert failed < bad
+        assert reason in shown[failed : failed + 8]
     assert shown[java + 1 : java + 4] == [
         "java: FAILED d2l.MasksTest.zeros",
         "    org.opentest4j.AssertionFailedError: expected: <0> but was: <1>",
         "java failed in 0 s: 1 passed, 1 failed, 1 skipped",
     ]
     table = next(i for i, line in enumerate(shown) if ".log" in line)
-    assert "bad: FAILED test_broken.py::test_sum" in shown[table:]  # once more
+    assert "bad: FAILED test_broken.py::test_sum" in shown[table:]  # again
     assert shown[-1] == "2 passed, 5 failed, 1 skipped"
 
 
-def test_each_check_is_in_the_table_with_its_log_and_one_without_tests_counts_as_one(
+def test_every_check_is_listed_and_counts_at_least_one_test(
     folder: Path,
 ) -> None:
-    code, shown = run(folder, "--jobs", "5", "good", "style", "cores")
+    code, shown = run_checks(folder, "--jobs", "5", "good", "style", "cores")
     assert code == 1
     assert "good passed in 0 s: 1 passed, 0 failed, 1 skipped" in shown
     assert shown[shown.index("style: FAILED") + 1] == "    a.py:1: a line is too long"
@@ -128,24 +129,24 @@ def test_each_check_is_in_the_table_with_its_log_and_one_without_tests_counts_as
     assert shown[-1] == "2 passed, 1 failed, 1 skipped"
 
 
-def test_ctrl_c_ends_what_runs(folder: Path, control_c: Callable[..., str]) -> None:
-    process = start(folder, "--jobs", "2", "endless", "good")
-    control_c(process, [folder / "started"], process.terminate, at_least=2)
+def test_ctrl_c_ends_running_checks(folder: Path, interrupt: Callable[..., str]) -> None:
+    process = start_checks(folder, "--jobs", "2", "endless", "good")
+    interrupt(process, [folder / "started"], process.terminate, at_least=2)
     assert process.returncode == 130
 
 
-def test_every_file_of_tests_is_given_to_a_check() -> None:
+def test_every_test_file_belongs_to_a_check() -> None:
     checks = "code", "faces", "site", "elsewhere", "growth"
-    asked = ["make", "-n", "--no-print-directory", *(f"test-{check}" for check in checks)]
-    said = subprocess.run(
-        [*asked, "FRAMEWORKS=pytorch"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
-    lines = said.replace("\\\n", " ").splitlines()
-    given = {word for line in lines if "-m pytest" in line for word in line.split() if "/" in word}
+    targets = [f"test-{check}" for check in checks]
+    make = ["make", "-n", "--no-print-directory", *targets, "FRAMEWORKS=pytorch"]
+    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = done.stdout.replace("\\\n", " ").splitlines()
+    commands = [line.split() for line in lines if "-m pytest" in line]
+    arguments = {word for command in commands for word in command if "/" in word}
     for pattern in ("tests/**/test_*.py", "lessons/*/live/claims.py"):
         for found in ROOT.glob(pattern):
             file = PurePath(found.relative_to(ROOT))
             if fnmatchcase(str(file), "tests/growth/toy/*"):
                 continue
-            places = [file, *file.parents[:-1]]
-            assert any(place.match(word) for place in places for word in given), file
+            paths = [file, *file.parents[:-1]]
+            assert any(path.match(word) for path in paths for word in arguments), file

@@ -1,4 +1,4 @@
-"""What a release is made of: it is built, checked by twine, installed where there is nothing, and used."""
+"""Test a release: build it, check it with twine, install it into an empty environment, and use it."""
 
 import os
 import re
@@ -31,64 +31,66 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def committed(*folders: str) -> set[str]:
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders]
-    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+def list_committed(*folders: str) -> set[str]:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders]
+    files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return {name for name in files.split("\0") if name and (ROOT / name).is_file()}
 
 
-def test_the_wheel_holds_the_shim_and_its_licences(built: Path) -> None:
+def test_the_wheel_has_the_shim_and_its_licences(built: Path) -> None:
     names = ZipFile(built / f"{NAME}-py3-none-any.whl").namelist()
     shim = {name for name in names if not name.startswith(f"{NAME}.dist-info/")}
-    assert shim == committed("d2l_compat") - committed("d2l_compat/java")
+    assert shim == list_committed("d2l_compat") - list_committed("d2l_compat/java")
     licences = {name.partition("/licenses/")[2] for name in names if "/licenses/" in name}
     assert licences == {"LICENSE", "d2l_compat/_shared/fonts/OFL.txt"}
 
 
-def test_the_sdist_holds_what_it_takes_to_build_the_wheel_and_nothing_built(built: Path) -> None:
+def test_the_sdist_has_what_it_takes_to_build_the_wheel(built: Path) -> None:
     with TarFile.open(built / f"{NAME}.tar.gz") as sdist:
         names = {name.removeprefix(f"{NAME}/") for name in sdist.getnames()}
-    to_build = {"pyproject.toml", "LICENSE", "README.md", "tools/project/description.py"}
-    added = {".gitignore", "PKG-INFO"}  # by hatchling, always
-    assert names == to_build | committed("d2l_compat") | added
+    build_files = {"pyproject.toml", "LICENSE", "README.md", "tools/project/description.py"}
+    added = {".gitignore", "PKG-INFO"}  # by hatchling
+    assert names == build_files | list_committed("d2l_compat") | added
 
 
-def leads(markdown: str) -> list[tuple[str, str]]:
-    """Of each link and picture, what it is and where it leads to."""
+def find_links(markdown: str) -> list[tuple[str, str]]:
+    """Return the tag and the address of each link and picture."""
     html = MarkdownIt().enable("table").render(markdown)
     found = BeautifulSoup(html, "html.parser")(["a", "img"])
     return [(each.name, str(each.get("href") or each.get("src"))) for each in found]
 
 
-def test_the_description_leads_to_the_repository_wherever_it_is_read(built: Path) -> None:
+def test_links_in_the_description_lead_to_the_repository(built: Path) -> None:
     wheel = ZipFile(built / f"{NAME}-py3-none-any.whl")
-    described = wheel.read(f"{NAME}.dist-info/METADATA").decode().partition("\n\n")[2]
+    description = wheel.read(f"{NAME}.dist-info/METADATA").decode().partition("\n\n")[2]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for (what, there), (is_, here) in zip(leads(described), leads(readme), strict=True):
-        assert what == is_
-        if re.match("https?:|#", here):
-            assert there == here
+    pairs = zip(find_links(description), find_links(readme), strict=True)
+    for (tag, address), (readme_tag, readme_address) in pairs:
+        assert tag == readme_tag
+        if re.match("https?:|#", readme_address):
+            assert address == readme_address
             continue
-        shown = "raw" if what == "img" else "blob"
-        assert there == f"{REPOSITORY}/{shown}/v{__version__}/{here}"
-        assert here.partition("#")[0] in committed()
+        kind = "raw" if tag == "img" else "blob"
+        assert address == f"{REPOSITORY}/{kind}/v{__version__}/{readme_address}"
+        assert readme_address.partition("#")[0] in list_committed()
 
 
-def needed(requirement: Requirement, into: dict[str, Distribution]) -> dict[str, Distribution]:
-    """The distributions that it asks for, by name, as they are installed here."""
-    found = distribution(requirement.name)
-    if (name := canonicalize_name(requirement.name)) in into and not requirement.extras:
-        return into
-    into[name] = found
-    for other in map(Requirement, found.requires or []):
-        extras = requirement.extras or {""}
+def find_distributions(
+    requirement: Requirement, found: dict[str, Distribution]
+) -> dict[str, Distribution]:
+    """Add the installed distributions that a requirement needs, by name, and return all."""
+    name, extras = canonicalize_name(requirement.name), requirement.extras or {""}
+    if name in found and not requirement.extras:
+        return found
+    found[name] = distribution(requirement.name)
+    for other in map(Requirement, found[name].requires or []):
         if not other.marker or any(other.marker.evaluate({"extra": extra}) for extra in extras):
-            needed(other, into)
-    return into
+            find_distributions(other, found)
+    return found
 
 
-def lend(found: Distribution, packages: Path) -> None:
-    """Put links to all that it has into another environment."""
+def link_into(found: Distribution, packages: Path) -> None:
+    """Link a distribution's files into another environment."""
     for part in {file.parts[0] for file in found.files or []} - {"..", "__pycache__"}:
         if not (packages / part).exists():
             (packages / part).symlink_to(str(found.locate_file(part)))
@@ -96,38 +98,36 @@ def lend(found: Distribution, packages: Path) -> None:
 
 @pytest.mark.release
 @pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is not installed")
-def test_it_is_installed_where_there_is_nothing_and_does_what_readme_says(
-    built: Path, tmp_path: Path
-) -> None:
-    """With what it says that it needs, and nothing else."""
+def test_readmes_example_runs_in_an_empty_environment(built: Path, tmp_path: Path) -> None:
+    """Check that the environment needs nothing but the wheel and its requirements."""
     uv, python = [sys.executable, "-m", "uv", "--quiet"], tmp_path / "bin" / "python"
     subprocess.run([*uv, "venv", "--python", sys.executable, tmp_path], check=True)
-    here = [*uv, "pip", "install", "--python", python, "--offline", "--no-deps", "--no-cache"]
-    subprocess.run([*here, *built.glob("*.whl")], cwd=tmp_path, check=True)
+    install = [*uv, "pip", "install", "--python", python, "--offline", "--no-deps", "--no-cache"]
+    subprocess.run([*install, *built.glob("*.whl")], cwd=tmp_path, check=True)
     (packages,) = tmp_path.glob("lib/python3*/site-packages")
     (wheel,) = Distribution.discover(name="d2l-compat", path=[str(packages)])
     assert wheel.version == __version__
     for requirement in map(Requirement, wheel.requires or []):
         if not requirement.marker or requirement.marker.evaluate({"extra": "pytorch"}):
-            for found in needed(requirement, {}).values():
-                lend(found, packages)
+            for found in find_distributions(requirement, {}).values():
+                link_into(found, packages)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     program = tmp_path / "example.py"
     show = "print(d2l.__file__, tuple(attention(X, X, X, d2l.tensor([3, 2])).shape))\n"
     draw = "d2l.plot(d2l.arange(3), [d2l.arange(3)], xlabel='字')\n"
     program.write_text(example + show + draw, encoding="utf-8")
-    alone = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MPLBACKEND": "Agg"}
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MPLBACKEND": "Agg"}
     run = [python, "-I", program]
-    done = subprocess.run(run, env=alone, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(run, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.stdout == f"{packages / 'd2l_compat' / 'torch' / '__init__.py'} (2, 4, 100)\n"
 
 
-# Its version
+# The version
 
 
-def test_the_version_is_the_same_wherever_it_stands() -> None:
+def test_the_version_is_the_same_everywhere() -> None:
     assert dist.PROJECT["version"] == __version__
     newest = re.search(r"^## (\S+) \(", dist.CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE)
     assert newest[1] == __version__
@@ -142,20 +142,20 @@ def test_the_version_is_the_same_wherever_it_stands() -> None:
         (f"v{__version__}", "## 0.0.1 (2026-01-01)\n", "CHANGELOG.md begins with 0.0.1 "),
     ],
 )
-def test_a_tag_is_the_versions_and_the_changelog_has_it_or_nothing_is_built(
+def test_nothing_is_built_unless_tag_and_changelog_have_the_version(
     tmp_path: Path, tag: str, changelog: str, fault: str
 ) -> None:
-    said = dist.fault_of(tag, changelog)
-    assert said.startswith(fault)
-    assert bool(said) == bool(fault)
+    message = dist.fault_of(tag, changelog)
+    assert message.startswith(fault)
+    assert bool(message) == bool(fault)
     if not tag.endswith(__version__):
         assert dist.main([str(tmp_path / "dist"), tag]) == 1
         assert not (tmp_path / "dist").exists()
 
 
 @pytest.mark.release
-def test_what_twine_does_not_accept_is_a_failure(tmp_path: Path, monkeypatch) -> None:
-    """A description that is not told to be Markdown, and is not what it is taken for."""
+def test_a_package_that_twine_refuses_is_a_failure(tmp_path: Path, monkeypatch) -> None:
+    """The description is taken for reStructuredText, and is invalid."""
     (tmp_path / "d2l_compat").mkdir()
     (tmp_path / "d2l_compat" / "__init__.py").touch()
     (tmp_path / "README.rst").write_text("A *word\n====\n\n.. nothing::\n")

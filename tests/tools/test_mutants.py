@@ -1,4 +1,4 @@
-"""The faults of tests/mutants still fit today's files. ``make mutants`` tries them."""
+"""Test that the faults in tests/mutants still fit the current files. ``make mutants`` tries them."""
 
 import shutil
 from collections import Counter
@@ -13,12 +13,12 @@ from tests.mutants.__main__ import Said, is_noticed, report, try_unchanged
 from tests.mutants.fault import DoesNotFitError, Fault
 from tests.mutants.tables import EVERYWHERE, FAULTS, ROWS
 from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, checks, to_pass_without
-from tools.weave.lessons import ROOT, lessons
+from tools.weave.lessons import ROOT, list_lessons
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what faults are put into."""
+    """Return a copy of the folders that faults are put into."""
     copy = tmp_path_factory.mktemp("project")
     for folder in ("lessons", "notebooks", "d2l_compat"):
         ignored = shutil.ignore_patterns("target", "__pycache__")
@@ -27,7 +27,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("fault", EVERYWHERE, ids=str)
-def test_the_fault_still_fits(project: Path, fault: Fault) -> None:
+def test_every_fault_still_fits(project: Path, fault: Fault) -> None:
     file = project / fault.file
     before = file.read_bytes()
     try:
@@ -37,16 +37,16 @@ def test_the_fault_still_fits(project: Path, fault: Fault) -> None:
         file.write_bytes(before)
 
 
-# In Python and in Java.
-IN_A_LESSON = [
+# One in Python and one in Java.
+LESSON_FAULTS = [
     next(f for f in EVERYWHERE if f.place == "lesson" and f.framework == framework)
     for framework in ("pytorch", "djl")
 ]
 
 
-@pytest.mark.parametrize("fault", IN_A_LESSON, ids=str)
+@pytest.mark.parametrize("fault", LESSON_FAULTS, ids=str)
 def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fault) -> None:
-    files = [project / fault.file, *(edition.notebook for edition in fault.editions(project))]
+    files = [project / fault.file, *(edition.path for edition in fault.editions(project))]
     before = {file: file.read_bytes() for file in files}
     try:
         fault.put_into(project)
@@ -57,8 +57,8 @@ def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fa
             file.write_bytes(old)
 
 
-@pytest.mark.parametrize("fault", IN_A_LESSON, ids=str)
-def test_a_fault_in_a_lesson_is_tried_with_its_claims_and_then_with_nbval(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", LESSON_FAULTS, ids=str)
+def test_a_lessons_fault_is_tried_with_its_claims_and_with_nbval(fault: Fault) -> None:
     (first, claims), (second, nbval) = checks(fault)
     assert (first, second) == ("tests", "nbval")
     assert nbval == Check(NBVAL, tuple(fault.notebooks()))
@@ -69,10 +69,12 @@ def test_a_fault_in_a_lesson_is_tried_with_its_claims_and_then_with_nbval(fault:
         assert claims.tests == (f"lessons/{fault.lesson}/claims.py",)
 
 
-def test_each_fault_of_a_lesson_fits_a_framework_and_each_framework_has_some() -> None:
+def test_each_lesson_and_each_framework_has_faults() -> None:
     assert all(ROWS)
     assert max(Counter(map(str, EVERYWHERE)).values()) == 1
-    assert {f.lesson for f in FAULTS if f.place == "lesson"} == {each.name for each in lessons()}
+    assert {f.lesson for f in FAULTS if f.place == "lesson"} == {
+        each.name for each in list_lessons()
+    }
     for framework in FRAMEWORKS:
         places = {fault.place for fault in FAULTS if fault.framework == framework}
         assert places == {"lesson", "shim", "stored"}
@@ -88,7 +90,7 @@ def test_a_fault_that_no_longer_fits_is_refused(project: Path) -> None:
             fault.put_into(project)
 
 
-def test_who_noticed_a_fault_is_tried_without_it_each_once() -> None:
+def test_tests_that_noticed_faults_are_run_once_without_them() -> None:
     claims = "pytest", "--framework", "jax"
     noticed = [
         Check(claims, ("claims.py::one",), ("--first", "cell")),
@@ -108,7 +110,7 @@ def test_who_noticed_a_fault_is_tried_without_it_each_once() -> None:
 
 def test_a_test_that_fails_without_a_fault_has_noticed_nothing() -> None:
     class Copies:
-        """Where the second of two tests fails, with or without a fault."""
+        """Copies of the project in which the second of two tests fails with or without a fault."""
 
         def try_unchanged(self, check: Check) -> Outcome:
             return Outcome(["two"], by=replace(check, tests=check.tests[1:]))

@@ -1,4 +1,4 @@
-"""The files around the code, held together: bounds and locks, targets and help."""
+"""Test that the project's files agree: requirements and locks, make's targets and help."""
 
 import re
 import subprocess
@@ -21,25 +21,25 @@ LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
 OLDER_D2L = ROOT / "requirements" / "d2l-0.17.txt"
 
 
-def locked(lock: str) -> list[Requirement]:
-    """The requirements of a lock; a package may be there once for each version of Python."""
+def parse_pins(lock: str) -> list[Requirement]:
+    """Return a lock's requirements, which may have a package once for each version of Python."""
     lines = re.findall(r"^[a-z0-9][^\\\n]*==[^\\\n]*", lock, re.MULTILINE)
     return [Requirement(line.strip()) for line in lines]
 
 
 @pytest.mark.parametrize("file", [*LOCKS, OLDER_D2L], ids=lambda file: file.stem)
-def test_lock_holds_pins_with_hashes_and_no_address(file):
+def test_a_lock_has_pins_with_hashes_and_no_address(file):
     text = file.read_text(encoding="utf-8")
     assert "://" not in text
     assert "index-url" not in text
-    pins = locked(text)
+    pins = parse_pins(text)
     assert text.count("--hash=sha256:") >= len(pins) > 0
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
-def test_lock_holds_all_that_is_needed(lock):
+def test_a_lock_has_all_required_packages(lock):
     assert {lock.stem for lock in LOCKS} == EXTRAS.keys()
-    pins = locked(lock.read_text(encoding="utf-8"))
+    pins = parse_pins(lock.read_text(encoding="utf-8"))
     groups = PYPROJECT["dependency-groups"]
     needed = [
         *PYPROJECT["project"]["dependencies"],
@@ -57,22 +57,23 @@ def test_lock_holds_all_that_is_needed(lock):
         assert all(requirement.specifier.contains(version) for version in versions), requirement
 
 
-# In tests/shim/each/jax/oracle.py a few lines stand in for it.
-LENT = {"jax": {"tensorflow", "tensorflow_datasets"}}
+# A few lines in tests/shim/each/jax/oracle.py replace these packages.
+REPLACED = {"jax": {"tensorflow", "tensorflow_datasets"}}
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
-def test_lock_holds_what_upstreams_face_imports(lock):
-    """Or else, with this framework alone, nothing is compared with upstream's d2l."""
+def test_a_lock_has_what_upstreams_d2l_imports(lock):
+    """Otherwise nothing is compared with upstream's d2l if only this framework is installed."""
     name = f"d2l/{FRAMEWORKS[lock.stem].face}.py"
     versions = [Path(distribution("d2l").locate_file(name)), OLDER / name]
     upstream = [file.read_text(encoding="utf-8") for file in versions if file.exists()]
     assert bool(upstream) == (ROOT / "tests" / "shim" / "each" / lock.stem / "oracle.py").exists()
     imports = re.findall(r"^(?:import|from) (\w+)", "\n".join(upstream), re.MULTILINE)
-    own = {each.module: [each.distribution] for each in FRAMEWORKS[lock.stem].packages}
-    packages = own | packages_distributions()  # a framework need not be installed
-    names = {pin.name for pin in locked(lock.read_text(encoding="utf-8"))}
-    for module in {*imports} - {"d2l", *sys.stdlib_module_names} - LENT.get(lock.stem, set()):
+    # A framework need not be installed.
+    packages = {each.module: [each.distribution] for each in FRAMEWORKS[lock.stem].packages}
+    packages |= packages_distributions()
+    names = {pin.name for pin in parse_pins(lock.read_text(encoding="utf-8"))}
+    for module in {*imports} - {"d2l", *sys.stdlib_module_names} - REPLACED.get(lock.stem, set()):
         needed = {name.lower() for name in packages.get(module, [module])}
         assert needed & names, f"add {module} to upstream-{lock.stem}, and run `make lock`"
 
@@ -85,6 +86,6 @@ def test_dependencies_of_the_shim_have_lower_bounds_only():
 def test_make_help_lists_every_target():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
-    help_ = ["make", "help"]
-    shown = subprocess.run(help_, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert re.findall(r"^make (\S+)", shown, re.MULTILINE) == phony
+    command = ["make", "help"]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^make (\S+)", output, re.MULTILINE) == phony

@@ -1,4 +1,4 @@
-"""What `make published` says of an address, a repository and services; all of them stand-ins on this machine."""
+"""Test `make published` on addresses, a repository and services that are imitated on this machine."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import serving
+from tests.conftest import run_server
 from tools.project import published
 from tools.project.published import OF_BINDER, of_addresses, of_repository, of_services
 from tools.weave.launch import BRANCH, REPOSITORY
@@ -37,26 +37,26 @@ class Forge(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def web() -> Iterator[str]:
-    """The address of a server that is ours; no proxy is between."""
-    with serving(Forge) as address, pytest.MonkeyPatch.context() as patch:
+    """Return the address of our own server, which is reached without a proxy."""
+    with run_server(Forge) as address, pytest.MonkeyPatch.context() as patch:
         patch.setenv("no_proxy", "127.0.0.1")
         yield address
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Callable[..., str]:
-    """The address of a repository of a tiny package."""
+    """Return a function that makes a repository with a tiny package, and returns its address."""
 
     def make(package: str = PACKAGE, branch: str = BRANCH) -> str:
         folder = tmp_path / "repository"
         (folder / "tiny").mkdir(parents=True)
         (folder / "tiny" / "__init__.py").touch()
         (folder / "pyproject.toml").write_text(package)
-        who = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
+        user = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
         for command in (
             ["init", "--quiet", f"--initial-branch={branch}"],
             ["add", "--all"],
-            [*who, "-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", "all"],
+            [*user, "-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", "all"],
             ["clone", "--quiet", "--bare", ".", "../bare.git"],
         ):
             subprocess.run(["git", *command], cwd=folder, check=True)
@@ -65,7 +65,7 @@ def repository(tmp_path: Path) -> Callable[..., str]:
     return make
 
 
-def test_an_address_that_does_not_answer_or_leads_to_another_is_named_with_what_to_set(web: str):
+def test_an_address_that_fails_or_has_moved_is_reported_with_its_setting(web: str):
     addresses = {
         "Repository": f"{web}/there",
         "Gone": f"{web}/gone",
@@ -81,7 +81,7 @@ def test_an_address_that_does_not_answer_or_leads_to_another_is_named_with_what_
 
 
 @pytest.mark.parametrize(
-    ("given", "missing", "words"),
+    ("arguments", "missing", "words"),
     [
         ({}, [], ""),
         ({}, ["b.ipynb", "c.ipynb"], "lacks b.ipynb and 1 more: commit what `make` writes"),
@@ -89,36 +89,36 @@ def test_an_address_that_does_not_answer_or_leads_to_another_is_named_with_what_
         ({"package": "[project]\nname = 1\n"}, [], "pip cannot install git+file:"),
     ],
 )
-def test_a_repository_needs_a_branch_with_all_files_that_pip_can_install(
-    repository, given, missing, words
+def test_a_repository_needs_the_branch_all_files_and_a_valid_package(
+    repository, arguments, missing, words
 ):
-    faults = [*of_repository(repository(**given), ["tiny/__init__.py", *missing])]
+    faults = [*of_repository(repository(**arguments), ["tiny/__init__.py", *missing])]
     assert len(faults) == bool(words)
     assert words in "".join(faults)
 
 
-def test_a_service_that_does_not_open_a_link_is_named(web: str):
+def test_a_service_that_does_not_open_a_link_is_reported(web: str):
     (fault,) = of_services({"Colab": f"{web}/there", "Binder": f"{web}/gone"})
     assert fault.startswith(f"Binder does not open {web}/gone (404): ")
     assert "tools/weave/launch.py" in fault
 
 
-def test_it_asks_for_all_that_the_buttons_open(monkeypatch, capsys):
-    asked: dict[str, object] = {}
+def test_all_addresses_behind_the_buttons_are_requested(monkeypatch, capsys):
+    calls: dict[str, object] = {}
     for name in ("of_addresses", "of_repository", "of_services"):
 
-        def note(*given: object, name: str = name) -> list[str]:
-            asked[name] = given
+        def record(*arguments: object, name: str = name) -> list[str]:
+            calls[name] = arguments
             return []
 
-        monkeypatch.setattr(published, name, note)
+        monkeypatch.setattr(published, name, record)
     assert published.main() == 0
     assert capsys.readouterr().out == f"All is there: {REPOSITORY}\n"
-    assert asked["of_addresses"][0]["Repository"] == REPOSITORY
-    address, files = asked["of_repository"]
+    assert calls["of_addresses"][0]["Repository"] == REPOSITORY
+    address, files = calls["of_repository"]
     assert address == REPOSITORY
     assert {*OF_BINDER, "notebooks/en/jax/attention.ipynb"} <= {*files}
     assert all((ROOT / file).exists() for file in files)
-    assert [*asked["of_services"][0]] == ["GitHub", "Colab", "Kaggle", "Binder"]
+    assert [*calls["of_services"][0]] == ["GitHub", "Colab", "Kaggle", "Binder"]
     monkeypatch.setattr(published, "of_services", lambda links: ["Colab does not answer."])
     assert published.main() == 1

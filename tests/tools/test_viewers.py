@@ -1,6 +1,6 @@
-"""Figures are seen wherever a notebook is opened: here by nbconvert.
+"""Test that nbconvert shows the figures of the notebooks.
 
-That each has a PNG, for viewers that show no SVG, is in tests/lessons/test_notebooks.py.
+tests/lessons/test_notebooks.py tests that each figure has a PNG, for viewers that do not show SVGs.
 """
 
 import re
@@ -14,32 +14,32 @@ from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 
 from tools.compare.figures import PNG, SVG
-from tools.compare.pictures import on_white, pixels, render
-from tools.weave.lessons import Edition, editions
+from tools.compare.pictures import blend_on_white, decode_png, render
+from tools.weave.lessons import Notebook, list_notebooks
 
-# Who draws: matplotlib in all frameworks but one. A lesson in each language, another for each.
-BY_WHOM = [
-    list(editions([language], [name]))
+# matplotlib draws in all frameworks but DJL. Each pair of framework and language has another lesson.
+GROUPS = [
+    list(list_notebooks([language], [name]))
     for name in ("pytorch", "djl")
     for language in ("en", "zh-TW")
 ]
-CHOSEN = [shown[number % len(shown)] for number, shown in enumerate(BY_WHOM)]
-# Before a release each in each of the ways; else one of each who draws, in both languages.
-OFTEN = CHOSEN[1:3]
+NOTEBOOKS = [group[number % len(group)] for number, group in enumerate(GROUPS)]
+# `make test` takes one notebook of each framework, one in each language; `make test-all` takes all of them.
+QUICK = NOTEBOOKS[1:3]
 
 
-def figures(notebook: NotebookNode) -> list[NotebookNode]:
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+def figures(node: NotebookNode) -> list[NotebookNode]:
+    outputs = [output for cell in node.cells for output in cell.get("outputs", [])]
     return [output.data for output in outputs if "data" in output and PNG in output.data]
 
 
 def picture(address: str) -> np.ndarray:
-    """The pixels of an image that is in its address."""
+    """Return the pixels of an image whose data is in its address."""
     kind, _, data = address.partition(";base64,")
     if kind == f"data:{SVG}":
         return render(b64decode(data, validate=True).decode())
     assert kind == f"data:{PNG}"
-    return on_white(pixels(data))
+    return blend_on_white(decode_png(data))
 
 
 @pytest.mark.parametrize(
@@ -51,29 +51,30 @@ def picture(address: str) -> np.ndarray:
     ],
 )
 @pytest.mark.parametrize(
-    "edition",
+    "notebook",
     [
-        pytest.param(each, id=str(each), marks=[] if each in OFTEN else pytest.mark.release)
-        for each in CHOSEN
+        pytest.param(each, id=str(each), marks=[] if each in QUICK else pytest.mark.release)
+        for each in NOTEBOOKS
     ],
 )
-def test_nbconvert_shows_every_figure_and_no_code_of_one(
-    edition: Edition, template: str, sanitized: bool
+def test_nbconvert_shows_every_figure_as_an_image(
+    notebook: Notebook, template: str, sanitized: bool
 ) -> None:
-    notebook = nbformat.read(edition.notebook, as_version=4)
+    node = nbformat.read(notebook.path, as_version=4)
     exporter = HTMLExporter(template_name=template, sanitize_html=sanitized)
-    html, _ = exporter.from_notebook_node(notebook)
+    html, _ = exporter.from_notebook_node(node)
     body = BeautifulSoup(html, "html.parser").body
     outputs = body.select(".jp-OutputArea img, .output_area img")
-    assert len(outputs) == len(figures(notebook)) > 0
-    for image, figure in zip(outputs, figures(notebook), strict=True):
-        shown, meant = picture(str(image["src"])), picture(f"data:{PNG};base64,{figure[PNG]}")
-        assert shown.shape == meant.shape
-        assert np.abs(shown.astype(int) - meant).max() <= 24  # a PNG has few colours
-    if sanitized:  # of which images in prose are no part, whatever they are
+    assert len(outputs) == len(figures(node)) > 0
+    for image, figure in zip(outputs, figures(node), strict=True):
+        shown = picture(str(image["src"]))
+        expected = picture(f"data:{PNG};base64,{figure[PNG]}")
+        assert shown.shape == expected.shape
+        assert np.abs(shown.astype(int) - expected).max() <= 24  # a PNG has few colours
+    if sanitized:  # images in prose are removed
         return
     drawings = [image for image in body("img") if image not in outputs]
-    prose = "".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    prose = "".join(cell.source for cell in node.cells if cell.cell_type == "markdown")
     assert len(drawings) == prose.count("<img ") > 0
     for drawing in drawings:
         assert picture(str(drawing["src"])).shape[1] == 2 * 760
