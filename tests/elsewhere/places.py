@@ -28,13 +28,13 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from d2l_compat.frameworks import FACES
-from tools.compare.agreement import difference
 from tools.compare.figures import SVG
-from tools.compare.numbers import tolerance
-from tools.compare.pictures import complete
-from tools.run.kernels import Workplace
+from tools.compare.numbers import read_tolerance
+from tools.compare.outputs import compare_outputs
+from tools.compare.pictures import add_pngs
+from tools.run.kernels import KernelWorkspace
 from tools.weave.launch import INSTALL, REPOSITORY
-from tools.weave.lessons import ROOT, editions
+from tools.weave.lessons import ROOT, list_notebooks
 
 HERE = Path(__file__).parent
 VENV = Path(sys.prefix)
@@ -372,8 +372,8 @@ def read_until_first_figure(path: Path) -> NotebookNode:
 def find_notebooks(framework: str) -> list[Path]:
     """Return one notebook of each lesson, in the first of its languages."""
     by_lesson: dict[Path, Path] = {}
-    for notebook in editions(frameworks=[framework]):
-        by_lesson.setdefault(notebook.folder, notebook.notebook)
+    for notebook in list_notebooks(frameworks=[framework]):
+        by_lesson.setdefault(notebook.lesson, notebook.path)
     return list(by_lesson.values())
 
 
@@ -406,7 +406,7 @@ def execute(
     """Execute a copy of a notebook in a fresh kernel. Raise CellExecutionError unless ``may_fail``."""
     fresh = nbformat.from_dict(json.loads(json.dumps(notebook)))
     specs = KernelSpecManager(kernel_dirs=[str(kernel.parent)], ensure_native_kernel=False)
-    workplace = Workplace(kernel.name)
+    workplace = KernelWorkspace(kernel.name)
     manager = KernelManager(kernel_spec_manager=specs, **workplace.settings)
     try:
         manager.start_kernel(cwd=str(folder), env=environment)
@@ -457,7 +457,7 @@ def list_differences(stored: NotebookNode, fresh: NotebookNode) -> list[str]:
         tags = old.metadata.get("tags", [])
         if old.cell_type == "code" and old.id != INSTALL and "nbval-ignore-output" not in tags:
             # Some kernels send no PNG, which can be made from the SVG.
-            message = difference(old.outputs, complete(new.outputs), tolerance(tags))
+            message = compare_outputs(old.outputs, add_pngs(new.outputs), read_tolerance(tags))
             if message:
                 found.append(f"{old.id}: {message}")
     return found

@@ -7,7 +7,7 @@ import pytest
 
 from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.growth.toys import Project, Toy, make_toys
-from tools.weave.lessons import LANGUAGES, ROOT, lessons
+from tools.weave.lessons import LANGUAGES, ROOT, list_lessons
 
 # The project's tests that have a case for each lesson, each notebook or each fault.
 PARAMETRIZED_TESTS = (
@@ -40,7 +40,7 @@ def project(chapter: tuple[Toy, Toy]) -> Project:
     copy = Project(ROOT / "build" / "growth" / "project")
     for toy in chapter:
         copy.add_lesson(toy)
-    with copy.remove_lessons([folder.name for folder in lessons()]):
+    with copy.remove_lessons([folder.name for folder in list_lessons()]):
         copy.output = copy.run("tools", "--jobs", "2")
     copy.run("tools.project.documents")
     return copy
@@ -59,7 +59,7 @@ def test_all_notebooks_were_executed_and_missing_ones_are_named(
         assert made == {*toy.notebooks}
     partial, complete = chapter
     missing = [name for name in complete.frameworks if name not in partial.frameworks]
-    message = f"There is no edition of {partial.name} in {', '.join(['en', *missing])}.\n"
+    message = f"There is no notebook of {partial.name} in {', '.join(['en', *missing])}.\n"
     assert message in project.output
 
 
@@ -79,7 +79,7 @@ def test_all_notebooks_are_listed_under_the_titles_of_their_lessons(
     readme = (project.root / "notebooks" / "README.md").read_text(encoding="utf-8")
     _, *sections = readme.split("\n## ")
     titles = [section.partition("\n")[0] for section in sections]
-    assert titles[len(lessons()) :] == [f"{chapter[0].title} 中文", chapter[1].title]
+    assert titles[len(list_lessons()) :] == [f"{chapter[0].title} 中文", chapter[1].title]
     for toy, section in zip(chapter, sections[-2:], strict=True):
         assert re.findall(r"\[(?:Notebook|筆記本)\]\((.*?)\)", section) == [
             f"{language}/{framework}/{toy.name}.ipynb"
@@ -154,7 +154,7 @@ def test_the_site_has_the_pages_and_the_slides_of_the_toys(
             assert all((site / path).exists() for path, _ in decks)
     for language in LANGUAGES:
         added = [toy.name for toy in chapter if language in toy.languages]
-        order = [*(folder.name for folder in lessons()), *added]
+        order = [*(folder.name for folder in list_lessons()), *added]
         front = (site / language / "index.html").read_text(encoding="utf-8")
         menu = re.findall(r'toctree-l1"><a class="reference internal" href="([-\w]+)\.html"', front)
         assert [name for name in menu if name in order] == order

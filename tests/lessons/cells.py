@@ -32,10 +32,10 @@ import pytest
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.compare.numbers import NUMBER
-from tools.weave.lessons import ROOT, Edition, frameworks_of
+from tools.weave.lessons import ROOT, Notebook, find_frameworks
 
 if TYPE_CHECKING:
-    from tools.weave.programs import Cell
+    from tools.weave.programs import ProgramCell
 
 
 # A failed claim says what was compared, there too.
@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
         for item in items
         if item.path.name == "claims.py"
         and item.path.parent.name != "live"
-        and framework not in frameworks_of(item.path.parent)
+        and framework not in find_frameworks(item.path.parent)
     ]
     if left_out:
         items[:] = [item for item in items if item not in left_out]
@@ -142,7 +142,7 @@ class ExecutedCell:
 class Cells(Mapping[str, ExecutedCell]):
     """A lesson's cells by their names, each executed once one of them or a later one is asked for."""
 
-    def __init__(self, code: "list[Cell]") -> None:
+    def __init__(self, code: "list[ProgramCell]") -> None:
         # As in a notebook, where what cells define is that of the module __main__.
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._all = {cell.name: cell for cell in code}
@@ -160,7 +160,7 @@ class Cells(Mapping[str, ExecutedCell]):
     def __len__(self) -> int:
         return len(self._all)
 
-    def _execute(self, cell: "Cell") -> None:
+    def _execute(self, cell: "ProgramCell") -> None:
         # Here: this plugin is in every process that runs tests.
         import matplotlib.pyplot as plt
 
@@ -189,7 +189,7 @@ def cells(request: pytest.FixtureRequest) -> Mapping[str, ExecutedCell]:
     from tools.weave.prose import ORIGINAL
 
     framework = request.config.getoption("framework")
-    code = Edition(request.path.parent, ORIGINAL, framework).code
+    code = Notebook(request.path.parent, ORIGINAL, framework).code
     cells = Cells([*read_code(code).values()])
     if not request.config.getoption("as_needed"):
         # From top to bottom: what a test draws at random leaves the next cell's numbers alone.

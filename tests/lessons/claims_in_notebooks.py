@@ -21,8 +21,8 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tests.lessons.cells import claims_fault, lacking_cells
 from tests.lessons.java.values import Java, JavaCell, JavaError, Names, assigned_names
 from tools.run.page_kernel import Execution, KernelDiedError, PageKernel
-from tools.run.regression import Cell, Notebook
-from tools.weave.lessons import ROOT, Edition, editions
+from tools.run.regression import NotebookCell, NotebookFile
+from tools.weave.lessons import ROOT, Notebook, list_notebooks
 from tools.weave.programs import read_code
 
 RECORDING = Path(__file__).with_name("recording.py")
@@ -49,15 +49,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 class Claims(pytest.Item):
     """About what a notebook's cells leave behind, after which they come."""
 
-    parent: Notebook
+    parent: NotebookFile
 
-    def __init__(self, edition: Edition, **given: Any) -> None:
+    def __init__(self, notebook: Notebook, **given: Any) -> None:
         super().__init__("claims", **given)
         self.add_marker(pytest.mark.random_order(disabled=True))
-        self.edition = edition
-        program = read_code(edition.code, edition.language)
+        self.notebook = notebook
+        program = read_code(notebook.code, notebook.language)
         self.sources = {name: cell.source for name, cell in program.items()}
-        self.claims = str(edition.folder / "claims.py")
+        self.claims = str(notebook.lesson / "claims.py")
 
     @property
     def kernel(self) -> PageKernel:
@@ -88,23 +88,23 @@ class Claims(pytest.Item):
 class ClaimsOfPython(Claims):
     """All those of a lesson."""
 
-    def __init__(self, cells: list[Cell], **given: Any) -> None:
+    def __init__(self, cells: list[NotebookCell], **given: Any) -> None:
         super().__init__(**given)
-        self.cells = [cell for cell in cells if cell.shared.name in self.sources]
+        self.cells = [cell for cell in cells if cell.code_cell.name in self.sources]
 
     def begin(self) -> None:
         """Before the notebook's first cell."""
         code = RECORDING.read_text(encoding="utf-8") + BEGIN
-        told = self.kernel.tell(_apart(code, sources=self.sources))
+        told = self.kernel.execute_extra(_apart(code, sources=self.sources))
         assert not told.fault, told.fault
 
     def fault(self) -> str:
         printed = dict.fromkeys(self.sources, "")
         for cell in self.cells:
             if execution := _execution_of(cell):
-                printed[cell.shared.name] = execution.printed
-        given = {"root": str(ROOT), "claims": self.claims, "framework": self.edition.framework}
-        told = self.kernel.tell(_apart(END, printed=printed, **given))
+                printed[cell.code_cell.name] = execution.printed
+        given = {"root": str(ROOT), "claims": self.claims, "framework": self.notebook.framework}
+        told = self.kernel.execute_extra(_apart(END, printed=printed, **given))
         return (told.printed or told.fault) if told.fault else ""
 
 
@@ -118,12 +118,12 @@ class ClaimsOfJava(Claims):
         self.java: Java | None = None
         self.error = ""  # of the first cell whose values could not be kept
 
-    def keep(self, cell: Cell) -> None:
+    def keep(self, cell: NotebookCell) -> None:
         """Once a cell has run: what it has set is another after the next."""
-        name, execution = cell.shared.name, _execution_of(cell)
-        if cell.shared.source != self.sources.get(name) or not execution or execution.fault:
+        name, execution = cell.code_cell.name, _execution_of(cell)
+        if cell.code_cell.source != self.sources.get(name) or not execution or execution.fault:
             return
-        names = assigned_names(cell.shared.source)
+        names = assigned_names(cell.code_cell.source)
         try:
             if self.java is None:
                 self.java = Java(self.kernel)
@@ -134,40 +134,40 @@ class ClaimsOfJava(Claims):
             return
         self.places = self.places | {each: f"{name}/{each}" for each in names}
         of_cell = Names(self.java, self.places)
-        self.kept[name] = JavaCell(self.java, name, cell.shared.source, execution, of_cell)
+        self.kept[name] = JavaCell(self.java, name, cell.code_cell.source, execution, of_cell)
 
     def fault(self) -> str:
         fault = lacking_cells(self.sources, self.kept)
         if fault:
             return f"{fault}\n{self.error}".rstrip()
-        return claims_fault(self.kept, self.claims, self.edition.framework)
+        return claims_fault(self.kept, self.claims, self.notebook.framework)
 
 
-def _execution_of(cell: Cell) -> Execution | None:
-    return cell.parent.kernel.execution(cell.cell_num, cell.shared)
+def _execution_of(cell: NotebookCell) -> Execution | None:
+    return cell.parent.kernel.find_execution(cell.cell_num, cell.code_cell)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     if not config.getoption("claims"):
         return
-    held = {edition.notebook: edition for edition in _to_be_held()}
-    for notebook, cells in _cells_of_notebooks(items).items():
-        if edition := held.get(notebook.path.resolve()):
-            if FRAMEWORKS[edition.framework].is_python:
-                claims = ClaimsOfPython.from_parent(notebook, edition=edition, cells=cells)
+    held = {notebook.path: notebook for notebook in _to_be_held()}
+    for file, cells in _cells_of_notebooks(items).items():
+        if notebook := held.get(file.path.resolve()):
+            if FRAMEWORKS[notebook.framework].is_python:
+                claims = ClaimsOfPython.from_parent(file, notebook=notebook, cells=cells)
                 cells[0].stash[BEGINS] = claims
             else:
-                claims = ClaimsOfJava.from_parent(notebook, edition=edition)
+                claims = ClaimsOfJava.from_parent(file, notebook=notebook)
                 for cell in cells:
                     cell.stash[KEEPS] = claims
             items.insert(items.index(cells[-1]) + 1, claims)
 
 
-def _to_be_held() -> Iterable[Edition]:
+def _to_be_held() -> Iterable[Notebook]:
     """Of each lesson in each framework the first language, which is the original wherever it is told in it."""
-    first: dict[Path, Edition] = {}
-    for edition in editions():
-        first.setdefault(edition.code, edition)
+    first: dict[Path, Notebook] = {}
+    for notebook in list_notebooks():
+        first.setdefault(notebook.code, notebook)
     return first.values()
 
 
@@ -175,10 +175,10 @@ BEGINS = pytest.StashKey[ClaimsOfPython]()
 KEEPS = pytest.StashKey[ClaimsOfJava]()
 
 
-def _cells_of_notebooks(items: list[pytest.Item]) -> dict[Notebook, list[Cell]]:
-    found: dict[Notebook, list[Cell]] = {}
+def _cells_of_notebooks(items: list[pytest.Item]) -> dict[NotebookFile, list[NotebookCell]]:
+    found: dict[NotebookFile, list[NotebookCell]] = {}
     for item in items:
-        if isinstance(item, Cell):
+        if isinstance(item, NotebookCell):
             found.setdefault(item.parent, []).append(item)
     return found
 
@@ -194,6 +194,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     try:
         yield
     finally:
-        if (claims := item.stash.get(KEEPS, None)) and isinstance(item, Cell):
+        if (claims := item.stash.get(KEEPS, None)) and isinstance(item, NotebookCell):
             with suppress(KernelDiedError, TimeoutError):  # its claims lack the cell then
                 claims.keep(item)

@@ -21,8 +21,8 @@ from pygments.token import Number
 
 from tests.lessons.arithmetic import evaluate, is_right, rounds_to
 from tests.lessons.prose import NUMBER, pattern, pieces, without
-from tools.weave.lessons import Edition, frameworks_of
-from tools.weave.prose import Passage, original, read_passages
+from tools.weave.lessons import Notebook, find_frameworks
+from tools.weave.prose import Passage, find_original, read_passages
 
 YEAR = r"(?:19|20)\d\d"
 CITED = re.compile(rf"(\w+)(?: et al\.,? \(?|(?: and \w+)? \()({YEAR})\)?")
@@ -52,11 +52,11 @@ def load_exceptions(lesson: Path) -> Exceptions:
     return Exceptions(**tomllib.loads((lesson / "numbers.toml").read_text(encoding="utf-8")))
 
 
-def read_cells(edition: Edition) -> dict[str, Cell]:
+def read_cells(notebook: Notebook) -> dict[str, Cell]:
     """Return what each code cell of the stored notebook prints, and the constants in its code."""
-    lexer = get_lexer_by_name("java" if edition.code.suffix == ".java" else "python")
+    lexer = get_lexer_by_name("java" if notebook.code.suffix == ".java" else "python")
     cells = {}
-    for cell in nbformat.read(edition.notebook, as_version=4).cells:
+    for cell in nbformat.read(notebook.path, as_version=4).cells:
         if cell.cell_type == "code":
             constants: Rows = [[]]
             for kind, word in lexer.get_tokens(cell.source):
@@ -145,16 +145,16 @@ def find_numbers(lesson: Path) -> Iterator[tuple[int, str, str]]:
     The source is "printed", "written" in the code, part of an "equation", "worked" out or "given". It is "missing"
     or "false" where there is a fault.
     """
-    text = original(lesson)
+    text = find_original(lesson)
     language = text.name.split(".")[1]
     exceptions = load_exceptions(lesson)
-    frameworks = frameworks_of(lesson)
-    notebooks = {name: read_cells(Edition(lesson, language, name)) for name in frameworks}
+    frameworks = find_frameworks(lesson)
+    notebooks = {name: read_cells(Notebook(lesson, language, name)) for name in frameworks}
     for title, passages in read_sections(text).items():
         wanted = [passage.cell for passage in passages] + exceptions.cells.get(title, [])
         cells = {
-            framework: [notebook[name] for name in wanted if name in notebook]
-            for framework, notebook in notebooks.items()
+            framework: [file[name] for name in wanted if name in file]
+            for framework, file in notebooks.items()
         }
         stretches = [*read_stretches(text, passages, exceptions, frameworks)]
         worked: Rows = []

@@ -13,10 +13,10 @@ import matplotlib.pyplot as plt
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from tests.conftest import PATIENCE
+from tests.conftest import TIMEOUT
 from tests.lessons.recording import Recording
 from tools.run.page_kernel import KernelDiedError, PageKernel
-from tools.weave.lessons import ROOT, editions
+from tools.weave.lessons import ROOT, list_notebooks
 from tools.weave.prose import ORIGINAL
 
 
@@ -25,8 +25,8 @@ def test_each_lesson_is_held_to_its_claims_in_each_framework_once() -> None:
     command = [sys.executable, "-m", "pytest", *options, "notebooks"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     held = re.findall(r"^(notebooks/.*)::claims$", done.stdout, re.MULTILINE)
-    told = editions(languages=[ORIGINAL])
-    assert sorted(held) == sorted(str(edition.notebook.relative_to(ROOT)) for edition in told)
+    told = list_notebooks(languages=[ORIGINAL])
+    assert sorted(held) == sorted(str(notebook.path.relative_to(ROOT)) for notebook in told)
 
 
 # What is no cell, told to a kernel
@@ -34,7 +34,7 @@ def test_each_lesson_is_held_to_its_claims_in_each_framework_once() -> None:
 
 @pytest.fixture
 def kernel() -> Iterator[PageKernel]:
-    kernel = PageKernel("python3", ".", startup_timeout=PATIENCE)
+    kernel = PageKernel("python3", ".", startup_timeout=TIMEOUT)
     yield kernel
     if hasattr(kernel, "km"):
         kernel.stop()
@@ -47,18 +47,18 @@ def test_code_that_hangs_is_interrupted_or_else_the_kernel_is_stopped(
         with monkeypatch.context() as patch:
             patch.setattr(kernel, "cell_timeout", 1)
             with pytest.raises(TimeoutError):
-                kernel.tell("while True: pass")
+                kernel.execute_extra("while True: pass")
 
-    assert "ZeroDivisionError" in kernel.tell("1 / 0").fault
-    monkeypatch.setattr("tools.run.page_kernel.TO_RESPOND", PATIENCE)
+    assert "ZeroDivisionError" in kernel.execute_extra("1 / 0").fault
+    monkeypatch.setattr("tools.run.page_kernel.SECONDS_TO_RESPOND", TIMEOUT)
     hang()
-    assert kernel.tell("print(1)").printed == "1\n"
-    monkeypatch.setattr("tools.run.page_kernel.TO_RESPOND", 1)
+    assert kernel.execute_extra("print(1)").printed == "1\n"
+    monkeypatch.setattr("tools.run.page_kernel.SECONDS_TO_RESPOND", 1)
     monkeypatch.setattr(kernel, "interrupt", lambda: None)
     hang()
     assert not kernel.is_alive()
     with pytest.raises(KernelDiedError):
-        kernel.tell("2")
+        kernel.execute_extra("2")
 
 
 # In Python

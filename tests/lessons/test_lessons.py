@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import list_lessons
+from tests.conftest import write_chapter
 from tools.__main__ import main
-from tools.project.documents import NOTEBOOKS, launch_tables
+from tools.project.documents import NOTEBOOKS, render_launch_tables
 from tools.weave.launch import COLAB
-from tools.weave.lessons import ROOT, LessonError, editions, left_out, lessons
-from tools.weave.prose import original, title
+from tools.weave.lessons import (
+    ROOT,
+    LessonError,
+    describe_missing_notebooks,
+    list_lessons,
+    list_notebooks,
+)
+from tools.weave.prose import find_original, read_title
 
 
 @pytest.fixture
@@ -21,7 +27,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of two lessons; the second is in one language and one framework alone."""
     write(tmp_path, "zebra", ["en", "zh-TW"], ["djl.java", "jax.py", "pytorch.py"])
     write(tmp_path, "ant", ["zh-TW"], ["jax.py"])
-    list_lessons(tmp_path, "zebra", "ant")
+    write_chapter(tmp_path, "zebra", "ant")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -37,7 +43,7 @@ def write(root: Path, name: str, languages: list[str], codes: list[str]) -> None
 
 def fault(root: Path) -> str:
     with pytest.raises(LessonError) as caught:
-        list(editions(root=root))
+        list(list_notebooks(root=root))
     return str(caught.value)
 
 
@@ -47,35 +53,37 @@ def test_a_fault_is_said_alike_after_it_has_crossed_to_another_process():
 
 
 def test_editions_come_in_the_orders_of_the_chapter_and_the_tables(root: Path):
-    assert [*map(str, editions(root=root))] == [
+    assert [*map(str, list_notebooks(root=root))] == [
         *(f"{language}/{framework}/zebra" for language in ("en", "zh-TW") for framework in ORDER),
         "zh-TW/jax/ant",
     ]
-    list_lessons(root, "ant", "zebra")
-    assert next(editions(root=root)).folder.name == "ant"
+    write_chapter(root, "ant", "zebra")
+    assert next(list_notebooks(root=root)).lesson.name == "ant"
 
 
 ORDER = ["pytorch", "jax", "djl"]
 
 
 def test_an_edition_that_lacks_a_file_is_left_out_and_named_in_one_line(root: Path, capsys):
-    assert left_out(root=root) == "There is no edition of ant in en, pytorch, djl."
-    assert left_out(["zh-TW"], ["jax"], root) == ""
+    assert (
+        describe_missing_notebooks(root=root) == "There is no notebook of ant in en, pytorch, djl."
+    )
+    assert describe_missing_notebooks(["zh-TW"], ["jax"], root) == ""
     (root / "lessons" / "zebra" / "code.djl.java").unlink()
-    assert [*editions(None, ["pytorch"], root)] == [
-        edition for edition in editions(root=root) if edition.framework == "pytorch"
+    assert [*list_notebooks(None, ["pytorch"], root)] == [
+        notebook for notebook in list_notebooks(root=root) if notebook.framework == "pytorch"
     ]
     (root / "lessons" / "zebra" / "text.zh-TW.md").unlink()
     main(["--root", str(root), "--framework", "pytorch"])
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "There is no edition of zebra in zh-TW; of ant in en, pytorch."
+    assert said[0] == "There is no notebook of zebra in zh-TW; of ant in en, pytorch."
 
 
 def test_a_folder_that_is_not_listed_is_an_error_unless_it_is_no_lesson(root: Path):
     write(root, "_live", ["en"], ["jax.py"])
     write(root, ".hidden", ["en"], ["jax.py"])
     (root / "lessons" / "gone" / "__pycache__").mkdir(parents=True)
-    assert len(lessons(root)) == 2
+    assert len(list_lessons(root)) == 2
     write(root, "newt", ["en"], ["jax.py"])
     assert fault(root) == "lessons/newt: a lesson that is not listed in chapter.toml"
 
@@ -98,14 +106,14 @@ def test_a_fault_in_the_chapter_file_is_named(root: Path, chapter: str, said: st
 def test_the_chapter_file_may_begin_with_a_byte_order_mark(root: Path):
     chapter = root / "lessons" / "chapter.toml"
     chapter.write_bytes(b"\xef\xbb\xbf" + chapter.read_bytes())
-    assert len(lessons(root)) == 2
+    assert len(list_lessons(root)) == 2
 
 
 @pytest.mark.parametrize("name", ["two words", "\u9b5a", "a.b", "a%20b", "(a)", "-a"], ids=ascii)
 def test_a_name_that_no_link_can_hold_is_refused(root: Path, name: str):
     named = f"named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
     write(root, "fox", [name], ["jax.py"])
-    list_lessons(root, "zebra", "ant", "fox")
+    write_chapter(root, "zebra", "ant", "fox")
     if "." not in name:  # which ends these two
         assert fault(root) == f"lessons: a language {named}"
         (root / "lessons" / "fox" / f"text.{name}.md").rename(root / "lessons/fox/text.en.md")
@@ -113,7 +121,7 @@ def test_a_name_that_no_link_can_hold_is_refused(root: Path, name: str):
         assert fault(root) == f"lessons: a framework {named}"
     shutil.rmtree(root / "lessons" / "fox")
     write(root, name, ["en"], ["jax.py"])
-    list_lessons(root, "zebra", "ant", name)
+    write_chapter(root, "zebra", "ant", name)
     assert fault(root) == f"lessons: a lesson {named}"
 
 
@@ -125,18 +133,18 @@ def test_a_missing_chapter_file_is_named(root: Path):
 def test_a_title_is_the_first_heading_that_is_on_no_slide(root: Path):
     text = root / "lessons" / "ant" / "text.zh-TW.md"
     text.write_text(":::{slide}\n# Slide\n:::\n\n## Part\n\n# Ants\n\n# More\n")
-    assert title(text) == "Ants"
-    assert original(text.parent) == text
+    assert read_title(text) == "Ants"
+    assert find_original(text.parent) == text
     text.write_text("## Part\n")
     with pytest.raises(LessonError, match="no title"):
-        title(text)
+        read_title(text)
 
 
 # The list of notebooks
 
 
 def test_the_list_of_notebooks_has_a_table_for_each_lesson_under_its_title(root: Path):
-    made = launch_tables(list(editions(root=root)))
+    made = render_launch_tables(list(list_notebooks(root=root)))
     zebra, ant = made.removeprefix("## ").split("\n\n## ")
     assert zebra.startswith("zebra &lt;en&gt;\n\n|  | English | 繁體中文 |\n")
     assert ant.startswith("ant &lt;zh-TW&gt;\n\n|  | 繁體中文 |\n")
@@ -151,7 +159,7 @@ def test_the_list_of_notebooks_has_a_table_for_each_lesson_under_its_title(root:
 # The lessons of this project
 
 
-@pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.name)
+@pytest.mark.parametrize("lesson", list_lessons(), ids=lambda lesson: lesson.name)
 def test_a_lesson_brings_its_claims_its_numbers_and_its_faults(lesson: Path):
     assert (lesson / "claims.py").exists()
     assert (lesson / "numbers.toml").exists()
@@ -166,5 +174,5 @@ def test_no_file_of_a_lesson_hides_a_module_of_python():
 
 def test_the_list_has_every_notebook():
     listed = NOTEBOOKS.read_text(encoding="utf-8")
-    paths = (edition.notebook.relative_to(NOTEBOOKS.parent) for edition in editions())
+    paths = (notebook.path.relative_to(NOTEBOOKS.parent) for notebook in list_notebooks())
     assert all(f"]({path})" in listed for path in paths)

@@ -11,70 +11,72 @@ import pytest
 from nbformat import NotebookNode
 
 from tests.lessons.cells import claims_of
-from tools.compare.agreement import difference
 from tools.compare.figures import PNG, SVG
-from tools.compare.languages import difference_but_words
+from tools.compare.languages import compare_languages
 from tools.compare.numbers import NUMBER
-from tools.compare.pictures import picture_fault
-from tools.run.fingerprints import Fingerprints, fingerprint
-from tools.run.languages import fault_of
-from tools.run.runner import cells
-from tools.weave.fragments import bare, wordless
-from tools.weave.lessons import ROOT, Edition, editions, frameworks_of
+from tools.compare.outputs import compare_outputs
+from tools.compare.pictures import compare_png_with_svg
+from tools.run.fingerprints import Fingerprints, compute_fingerprint
+from tools.run.languages import find_language_fault
+from tools.run.runner import list_cells
+from tools.weave.fragments import strip_comments, strip_strings
+from tools.weave.lessons import ROOT, Notebook, find_frameworks, list_notebooks
 from tools.weave.notebooks import weave
-from tools.weave.prose import original, read_passages
-from tools.weave.words import read_words
+from tools.weave.prose import find_original, read_passages
+from tools.weave.words import read_translations
 
-EDITIONS = list(editions())
+NOTEBOOKS = list(list_notebooks())
 weave_once = cache(weave)
 ALTERNATIVE = re.compile(r'("[^"]+": )?(Heat map|Line plot)|(「[^」]+」：)?(熱圖|折線圖)')
 
 
-@pytest.fixture(params=EDITIONS, ids=str)
-def edition(request: pytest.FixtureRequest) -> Edition:
+@pytest.fixture(params=NOTEBOOKS, ids=str)
+def notebook(request: pytest.FixtureRequest) -> Notebook:
     return request.param
 
 
 @pytest.fixture
-def notebook(edition: Edition) -> NotebookNode:
-    return nbformat.read(edition.notebook, as_version=4)
+def node(notebook: Notebook) -> NotebookNode:
+    return nbformat.read(notebook.path, as_version=4)
 
 
-def outputs(notebook: NotebookNode) -> list[NotebookNode]:
-    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+def outputs(node: NotebookNode) -> list[NotebookNode]:
+    return [output for cell in node.cells for output in cell.get("outputs", [])]
 
 
 def test_every_notebook_belongs_to_an_edition():
     # Not Jupyter's own copies, which are in a hidden folder.
     found = set((ROOT / "notebooks").glob("[!.]*/[!.]*/[!.]*.ipynb"))
-    assert found == {edition.notebook for edition in EDITIONS}
+    assert found == {notebook.path for notebook in NOTEBOOKS}
 
 
-def test_notebook_is_what_the_lesson_weaves(edition, notebook):
-    woven = weave_once(edition)
-    assert notebook.metadata == woven.metadata
-    for stored, fresh in zip(notebook.cells, woven.cells, strict=True):
+def test_notebook_is_what_the_lesson_weaves(notebook, node):
+    woven = weave_once(notebook)
+    assert node.metadata == woven.metadata
+    for stored, fresh in zip(node.cells, woven.cells, strict=True):
         kept = ("id", "cell_type", "metadata", "source")
         assert [stored[key] for key in kept] == [fresh[key] for key in kept], "run `make`"
 
 
-def test_outputs_are_of_todays_code_and_shim(edition):
+def test_outputs_are_of_todays_code_and_shim(notebook):
     """As far as the sources go: make executes the notebook again where packages have other versions."""
-    stored = Fingerprints(ROOT / "notebooks" / "fingerprints.json").get(edition)
+    stored = Fingerprints(ROOT / "notebooks" / "fingerprints.json").get(notebook)
     assert stored is not None, "run `make`"
-    assert stored.sources == fingerprint(edition, cells(weave_once(edition))).sources, "run `make`"
+    assert (
+        stored.sources == compute_fingerprint(notebook, list_cells(weave_once(notebook))).sources
+    ), "run `make`"
 
 
-def test_notebook_was_executed_from_top_to_bottom_without_a_complaint(notebook):
-    nbformat.validate(notebook)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+def test_notebook_was_executed_from_top_to_bottom_without_a_complaint(node):
+    nbformat.validate(node)
+    code = [cell for cell in node.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
-    assert not [output for output in outputs(notebook) if output.output_type == "error"]
-    assert not [output.text for output in outputs(notebook) if output.get("name") == "stderr"]
+    assert not [output for output in outputs(node) if output.output_type == "error"]
+    assert not [output.text for output in outputs(node) if output.get("name") == "stderr"]
 
 
-def test_a_printed_line_fits_the_page(notebook):
-    printed = [output.text for output in outputs(notebook) if "text" in output]
+def test_a_printed_line_fits_the_page(node):
+    printed = [output.text for output in outputs(node) if "text" in output]
     assert printed
     assert [line for text in printed for line in text.splitlines() if width(line) > 84] == []
 
@@ -84,8 +86,8 @@ def width(line: str) -> int:
     return sum(2 if east_asian_width(letter) in "FW" else 1 for letter in line)
 
 
-def test_figures_are_there_for_every_viewer_and_in_words(notebook):
-    shown = [output for output in outputs(notebook) if "data" in output]
+def test_figures_are_there_for_every_viewer_and_in_words(node):
+    shown = [output for output in outputs(node) if "data" in output]
     figures = [output for output in shown if output.data.keys() != {"text/plain"}]
     assert figures
     for figure in figures:
@@ -99,7 +101,7 @@ def test_figures_are_there_for_every_viewer_and_in_words(notebook):
         assert drawing.findtext("{*}desc") == words
         assert words.startswith(drawing.findtext("{*}title"))
         assert not drawing.findall(".//{*}image")  # some viewers blur one
-    for cell in notebook.cells:
+    for cell in node.cells:
         if cell.cell_type == "markdown":
             assert "![" not in cell.source
             for drawing in re.findall("<img .*", cell.source):  # as PNG: Colab shows no SVG there
@@ -107,40 +109,40 @@ def test_figures_are_there_for_every_viewer_and_in_words(notebook):
                 assert re.fullmatch(f"<img {attributes}>", drawing)
 
 
-def test_notebook_holds_no_trace_of_a_machine(edition):
-    text = re.sub('"image/png": "[^"]*"', "", edition.notebook.read_text(encoding="utf-8"))
+def test_notebook_holds_no_trace_of_a_machine(notebook):
+    text = re.sub('"image/png": "[^"]*"', "", notebook.path.read_text(encoding="utf-8"))
     assert not re.findall(r"(?:/(?:home|root|Users|tmp)/|site-packages|\.venv)[^\"]{0,40}", text)
 
 
 # The same page, in every language and framework
 
 
-def original_of(edition: Edition) -> Edition:
+def original_of(notebook: Notebook) -> Notebook:
     """In the language that the lesson's others follow."""
-    return replace(edition, language=original(edition.folder).name.split(".")[1])
+    return replace(notebook, language=find_original(notebook.lesson).name.split(".")[1])
 
 
-ORIGINALS = [edition for edition in EDITIONS if edition == original_of(edition)]
-TRANSLATED = [edition for edition in EDITIONS if edition != original_of(edition)]
+ORIGINALS = [notebook for notebook in NOTEBOOKS if notebook == original_of(notebook)]
+TRANSLATED = [notebook for notebook in NOTEBOOKS if notebook != original_of(notebook)]
 
 
 @pytest.mark.parametrize(
-    "edition",
+    "notebook",
     [
         *(pytest.param(each, id=str(each)) for each in ORIGINALS),
         *(pytest.param(each, id=str(each), marks=pytest.mark.release) for each in TRANSLATED),
     ],
 )
-def test_a_png_is_that_of_its_svg_where_nbval_does_not_look(notebook):
-    for cell in notebook.cells:
+def test_a_png_is_that_of_its_svg_where_nbval_does_not_look(node):
+    for cell in node.cells:
         if "nbval-ignore-output" in cell.metadata.get("tags", []):
             for output in cell.outputs:
                 if SVG in (data := output.get("data", {})):
-                    assert picture_fault(data[PNG], data[SVG]) is None, cell.id
+                    assert compare_png_with_svg(data[PNG], data[SVG]) is None, cell.id
 
 
-def code_cells(edition: Edition) -> dict[str, NotebookNode]:
-    cells = nbformat.read(edition.notebook, as_version=4).cells
+def code_cells(notebook: Notebook) -> dict[str, NotebookNode]:
+    cells = nbformat.read(notebook.path, as_version=4).cells
     return {cell.id: cell for cell in cells if cell.cell_type == "code"}
 
 
@@ -152,43 +154,43 @@ def shown(cell: NotebookNode) -> list[str]:
     return [text.replace("IllegalArgumentException", "ValueError") for text in outputs]  # Java's
 
 
-@pytest.mark.parametrize("edition", TRANSLATED, ids=str)
-def test_code_and_outputs_are_those_of_the_original_notebook(edition):
+@pytest.mark.parametrize("notebook", TRANSLATED, ids=str)
+def test_code_and_outputs_are_those_of_the_original_notebook(notebook):
     """All but the words, where there are any."""
-    ours, theirs = code_cells(edition), code_cells(original_of(edition))
-    suffix = edition.code.suffix
+    ours, theirs = code_cells(notebook), code_cells(original_of(notebook))
+    suffix = notebook.code.suffix
     assert list(ours) == list(theirs)
     for name, here in ours.items():
         there = theirs[name]
         assert here.metadata == there.metadata
-        assert wordless(here.source, suffix) == wordless(there.source, suffix)
-        if bare(here.source, suffix) == bare(there.source, suffix):
+        assert strip_strings(here.source, suffix) == strip_strings(there.source, suffix)
+        if strip_comments(here.source, suffix) == strip_comments(there.source, suffix):
             assert here.outputs == there.outputs, name
         else:
-            assert difference_but_words(here.outputs, there.outputs) is None, name
+            assert compare_languages(here.outputs, there.outputs) is None, name
 
 
-@pytest.mark.parametrize("edition", TRANSLATED, ids=str)
-def test_each_language_shows_its_own_words(edition):
-    words = read_words(edition.folder, edition.language)
-    ours, theirs = code_cells(edition), code_cells(original_of(edition))
+@pytest.mark.parametrize("notebook", TRANSLATED, ids=str)
+def test_each_language_shows_its_own_words(notebook):
+    words = read_translations(notebook.lesson, notebook.language)
+    ours, theirs = code_cells(notebook), code_cells(original_of(notebook))
     for name in ours:
-        cells = {edition.language: ours[name], original_of(edition).language: theirs[name]}
+        cells = {notebook.language: ours[name], original_of(notebook).language: theirs[name]}
         outputs = {language: cell.outputs for language, cell in cells.items()}
-        assert fault_of(outputs, [words]) is None, name
+        assert find_language_fault(outputs, [words]) is None, name
 
 
-def test_every_framework_shows_the_same_page(edition):
-    claims, first = claims_of(edition.folder), frameworks_of(edition.folder)[0]
-    assert {*claims.DETERMINED, *claims.IN_ANOTHER_FORM} <= code_cells(edition).keys()
+def test_every_framework_shows_the_same_page(notebook):
+    claims, first = claims_of(notebook.lesson), find_frameworks(notebook.lesson)[0]
+    assert {*claims.DETERMINED, *claims.IN_ANOTHER_FORM} <= code_cells(notebook).keys()
     some = {
         each.cell
-        for each in read_passages(original(edition.folder))
+        for each in read_passages(find_original(notebook.lesson))
         if each.block and each.block.kind == "only"
     }
     ours, firsts = (
         {name: cell for name, cell in code_cells(each).items() if name not in some}
-        for each in (edition, replace(edition, framework=first))
+        for each in (notebook, replace(notebook, framework=first))
     )
     assert list(ours) == list(firsts)
     for name in firsts.keys() - {*claims.IN_ANOTHER_FORM}:
@@ -196,4 +198,4 @@ def test_every_framework_shows_the_same_page(edition):
         words = [[NUMBER.sub("0", text).split() for text in texts] for texts in (here, there)]
         assert words[0] == words[1], name
         if name in claims.DETERMINED:
-            assert difference(there, here) is None, name
+            assert compare_outputs(there, here) is None, name

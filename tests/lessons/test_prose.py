@@ -32,15 +32,15 @@ from tests.lessons.prose import (
     pieces_of,
     spoken,
 )
-from tools.weave.lessons import ROOT, display, languages_of, lessons
-from tools.weave.prose import ORIGINAL, original, read_passages
+from tools.weave.lessons import ROOT, find_languages, list_lessons, shorten_path
+from tools.weave.prose import ORIGINAL, find_original, read_passages
 
-LESSONS = lessons()
+LESSONS = list_lessons()
 TRANSLATIONS = [
     (lesson, text)
     for lesson in LESSONS
-    for language in languages_of(lesson)
-    if (text := lesson / f"text.{language}.md") != original(lesson)
+    for language in find_languages(lesson)
+    if (text := lesson / f"text.{language}.md") != find_original(lesson)
 ]
 PAGES = sorted(ROOT.glob(f"docs/{ORIGINAL}/*.md"))
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
@@ -54,7 +54,7 @@ EXERCISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
 
 def find_faults(lesson: Path) -> list[str]:
     return [
-        f"{display(original(lesson))}:{line}: {number} is {source}"
+        f"{shorten_path(find_original(lesson))}:{line}: {number} is {source}"
         for line, number, source in find_numbers(lesson)
         if source in ("missing", "false")
     ]
@@ -72,7 +72,7 @@ def test_exceptions_to_the_rule_stand_in_the_text(lesson: Path):
     texts = {text.name: text.read_text("utf-8") for text in lesson.glob("text.*.md")}
     of_original = [*exceptions.given, *exceptions.worked, *exceptions.exercises]
     for words in [*of_original, *exceptions.cells]:
-        assert pattern(words).search(texts[original(lesson).name]), words
+        assert pattern(words).search(texts[find_original(lesson).name]), words
     for words in exceptions.in_other_words:
         assert any(pattern(words).search(text) for text in texts.values()), words
 
@@ -91,7 +91,7 @@ def test_wrong_numbers_are_noticed(tmp_path: Path):
     lesson = tmp_path / "lessons" / "attention"
     shutil.copytree(ROOT / "lessons" / "attention", lesson)
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
-    text = original(lesson)
+    text = find_original(lesson)
     words = text.read_text(encoding="utf-8")
     for right, wrong, _ in FAULTS:
         assert right in words
@@ -120,7 +120,7 @@ def test_an_equation_is_right_or_not_or_cannot_be_computed(formula: str, expecte
 
 @each_lesson
 def test_sources_are_named_with_the_reference_and_its_year(lesson: Path):
-    text = original(lesson).read_text(encoding="utf-8")
+    text = find_original(lesson).read_text(encoding="utf-8")
     assert {*CITED.findall(text)} == {*REFERENCE.findall(text)}
     assert all(year[2:] == preprint for year, preprint in ARXIV.findall(text))
 
@@ -130,7 +130,7 @@ def test_there_is_a_solution_to_each_exercise_under_its_number(lesson: Path):
     for text in lesson.glob("text.*.md"):
         solved = SOLUTION.findall(text.read_text(encoding="utf-8"))
         assert solved == [str(number + 1) for number in range(len(solved))]
-        assert all(asked == solved for asked in exercises(text)), display(text)
+        assert all(asked == solved for asked in exercises(text)), shorten_path(text)
 
 
 def exercises(text: Path) -> list[list[str]]:
@@ -151,7 +151,7 @@ def exercises(text: Path) -> list[list[str]]:
 def test_an_exercise_is_named_by_its_number(lesson: Path):
     for words, cell in load_exceptions(lesson).exercises.items():
         (number,) = numbers_of(words)
-        assert solution_of(original(lesson), cell) == number, words
+        assert solution_of(find_original(lesson), cell) == number, words
 
 
 def solution_of(text: Path, cell: str) -> int | None:
@@ -176,7 +176,7 @@ def differences(
     for theirs, ours in zip_longest(there, here, fillvalue=[]):
         if len(theirs) != len(ours):
             line = (ours or theirs)[0].line
-            yield f"{display(text)}:{line}: {len(ours)} paragraphs instead of {len(theirs)}"
+            yield f"{shorten_path(text)}:{line}: {len(ours)} paragraphs instead of {len(theirs)}"
             continue
         for original_piece, piece in zip(theirs, ours, strict=True):
             for want, got in (
@@ -185,13 +185,13 @@ def differences(
             ):
                 if want != got:
                     said = f"{', '.join(got) or 'none'} instead of {', '.join(want) or 'none'}"
-                    yield f"{display(text)}:{piece.line}: {said} (line {original_piece.line})"
+                    yield f"{shorten_path(text)}:{piece.line}: {said} (line {original_piece.line})"
 
 
 @pytest.mark.parametrize(("lesson", "text"), TRANSLATIONS, ids=lambda path: path.name)
 def test_every_language_has_the_same_numbers_and_formulas(lesson: Path, text: Path):
     forgiven = load_exceptions(lesson).in_other_words
-    there, here = (pieces_of(each, forgiven) for each in (original(lesson), text))
+    there, here = (pieces_of(each, forgiven) for each in (find_original(lesson), text))
     assert [*differences(there, here, text)] == []
 
 
@@ -202,7 +202,7 @@ def test_the_web_sites_other_pages_have_the_same_numbers_in_every_language(page:
         there, here = ([*pieces(each.read_text(encoding="utf-8"))] for each in (page, text))
         cells = ([[piece for piece in each if piece.in_table]] for each in (there, here))
         assert [*differences(*cells, text)] == []
-        assert longer_numbers(here) == longer_numbers(there), display(text)
+        assert longer_numbers(here) == longer_numbers(there), shorten_path(text)
 
 
 def longer_numbers(text: list[Piece]) -> Counter[str]:

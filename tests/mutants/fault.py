@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from tools.weave.lessons import ROOT, Edition, editions
+from tools.weave.lessons import ROOT, Notebook, list_notebooks
 from tools.weave.notebooks import weave
 
 Change = Callable[[NotebookNode, Path], None]  # changes a notebook of the project in a folder
@@ -53,14 +53,14 @@ class Fault:
         """Return the notebooks that may show the fault, relative to the project's folder."""
         if self.place == "stored":
             return [self.file]
-        return [each.notebook.relative_to(ROOT).as_posix() for each in self.find_notebooks(ROOT)]
+        return [each.path.relative_to(ROOT).as_posix() for each in self.find_notebooks(ROOT)]
 
-    def find_notebooks(self, root: Path) -> list[Edition]:
+    def find_notebooks(self, root: Path) -> list[Notebook]:
         """Return a notebook, in the first language, of each lesson that may show the fault."""
-        first: dict[Path, Edition] = {}
-        for notebook in editions(frameworks=[self.framework], root=root):
-            if self.lesson in ("", notebook.folder.name):
-                first.setdefault(notebook.folder, notebook)
+        first: dict[Path, Notebook] = {}
+        for notebook in list_notebooks(frameworks=[self.framework], root=root):
+            if self.lesson in ("", notebook.lesson.name):
+                first.setdefault(notebook.lesson, notebook)
         return [*first.values()]
 
     def put_into(self, project: Path) -> None:
@@ -87,7 +87,7 @@ class Fault:
     def weave_into(self, project: Path) -> None:
         """Copy a lesson's code with the fault into its notebooks, which keep their outputs."""
         for notebook in self.find_notebooks(project) if self.place == "lesson" else ():
-            content = nbformat.read(notebook.notebook, as_version=4)
+            content = nbformat.read(notebook.path, as_version=4)
             for stored, woven in zip(content.cells, weave(notebook).cells, strict=True):
                 stored.source = woven.source
-            nbformat.write(content, notebook.notebook)
+            nbformat.write(content, notebook.path)

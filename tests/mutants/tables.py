@@ -8,7 +8,7 @@ from typing import Any
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants.fault import Fault
 from tests.mutants.stored import CHANGES
-from tools.weave.lessons import ROOT, Edition, frameworks_of, lessons
+from tools.weave.lessons import ROOT, Notebook, find_frameworks, list_lessons
 from tools.weave.prose import ORIGINAL
 
 FOLDERS = {"torch": "pytorch", "java": "djl"}  # those not named like the framework
@@ -21,9 +21,9 @@ def read_rows(table: Path) -> list[dict[str, Any]]:
 def make_lesson_faults(lesson: Path, row: dict[str, Any]) -> list[Fault]:
     """Return the fault for each framework whose code has the old text exactly once."""
     found = []
-    for framework in frameworks_of(lesson):
+    for framework in find_frameworks(lesson):
         language = "python" if FRAMEWORKS[framework].is_python else "java"
-        code = Edition(lesson, ORIGINAL, framework).code
+        code = Notebook(lesson, ORIGINAL, framework).code
         old, new = row.get(language, ("", ""))
         if old and code.read_text(encoding="utf-8").count(old) == 1:
             file = code.relative_to(ROOT).as_posix()
@@ -44,7 +44,7 @@ def make_notebook_fault(folder: str, name: str, change: Any) -> Fault:
 
 ROWS = [
     make_lesson_faults(lesson, row)
-    for lesson in lessons()
+    for lesson in list_lessons()
     for row in read_rows(lesson / "faults.toml")
 ]
 OTHERS = [

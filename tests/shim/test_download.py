@@ -23,7 +23,7 @@ import pytest
 
 from d2l_compat import common as d2l
 from d2l_compat._shared.data import archives, fetching, hub
-from tests.conftest import serving
+from tests.conftest import run_server
 
 CONTENT = bytes(range(256)) * 4000
 SHA1 = hashlib.sha1(CONTENT).hexdigest()
@@ -72,7 +72,7 @@ def server() -> Iterator[Server]:
         def log_message(self, *args: object) -> None:
             pass
 
-    with serving(Handler) as address:
+    with run_server(Handler) as address:
         state.url = f"{address}/data.bin"
         yield state
         state.over.set()

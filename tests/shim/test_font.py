@@ -13,29 +13,31 @@ from d2l_compat._shared.fonts import FONT
 from tools.compare.drawing import Drawing
 from tools.compare.figures import SVG
 from tools.project import font
-from tools.weave.lessons import ROOT, Edition, editions
+from tools.weave.lessons import ROOT, Notebook, list_notebooks
 
-IN_CHINESE = [edition for edition in editions(["zh-TW"]) if edition.code.suffix == ".py"]
+IN_CHINESE = [notebook for notebook in list_notebooks(["zh-TW"]) if notebook.code.suffix == ".py"]
 HAS = set(map(chr, TTFont(FONT).getBestCmap()))
 
 
-def figures(edition: Edition) -> Iterator[bytes]:
-    for cell in nbformat.read(edition.notebook, as_version=4).cells:
+def figures(notebook: Notebook) -> Iterator[bytes]:
+    for cell in nbformat.read(notebook.path, as_version=4).cells:
         for output in cell.get("outputs", []):
             if svg := output.get("data", {}).get(SVG):
                 yield svg.encode()
 
 
-@pytest.mark.parametrize("edition", IN_CHINESE, ids=str)
-def test_every_chinese_character_of_a_figure_is_drawn_with_it(edition: Edition) -> None:
-    written = "".join(piece.words for svg in figures(edition) for piece in Drawing(svg, 1).pieces)
+@pytest.mark.parametrize("notebook", IN_CHINESE, ids=str)
+def test_every_chinese_character_of_a_figure_is_drawn_with_it(notebook: Notebook) -> None:
+    written = "".join(piece.words for svg in figures(notebook) for piece in Drawing(svg, 1).pieces)
     assert {*CHINESE.findall(written)} <= HAS, "run `make font`, and then `make`"
-    fonts = {name for svg in figures(edition) for name in re.findall(rb'<path id="(\w+)-', svg)}
+    fonts = {name for svg in figures(notebook) for name in re.findall(rb'<path id="(\w+)-', svg)}
     assert fonts <= {b"DejaVuSans", b"NotoSansTClessons"}
 
 
 def test_it_has_what_cells_can_write_and_no_more() -> None:
-    assert {each for each in HAS if CHINESE.match(each)} == font.characters(), "run `make font`"
+    assert {each for each in HAS if CHINESE.match(each)} == font.list_characters(), (
+        "run `make font`"
+    )
     assert FONT.stat().st_size < 250 * len(HAS)
 
 
@@ -43,7 +45,7 @@ def test_it_has_what_cells_can_write_and_no_more() -> None:
 @pytest.mark.skipif(not font.is_installed(), reason="the font it is a part of is not installed")
 def test_it_is_made_alike_each_time(tmp_path) -> None:
     for name in "ab":
-        font.make(tmp_path / name)
+        font.make_font(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     cmap = TTFont(tmp_path / "a").getBestCmap()
     assert cmap.keys() == TTFont(FONT).getBestCmap().keys()

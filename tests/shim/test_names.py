@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from d2l_compat.frameworks import FACES
-from tools.site.names import PACKAGE, names, table
+from tools.site.names import PACKAGE, read_names, render_table
 
 PINNED = {
     name: Path(__file__).parent.joinpath("each", name, "exports.txt").read_text().split()
@@ -15,11 +15,11 @@ PINNED = {
 
 @pytest.mark.parametrize("framework", FACES)
 def test_the_names_are_read_from_the_code(framework: str):
-    assert sorted(names(PACKAGE / FACES[framework].face)) == PINNED[framework]
+    assert sorted(read_names(PACKAGE / FACES[framework].face)) == PINNED[framework]
 
 
 def test_the_table_marks_in_which_frameworks_a_name_is():
-    rows = [line.strip("|").replace("`", "").split("|") for line in table().splitlines()]
+    rows = [line.strip("|").replace("`", "").split("|") for line in render_table().splitlines()]
     for column, framework in enumerate(FACES, start=2):
         marked = [row[0].strip() for row in rows if row[column].strip() == "✓"]
         assert sorted(marked) == PINNED[framework]

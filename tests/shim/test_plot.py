@@ -21,7 +21,7 @@ from d2l_compat._shared.fonts import FAMILY, others
 from d2l_compat._shared.plot import as_png, as_svg, plot, set_figsize, show_heatmaps
 from d2l_compat._shared.plt import plt as readers
 from tests.shim.each.rules import is_said
-from tools.compare.drawing import cells, is_heat_map
+from tools.compare.drawing import is_heat_map, read_heat_map
 from tools.compare.pictures import render
 
 
@@ -328,7 +328,7 @@ def test_each_number_of_a_heat_map_is_a_square_of_its_colour() -> None:
     (heat_map,) = filter(is_heat_map, ElementTree.fromstring(svg).iter())
     colors = mpl.colormaps["Blues"](np.nan_to_num(numbers), bytes=True)
     colors[0, 2] = 0  # blank
-    np.testing.assert_array_equal(cells(heat_map), colors)
+    np.testing.assert_array_equal(read_heat_map(heat_map), colors)
 
 
 def test_a_colour_bar_has_the_colours_of_its_map() -> None:

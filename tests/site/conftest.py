@@ -8,17 +8,17 @@ import nbformat
 import pytest
 
 from tools.compare.figures import SVG
-from tools.weave.lessons import ROOT, Edition, editions
+from tools.weave.lessons import ROOT, Notebook, list_notebooks
 
-NOTEBOOKS = list(editions())
-PAGES = list(dict.fromkeys(f"{each.language}/{each.folder.name}.html" for each in NOTEBOOKS))
+NOTEBOOKS = list(list_notebooks())
+PAGES = list(dict.fromkeys(f"{each.language}/{each.lesson.name}.html" for each in NOTEBOOKS))
 # The page for tests that are about specific content.
 LESSON = "self-attention-and-positional-encoding.html"
 
 
-def find_notebooks(page: str) -> list[Edition]:
+def find_notebooks(page: str) -> list[Notebook]:
     """Return the notebooks that a lesson's page shows."""
-    return [each for each in NOTEBOOKS if page == f"{each.language}/{each.folder.name}.html"]
+    return [each for each in NOTEBOOKS if page == f"{each.language}/{each.lesson.name}.html"]
 
 
 # The first notebook of each page: in the others only the code differs.
@@ -38,8 +38,8 @@ def read_text(path: str) -> str:
     return (ROOT / "lessons" / page.stem / f"text.{page.parent}.md").read_text(encoding="utf-8")
 
 
-def stored_figures(notebook: Edition) -> list[str]:
+def stored_figures(notebook: Notebook) -> list[str]:
     """Return the figures in a notebook, as SVG."""
-    cells = nbformat.read(notebook.notebook, as_version=4).cells
+    cells = nbformat.read(notebook.path, as_version=4).cells
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
     return [data[SVG] for data in outputs if SVG in data]

@@ -21,7 +21,7 @@ from tools.weave.lessons import LANGUAGES
 
 # The first and the last deck of each lesson: they differ in language and framework.
 NOTEBOOKS_BY_LESSON = [
-    list(each) for _, each in groupby(NOTEBOOKS, key=lambda notebook: notebook.folder)
+    list(each) for _, each in groupby(NOTEBOOKS, key=lambda notebook: notebook.lesson)
 ]
 DECKS = [
     deck_path(each) for notebooks in NOTEBOOKS_BY_LESSON for each in (notebooks[0], notebooks[-1])

@@ -7,12 +7,12 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tests.site.browser import Open
 from tests.site.conftest import LESSON, mark_release
 from tests.site.test_frameworks import list_chosen_frameworks
-from tools.weave.lessons import LANGUAGES, lessons
+from tools.weave.lessons import LANGUAGES, list_lessons
 
 SCROLL_DOWN = "window.scrollTo({top: 13000, behavior: 'instant'})"
 PHONE = (390, 844)
 SCREENS = PHONE, (820, 1180), (1280, 900), (1920, 1080)
-NAMES = [lesson.name for lesson in lessons()]
+NAMES = [lesson.name for lesson in list_lessons()]
 
 
 def open_far_down(open_page: Open, path: str, screen: tuple[int, int] = (1280, 900)) -> Page:

@@ -9,9 +9,9 @@ from tests.site.conftest import NOTEBOOKS
 from tools.site.build import SITE
 from tools.site.slides import deck_path
 from tools.site.words import SITE_TEXT
-from tools.weave.credit import credit
-from tools.weave.lessons import Edition
-from tools.weave.prose import title
+from tools.weave.credit import render_credit
+from tools.weave.lessons import Notebook
+from tools.weave.prose import read_title
 
 
 def read_parts(page: Path, selector: str, start: str, end: str) -> list[str]:
@@ -31,15 +31,15 @@ def test_every_page_has_it_in_its_footer(language: str):
     assert len(pages) > 10
     for page in pages:
         found = read_parts(page, "footer .left-details", "<footer", "</footer>")
-        assert credit(language, "site") in found, page
+        assert render_credit(language, "site") in found, page
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
-def test_every_deck_has_it_on_its_first_slide(notebook: Edition):
+def test_every_deck_has_it_on_its_first_slide(notebook: Notebook):
     page = (
-        f"../../../{notebook.language}/{notebook.folder.name}.html?framework={notebook.framework}"
+        f"../../../{notebook.language}/{notebook.lesson.name}.html?framework={notebook.framework}"
     )
-    link = f"[{title(notebook.text)}]({page})"
+    link = f"[{read_title(notebook.text)}]({page})"
     lesson = SITE_TEXT[notebook.language].lesson.format(title=link)
     found = read_parts(SITE / deck_path(notebook), ".credit p", "<section", "</section>")
-    assert found == [lesson, credit(notebook.language, "slides")]
+    assert found == [lesson, render_credit(notebook.language, "slides")]

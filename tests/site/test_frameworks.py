@@ -10,7 +10,7 @@ from d2l_compat.frameworks import FACES, FRAMEWORKS
 from tests.site.browser import Open
 from tests.site.conftest import LESSON, NOTEBOOKS, mark_release
 from tools.project.dist import WHEEL
-from tools.weave.lessons import LANGUAGES, ROOT, Edition
+from tools.weave.lessons import LANGUAGES, ROOT, Notebook
 
 UNDER_THE_TITLE = ".sd-tab-set .launch"
 CHOSEN = '.sd-tab-set > input:checked + label[data-sync-group="framework"]'
@@ -106,11 +106,11 @@ def test_java_has_no_buttons_for_services_without_java(open_page: Open):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
-def test_every_notebook_can_be_downloaded(site: Path, notebook: Edition):
-    page = (site / notebook.language / f"{notebook.folder.name}.html").read_text(encoding="utf-8")
-    link = f"../{notebook.notebook.relative_to(ROOT).as_posix()}"
+def test_every_notebook_can_be_downloaded(site: Path, notebook: Notebook):
+    page = (site / notebook.language / f"{notebook.lesson.name}.html").read_text(encoding="utf-8")
+    link = f"../{notebook.path.relative_to(ROOT).as_posix()}"
     assert page.count(f'<a href="{link}" download>') == 1
-    assert (site / notebook.language / link).read_bytes() == notebook.notebook.read_bytes()
+    assert (site / notebook.language / link).read_bytes() == notebook.path.read_bytes()
 
 
 @pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["en"]))

@@ -8,7 +8,7 @@ from tests.site.conftest import LESSON, NOTEBOOKS, PAGES, mark_release
 from tools.weave.prose import read_passages
 
 FIGURES = {
-    f"{each.language}/{each.folder.name}.html": [
+    f"{each.language}/{each.lesson.name}.html": [
         passage.block.name
         for passage in read_passages(each.text)
         if passage.block and passage.block.kind == "live"

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 
-from tests.conftest import list_lessons
+from tests.conftest import write_chapter
 from tests.site.conftest import NOTEBOOKS, stored_figures
 from tests.site.figures import is_same_figure
 from tools.site.figures import shrink_figure
@@ -15,8 +15,8 @@ from tools.site.mathematics import to_mathml
 from tools.site.pages import make_page
 from tools.site.search import SearchTraditionalChinese
 from tools.site.slides import make_deck
-from tools.weave.credit import credit
-from tools.weave.lessons import LessonError, editions
+from tools.weave.credit import render_credit
+from tools.weave.lessons import LessonError, list_notebooks
 
 ENGLISH = [notebook for notebook in NOTEBOOKS if notebook.language == "en"]
 
@@ -62,7 +62,7 @@ def test_chinese_is_indexed_by_pairs_of_characters():
 def lesson(tmp_path: Path) -> Path:
     folder = tmp_path / "lessons" / "tiny"
     (folder / "live").mkdir(parents=True)
-    list_lessons(tmp_path, "tiny")
+    write_chapter(tmp_path, "tiny")
     (folder / "live" / "clock.js").touch()
     for framework in ("jax", "mxnet"):
         (folder / f"code.{framework}.py").write_text("# %% one\n1\n")
@@ -89,7 +89,7 @@ def lesson(tmp_path: Path) -> Path:
 
 
 def test_a_page_has_the_cells_of_all_frameworks_and_no_slides(lesson: Path):
-    cells = make_page(list(editions(root=lesson))).cells
+    cells = make_page(list(list_notebooks(root=lesson))).cells
     text = "\n".join(cell.source for cell in cells)
     code_cells = [cell for cell in cells if cell.cell_type == "code"]
     assert [cell.metadata["d2l"]["framework"] for cell in code_cells] == ["jax", "mxnet"]
@@ -100,13 +100,13 @@ def test_a_page_has_the_cells_of_all_frameworks_and_no_slides(lesson: Path):
 
 
 def test_a_deck_has_the_slides_and_the_other_prose_as_notes(lesson: Path):
-    jax, mxnet = (make_deck(notebook) for notebook in editions(root=lesson))
+    jax, mxnet = (make_deck(notebook) for notebook in list_notebooks(root=lesson))
     kinds = [cell.metadata.slideshow.slide_type for cell in jax.cells]
     assert kinds == ["slide", "-", "-", "notes"]
     assert jax.cells[0].source.strip() == "# On a slide"
     assert jax.cells[1].metadata.parts == ("output",)
     assert jax.cells[1].outputs[0].text == "jax says 1\n"
-    assert credit("en", "slides") in jax.cells[2].source
+    assert render_credit("en", "slides") in jax.cells[2].source
     notes = jax.cells[3].source
     assert "**Title**" in notes
     assert "<mi>x</mi>" in notes
@@ -118,10 +118,10 @@ def test_a_deck_has_the_slides_and_the_other_prose_as_notes(lesson: Path):
 def test_the_error_for_a_missing_notebook_says_what_to_do(lesson: Path):
     (lesson / "notebooks" / "en" / "jax" / "tiny.ipynb").unlink()
     with pytest.raises(LessonError, match=r"jax/tiny\.ipynb: No such file.*: run `make` first"):
-        make_page(list(editions(root=lesson)))
+        make_page(list(list_notebooks(root=lesson)))
 
 
 def test_a_text_without_slides_is_an_error(lesson: Path):
     (lesson / "lessons" / "tiny" / "text.en.md").write_text("# Title\n\n<<one>>\n")
     with pytest.raises(LessonError, match="no slide"):
-        make_deck(next(editions(root=lesson)))
+        make_deck(next(list_notebooks(root=lesson)))

@@ -13,13 +13,13 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.conftest import serving
+from tests.conftest import run_server
 from tests.site.conftest import LESSON, mark_release
 from tools.project.dist import WHEEL
 from tools.site.words import SITE_TEXT
 from tools.weave.launch import FOR_D2L, FROM_A_CLONE, INSTALL
-from tools.weave.lessons import LANGUAGES, ROOT, lessons
-from tools.weave.prose import title
+from tools.weave.lessons import LANGUAGES, ROOT, list_lessons
+from tools.weave.prose import read_title
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}
@@ -27,7 +27,7 @@ DESKTOP = {"viewport": {"width": 1280, "height": 900}}
 
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    with serving(partial(SimpleHTTPRequestHandler, directory=site)) as address:
+    with run_server(partial(SimpleHTTPRequestHandler, directory=site)) as address:
         yield address
 
 
@@ -74,7 +74,7 @@ def test_repair_a_notebook_of_d2l(browser: Browser, address: str, language: str)
 
 
 def test_teach_a_lesson_with_slides(browser: Browser, address: str, language: str):
-    name = title(ROOT / "lessons" / LESSON.removesuffix(".html") / f"text.{language}.md")
+    name = read_title(ROOT / "lessons" / LESSON.removesuffix(".html") / f"text.{language}.md")
     page = open_front_page(browser, address, language, **DESKTOP)
     page.locator(".sidebar-tree a[href$='slides.html']").click()
     page.locator("article li", has_text=name).get_by_role("link", name="JAX").click()
@@ -104,7 +104,7 @@ def test_teach_a_lesson_with_slides(browser: Browser, address: str, language: st
 def test_run_a_notebook_from_a_telephone(browser: Browser, address: str, language: str):
     page = open_front_page(browser, address, language, **PHONE)
     page.locator(".gallery a").first.tap()
-    page.wait_for_url(f"**/{language}/{lessons()[0].name}.html")
+    page.wait_for_url(f"**/{language}/{list_lessons()[0].name}.html")
     page.evaluate("window.scrollTo({top: 5000, behavior: 'instant'})")
     page.locator(".bar summary").tap()
     menu = page.locator(".bar details a")

@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, expect
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.conftest import serving
+from tests.conftest import run_server
 from tests.site.browser import Open
 from tests.site.conftest import (
     LESSON,
@@ -27,7 +27,7 @@ from tests.site.conftest import (
 )
 from tools.site.figures import shrink_figure
 from tools.site.slides import deck_path
-from tools.weave.lessons import LANGUAGES, lessons
+from tools.weave.lessons import LANGUAGES, list_lessons
 from tools.weave.notebooks import IMAGE
 from tools.weave.prose import read_passages
 
@@ -299,13 +299,13 @@ FIND_LINK = """each => {
 def test_lessons_open_by_name_and_by_picture_from_the_front_page(open_page: Open, language: str):
     page = open_page(f"{language}/index.html")
     cards = page.locator(".gallery > div")
-    assert cards.count() == len(lessons())
-    for card, lesson in zip(cards.all(), lessons(), strict=True):
+    assert cards.count() == len(list_lessons())
+    for card, lesson in zip(cards.all(), list_lessons(), strict=True):
         for part in ("img", "a"):
             link = card.locator(part).evaluate(FIND_LINK)
             assert link.endswith(f"/{language}/{lesson.name}.html")
     cards.last.locator("img").click(force=True)
-    page.wait_for_url(f"**/{language}/{lessons()[-1].name}.html")
+    page.wait_for_url(f"**/{language}/{list_lessons()[-1].name}.html")
 
 
 @pytest.mark.parametrize("theme", mark_release(["light", "dark"], always=["light"]))
@@ -398,7 +398,7 @@ def test_search_counts_results_and_lists_prose_before_the_reference(
 
 
 def test_search_shows_an_excerpt_if_pages_can_be_fetched(browser: Browser, site: Path):
-    with serving(partial(SimpleHTTPRequestHandler, directory=site)) as address:
+    with run_server(partial(SimpleHTTPRequestHandler, directory=site)) as address:
         page = browser.new_page()
         page.goto(f"{address}/en/search.html?q=interleaved")
         excerpt = page.locator("#search-results li p.context").first

@@ -21,7 +21,7 @@ from tests.site.conftest import FIRST_NOTEBOOKS, NOTEBOOKS, PAGES, find_notebook
 from tests.site.figures import is_same_figure
 from tools.compare.figures import SVG
 from tools.weave.launch import INSTALL
-from tools.weave.lessons import ROOT, Edition
+from tools.weave.lessons import ROOT, Notebook
 
 SLIDE = re.compile(r"^:::\{slide\}\n(.*?)^:::$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^:::\{(\w+)\} ?(.*)\n((?:.|\n)*?)^:::$", re.MULTILINE)
@@ -45,8 +45,8 @@ class Shown:
 
 
 @cache
-def read_cells(notebook: Edition) -> dict[str, NotebookNode]:
-    found = nbformat.read(notebook.notebook, as_version=4).cells
+def read_cells(notebook: Notebook) -> dict[str, NotebookNode]:
+    found = nbformat.read(notebook.path, as_version=4).cells
     return {cell.id: cell for cell in found if cell.cell_type == "code" and cell.id != INSTALL}
 
 
@@ -85,7 +85,7 @@ def keep_digits(formula: str) -> str:
     return "".join(re.findall(r"\d", formula))
 
 
-def list_expected(slide: str, notebook: Edition) -> list[Shown]:
+def list_expected(slide: str, notebook: Notebook) -> list[Shown]:
     """List the parts that a slide must have, from its text."""
     found = []
     end = 0
@@ -114,8 +114,8 @@ def select_blocks(text: str, frameworks: set[str], live: bool) -> str:
     return ASK.sub("", BLOCK.sub(select, text))
 
 
-def show_drawing(image: re.Match[str], notebook: Edition) -> Shown:
-    svg = (notebook.folder / image["file"]).read_text(encoding="utf-8")
+def show_drawing(image: re.Match[str], notebook: Notebook) -> Shown:
+    svg = (notebook.lesson / image["file"]).read_text(encoding="utf-8")
     return Shown("figure", " ".join(image["alt"].split()), svg)
 
 
@@ -209,8 +209,8 @@ def read_tabs(page: Path) -> dict[str, dict[str, Tag]]:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
-def test_every_tab_shows_the_code_and_outputs_of_its_notebook(site: Path, notebook: Edition):
-    page = site / notebook.language / f"{notebook.folder.name}.html"
+def test_every_tab_shows_the_code_and_outputs_of_its_notebook(site: Path, notebook: Notebook):
+    page = site / notebook.language / f"{notebook.lesson.name}.html"
     shown = {
         name: found[notebook.framework]
         for name, found in read_tabs(page).items()
@@ -231,7 +231,7 @@ def test_a_page_has_no_other_tabs_than_those_of_its_notebooks(site: Path, path: 
         ]
         assert [*found] == expected
     for notebook in find_notebooks(path):
-        file = notebook.notebook.relative_to(ROOT).as_posix()
+        file = notebook.path.relative_to(ROOT).as_posix()
         links = [str(link["href"]) for link in read_tabs(site / path)[""][notebook.framework]("a")]
         *services, deck = [link.replace("%2F", "/") for link in links]
         assert services
@@ -257,7 +257,7 @@ def test_a_page_has_the_prose_of_its_text(site: Path, path: str):
 # The cells of all notebooks are tested in the tabs of pages as well.
 @pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=FIRST_NOTEBOOKS), ids=str)
 def test_every_deck_has_the_slides_of_its_text_and_the_cells_of_its_notebook(
-    site: Path, notebook: Edition
+    site: Path, notebook: Notebook
 ):
     path = site / "slides" / f"{notebook}.html"
     sections = parse(path).select("section > section")

@@ -9,10 +9,10 @@ from tests.lessons.live import live_on_slides, turn_to
 from tests.site.browser import Open
 from tests.site.conftest import FIRST_NOTEBOOKS, LESSON, NOTEBOOKS, mark_release
 from tools.site.slides import deck_path
-from tools.weave.lessons import Edition
+from tools.weave.lessons import Notebook
 
 DECKS = [*map(deck_path, FIRST_NOTEBOOKS)]
-LONGEST = [each for each in FIRST_NOTEBOOKS if each.folder.name == LESSON.removesuffix(".html")]
+LONGEST = [each for each in FIRST_NOTEBOOKS if each.lesson.name == LESSON.removesuffix(".html")]
 LONGEST_DECK = deck_path(LONGEST[0])
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
@@ -32,7 +32,7 @@ MEASURE = """() => Reveal.getSlides().map((slide, number) => {
 
 
 @pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=LONGEST), ids=str)
-def test_every_slide_fits_and_has_notes(open_page: Open, notebook: Edition):
+def test_every_slide_fits_and_has_notes(open_page: Open, notebook: Notebook):
     page = open_page(deck_path(notebook))
     assert page.locator("html").get_attribute("lang") == notebook.language
     slides = page.evaluate(MEASURE)

@@ -8,11 +8,18 @@ from PIL import Image
 
 from d2l_compat.frameworks import FACES
 from tools.book.__main__ import main
-from tools.book.epochs import with_fewer
-from tools.book.pages import pairs
-from tools.book.results import Result, edition_of, read, record, result, tables
-from tools.book.run import CAUSES, Outcome, cause
-from tools.book.words import WORDS
+from tools.book.epochs import cap_epochs
+from tools.book.pages import list_pairs
+from tools.book.results import (
+    Result,
+    load_results,
+    make_result,
+    read_edition,
+    render_tables,
+    save_results,
+)
+from tools.book.run import CAUSES, Outcome, find_cause
+from tools.book.words import TABLE_TEXT
 from tools.weave.lessons import LANGUAGES
 
 OLD = """\
@@ -90,7 +97,7 @@ def book(tmp_path: Path) -> Path:
 
 def test_pages_that_use_d2l_are_run_with_the_cells_of_each_framework(book: Path) -> None:
     found = {}
-    for page, framework in pairs(book, ["pytorch", "jax", "mxnet", "gym"]):
+    for page, framework in list_pairs(book, ["pytorch", "jax", "mxnet", "gym"]):
         sources = [cell.source.strip() for cell in page.cells(framework)]
         found[page.name, framework] = sources
     assert found == {
@@ -115,7 +122,7 @@ def test_pages_that_use_d2l_are_run_with_the_cells_of_each_framework(book: Path)
     ],
 )
 def test_training_ends_after_a_few_epochs(source: str, short: str) -> None:
-    assert with_fewer(source, 3).rstrip("\n") == short
+    assert cap_epochs(source, 3).rstrip("\n") == short
 
 
 # Results
@@ -138,7 +145,7 @@ TRACE = "IndexError Traceback (most recent call last)\nCell In[1], line 2\n---->
     ],
 )
 def test_the_cause_of_an_error_is_found(name: str, message: str, trace: str, expected: str) -> None:
-    assert cause(name, message, trace) == expected
+    assert find_cause(name, message, trace) == expected
 
 
 RAN = Result("en", "optimization/sgd", "pytorch", 5, 5)
@@ -163,34 +170,34 @@ nor something they fetch themselves, 33.3 %. The others, with what each stumbles
 
 
 def test_the_tables_count_the_pages_and_name_those_that_fail() -> None:
-    assert tables([RAN, FAILED, ALSO, CHINESE], "en") == TABLES
+    assert render_tables([RAN, FAILED, ALSO, CHINESE], "en") == TABLES
 
 
 def test_a_new_result_replaces_the_previous_result_of_a_page(tmp_path: Path) -> None:
     file = tmp_path / "book.jsonl"
-    record([CHINESE, FAILED, RAN], file)
-    assert read(file) == [FAILED, RAN, CHINESE]
+    save_results([CHINESE, FAILED, RAN], file)
+    assert load_results(file) == [FAILED, RAN, CHINESE]
     again = Result("en", "optimization/sgd", "jax", 5, 5)
-    record([again], file)
-    assert read(file) == [again, RAN, CHINESE]
+    save_results([again], file)
+    assert load_results(file) == [again, RAN, CHINESE]
 
 
 def test_an_error_is_recorded_without_the_machines_paths() -> None:
     error = "FileNotFoundError: no '/tmp/book-1/data/fra.txt' or ../data/a.txt, see https://a.org/b"
-    recorded = result(Outcome("a/b", "jax", 2, 1, 1.0, error, 3, "page"), "en").error
+    recorded = make_result(Outcome("a/b", "jax", 2, 1, 1.0, error, 3, "page"), "en").error
     assert recorded == "FileNotFoundError: no 'fra.txt' or ../data/a.txt, see https://a.org/b"
 
 
 def test_all_recorded_results_can_be_described_in_every_language() -> None:
-    assert WORDS.keys() == LANGUAGES.keys()
-    for words in WORDS.values():
+    assert TABLE_TEXT.keys() == LANGUAGES.keys()
+    for words in TABLE_TEXT.values():
         assert words.causes.keys() == CAUSES.keys()
-        for each in read():
+        for each in load_results():
             assert each.edition in words.editions
             assert each.chapter in words.chapters
-    assert {each.framework for each in read()} <= FACES.keys()
-    for each in read():
-        assert each.ran == (each.error == "") == (each.cause == ""), each.key
+    assert {each.framework for each in load_results()} <= FACES.keys()
+    for each in load_results():
+        assert each.has_passed == (each.error == "") == (each.cause == ""), each.key
 
 
 DATA = """\
@@ -231,10 +238,10 @@ def test_make_book_runs_pages_with_small_data_and_records_results(
     monkeypatch.setattr("tools.book.results.RESULTS", file)
     arguments = [str(book), "--framework", "jax", "--jobs", "1", "--record"]
     assert main(arguments) == 1  # a fault of the shim
-    assert read(file) == [
+    assert load_results(file) == [
         Result("zh", "toys/data", "jax", 3, 3),
         Result("zh", "toys/dies", "jax", 4, 1, "framework", "the kernel died"),
-        Result("zh", "toys/fails", "jax", 3, 1, "shim", read(file)[-1].error),
+        Result("zh", "toys/fails", "jax", 3, 1, "shim", load_results(file)[-1].error),
     ]
     assert (book / "img" / "own.png").read_bytes() == before
     output = capsys.readouterr().out
@@ -247,4 +254,4 @@ def test_make_book_runs_pages_with_small_data_and_records_results(
 def test_a_folder_without_pages_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no page there uses d2l; need a copy of D2L's repository"):
         main([str(tmp_path)])
-    assert edition_of(tmp_path) == "en"
+    assert read_edition(tmp_path) == "en"

@@ -10,7 +10,7 @@ import yaml
 
 from d2l_compat import __version__
 from tests.lessons.prose import links
-from tools.project.citation import AUTHORS, BIBTEX, CITATION, YEAR, cff
+from tools.project.citation import AUTHORS, BIBTEX, CITATION, YEAR, make_cff
 from tools.weave.credit import CREDIT_TEXTS, render_credit
 from tools.weave.launch import REPOSITORY
 from tools.weave.lessons import LANGUAGES, ROOT, list_notebooks
@@ -55,7 +55,7 @@ def test_the_licence_files_have_the_named_licences():
 
 def test_the_citation_file_is_valid_and_agrees_with_the_package():
     written = CITATION.read_text(encoding="utf-8")
-    assert written == cff(), "run `make`"
+    assert written == make_cff(), "run `make`"
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema"]
     subprocess.run([*command, "vendor.citation-file-format", str(CITATION)], check=True)
     content = yaml.safe_load(written)

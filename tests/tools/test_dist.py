@@ -137,7 +137,7 @@ def test_the_version_is_the_same_everywhere() -> None:
     ("tag", "changelog", "fault"),
     [
         (f"v{__version__}", f"# C\n\n## {__version__} (2026-12-01)\n\n## 0.0.1 (2026-01-01)\n", ""),
-        ("v99", "", "The tag v99 is not of version "),
+        ("v99", "", "The tag v99 does not match version "),
         (f"v{__version__}", f"## {__version__} (not yet released)\n", "CHANGELOG.md begins with "),
         (f"v{__version__}", "## 0.0.1 (2026-01-01)\n", "CHANGELOG.md begins with 0.0.1 "),
     ],
@@ -145,7 +145,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 def test_nothing_is_built_unless_tag_and_changelog_have_the_version(
     tmp_path: Path, tag: str, changelog: str, fault: str
 ) -> None:
-    message = dist.fault_of(tag, changelog)
+    message = dist.find_release_error(tag, changelog)
     assert message.startswith(fault)
     assert bool(message) == bool(fault)
     if not tag.endswith(__version__):

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tools.project.documents import PART, documents, fill, generated_parts, language_of
+from tools.project.documents import PART, fill_parts, find_language, generate_parts, list_documents
 from tools.weave.launch import FROM_A_CLONE, INSTALL, SOURCE, list_services, render_install_cell
 from tools.weave.lessons import LANGUAGES, ROOT, Notebook, list_notebooks
 
@@ -32,10 +32,10 @@ def test_the_repositorys_address_is_written_by_hand_only_once():
     assert found == generated | {"pyproject.toml"}
 
 
-@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("document", list_documents(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_generated_parts_are_up_to_date(document: Path):
     text = document.read_text(encoding="utf-8")
-    assert fill(text, generated_parts(language_of(document))) == text, "run `make`"
+    assert fill_parts(text, generate_parts(find_language(document))) == text, "run `make`"
 
 
 def test_generated_parts_are_in_the_expected_documents():
@@ -47,7 +47,7 @@ def test_generated_parts_are_in_the_expected_documents():
         expected[f"docs/{language}/compared-with-d2l.md"] = ["book"]
         expected[f"docs/{language}/chapter.md"] = ["cite"]
     found = {}
-    for document in documents():
+    for document in list_documents():
         parts = PART.finditer(document.read_text(encoding="utf-8"))
         found[str(document.relative_to(ROOT))] = [part["name"] for part in parts]
     assert {name: parts for name, parts in found.items() if parts} == expected

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.mutants.__main__ import Said, is_noticed, report, try_unchanged
-from tests.mutants.fault import DoesNotFitError, Fault
+from tests.mutants.__main__ import Outcomes, is_noticed, render_report, try_unchanged
+from tests.mutants.fault import Fault, OutdatedFaultError
 from tests.mutants.tables import EVERYWHERE, FAULTS, ROWS
-from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, checks, to_pass_without
+from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, list_checks, list_used_checks
 from tools.weave.lessons import ROOT, list_lessons
 
 
@@ -46,7 +46,7 @@ LESSON_FAULTS = [
 
 @pytest.mark.parametrize("fault", LESSON_FAULTS, ids=str)
 def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fault) -> None:
-    files = [project / fault.file, *(edition.path for edition in fault.editions(project))]
+    files = [project / fault.file, *(edition.path for edition in fault.find_notebooks(project))]
     before = {file: file.read_bytes() for file in files}
     try:
         fault.put_into(project)
@@ -59,9 +59,9 @@ def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fa
 
 @pytest.mark.parametrize("fault", LESSON_FAULTS, ids=str)
 def test_a_lessons_fault_is_tried_with_its_claims_and_with_nbval(fault: Fault) -> None:
-    (first, claims), (second, nbval) = checks(fault)
+    (first, claims), (second, nbval) = list_checks(fault)
     assert (first, second) == ("tests", "nbval")
-    assert nbval == Check(NBVAL, tuple(fault.notebooks()))
+    assert nbval == Check(NBVAL, tuple(fault.list_files()))
     if fault.framework == "djl":
         assert {"--nbval-lax", "--claims"} < {*claims.command}
         assert claims.tests == nbval.tests
@@ -86,7 +86,7 @@ def test_a_fault_that_no_longer_fits_is_refused(project: Path) -> None:
         ("P[:, 0::2]", "P[:, 0::2]", "nothing"),
     ):
         fault = Fault("jax", "name", "d2l_compat/_shared/encoding.py", old, new)
-        with pytest.raises(DoesNotFitError, match=words):
+        with pytest.raises(OutdatedFaultError, match=words):
             fault.put_into(project)
 
 
@@ -98,8 +98,8 @@ def test_tests_that_noticed_faults_are_run_once_without_them() -> None:
         Check((*MAVEN, "test")),
     ]
     languages = [Check(NBVAL, (f"notebooks/{name}/jax/page.ipynb",)) for name in ("en", "zh-TW")]
-    again = to_pass_without(
-        [*(Outcome(by=by) for by in (*noticed, *languages, *noticed)), Outcome()]
+    again = list_used_checks(
+        [*(Outcome(noticed_by=by) for by in (*noticed, *languages, *noticed)), Outcome()]
     )
     assert again == [
         Check(claims, ("claims.py::one", "claims.py::two")),
@@ -113,10 +113,12 @@ def test_a_test_that_fails_without_a_fault_has_noticed_nothing() -> None:
         """Copies of the project in which the second of two tests fails with or without a fault."""
 
         def try_unchanged(self, check: Check) -> Outcome:
-            return Outcome(["two"], by=replace(check, tests=check.tests[1:]))
+            return Outcome(["two"], noticed_by=replace(check, tests=check.tests[1:]))
 
-    right, wrong = (Outcome([n], by=Check(("pytest",), (f"a.py::{n}",))) for n in ("one", "two"))
-    said: list[Said] = [{"tests": right}, {"tests": wrong}]
+    right, wrong = (
+        Outcome([n], noticed_by=Check(("pytest",), (f"a.py::{n}",))) for n in ("one", "two")
+    )
+    said: list[Outcomes] = [{"tests": right}, {"tests": wrong}]
     with ThreadPoolExecutor(1) as pool:
         try_unchanged(Copies(), pool, said)
     assert [is_noticed(each) for each in said] == [True, False]
@@ -124,8 +126,8 @@ def test_a_test_that_fails_without_a_fault_has_noticed_nothing() -> None:
 
 def test_a_check_that_did_not_run_has_noticed_nothing() -> None:
     fault = FAULTS[0]
-    said: Said = {"nbval": Outcome(void="over the limit"), "tests": Outcome()}
+    said: Outcomes = {"nbval": Outcome(void="over the limit"), "tests": Outcome()}
     assert not is_noticed(said)
-    assert "| void | - |" in report({fault: said})
+    assert "| void | - |" in render_report({fault: said})
     said["tests"].noticed.append("test_something")
     assert is_noticed(said)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import run_server
 from tools.project import published
-from tools.project.published import OF_BINDER, of_addresses, of_repository, of_services
+from tools.project.published import BINDER_FILES, check_addresses, check_repository, check_services
 from tools.weave.launch import BRANCH, REPOSITORY
 from tools.weave.lessons import ROOT
 
@@ -72,7 +72,7 @@ def test_an_address_that_fails_or_has_moved_is_reported_with_its_setting(web: st
         "Site": "http://127.0.0.1:1/",
         "Moved": f"{web}/moved",
     }
-    gone, nobody, moved = of_addresses(addresses)
+    gone, nobody, moved = check_addresses(addresses)
     assert gone.startswith(f"{web}/gone does not answer (404): make it public or")
     assert gone.endswith("set `Gone` in pyproject.toml, and run `make`.")
     assert "Connection refused): see that there is a network, " in nobody
@@ -92,20 +92,20 @@ def test_an_address_that_fails_or_has_moved_is_reported_with_its_setting(web: st
 def test_a_repository_needs_the_branch_all_files_and_a_valid_package(
     repository, arguments, missing, words
 ):
-    faults = [*of_repository(repository(**arguments), ["tiny/__init__.py", *missing])]
+    faults = [*check_repository(repository(**arguments), ["tiny/__init__.py", *missing])]
     assert len(faults) == bool(words)
     assert words in "".join(faults)
 
 
 def test_a_service_that_does_not_open_a_link_is_reported(web: str):
-    (fault,) = of_services({"Colab": f"{web}/there", "Binder": f"{web}/gone"})
+    (fault,) = check_services({"Colab": f"{web}/there", "Binder": f"{web}/gone"})
     assert fault.startswith(f"Binder does not open {web}/gone (404): ")
     assert "tools/weave/launch.py" in fault
 
 
 def test_all_addresses_behind_the_buttons_are_requested(monkeypatch, capsys):
     calls: dict[str, object] = {}
-    for name in ("of_addresses", "of_repository", "of_services"):
+    for name in ("check_addresses", "check_repository", "check_services"):
 
         def record(*arguments: object, name: str = name) -> list[str]:
             calls[name] = arguments
@@ -114,11 +114,11 @@ def test_all_addresses_behind_the_buttons_are_requested(monkeypatch, capsys):
         monkeypatch.setattr(published, name, record)
     assert published.main() == 0
     assert capsys.readouterr().out == f"All is there: {REPOSITORY}\n"
-    assert calls["of_addresses"][0]["Repository"] == REPOSITORY
-    address, files = calls["of_repository"]
+    assert calls["check_addresses"][0]["Repository"] == REPOSITORY
+    address, files = calls["check_repository"]
     assert address == REPOSITORY
-    assert {*OF_BINDER, "notebooks/en/jax/attention.ipynb"} <= {*files}
+    assert {*BINDER_FILES, "notebooks/en/jax/attention.ipynb"} <= {*files}
     assert all((ROOT / file).exists() for file in files)
-    assert [*calls["of_services"][0]] == ["GitHub", "Colab", "Kaggle", "Binder"]
-    monkeypatch.setattr(published, "of_services", lambda links: ["Colab does not answer."])
+    assert [*calls["check_services"][0]] == ["GitHub", "Colab", "Kaggle", "Binder"]
+    monkeypatch.setattr(published, "check_services", lambda links: ["Colab does not answer."])
     assert published.main() == 1

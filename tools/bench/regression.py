@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from tools.run.kernels import neutral_environment
-from tools.weave.lessons import ROOT, Edition, editions
+from tools.weave.lessons import ROOT, Notebook, list_notebooks
 
 
 @dataclass
@@ -54,17 +54,17 @@ def count_failed_cells(folders: list[Path], *options: str) -> int:
         return int(suite.attrib["failures"]) + int(suite.attrib["errors"])
 
 
-def count_failed_programs(chosen: list[Edition], jobs: int) -> int:
+def count_failed_programs(chosen: list[Notebook], jobs: int) -> int:
     """Run programs without nbval; return how many failed."""
     with ThreadPoolExecutor(jobs) as pool, neutral_environment():
         return sum(pool.map(_has_failed, chosen))
 
 
-def _has_failed(notebook: Edition) -> bool:
+def _has_failed(notebook: Notebook) -> bool:
     command = [sys.executable, str(notebook.code)]
     if notebook.code.suffix == ".java":
         # Java's cells cannot run without Jupyter: execute the notebook.
-        command = [str(Path(sys.prefix, "bin", "jupyter-execute")), str(notebook.notebook)]
+        command = [str(Path(sys.prefix, "bin", "jupyter-execute")), str(notebook.path)]
     environment = os.environ | {"MPLBACKEND": "agg"}
     return bool(
         subprocess.run(command, capture_output=True, env=environment, check=False).returncode
@@ -78,8 +78,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at a time")
     options = parser.parse_args(arguments)
     jobs = ["-n", str(options.jobs)]
-    chosen = list(editions(frameworks=options.framework or None))
-    folders = sorted({notebook.notebook.parent for notebook in chosen})
+    chosen = list(list_notebooks(frameworks=options.framework or None))
+    folders = sorted({notebook.path.parent for notebook in chosen})
     one_language = list({notebook.code: notebook for notebook in chosen}.values())
     plain = ["--noconftest", "-c", os.devnull, "--rootdir", str(ROOT)]
     print(f"{len(chosen)} notebooks of {len(one_language)} code files, {options.jobs} at a time")

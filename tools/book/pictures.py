@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from d2l_compat.common import VOC_COLORMAP
-from tools.archives import Pixels, bananas, pack, png, voc
+from tools.archives import Pixels, encode_png, pack, write_bananas, write_voc
 
 POKEMON = 256  # one batch
 HOTDOGS = 16  # of each class; a page shows eight
@@ -87,7 +87,7 @@ def _make_bananas(folder: Path, rng: np.random.Generator) -> None:
         picture[top : top + 48, left : left + 64] = 255, 255, 0
         pictures.append(picture)
         boxes.append((left, top, left + 64, top + 48))
-    bananas(folder, pictures, boxes)
+    write_bananas(folder, pictures, boxes)
 
 
 def _make_voc(folder: Path, rng: np.random.Generator) -> None:
@@ -98,7 +98,7 @@ def _make_voc(folder: Path, rng: np.random.Generator) -> None:
         color = np.zeros((height, width, 3), np.uint8)
         color[80:240, 100:300] = VOC_COLORMAP[1 + number % 20]
         colors.append(color)
-    voc(folder, [draw_gradient(rng, height, width) for _ in colors], colors)
+    write_voc(folder, [draw_gradient(rng, height, width) for _ in colors], colors)
 
 
 def _make_pokemon(folder: Path, rng: np.random.Generator) -> None:
@@ -114,7 +114,9 @@ def _pack(
     side: int = 32,
 ) -> None:
     """Pack pictures with these names, and tables, into a folder of the archive's name."""
-    files: dict[str, str | bytes] = {name: png(draw_gradient(rng, side, side)) for name in names}
+    files: dict[str, str | bytes] = {
+        name: encode_png(draw_gradient(rng, side, side)) for name in names
+    }
     files.update(tables or {})
     pack(path, {f"{path.stem}/{name}": content for name, content in files.items()})
 

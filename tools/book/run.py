@@ -19,7 +19,7 @@ from tools.book import pictures, stand_ins
 from tools.book.epochs import EPOCHS, cap_epochs
 from tools.book.pages import Page
 from tools.book.results import read_edition
-from tools.run.kernels import Workplace
+from tools.run.kernels import KernelWorkspace
 from tools.weave.lessons import ROOT
 
 SETUP = """\
@@ -112,7 +112,7 @@ async def _execute(
 ) -> tuple[int, str, str]:
     """Return how many cells passed after the setup, and the error of the next one with its cause."""
     notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
-    workplace = Workplace("python3")
+    workplace = KernelWorkspace("python3")
     manager = AsyncKernelManager(**workplace.settings)
     client = NotebookClient(notebook, km=manager, record_timing=False)
     end = time.monotonic() + limit

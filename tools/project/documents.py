@@ -13,9 +13,17 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tools.book import results
 from tools.project.citation import BIBTEX, CITATION, make_cff
 from tools.site.words import SITE_TEXT
-from tools.weave.launch import BINDER, COLAB, FOR_D2L, FROM_A_CLONE, SITE_ADDRESS, path, services
-from tools.weave.lessons import LANGUAGES, ROOT, Edition, LessonError, editions
-from tools.weave.prose import original, title
+from tools.weave.launch import (
+    BINDER,
+    COLAB,
+    FOR_D2L,
+    FROM_A_CLONE,
+    SITE_ADDRESS,
+    list_services,
+    project_path,
+)
+from tools.weave.lessons import LANGUAGES, ROOT, LessonError, Notebook, list_notebooks
+from tools.weave.prose import find_original, read_title
 
 NOTEBOOKS = ROOT / "notebooks" / "README.md"
 BADGES = {
@@ -43,7 +51,7 @@ def generate_parts(language: str) -> dict[str, str]:
 
     Raises LessonError if the lessons have a fault.
     """
-    all_notebooks = list(editions())
+    all_notebooks = list(list_notebooks())
     return {
         "start": render_start(all_notebooks, language),
         "site": f"<{SITE_ADDRESS}{language}/>\n",
@@ -61,22 +69,22 @@ def find_language(document: Path) -> str:
     return next((name for name in named if name in LANGUAGES), "en")
 
 
-def render_start(all_notebooks: list[Edition], language: str) -> str:
+def render_start(all_notebooks: list[Notebook], language: str) -> str:
     """Return the links that open the first lesson in PyTorch."""
     first = next(notebook for notebook in all_notebooks if notebook.language == language)
-    return f"**{title(first.text)}** {_render_launch_links(first)}\n"
+    return f"**{read_title(first.text)}** {_render_launch_links(first)}\n"
 
 
-def render_launch_tables(all_notebooks: list[Edition]) -> str:
+def render_launch_tables(all_notebooks: list[Notebook]) -> str:
     """Return a table for each lesson, with a row for each framework and a column for each language."""
     sections = []
-    for folder, of_lesson in groupby(all_notebooks, key=lambda notebook: notebook.folder):
-        heading = escape(title(original(folder)))
+    for folder, of_lesson in groupby(all_notebooks, key=lambda notebook: notebook.lesson):
+        heading = escape(read_title(find_original(folder)))
         sections.append(f"## {heading}\n\n{_render_launch_table(list(of_lesson))}")
     return "\n".join(sections)
 
 
-def _render_launch_table(of_lesson: list[Edition]) -> str:
+def _render_launch_table(of_lesson: list[Notebook]) -> str:
     links = {
         (notebook.framework, notebook.language): _render_launch_links(
             notebook, f"{NOTEBOOKS.parent.name}/"
@@ -95,10 +103,12 @@ def _render_launch_table(of_lesson: list[Edition]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _render_launch_links(notebook: Edition, folder: str = "") -> str:
+def _render_launch_links(notebook: Notebook, folder: str = "") -> str:
     """Return links and badges for a document in this folder."""
-    links = [f"[{SITE_TEXT[notebook.language].notebook}]({path(notebook).removeprefix(folder)})"]
-    for service in services(notebook.framework):
+    links = [
+        f"[{SITE_TEXT[notebook.language].notebook}]({project_path(notebook).removeprefix(folder)})"
+    ]
+    for service in list_services(notebook.framework):
         if badge := BADGES.get(service):
             links.append(f"[![{service.name}]({badge})]({service.link(notebook)})")
     return " ".join(links)

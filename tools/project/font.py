@@ -15,8 +15,8 @@ from matplotlib.font_manager import findSystemFonts
 
 from d2l_compat._shared.description import CHINESE
 from d2l_compat._shared.fonts import FAMILY, FONT
-from tools.weave.fragments import fragments
-from tools.weave.lessons import ROOT, editions
+from tools.weave.fragments import find_fragments
+from tools.weave.lessons import ROOT, list_notebooks
 from tools.weave.programs import read_code
 
 SOURCE = "Noto Sans CJK TC"
@@ -29,9 +29,9 @@ def list_characters() -> set[str]:
     """Return the Chinese characters in strings of cells, which figures may contain, and in drawings."""
     strings = [
         found.text
-        for notebook in editions()
+        for notebook in list_notebooks()
         for cell in read_code(notebook.code, notebook.language).values()
-        for found in fragments(cell.source, notebook.code.suffix)
+        for found in find_fragments(cell.source, notebook.code.suffix)
         if found.kind == "string"
     ]
     drawings = [svg.read_text(encoding="utf-8") for svg in ROOT.glob("lessons/*/*.svg")]

@@ -13,8 +13,17 @@ from tempfile import TemporaryDirectory
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from tools.weave.launch import BINDER, BRANCH, COLAB, KAGGLE, PROJECT, REPOSITORY, SOURCE, path
-from tools.weave.lessons import editions
+from tools.weave.launch import (
+    BINDER,
+    BRANCH,
+    COLAB,
+    KAGGLE,
+    PROJECT,
+    REPOSITORY,
+    SOURCE,
+    project_path,
+)
+from tools.weave.lessons import list_notebooks
 
 SETTING = "set `{}` in pyproject.toml, and run `make`"
 # Binder builds its image from these files.
@@ -26,9 +35,9 @@ BROWSER = {"User-Agent": "Mozilla/5.0"}
 
 def main() -> int:
     """Print what has to be changed, one sentence per problem; return 1 if there is any."""
-    all_notebooks = list(editions())
+    all_notebooks = list(list_notebooks())
     links = {each.name: each.link(all_notebooks[0]) for each in (SOURCE, COLAB, KAGGLE, BINDER)}
-    files = [*BINDER_FILES, "LICENSE", *map(path, all_notebooks)]
+    files = [*BINDER_FILES, "LICENSE", *map(project_path, all_notebooks)]
     problems = [
         *check_addresses(PROJECT["urls"]),
         *check_repository(REPOSITORY, files),

@@ -17,8 +17,8 @@ from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import make_page
 from tools.site.slides import list_decks, write_slides
 from tools.site.words import SITE_TEXT
-from tools.weave.launch import FILES, REPOSITORY, SITE_ADDRESS, path
-from tools.weave.lessons import ROOT, Edition, LessonError, display, editions
+from tools.weave.launch import FILES, REPOSITORY, SITE_ADDRESS, project_path
+from tools.weave.lessons import ROOT, LessonError, Notebook, list_notebooks, shorten_path
 
 HERE = Path(__file__).parent
 DRAWING = re.compile(r"\]\(\.\./\.\./lessons/(?=[^)]*\.svg\))")  # the path of one in a document
@@ -28,11 +28,11 @@ UNLISTED = "search", "genindex", "py-modindex"  # pages that the site map leaves
 def main() -> int:
     """Build the site; return the exit code, which is 1 if a file is missing or Sphinx warns."""
     shutil.rmtree(SITE, ignore_errors=True)
-    all_notebooks = list(editions())
+    all_notebooks = list(list_notebooks())
     try:
         live.collect()
         for language in SITE_TEXT:
-            _write_sources(language, list(editions([language])))
+            _write_sources(language, list(list_notebooks([language])))
         write_slides(all_notebooks, SITE)
     except LessonError as error:
         print(error, file=sys.stderr)
@@ -42,8 +42,8 @@ def main() -> int:
         return code
     shutil.copy(preview.FILE, SITE)
     for notebook in all_notebooks:  # for readers who cannot reach a notebook service
-        (SITE / path(notebook)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(notebook.notebook, SITE / path(notebook))
+        (SITE / project_path(notebook)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(notebook.path, SITE / project_path(notebook))
     # One process per language, because Sphinx keeps its settings in global variables. Spawned, because
     # the threads of some libraries do not survive a fork.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -51,17 +51,17 @@ def main() -> int:
     shutil.rmtree(SITE / "jupyter_execute", ignore_errors=True)  # the pages have their own copies
     (SITE / "sitemap.txt").write_text(_render_sitemap(), encoding="utf-8")
     if status == 0:
-        print(f"The web site is built: open {display(SITE / 'index.html')}")
+        print(f"The web site is built: open {shorten_path(SITE / 'index.html')}")
     return status
 
 
-def _write_sources(language: str, chosen: list[Edition]) -> None:
+def _write_sources(language: str, chosen: list[Notebook]) -> None:
     """Write what Sphinx reads in one language: its documents, and a page for each lesson."""
     folder = SOURCES / language
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs" / language, folder)
     lessons = []
-    for lesson, of_lesson in groupby(chosen, key=lambda notebook: notebook.folder):
+    for lesson, of_lesson in groupby(chosen, key=lambda notebook: notebook.lesson):
         nbformat.write(make_page(list(of_lesson)), folder / f"{lesson.name}.ipynb")
         (folder / lesson.name).mkdir()
         for drawing in lesson.glob("*.svg"):

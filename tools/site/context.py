@@ -12,10 +12,10 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tools.site import preview
 from tools.site.lean import shrink_html
 from tools.site.words import SITE_TEXT
-from tools.weave.credit import credit
+from tools.weave.credit import render_credit
 from tools.weave.launch import SITE_ADDRESS
-from tools.weave.lessons import LANGUAGES, ROOT, frameworks_of, languages_of, lessons
-from tools.weave.prose import title
+from tools.weave.lessons import LANGUAGES, ROOT, find_frameworks, find_languages, list_lessons
+from tools.weave.prose import read_title
 
 IMAGE = re.compile(r'<img (?P<rest>[^>]*?src="(?P<file>[^"]+)")')
 SIZE = re.compile(
@@ -49,7 +49,7 @@ def _extend_context(
     ]
     context["bar"] = _describe_bar(pagename, language)
     context["add_labels"] = lambda html: _add_labels(html, SITE_TEXT[language].pages)
-    context["credit"] = MarkdownIt().renderInline(credit(language, "site"))
+    context["credit"] = MarkdownIt().renderInline(render_credit(language, "site"))
     context["description"] = _describe_page(pagename, language)
     body = IMAGE.sub(lambda image: _load_lazily(app, image), context.get("body", ""))
     context["body"] = shrink_html(body)
@@ -61,13 +61,13 @@ def _extend_context(
 def _describe_bar(pagename: str, language: str) -> dict[str, Any]:
     """Return a lesson's frameworks, and links to the lessons before and after it in its language."""
     folder = ROOT / "lessons" / pagename
-    chapter = [each for each in lessons() if language in languages_of(each)]
+    chapter = [each for each in list_lessons() if language in find_languages(each)]
     if folder not in chapter:
         return {}
     neighbours = [None, *chapter, None]
     position = neighbours.index(folder)
     return {
-        "frameworks": [(name, FRAMEWORKS[name].title) for name in frameworks_of(folder)],
+        "frameworks": [(name, FRAMEWORKS[name].title) for name in find_frameworks(folder)],
         "previous": _link_to_lesson(neighbours[position - 1], language),
         "next": _link_to_lesson(neighbours[position + 1], language),
     }
@@ -77,16 +77,16 @@ def _link_to_lesson(folder: Path | None, language: str) -> dict[str, str] | None
     """Return the address and the title of a lesson, or None if there is no such neighbour."""
     if folder is None:
         return None
-    return {"link": f"{folder.name}.html", "title": title(folder / f"text.{language}.md")}
+    return {"link": f"{folder.name}.html", "title": read_title(folder / f"text.{language}.md")}
 
 
 def _describe_page(pagename: str, language: str) -> str:
     """Return the meta description of a lesson's page, or of any other, which is the chapter's."""
     text = SITE_TEXT[language]
     folder = ROOT / "lessons" / pagename
-    is_lesson = folder in lessons()
-    subject = title(folder / f"text.{language}.md") if is_lesson else text.chapter
-    frameworks = frameworks_of(folder) if is_lesson else frameworks_of(*lessons())
+    is_lesson = folder in list_lessons()
+    subject = read_title(folder / f"text.{language}.md") if is_lesson else text.chapter
+    frameworks = find_frameworks(folder) if is_lesson else find_frameworks(*list_lessons())
     names = text.join_list([FRAMEWORKS[name].title for name in frameworks])
     return text.description.format(title=subject, frameworks=names)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from tools.weave.lessons import ROOT, lessons
+from tools.weave.lessons import ROOT, list_lessons
 
 SHARED = ROOT / "lessons" / "_live"
 STATIC = ROOT / "build" / "site-sources" / "static"  # copied into the site by Sphinx
@@ -21,7 +21,7 @@ def collect() -> None:
     """Copy the files of all figures into one folder, those of a lesson into a folder of its name."""
     shutil.rmtree(STATIC, ignore_errors=True)
     shutil.copytree(SHARED, STATIC / "live")
-    for lesson in lessons():
+    for lesson in list_lessons():
         if (lesson / "live").exists():
             not_claims = shutil.ignore_patterns("*.py", "__pycache__")
             shutil.copytree(lesson / "live", STATIC / "live" / lesson.name, ignore=not_claims)
@@ -50,7 +50,7 @@ def _add_files(
 
 def _find_script(name: str, lesson: str) -> Path:
     """Return the script of a figure: the lesson's own, else that of the first lesson that has one."""
-    names = [lesson, *(each.name for each in lessons())]
+    names = [lesson, *(each.name for each in list_lessons())]
     scripts = [STATIC / "live" / each / f"{name}.js" for each in names]
     return next(script for script in scripts if script.exists())
 

@@ -19,22 +19,22 @@ from tools.compare.figures import SVG
 from tools.site.figures import shrink_figure
 from tools.site.slides import deck_path
 from tools.site.words import SITE_TEXT
-from tools.weave.launch import SOURCE, path, services
-from tools.weave.lessons import Edition, LessonError
+from tools.weave.launch import SOURCE, list_services, project_path
+from tools.weave.lessons import LessonError, Notebook
 from tools.weave.notebooks import IMAGE, link_lessons
-from tools.weave.programs import LANGUAGES
-from tools.weave.prose import Passage, joined, original, read_passages
+from tools.weave.programs import PROGRAMMING_LANGUAGES
+from tools.weave.prose import Passage, find_original, join_prose, read_passages
 
 
-def make_page(notebooks: list[Edition]) -> NotebookNode:
+def make_page(notebooks: list[Notebook]) -> NotebookNode:
     """Return the page of a lesson in one language, from its notebooks in all frameworks.
 
     Raise LessonError if a notebook is missing.
     """
     code_cells = {notebook: _read_cells(notebook) for notebook in notebooks}
     text = notebooks[0].text
-    anchors = _generate_anchors(original(text.parent))
-    result = v4.new_notebook(metadata={"kernelspec": LANGUAGES[".py"].kernelspec})
+    anchors = _generate_anchors(find_original(text.parent))
+    result = v4.new_notebook(metadata={"kernelspec": PROGRAMMING_LANGUAGES[".py"].kernelspec})
     number = count(1)
 
     def add_markdown(source: str) -> None:
@@ -74,15 +74,15 @@ def _group_by_block(text: Path) -> list[tuple[str, list[Passage]]]:
             block = passage.block
             groups.append((passage.block.kind if passage.block else "", []))
         groups[-1][1].append(passage)
-    return [(kind, list(joined(passages))) for kind, passages in groups]
+    return [(kind, list(join_prose(passages))) for kind, passages in groups]
 
 
-def _read_cells(notebook: Edition) -> dict[str, NotebookNode]:
+def _read_cells(notebook: Notebook) -> dict[str, NotebookNode]:
     """Return the code cells of an executed notebook, by name. Raise LessonError."""
     try:
-        content = nbformat.read(notebook.notebook, as_version=4)
+        content = nbformat.read(notebook.path, as_version=4)
     except OSError as error:
-        raise LessonError(f"{error.strerror}: run `make` first", notebook.notebook) from None
+        raise LessonError(f"{error.strerror}: run `make` first", notebook.path) from None
     return {cell.id: cell for cell in content.cells if cell.cell_type == "code"}
 
 
@@ -112,7 +112,7 @@ def _generate_anchors(text: Path) -> Iterator[str]:
             yield "-".join([text.parent.name, *words]) if words else ""
 
 
-def _render_only(passage: Passage, notebooks: list[Edition]) -> str:
+def _render_only(passage: Passage, notebooks: list[Notebook]) -> str:
     """Render a passage for some frameworks, or return "" if the page has none of them."""
     assert passage.block
     shown = [each.framework for each in notebooks if each.framework in passage.block.frameworks]
@@ -131,16 +131,18 @@ def _render_live(passage: Passage) -> str:
     )
 
 
-def _render_launch(notebooks: list[Edition]) -> str:
+def _render_launch(notebooks: list[Notebook]) -> str:
     """Render the framework tabs below the title, with links to each notebook, its source and its slides."""
     tabs = []
     for notebook in notebooks:
         site_text = SITE_TEXT[notebook.language]
         title = FRAMEWORKS[notebook.framework].title
         buttons = [site_text.run.format(framework=title)]
-        for service in [*services(notebook.framework), SOURCE]:
+        for service in [*list_services(notebook.framework), SOURCE]:
             buttons.append(_render_button(service.name, service.link(notebook)))
-        buttons.append(_render_button(site_text.download, f"../{path(notebook)}", " download"))
+        buttons.append(
+            _render_button(site_text.download, f"../{project_path(notebook)}", " download")
+        )
         buttons.append(_render_button(site_text.slides, f"../{deck_path(notebook)}"))
         tabs.append(
             f":::::{{tab-item}} {title}\n:sync: {notebook.framework}\n"

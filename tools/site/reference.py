@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 
 from d2l_compat.frameworks import FACES
 from tools.site.names import PACKAGE, read_names
-from tools.weave.launch import in_repository
+from tools.weave.launch import line_address
 
 SHIM = PACKAGE.name
 COMMON = {name for name, module in read_names(PACKAGE / "torch").items() if module == "common"}
@@ -153,7 +153,7 @@ def _link_to_source(domain: str, name: dict[str, str]) -> str | None:
     if domain != "py" or not name["fullname"]:
         return None
     definition = _find_definition(name["module"], name["fullname"])
-    return in_repository(Path(definition.root().file), definition.fromlineno)
+    return line_address(Path(definition.root().file), definition.fromlineno)
 
 
 def _replace_private_names(app: Sphinx, page: str, source: list[str]) -> None:

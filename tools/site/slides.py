@@ -22,10 +22,10 @@ from tools.compare.figures import SVG
 from tools.site.live import list_files
 from tools.site.mathematics import to_mathml
 from tools.site.words import SITE_TEXT
-from tools.weave.credit import credit
-from tools.weave.lessons import Edition, LessonError
-from tools.weave.notebooks import embed_images, link_lessons, svg_image
-from tools.weave.prose import Passage, read_passages, title
+from tools.weave.credit import render_credit
+from tools.weave.lessons import LessonError, Notebook
+from tools.weave.notebooks import embed_images, link_lessons, make_svg_tag
+from tools.weave.prose import Passage, read_passages, read_title
 
 HERE = Path(__file__).parent
 # This package contains a copy of reveal.js.
@@ -34,16 +34,16 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FORMULA = re.compile(r"(?P<code>`[^`]*`)|\$\$(?P<block>.+?)\$\$|\$(?P<inline>[^$]+?)\$", re.DOTALL)
 
 
-def deck_path(notebook: Edition) -> str:
+def deck_path(notebook: Notebook) -> str:
     """Return the path of a notebook's deck within the site."""
-    return f"slides/{notebook.language}/{notebook.framework}/{notebook.folder.name}.html"
+    return f"slides/{notebook.language}/{notebook.framework}/{notebook.lesson.name}.html"
 
 
-def list_decks(notebooks: list[Edition]) -> str:
+def list_decks(notebooks: list[Notebook]) -> str:
     """Return a list in Markdown of the lessons in one language, each with links to its decks."""
     site_text = SITE_TEXT[notebooks[0].language]
     lines = []
-    for lesson, of_lesson in groupby(notebooks, key=lambda notebook: notebook.folder):
+    for lesson, of_lesson in groupby(notebooks, key=lambda notebook: notebook.lesson):
         decks = [
             f'<a href="../{deck_path(notebook)}">{FRAMEWORKS[notebook.framework].title}</a>'
             for notebook in of_lesson
@@ -54,7 +54,7 @@ def list_decks(notebooks: list[Edition]) -> str:
     return "\n".join(lines)
 
 
-def write_slides(notebooks: list[Edition], site: Path) -> None:
+def write_slides(notebooks: list[Notebook], site: Path) -> None:
     """Write all decks, and a copy of reveal.js for each language. Raise LessonError."""
     for language in {notebook.language for notebook in notebooks}:
         _write_reveal(site / "slides" / language / "reveal", language)
@@ -102,17 +102,17 @@ def _ignore_unused(folder: str, names: list[str]) -> list[str]:
     ]
 
 
-def make_deck(notebook: Edition) -> NotebookNode:
+def make_deck(notebook: Notebook) -> NotebookNode:
     """Return a deck as a notebook whose cells are marked for nbconvert. Raise LessonError."""
-    executed = nbformat.read(notebook.notebook, as_version=4)
+    executed = nbformat.read(notebook.path, as_version=4)
     code_cells = {cell.id: cell for cell in executed.cells if cell.cell_type == "code"}
     result = v4.new_notebook(metadata=executed.metadata)
-    result.metadata.title = title(notebook.text)
+    result.metadata.title = read_title(notebook.text)
     result.metadata.language = notebook.language
     slides = _split_slides(notebook)
     figures = [passage.figure for slide, _ in slides for passage in slide if passage.figure]
     static = f"../../../{notebook.language}/_static"
-    files = list_files(figures, notebook.folder.name)
+    files = list_files(figures, notebook.lesson.name)
     result.metadata.live = [f"{static}/{file}" for file in files]
     slides[0][0].append(Passage(line=1, prose=_render_credit(notebook)))
     for passages, notes in slides:
@@ -122,26 +122,26 @@ def make_deck(notebook: Edition) -> NotebookNode:
             cell.metadata.slideshow = {"slide_type": slide_type}
             result.cells.append(cell)
             slide_type = "-"
-        prose = [embed_images(passage, notebook.text, svg_image) for passage in notes]
+        prose = [embed_images(passage, notebook.text, make_svg_tag) for passage in notes]
         text = "\n\n".join(map(_convert_formulas, prose))
         text = HEADING.sub(r"**\1**", text)  # only slides have headings
-        text = link_lessons(text, to=r"\1")  # only pages have links to lessons
+        text = link_lessons(text, link=r"\1")  # only pages have links to lessons
         cell = v4.new_markdown_cell(text, metadata={"slideshow": {"slide_type": "notes"}})
         result.cells.append(cell)
     return result
 
 
-def _render_credit(notebook: Edition) -> str:
+def _render_credit(notebook: Notebook) -> str:
     """Return the link to the lesson and the credit line, for the first slide."""
     page = (
-        f"../../../{notebook.language}/{notebook.folder.name}.html?framework={notebook.framework}"
+        f"../../../{notebook.language}/{notebook.lesson.name}.html?framework={notebook.framework}"
     )
-    link = f"[{title(notebook.text)}]({page})"
+    link = f"[{read_title(notebook.text)}]({page})"
     lesson = SITE_TEXT[notebook.language].lesson.format(title=link)
-    return f'<div class="credit">\n\n{lesson}\n\n{credit(notebook.language, "slides")}\n\n</div>'
+    return f'<div class="credit">\n\n{lesson}\n\n{render_credit(notebook.language, "slides")}\n\n</div>'
 
 
-def _split_slides(notebook: Edition) -> list[tuple[list[Passage], list[Passage]]]:
+def _split_slides(notebook: Notebook) -> list[tuple[list[Passage], list[Passage]]]:
     """Return the passages of each slide, and those of its notes. Raise LessonError if there is no slide."""
     slides: list[tuple[list[Passage], list[Passage]]] = []
     before: list[Passage] = []  # notes from before the first slide, which gets them
@@ -164,7 +164,7 @@ def _split_slides(notebook: Edition) -> list[tuple[list[Passage], list[Passage]]
 
 
 def _make_cell(
-    passage: Passage, code_cells: dict[str, NotebookNode], notebook: Edition
+    passage: Passage, code_cells: dict[str, NotebookNode], notebook: Notebook
 ) -> NotebookNode:
     """Return the cell of a passage: a live figure, prose, or code."""
     if passage.figure:
@@ -172,7 +172,7 @@ def _make_cell(
         figure = f'<div class="live" data-live="{passage.figure}" data-prevent-swipe></div>'
         return v4.new_markdown_cell(figure)
     if not passage.cell:
-        prose = embed_images(passage, notebook.text, svg_image)
+        prose = embed_images(passage, notebook.text, make_svg_tag)
         return v4.new_markdown_cell(_convert_formulas(prose))
     executed = code_cells[passage.cell]
     outputs = [_embed_figure(output) for output in executed.outputs]
@@ -185,7 +185,7 @@ def _embed_figure(output: NotebookNode) -> NotebookNode:
     """Turn a figure into an image with its alternative text; leave other outputs as they are."""
     data = output.get("data", {})
     if SVG in data:
-        html = svg_image(data[SVG], data["text/plain"])
+        html = make_svg_tag(data[SVG], data["text/plain"])
         return v4.new_output("display_data", {"text/html": html})
     return output
 

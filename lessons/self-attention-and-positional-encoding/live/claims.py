@@ -103,7 +103,7 @@ def test_the_heat_map_has_the_notebooks_colours(page: Page):
     state(page, "heatmap", d=32, base=10000, length=60)
     drawn = figure(LESSON, "encoding-heatmap").iter(f"{SVG}g")
     (heat_map,) = filter(drawing.is_heat_map, drawn)
-    there = drawing.cells(heat_map)[..., :3]
+    there = drawing.read_heat_map(heat_map)[..., :3]
     assert there.shape == (60, 32, 3)
     canvas = page.locator('[data-live="heatmap"] canvas')
     _, _, picture = canvas.evaluate("canvas => canvas.toDataURL()").partition(",")

@@ -60,7 +60,7 @@ class Java:
 
     def run(self, code: str) -> None:
         """Raises JavaError with the compiler's words, or the program's."""
-        told = self.kernel.tell(code)
+        told = self.kernel.execute_extra(code)
         if told.fault:
             raise JavaError(f"{told.fault}\n{code[:2000]}")
 
@@ -70,7 +70,7 @@ class Java:
 
     def get(self, expression: str) -> Any:
         """The value of an expression. By a file: what a kernel prints may come after its reply."""
-        file = Path(self.kernel.workplace.folder, "handover.json")
+        file = Path(self.kernel.workspace.folder, "handover.json")
         self.run(f'Handover.write("{file.as_posix()}", {expression});')
         return self._read(json.loads(file.read_text(encoding="utf-8")))
 

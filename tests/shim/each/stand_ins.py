@@ -45,7 +45,7 @@ def _put(patch: pytest.MonkeyPatch, d2l: Any, name: str, folder: Path) -> None:
 
 def bananas(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, pictures: np.ndarray) -> None:
     """Of these pictures (n, 256, 256, 3), each with the box (16 i, 32, 64, 128)."""
-    archives.bananas(folder, pictures, [(16 * i, 32, 64, 128) for i in range(len(pictures))])
+    archives.write_bananas(folder, pictures, [(16 * i, 32, 64, 128) for i in range(len(pictures))])
     _put(patch, d2l, "banana-detection", folder)
 
 
@@ -57,7 +57,7 @@ def voc(
     colors: list[np.ndarray],
 ) -> None:
     """Each picture with the colours of its pixels' classes."""
-    archives.voc(folder, pictures, colors)
+    archives.write_voc(folder, pictures, colors)
     _put(patch, d2l, "voc2012", folder)
 
 

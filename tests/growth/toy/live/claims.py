@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.site.browser import Open
-from tools.weave.lessons import languages_of
+from tools.weave.lessons import find_languages
 
 LESSON = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("language", languages_of(LESSON))
+@pytest.mark.parametrize("language", find_languages(LESSON))
 def test_the_figure_doubles_in_this_lessons_words(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON.name}.html")
     shown = page.locator('[data-live="double"]').evaluate(

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tools.run.draws import DrawsOnCPU
+from tools.run.draws import RandomNumbersOnCPU
 
 DRAWS: dict[str, Callable[[], Any]] = {
     "randn": lambda: torch.randn(2, 3),
@@ -27,8 +27,8 @@ DRAWS: dict[str, Callable[[], Any]] = {
 }
 
 
-class DrawsBesideMeta(DrawsOnCPU):
-    def here(self, tensor: torch.Tensor) -> torch.Tensor:
+class DrawsBesideMeta(RandomNumbersOnCPU):
+    def to_cpu(self, tensor: torch.Tensor) -> torch.Tensor:
         return torch.zeros_like(tensor, device="cpu")
 
 
@@ -69,7 +69,7 @@ def test_what_is_drawn_arrives() -> None:
         torch.manual_seed(0)
         want = draw()
         torch.manual_seed(0)
-        with DrawsOnCPU():
+        with RandomNumbersOnCPU():
             assert torch.equal(draw(), want)
 
 
