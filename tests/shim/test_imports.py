@@ -122,7 +122,7 @@ def test_the_cause_of_a_broken_framework_is_kept(install: Callable[..., None]) -
 
 
 @pytest.mark.parametrize(
-    "version", [TORCH.minimum, "2.4.0a0+git1", "2.4.1+cpu", "2.10.0", "3", None], ids=str
+    "version", [TORCH.minimum, "2.5.0a0+git1", "2.5.1+cpu", "2.10.0", "3", None], ids=str
 )
 def test_a_framework_new_enough_or_of_unknown_version_is_imported(
     install: Callable[..., None], version: str | None

@@ -1,7 +1,7 @@
 """A layer's signatures are those that it declares, and every argument has a check."""
 
 import inspect
-from typing import Any, overload
+from typing import Any, get_overloads, overload
 
 import pytest
 
@@ -98,6 +98,7 @@ def test_an_argument_that_nothing_checks_is_refused_when_its_class_is_made() -> 
     assert "num_hidden" not in CHECKS
 
 
-def test_tools_show_the_docstring_and_no_signature_but_the_overloads() -> None:
+def test_tools_show_the_docstring_and_the_first_signature() -> None:
+    first, *_ = get_overloads(Layer.__init__)
     assert Layer.__init__.__doc__ == "Makes it."
-    assert [*inspect.signature(Layer).parameters] == ["args", "kwargs"]
+    assert inspect.signature(Layer.__init__) == inspect.signature(first)
