@@ -31,7 +31,7 @@ BADGES = {
     BINDER: "https://mybinder.org/badge_logo.svg",
 }
 PART = re.compile(
-    r"^(?P<begin><!-- make: (?P<name>.*) -->\n)(?P<content>.*?)(?P<end><!-- end of make: (?P=name) -->)$",
+    r"^(?P<begin><!-- make: (?P<name>.*) -->\n).*?(?P<end><!-- end of make: (?P=name) -->)$",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -960,7 +960,7 @@ def searches(both: Both, d2l: Any) -> Any:
 
 
 @compares("HPOTrainer")
-def judged(both: Both, d2l: Any) -> Any:
+def measure_validation_error(both: Both, d2l: Any) -> Any:
     arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
     trainer = d2l.HPOTrainer(max_epochs=1)
     net = both.face.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
@@ -1017,7 +1017,7 @@ def pairs(both: Both, name: str) -> None:
 
 
 @compares("hit_and_auc")
-def judged_rankings(both: Both) -> None:
+def compare_rankings(both: Both) -> None:
     for wanted in ([3], [9, 1], [7]):
         same(*(d2l.hit_and_auc([5, 1, 3, 9], wanted, 2) for d2l in both))
 
