@@ -43,13 +43,13 @@ EMPTY :=
 READY  = .venv/.ready-$(subst $(EMPTY) ,-,$(HOLDS))
 INCOMPLETE = $(shell test -s $(READY) && cd .venv && xargs ls -d < $(notdir $(READY)) >/dev/null 2>&1 || echo incomplete)
 CHOICE = $(addprefix --framework ,$(FRAMEWORKS)) $(addprefix --language ,$(LANGUAGES)) $(addprefix --lesson ,$(LESSONS))
-FACES  = $(filter-out djl,$(FRAMEWORKS))
+PYTHON_FRAMEWORKS  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 # An older d2l, which the shim is compared with as well: of a package an environment holds but one.
 OLDER  = .venv/d2l-0.17/.ready
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-all test-code test-faces test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim book report agreement font lint format lab kernel site dist published env lock clean help
+.PHONY: notebooks test test-all test-code test-shim test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim book report agreement font lint format lab kernel site dist published env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has changed (the default); ALWAYS=1: all
 	@$(BIN)/python -m tools.project.documents
@@ -58,7 +58,7 @@ notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has 
 # The longest come first: three run at a time, and all are to have work to the end.
 SLOW    = jax mlx tensorflow mxnet
 IN_TURN = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
-CHECKS  = $(if $(filter cpu,$(DEVICE)),test-code test-site $(IN_TURN:%=test-notebooks-%) $(IN_TURN:%=test-face-%) lint,test-notebooks)
+CHECKS  = $(if $(filter cpu,$(DEVICE)),test-code test-site $(IN_TURN:%=test-notebooks-%) $(IN_TURN:%=test-shim-%) lint,test-notebooks)
 RUN     = $(BIN)/python -m tools.checks --jobs $(JOBS)
 
 # What the checks need is made before, or two of them would make it at once.
@@ -76,14 +76,14 @@ WRITABLE = $(shell test -w . && echo yes)
 # JAX compiles each operation for each shape, which takes most of its time. What has been compiled
 # once, in whatever process, the checks find again by its content; pages are made without.
 ifneq ($(WRITABLE),)
-COMPILING = test-faces $(FACES:%=test-face-%) test-notebooks mutants
+COMPILING = test-shim $(PYTHON_FRAMEWORKS:%=test-shim-%) test-notebooks mutants
 $(COMPILING): export JAX_COMPILATION_CACHE_DIR = $(CURDIR)/build/jax
 $(COMPILING): export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
 $(COMPILING): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
 endif
 # For `make test` it compiles sooner, what then runs slower.
 ifeq ($(RELEASE),)
-test-face-jax: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
+test-shim-jax: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
 endif
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
@@ -91,15 +91,15 @@ test-code: $(READY) $(OLDER) $(JAVA)  ## the tests of the weave, the runner and 
 	@$(PYTEST) $(call report,code) tests/tools tests/lessons tests/shim --ignore tests/shim/each --frameworks "$(FRAMEWORKS)"
 
 # A process for a framework has one thread; there are as many as cores.
-.PHONY: $(FRAMEWORKS:%=test-face-%)
-test-faces: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim, framework by framework
-	@$(MAKE) --no-print-directory --keep-going $(IN_TURN:%=test-face-%)
+.PHONY: $(FRAMEWORKS:%=test-shim-%)
+test-shim: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim, framework by framework
+	@$(MAKE) --no-print-directory --keep-going $(IN_TURN:%=test-shim-%)
 
-$(FACES:%=test-face-%): test-face-%: $(READY) $(OLDER)
+$(PYTHON_FRAMEWORKS:%=test-shim-%): test-shim-%: $(READY) $(OLDER)
 	@echo "$*:"
-	@OMP_NUM_THREADS=1 $(PYTEST) $(call report,faces-$*) tests/shim/each --framework $*
+	@OMP_NUM_THREADS=1 $(PYTEST) $(call report,shim-$*) tests/shim/each --framework $*
 
-test-face-djl: $(JAVA)
+test-shim-djl: $(JAVA)
 	@echo "djl:"
 	@$(MVN:-q=) test
 
@@ -134,15 +134,15 @@ test-growth: $(READY) $(JAVA)  ## toy lessons, added to copies of the project, g
 # of what it imports.
 # pandas 3 needs a newer NumPy, and Matplotlib before 3.11 sets lines of Chinese closer.
 test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest versions that the bounds allow
-	@failed=; for face in $(FACES); do \
-	  old=.venv/lowest-$$face; mkdir -p build/reports; \
+	@failed=; for framework in $(PYTHON_FRAMEWORKS); do \
+	  old=.venv/lowest-$$framework; mkdir -p build/reports; \
 	  install="$(BIN)/uv pip install --quiet --python $$old/bin/python"; \
 	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $$old && \
-	  $$install --resolution lowest-direct -e ".[$$face]" && $$install --group dev "pandas<3" && \
-	  $(BIN)/uv pip freeze --python $$old/bin/python > build/reports/lowest-$$face.txt && \
-	  $$old/bin/python -m pytest -n $(JOBS) $(VERBOSE) $(call report,lowest-faces-$$face) tests/shim/each --framework $$face --without-upstream && \
-	  $$old/bin/python -m pytest -n $(JOBS) $(VERBOSE) $(call report,lowest-notebooks-$$face) --nbval notebooks/en/$$face \
-	  || failed="$$failed $$face"; \
+	  $$install --resolution lowest-direct -e ".[$$framework]" && $$install --group dev "pandas<3" && \
+	  $(BIN)/uv pip freeze --python $$old/bin/python > build/reports/lowest-$$framework.txt && \
+	  $$old/bin/python -m pytest -n $(JOBS) $(VERBOSE) $(call report,lowest-shim-$$framework) tests/shim/each --framework $$framework --without-upstream && \
+	  $$old/bin/python -m pytest -n $(JOBS) $(VERBOSE) $(call report,lowest-notebooks-$$framework) --nbval notebooks/en/$$framework \
+	  || failed="$$failed $$framework"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
 
 mutants: $(READY) $(OLDER) $(JAVA)  ## seed faults, one at a time, and see each one noticed (half an hour)
@@ -155,11 +155,11 @@ bench-notebooks: $(READY) $(JAVA)  ## the notebook regression, beside plain nbva
 	@$(BIN)/python -m tools.bench.regression $(FRAMEWORKS) --jobs $(JOBS)
 
 bench-shim: $(READY)  ## importing the shim, and its attention, beside upstream's d2l and the framework
-	@$(BIN)/python -m tools.bench.imports $(FACES)
-	@$(BIN)/python -m tools.bench.attention $(FACES)
+	@$(BIN)/python -m tools.bench.imports $(PYTHON_FRAMEWORKS)
+	@$(BIN)/python -m tools.bench.attention $(PYTHON_FRAMEWORKS)
 
 book: $(READY)  ## run D2L's own pages on the shim: BOOK, the folder of a copy of its repository
-	@$(BIN)/python -m tools.book $(FACES:%=--framework %) --jobs $(JOBS) $(if $(RECORD),--record) "$(BOOK)"
+	@$(BIN)/python -m tools.book $(PYTHON_FRAMEWORKS:%=--framework %) --jobs $(JOBS) $(if $(RECORD),--record) "$(BOOK)"
 
 report: $(READY)  ## merge the reports of several machines in REPORTS, a folder, and sum them up
 	@$(BIN)/python -m tools.project.summary $(REPORTS)
@@ -175,7 +175,7 @@ font: $(READY)  ## make the font of the figures' Chinese words anew, from Noto S
 SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py))))
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check
-	@$(BIN)/mypy -p tools -p d2l_compat._shared $(SHARED) $(patsubst %,-p d2l_compat.%,$(FACES:pytorch=torch))
+	@$(BIN)/mypy -p tools -p d2l_compat._shared $(SHARED) $(patsubst %,-p d2l_compat.%,$(PYTHON_FRAMEWORKS:pytorch=torch))
 
 format: $(READY)  ## put the code in the project's style
 	$(BIN)/ruff check --fix

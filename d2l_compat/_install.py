@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from d2l_compat.frameworks import FACES, SETUPTOOLS, Package
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS, SETUPTOOLS, Package
 
 # What the shim itself needs, whatever the framework; as in pyproject.toml.
 OWN_DEPENDENCIES = (
@@ -34,9 +34,13 @@ def install(framework: str) -> None:
     where it cannot install, or where it must not: in our own environment, which the locks make, and
     in what executes notebooks from there, D2L_COMPAT_INSTALL is never.
     """
-    if framework not in FACES:
-        raise ValueError(f"framework {framework!r}: need one of {', '.join(FACES)}")
-    needed = (*OWN_DEPENDENCIES, *FACES[framework].besides, *FACES[framework].packages)
+    if framework not in PYTHON_FRAMEWORKS:
+        raise ValueError(f"framework {framework!r}: need one of {', '.join(PYTHON_FRAMEWORKS)}")
+    needed = (
+        *OWN_DEPENDENCIES,
+        *PYTHON_FRAMEWORKS[framework].besides,
+        *PYTHON_FRAMEWORKS[framework].packages,
+    )
     for package in needed:
         if _is_missing(package.module):
             if os.environ.get("D2L_COMPAT_INSTALL") == "never":

@@ -16,11 +16,11 @@ from types import ModuleType
 from typing import Any
 
 from d2l_compat import __version__
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
 UPSTREAM = "d2l"
 OURS = "d2l_compat"
-MODULES = [framework.face for framework in FACES.values()]
+MODULES = [framework.module for framework in PYTHON_FRAMEWORKS.values()]
 
 
 class _Alias(MetaPathFinder, Loader):
@@ -32,7 +32,7 @@ class _Alias(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname == FACES["mxnet"].face:
+        if fullname == PYTHON_FRAMEWORKS["mxnet"].module:
             return _mxnet(fullname, path)
         if not _is_upstreams(fullname):
             return None

@@ -29,7 +29,7 @@ class Package:
 @dataclass(frozen=True)
 class Framework:
     title: str
-    face: str  # the module in d2l_compat, named as in upstream's d2l
+    module: str  # the module in d2l_compat, named as in upstream's d2l
     packages: tuple[Package, ...]  # what the face imports; none where it is no Python module
     besides: tuple[Package, ...] = ()  # what these import and do not ask for
     kernel: str = "python3"
@@ -115,4 +115,6 @@ FRAMEWORKS = {
 }
 
 # Those that have a face in Python.
-FACES = {name: framework for name, framework in FRAMEWORKS.items() if framework.packages}
+PYTHON_FRAMEWORKS = {
+    name: framework for name, framework in FRAMEWORKS.items() if framework.packages
+}

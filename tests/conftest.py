@@ -15,7 +15,7 @@ import psutil
 import pytest
 from hypothesis import settings
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
 # An environment variable, so that it also holds in subprocesses.
 os.environ["MPLBACKEND"] = "Agg"
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Ignore tests/shim/each/FRAMEWORK for other frameworks."""
-    belongs_to_other_framework = collection_path.name in FACES.keys() - {
+    belongs_to_other_framework = collection_path.name in PYTHON_FRAMEWORKS.keys() - {
         config.getoption("framework")
     }
     is_ignored = collection_path.parent.name == "each" and belongs_to_other_framework

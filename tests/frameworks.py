@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def face(request: pytest.FixtureRequest) -> Any:
+def adapter(request: pytest.FixtureRequest) -> Any:
     """Return the adapter of the framework under test."""
     name = f"tests.shim.each.{request.config.getoption('framework')}.adapter"
     return import_module(name).Adapter()

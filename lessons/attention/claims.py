@@ -20,6 +20,7 @@ from tests.lessons.shared_claims import (
     softmax_slopes,
 )
 from tests.shim import reference
+from tests.shim.each.adapter import Adapter
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
 DETERMINED = [
@@ -75,10 +76,10 @@ def test_the_louder_the_question_the_harder_the_answer(cells):
         assert_printed(row[4], weights @ PRICES, 1)
 
 
-def test_attend_takes_the_softmax_over_the_keys(face, cells):
+def test_attend_takes_the_softmax_over_the_keys(adapter, cells):
     rng = np.random.default_rng(0)
     Q, K, V = (rng.normal(size=shape) for shape in ((2, 3, 4), (2, 5, 4), (2, 5, 6)))
-    given = (face.tensor(each.astype("float32")) for each in (Q, K, V))
+    given = (adapter.tensor(each.astype("float32")) for each in (Q, K, V))
     answers = array(cells["attend"].names["attend"](*given))
     np.testing.assert_allclose(answers, softmax(Q @ K.mT) @ V, atol=1e-5)
 
@@ -170,11 +171,11 @@ def error(
 
 
 @pytest.mark.parametrize("without_itself", [True, False])
-def test_the_error_is_of_each_point_from_the_others(face, cells, without_itself):
+def test_the_error_is_of_each_point_from_the_others(adapter, cells, without_itself):
     x, y = measured(cells)
     names = cells["without-itself"].names
     for width in (0.1, 0.3, 2.0):
-        found = face.lesson_error(names, np.array(width, "float32"), without_itself)
+        found = adapter.lesson_error(names, np.array(width, "float32"), without_itself)
         expected = error(width, x, y, without_itself)
         assert float(array(found)) == pytest.approx(expected, rel=1e-3)
 
@@ -214,7 +215,7 @@ def test_a_point_that_sees_itself_would_have_its_width_shrink_for_ever(cells):
 # How to score
 
 
-def test_the_four_scores(face, cells):
+def test_the_four_scores(adapter, cells):
     rng, names = np.random.default_rng(0), cells["four-scores"].names
     Q, K, W = (
         rng.normal(size=(2, 3, 4)),
@@ -230,7 +231,7 @@ def test_the_four_scores(face, cells):
         "additive": ((Q, K, W_q, W_k, w_v), np.tanh(every_pair) @ w_v),
     }
     for name, (given, scores) in expected.items():
-        tensors = (face.tensor(each.astype("float32")) for each in given)
+        tensors = (adapter.tensor(each.astype("float32")) for each in given)
         np.testing.assert_allclose(array(names[name](*tensors)), scores, atol=1e-5)
 
 
@@ -348,11 +349,11 @@ def test_what_is_not_a_number_spreads_and_a_large_negative_number_is_only_quiet(
 
 
 def test_libraries_align_their_causal_masks_at_the_first_key_or_at_the_last(
-    face, pytestconfig
+    adapter, pytestconfig
 ):
     X = np.random.default_rng(0).normal(size=(1, 1, 5, 64)).astype("float32")
     values = np.eye(5, 64, dtype="float32")[None, None]  # whose answers are the weights
-    weights = face.own_causal(X[:, :, -2:], X, values)
+    weights = adapter.own_causal(X[:, :, -2:], X, values)
     seen = {"mlx": [4, 5], "mxnet": None, "paddle": None, "djl": None}
     expected = seen.get(pytestconfig.getoption("framework"), [1, 2])
     if expected is None:
@@ -370,10 +371,10 @@ def test_true_means_two_things(cells):
 # A dictionary that is learned
 
 
-def test_entries_are_letters_with_digits_and_questions_are_among_them(face, cells):
+def test_entries_are_letters_with_digits_and_questions_are_among_them(adapter, cells):
     names = cells["dictionaries"].names
     for size in (6, 12, 26):
-        made = face.lesson_drawn(names, "dictionaries", 200, size)
+        made = adapter.lesson_drawn(names, "dictionaries", 200, size)
         letters, digits, questions, _ = made = [each.astype(int) for each in made]
         assert letters.shape == (200, size)
         assert all(len({*row}) == size for row in letters)
@@ -395,10 +396,12 @@ def examples(names: Any, count: int = 4) -> list[np.ndarray]:
     return [array(names[name]).astype(int) for name in variables[:count]]
 
 
-def look_up(face: Any, model: Any, additive: bool = False) -> dict[str, np.ndarray]:
+def look_up(
+    adapter: Adapter, model: Any, additive: bool = False
+) -> dict[str, np.ndarray]:
     """What a model has learned."""
     matrices = "W_q", "W_k", "W_v", *("w" * additive)
-    return face.lesson_weights(model, ("letter", "digit"), matrices)
+    return adapter.lesson_weights(model, ("letter", "digit"), matrices)
 
 
 def look_up_by_hand(
@@ -429,9 +432,9 @@ def answer_by_hand(
     return look_up_by_hand(its, its["letter"][questions], both, both)
 
 
-def test_the_model_is_the_formula(face, cells):
+def test_the_model_is_the_formula(adapter, cells):
     names = cells["letters-in-keys"].names
-    its = look_up(face, names["models"][0])
+    its = look_up(adapter, names["models"][0])
     letters, digits, questions, answers = examples(names)
     asked, letter = its["letter"][questions], its["letter"][letters]
     digit = its["digit"][digits]
@@ -447,9 +450,9 @@ def test_the_model_is_the_formula(face, cells):
     assert digits_in_keys == ONE_IN_FOUR
 
 
-def test_what_is_hidden_is_the_entry_looked_at_hardest(face, cells):
+def test_what_is_hidden_is_the_entry_looked_at_hardest(adapter, cells):
     names = cells["removed"].names
-    its = look_up(face, names["models"][0])
+    its = look_up(adapter, names["models"][0])
     letters, digits, questions, answers = examples(names)
     both = its["letter"][letters] + its["digit"][digits]
     _, weights = answer_by_hand(its, letters, digits, questions)
@@ -472,10 +475,10 @@ def test_models_are_trained_for_150_steps_of_64_dictionaries_of_six(assert_train
 
 
 @pytest.fixture(scope="module")
-def tests(face, cells) -> dict[int, list[np.ndarray]]:
+def tests(adapter, cells) -> dict[int, list[np.ndarray]]:
     """By size, the letters, digits, questions and answers that the models are tested on."""
     drawn = cells["train"].names["tests"].items()
-    tests = {size: face.lesson_test(test) for size, test in drawn}
+    tests = {size: adapter.lesson_test(test) for size, test in drawn}
     assert list(tests) == [6, 12, 26]
     for size, test in tests.items():
         tests[size] = [each.astype(int) for each in test]
@@ -492,9 +495,9 @@ def tests(face, cells) -> dict[int, list[np.ndarray]]:
     ("shown", "kind", "additive"),
     [("shares", "models", False), ("solution-additive-shown", "additive_models", True)],
 )
-def test_shares_are_those_of_five_models(face, cells, tests, shown, kind, additive):
+def test_shares_are_those_of_five_models(adapter, cells, tests, shown, kind, additive):
     cell = cells[shown]
-    made = [look_up(face, model, additive) for model in cell.names[kind]]
+    made = [look_up(adapter, model, additive) for model in cell.names[kind]]
     assert len({its["letter"][0, 0] for its in made}) == 5  # each of its own seed
     rows = np.abs(cell.rows)
     assert list(cell.names["shares"]) == rows[:, 0].tolist() == list(tests)
@@ -507,11 +510,11 @@ def test_shares_are_those_of_five_models(face, cells, tests, shown, kind, additi
         assert_printed(row[1:], median_and_range(shares), 3)
 
 
-def test_each_letter_asked_for_finds_its_entry(face, cells):
+def test_each_letter_asked_for_finds_its_entry(adapter, cells):
     """By the weights of the formula, for what the cell has drawn."""
     cell = cells["trained-map"]
     entries, asked = (line.split(":")[1].split() for line in cell.printed.splitlines())
-    its = look_up(face, cell.names["models"][0])
+    its = look_up(adapter, cell.names["models"][0])
     _, expected = answer_by_hand(its, *examples(cell.names, 3))
     axes = "Entries", "Letters asked for"
     (weights,) = assert_maps(cell, expected[:1], axes, atol=1e-3)
@@ -566,13 +569,13 @@ def test_widths_of_other_points_are_the_best_ones_too(cells):
         assert error(found, x, y) < min(errors) * 1.02
 
 
-def test_digits_are_reversed_as_often_as_is_printed(face, cells):
+def test_digits_are_reversed_as_often_as_is_printed(adapter, cells):
     cell = cells["solution-reversal-map"]
     digits = array(cell.names["digits"]).astype(int)
     assert digits.shape == (500, 8)
     starts, maps = set(), []
     for model, share in zip(cell.names["reversers"], cell.rows[0], strict=True):
-        its = face.lesson_weights(model, ("digit", "asks", "stands"))
+        its = adapter.lesson_weights(model, ("digit", "asks", "stands"))
         starts.add(its["asks"][0, 0])
         values = its["digit"][digits]
         scores = its["asks"] @ (its["stands"] + values).mT / np.sqrt(values.shape[-1])
@@ -588,9 +591,9 @@ def test_digits_are_reversed_as_often_as_is_printed(face, cells):
     assert seen[:, ::-1].diagonal().min() > 0.7
 
 
-def test_two_entries_with_one_letter_share_the_weight(face, cells):
+def test_two_entries_with_one_letter_share_the_weight(adapter, cells):
     names = cells["solution-twice"].names
-    its = look_up(face, names["models"][0])
+    its = look_up(adapter, names["models"][0])
     shown = cells["solution-twice-shown"].rows
     for digits, row in (([3, 5, 7, 9], shown[1]), ([7, 5, 3, 9], shown[7])):
         logits, weights = answer_by_hand(its, [0, 1, 0, 2], digits, [0])

@@ -15,6 +15,7 @@ from tests.lessons.shared_claims import (
     median_and_range,
     share_right,
 )
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import reference_multi_head
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
@@ -141,14 +142,14 @@ def test_two_heads_can_subtract(cells):
 # Split, attend, merge
 
 
-def test_split_cuts_vectors_and_merge_puts_them_together_again(face, cells):
+def test_split_cuts_vectors_and_merge_puts_them_together_again(adapter, cells):
     names = cells["split-and-merge"].names
     X = np.random.default_rng(0).normal(size=(2, 5, 12)).astype("float32")
     for heads in (1, 3, 4):
         parts = np.split(X, heads, axis=-1)
-        cut = names["split"](face.tensor(X), heads)
+        cut = names["split"](adapter.tensor(X), heads)
         np.testing.assert_array_equal(
-            array(cut), array(face.tensor(np.stack(parts, axis=1)))
+            array(cut), array(adapter.tensor(np.stack(parts, axis=1)))
         )
         np.testing.assert_array_equal(array(names["merge"](cut)), X.astype(float))
 
@@ -174,13 +175,13 @@ def test_all_ways_to_compute_it_are_one_head_after_the_other(cells):
         assert cells["own-layer"].rows == [[0]]
 
 
-def test_any_number_of_heads_is_one_head_after_the_other(face, cells):
+def test_any_number_of_heads_is_one_head_after_the_other(adapter, cells):
     multi_head = cells["multi-head"].names["multi_head"]
     rng = np.random.default_rng(1)
     X, *matrices = rng.normal(size=(1, 7, 12)), *rng.normal(size=(4, 12, 12)) / 3
     its = dict(zip(("W_q", "W_k", "W_v", "W_o"), matrices, strict=True))
     for heads in (1, 2, 3, 6):
-        given = (face.tensor(each.astype("float32")) for each in (X, *matrices))
+        given = (adapter.tensor(each.astype("float32")) for each in (X, *matrices))
         expected, _ = attention_by_hand(its, X, X, heads)
         np.testing.assert_allclose(
             array(multi_head(*given, heads)), expected, atol=1e-4
@@ -239,11 +240,11 @@ def test_costs_do_not_depend_on_the_number_of_heads(cells):
 # One head or two, trained
 
 
-def drawn(face: Any, cells: Any, count: int, sign: int = -1) -> list[np.ndarray]:
+def drawn(adapter: Adapter, cells: Any, count: int, sign: int = -1) -> list[np.ndarray]:
     """Letters, numbers, pairs asked for, answers."""
     return [
         array(each)
-        for each in face.lesson_drawn(
+        for each in adapter.lesson_drawn(
             cells["questions"].names, "questions", count, 6, sign
         )
     ]
@@ -251,9 +252,9 @@ def drawn(face: Any, cells: Any, count: int, sign: int = -1) -> list[np.ndarray]
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_a_question_is_a_pair_of_letters_and_its_answer_their_difference_or_sum(
-    face, cells, sign
+    adapter, cells, sign
 ):
-    letters, values, asked, answers = drawn(face, cells, 200, sign)
+    letters, values, asked, answers = drawn(adapter, cells, 200, sign)
     assert letters.shape == values.shape == (200, 6)
     assert {*letters.ravel()} == {*range(26)}
     assert abs(values.mean()) < 0.1
@@ -297,11 +298,11 @@ def error_by_hand(its: Arrays, given: list[np.ndarray], heads: int) -> float:
     return float(((said - answers) ** 2).mean())
 
 
-def comparer(face: Any, model: Any) -> Arrays:
+def comparer(adapter: Adapter, model: Any) -> Arrays:
     """What a model that compares numbers has learned."""
     projections = (f"attention.{W}" for W in ("W_q", "W_k", "W_v", "W_o"))
     matrices = "number", *projections
-    return face.lesson_weights(model, ("letter", "first", "second"), matrices)
+    return adapter.lesson_weights(model, ("letter", "first", "second"), matrices)
 
 
 def exactly(error: float) -> Any:
@@ -313,8 +314,8 @@ def exactly(error: float) -> Any:
     ("cell", "test", "sign"),
     [("errors", "differences", -1), ("solution-sum", "sums", 1)],
 )
-def test_tests_are_questions_of_many_dictionaries(face, cells, cell, test, sign):
-    letters, values, asked, answers = face.lesson_test(cells[cell].names[test])
+def test_tests_are_questions_of_many_dictionaries(adapter, cells, cell, test, sign):
+    letters, values, asked, answers = adapter.lesson_test(cells[cell].names[test])
     assert letters.shape == values.shape == answers.shape == (len(letters), 6)
     assert len(letters) in (500, 1000)
     at = (letters[:, None, None] == asked[..., None]).argmax(axis=-1)
@@ -323,14 +324,16 @@ def test_tests_are_questions_of_many_dictionaries(face, cells, cell, test, sign)
     assert len({*map(tuple, letters)}) > len(letters) - 10
 
 
-def test_errors_are_those_of_the_models_which_differ_in_their_heads_alone(face, cells):
+def test_errors_are_those_of_the_models_which_differ_in_their_heads_alone(
+    adapter, cells
+):
     names = cells["errors"].names
-    given = face.lesson_test(names["differences"])
+    given = adapter.lesson_test(names["differences"])
     sizes = set()
     for heads, models in names["models"].items():
         found = []
         for model, error in zip(models, names["errors"][heads], strict=True):
-            its = comparer(face, model)
+            its = comparer(adapter, model)
             sizes.add(sum(each.size for each in its.values()))
             found.append(error_by_hand(its, given, heads))
             assert float(error) == exactly(found[-1])
@@ -361,11 +364,11 @@ def test_the_error_of_one_head_is_one_at_best():
     assert drawn.mean() == pytest.approx(expected, rel=0.01)
 
 
-def test_one_head_finds_the_first_letter_and_the_other_the_second(face, cells):
+def test_one_head_finds_the_first_letter_and_the_other_the_second(adapter, cells):
     cell = cells["two-heads-map"]
     entries, pairs = (line.split(":")[1].split() for line in cell.printed.splitlines())
-    its = comparer(face, cell.names["models"][2][0])
-    _, weights = comparer_by_hand(its, *face.lesson_question(cell.names), 2)
+    its = comparer(adapter, cell.names["models"][2][0])
+    _, weights = comparer_by_hand(its, *adapter.lesson_question(cell.names), 2)
     axes, titles = ("Entries", "Questions"), ["Head 1", "Head 2"]
     maps = assert_maps(cell, weights[0], axes, titles, atol=1e-3)
     found = [[entries[i] for i in each.argmax(axis=1)] for each in maps]
@@ -373,13 +376,13 @@ def test_one_head_finds_the_first_letter_and_the_other_the_second(face, cells):
     assert sorted(found) == sorted([first, second])
 
 
-def test_a_head_is_missed_as_much_as_is_printed(face, cells):
+def test_a_head_is_missed_as_much_as_is_printed(adapter, cells):
     names = cells["without-a-head-shown"].names
-    given = face.lesson_test(names["differences"])
+    given = adapter.lesson_test(names["differences"])
     printed = removed_heads(cells["without-a-head-shown"].rows)
     for heads, of_models in names["removed"].items():
         for seed, costs in enumerate(of_models):
-            its = comparer(face, names["models"][heads][seed])
+            its = comparer(adapter, names["models"][heads][seed])
             width = its["W_o"].shape[0] // heads
             assert len(costs) == heads
             for head, cost in enumerate(costs):
@@ -390,21 +393,21 @@ def test_a_head_is_missed_as_much_as_is_printed(face, cells):
                 assert_printed(printed[heads][seed][head], float(cost), 3)
 
 
-def test_the_models_hear_all_their_heads_again_afterwards(face, cells):
+def test_the_models_hear_all_their_heads_again_afterwards(adapter, cells):
     names = cells["without-a-head-shown"].names
-    given = drawn(face, cells, 400)
+    given = drawn(adapter, cells, 400)
     for heads in (2, 4):
         for model in names["models"][heads]:
-            assert error_by_hand(comparer(face, model), given, heads) < GONE
+            assert error_by_hand(comparer(adapter, model), given, heads) < GONE
 
 
 # Two layers
 
 
-def test_a_text_is_a_dictionary_and_the_same_in_another_order(face, cells):
+def test_a_text_is_a_dictionary_and_the_same_in_another_order(adapter, cells):
     tokens, digits = (
         array(each).astype(int)
-        for each in face.lesson_drawn(cells["texts"].names, "texts", 200)
+        for each in adapter.lesson_drawn(cells["texts"].names, "texts", 200)
     )
     assert (tokens.shape, digits.shape) == ((200, 16), (200, 4))
     for text, answer in zip(tokens, digits, strict=True):
@@ -442,16 +445,16 @@ def share_by_hand(
     return share_right(logits.argmax(axis=-1), digits)
 
 
-def texts(face: Any, cells: Any) -> list[np.ndarray]:
+def texts(adapter: Adapter, cells: Any) -> list[np.ndarray]:
     return [
         array(each).astype(int)
-        for each in face.lesson_drawn(cells["texts"].names, "texts", 400)
+        for each in adapter.lesson_drawn(cells["texts"].names, "texts", 400)
     ]
 
 
-def read_test(face: Any, cells: Any) -> list[np.ndarray]:
+def read_test(adapter: Adapter, cells: Any) -> list[np.ndarray]:
     """What the readers are tested on."""
-    test = face.lesson_test(cells["readers-shares"].names["test"])
+    test = adapter.lesson_test(cells["readers-shares"].names["test"])
     tokens, digits = (each.astype(int) for each in test)
     assert (tokens.shape, digits.shape) == ((500, 16), (500, 4))
     np.testing.assert_array_equal(tokens[:, 9::2] - 26, digits)
@@ -459,16 +462,16 @@ def read_test(face: Any, cells: Any) -> list[np.ndarray]:
     return [tokens, digits]
 
 
-def test_shares_are_those_of_the_readers(face, cells):
+def test_shares_are_those_of_the_readers(adapter, cells):
     names = cells["readers-shares"].names
-    tokens, digits = read_test(face, cells)
+    tokens, digits = read_test(adapter, cells)
     for row, (count, readers) in zip(
         cells["readers-shares"].rows, names["readers"].items(), strict=True
     ):
         of_seeds = [float(share) for share in names["shares"][count]]
         of_tables = set()
         for reader, share in zip(readers, of_seeds, strict=True):
-            its, layers = face.lesson_layers(reader, count)
+            its, layers = adapter.lesson_layers(reader, count)
             of_tables.add(float(its["token"].sum()))
             found = share_by_hand(its, layers, tokens, digits)
             assert share == pytest.approx(found, abs=NEARLY_NONE)
@@ -477,25 +480,27 @@ def test_shares_are_those_of_the_readers(face, cells):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_reader_is_the_formula(face, cells, count):
+def test_a_reader_is_the_formula(adapter, cells, count):
     reader = cells["readers-shares"].names["readers"][count][0]
-    tokens, _ = texts(face, cells)
-    said = reader(face.tensor(tokens[:50].astype("int32")))
+    tokens, _ = texts(adapter, cells)
+    said = reader(adapter.tensor(tokens[:50].astype("int32")))
     logits = said[0] if isinstance(said, tuple) else said  # with its maps, or alone
-    expected, _ = reader_by_hand(*face.lesson_layers(reader, count), tokens[:50])
+    expected, _ = reader_by_hand(*adapter.lesson_layers(reader, count), tokens[:50])
     np.testing.assert_allclose(array(logits), expected, rtol=1e-3, atol=2e-2)
 
 
-def test_blind_choice_is_right_about_one_time_in_three(face, cells):
-    tokens, digits = texts(face, cells)
+def test_blind_choice_is_right_about_one_time_in_three(adapter, cells):
+    tokens, digits = texts(adapter, cells)
     there = tokens[:, 1:8:2] - 26
     right = (there[:, :, None] == digits[:, None]).mean()
     assert right == pytest.approx(BLIND, abs=0.03)
     assert 0.3 < BLIND < 0.35
 
 
-def test_the_digit_that_stands_most_often_is_right_as_often_as_one_layer(face, cells):
-    tokens, digits = texts(face, cells)
+def test_the_digit_that_stands_most_often_is_right_as_often_as_one_layer(
+    adapter, cells
+):
+    tokens, digits = texts(adapter, cells)
     there = tokens[:, 1:8:2] - 26
     often = (there[:, :, None] == there[:, None]).sum(axis=-1)
     said = np.take_along_axis(there, often.argmax(axis=1)[:, None], axis=1)
@@ -504,12 +509,14 @@ def test_the_digit_that_stands_most_often_is_right_as_often_as_one_layer(face, c
         assert float(share) == MOST_FREQUENT
 
 
-def test_the_first_layer_looks_one_back_and_the_second_behind_the_letter(face, cells):
+def test_the_first_layer_looks_one_back_and_the_second_behind_the_letter(
+    adapter, cells
+):
     cell = cells["readers-maps"]
     words = cell.printed.split()
     names = cell.names
     tokens = array(names["tokens"]).astype(int).reshape(1, 16)
-    its, layers = face.lesson_layers(names["readers"][2][0], 2)
+    its, layers = adapter.lesson_layers(names["readers"][2][0], 2)
     _, maps = reader_by_hand(its, layers, tokens)
     axes, titles = ("Keys", "Queries"), ["First layer", "Second layer"]
     expected = [each[0] for each in maps]
@@ -520,15 +527,15 @@ def test_the_first_layer_looks_one_back_and_the_second_behind_the_letter(face, c
         assert second[letter].argmax() == words.index(words[letter]) + 1
 
 
-def test_what_is_left_without_a_layer(face, cells):
+def test_what_is_left_without_a_layer(adapter, cells):
     names = cells["solution-without-a-layer-shown"].names
-    tokens, digits = read_test(face, cells)
+    tokens, digits = read_test(adapter, cells)
     for row, (left_out, shares) in zip(
         cells["solution-without-a-layer-shown"].rows, names["left"].items(), strict=True
     ):
         shares = [float(share) for share in shares]
         for reader, share in zip(names["readers"][2], shares, strict=True):
-            its, layers = face.lesson_layers(reader, 2)
+            its, layers = adapter.lesson_layers(reader, 2)
             layers[left_out] = {W: 0 * each for W, each in layers[left_out].items()}
             found = share_by_hand(its, layers, tokens, digits)
             assert share == pytest.approx(found, abs=NEARLY_NONE)
@@ -567,13 +574,13 @@ def test_heads_have_no_order(cells):
     assert difference == 0
 
 
-def test_one_head_can_add(face, cells):
+def test_one_head_can_add(adapter, cells):
     names = cells["solution-sum-shown"].names
-    given = face.lesson_test(names["sums"])
+    given = adapter.lesson_test(names["sums"])
     errors = [float(error) for error in names["of_sums"]]
     starts = set()
     for model, error in zip(names["adders"], errors, strict=True):
-        its = comparer(face, model)
+        its = comparer(adapter, model)
         starts.add(its["letter"][0, 0])
         assert error == exactly(error_by_hand(its, given, 1))
     assert len(starts) == 5  # each from a seed of its own
@@ -581,10 +588,10 @@ def test_one_head_can_add(face, cells):
     assert_printed(np.abs(row), median_and_range(errors), 3)
 
 
-def test_the_mean_map_is_the_mean_of_the_two(face, cells):
+def test_the_mean_map_is_the_mean_of_the_two(adapter, cells):
     cell = cells["solution-mean-map"]
-    its = comparer(face, cell.names["models"][2][0])
-    _, weights = comparer_by_hand(its, *face.lesson_question(cell.names), 2)
+    its = comparer(adapter, cell.names["models"][2][0])
+    _, weights = comparer_by_hand(its, *adapter.lesson_question(cell.names), 2)
     expected = [*weights[0], weights[0].mean(axis=0)]
     axes, titles = ("Entries", "Questions"), ["Head 1", "Head 2", "Mean"]
     first, second, mean = assert_maps(cell, expected, axes, titles, atol=1e-3)

@@ -70,10 +70,10 @@ def test_two_hands_that_turn_together_keep_their_score(cells):
         assert_printed(row, [i, j, q.real, q.imag, k.real, k.imag, dot(q, k)])
 
 
-def test_any_vector_is_turned_by_30_degrees_for_each_position(face, cells):
+def test_any_vector_is_turned_by_30_degrees_for_each_position(adapter, cells):
     turn = cells["turn"].names["turn"]
     for x, y, position in ((1, 0, 3), (3, -2, 1), (0.5, 4, 7), (2, 1, -5)):
-        found = array(turn(face.tensor(np.array([x, y], face.HAND)), position))
+        found = array(turn(adapter.tensor(np.array([x, y], adapter.HAND)), position))
         expected = hand((x, y), position)
         np.testing.assert_allclose(found, [expected.real, expected.imag], atol=1e-5)
 
@@ -97,14 +97,14 @@ def test_frequencies_fall_from_one_by_the_same_factor(cells):
 
 
 @pytest.mark.parametrize("cell", ["rotate", "rotate-halves"])
-def test_pairs_are_turned_by_position_times_frequency(face, cells, cell):
+def test_pairs_are_turned_by_position_times_frequency(adapter, cells, cell):
     rotate = cells[cell].names[cell.replace("-", "_")]
     rng = np.random.default_rng(0)
     for shape, start in (((5, 8), 0), ((3, 7, 12), 4), ((2, 1, 4), 20)):
         X = rng.normal(size=shape).astype("float32")
         positions = np.arange(start, start + shape[-2])
         omega = frequencies(shape[-1], 100).astype("float32")
-        found = array(rotate(*map(face.tensor, (X, positions, omega))))
+        found = array(rotate(*map(adapter.tensor, (X, positions, omega))))
         angles, halves = positions[:, None] * omega, cell == "rotate-halves"
         expected = turned(X, angles, halves)
         np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -115,14 +115,14 @@ def spread_by_hand(scores: np.ndarray) -> float:
     return max(np.ptp(np.diagonal(scores, offset)) for offset in range(1 - n, n))
 
 
-def test_the_spread_is_the_most_that_a_diagonal_differs_by(face, cells):
+def test_the_spread_is_the_most_that_a_diagonal_differs_by(adapter, cells):
     spread = cells["spread"].names["spread"]
     drawn = np.random.default_rng(0).normal(size=(9, 9)).astype("float32")
     for scores in (drawn, drawn + 3 * np.eye(9, k=-8, dtype="float32"), drawn.T):
-        found = float(array(spread(face.tensor(scores))))
+        found = float(array(spread(adapter.tensor(scores))))
         assert found == pytest.approx(spread_by_hand(scores), rel=1e-5)
     i, j = np.indices((9, 9))
-    assert float(array(spread(face.tensor(np.sin(i - j).astype("float32"))))) == 0
+    assert float(array(spread(adapter.tensor(np.sin(i - j).astype("float32"))))) == 0
 
 
 def turned_everywhere(cells: Any, halves: bool = False) -> list[np.ndarray]:
@@ -204,9 +204,9 @@ def bucket_by_hand(distance: int, count: int = 8, far: int = 16) -> int:
 
 
 @pytest.mark.parametrize(("count", "far"), [(8, 16), (16, 64), (32, 128)])
-def test_far_distances_share_ever_wider_buckets(face, cells, count, far):
+def test_far_distances_share_ever_wider_buckets(adapter, cells, count, far):
     asked = [(distance, count, far) for distance in range(2 * far)]
-    found = face.lesson_each(cells["bucket"].names, "bucket", asked)
+    found = adapter.lesson_each(cells["bucket"].names, "bucket", asked)
     assert found == [bucket_by_hand(*each) for each in asked]
 
 
@@ -233,8 +233,8 @@ def last_asked(letters: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n", [16, 48])
-def test_the_answer_is_the_last_digit_of_the_letter(face, cells, n):
-    made = face.lesson_drawn(cells["entries"].names, "entries", 300, n)
+def test_the_answer_is_the_last_digit_of_the_letter(adapter, cells, n):
+    made = adapter.lesson_drawn(cells["entries"].names, "entries", 300, n)
     letters, digits, asked, answers = (array(each).astype(int) for each in made)
     assert letters.shape == digits.shape == (300, n)
     assert asked.shape == answers.shape == (300, 1)
@@ -287,19 +287,19 @@ def finder_by_hand(
 
 
 @pytest.fixture(scope="module")
-def finders(face, cells) -> dict[str, list[Arrays]]:
+def finders(adapter, cells) -> dict[str, list[Arrays]]:
     """What the models of each scheme have learned."""
     models = cells["train-all"].names["models"].values()
-    learned = [[*map(face.lesson_finder, of_scheme)] for of_scheme in models]
+    learned = [[*map(adapter.lesson_finder, of_scheme)] for of_scheme in models]
     return dict(zip(SCHEMES, learned, strict=True))
 
 
 @pytest.fixture(scope="module")
-def tests(face, cells) -> dict[int, list[np.ndarray]]:
+def tests(adapter, cells) -> dict[int, list[np.ndarray]]:
     """The texts that all models are tested on: letters, digits, what is asked, the answers, by the number of entries."""
     drawn, tests = cells["train"].names["tests"], {}
     for n in LENGTHS:
-        tests[n] = [each.astype(int) for each in face.lesson_test(drawn[n])]
+        tests[n] = [each.astype(int) for each in adapter.lesson_test(drawn[n])]
         letters, digits, asked, answers = tests[n]
         assert letters.shape == digits.shape == (500, n)
         np.testing.assert_array_equal(digits[last_asked(letters, asked)], answers[:, 0])
@@ -349,9 +349,9 @@ def test_models_are_trained_for_so_many_steps_on_sixteen_entries(assert_trained_
     assert_trained_on("train-all", "entries", 16)
 
 
-def test_buckets_add_the_number_of_each_distance(face, cells, finders):
+def test_buckets_add_the_number_of_each_distance(adapter, cells, finders):
     *_, (model, *_) = cells["train-all"].names["models"].values()
-    found = face.lesson_bias(model, np.arange(1, 41)).ravel()
+    found = adapter.lesson_bias(model, np.arange(1, 41)).ravel()
     expected = finders["Buckets"][0]["numbers"][[*map(bucket_by_hand, range(1, 41))]]
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -441,8 +441,8 @@ def ways(factor: float) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("factor", [2.0, 4.0, 8.0])
-def test_frequencies_are_changed_in_four_ways(face, cells, factor):
-    omega = face.tensor(frequencies(32).astype("float32"))
+def test_frequencies_are_changed_in_four_ways(adapter, cells, factor):
+    omega = adapter.tensor(frequencies(32).astype("float32"))
     for way, expected in ways(factor).items():
         found = array(cells["stretch"].names[way](omega, factor))
         np.testing.assert_allclose(found, expected, rtol=1e-4)
@@ -510,7 +510,7 @@ def test_turned_values_depend_on_where_they_stand(cells):
 
 
 def test_what_was_learned_in_one_layout_fits_the_other_once_reordered(
-    face, cells, finders, tests
+    adapter, cells, finders, tests
 ):
     cell, trained = cells["solution-layouts-shown"], finders["Rotary"]
     order = [*range(0, 32, 2), *range(1, 32, 2)]
@@ -521,7 +521,7 @@ def test_what_was_learned_in_one_layout_fits_the_other_once_reordered(
         for model, weights in zip(rotary, expected, strict=True):
             made = cell.names["in_halves"](model, reorder)
             cell.names["share_right"](made, 16)  # Gluon's has its weights after a call
-            np.testing.assert_equal(face.lesson_finder(made), weights)
+            np.testing.assert_equal(adapter.lesson_finder(made), weights)
     found, layouts = cell.names["in_layouts"], (False, True, True)
     of_layouts = zip((trained, trained, other), layouts, found, strict=True)
     for weights, halves, shares in of_layouts:
@@ -556,10 +556,10 @@ def two_layers_by_hand(
     return X @ its["output"] + its["bias"], weights
 
 
-def test_two_causal_layers_are_right_as_often_as_is_printed(face, cells, tests):
+def test_two_causal_layers_are_right_as_often_as_is_printed(adapter, cells, tests):
     cell = cells["solution-two-layers-shown"]
     found, trained = cell.names["found"], cell.names["two_layers"]
-    learned = (face.lesson_layers(each, 2, ("letter", "digit")) for each in trained)
+    learned = (adapter.lesson_layers(each, 2, ("letter", "digit")) for each in trained)
     models = [its | {"layers": layers} for its, layers in learned]
     assert_shares(tests, models, found, two_layers_by_hand)
     (of_two_layers,) = assert_table(cell, [found], ["two layers"])[..., 0]

@@ -27,6 +27,7 @@ from tests.lessons.shared_claims import (
     turned,
 )
 from tests.shim import reference
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import reference_multi_head
 
 # What does not depend on random numbers is the same in every framework, to the last digit.
@@ -149,10 +150,10 @@ def test_self_attention_keeps_the_shape(cells):
     assert str(cells["three-layers"].value).count("(1, 10, 16)") == 3
 
 
-def test_the_layer_computes_the_formula_and_masked_keys_get_no_weight(face, cells):
+def test_the_layer_computes_the_formula_and_masked_keys_get_no_weight(adapter, cells):
     names = cells["by-hand"].names
     X, lens = array(names["X"]), np.array([3, 2])
-    its = face.lesson_projections(names)
+    its = adapter.lesson_projections(names)
     expected, weights = reference_multi_head(its, 5, X, X, X, lens)
     assert_variables(names, Y=expected, by_hand=expected)
     (largest,), (difference,) = cells["by-hand-difference"].rows
@@ -165,9 +166,9 @@ def test_the_layer_computes_the_formula_and_masked_keys_get_no_weight(face, cell
         assert not of_sequence[..., length:].any()
 
 
-def test_order_is_seen_with_a_mask_or_with_positions_alone(face, cells):
+def test_order_is_seen_with_a_mask_or_with_positions_alone(adapter, cells):
     names = cells["order-seen"].names
-    weights, order = face.lesson_projections(names), [3, 0, 5, 1, 4, 2]
+    weights, order = adapter.lesson_projections(names), [3, 0, 5, 1, 4, 2]
     tokens = array(names["tokens"])
     assert tokens.shape == (1, 6, 100)
 
@@ -204,8 +205,8 @@ def influence_of(layer: Callable[[Any], Any], X: np.ndarray, step: float) -> np.
     return np.linalg.norm(change, axis=(1, 3)).T
 
 
-def influence_of_attention(face: Any, names: Any, **mask: Any) -> np.ndarray:
-    weights = face.lesson_projections(names, "small_attention")
+def influence_of_attention(adapter: Adapter, names: Any, **mask: Any) -> np.ndarray:
+    weights = adapter.lesson_projections(names, "small_attention")
 
     def attend(X):
         return reference_multi_head(weights, 2, X, X, X, **mask)[0]
@@ -213,17 +214,17 @@ def influence_of_attention(face: Any, names: Any, **mask: Any) -> np.ndarray:
     return influence_of(attend, array(names["X"]), 1e-4)
 
 
-def test_the_cnn_is_one_kernel_everywhere(face, cells):
+def test_the_cnn_is_one_kernel_everywhere(adapter, cells):
     """Its answers to a single 1 are the kernel; an output is the sum of these answers."""
     cnn, n, d = cells["three-layers"].names["cnn"], 10, 16
     ones = np.eye(d)[:, None] * np.eye(n)[4][:, None]  # at x_4
-    kernel = array(cnn(face.tensor(ones.astype("float32"))))
+    kernel = array(cnn(adapter.tensor(ones.astype("float32"))))
     assert not np.delete(kernel, (3, 4, 5), axis=1).any()
     X = np.random.default_rng(0).normal(size=(2, n, d)).astype("float32")
     padded = np.pad(X.astype(float), ((0, 0), (1, 1), (0, 0)))
     # y_3 hears x_4 on its right, y_5 on its left.
     heard = (padded[:, 2 - i : 2 - i + n] @ kernel[:, 3 + i] for i in range(3))
-    np.testing.assert_allclose(array(cnn(face.tensor(X))), sum(heard), atol=1e-5)
+    np.testing.assert_allclose(array(cnn(adapter.tensor(X))), sum(heard), atol=1e-5)
 
 
 def test_the_rnn_computes_the_formula_and_its_matrices_are_orthogonal(cells):
@@ -238,13 +239,13 @@ def test_the_rnn_computes_the_formula_and_its_matrices_are_orthogonal(cells):
         np.testing.assert_allclose(y, H, atol=1e-5)
 
 
-def test_influence_is_a_band_a_triangle_and_everything(face, cells):
+def test_influence_is_a_band_a_triangle_and_everything(adapter, cells):
     names, cell = cells["influence"].names, cells["influence-heatmaps"]
     expected = []
     for layer in names["layers"].values():
 
         def compute(X, layer=layer):
-            return array(layer(face.tensor(X.astype("float32"))))
+            return array(layer(adapter.tensor(X.astype("float32"))))
 
         strengths = influence_of(compute, array(names["X"]), 0.01)
         expected.append(strengths / strengths.max())
@@ -265,9 +266,9 @@ def test_two_convolutions_join_the_first_and_fifth_token_in_the_third_unit(cells
     assert [line.split()[-1] for line in depths] == ["no", "no", "no", "yes"]
 
 
-def test_only_the_rnn_takes_more_steps_for_a_longer_sequence(face, cells):
+def test_only_the_rnn_takes_more_steps_for_a_longer_sequence(adapter, cells):
     rows = cells["sequential-operations"].rows
-    assert rows == [[n, 1, n, 3 if face.FUSED else 4] for n in (4, 8, 16, 32)]
+    assert rows == [[n, 1, n, 3 if adapter.FUSED else 4] for n in (4, 8, 16, 32)]
 
 
 def test_multiply_adds_are_those_of_the_formulas(cells):
@@ -296,19 +297,23 @@ def test_the_first_rows_are_shown_for_four_columns(cells):
 
 
 def encoding_of(
-    face: Any, cells: Any, num_hiddens: int, dropout: float = 0, max_len: int = 20
+    adapter: Adapter,
+    cells: Any,
+    num_hiddens: int,
+    dropout: float = 0,
+    max_len: int = 20,
 ) -> Callable[..., np.ndarray]:
     """A layer of the lesson's own class."""
     names = cells["positional-encoding"].names
-    layer = face.lesson_new_encoding(names, num_hiddens, dropout, max_len=max_len)
-    return partial(face.lesson_encoding, layer)
+    layer = adapter.lesson_new_encoding(names, num_hiddens, dropout, max_len=max_len)
+    return partial(adapter.lesson_encoding, layer)
 
 
 @pytest.mark.parametrize(("num_hiddens", "offset"), [(32, 0), (7, 0), (32, 3), (1, 2)])
 def test_the_lessons_encoding_adds_them_one_by_one_or_all_at_once(
-    face, cells, num_hiddens, offset
+    adapter, cells, num_hiddens, offset
 ):
-    encode = encoding_of(face, cells, num_hiddens)
+    encode = encoding_of(adapter, cells, num_hiddens)
     X = np.random.default_rng(0).normal(size=(2, 8, num_hiddens)).astype("float32")
     P = reference.positional_encoding(20, num_hiddens)[offset : offset + 8]
     at_once = encode(X, offset)
@@ -317,22 +322,24 @@ def test_the_lessons_encoding_adds_them_one_by_one_or_all_at_once(
     np.testing.assert_array_equal(np.concatenate(one_by_one, axis=1), at_once)
 
 
-def test_numbers_are_dropped_or_doubled_in_training_alone(face, cells):
-    encode, ones = encoding_of(face, cells, 8, 0.5), np.ones((1, 20, 8), "float32")
+def test_numbers_are_dropped_or_doubled_in_training_alone(adapter, cells):
+    encode, ones = encoding_of(adapter, cells, 8, 0.5), np.ones((1, 20, 8), "float32")
     whole = 1 + reference.positional_encoding(20, 8)[None]
     np.testing.assert_allclose(encode(ones), whole, atol=1e-6)
     dropped = encode(ones, training=True)
     is_kept = dropped != 0
     np.testing.assert_allclose(dropped, np.where(is_kept, 2 * whole, 0), atol=1e-5)
     assert 0.3 < is_kept.mean() < 0.7
-    assert face.lesson_kept(*encode.args) == []  # neither trained nor saved
+    assert adapter.lesson_kept(*encode.args) == []  # neither trained nor saved
 
 
 @pytest.mark.parametrize(("offset", "last"), [(-1, 8), (1, 10)])
-def test_there_are_no_positions_past_the_ends(face, cells, offset, last):
+def test_there_are_no_positions_past_the_ends(adapter, cells, offset, last):
     message = rf"{offset}\D+{last}\D+0\D+9"  # no positions -1 to 8: there are 0 to 9
     with pytest.raises(ValueError, match=message):
-        encoding_of(face, cells, 7, max_len=10)(np.zeros((1, 10, 7), "float32"), offset)
+        encoding_of(adapter, cells, 7, max_len=10)(
+            np.zeros((1, 10, 7), "float32"), offset
+        )
 
 
 def test_embedding_and_encoding_have_comparable_lengths(cells, framework):
@@ -397,12 +404,14 @@ def rotated(X: np.ndarray) -> np.ndarray:
     return turned(X, -positions * frequencies(X.shape[2]))
 
 
-def test_pairs_are_turned_and_queries_and_keys_by_their_positions(face, cells):
+def test_pairs_are_turned_and_queries_and_keys_by_their_positions(adapter, cells):
     rng = np.random.default_rng(0)
     X, angle = (rng.normal(size=size).astype("float32") for size in ((2, 9, 8), 4))
-    shown = array(cells["rotation"].names["turn"](face.tensor(X), face.tensor(angle)))
+    shown = array(
+        cells["rotation"].names["turn"](adapter.tensor(X), adapter.tensor(angle))
+    )
     np.testing.assert_allclose(shown, turned(X, -angle), atol=1e-5)
-    shown = face.lesson_turned(cells["rotary"].names, X)
+    shown = adapter.lesson_turned(cells["rotary"].names, X)
     np.testing.assert_allclose(shown, rotated(X), atol=1e-5)
 
 
@@ -416,11 +425,11 @@ def test_a_turn_by_five_takes_row_three_to_row_eight(cells):
 
 
 @pytest.mark.parametrize("row", [0, 1, 29, 58, 59])
-def test_every_row_is_tried_with_six_offsets(face, cells, row, python_alone):
+def test_every_row_is_tried_with_six_offsets(adapter, cells, row, python_alone):
     """One that is wrong shows."""
     P = reference.positional_encoding(60, 32).astype("float32")
     P[row] += 1
-    printed = cells["rotation"].again(P=face.tensor(P))
+    printed = cells["rotation"].again(P=adapter.tensor(P))
     assert numbers(printed)[-1] > 0.1
     offsets = cells["rotation"].passed_through("delta")
     assert (len({*offsets}), sum(delta < 0 for delta in offsets)) == (6, 1)
@@ -512,10 +521,10 @@ def turned_by_heads(projection: reference.Linear, X: np.ndarray) -> np.ndarray:
     return np.concatenate([rotated(each) for each in heads], axis=-1)
 
 
-def test_labels_tell_whether_the_zero_comes_first(face, cells):
+def test_labels_tell_whether_the_zero_comes_first(adapter, cells):
     names = cells["task"].names
     for length in TESTED:
-        tokens, labels = face.lesson_drawn(names, "sequences", 100, length)
+        tokens, labels = adapter.lesson_drawn(names, "sequences", 100, length)
         assert tokens.shape == (100, length)
         np.testing.assert_array_equal(np.sort(tokens)[:, :2], [[0, 1]] * 100)
         assert (np.sort(tokens)[:, 2].min(), tokens.max()) == (2, 9)
@@ -524,9 +533,9 @@ def test_labels_tell_whether_the_zero_comes_first(face, cells):
     np.testing.assert_array_equal(shown[:, -1], zero_is_first(shown[:, :-1]))
 
 
-def test_sequences_are_drawn_evenly(face, cells):
+def test_sequences_are_drawn_evenly(adapter, cells):
     """No number depends on another: what stands at a place says nothing of the 0's and the 1's."""
-    tokens, labels = face.lesson_drawn(cells["task"].names, "sequences", 4000)
+    tokens, labels = adapter.lesson_drawn(cells["task"].names, "sequences", 4000)
     assert labels.mean() == pytest.approx(0.5, abs=0.03)
     shares = np.bincount(tokens[tokens > 1])[2:] / (tokens > 1).sum()
     np.testing.assert_allclose(shares, 1 / 8, atol=0.01)
@@ -536,16 +545,16 @@ def test_sequences_are_drawn_evenly(face, cells):
     np.testing.assert_allclose(means, 5.5, atol=0.15)
 
 
-def test_the_trained_reader_is_the_fixed_one_and_right(face, cells):
-    weights, answers = face.lesson_reader(cells["train"].names)
+def test_the_trained_reader_is_the_fixed_one_and_right(adapter, cells):
+    weights, answers = adapter.lesson_reader(cells["train"].names)
     tokens = drawn(1000)
     expected, _ = read(weights, tokens)
     np.testing.assert_allclose(answers(tokens), expected, rtol=1e-3, atol=1e-3)
     assert share_right(expected > 0, zero_is_first(tokens)) >= ALL_RIGHT
 
 
-def test_the_trained_maps_are_those_of_its_weights(face, cells):
-    weights, _ = face.lesson_reader(cells["train"].names)
+def test_the_trained_maps_are_those_of_its_weights(adapter, cells):
+    weights, _ = adapter.lesson_reader(cells["train"].names)
     _, expected = read(weights, EXAMPLE)
     axes, titles = ("Keys", "Queries"), [f"Head {h}" for h in range(1, 5)]
     maps = expected.reshape(8, 8, 8)
@@ -562,8 +571,8 @@ def test_the_trained_maps_are_those_of_its_weights(face, cells):
         assert (tokens[chosen[decided]] < 2).mean() > 0.7
 
 
-def test_heads_look_at_the_zero_and_the_one_or_at_the_order(face, cells):
-    weights, _ = face.lesson_reader(cells["train"].names)
+def test_heads_look_at_the_zero_and_the_one_or_at_the_order(adapter, cells):
+    weights, _ = adapter.lesson_reader(cells["train"].names)
     tokens = array(cells["found"].names["tokens"]).astype(int)
     assert tokens.shape == (1000, 8)
     received = read(weights, tokens)[1].mean(axis=2)  # (sequences, heads, keys)
@@ -585,8 +594,8 @@ def test_heads_look_at_the_zero_and_the_one_or_at_the_order(face, cells):
     assert (np.maximum(first, last) > 3 * np.minimum(first, last))[is_for_order].all()
 
 
-def test_the_trained_reader_needs_no_positions_in_its_values(face, cells):
-    weights, _ = face.lesson_reader(cells["train"].names)
+def test_the_trained_reader_needs_no_positions_in_its_values(adapter, cells):
+    weights, _ = adapter.lesson_reader(cells["train"].names)
 
     def right(tokens, **kept):
         answers, _ = read(weights, tokens, **kept)
@@ -617,9 +626,9 @@ def test_positions_are_left_out_where_the_text_says(cells, python_alone):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_of_reader_is_what_its_name_says(face, cells, kind):
+def test_each_kind_of_reader_is_what_its_name_says(adapter, cells, kind):
     """Positions are added to the tokens, or turn queries and keys, and leave the values alone."""
-    weights, answers = face.lesson_reader(cells["five-readers"].names, kind)
+    weights, answers = adapter.lesson_reader(cells["five-readers"].names, kind)
     for length in (8, 21):
         tokens = drawn(5, length)
         expected, _ = read(weights, tokens, kind)
@@ -630,8 +639,8 @@ def test_readers_are_trained_for_so_many_steps_on_eight_tokens(assert_trained_on
     assert_trained_on("past-the-end", "sequences", 8)
 
 
-def test_the_learned_table_is_trained_up_to_its_eighth_row(face, cells):
-    before, after = face.lesson_learned_table(cells["five-readers"].names)
+def test_the_learned_table_is_trained_up_to_its_eighth_row(adapter, cells):
+    before, after = adapter.lesson_learned_table(cells["five-readers"].names)
     assert before.shape == after.shape == (64, 32)
     assert (before != after)[:8].any(axis=1).all()
     np.testing.assert_array_equal(before[8:], after[8:])
@@ -667,13 +676,13 @@ def test_no_seed_is_used_twice_for_a_kind(results):
             assert len(np.unique(runs, axis=0)) == 5, kind
 
 
-def test_shares_are_those_of_sequences_of_each_length(face, cells, results):
+def test_shares_are_those_of_sequences_of_each_length(adapter, cells, results):
     """The first of the fixed readers is the one trained before."""
-    weights, _ = face.lesson_reader(cells["train"].names)
+    weights, _ = adapter.lesson_reader(cells["train"].names)
     tests = cells["five-readers"].names["tests"]
     tests = tests.values() if isinstance(tests, dict) else tests
     for length, test, share in zip(TESTED, tests, results[0, 0], strict=True):
-        tokens, labels = face.lesson_test(test)
+        tokens, labels = adapter.lesson_test(test)
         assert tokens.shape == (500, length)
         answers = in_parts(lambda part: read(weights, part)[0], tokens.astype(int))
         assert share == pytest.approx(share_right(answers > 0, labels > 0), abs=0.0021)
@@ -711,12 +720,12 @@ def diversity_of(X: np.ndarray) -> float:
     return np.linalg.norm(X - X.mean(axis=1, keepdims=True)) / np.linalg.norm(X)
 
 
-def test_attention_alone_averages_the_tokens_away(face, cells):
+def test_attention_alone_averages_the_tokens_away(adapter, cells):
     names = cells["solution-stacking"].names
     X = np.random.default_rng(0).normal(size=(1, 5, 6)).astype("float32") + 1
-    shown = float(names["diversity"](face.tensor(X)))
+    shown = float(names["diversity"](adapter.tensor(X)))
     assert shown == pytest.approx(diversity_of(X), rel=1e-4)
-    blocks = face.lesson_blocks(names)
+    blocks = adapter.lesson_blocks(names)
     assert len({weights["W_q"].tobytes() for weights in blocks}) == 8  # none twice
     start = array(names["start"]) + reference.positional_encoding(16, 64)
     expected = []
@@ -738,25 +747,25 @@ def test_attention_alone_averages_the_tokens_away(face, cells):
     assert skip[-1] > max(0.5, sharper[-1])
 
 
-def test_without_positions_the_answer_is_the_same_in_the_mirror(face, cells):
+def test_without_positions_the_answer_is_the_same_in_the_mirror(adapter, cells):
     names = cells["solution-mirrored"].names
-    weights, answers = face.lesson_reader(names)
+    weights, answers = adapter.lesson_reader(names)
     tokens = drawn(500)
     mirrored = np.where(tokens < 2, 1 - tokens, tokens)
     expected, _ = read(weights, tokens, "none")
     for each in (tokens, mirrored):
         np.testing.assert_allclose(answers(each), expected, atol=1e-4)
     assert expected.std() > 1e-3  # it is not one answer for all
-    told = array(names["mirrored"](face.tensor(tokens)))
+    told = array(names["mirrored"](adapter.tensor(tokens)))
     np.testing.assert_array_equal(told, mirrored)
     # So it is right for one of the two, and wrong for the other.
     np.testing.assert_array_equal(zero_is_first(mirrored), ~zero_is_first(tokens))
     assert cells["solution-mirrored"].rows == [[0]]
 
 
-def test_causal_attention_is_a_full_lower_triangle(face, cells):
+def test_causal_attention_is_a_full_lower_triangle(adapter, cells):
     cell, names = cells["solution-causal-map"], cells["solution-causal"].names
-    strengths = influence_of_attention(face, names, causal=True)
+    strengths = influence_of_attention(adapter, names, causal=True)
     expected, axes = [strengths / strengths.max()], ("Input j", "Output i")
     (shown,) = assert_maps(cell, expected, axes, atol=1e-4)
     np.testing.assert_array_equal(shown > 0, np.tri(10) > 0)
@@ -777,10 +786,10 @@ def fading_by_the_chain_rule(names: Any, factor: float) -> np.ndarray:
     return np.array(strengths)
 
 
-def test_influence_fades_in_the_rnns_alone(face, cells):
+def test_influence_fades_in_the_rnns_alone(adapter, cells):
     names = cells["solution-fading"].names
     strengths = [fading_by_the_chain_rule(names, factor) for factor in (1, 0.8)]
-    strengths.append(influence_of_attention(face, names)[:, 0])
+    strengths.append(influence_of_attention(adapter, names)[:, 0])
     expected = [each / each[0] for each in strengths]
     cell = cells["solution-fading-figure"]
     axes = "Distance from the first token", "Influence"
@@ -801,9 +810,9 @@ def test_growing_gaps_cross_the_sequence_in_logarithmically_many_layers(cells):
     assert rows == [[5, 4, 2], [14, 13, 3], [41, 40, 4], [122, 121, 5]]
 
 
-def test_one_token_at_a_time_gives_what_all_at_once_gives(face, cells):
+def test_one_token_at_a_time_gives_what_all_at_once_gives(adapter, cells):
     names = cells["solution-decoding-cost"].names
-    weights = face.lesson_projections(names, "small_attention")
+    weights = adapter.lesson_projections(names, "small_attention")
     X = array(names["tokens"]) + reference.positional_encoding(10, 16)
     expected, _ = reference_multi_head(weights, 2, X, X, X, causal=True)
     outputs = np.concatenate([array(y) for y in names["outputs"]], axis=1)
@@ -818,9 +827,9 @@ def test_one_token_at_a_time_gives_what_all_at_once_gives(face, cells):
         assert row.replace(",", "").split() == [*map(str, counts)]
 
 
-def test_relative_attention_is_the_formula_up_to_the_tables_ends(face, cells):
+def test_relative_attention_is_the_formula_up_to_the_tables_ends(adapter, cells):
     names = cells["solution-relative-shown"].names
-    weights = face.lesson_relative(names)
+    weights = adapter.lesson_relative(names)
     assert weights["table"].shape == (7, 16)
 
     def scores_of(X):
@@ -832,11 +841,11 @@ def test_relative_attention_is_the_formula_up_to_the_tables_ends(face, cells):
         return softmax(scores_of(X)) @ (X @ weights["W_v"])
 
     X = np.random.default_rng(0).normal(size=(1, 11, 16)).astype("float32")
-    scores = face.lesson_relative_scores(names, X)
+    scores = adapter.lesson_relative_scores(names, X)
     np.testing.assert_allclose(scores, scores_of(X), atol=1e-4)
     four = array(names["four"])
     Y, backwards = attend(four), attend(four[:, ::-1])[:, ::-1]
-    shown = array(face.lesson_relative_output(names, names["four"]))
+    shown = array(adapter.lesson_relative_output(names, names["four"]))
     np.testing.assert_allclose(shown, Y, atol=1e-5)
     (*_, at_both_places), (in_the_other_order,) = cells["solution-relative-shown"].rows
     assert_printed(in_the_other_order, np.abs(Y - backwards).max())

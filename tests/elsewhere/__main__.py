@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tests.elsewhere.places import (
     BINDER,
     CAN_IMITATE,
@@ -28,7 +28,7 @@ UV = VENV / "bin" / "uv"
 IMPORTED = [
     "ipykernel.kernelapp",
     "matplotlib.pyplot",
-    *(package.module for framework in FACES.values() for package in framework.packages),
+    *(package.module for framework in PYTHON_FRAMEWORKS.values() for package in framework.packages),
 ]
 IMPORT = """\
 import importlib.util, sys

@@ -27,7 +27,7 @@ from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.compare.figures import SVG
 from tools.compare.numbers import read_tolerance
 from tools.compare.outputs import compare_outputs
@@ -139,7 +139,7 @@ BINDER = Service(
 
 NOT_ON_COLAB = [
     package
-    for framework in FACES.values()
+    for framework in PYTHON_FRAMEWORKS.values()
     for package in framework.packages
     if package.distribution not in map(package_name, COLAB.parts[0])
 ]
@@ -153,7 +153,10 @@ DOWNLOADS = [
         (COLAB, (*package.options.split(), package.distribution + package.extra))
         for package in NOT_ON_COLAB
     ),
-    *((BINDER, ("--no-deps", package.distribution)) for package in FACES["mxnet"].packages),
+    *(
+        (BINDER, ("--no-deps", package.distribution))
+        for package in PYTHON_FRAMEWORKS["mxnet"].packages
+    ),
     (BINDER, BUILD),
 ]
 WHEELS_STAMP = WHEELS / "made-of.json"

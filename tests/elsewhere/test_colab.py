@@ -14,7 +14,7 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tests.elsewhere.places import (
     COLAB,
     Copy,
@@ -37,7 +37,7 @@ SHIM = "d2l-compat"
 
 
 @pytest.mark.usefixtures("services", "only_if_asked_for")
-@pytest.mark.parametrize("framework", FACES)
+@pytest.mark.parametrize("framework", PYTHON_FRAMEWORKS)
 def test_notebooks_run_on_colab_and_install_only_what_is_missing(
     framework: str, repository: Path
 ) -> None:
@@ -173,7 +173,9 @@ def check(session: Session, notebooks: dict[Path, NotebookNode], framework: str)
     assert list_changed(before, after) == []
     new = after.keys() - before.keys()
     missing = {
-        package for package in FACES[framework].packages if package.distribution not in before
+        package
+        for package in PYTHON_FRAMEWORKS[framework].packages
+        if package.distribution not in before
     }
     assert new >= {SHIM, *(package.distribution for package in missing)}
     assert new <= list_allowed(session.copy, framework)
@@ -190,6 +192,6 @@ def check(session: Session, notebooks: dict[Path, NotebookNode], framework: str)
 def list_allowed(copy: Copy, framework: str) -> set[str]:
     """Return what may be installed: the shim, the framework, and all that they require."""
     found = copy.list_requirements(SHIM) | {"setuptools"}
-    for package in FACES[framework].packages:
+    for package in PYTHON_FRAMEWORKS[framework].packages:
         found |= copy.list_requirements(package.distribution + package.extra)
     return found

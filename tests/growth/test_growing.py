@@ -5,7 +5,7 @@ import re
 import nbformat
 import pytest
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.growth.toys import Project, Toy, make_toys
 from tools.weave.lessons import LANGUAGES, ROOT, list_lessons
 
@@ -100,7 +100,7 @@ def test_a_wrong_claim_and_an_edited_cell_fail_in_the_notebook(
     project: Project, chapter: tuple[Toy, Toy], installed: list[str]
 ) -> None:
     toy = chapter[1]
-    in_python = next((name for name in toy.frameworks if name in FACES), None)
+    in_python = next((name for name in toy.frameworks if name in PYTHON_FRAMEWORKS), None)
     claims = f"lessons/{toy.name}/claims.py"
     for framework in {in_python, "djl"} & {*installed}:
         notebook = f"notebooks/en/{framework}/{toy.name}.ipynb"

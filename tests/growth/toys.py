@@ -132,9 +132,9 @@ class Project:
 def _fill_code(code: Path, framework: str) -> None:
     about = FRAMEWORKS[framework]
     device, _ = about.to_gpu
-    if device in code.read_text(encoding="utf-8").replace("@FACE@", about.face):
+    if device in code.read_text(encoding="utf-8").replace("@FACE@", about.module):
         device = "None"  # for PyTorch, this code is the import itself
-    _replace_placeholders(code, FACE=about.face, IMPORT=IMPORTS.get(framework, ""), DEVICE=device)
+    _replace_placeholders(code, FACE=about.module, IMPORT=IMPORTS.get(framework, ""), DEVICE=device)
 
 
 def _replace_placeholders(file: Path, **contents: str) -> None:

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import nbformat
 import psutil
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tests.mutants.fault import Fault, OutdatedFaultError
 from tools.run.java import KERNEL, SPEC, TARGET
 from tools.weave.lessons import ROOT
@@ -92,7 +92,7 @@ def list_checks(fault: Fault) -> list[tuple[str, Check]]:
             files = "tests/shim/each", *(SHARED_TESTS if "_shared" in fault.file else ())
             first = TESTS_BY_MODULE.get(Path(fault.file).stem.strip("_"), files[0])
             found.insert(0, ("tests", Check((*PYTEST, "--framework", framework), files, (first,))))
-        case "lesson", name if name in FACES:
+        case "lesson", name if name in PYTHON_FRAMEWORKS:
             command = *PYTEST, "--as-needed", "--framework", framework
             claims = f"lessons/{fault.lesson}/claims.py"
             found.insert(0, ("tests", Check(command, (claims,), ("--first", fault.cell))))

@@ -13,7 +13,7 @@ from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
 from d2l_compat import kernel
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
 UPSTREAM = {
     "__init__.py": "__version__ = '1.0.3'\n",
@@ -115,7 +115,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    faces = ", ".join(framework.face for framework in FACES.values())
+    faces = ", ".join(framework.module for framework in PYTHON_FRAMEWORKS.values())
     assert f"d2l.caffe: d2l_compat stands in for d2l, and has {faces}" in run(code, upstream)
 
 

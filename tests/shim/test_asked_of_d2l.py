@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from d2l_compat import __version__
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
 needs_pytorch = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is not installed")
 
@@ -63,7 +63,7 @@ except AttributeError as error:
     print(error)
 print(hasattr(d2l, "__wrapped__"))
 """)
-    _, *others = (framework.face for framework in FACES.values())
+    _, *others = (framework.module for framework in PYTHON_FRAMEWORKS.values())
     need = f"need `from d2l import torch as d2l` (or {', '.join(others)})"
     assert said == (
         f"{__version__}\nd2l.train_ch3: a framework's names are in its own module; {need}\nFalse\n"

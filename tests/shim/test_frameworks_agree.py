@@ -6,7 +6,7 @@ Those with a Python face are asked in tests/shim/each/test_agreement.py, where t
 import numpy as np
 import pytest
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.shim import reference
 from tests.shim.compare_frameworks.ask import ask
 from tests.shim.compare_frameworks.cases import Case, draw
@@ -18,7 +18,7 @@ from tests.shim.each.cases import TOLERANCE
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCE.items())
-@pytest.mark.parametrize("framework", sorted(FRAMEWORKS.keys() - FACES.keys()))
+@pytest.mark.parametrize("framework", sorted(FRAMEWORKS.keys() - PYTHON_FRAMEWORKS.keys()))
 def test_every_framework_without_a_python_face_agrees_with_the_reference(
     pytestconfig: pytest.Config, framework: str, dtype: str, tolerance: float
 ) -> None:

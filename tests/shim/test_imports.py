@@ -14,13 +14,13 @@ import pytest
 from packaging.requirements import Requirement
 
 from d2l_compat._shared import require
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
-PACKAGES = [package for framework in FACES.values() for package in framework.packages]
+PACKAGES = [package for framework in PYTHON_FRAMEWORKS.values() for package in framework.packages]
 FRAMEWORK_MODULES = {package.module.partition(".")[0] for package in PACKAGES}
 DISTRIBUTIONS = {package.distribution for package in PACKAGES}
 PLOT_MODULES = {"IPython", "matplotlib", "matplotlib_inline"}
-(TORCH,) = FACES["pytorch"].packages
+(TORCH,) = PYTHON_FRAMEWORKS["pytorch"].packages
 INSTALL = f'pip install "torch>={TORCH.minimum}"'
 NEEDED = f"torch {TORCH.minimum} or newer is needed"
 
@@ -139,10 +139,10 @@ def test_a_copy_under_another_name_is_as_old_as_it_says(install: Callable[..., N
         require.require("pytorch")
 
 
-@pytest.mark.parametrize("name", FACES)
+@pytest.mark.parametrize("name", PYTHON_FRAMEWORKS)
 def test_every_face_says_which_package_is_missing_and_what_installs_it(name: str) -> None:
     """In an interpreter that finds none of the frameworks."""
-    first = FACES[name].packages[0]
+    first = PYTHON_FRAMEWORKS[name].packages[0]
     module = "torch" if name == "pytorch" else name
     program = f"""
 import importlib.abc, importlib.metadata, sys
@@ -175,8 +175,8 @@ from d2l_compat import {module}
 def test_messages_and_extras_name_the_same_versions() -> None:
     pyproject = Path(__file__).parents[2] / "pyproject.toml"
     extras = tomllib.loads(pyproject.read_text())["project"]["optional-dependencies"]
-    assert set(extras) - {"djl"} == set(FACES)  # DJL is no Python package
-    for name, framework in FACES.items():
+    assert set(extras) - {"djl"} == set(PYTHON_FRAMEWORKS)  # DJL is no Python package
+    for name, framework in PYTHON_FRAMEWORKS.items():
         bounds = {r.name: str(r.specifier) for r in map(Requirement, extras[name])}
         for package in framework.packages:
             assert bounds[package.distribution] == f">={package.minimum}"

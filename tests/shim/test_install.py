@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 import d2l_compat
 from d2l_compat import _install
-from d2l_compat.frameworks import FACES, FRAMEWORKS, SETUPTOOLS
+from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS, SETUPTOOLS
 from tests.tools.test_project import EXTRAS, PYPROJECT
 
 CONFLICT = "ERROR: ResolutionImpossible: for help visit ..."
@@ -55,7 +55,9 @@ class Service:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     """With all that any framework needs."""
-    packages = [package for framework in FACES.values() for package in framework.packages]
+    packages = [
+        package for framework in PYTHON_FRAMEWORKS.values() for package in framework.packages
+    ]
     modules = {package.module for package in (*packages, *_install.OWN_DEPENDENCIES, SETUPTOOLS)}
     service = Service(modules)
     monkeypatch.delenv("D2L_COMPAT_INSTALL", raising=False)
@@ -67,7 +69,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     return service
 
 
-@pytest.mark.parametrize("framework", FACES)
+@pytest.mark.parametrize("framework", PYTHON_FRAMEWORKS)
 def test_where_nothing_is_missing_pip_is_not_asked_and_nothing_is_said(
     framework: str, service: Service, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,9 +78,9 @@ def test_where_nothing_is_missing_pip_is_not_asked_and_nothing_is_said(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("framework", FACES)
+@pytest.mark.parametrize("framework", PYTHON_FRAMEWORKS)
 def test_what_is_missing_is_asked_for_and_nothing_else(framework: str, service: Service) -> None:
-    first = FACES[framework].packages[0]
+    first = PYTHON_FRAMEWORKS[framework].packages[0]
     service.modules.remove(first.module)
     d2l_compat.install(framework)
     wanted = [*first.options.split(), first.requirement]
@@ -153,7 +155,7 @@ def test_pips_own_words_are_told_with_the_command_to_try(
         d2l_compat.install("paddle")
     said = str(raised.value)
     assert said.startswith("paddlepaddle could not be installed")
-    assert FACES["paddle"].packages[0].install in said
+    assert PYTHON_FRAMEWORKS["paddle"].packages[0].install in said
     assert said.endswith("No route")
 
 

@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.site.names import PACKAGE, read_names, render_table
 
 PINNED = {
     name: Path(__file__).parent.joinpath("each", name, "exports.txt").read_text().split()
-    for name in FACES
+    for name in PYTHON_FRAMEWORKS
 }
 
 
-@pytest.mark.parametrize("framework", FACES)
+@pytest.mark.parametrize("framework", PYTHON_FRAMEWORKS)
 def test_the_names_are_read_from_the_code(framework: str):
-    assert sorted(read_names(PACKAGE / FACES[framework].face)) == PINNED[framework]
+    assert sorted(read_names(PACKAGE / PYTHON_FRAMEWORKS[framework].module)) == PINNED[framework]
 
 
 def test_the_table_marks_in_which_frameworks_a_name_is():
     rows = [line.strip("|").replace("`", "").split("|") for line in render_table().splitlines()]
-    for column, framework in enumerate(FACES, start=2):
+    for column, framework in enumerate(PYTHON_FRAMEWORKS, start=2):
         marked = [row[0].strip() for row in rows if row[column].strip() == "✓"]
         assert sorted(marked) == PINNED[framework]

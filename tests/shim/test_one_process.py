@@ -6,9 +6,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
-PACKAGES = [package for framework in FACES.values() for package in framework.packages]
+PACKAGES = [package for framework in PYTHON_FRAMEWORKS.values() for package in framework.packages]
 pytestmark = [
     pytest.mark.release,
     pytest.mark.skipif(
@@ -26,7 +26,7 @@ def import_faces(*names: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_all_import_in_one_process() -> None:
-    others = (each.face for name, each in FACES.items() if name != "paddle")
+    others = (each.module for name, each in PYTHON_FRAMEWORKS.items() if name != "paddle")
     done = import_faces("paddle", *others)
     assert done.returncode == 0, done.stderr
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.site.browser import Open
 from tests.site.conftest import LESSON, NOTEBOOKS, mark_release
 from tools.project.dist import WHEEL
@@ -37,8 +37,12 @@ def test_choosing_a_framework_in_one_cell_changes_all_cells(open_page: Open, lan
         choose(page, framework)
         assert list_chosen_frameworks(page) == {framework}
         shown = read_cell(page, "cell-setup")  # without hidden tabs
-        imported = [name for name, each in FACES.items() if f"import {each.face} as d2l" in shown]
-        assert imported == [framework] * (framework in FACES)
+        imported = [
+            name
+            for name, each in PYTHON_FRAMEWORKS.items()
+            if f"import {each.module} as d2l" in shown
+        ]
+        assert imported == [framework] * (framework in PYTHON_FRAMEWORKS)
         assert ("import ai.djl" in shown) == (framework == "djl")
 
 

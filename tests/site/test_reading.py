@@ -49,7 +49,7 @@ def test_all_pages_are_there(site: Path):
         *PAGES,
         *map(deck_path, NOTEBOOKS),
         *(
-            f"{tag}/reference/d2l_compat/{about.face}/index.html"
+            f"{tag}/reference/d2l_compat/{about.module}/index.html"
             for tag in LANGUAGES
             for about in FRAMEWORKS.values()
         ),

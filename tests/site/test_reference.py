@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tests.site.browser import SITE
 from tests.site.conftest import mark_release
 from tools.site.java import FOLDER
@@ -25,7 +25,7 @@ from tools.weave.lessons import ROOT
 
 # Other names of TransformerEncoderBlock and of the framework's Module.
 ALIASES = {"EncoderBlock", "nn_Module"}
-PACKAGES = [framework.face for framework in FACES.values()]
+PACKAGES = [framework.module for framework in PYTHON_FRAMEWORKS.values()]
 PYTHON_PAGES = [*PACKAGES, "common", "alias", ""]
 PAGES = [*PYTHON_PAGES, "kernel", "java"]
 IN_REPOSITORY = f"{REPOSITORY}/blob/{BRANCH}/"
@@ -34,7 +34,11 @@ CONSTANT = re.compile(r"[A-Z_]{2,}")  # of an enum, declared without "public"
 
 # Modules that readers know, and the lessons' abbreviations of some.
 KNOWN = {"collections", "contextlib", "d2l", "d2l_compat", "numpy", "pathlib", "mx", "nn", "np"}
-KNOWN |= {package.module.partition(".")[0] for each in FACES.values() for package in each.packages}
+KNOWN |= {
+    package.module.partition(".")[0]
+    for each in PYTHON_FRAMEWORKS.values()
+    for package in each.packages
+}
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 PRIVATE = re.compile(r"(?<![\w^])_[A-Za-z]\w*")
 
@@ -123,8 +127,8 @@ def test_the_page_of_a_package_has_its_names_and_no_others(site: Path, name: str
     "name", mark_release(PYTHON_PAGES, always=["torch", "common", "alias", ""])
 )
 def test_the_parameters_are_those_that_python_reports(site: Path, name: str) -> None:
-    for framework in FACES.values():
-        if framework.face == name and not all(
+    for framework in PYTHON_FRAMEWORKS.values():
+        if framework.module == name and not all(
             find_spec(each.module.partition(".")[0]) for each in framework.packages
         ):
             pytest.skip(f"needs {framework.title}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.book.__main__ import main
 from tools.book.epochs import cap_epochs
 from tools.book.pages import list_pairs
@@ -195,7 +195,7 @@ def test_all_recorded_results_can_be_described_in_every_language() -> None:
         for each in load_results():
             assert each.edition in words.editions
             assert each.chapter in words.chapters
-    assert {each.framework for each in load_results()} <= FACES.keys()
+    assert {each.framework for each in load_results()} <= PYTHON_FRAMEWORKS.keys()
     for each in load_results():
         assert each.has_passed == (each.error == "") == (each.cause == ""), each.key
 

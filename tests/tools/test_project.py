@@ -64,7 +64,7 @@ REPLACED = {"jax": {"tensorflow", "tensorflow_datasets"}}
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_a_lock_has_what_upstreams_d2l_imports(lock):
     """Otherwise nothing is compared with upstream's d2l if only this framework is installed."""
-    name = f"d2l/{FRAMEWORKS[lock.stem].face}.py"
+    name = f"d2l/{FRAMEWORKS[lock.stem].module}.py"
     versions = [Path(distribution("d2l").locate_file(name)), OLDER / name]
     upstream = [file.read_text(encoding="utf-8") for file in versions if file.exists()]
     assert bool(upstream) == (ROOT / "tests" / "shim" / "each" / lock.stem / "oracle.py").exists()

@@ -22,7 +22,7 @@ import psutil
 import pytest
 from nbformat import NotebookNode, v4
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.conftest import wait_for_exit, write_chapter
 from tools.__main__ import main
 from tools.run import fingerprints
@@ -609,12 +609,12 @@ SLOW_TO_IMPORT = {"jax", "mxnet", "paddle", "tensorflow"}
     "framework",
     [
         pytest.param(name, marks=[pytest.mark.release] if name in SLOW_TO_IMPORT else [])
-        for name in FACES
+        for name in PYTHON_FRAMEWORKS
     ],
 )
 def test_a_fingerprint_covers_all_imported_sources_and_packages(framework):
     """Check that the sources include every module that a process loads, and no other framework's."""
-    module = FRAMEWORKS[framework].face
+    module = FRAMEWORKS[framework].module
     program = (
         f"import sys, d2l_compat.{module}\n"
         "print(*(m.__file__ for name, m in sys.modules.items() if name[:10] == 'd2l_compat'))"
@@ -625,9 +625,9 @@ def test_a_fingerprint_covers_all_imported_sources_and_packages(framework):
         pytest.skip(f"{framework} is not installed")
     found = {str(file) for file in fingerprints.find_shim_sources(framework)}
     assert {*loaded.split()} <= found
-    others = {each.face for each in FRAMEWORKS.values()} - {module}
+    others = {each.module for each in FRAMEWORKS.values()} - {module}
     assert [file for file in found if Path(file).parent.name in others] == []
-    needed = {"numpy", *(package.distribution for package in FACES[framework].packages)}
+    needed = {"numpy", *(package.distribution for package in PYTHON_FRAMEWORKS[framework].packages)}
     assert needed <= fingerprints.list_installed_packages(framework).keys()
     assert needed <= {name for name, _ in fingerprints.read_locked_versions(framework)}
 

@@ -20,7 +20,7 @@ from importlib import import_module
 from itertools import product
 from typing import NamedTuple
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.bench.layers import MASKS, Mask, Step
 
 ROUNDS = 3
@@ -39,7 +39,7 @@ class Cost(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     """Return 1 if the shim is slower than upstream, or on average than the framework's own layer."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.attention", description=__doc__)
-    parser.add_argument("framework", nargs="*", default=[*FACES], help="only these")
+    parser.add_argument("framework", nargs="*", default=[*PYTHON_FRAMEWORKS], help="only these")
     about = "sequence lengths; at 4096 some layers take 17 GB, and more with a bias"
     default = [128, 256, 512, 1024, 2048, 4096]
     parser.add_argument("--lengths", type=int, nargs="*", default=default, help=about)
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     has_failed = False
     for framework in options.framework:
-        if framework in FACES:  # DJL has no layer but the shim's
+        if framework in PYTHON_FRAMEWORKS:  # DJL has no layer but the shim's
             has_failed |= compare(framework, options.lengths)
     return int(has_failed)
 

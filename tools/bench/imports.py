@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import nan
 from statistics import median
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
 # On today's NumPy, MXNet can only be imported with the shim's help. So can upstream's d2l for it.
 MXNET = "from d2l_compat._mxnet_numpy import removed_names\nwith removed_names(): import mxnet\n"
@@ -48,13 +48,13 @@ class Import:
 
 def import_framework(framework: str) -> str:
     """Return the statement that imports a framework."""
-    packages = ", ".join(package.module for package in FACES[framework].packages)
+    packages = ", ".join(package.module for package in PYTHON_FRAMEWORKS[framework].packages)
     return FRAMEWORK_IMPORTS.get(framework, f"import {packages}")
 
 
 def measure(framework: str, package: str) -> Import | None:
     """Measure the import of a package for a framework; return None if it cannot be imported."""
-    statement = f"from {package} import {FACES[framework].face}"
+    statement = f"from {package} import {PYTHON_FRAMEWORKS[framework].module}"
     program = PROGRAM.format(framework=import_framework(framework), package=statement)
     # Without cached bytecode, this would measure the compilation of Python files.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
@@ -77,13 +77,13 @@ def measure_rounds(framework: str, package: str, count: int) -> list[Import]:
 def main(arguments: list[str] | None = None) -> int:
     """Return 1 if the shim is slower than allowed."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.imports", description=__doc__)
-    parser.add_argument("framework", nargs="*", default=[*FACES], help="only these")
+    parser.add_argument("framework", nargs="*", default=[*PYTHON_FRAMEWORKS], help="only these")
     parser.add_argument("--rounds", type=int, default=11)
     options = parser.parse_args(arguments)
     print("seconds to import     alone    shim   upstream   shim/alone   upstream/alone")
     is_too_slow = False
     for framework in options.framework:
-        if framework not in FACES:  # DJL is in Java
+        if framework not in PYTHON_FRAMEWORKS:  # DJL is in Java
             continue
         shim = measure_rounds(framework, "d2l_compat", options.rounds)
         if not shim:

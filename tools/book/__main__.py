@@ -6,7 +6,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.book.epochs import EPOCHS
 from tools.book.pages import Page, list_pairs
 from tools.book.results import (
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     if not options.book.is_dir():
         sys.exit(f"{options.book}: there is no such folder; need a copy of D2L's repository")
-    frameworks = options.framework or [name for name in FACES if name != "mlx"]
+    frameworks = options.framework or [name for name in PYTHON_FRAMEWORKS if name != "mlx"]
     chosen = [pair for pair in list_pairs(options.book, frameworks) if options.only in pair[0].name]
     if not chosen:
         sys.exit(f"{options.book}: no page there uses d2l; need a copy of D2L's repository")
@@ -83,7 +83,7 @@ def summarize(outcomes: list[Outcome]) -> str:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
     parser.add_argument("book", type=Path, help="a copy of D2L's repository, in any language")
-    parser.add_argument("--framework", action="append", choices=[*FACES])
+    parser.add_argument("--framework", action="append", choices=[*PYTHON_FRAMEWORKS])
     parser.add_argument("--only", default="", metavar="SUBSTRING", help="of chapter/page")
     parser.add_argument("--jobs", type=int, default=2, help="pages at a time (default: 2)")
     parser.add_argument("--timeout", type=float, default=300, help="seconds a page (default: 300)")

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
 FENCED = re.compile(
     r"^[ \t]*```\s*\{([^}\n]*)\}[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL
@@ -99,6 +99,6 @@ def list_pairs(book: Path, frameworks: list[str]) -> list[tuple[Page, str]]:
         (page, framework)
         for page in list_pages(book)
         for framework in frameworks
-        if framework in FACES
+        if framework in PYTHON_FRAMEWORKS
         and any(re.search(r"\bd2l\.\w", cell.source) for cell in page.cells(framework))
     ]

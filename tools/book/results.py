@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tools.book.words import TABLE_TEXT, TableText
 from tools.weave.lessons import ROOT
 from tools.weave.prose import ORIGINAL
@@ -108,7 +108,7 @@ def render_tables(results: list[Result], language: str) -> str:
 
 def list_frameworks(results: list[Result]) -> list[str]:
     """Return the frameworks that occur in results, in the order of their table."""
-    return [name for name in FACES if any(each.framework == name for each in results)]
+    return [name for name in PYTHON_FRAMEWORKS if any(each.framework == name for each in results)]
 
 
 def count_runs(

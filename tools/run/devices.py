@@ -13,7 +13,7 @@ PROGRAM = "from d2l_compat import {} as d2l; print('GPUs:', d2l.num_gpus())"
 
 def count_gpus(framework: str) -> int:
     """Return the number of GPUs, 0 if the framework cannot be imported."""
-    program = PROGRAM.format(FRAMEWORKS[framework].face)
+    program = PROGRAM.format(FRAMEWORKS[framework].module)
     command = [sys.executable, "-c", program]
     output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     return int(output.partition("GPUs:")[2].split()[0]) if "GPUs:" in output else 0

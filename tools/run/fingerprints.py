@@ -56,7 +56,7 @@ def find_shim_sources(framework: str) -> list[Path]:
     if not FRAMEWORKS[framework].is_python:
         return [JAVA / "pom.xml", *sorted((JAVA / "src" / "main").rglob("*.*"))]
     finder = ModuleFinder([str(ROOT)])
-    finder.import_hook(f"{SHIM.name}.{FRAMEWORKS[framework].face}")
+    finder.import_hook(f"{SHIM.name}.{FRAMEWORKS[framework].module}")
     paths = (getattr(module, "__file__", None) for module in finder.modules.values())
     modules = (Path(path) for path in paths if path)
     fonts = (SHIM / "_shared" / "fonts").glob("*.otf")

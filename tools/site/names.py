@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 from d2l_compat._shared.exports import listed
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.weave.lessons import ROOT
 
 PACKAGE = ROOT / "d2l_compat"
@@ -42,9 +42,9 @@ MODULES = (
 def render_table() -> str:
     """Return a row in Markdown for each name, with its module and the frameworks that have it."""
     rows: dict[tuple[str, str], list[str]] = {}
-    for column, framework in enumerate(FACES.values()):
-        for name, module in read_names(PACKAGE / framework.face).items():
-            rows.setdefault((module, name), [""] * len(FACES))[column] = "✓"
+    for column, framework in enumerate(PYTHON_FRAMEWORKS.values()):
+        for name, module in read_names(PACKAGE / framework.module).items():
+            rows.setdefault((module, name), [""] * len(PYTHON_FRAMEWORKS))[column] = "✓"
     lines = []
     for module, name in sorted(rows, key=lambda row: (MODULES.index(row[0]), row)):
         lines.append(f"| `{name}` | `{module}` | {' | '.join(rows[module, name])} |")

@@ -14,7 +14,7 @@ from docutils import nodes
 from jinja2 import Environment
 from sphinx.application import Sphinx
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.site.names import PACKAGE, read_names
 from tools.weave.launch import line_address
 
@@ -28,7 +28,9 @@ def _own_names(framework_package: str) -> set[str]:
     return {name for name, module in modules.items() if module not in ("common", "tensors")}
 
 
-OWN_NAMES = {f"{SHIM}.{each.face}": _own_names(each.face) for each in FACES.values()}
+OWN_NAMES = {
+    f"{SHIM}.{each.module}": _own_names(each.module) for each in PYTHON_FRAMEWORKS.values()
+}
 # Private names that occur in signatures, and the public ones that readers know.
 PUBLIC_NAMES = {
     f"{SHIM}._shared.data.loader.Loader": "collections.abc.Iterable[tuple[Any, ...]]",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from d2l_compat.frameworks import FACES, FRAMEWORKS
+from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tools.weave.lessons import ROOT, Notebook
 from tools.weave.prose import ORIGINAL
 
@@ -21,7 +21,7 @@ FILES = f"{REPOSITORY}/blob/{BRANCH}"  # the address of the files on GitHub
 # The workflow that releases a version publishes the web site there.
 SITE_ADDRESS = "https://{}.github.io/{}/".format(*OWNER_AND_NAME.split("/"))
 
-FIRST, *OTHERS = FACES
+FIRST, *OTHERS = PYTHON_FRAMEWORKS
 FROM_A_CLONE = f"""\
 git clone {REPOSITORY} d2l
 pip install './d2l[{FIRST}]'     # or {", ".join(OTHERS)}"""

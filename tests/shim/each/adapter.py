@@ -1,4 +1,4 @@
-"""How the shared tests drive each face: NumPy goes in and comes out.
+"""How the shared tests drive each adapter: NumPy goes in and comes out.
 
 ``tests.shim.each.FRAMEWORK.adapter`` has a subclass of :class:`Layer` and one of :class:`Adapter`, under these names.
 """
@@ -94,7 +94,7 @@ class Layer(ABC):
 
 
 class Adapter(ABC):
-    """A face, with what the tests ask of it and of the lessons' code. Here is what most frameworks do alike."""
+    """A adapter, with what the tests ask of it and of the lessons' code. Here is what most frameworks do alike."""
 
     d2l: Any  # the face
     layer: type[Layer]

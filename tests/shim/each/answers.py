@@ -14,11 +14,11 @@ import numpy as np
 from tests.shim.each.adapter import Adapter, Arrays
 
 
-def attention(face: Adapter, case: Arrays) -> Arrays:
+def attention(adapter: Adapter, case: Arrays) -> Arrays:
     """Multi-head attention, with the masks that the case has."""
     queries, keys, values = inputs = [case[name] for name in ("queries", "keys", "values")]
     sizes = (x.shape[-1] for x in (keys, queries, values))
-    layer = face.multi_head(
+    layer = adapter.multi_head(
         *sizes,
         len(case["W_o"]),
         int(case["num_heads"]),
@@ -39,41 +39,41 @@ def attention(face: Adapter, case: Arrays) -> Arrays:
     return {"output": output, "weights": weights} | named(names, gradients)
 
 
-def alibi(face: Adapter, case: Arrays) -> Arrays:
+def alibi(adapter: Adapter, case: Arrays) -> Arrays:
     """The same, with a bias made of the face's slopes and the distances."""
     distances = case["distances"]
-    slopes = face.call("alibi_slopes", int(case["num_heads"])).astype(distances.dtype)
+    slopes = adapter.call("alibi_slopes", int(case["num_heads"])).astype(distances.dtype)
     bias = -slopes[:, None, None] * distances
-    return {"slopes": slopes} | attention(face, case | {"score_bias": bias})
+    return {"slopes": slopes} | attention(adapter, case | {"score_bias": bias})
 
 
-def relative(face: Adapter, case: Arrays) -> Arrays:
+def relative(adapter: Adapter, case: Arrays) -> Arrays:
     """Dot-product attention, with the table's row for each distance from a query to a key."""
     names = ["queries", "keys", "values"]
     inputs = [case[name] for name in names]
     far, steps = len(case["table"]) // 2, np.arange(case["queries"].shape[1])
     rows = (steps[:, None] - steps).clip(-far, far) + far
     distances = {"table": case["table"], "rows": rows}
-    layer = face.relative()
+    layer = adapter.relative()
     output = layer(*inputs, **distances)
     weights = layer.attention_weights
     gradients = layer.gradients(case["direction"], *inputs, **distances)
     return {"output": output, "weights": weights} | named([*names, "table"], gradients)
 
 
-def rotary(face: Adapter, case: Arrays) -> Arrays:
+def rotary(adapter: Adapter, case: Arrays) -> Arrays:
     X, offset = case["X"], int(case["offset"])
     layout = "halves" if case["halves"] else "interleaved"
     sizes = X.shape[-1], int(case["max_len"])
-    layer = face.rotary(*sizes, layout=layout, dtype=str(X.dtype))
+    layer = adapter.rotary(*sizes, layout=layout, dtype=str(X.dtype))
     output = layer(X, offset=offset)
     gradients = layer.gradients(case["direction"], X, offset=offset)
     return {"output": output} | named(["X"], gradients)
 
 
-def encoding(face: Adapter, case: Arrays) -> Arrays:
+def encoding(adapter: Adapter, case: Arrays) -> Arrays:
     _, max_len, num_hiddens = case["X"].shape
-    layer = face.encoding(num_hiddens, 0.0, max_len, dtype=str(case["X"].dtype))
+    layer = adapter.encoding(num_hiddens, 0.0, max_len, dtype=str(case["X"].dtype))
     return {"output": layer(case["X"])}
 
 
@@ -91,7 +91,7 @@ KINDS: dict[str, Callable[[Adapter, Arrays], Arrays]] = {
 
 
 def main(framework: str, given: str, answers: str) -> None:
-    face = import_module(f"tests.shim.each.{framework}.adapter").Adapter()
+    adapter = import_module(f"tests.shim.each.{framework}.adapter").Adapter()
     cases: dict[tuple[str, str], Arrays] = {}
     for name, array in np.load(given).items():
         kind, case, its_name = name.split(".")
@@ -99,7 +99,7 @@ def main(framework: str, given: str, answers: str) -> None:
     found = {
         f"{case}.{name}": x
         for (kind, case), arrays in cases.items()
-        for name, x in KINDS[kind](face, arrays).items()
+        for name, x in KINDS[kind](adapter, arrays).items()
     }
     np.savez(answers, **found)
 

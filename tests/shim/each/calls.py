@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from inspect import Signature, signature
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, get_overloads
 
 import numpy as np
 
 from d2l_compat._shared import signatures
 from tests.shim.each import adapter
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.recurrent import load_reader
 
 
@@ -19,43 +20,47 @@ from tests.shim.each.recurrent import load_reader
 class Own:
     """A value that is the framework's own, or knows it: made for each call."""
 
-    make: Callable[[ModuleType], Any]
+    make: Callable[[Adapter], Any]
     array: Any = None  # of a tensor
 
 
 def tensor(array: Any, dtype: str) -> Own:
     array = np.asarray(array, dtype)
-    return Own(lambda face: face.tensor(array), array)
+    return Own(lambda adapter: adapter.tensor(array), array)
 
 
 def instance(name: str, *args: Any) -> Own:
-    return Own(lambda face: getattr(face.d2l, name)(*(value(face, x) for x in args)))
+    return Own(lambda adapter: getattr(adapter.d2l, name)(*(value(adapter, x) for x in args)))
 
 
-def value(face: ModuleType, x: Any) -> Any:
-    return x.make(face) if isinstance(x, Own) else x
+def value(adapter: Adapter, x: Any) -> Any:
+    return x.make(adapter) if isinstance(x, Own) else x
 
 
 # What is called, made for the framework whose face that is, and good arguments for it.
-Call = tuple[Callable[[ModuleType], Callable[..., Any]], Callable[[ModuleType], tuple[Any, ...]]]
+Call = tuple[Callable[[Adapter], Callable[..., Any]], Callable[[Adapter], tuple[Any, ...]]]
 
 X = tensor(np.linspace(-1, 1, 48).reshape(2, 3, 8), "float32")
 TOKENS, LENS = tensor([[1, 2, 3], [4, 5, 6]], "int32"), tensor([1, 3], "int32")
 LOGITS, LABELS = tensor(np.eye(2, 3), "float32"), tensor([0, 2], "int32")
 VOCAB = instance("Vocab", ["a"], 0, ["<pad>", "<bos>", "<eos>"])
 ROWS = tensor(np.linspace(-1, 1, 30).reshape(6, 5), "float32")
-PAIR = Own(lambda face: (value(face, ROWS), face.tensor(np.ones((6, 1), "float32"))))
+PAIR = Own(lambda adapter: (value(adapter, ROWS), adapter.tensor(np.ones((6, 1), "float32"))))
 SUMMED = Own(
-    lambda face: lambda X: face.d2l.linreg(X, face.tensor(np.ones((5, 1), "float32")), 0.5)
+    lambda adapter: lambda X: adapter.d2l.linreg(X, adapter.tensor(np.ones((5, 1), "float32")), 0.5)
 )
-GUESSED = Own(lambda face: [(value(face, LOGITS), value(face, LABELS))])
+GUESSED = Own(lambda adapter: [(value(adapter, LOGITS), value(adapter, LABELS))])
 LABELLED = Own(
-    lambda face: face.d2l.load_array((value(face, LOGITS), face.labels(LABELS.array)), 2, False)
+    lambda adapter: adapter.d2l.load_array(
+        (value(adapter, LOGITS), adapter.labels(LABELS.array)), 2, False
+    )
 )
-CHOOSE = Own(lambda face: lambda X: X)
-CLOTHES = Own(lambda face: lambda X: face.tensor(np.eye(2, 10, dtype="float32")))
+CHOOSE = Own(lambda adapter: lambda X: X)
+CLOTHES = Own(lambda adapter: lambda X: adapter.tensor(np.eye(2, 10, dtype="float32")))
 PICTURES = Own(
-    lambda face: [(face.tensor(np.ones((2, 1, 4, 4), "float32")), face.tensor(LABELS.array))]
+    lambda adapter: [
+        (adapter.tensor(np.ones((2, 1, 4, 4), "float32")), adapter.tensor(LABELS.array))
+    ]
 )
 MATRIX, KERNEL = tensor(np.ones((5, 6)), "float32"), tensor(np.ones((2, 3)), "float32")
 BATCHES = instance("load_array", PAIR, 2, False)
@@ -118,77 +123,79 @@ def _fits(form: Signature, args: Sequence[Any]) -> bool:
     return True
 
 
-def sizes(face: ModuleType, name: str, form: str = "short") -> tuple[Any, ...]:
+def sizes(adapter: Adapter, name: str, form: str = "short") -> tuple[Any, ...]:
     if name == "GRU":
-        told = "num_inputs" in signature(face.d2l.GRU).parameters
+        told = "num_inputs" in signature(adapter.d2l.GRU).parameters
         return (8, 6, 2, 0.0) if told else (6, 2, 0.0)
-    found = SIZES[name] if name in SIZES else face.FORMS[name]
+    found = SIZES[name] if name in SIZES else adapter.FORMS[name]
     return found if isinstance(found, tuple) else found[form]
 
 
 def itself(name: str, *args: Any) -> Call:
-    return lambda face: getattr(face.d2l, name), lambda face: args
+    return lambda adapter: getattr(adapter.d2l, name), lambda adapter: args
 
 
 def method(name: str, which: str, made_of: tuple[Any, ...], *args: Any) -> Call:
-    return lambda face: getattr(instance(name, *made_of).make(face), which), lambda face: args
+    return lambda adapter: getattr(
+        instance(name, *made_of).make(adapter), which
+    ), lambda adapter: args
 
 
 def on_the_cpu(name: str, *args: Any) -> Call:
     """A function; where it asks for a device, or for several, it gets the CPU."""
 
-    def get(face: ModuleType) -> Callable[..., Any]:
-        function, cpu = getattr(face.d2l, name), face.d2l.cpu()
+    def get(adapter: Adapter) -> Callable[..., Any]:
+        function, cpu = getattr(adapter.d2l, name), adapter.d2l.cpu()
         asked_for = signature(function).parameters
         places = {"device": cpu, "devices": [cpu]}
         given = {name: place for name, place in places.items() if name in asked_for}
         if "strategy" in asked_for:
-            given["strategy"] = readers(face).STRATEGY
+            given["strategy"] = readers(adapter).STRATEGY
         return partial(function, **given)
 
-    return get, lambda face: args
+    return get, lambda adapter: args
 
 
 def made(name: str, form: str) -> Call:
-    return lambda face: getattr(face.d2l, name), lambda face: sizes(face, name, form)
+    return lambda adapter: getattr(adapter.d2l, name), lambda adapter: sizes(adapter, name, form)
 
 
 def first(name: str) -> Call:
     """A layer that takes its sizes from what it is given."""
 
-    def get(face: ModuleType) -> Callable[..., Any]:
-        built = face.build(name, *sizes(face, name))
+    def get(adapter: Adapter) -> Callable[..., Any]:
+        built = adapter.build(name, *sizes(adapter, name))
         if hasattr(built.layer, "initialize"):  # Gluon's must be
             built.layer.initialize()
         return built
 
-    return get, lambda face: INPUTS.get(name, (ROWS,))
+    return get, lambda adapter: INPUTS.get(name, (ROWS,))
 
 
 def used(name: str) -> Call:
     """One that has its sizes."""
 
     @cache
-    def get(face: ModuleType) -> Callable[..., Any]:
-        built = face.build(name, *sizes(face, name))
+    def get(adapter: Adapter) -> Callable[..., Any]:
+        built = adapter.build(name, *sizes(adapter, name))
         built.randomize(*(x.array for x in INPUTS[name]))
         # Flax's knows its variables only where it is bound to them.
         return built.layer.bind(built.variables) if hasattr(built, "variables") else built.layer
 
-    return get, lambda face: INPUTS[name]
+    return get, lambda adapter: INPUTS[name]
 
 
 def masked(name: str, *shape: int) -> Call:
     """One that has its sizes, with a causal mask and a bias of the scores."""
     layer, _ = used(name)
 
-    def get(face: ModuleType) -> Callable[..., Any]:
+    def get(adapter: Adapter) -> Callable[..., Any]:
         def attend(queries: Any, keys: Any, causal: Any, score_bias: Any) -> Any:
-            return layer(face)(queries, keys, keys, causal=causal, score_bias=score_bias)
+            return layer(adapter)(queries, keys, keys, causal=causal, score_bias=score_bias)
 
         return attend
 
-    return get, lambda face: (X, X, True, tensor(np.ones(shape), "float32"))
+    return get, lambda adapter: (X, X, True, tensor(np.ones(shape), "float32"))
 
 
 def doubled(x: Any) -> Any:
@@ -207,35 +214,35 @@ def nothing(*args: Any) -> None:
     """A step that changes nothing."""
 
 
-def with_gradients(face: ModuleType) -> tuple[Any, ...]:
+def with_gradients(adapter: Adapter) -> tuple[Any, ...]:
     """What a step of the face's ``sgd`` is given."""
     kept: list[tuple[Any, ...]] = []
-    w = face.descent.variable(np.ones((8, 1), "float32"))
+    w = adapter.descent.variable(np.ones((8, 1), "float32"))
 
     def loss() -> Any:
-        return face.d2l.reduce_sum(face.d2l.linreg(face.tensor(X.array[0]), w, 0.5))
+        return adapter.d2l.reduce_sum(adapter.d2l.linreg(adapter.tensor(X.array[0]), w, 0.5))
 
     recorder = SimpleNamespace(sgd=lambda *args: kept.append(args))
-    face.descent.sgd([w], loss, 0.1, 3, recorder)
+    adapter.descent.sgd([w], loss, 0.1, 3, recorder)
     return kept[0]
 
 
 def epochs(name: str, *args: Any) -> Call:
     """Of training from scratch: a model, batches, a loss, and a step; before the step, these arguments."""
 
-    def good(face: ModuleType) -> tuple[Any, ...]:
-        w = face.descent.variable(np.ones((3, 3), "float32"))
-        net = Own(lambda face: lambda X: face.d2l.linreg(X, w, 0.0))
+    def good(adapter: Adapter) -> tuple[Any, ...]:
+        w = adapter.descent.variable(np.ones((3, 3), "float32"))
+        net = Own(lambda adapter: lambda X: adapter.d2l.linreg(X, w, 0.0))
         batches = [LABELLED] * (2 if name == "train_ch3" else 1)
-        loss = Own(lambda face: face.descent.losses)
-        return net, *batches, loss, *args, Own(lambda face: face.descent.updater([w], 0.1))
+        loss = Own(lambda adapter: adapter.descent.losses)
+        return net, *batches, loss, *args, Own(lambda adapter: adapter.descent.updater([w], 0.1))
 
-    return lambda face: getattr(face.d2l, name), good
+    return lambda adapter: getattr(adapter.d2l, name), good
 
 
-def readers(face: ModuleType) -> Any:
+def readers(adapter: Adapter) -> Any:
     """How the framework's readers write recurrent networks."""
-    framework = type(face).__module__.split(".")[-2]
+    framework = type(adapter).__module__.split(".")[-2]
     return load_reader(framework)
 
 
@@ -250,15 +257,15 @@ START = {
         "b_q": (6,),
     }.items()
 }
-SPEAKER = Own(lambda face: readers(face).from_functions(START))
+SPEAKER = Own(lambda adapter: readers(adapter).from_functions(START))
 SIX = instance("Vocab", ["a", "b", "c", "d", "e"])
-NEXT = Own(lambda face: [(value(face, SEGMENTS), face.tensor(np.zeros((2, 3), "int32")))])
+NEXT = Own(lambda adapter: [(value(adapter, SEGMENTS), adapter.tensor(np.zeros((2, 3), "int32")))])
 
 
 def told(classes: int) -> Own:
     """A network that says the same of everything."""
     outputs = tensor(np.eye(1, classes), "float32")
-    return Own(lambda face: lambda X: value(face, outputs))
+    return Own(lambda adapter: lambda X: value(adapter, outputs))
 
 
 BOXES = tensor([[0, 0, 0.5, 0.5], [0.1, 0, 0.6, 0.5], [0.4, 0.4, 1, 0.9]], "float32")
@@ -266,29 +273,31 @@ ANCHORS = tensor([BOXES.array], "float32")
 PIXELS = tensor(np.ones((3, 3, 3)), "uint8")
 
 
-def _place(face: ModuleType) -> Any:
+def _place(adapter: Adapter) -> Any:
     """Of a tensor, by the framework's name for it."""
-    x = value(face, BOXES)
+    x = value(adapter, BOXES)
     return next(getattr(x, name) for name in ("device", "ctx", "place") if hasattr(x, name))
 
 
-def optimizer(face: ModuleType) -> Any:
-    return face.descent.optimizer(face.linear(3, None), 0.1)
+def optimizer(adapter: Adapter) -> Any:
+    return adapter.descent.optimizer(adapter.linear(3, None), 0.1)
 
 
 def stepping(name: str, *args: Any) -> Call:
     """Of training by an optimizer: a linear layer, batches, a loss, the optimizer, and these arguments."""
 
-    def good(face: ModuleType) -> tuple[Any, ...]:
-        net = face.linear(3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")})
+    def good(adapter: Adapter) -> tuple[Any, ...]:
+        net = adapter.linear(
+            3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")}
+        )
         batches = [] if name == "train_batch_ch13" else [LABELLED, LABELLED]
-        loss = Own(lambda face: face.descent.losses)
-        trainer = Own(lambda face: face.descent.optimizer(net, 0.1))
-        return Own(lambda face: net), *batches, loss, trainer, *args
+        loss = Own(lambda adapter: adapter.descent.losses)
+        trainer = Own(lambda adapter: adapter.descent.optimizer(net, 0.1))
+        return Own(lambda adapter: net), *batches, loss, trainer, *args
 
-    def step(face: ModuleType) -> Callable[..., Any]:
-        batch = value(face, LOGITS), face.labels(LABELS.array)
-        function = on_the_cpu(name)[0](face)
+    def step(adapter: Adapter) -> Callable[..., Any]:
+        batch = value(adapter, LOGITS), adapter.labels(LABELS.array)
+        function = on_the_cpu(name)[0](adapter)
         return lambda net, loss, trainer: function(net, *batch, loss, trainer)
 
     return step if name == "train_batch_ch13" else on_the_cpu(name)[0], good
@@ -304,29 +313,33 @@ def films() -> Any:
     return DataFrame([(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)], columns=FILMS)
 
 
-RATED, SHOWN = Own(lambda face: films()), {0: [0, 1], 1: [2]}
+RATED, SHOWN = Own(lambda adapter: films()), {0: [0, 1], 1: [2]}
 LIKED = Own(
-    lambda face: lambda users, items: face.tensor(np.ones((len(items.asnumpy()), 1), "float32"))
+    lambda adapter: (
+        lambda users, items: adapter.tensor(np.ones((len(items.asnumpy()), 1), "float32"))
+    )
 )
 
 
 def recommending(name: str, *args: Any) -> Call:
     """Of training a model of films: before these arguments a network, batches, a loss and a trainer."""
 
-    def good(face: ModuleType) -> tuple[Any, ...]:
-        net = face.linear(3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")})
-        inputs = [value(face, LOGITS)] * (3 if name == "train_ranking" else 2)
-        score = Own(lambda face: lambda *inputs: net(inputs[-1]))
-        loss = Own(lambda face: lambda one, other: (one - other).sum(1))
-        trainer = Own(lambda face: face.descent.optimizer(net, 0.1))
-        return score, Own(lambda face: [inputs]), None, loss, trainer, *args
+    def good(adapter: Adapter) -> tuple[Any, ...]:
+        net = adapter.linear(
+            3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")}
+        )
+        inputs = [value(adapter, LOGITS)] * (3 if name == "train_ranking" else 2)
+        score = Own(lambda adapter: lambda *inputs: net(inputs[-1]))
+        loss = Own(lambda adapter: lambda one, other: (one - other).sum(1))
+        trainer = Own(lambda adapter: adapter.descent.optimizer(net, 0.1))
+        return score, Own(lambda adapter: [inputs]), None, loss, trainer, *args
 
-    return lambda face: getattr(face.d2l, name), good
+    return lambda adapter: getattr(adapter.d2l, name), good
 
 
-def walking(face: ModuleType) -> Callable[..., Any]:
+def walking(adapter: Adapter) -> Callable[..., Any]:
     """A step on the frozen lake."""
-    env = face.d2l.make_env("FrozenLake-v1")["env"]
+    env = adapter.d2l.make_env("FrozenLake-v1")["env"]
     env.reset()
     return env.step
 
@@ -338,7 +351,7 @@ LEARNED = [["S", "F", "G"]], tensor(np.eye(2, 3), "float32"), tensor([[2, 2, 0]]
 GOOD: dict[str, tuple[Any, ...]] = {
     "RNNLM": (instance("RNNScratch", 6, 4), 6, 0.1),
     "RNNLMScratch": (instance("RNNScratch", 6, 4), 6, 0.1),
-    "RNNModel": (Own(lambda face: readers(face).layers(6, 4)[0].rnn), 6),
+    "RNNModel": (Own(lambda adapter: readers(adapter).layers(6, 4)[0].rnn), 6),
     "RNNScratch": (6, 4, 0.1),
     "SeqDataLoader": (2, 3, False, 50),
     "TimeMachine": (2, 3, 20, 5),
@@ -364,7 +377,7 @@ GOOD: dict[str, tuple[Any, ...]] = {
     "BananasDataset": (True,),
     "VOCSegDataset": (True, (2, 2), "nowhere"),
     "accuracy": (LOGITS, LABELS),
-    "add_to_class": (Own(lambda face: type("A", (), {})),),
+    "add_to_class": (Own(lambda adapter: type("A", (), {})),),
     "alibi_slopes": (4,),
     "batchify": ([(1, [2], [3, 4]), (2, [1, 3], [4])],),
     "bleu": ("a b", "a b c", 2),
@@ -379,7 +392,7 @@ GOOD: dict[str, tuple[Any, ...]] = {
     "download": ("fra-eng", "data", None),
     "download_extract": ("fra-eng", "data"),
     "evaluate_accuracy": (CHOOSE, GUESSED),
-    "evaluate_loss": (SUMMED, BATCHES, Own(lambda face: face.d2l.squared_loss)),
+    "evaluate_loss": (SUMMED, BATCHES, Own(lambda adapter: adapter.d2l.squared_loss)),
     "extract": ("fra-eng.zip", "data"),
     "frozen_lake": (0,),
     "gpu": (0,),
@@ -456,31 +469,31 @@ GOOD: dict[str, tuple[Any, ...]] = {
 }
 CALLS: dict[str, Call] = {
     "Residual": (
-        lambda face: face.d2l.Residual,
-        lambda face: (3, 3) if face.d2l.__name__.endswith("paddle") else (3,),
+        lambda adapter: adapter.d2l.Residual,
+        lambda adapter: (3, 3) if adapter.d2l.__name__.endswith("paddle") else (3,),
     ),
     **{name: itself(name, *args) for name, args in GOOD.items()},
     "RNN": (
-        lambda face: face.d2l.RNN,
-        lambda face: (6, 4) if face.d2l.__name__.endswith("torch") else (4,),
+        lambda adapter: adapter.d2l.RNN,
+        lambda adapter: (6, 4) if adapter.d2l.__name__.endswith("torch") else (4,),
     ),
     "RNNModelScratch": (
-        lambda face: type(value(face, SPEAKER)),
-        lambda face: readers(face).functions(START),
+        lambda adapter: type(value(adapter, SPEAKER)),
+        lambda adapter: readers(adapter).functions(START),
     ),
     "grad_clipping": (
-        lambda face: lambda theta: readers(face).clipped([np.ones(3, "float32")], theta),
-        lambda face: (0.5,),
+        lambda adapter: lambda theta: readers(adapter).clipped([np.ones(3, "float32")], theta),
+        lambda adapter: (0.5,),
     ),
     "predict_ch8": on_the_cpu("predict_ch8", "ab", 2, SPEAKER, SIX),
     "train_ch8": on_the_cpu("train_ch8", SPEAKER, NEXT, SIX, 0.1, 1),
     "train_epoch_ch8": (
-        lambda face: (
-            lambda train_iter, use_random_iter: readers(face).train_epoch(
-                value(face, SPEAKER), train_iter, 0.1, use_random_iter, True
+        lambda adapter: (
+            lambda train_iter, use_random_iter: readers(adapter).train_epoch(
+                value(adapter, SPEAKER), train_iter, 0.1, use_random_iter, True
             )
         ),
-        lambda face: (NEXT, True),
+        lambda adapter: (NEXT, True),
     ),
     **{name: made(name, "short") for name in INPUTS},
     **{
@@ -497,95 +510,115 @@ CALLS: dict[str, Call] = {
     "Accumulator.add": method("Accumulator", "add", (2,), 1, 2.0),
     "Animator.add": method("Animator", "add", (), 1, 2.0),
     "Classifier.accuracy": (
-        lambda face: face.classifier("accuracy"),
-        lambda face: (LOGITS, LABELS),
+        lambda adapter: adapter.classifier("accuracy"),
+        lambda adapter: (LOGITS, LABELS),
     ),
-    "Classifier.loss": (lambda face: face.classifier("loss"), lambda face: (LOGITS, LABELS)),
+    "Classifier.loss": (
+        lambda adapter: adapter.classifier("loss"),
+        lambda adapter: (LOGITS, LABELS),
+    ),
     "MTFraEng.build": method("MTFraEng", "build", (4,), ["go ."], ["va !"]),
     "ProgressBoard.draw": method("ProgressBoard", "draw", (), 1, 2.0, "loss", 1),
     "SGD": (
-        lambda face: partial(
-            face.d2l.SGD, *([[]] if "params" in signature(face.d2l.SGD).parameters else [])
+        lambda adapter: partial(
+            adapter.d2l.SGD, *([[]] if "params" in signature(adapter.d2l.SGD).parameters else [])
         ),
-        lambda face: (0.1,),
+        lambda adapter: (0.1,),
     ),
     "Trainer.fit": method("Trainer", "fit", (1,), instance("Module"), instance("DataModule")),
     "Vocab.[]": method("Vocab", "__getitem__", (["a"],), ["a", "b"]),
     "Vocab.to_tokens": method("Vocab", "to_tokens", (["a"],), [0, 1]),
     "NextSentencePred, call": first("NextSentencePred"),
     "TokenEmbedding.[]": (
-        cache(lambda face: face.d2l.TokenEmbedding("wiki.en").__getitem__),
-        lambda face: (["w1", "x"],),
+        cache(lambda adapter: adapter.d2l.TokenEmbedding("wiki.en").__getitem__),
+        lambda adapter: (["w1", "x"],),
     ),
     "Updater, call": (
-        lambda face: face.d2l.Updater([face.descent.variable(np.ones((8, 1), "float32"))], 0.1),
-        lambda face: (3, [tensor(np.ones((8, 1)), "float32")]),
+        lambda adapter: adapter.d2l.Updater(
+            [adapter.descent.variable(np.ones((8, 1), "float32"))], 0.1
+        ),
+        lambda adapter: (3, [tensor(np.ones((8, 1)), "float32")]),
     ),
-    "BPRLoss, call": (lambda face: face.d2l.BPRLoss(), lambda face: (LOGITS, LOGITS)),
-    "HingeLossbRec, call": (lambda face: face.d2l.HingeLossbRec(), lambda face: (LOGITS, LOGITS)),
+    "BPRLoss, call": (lambda adapter: adapter.d2l.BPRLoss(), lambda adapter: (LOGITS, LOGITS)),
+    "HingeLossbRec, call": (
+        lambda adapter: adapter.d2l.HingeLossbRec(),
+        lambda adapter: (LOGITS, LOGITS),
+    ),
     "add_to_class, its decorator": (
-        lambda face: face.d2l.add_to_class(type("A", (), {})),
-        lambda face: (len,),
+        lambda adapter: adapter.d2l.add_to_class(type("A", (), {})),
+        lambda adapter: (len,),
     ),
     "assign_anchor_to_bbox": (
-        lambda face: (
-            lambda ground_truth, anchors, iou_threshold: face.d2l.assign_anchor_to_bbox(
-                ground_truth, anchors, _place(face), iou_threshold
+        lambda adapter: (
+            lambda ground_truth, anchors, iou_threshold: adapter.d2l.assign_anchor_to_bbox(
+                ground_truth, anchors, _place(adapter), iou_threshold
             )
         ),
-        lambda face: (BOXES, BOXES, 0.5),
+        lambda adapter: (BOXES, BOXES, 0.5),
     ),
     "bbox_to_rect": (
-        lambda face: lambda bbox: face.d2l.bbox_to_rect(bbox, "r"),
-        lambda face: ([1, 2, 3, 4],),
+        lambda adapter: lambda bbox: adapter.d2l.bbox_to_rect(bbox, "r"),
+        lambda adapter: ([1, 2, 3, 4],),
     ),
     "evaluate_accuracy_gpu": on_the_cpu("evaluate_accuracy_gpu", CHOOSE, GUESSED),
     "evaluate_accuracy_gpus": (
-        lambda face: face.d2l.evaluate_accuracy_gpus,
-        lambda face: (stepping("train_ch13")[1](face)[0], LABELLED),
+        lambda adapter: adapter.d2l.evaluate_accuracy_gpus,
+        lambda adapter: (stepping("train_ch13")[1](adapter)[0], LABELLED),
     ),
     "evaluate_ranking": on_the_cpu("evaluate_ranking", LIKED, SHOWN, None, SHOWN, 2, 5),
     "load_array, one": (
-        lambda face: lambda rows: face.d2l.load_array((rows,), 2),
-        lambda face: (ROWS,),
+        lambda adapter: lambda rows: adapter.d2l.load_array((rows,), 2),
+        lambda adapter: (ROWS,),
     ),
-    "make_env, its step": (walking, lambda face: (1,)),
+    "make_env, its step": (walking, lambda adapter: (1,)),
     "predict_seq2seq": on_the_cpu("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
-    "sgd": (lambda face: face.d2l.sgd, with_gradients),
+    "sgd": (lambda adapter: adapter.d2l.sgd, with_gradients),
     "show_bboxes": (
-        lambda face: lambda bboxes: face.d2l.show_bboxes(face.d2l.plt.gca(), bboxes, "dog"),
-        lambda face: ([[1, 2, 3, 4]],),
+        lambda adapter: (
+            lambda bboxes: adapter.d2l.show_bboxes(adapter.d2l.plt.gca(), bboxes, "dog")
+        ),
+        lambda adapter: ([[1, 2, 3, 4]],),
     ),
     "show_images": (  # of a large grid it would draw all places
-        lambda face: lambda imgs: face.d2l.show_images(imgs, 1, 2),
-        lambda face: (np.ones((2, 4, 4)),),
+        lambda adapter: lambda imgs: adapter.d2l.show_images(imgs, 1, 2),
+        lambda adapter: (np.ones((2, 4, 4)),),
     ),
     "show_list_len_pair_hist": (
-        lambda face: partial(face.d2l.show_list_len_pair_hist, ["a", "b"], "x", "y"),
-        lambda face: ([[1], [2, 3]], [[1]]),
+        lambda adapter: partial(adapter.d2l.show_list_len_pair_hist, ["a", "b"], "x", "y"),
+        lambda adapter: ([[1], [2, 3]], [[1]]),
     ),
     "split_batch": on_the_cpu("split_batch", LOGITS, LABELS),
     "split_batch_multi_inputs": on_the_cpu(
-        "split_batch_multi_inputs", Own(lambda face: [value(face, LOGITS)] * 2), LABELS
+        "split_batch_multi_inputs", Own(lambda adapter: [value(adapter, LOGITS)] * 2), LABELS
     ),
     "train_ch3": epochs("train_ch3", 1),
     "train_ch6": on_the_cpu(
         "train_ch6",
-        Own(lambda face: face.descent.prepare_model(lambda: face.linear(3, None))),
+        Own(lambda adapter: adapter.descent.prepare_model(lambda: adapter.linear(3, None))),
         *(LABELLED, LABELLED, 1, 0.1),
     ),
     "train_batch_ch13": stepping("train_batch_ch13"),
     "train_ch13": stepping("train_ch13", 1),
     "train_concise_ch11": (
-        lambda face: face.d2l.train_concise_ch11,
-        lambda face: (*face.descent.concise(0.1), BATCHES, 1),
+        lambda adapter: adapter.d2l.train_concise_ch11,
+        lambda adapter: (*adapter.descent.concise(0.1), BATCHES, 1),
     ),
     "train_epoch_ch3": epochs("train_epoch_ch3"),
     "train_ranking": recommending(
-        *("train_ranking", None, 2, 2, 1, None, Own(lambda face: lambda *args: (0.5, 0.5)), {}, 1)
+        *(
+            "train_ranking",
+            None,
+            2,
+            2,
+            1,
+            None,
+            Own(lambda adapter: lambda *args: (0.5, 0.5)),
+            {},
+            1,
+        )
     ),
     "train_recsys_rating": recommending(
-        "train_recsys_rating", 1, None, Own(lambda face: lambda *args: 0.5)
+        "train_recsys_rating", 1, None, Own(lambda adapter: lambda *args: 0.5)
     ),
     "train_seq2seq": on_the_cpu("train_seq2seq", NET, [], 0.1, 1, VOCAB),
 }
@@ -594,30 +627,30 @@ CALLS: dict[str, Call] = {
 def made_and_called(name: str, *args: Any) -> Call:
     """A model of pictures. It is called, too: JAX's looks at its sizes only then."""
 
-    def get(face: ModuleType) -> Callable[..., Any]:
-        kind = getattr(face.d2l, name)
+    def get(adapter: Adapter) -> Callable[..., Any]:
+        kind = getattr(adapter.d2l, name)
 
         def make(*args: Any, **kwargs: Any) -> Any:
             model = kind(*args, **kwargs)
             if hasattr(model, "initialize"):  # Gluon's must be
                 model.initialize(force_reinit=True)
-            return face.layer(model)(np.ones((2, 4, 4, 4), "float32"))
+            return adapter.layer(model)(np.ones((2, 4, 4, 4), "float32"))
 
         vars(make)["__signature__"] = signature_of(kind, args)
         return make
 
-    return get, lambda face: args
+    return get, lambda adapter: args
 
 
 # Calls that are too slow, or need too much, to be made with good arguments.
 REFUSED_ONLY: dict[str, Call] = {
     "train_epoch_ch8, its functions": (
-        lambda face: partial(on_the_cpu("train_epoch_ch8")[0](face), use_random_iter=False),
-        lambda face: (
+        lambda adapter: partial(on_the_cpu("train_epoch_ch8")[0](adapter), use_random_iter=False),
+        lambda adapter: (
             max,
             NEXT,
             max,
-            optimizer(face) if "tensorflow" in face.d2l.__name__ else max,
+            optimizer(adapter) if "tensorflow" in adapter.d2l.__name__ else max,
         ),
     ),
     "LeNet": made_and_called("LeNet", 0.1, 10),

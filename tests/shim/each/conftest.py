@@ -11,13 +11,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from tests.shim.each.adapter import Adapter
+
 
 @pytest.fixture(autouse=True)
-def seeded(face: Any) -> None:
+def seeded(adapter: Adapter) -> None:
     """Each test draws the same numbers in every run, whichever tests ran before it."""
     random.seed(0)
     np.random.seed(0)
-    face.seed(0)
+    adapter.seed(0)
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +52,12 @@ def upstream(upstream_of: Callable[[str], Any]) -> Any:
 
 
 @pytest.fixture
-def short_is_long(face: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def short_is_long(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a face attends to long input block by block, 4 queries are long, and 3 a block.
 
     JAX takes some examples at a time: here one.
     """
-    name = f"{face.d2l.__name__}._blockwise"
+    name = f"{adapter.d2l.__name__}._blockwise"
     if find_spec(name):
         monkeypatch.setattr(f"{name}.MIN_QUERIES", 4)
         monkeypatch.setattr(f"{name}.BLOCK", 3)
@@ -64,14 +66,14 @@ def short_is_long(face: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own(face: ModuleType) -> Any:
+def own(adapter: Adapter) -> Any:
     """How the framework's readers descend by hand; where D2L has no such chapters, their names are refused."""
-    if face.descent is None:
+    if adapter.descent is None:
         for name in ("linreg", "train_ch3", "train_ch6", "train_ch11"):
             with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
-                getattr(face.d2l, name)
+                getattr(adapter.d2l, name)
         pytest.skip("D2L has no such chapters in this framework")
-    return face.descent
+    return adapter.descent
 
 
 @pytest.fixture

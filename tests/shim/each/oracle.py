@@ -1,6 +1,6 @@
-"""How test_oracle.py drives upstream's d2l beside the face.
+"""How test_oracle.py drives upstream's d2l beside the adapter.
 
-A framework's ``oracle`` has these names. MLX has none: upstream has no such face.
+A framework's ``oracle`` has these names. MLX has none: upstream has no such adapter.
 
 ``UPSTREAM``
     version to a function that gives its module; ImportError where it cannot be imported. Only 1.0.3
@@ -13,7 +13,7 @@ A framework's ``oracle`` has these names. MLX has none: upstream has no such fac
     upstream's layer behind the adapter's ``Layer``, with the parameters of ours
 ``NOT_COMPARED``
     version to name to reason, of this framework
-``translate(face, d2l, name, tokens, lens)``
+``translate(adapter, d2l, name, tokens, lens)``
     where the one below does not fit
 ``xavier(function)``
     the parameters after ``init_seq2seq``, from a fixed seed
@@ -34,6 +34,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+from tests.shim.each.adapter import Adapter
 
 # Arguments as most frameworks have them in D2L 1.0, and in 0.17 where those are others: widths of 8, 2 heads,
 # 16 hidden units, 7 words, no dropout.
@@ -70,11 +72,11 @@ LONG_FORMS: dict[str, tuple[Any, ...]] = {
 OLDER = Path(sys.prefix, "d2l-0.17")  # where `make` puts it
 
 
-def older(face: str) -> ModuleType:
-    """The module ``d2l.FACE`` of version 0.17.6, under a name of its own: that of 1.0.3 stays what it is."""
-    name = f"d2l_0_17.{face}"
+def older(module: str) -> ModuleType:
+    """The module ``d2l.MODULE`` of version 0.17.6, under a name of its own: that of 1.0.3 stays what it is."""
+    name = f"d2l_0_17.{module}"
     if name not in sys.modules:
-        spec = spec_from_file_location(name, OLDER / "d2l" / f"{face}.py")
+        spec = spec_from_file_location(name, OLDER / "d2l" / f"{module}.py")
         if spec is None or spec.loader is None or not OLDER.exists():
             raise ImportError(f"{OLDER}: there is no d2l 0.17.6; `make env` installs it")
         sys.modules[name] = module_from_spec(spec)  # where it looks itself up
@@ -82,15 +84,15 @@ def older(face: str) -> ModuleType:
     return sys.modules[name]
 
 
-def make_decoder(face: Any) -> Any:
+def make_decoder(adapter: Adapter) -> Any:
     """Make the simplest there is: the state is the encoder's, and the outputs are looked up."""
-    d2l = face.d2l
+    d2l = adapter.d2l
 
-    class Decoder(face.Block):  # type: ignore[name-defined, misc]
+    class Decoder(adapter.Block):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
             super().__init__()
-            self.embedding = face.Embedding(7, 4)
-            self.dense = face.dense(4, 7)
+            self.embedding = adapter.Embedding(7, 4)
+            self.dense = adapter.dense(4, 7)
 
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             state = enc_all_outputs[1]
@@ -103,14 +105,14 @@ def make_decoder(face: Any) -> Any:
             features = d2l.tanh(self.embedding(X) + d2l.expand_dims(state, 1))
             return self.dense(features), features[:, -1]
 
-    setattr(Decoder, face.CALL, Decoder.forward)
-    return face.initialize(Decoder())
+    setattr(Decoder, adapter.CALL, Decoder.forward)
+    return adapter.initialize(Decoder())
 
 
-def make_pair(face: Any) -> Any:
+def make_pair(adapter: Adapter) -> Any:
     """Return a model as ``EncoderDecoder`` of 0.17.6 is: it gives the state as well."""
 
-    class Pair(face.Block):  # type: ignore[name-defined, misc]
+    class Pair(adapter.Block):  # type: ignore[name-defined, misc]
         def __init__(self, encoder: Any, decoder: Any) -> None:
             super().__init__()
             self.encoder, self.decoder = encoder, decoder
@@ -118,49 +120,53 @@ def make_pair(face: Any) -> Any:
         def forward(self, X: Any, Y: Any, lens: Any) -> Any:
             return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
 
-    setattr(Pair, face.CALL, Pair.forward)
+    setattr(Pair, adapter.CALL, Pair.forward)
     return Pair
 
 
-def make_model(face: Any, d2l: Any, name: str, *inputs: Any) -> Any:
+def make_model(adapter: Adapter, d2l: Any, name: str, *inputs: Any) -> Any:
     """Make an ``EncoderDecoder`` or a ``Seq2Seq`` of fixed parameters; it is called with the inputs."""
-    parts = d2l.Seq2SeqEncoder(7, 6, 4, 2), make_decoder(face)
+    parts = d2l.Seq2SeqEncoder(7, 6, 4, 2), make_decoder(adapter)
     made = d2l.EncoderDecoder(*parts) if name == "EncoderDecoder" else d2l.Seq2Seq(*parts, 0, 0.1)
     with warnings.catch_warnings(action="ignore"):  # Keras 3 wants *args by name
-        face.layer(made).randomize(*inputs)
+        adapter.layer(made).randomize(*inputs)
     return made
 
 
-def run_interface(face: Any, Class: Any) -> None:
+def run_interface(adapter: Adapter, Class: Any) -> None:
     """Make one and call it."""
     layer = Class()
     if hasattr(layer, "attention_weights"):
         raise AssertionError("there are no weights yet")
     X = np.zeros((2, 3), "float32")
-    layer.init_state(X) if hasattr(layer, "init_state") else face.layer(layer)(X)
+    layer.init_state(X) if hasattr(layer, "init_state") else adapter.layer(layer)(X)
 
 
-def translate(face: Any, d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
+def translate(adapter: Adapter, d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
     """What an ``EncoderDecoder`` or a ``Seq2Seq`` puts out, and what its ``predict_step`` gives."""
-    net = make_model(face, d2l, name, tokens, tokens, lens)
-    output = face.layer(net)(tokens, tokens, lens)
+    net = make_model(adapter, d2l, name, tokens, tokens, lens)
+    output = adapter.layer(net)(tokens, tokens, lens)
     if not hasattr(d2l, "Seq2Seq"):
         return [output]
-    source = face.tensor(tokens)
-    batch = source, source, face.tensor(lens), source
-    return [output, *face.plain(net.predict_step(batch, face.d2l.cpu(), 4, True))]
+    source = adapter.tensor(tokens)
+    batch = source, source, adapter.tensor(lens), source
+    return [output, *adapter.plain(net.predict_step(batch, adapter.d2l.cpu(), 4, True))]
 
 
-def functions(face: Any, oracle: Any, d2l: Any, name: str, vocab: Any, batch: list[Any]) -> Any:
+def functions(
+    adapter: Adapter, oracle: Any, d2l: Any, name: str, vocab: Any, batch: list[Any]
+) -> Any:
     """What ``train_seq2seq`` makes of an ``EncoderDecoder``, or what ``predict_seq2seq`` says with it."""
     arrays = [array.astype(oracle.INTEGERS) for array in batch]
-    net = make_model(face, d2l, "EncoderDecoder", arrays[0], arrays[2], arrays[1])
-    face.seed(5)
+    net = make_model(adapter, d2l, "EncoderDecoder", arrays[0], arrays[2], arrays[1])
+    adapter.seed(5)
     if name == "predict_seq2seq":
-        device = [face.d2l.cpu()] if "device" in signature(d2l.predict_seq2seq).parameters else []
-        return face.plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, *device, True))
-    d2l.train_seq2seq(net, [face.layer.given(arrays)], 0.01, 3, vocab, face.descent.CPU)
-    return face.plain([*oracle.parameters(net)])
+        device = (
+            [adapter.d2l.cpu()] if "device" in signature(d2l.predict_seq2seq).parameters else []
+        )
+        return adapter.plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, *device, True))
+    d2l.train_seq2seq(net, [adapter.layer.given(arrays)], 0.01, 3, vocab, adapter.descent.CPU)
+    return adapter.plain([*oracle.parameters(net)])
 
 
 class ModuleWith:

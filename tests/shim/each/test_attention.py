@@ -1,7 +1,6 @@
-"""The attention layers of one face, held to the NumPy reference."""
+"""The attention layers of one adapter, held to the NumPy reference."""
 
 from functools import partial
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shim import reference
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import (
     LENGTHS,
     SEEDS,
@@ -28,38 +28,38 @@ from tests.shim.each.cases import (
 
 
 @given(case=cases(), scale=st.sampled_from([1, 1000]))
-def test_masked_softmax_equals_the_reference(face: ModuleType, case: Case, scale: int) -> None:
+def test_masked_softmax_equals_the_reference(adapter: Adapter, case: Case, scale: int) -> None:
     scores = scale * case.scores
-    got = face.masked_softmax(scores, case.valid_lens)
+    got = adapter.masked_softmax(scores, case.valid_lens)
     assert got.dtype == scores.dtype
     assert_close(got, reference.softmax(scores, case.valid_lens))
 
 
 @given(case=cases())
 def test_masked_scores_weigh_exactly_nothing_whatever_they_are(
-    face: ModuleType, case: Case
+    adapter: Adapter, case: Case
 ) -> None:
-    clean = face.masked_softmax(case.scores, case.valid_lens)
+    clean = adapter.masked_softmax(case.scores, case.valid_lens)
     for junk in (np.nan, np.inf, -np.inf):
         spoilt = np.where(case.is_masked, junk, case.scores).astype(case.scores.dtype)
-        weights = face.masked_softmax(spoilt, case.valid_lens)
+        weights = adapter.masked_softmax(spoilt, case.valid_lens)
         np.testing.assert_array_equal(weights, clean)
         assert (weights[case.is_masked] == 0).all()
 
 
 @given(case=cases())
-def test_weights_of_a_row_sum_to_one_or_without_a_key_to_zero(face: ModuleType, case: Case) -> None:
-    total = face.masked_softmax(case.scores, case.valid_lens).sum(axis=-1)
+def test_weights_of_a_row_sum_to_one_or_without_a_key_to_zero(adapter: Adapter, case: Case) -> None:
+    total = adapter.masked_softmax(case.scores, case.valid_lens).sum(axis=-1)
     assert_close(total, 1.0 - case.is_masked.all(axis=-1))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
-def test_lengths_may_be_of_any_integer_dtype(face: ModuleType, dtype: str) -> None:
+def test_lengths_may_be_of_any_integer_dtype(adapter: Adapter, dtype: str) -> None:
     case = make_case()
     lengths = np.array([3, 1])
     np.testing.assert_array_equal(
-        face.masked_softmax(case.scores, lengths.astype(dtype)),
-        face.masked_softmax(case.scores, lengths),
+        adapter.masked_softmax(case.scores, lengths.astype(dtype)),
+        adapter.masked_softmax(case.scores, lengths),
     )
 
 
@@ -67,16 +67,16 @@ def test_lengths_may_be_of_any_integer_dtype(face: ModuleType, dtype: str) -> No
 
 
 @given(case=cases())
-def test_dot_product_attention_equals_the_reference(face: ModuleType, case: Case) -> None:
-    layer = face.dot_product(dropout=0.5)
+def test_dot_product_attention_equals_the_reference(adapter: Adapter, case: Case) -> None:
+    layer = adapter.dot_product(dropout=0.5)
     output, weights = reference.dot_product_attention(*case.arrays)
     assert_close(layer(*case.arrays), output)
     assert_close(layer.attention_weights, weights)
     assert (layer.attention_weights[case.is_masked] == 0).all()
 
 
-def test_a_query_without_a_key_pools_exactly_zero(face: ModuleType) -> None:
-    output = face.dot_product()(*make_case(LENGTHS["per query"]).arrays)
+def test_a_query_without_a_key_pools_exactly_zero(adapter: Adapter) -> None:
+    output = adapter.dot_product()(*make_case(LENGTHS["per query"]).arrays)
     assert not output[0, 2].any()
     assert not output[1, 1].any()
     assert output[0, 1].all()
@@ -84,9 +84,9 @@ def test_a_query_without_a_key_pools_exactly_zero(face: ModuleType) -> None:
 
 @pytest.mark.parametrize("valid_lens", [None, np.array([0, 0])], ids=["no lengths", "lengths"])
 def test_without_any_key_at_all_attention_pools_zero(
-    face: ModuleType, valid_lens: np.ndarray | None
+    adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:
-    layer, none = face.dot_product(), np.ones((2, 0, 4), "float32")
+    layer, none = adapter.dot_product(), np.ones((2, 0, 4), "float32")
     output = layer(np.ones((2, 3, 4), "float32"), none, none, valid_lens)
     np.testing.assert_array_equal(output, np.zeros((2, 3, 4)))
     assert layer.attention_weights.shape == (2, 3, 0)
@@ -94,28 +94,28 @@ def test_without_any_key_at_all_attention_pools_zero(
 
 @given(seed=SEEDS)
 def test_the_order_of_queries_is_kept_and_that_of_keys_is_irrelevant(
-    face: ModuleType, seed: int
+    adapter: Adapter, seed: int
 ) -> None:
     queries, keys, values, _ = make_case(seed=seed).arrays
     rng = np.random.default_rng(seed)
     of_queries, of_keys = rng.permutation(3), rng.permutation(4)
-    layer = face.dot_product()
+    layer = adapter.dot_product()
     output = layer(queries, keys, values)
     assert_close(layer(queries[:, of_queries], keys, values), output[:, of_queries])
     assert_close(layer(queries, keys[:, of_keys], values[:, of_keys]), output)
 
 
-def test_attention_weights_are_the_last_calls(face: ModuleType) -> None:
-    layer = face.dot_product()
+def test_attention_weights_are_the_last_calls(adapter: Adapter) -> None:
+    layer = adapter.dot_product()
     first, last = make_case(seed=1), make_case(seed=2)
     layer(*first.arrays)
     layer(*last.arrays)
     assert_close(layer.attention_weights, reference.dot_product_attention(*last.arrays)[1])
 
 
-def test_dropout_in_training_drops_weights_and_scales_up_the_rest(face: ModuleType) -> None:
+def test_dropout_in_training_drops_weights_and_scales_up_the_rest(adapter: Adapter) -> None:
     case = make_case(batch=4, steps=(50, 40), sizes=(8, 8, 8), dtype="float32")
-    layer = face.dot_product(dropout=0.25)
+    layer = adapter.dot_product(dropout=0.25)
     # With the identity for values, the output is the weights as they were used.
     identity = np.tile(np.eye(40, dtype="float32"), (4, 1, 1))
     used = layer(case.queries, case.keys, identity, training=True)
@@ -127,13 +127,13 @@ def test_dropout_in_training_drops_weights_and_scales_up_the_rest(face: ModuleTy
 
 
 def test_dropout_differs_between_calls_in_training_and_is_off_in_evaluation(
-    face: ModuleType,
+    adapter: Adapter,
 ) -> None:
     case = make_case(dtype="float32")
     weights = make_weights(case.sizes, 6, dtype="float32")
     for layer in (
-        face.dot_product(dropout=0.5),
-        face.multi_head(*case.sizes, 6, 2, 0.5, weights=weights, dtype="float32"),
+        adapter.dot_product(dropout=0.5),
+        adapter.multi_head(*case.sizes, 6, 2, 0.5, weights=weights, dtype="float32"),
     ):
         first, second = (layer(*case.arrays, training=True) for _ in range(2))
         assert not np.array_equal(first, second)
@@ -145,13 +145,13 @@ def test_dropout_differs_between_calls_in_training_and_is_off_in_evaluation(
 
 @given(data=st.data(), case=cases(equal_sizes=False), bias=st.booleans())
 def test_multi_head_attention_equals_the_reference(
-    face: ModuleType, data: st.DataObject, case: Case, bias: bool
+    adapter: Adapter, data: st.DataObject, case: Case, bias: bool
 ) -> None:
     num_heads, size = data.draw(heads(case))
     dtype, num_hiddens = str(case.queries.dtype), num_heads * size
     weights = make_weights(case.sizes, num_hiddens, bias, dtype)
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5, bias)
-    layer = face.multi_head(*sizes, weights=weights, dtype=dtype)
+    layer = adapter.multi_head(*sizes, weights=weights, dtype=dtype)
     output, shares = reference_multi_head(weights, num_heads, *case.arrays)
     assert_close(layer(*case.arrays), output)
     assert_close(layer.attention_weights, shares)
@@ -182,22 +182,22 @@ SIGNATURES = {
 
 
 @pytest.mark.parametrize(("args", "kwargs"), SIGNATURES.values(), ids=SIGNATURES)
-def test_both_signatures_make_the_same_layer(face: ModuleType, args: tuple, kwargs: dict) -> None:
-    bias = "use_bias" if face.d2l.__name__.endswith("mxnet") else "bias"
+def test_both_signatures_make_the_same_layer(adapter: Adapter, args: tuple, kwargs: dict) -> None:
+    bias = "use_bias" if adapter.d2l.__name__.endswith("mxnet") else "bias"
     kwargs = {bias if name == BIAS else name: value for name, value in kwargs.items()}
     case = make_case(LENGTHS["per example"], sizes=(6, 5, 7))
     weights = make_weights(case.sizes, 8, bias=True)
-    layer = face.multi_head(*args, weights=weights, **kwargs)
+    layer = adapter.multi_head(*args, weights=weights, **kwargs)
     output, _ = reference_multi_head(weights, 2, *case.arrays)
     assert_close(layer(*case.arrays), output)
-    assert face.parameter_shapes(layer) == {name: x.shape for name, x in weights.items()}
+    assert adapter.parameter_shapes(layer) == {name: x.shape for name, x in weights.items()}
 
 
 @pytest.mark.parametrize("sizes", [(), (6, 6, 6)], ids=["short", "long"])
-def test_there_is_no_bias_unless_asked_for(face: ModuleType, sizes: tuple[int, ...]) -> None:
-    layer = face.multi_head(*sizes, 8, 2, 0.5)
+def test_there_is_no_bias_unless_asked_for(adapter: Adapter, sizes: tuple[int, ...]) -> None:
+    layer = adapter.multi_head(*sizes, 8, 2, 0.5)
     layer(*make_case().arrays)  # the short signature takes its sizes from this
-    assert face.parameter_shapes(layer) == {
+    assert adapter.parameter_shapes(layer) == {
         "W_q": (6, 8),
         "W_k": (6, 8),
         "W_v": (6, 8),
@@ -207,12 +207,12 @@ def test_there_is_no_bias_unless_asked_for(face: ModuleType, sizes: tuple[int, .
 
 @given(seed=SEEDS, num_heads=st.integers(1, 3))
 def test_self_attention_is_permutation_equivariant(
-    face: ModuleType, seed: int, num_heads: int
+    adapter: Adapter, seed: int, num_heads: int
 ) -> None:
     case = make_case(seed=seed)
     num_hiddens = 2 * num_heads
     weights = make_weights(case.sizes, num_hiddens)
-    layer = face.multi_head(*case.sizes, num_hiddens, num_heads, 0.5, weights=weights)
+    layer = adapter.multi_head(*case.sizes, num_hiddens, num_heads, 0.5, weights=weights)
     tokens = case.queries
     order = np.random.default_rng(seed).permutation(tokens.shape[1])
     shuffled = tokens[:, order]
@@ -222,11 +222,11 @@ def test_self_attention_is_permutation_equivariant(
 
 @every_kind_of_lengths
 def test_every_example_is_attended_to_on_its_own(
-    face: ModuleType, valid_lens: np.ndarray | None
+    adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:
     case = make_case(valid_lens)
     weights = make_weights(case.sizes, 6)
-    layer = face.multi_head(*case.sizes, 6, 3, 0.5, weights=weights)
+    layer = adapter.multi_head(*case.sizes, 6, 3, 0.5, weights=weights)
     alone = [layer(*(None if x is None else x[i : i + 1] for x in case.arrays)) for i in range(2)]
     assert_close(layer(*case.arrays), np.concatenate(alone))
 
@@ -236,20 +236,20 @@ def test_every_example_is_attended_to_on_its_own(
 
 @every_kind_of_lengths
 def test_gradients_of_dot_product_attention_are_the_references(
-    face: ModuleType, valid_lens: np.ndarray | None
+    adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 3, 5))
     direction = np.random.default_rng(1).normal(size=(2, 3, 5))
-    assert_gradients(face.dot_product(), reference.dot_product_attention, case, direction)
+    assert_gradients(adapter.dot_product(), reference.dot_product_attention, case, direction)
 
 
 @every_kind_of_lengths
 def test_gradients_of_multi_head_attention_are_the_references(
-    face: ModuleType, valid_lens: np.ndarray | None
+    adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 4, 5))
     weights = make_weights(case.sizes, 4, bias=True)
-    layer = face.multi_head(*case.sizes, 4, 2, 0.0, True, weights=weights)
+    layer = adapter.multi_head(*case.sizes, 4, 2, 0.0, True, weights=weights)
     direction = np.random.default_rng(1).normal(size=(2, 3, 4))
     assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction)
 
@@ -259,14 +259,14 @@ def test_gradients_of_multi_head_attention_are_the_references(
 )
 @every_kind_of_lengths
 def test_gradients_past_a_length_are_exactly_zero_and_none_is_nan(
-    face: ModuleType, valid_lens: np.ndarray | None, dtype: str
+    adapter: Adapter, valid_lens: np.ndarray | None, dtype: str
 ) -> None:
     case = make_case(valid_lens, dtype=dtype)
     direction = np.ones((2, 3, 6), dtype)
     weights = make_weights(case.sizes, 6, dtype=dtype)
     for layer in (
-        face.dot_product(),
-        face.multi_head(*case.sizes, 6, 3, 0.0, weights=weights, dtype=dtype),
+        adapter.dot_product(),
+        adapter.multi_head(*case.sizes, 6, 3, 0.0, weights=weights, dtype=dtype),
     ):
         queries, keys, values = layer.gradients(direction, *case.arrays)
         for gradient in (queries, keys, values):
@@ -290,10 +290,10 @@ LONG_LENGTHS = {
 @pytest.mark.usefixtures("short_is_long")
 @for_lengths(LONG_LENGTHS, "every key", "per example", in_=("jax", "paddle"))
 def test_long_input_equals_the_reference_with_its_gradients(
-    face: ModuleType, valid_lens: np.ndarray | None
+    adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:
     case = make_case(valid_lens, steps=(7, 4))
-    layer = face.dot_product(dropout=0.5)
+    layer = adapter.dot_product(dropout=0.5)
     output, weights = reference.dot_product_attention(*case.arrays)
     assert_close(layer(*case.arrays), output)
     assert_close(layer.attention_weights, weights)
@@ -302,8 +302,8 @@ def test_long_input_equals_the_reference_with_its_gradients(
 
 
 @pytest.mark.usefixtures("short_is_long")
-def test_long_input_loses_weights_to_dropout_as_well(face: ModuleType) -> None:
+def test_long_input_loses_weights_to_dropout_as_well(adapter: Adapter) -> None:
     case = make_case(steps=(50, 40), sizes=(8, 8, 8), dtype="float32")
     identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
-    used = face.dot_product(dropout=0.25)(case.queries, case.keys, identity, training=True)
+    used = adapter.dot_product(dropout=0.25)(case.queries, case.keys, identity, training=True)
     assert (used == 0).mean() == pytest.approx(0.25, abs=0.03)

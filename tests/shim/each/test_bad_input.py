@@ -12,7 +12,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -22,6 +21,7 @@ from hypothesis import settings
 
 from d2l_compat._shared.data import images
 from tests.shim.each import stand_ins
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.calls import CALLS, LEFT_OUT, REFUSED_ONLY, Own, signature_of, tensor, value
 from tests.shim.each.rules import bad_values, is_said
 
@@ -135,17 +135,17 @@ def whose_words(error: Exception) -> str:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _own_world(face: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _own_world(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Small data sets instead of those on the network, and a folder to write in."""
     folder = tmp_path_factory.mktemp("bad-input")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        stand_ins.sentences(patch, face.d2l, folder, "Go .\tVa !\n" * 6)
-        stand_ins.novel(patch, face.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
-        stand_ins.language(patch, face.d2l, folder)
-        stand_ins.films(patch, face.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
+        stand_ins.sentences(patch, adapter.d2l, folder, "Go .\tVa !\n" * 6)
+        stand_ins.novel(patch, adapter.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
+        stand_ins.language(patch, adapter.d2l, folder)
+        stand_ins.films(patch, adapter.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
         table = np.random.default_rng(0).normal(size=(9, 6))
-        stand_ins.airfoil(patch, face.d2l, folder, table)
+        stand_ins.airfoil(patch, adapter.d2l, folder, table)
         shapes = {"images": (6, 28, 28), "labels": (6,)}
         patch.setattr(
             images, "_read", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")
@@ -155,41 +155,41 @@ def _own_world(face: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="module")
-def public(face: ModuleType) -> set[str]:
-    return {*face.d2l.__all__}
+def public(adapter: Adapter) -> set[str]:
+    return {*adapter.d2l.__all__}
 
 
-def test_no_public_name_is_forgotten(face: ModuleType, public: set[str]) -> None:
-    own = {*face.d2l.tensors.__all__} - {"check_shape"}  # the framework's, in its own words
+def test_no_public_name_is_forgotten(adapter: Adapter, public: set[str]) -> None:
+    own = {*adapter.d2l.tensors.__all__} - {"check_shape"}  # the framework's, in its own words
     called = {re.split(r"[.,]", name)[0] for name in CALLS | REFUSED_ONLY}
     assert public - own <= called | LEFT_OUT.keys()
     assert not called & (own | LEFT_OUT.keys())
     for name in called - public:  # D2L has it not in this framework
         with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
-            getattr(face.d2l, name)
+            getattr(adapter.d2l, name)
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS | REFUSED_ONLY)
 def test_bad_values_are_refused_in_the_words_of_the_rules(
-    face: ModuleType, public: set[str], name: str
+    adapter: Adapter, public: set[str], name: str
 ) -> None:
     if re.split(r"[.,]", name)[0] not in public:
         return
-    framework = face.d2l.__name__.rpartition(".")[2]
+    framework = adapter.d2l.__name__.rpartition(".")[2]
     get, make_good = (CALLS | REFUSED_ONLY)[name]
-    call, good = get(face), make_good(face)
+    call, good = get(adapter), make_good(adapter)
     wrong = []
     for place, parameter in enumerate(signature_of(call, good).parameters.values()):
         replaced = good[place] if place < len(good) else parameter.default
         bad_ones = bad_values(framework, name, parameter, replaced)
-        others = [value(face, x) for x in good] if bad_ones else []
+        others = [value(adapter, x) for x in good] if bad_ones else []
         for bad in bad_ones:
             args, named = [*others], {}
             if place < len(good):
-                args[place] = value(face, bad.value)
+                args[place] = value(adapter, bad.value)
             else:
-                named[parameter.name] = value(face, bad.value)
+                named[parameter.name] = value(adapter, bad.value)
             found = refusal(partial(call, *args, **named))
             expected = f"{bad.error.__name__}: {bad.what or parameter.name}: got {bad.got}; need {bad.need}"
             if not is_said(expected, found):
@@ -214,11 +214,11 @@ def refusal(call: Callable[[], Any]) -> str:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_works_or_says_why_not(
-    face: ModuleType, public: set[str], name: str, record_property: Callable[[str, object], None]
+    adapter: Adapter, public: set[str], name: str, record_property: Callable[[str, object], None]
 ) -> None:
     if re.split(r"[.,]", name)[0] not in public:
         return
-    get, good = CALLS[name][0], CALLS[name][1](face)
+    get, good = CALLS[name][0], CALLS[name][1](adapter)
     ends = Counter[str]()
     random.seed(name)  # what is drawn in the calls, too
     np.random.seed(0)
@@ -227,7 +227,7 @@ def test_a_call_works_or_says_why_not(
         if is_endless(name, drawn):
             continue
         try:
-            ends[how_it_ends(face, name, get, drawn)] += 1
+            ends[how_it_ends(adapter, name, get, drawn)] += 1
         except BaseException as error:
             error.add_note(f"called with {drawn}")
             raise
@@ -236,9 +236,9 @@ def test_a_call_works_or_says_why_not(
 
 
 def how_it_ends(
-    face: ModuleType, name: str, get: Callable[[Any], Callable[..., Any]], drawn: list[Any]
+    adapter: Adapter, name: str, get: Callable[[Any], Callable[..., Any]], drawn: list[Any]
 ) -> str:
-    call, args = get(face), [value(face, x) for x in drawn]
+    call, args = get(adapter), [value(adapter, x) for x in drawn]
     try:
         result = call(*args)
     except (ValueError, TypeError, *OTHERS.get(name, ())) as error:
@@ -249,6 +249,6 @@ def how_it_ends(
     plain = [x.array if isinstance(x, Own) and x.array is not None else x for x in drawn]
     assert name not in MEANT or MEANT[name](*plain)
     # What JAX compiles has no values: of a label that is no class it makes NaN.
-    is_sound = is_finite(face.plain(result)) or name == "Classifier.loss"
+    is_sound = is_finite(adapter.plain(result)) or name == "Classifier.loss"
     assert is_sound or not is_finite(plain)
     return "worked"

@@ -5,13 +5,13 @@ import os
 import re
 import time
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 from tests.shim.each.test_training import make_fashion
@@ -49,14 +49,14 @@ def descend(w: Any, b: Any, lr: float, batch_size: int, epochs: int = 1) -> tupl
     return w, b, way
 
 
-def batches(face: ModuleType, batch_size: int = 16) -> Any:
-    arrays = face.tensor(X), face.labels(Y)
-    return face.d2l.load_array(arrays, batch_size, is_train=False)
+def batches(adapter: Adapter, batch_size: int = 16) -> Any:
+    arrays = adapter.tensor(X), adapter.labels(Y)
+    return adapter.d2l.load_array(arrays, batch_size, is_train=False)
 
 
-def weights(face: ModuleType, net: Any) -> tuple[Any, Any]:
+def weights(adapter: Adapter, net: Any) -> tuple[Any, Any]:
     """Of a linear layer, by what it answers."""
-    answers = face.plain(net(face.tensor(PROBE))).astype("float64")
+    answers = adapter.plain(net(adapter.tensor(PROBE))).astype("float64")
     return answers[:4] - answers[4], answers[4]
 
 
@@ -65,34 +65,36 @@ def weights(face: ModuleType, net: Any) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("shape", [(5, 3), (5, 3, 2, 4), (1, 2), (7, 2)])
 def test_hits_are_counted_where_the_greatest_entry_is_at_the_label(
-    face: ModuleType, shape: tuple[int, ...]
+    adapter: Adapter, shape: tuple[int, ...]
 ) -> None:
     y_hat = RNG.normal(size=shape).astype("float32")
     right = y_hat.argmax(axis=1)
     y = np.where(RNG.random(right.shape) < 0.5, right, (right + 1) % shape[1])
-    got = face.d2l.accuracy(face.tensor(y_hat), face.tensor(y.astype("int32")))
+    got = adapter.d2l.accuracy(adapter.tensor(y_hat), adapter.tensor(y.astype("int32")))
     assert isinstance(got, float)
     assert got == (right == y).sum()
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 1)])
-def test_predictions_themselves_are_compared(face: ModuleType, shape: tuple[int, ...]) -> None:
+def test_predictions_themselves_are_compared(adapter: Adapter, shape: tuple[int, ...]) -> None:
     predictions = np.array([2, 0, 1, 1], "float32").reshape(shape)
     for labels in (np.array([2, 0, 1, 0], "int32"), np.array([[2], [0], [1], [0]], "int32")):
-        assert face.d2l.accuracy(face.tensor(predictions), face.tensor(labels)) == 3
+        assert adapter.d2l.accuracy(adapter.tensor(predictions), adapter.tensor(labels)) == 3
 
 
-def test_a_kernel_slides_over_a_matrix(face: ModuleType) -> None:
+def test_a_kernel_slides_over_a_matrix(adapter: Adapter) -> None:
     matrix = RNG.normal(size=(6, 8)).astype("float32")
     for size in ((1, 1), (2, 3), (6, 1), (6, 8)):
         kernel = RNG.normal(size=size).astype("float32")
         windows = np.lib.stride_tricks.sliding_window_view(matrix.astype("float64"), size)
         want = np.einsum("rchw,hw->rc", windows, kernel)
-        assert_close(face.plain(face.d2l.corr2d(face.tensor(matrix), face.tensor(kernel))), want)
+        assert_close(
+            adapter.plain(adapter.d2l.corr2d(adapter.tensor(matrix), adapter.tensor(kernel))), want
+        )
 
 
-def test_time_is_measured_and_printed(face: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    with face.d2l.Benchmark("a nap"):
+def test_time_is_measured_and_printed(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
+    with adapter.d2l.Benchmark("a nap"):
         time.sleep(0.02)
     said = re.fullmatch(r"a nap: (\d\.\d{4}) sec\n", capsys.readouterr().out)
     assert said
@@ -100,12 +102,12 @@ def test_time_is_measured_and_printed(face: ModuleType, capsys: pytest.CaptureFi
 
 
 def test_no_more_processes_read_data_than_there_are_cores_and_none_without_the_notebooks_names(
-    face: ModuleType, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def workers(cores: int | None, methods: list[str]) -> int:
         monkeypatch.setattr(os, "cpu_count", lambda: cores)
         monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: methods)
-        return face.d2l.get_dataloader_workers()
+        return adapter.d2l.get_dataloader_workers()
 
     assert [workers(cores, ["fork", "spawn"]) for cores in (None, 1, 3, 64)] == [1, 1, 3, 4]
     assert [workers(8, [method, "fork"]) for method in ("spawn", "forkserver")] == [0, 0]
@@ -115,33 +117,38 @@ def test_no_more_processes_read_data_than_there_are_cores_and_none_without_the_n
 
 
 def test_pictures_are_loaded_for_training_and_for_the_test(
-    face: ModuleType, own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = make_fashion(face.d2l, tmp_path, monkeypatch)
-    train, test = face.d2l.load_data_fashion_mnist(4)
+    stored = make_fashion(adapter.d2l, tmp_path, monkeypatch)
+    train, test = adapter.d2l.load_data_fashion_mnist(4)
     assert [len(train), len(test)] == [3, 2]
-    pictures, labels = (face.plain(part) for part in next(iter(test)))
+    pictures, labels = (adapter.plain(part) for part in next(iter(test)))
     assert_close(pictures.reshape(4, 28, 28), stored["t10k"][:4] / 255)
-    assert labels.shape == ((4, 1) if face.d2l.__name__.endswith("paddle") else (4,))
+    assert labels.shape == ((4, 1) if adapter.d2l.__name__.endswith("paddle") else (4,))
     assert labels.ravel().tolist() == [0, 1, 2, 3]
-    firsts = [face.plain(next(iter(train))[1]).ravel().tolist() for _ in range(20)]
+    firsts = [adapter.plain(next(iter(train))[1]).ravel().tolist() for _ in range(20)]
     assert len({*map(tuple, firsts)}) > 1  # shuffled
     for resize, sides in ((14, (14, 14)), ((14, 21), (14, 21))):
-        for loader in face.d2l.load_data_fashion_mnist(4, resize):
+        for loader in adapter.d2l.load_data_fashion_mnist(4, resize):
             pictures, _ = next(iter(loader))
-            assert np.squeeze(face.plain(pictures)).shape == (4, *sides)
-    assert face.d2l.get_fashion_mnist_labels(labels) == ["t-shirt", "trouser", "pullover", "dress"]
+            assert np.squeeze(adapter.plain(pictures)).shape == (4, *sides)
+    assert adapter.d2l.get_fashion_mnist_labels(labels) == [
+        "t-shirt",
+        "trouser",
+        "pullover",
+        "dress",
+    ]
 
 
-def test_pictures_are_shown_with_their_label_and_the_prediction(face: ModuleType) -> None:
+def test_pictures_are_shown_with_their_label_and_the_prediction(adapter: Adapter) -> None:
     pictures = RNG.random((5, 1, 6, 7)).astype("float32")
     labels = np.array([9, 0, 1, 2, 3], "int32")
 
     def net(X: Any) -> Any:
         assert tuple(X.shape) == (5, 1, 6, 7)
-        return face.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3]])
+        return adapter.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3]])
 
-    face.d2l.predict_ch3(net, [(face.tensor(pictures), face.tensor(labels))], 3)
+    adapter.d2l.predict_ch3(net, [(adapter.tensor(pictures), adapter.tensor(labels))], 3)
     shown = plt.gcf().axes
     assert [axes.get_title() for axes in shown] == [
         "ankle boot\nankle boot",
@@ -155,71 +162,76 @@ def test_pictures_are_shown_with_their_label_and_the_prediction(face: ModuleType
 # Trained
 
 
-def test_the_share_of_hits_is_that_of_all_examples(face: ModuleType, own: Any) -> None:
-    net = face.linear(4, START)
+def test_the_share_of_hits_is_that_of_all_examples(adapter: Adapter, own: Any) -> None:
+    net = adapter.linear(4, START)
     _, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
-    got = face.d2l.evaluate_accuracy(net, batches(face))
+    got = adapter.d2l.evaluate_accuracy(net, batches(adapter))
     assert isinstance(got, float)
     assert got == pytest.approx(hits.mean())
-    if hasattr(face.d2l, "evaluate_accuracy_gpu"):
-        assert face.d2l.evaluate_accuracy_gpu(net, batches(face)) == pytest.approx(hits.mean())
-        on_the_cpu = face.d2l.evaluate_accuracy_gpu(net, batches(face), face.d2l.cpu())
+    if hasattr(adapter.d2l, "evaluate_accuracy_gpu"):
+        assert adapter.d2l.evaluate_accuracy_gpu(net, batches(adapter)) == pytest.approx(
+            hits.mean()
+        )
+        on_the_cpu = adapter.d2l.evaluate_accuracy_gpu(net, batches(adapter), adapter.d2l.cpu())
         assert on_the_cpu == pytest.approx(hits.mean())
-        several = [([X, X], y) for X, y in batches(face)]
-        two = face.d2l.evaluate_accuracy_gpu(lambda X: net(X[1]), several, face.d2l.cpu())
+        several = [([X, X], y) for X, y in batches(adapter)]
+        two = adapter.d2l.evaluate_accuracy_gpu(lambda X: net(X[1]), several, adapter.d2l.cpu())
         assert two == pytest.approx(hits.mean())
 
 
-def test_dropout_is_for_training_alone(face: ModuleType, own: Any) -> None:
+def test_dropout_is_for_training_alone(adapter: Adapter, own: Any) -> None:
     start = {"weight": 9 * np.eye(4, 3, dtype="float32"), "bias": np.zeros(3, "float32")}
-    net = own.dropped(face.linear(4, start), 0.9)
+    net = own.dropped(adapter.linear(4, start), 0.9)
     rows = np.tile(np.eye(3, 4, dtype="float32"), (40, 1))
-    exact = [(face.tensor(rows), face.labels(np.tile(np.arange(3, dtype="int32"), 40)))]
-    _, share = face.d2l.train_epoch_ch3(net, exact, own.losses, own.optimizer(net, 0.0))
+    exact = [(adapter.tensor(rows), adapter.labels(np.tile(np.arange(3, dtype="int32"), 40)))]
+    _, share = adapter.d2l.train_epoch_ch3(net, exact, own.losses, own.optimizer(net, 0.0))
     assert share < 0.9
-    assert face.d2l.evaluate_accuracy(net, exact) == 1
-    if hasattr(face.d2l, "evaluate_accuracy_gpu"):
-        face.d2l.train_epoch_ch3(net, exact, own.losses, own.optimizer(net, 0.0))
-        assert face.d2l.evaluate_accuracy_gpu(net, exact) == 1
+    assert adapter.d2l.evaluate_accuracy(net, exact) == 1
+    if hasattr(adapter.d2l, "evaluate_accuracy_gpu"):
+        adapter.d2l.train_epoch_ch3(net, exact, own.losses, own.optimizer(net, 0.0))
+        assert adapter.d2l.evaluate_accuracy_gpu(net, exact) == 1
 
 
 @pytest.mark.parametrize("batch_size", [16, 60])
-def test_an_epoch_from_scratch_is_descent(face: ModuleType, own: Any, batch_size: int) -> None:
+def test_an_epoch_from_scratch_is_descent(adapter: Adapter, own: Any, batch_size: int) -> None:
     w, b = (own.variable(START[name]) for name in ("weight", "bias"))
 
     def net(X: Any) -> Any:
-        return face.d2l.linreg(X, w, b)
+        return adapter.d2l.linreg(X, w, b)
 
     update = own.updater([w, b], 0.5)
     after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, batch_size, 2)
     for want in way:
-        got = face.d2l.train_epoch_ch3(net, batches(face, batch_size), own.losses, update)
+        got = adapter.d2l.train_epoch_ch3(net, batches(adapter, batch_size), own.losses, update)
         assert got == pytest.approx(want, rel=1e-4)
-    assert_close(face.plain(w), after_w, 1e-4)
-    assert_close(face.plain(b), after_b, 1e-4)
+    assert_close(adapter.plain(w), after_w, 1e-4)
+    assert_close(adapter.plain(b), after_b, 1e-4)
 
 
-def test_an_epoch_with_the_frameworks_optimizer_is_descent(face: ModuleType, own: Any) -> None:
-    net = face.linear(4, START)
+def test_an_epoch_with_the_frameworks_optimizer_is_descent(adapter: Adapter, own: Any) -> None:
+    net = adapter.linear(4, START)
     loss = own.Mean() if hasattr(own, "Mean") else own.losses
     after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 2)
     optimizer = own.optimizer(net, 0.5)
     for want in way:
-        got = face.d2l.train_epoch_ch3(net, batches(face), loss, optimizer)
+        got = adapter.d2l.train_epoch_ch3(net, batches(adapter), loss, optimizer)
         assert got == pytest.approx(want, rel=1e-4)
-    for got, want in zip(weights(face, net), (after_w, after_b), strict=True):
+    for got, want in zip(weights(adapter, net), (after_w, after_b), strict=True):
         assert_close(got, want, 1e-4)
 
 
-def test_epochs_are_drawn(face: ModuleType, own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_epochs_are_drawn(adapter: Adapter, own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     boards = watch_boards(monkeypatch)
     w, b = (own.variable(START[name]) for name in ("weight", "bias"))
 
     def net(X: Any) -> Any:
-        return face.d2l.linreg(X, w, b)
+        return adapter.d2l.linreg(X, w, b)
 
     update = own.updater([w, b], 0.5)
-    assert face.d2l.train_ch3(net, batches(face), batches(face), own.losses, 3, update) is None
+    assert (
+        adapter.d2l.train_ch3(net, batches(adapter), batches(adapter), own.losses, 3, update)
+        is None
+    )
     after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 3)
     (board,) = boards
     assert board.X == [[1, 2, 3]] * 3
@@ -232,7 +244,7 @@ def test_epochs_are_drawn(face: ModuleType, own: Any, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("batch_size", [5, 16])
 def test_a_network_is_trained_from_xaviers_weights(
-    face: ModuleType,
+    adapter: Adapter,
     own: Any,
     batch_size: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -241,18 +253,18 @@ def test_a_network_is_trained_from_xaviers_weights(
     boards = watch_boards(monkeypatch)
     start = {"weight": 2 * START["weight"], "bias": START["bias"]}
     before: list[Any] = []
-    train = batches(face, batch_size)
+    train = batches(adapter, batch_size)
     net = own.train_ch6(
-        lambda: face.linear(4, start),
-        lambda net: before.extend(weights(face, net)),
-        *(train, batches(face), 2, 0.3),
+        lambda: adapter.linear(4, start),
+        lambda net: before.extend(weights(adapter, net)),
+        *(train, batches(adapter), 2, 0.3),
     )
-    if face.d2l.__name__.endswith("tensorflow"):  # from those of the model that is made
+    if adapter.d2l.__name__.endswith("tensorflow"):  # from those of the model that is made
         assert_close(before[0], start["weight"])
     else:
         assert 0.2 < np.abs(before[0]).max() <= np.sqrt(6 / (4 + 3))
     *after, way = descend(*before, 0.3, batch_size, 2)
-    for got, want in zip(weights(face, net), after, strict=True):
+    for got, want in zip(weights(adapter, net), after, strict=True):
         assert_close(got, want, 1e-4)
     _, hits, _ = loss_and_slope(*after, X, Y)
     (board,) = boards

@@ -3,11 +3,11 @@
 import json
 import subprocess
 import sys
-from types import ModuleType
 
 import pytest
 
-from d2l_compat.frameworks import FACES
+from d2l_compat.frameworks import PYTHON_FRAMEWORKS
+from tests.shim.each.adapter import Adapter
 
 PLOT_MODULES = {"IPython", "PIL", "matplotlib", "matplotlib_inline"}
 
@@ -20,19 +20,19 @@ def modules_after(*statements: str) -> list[set[str]]:
     return [set(json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def bare(face: str) -> str:
-    """Imports what the face is for, without the face."""
-    module = face.rpartition(".")[2]
+def bare(adapter: str) -> str:
+    """Imports what the face is for, without the adapter."""
+    module = adapter.rpartition(".")[2]
     lent = "from d2l_compat._mxnet_numpy import removed_names"
     return f"{lent}\nwith removed_names():\n    import {module}"
 
 
 @pytest.fixture(scope="module")
-def loaded(face: ModuleType) -> dict[str, set[str]]:
+def loaded(adapter: Adapter) -> dict[str, set[str]]:
     """Asked of one process, one thing after another."""
     statements = {
-        "framework": bare(face.d2l.__name__),
-        "face": f"import {face.d2l.__name__} as d2l",
+        "framework": bare(adapter.d2l.__name__),
+        "adapter": f"import {adapter.d2l.__name__} as d2l",
         "its names": "names = dir(d2l), d2l.__all__",
         "linreg": "hasattr(d2l, 'linreg')",
         "plots": "d2l.plt",
@@ -43,9 +43,14 @@ def loaded(face: ModuleType) -> dict[str, set[str]]:
 def test_a_face_imports_its_framework_alone_and_matplotlib_when_first_used(
     loaded: dict[str, set[str]], pytestconfig: pytest.Config
 ) -> None:
-    own = {package.module for package in FACES[pytestconfig.getoption("framework")].packages}
-    others = {package.module for each in FACES.values() for package in each.packages} - own
-    framework, imported = loaded["framework"], loaded["face"]
+    own = {
+        package.module
+        for package in PYTHON_FRAMEWORKS[pytestconfig.getoption("framework")].packages
+    }
+    others = {
+        package.module for each in PYTHON_FRAMEWORKS.values() for package in each.packages
+    } - own
+    framework, imported = loaded["framework"], loaded["adapter"]
     assert own <= imported
     # TensorFlow imports JAX where it is installed.
     assert imported & others == framework & others
@@ -55,10 +60,10 @@ def test_a_face_imports_its_framework_alone_and_matplotlib_when_first_used(
 
 
 @pytest.mark.usefixtures("own")
-def test_areas_are_loaded_when_they_are_used(face: ModuleType, loaded: dict[str, set[str]]) -> None:
-    areas = {f"{face.d2l.__name__}.{area}" for area in face.d2l.AREAS}
-    assert "linreg" in dir(face.d2l)
-    assert "linreg" in face.d2l.__all__
+def test_areas_are_loaded_when_they_are_used(adapter: Adapter, loaded: dict[str, set[str]]) -> None:
+    areas = {f"{adapter.d2l.__name__}.{area}" for area in adapter.d2l.AREAS}
+    assert "linreg" in dir(adapter.d2l)
+    assert "linreg" in adapter.d2l.__all__
     assert not loaded["its names"] & areas
-    assert loaded["linreg"] & areas == {f"{face.d2l.__name__}.linear"}
-    assert face.d2l.linreg is face.d2l.linreg
+    assert loaded["linreg"] & areas == {f"{adapter.d2l.__name__}.linear"}
+    assert adapter.d2l.linreg is adapter.d2l.linreg

@@ -1,6 +1,4 @@
-"""The positional encoding of one face, held to the NumPy reference."""
-
-from types import ModuleType
+"""The positional encoding of one adapter, held to the NumPy reference."""
 
 import numpy as np
 import pytest
@@ -8,18 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shim import reference
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
 
 
 @given(max_len=st.integers(1, 40), num_hiddens=st.integers(1, 33))
-def test_the_encoding_is_the_papers(face: ModuleType, max_len: int, num_hiddens: int) -> None:
-    P = face.encoding(num_hiddens, 0.0, max_len).P
+def test_the_encoding_is_the_papers(adapter: Adapter, max_len: int, num_hiddens: int) -> None:
+    P = adapter.encoding(num_hiddens, 0.0, max_len).P
     assert_close(P, reference.positional_encoding(max_len, num_hiddens)[None])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_encoding_is_rounded_once_to_the_layers_dtype(face: ModuleType, dtype: str) -> None:
-    P = face.encoding(7, 0.0, dtype=dtype).P
+def test_the_encoding_is_rounded_once_to_the_layers_dtype(adapter: Adapter, dtype: str) -> None:
+    P = adapter.encoding(7, 0.0, dtype=dtype).P
     assert P.dtype == dtype
     # Half a unit in the last place just below 1, or what the angle's own rounding costs.
     tolerance = max(np.finfo(dtype).eps / 4, 1e-12)
@@ -33,34 +32,34 @@ def test_the_encoding_is_rounded_once_to_the_layers_dtype(face: ModuleType, dtyp
     batch=st.integers(0, 2),
 )
 def test_offset_adds_the_encoding_of_later_positions(
-    face: ModuleType, num_hiddens: int, offset: int, steps: int, batch: int
+    adapter: Adapter, num_hiddens: int, offset: int, steps: int, batch: int
 ) -> None:
-    layer = face.encoding(num_hiddens, 0.0, max_len=9)
+    layer = adapter.encoding(num_hiddens, 0.0, max_len=9)
     X = np.random.default_rng(0).normal(size=(batch, steps, num_hiddens))
     P = reference.positional_encoding(9, num_hiddens)[offset : offset + steps]
     assert_close(layer(X, offset=offset), X + P)
 
 
-def test_decoding_token_by_token_adds_what_the_whole_sequence_gets(face: ModuleType) -> None:
-    layer = face.encoding(6, 0.0, max_len=5)
+def test_decoding_token_by_token_adds_what_the_whole_sequence_gets(adapter: Adapter) -> None:
+    layer = adapter.encoding(6, 0.0, max_len=5)
     X = np.random.default_rng(0).normal(size=(2, 5, 6))
     tokens = [layer(X[:, i : i + 1], offset=i) for i in range(5)]
     np.testing.assert_array_equal(np.concatenate(tokens, axis=1), layer(X))
 
 
-def test_positions_are_neither_trained_nor_saved(face: ModuleType) -> None:
+def test_positions_are_neither_trained_nor_saved(adapter: Adapter) -> None:
     """So weights load into a model that has another max_len."""
-    for layer in (face.encoding(8, 0.0), face.rotary(8)):
-        assert face.lesson_kept(layer.layer) == []
+    for layer in (adapter.encoding(8, 0.0), adapter.rotary(8)):
+        assert adapter.lesson_kept(layer.layer) == []
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_sum_has_the_inputs_dtype(face: ModuleType, dtype: str) -> None:
-    assert face.encoding(6, 0.0, dtype=dtype)(np.zeros((1, 2, 6), dtype)).dtype == dtype
+def test_the_sum_has_the_inputs_dtype(adapter: Adapter, dtype: str) -> None:
+    assert adapter.encoding(6, 0.0, dtype=dtype)(np.zeros((1, 2, 6), dtype)).dtype == dtype
 
 
-def test_dropout_applies_to_the_sum_in_training_alone(face: ModuleType) -> None:
-    layer, X = face.encoding(32, 0.25, dtype="float32"), np.full((4, 50, 32), 2.0, "float32")
+def test_dropout_applies_to_the_sum_in_training_alone(adapter: Adapter) -> None:
+    layer, X = adapter.encoding(32, 0.25, dtype="float32"), np.full((4, 50, 32), 2.0, "float32")
     total = layer(X)
     used = layer(X, training=True)
     dropped = used == 0

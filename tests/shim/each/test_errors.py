@@ -8,13 +8,14 @@ import os
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from d2l_compat import common
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.calls import films, sizes
 from tests.shim.each.rules import is_said
 
@@ -25,28 +26,28 @@ PICTURES = np.ones((2, 4, 4, 4), "float32")
 VOCAB = common.Vocab(["a"], reserved_tokens=["<pad>", "<bos>", "<eos>"])
 ERRORS = ValueError, TypeError, KeyError, OSError, RuntimeError
 # The public name that is called, and the call.
-Case = tuple[str, Callable[[ModuleType], Any]]
+Case = tuple[str, Callable[[Adapter], Any]]
 
 
-def do(name: str, call: Callable[[ModuleType], Any]) -> Case:
+def do(name: str, call: Callable[[Adapter], Any]) -> Case:
     return name, call
 
 
 def call(name: str, *args: Any, **kwargs: Any) -> Case:
     """Call a function or make a layer, with tensors instead of NumPy's arrays."""
-    return name, lambda face: face.call(name, *args, **kwargs)
+    return name, lambda adapter: adapter.call(name, *args, **kwargs)
 
 
 def ask(name: str, *args: Any, **kwargs: Any) -> Case:
     """The same, with the arguments as they are."""
-    return name, lambda face: getattr(face.d2l, name)(*args, **kwargs)
+    return name, lambda adapter: getattr(adapter.d2l, name)(*args, **kwargs)
 
 
 def use(name: str, *inputs: Any, made_of: tuple[Any, ...] | None = None, **kwargs: Any) -> Case:
     """Call a layer, by default one of widths of 8, with 2 heads and 7 tokens."""
 
-    def call_layer(face: ModuleType) -> Any:
-        built = face.build(name, *(sizes(face, name) if made_of is None else made_of))
+    def call_layer(adapter: Adapter) -> Any:
+        built = adapter.build(name, *(sizes(adapter, name) if made_of is None else made_of))
         if hasattr(built.layer, "initialize"):  # Gluon's must be
             built.layer.initialize()
         return built(*inputs, **kwargs)
@@ -56,35 +57,37 @@ def use(name: str, *inputs: Any, made_of: tuple[Any, ...] | None = None, **kwarg
 
 def judge(which: str, Y_hat: Any, Y: Any) -> Case:
     """A classifier's loss or accuracy."""
-    return "Classifier", lambda face: face.classifier(which)(face.tensor(Y_hat), face.tensor(Y))
+    return "Classifier", lambda adapter: adapter.classifier(which)(
+        adapter.tensor(Y_hat), adapter.tensor(Y)
+    )
 
 
 def pictured(name: str, *args: Any, X: Any = PICTURES) -> Case:
     """Make and call a model, which in JAX makes its layers then; it has its parameters in MXNet."""
 
-    def make_and_call(face: ModuleType) -> Any:
-        model = getattr(face.d2l, name)(*args)
+    def make_and_call(adapter: Adapter) -> Any:
+        model = getattr(adapter.d2l, name)(*args)
         if hasattr(model, "initialize"):
             model.initialize(force_reinit=True)
-        return face.layer(model)(X)
+        return adapter.layer(model)(X)
 
     return name, make_and_call
 
 
-def regression_loss(face: ModuleType, model: Any) -> Any:
+def regression_loss(adapter: Adapter, model: Any) -> Any:
     """The loss of 2 predictions and 3 labels."""
-    y_hat, y = face.tensor(X[0, :2, :1]), face.tensor(X[0, :, 0])
+    y_hat, y = adapter.tensor(X[0, :2, :1]), adapter.tensor(X[0, :, 0])
     if "state" not in signature(model.loss).parameters:
         return model.loss(y_hat, y)
     return model.loss({}, (y_hat,), y, SimpleNamespace(apply_fn=lambda variables, X: X))
 
 
-def descend(face: ModuleType) -> None:
+def descend(adapter: Adapter) -> None:
     """A step of ``sgd`` without a gradient; only TensorFlow's takes gradients by themselves."""
-    if "grads" in signature(face.d2l.sgd).parameters:
-        face.d2l.sgd([face.descent.variable(1.0)], [None], 0.1, 2)
+    if "grads" in signature(adapter.d2l.sgd).parameters:
+        adapter.d2l.sgd([adapter.descent.variable(1.0)], [None], 0.1, 2)
     else:
-        face.d2l.sgd([face.tensor(X)], 0.1, 2)
+        adapter.d2l.sgd([adapter.tensor(X)], 0.1, 2)
 
 
 def clicks(label: str = "1") -> Path:
@@ -94,29 +97,29 @@ def clicks(label: str = "1") -> Path:
     return file
 
 
-def unsteady(face: ModuleType, name: str) -> Any:
+def unsteady(adapter: Adapter, name: str) -> Any:
     """A class of the reader's, which defines nothing."""
-    return type("Mine", (getattr(face.d2l, name),), {"setup": lambda self: None})()
+    return type("Mine", (getattr(adapter.d2l, name),), {"setup": lambda self: None})()
 
 
-def encode(face: ModuleType, inputs: Any = X, offset: Any = 0) -> np.ndarray:
-    return face.encoding(8, 0.0, max_len=10, dtype="float32")(inputs, offset=offset)
+def encode(adapter: Adapter, inputs: Any = X, offset: Any = 0) -> np.ndarray:
+    return adapter.encoding(8, 0.0, max_len=10, dtype="float32")(inputs, offset=offset)
 
 
-def with_sizes(face: ModuleType) -> Any:
+def with_sizes(adapter: Adapter) -> Any:
     """Multi-head attention of the short signature, after the call that told it its sizes."""
-    layer = face.multi_head(8, 2, 0.0, dtype="float32")
+    layer = adapter.multi_head(8, 2, 0.0, dtype="float32")
     layer(X, X, X)
     return layer
 
 
-def speaker(face: ModuleType) -> Any:
-    return face.build("RNNLMScratch", face.d2l.RNNScratch(5, 4), 5)
+def speaker(adapter: Adapter) -> Any:
+    return adapter.build("RNNLMScratch", adapter.d2l.RNNScratch(5, 4), 5)
 
 
-def recommend(face: ModuleType, batches: Any) -> Any:
-    trainer = face.descent.optimizer(face.linear(3, None), 0.1)
-    return face.d2l.train_ranking(max, batches, [], max, trainer, None, 2, 2, 1, None, max, {})
+def recommend(adapter: Adapter, batches: Any) -> Any:
+    trainer = adapter.descent.optimizer(adapter.linear(3, None), 0.1)
+    return adapter.d2l.train_ranking(max, batches, [], max, trainer, None, 2, 2, 1, None, max, {})
 
 
 BOTH = "need (num_hiddens, num_heads, dropout, ...bias=False) or (key_size, query_size, value_size, ..."
@@ -166,7 +169,7 @@ CASES: dict[str, Case] = {
     # Attention
     **{
         f"RuntimeError: attention_weights: there are none yet; call the layer first{blank}":
-            do(name, lambda face, name=name: face.build(name, *sizes(face, name)).attention_weights)
+            do(name, lambda adapter, name=name: adapter.build(name, *sizes(adapter, name)).attention_weights)
         for blank, name in {"": "DotProductAttention", " ": "MultiHeadAttention", "  ": "AdditiveAttention"}.items()
     },
     "ValueError: keys: got shape (2, 3, 8); need a last dimension of 7":
@@ -177,7 +180,7 @@ CASES: dict[str, Case] = {
         use("MultiHeadAttention", X, X.astype("float64"), X),
     **{
         f"ValueError: {name}: got shape (2, 3, 7); need a last dimension of 8":
-            do("MultiHeadAttention", lambda face, given=given: with_sizes(face)(*given))
+            do("MultiHeadAttention", lambda adapter, given=given: with_sizes(adapter)(*given))
         for name, given in {
             "queries": (X[..., :7], X, X),
             "keys": (X, X[..., :7], X),
@@ -208,9 +211,9 @@ CASES: dict[str, Case] = {
     "ValueError: inputs: got shape (2, 3, 8); need a last dimension of 5":
         use("RNNScratch", X, made_of=(5, 4)),
     "ValueError: X: got shape (3,); need 2 dimensions (batch, steps)":
-        do("RNNLMScratch", lambda face: speaker(face)(TOKENS[0])),
+        do("RNNLMScratch", lambda adapter: speaker(adapter)(TOKENS[0])),
     "ValueError: X: got a token of 5; need tokens from 0 to 4, of a vocabulary of 5":
-        do("RNNLMScratch", lambda face: speaker(face)(TOKENS + 5)),
+        do("RNNLMScratch", lambda adapter: speaker(adapter)(TOKENS + 5)),
     "ValueError: positions: got 5 positions from offset 0; need at most 4 in all; ...":
         bert(tokens=np.zeros((1, 5), "int32")),
     **{
@@ -224,10 +227,10 @@ CASES: dict[str, Case] = {
         pictured("ResNeXtBlock", 4, 2, 1, X=X),
     # Losses and numbers
     "ValueError: y: got shape (3,) for predictions of shape (2, 1); need one number for each prediction":
-        do("LinearRegression", lambda face: regression_loss(face, face.d2l.LinearRegression(0.1))),
+        do("LinearRegression", lambda adapter: regression_loss(adapter, adapter.d2l.LinearRegression(0.1))),
     "ValueError: y: got shape (3,) for predictions of shape (2, 1); need one number ...": do(
         "LinearRegressionScratch",
-        lambda face: regression_loss(face, face.d2l.LinearRegressionScratch(2, 0.1)),
+        lambda adapter: regression_loss(adapter, adapter.d2l.LinearRegressionScratch(2, 0.1)),
     ),
     **{
         f"ValueError: value: got {value}; need a number that {dtype} holds":
@@ -238,19 +241,19 @@ CASES: dict[str, Case] = {
         call("sequence_mask", X[0, 0], TOKENS[0, :1]),
     # Designs, and what is to be defined
     "NotImplementedError: Module.loss: got no definition; need one in your class":
-        do("Module", lambda face: face.d2l.Module().loss(0, 0)),
+        do("Module", lambda adapter: adapter.d2l.Module().loss(0, 0)),
     "NotImplementedError: Mine...: got no definition; need one in your class":
-        do("Encoder", lambda face: face.layer(unsteady(face, "Encoder"))(X)),
+        do("Encoder", lambda adapter: adapter.layer(unsteady(adapter, "Encoder"))(X)),
     "NotImplementedError: Mine.init_state: got no definition; need one in your class":
-        do("Decoder", lambda face: unsteady(face, "Decoder").init_state(X)),
+        do("Decoder", lambda adapter: unsteady(adapter, "Decoder").init_state(X)),
     "NotImplementedError: Mine.attention_weights: got no definition; need one in your class":
-        do("AttentionDecoder", lambda face: unsteady(face, "AttentionDecoder").attention_weights),
+        do("AttentionDecoder", lambda adapter: unsteady(adapter, "AttentionDecoder").attention_weights),
     "RuntimeError: plot: got a model without a trainer; need one that Trainer.fit has been given":
-        do("Module", lambda face: face.d2l.Module().plot("loss", 1.0, train=True)),
+        do("Module", lambda adapter: adapter.d2l.Module().plot("loss", 1.0, train=True)),
     "TypeError: model: got str; need a Module":
-        do("Trainer", lambda face: face.d2l.Trainer(1).prepare_model("a model")),
+        do("Trainer", lambda adapter: adapter.d2l.Trainer(1).prepare_model("a model")),
     "ValueError: number_of_trials: got 0; need an integer of at least 1":
-        do("HPOTuner", lambda face: face.d2l.HPOTuner(face.d2l.HPOScheduler(), max).run(0)),
+        do("HPOTuner", lambda adapter: adapter.d2l.HPOTuner(adapter.d2l.HPOScheduler(), max).run(0)),
     "TypeError: config_space: got int for 'a'; need ...which have rvs()":
         ask("RandomSearcher", {"a": 1}),
     # Linear models and numbers
@@ -259,7 +262,7 @@ CASES: dict[str, Case] = {
     "ValueError: X: got shape (2, 3, 8); need a last dimension of 7":
         call("linreg", X, np.ones((7, 1), "float32"), 0.5),
     "ValueError: data_arrays: got shapes (2, 3, 8), (3, 8); need equally many rows of each, at least one":
-        do("load_array", lambda face: face.d2l.load_array((face.tensor(X), face.tensor(X[0])), 2)),
+        do("load_array", lambda adapter: adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(X[0])), 2)),
     "ValueError: params: got a parameter without a gradient; need ...call backward first":
         do("sgd", descend),
     "ValueError: x1: got shape (1, 1); need a vector of numbers": ask("rbfkernel", [[1.0]], [1.0]),
@@ -276,8 +279,8 @@ CASES: dict[str, Case] = {
         ask("predict_sentiment", max, VOCAB, " "),
     "ValueError: net_D: got shape (3, 3) from it for 3 examples; need a number for each example": do(
         "update_G",
-        lambda face: face.d2l.update_G(
-            face.tensor(X[0]), lambda X: X, face.linear(8, None), max, None
+        lambda adapter: adapter.d2l.update_G(
+            adapter.tensor(X[0]), lambda X: X, adapter.linear(8, None), max, None
         ),
     ),
     "TypeError: corpus: got shape (1,), dtype float64; need a list of numbers of tokens":
@@ -318,25 +321,25 @@ CASES: dict[str, Case] = {
     "ValueError: data_path: got no such line; need lines of a label, 0 or 1, and 34 values":
         ask("CTRDataset", __file__),
     "TypeError: feat_mapper and defaults: got dict and NoneType; need ...or None of both":
-        do("CTRDataset", lambda face: face.d2l.CTRDataset(clicks(), {1: {}}, num_feat=1)),
+        do("CTRDataset", lambda adapter: adapter.d2l.CTRDataset(clicks(), {1: {}}, num_feat=1)),
     "ValueError: feat_mapper and defaults: got 0 fields and 0 fields; need what another CTRDataset of 1 fields has...":
-        do("CTRDataset", lambda face: face.d2l.CTRDataset(clicks(), {}, {}, num_feat=1)),
+        do("CTRDataset", lambda adapter: adapter.d2l.CTRDataset(clicks(), {}, {}, num_feat=1)),
     "ValueError: data_path: got a label '2'; need lines of a label, 0 or 1, and 1 values":
-        do("CTRDataset", lambda face: face.d2l.CTRDataset(clicks("2"), num_feat=1)),
+        do("CTRDataset", lambda adapter: adapter.d2l.CTRDataset(clicks("2"), num_feat=1)),
     "KeyError: test_input: got none of user 0; need the items of each user from 0 to 1":
         ask("evaluate_ranking", max, {}, None, {}, 2, 5, [None]),
     "ValueError: net: got 4 numbers for 5 items; need one number for each item": do(
         "evaluate_ranking",
-        lambda face: face.d2l.evaluate_ranking(
-            lambda users, items: items[1:], {0: [0]}, None, {}, 1, 5, [face.d2l.cpu()]
+        lambda adapter: adapter.d2l.evaluate_ranking(
+            lambda users, items: items[1:], {0: [0]}, None, {}, 1, 5, [adapter.d2l.cpu()]
         ),
     ),
     "ValueError: data: got items from 1 to 2; need items from 1 to 1...":
-        do("load_data_ml100k", lambda face: face.d2l.load_data_ml100k(films(), 2, 1)),
+        do("load_data_ml100k", lambda adapter: adapter.d2l.load_data_ml100k(films(), 2, 1)),
     "ValueError: data: got users from 1 to 2; need users from 1 to 1...":
-        do("split_data_ml100k", lambda face: face.d2l.split_data_ml100k(films(), 1, 2)),
+        do("split_data_ml100k", lambda adapter: adapter.d2l.split_data_ml100k(films(), 1, 2)),
     "ValueError: train_iter: got a batch of 2; need batches of at least 3 arrays":
-        do("train_ranking", lambda face: recommend(face, [[1, 2]])),
+        do("train_ranking", lambda adapter: recommend(adapter, [[1, 2]])),
 }
 # fmt: on
 
@@ -345,36 +348,38 @@ CASES: dict[str, Case] = {
     ("says", "case"), CASES.items(), ids=[f"{name}: {says}" for says, (name, _) in CASES.items()]
 )
 def test_bad_calls_say_what_was_given_and_what_is_needed(
-    face: ModuleType, says: str, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, says: str, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("D2L_DATA", str(tmp_path))  # nothing is there, and nothing is fetched
     name, make_call = case
-    if name not in face.d2l.__all__:  # D2L had it not in this framework: the name itself is refused
+    if (
+        name not in adapter.d2l.__all__
+    ):  # D2L had it not in this framework: the name itself is refused
         with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
-            getattr(face.d2l, name)
+            getattr(adapter.d2l, name)
         return
     with pytest.raises(ERRORS) as caught:
-        make_call(face)
+        make_call(adapter)
     words = caught.value.args[0] if isinstance(caught.value, KeyError) else str(caught.value)
     if words.startswith("Exception encountered"):  # Keras writes more around it
         words = words.partition("\x1b[1m")[2].partition("\x1b[0m")[0]
     assert is_said(says.strip(), f"{caught.type.__name__}: {words}")
 
 
-def test_numpy_arrays_are_taken_or_refused_in_the_usual_words(face: ModuleType) -> None:
+def test_numpy_arrays_are_taken_or_refused_in_the_usual_words(adapter: Adapter) -> None:
     scores, lengths = np.zeros((2, 3, 4), "float32"), np.array([1, 2])
-    if face.ACCEPTS_NUMPY:
-        weights = np.asarray(face.d2l.masked_softmax(scores, lengths))
-        np.testing.assert_array_equal(weights, face.masked_softmax(scores, lengths))
+    if adapter.ACCEPTS_NUMPY:
+        weights = np.asarray(adapter.d2l.masked_softmax(scores, lengths))
+        np.testing.assert_array_equal(weights, adapter.masked_softmax(scores, lengths))
         return
     with pytest.raises(TypeError, match="X: got ndarray; need a tensor"):
-        face.d2l.masked_softmax(scores)
+        adapter.d2l.masked_softmax(scores)
     with pytest.raises(TypeError, match="valid_lens: got ndarray; need an integer tensor"):
-        face.d2l.masked_softmax(face.tensor(scores), lengths)
+        adapter.d2l.masked_softmax(adapter.tensor(scores), lengths)
 
 
-def test_a_refused_call_leaves_the_weights_of_the_last_good_one(face: ModuleType) -> None:
-    layer = face.dot_product()
+def test_a_refused_call_leaves_the_weights_of_the_last_good_one(adapter: Adapter) -> None:
+    layer = adapter.dot_product()
     layer(X, X, X)
     before = layer.attention_weights
     with pytest.raises(ValueError, match="valid_lens"):
@@ -383,43 +388,43 @@ def test_a_refused_call_leaves_the_weights_of_the_last_good_one(face: ModuleType
 
 
 @pytest.mark.parametrize("offset", [2, np.int64(2)], ids=lambda x: type(x).__name__)
-def test_any_integer_is_an_offset(face: ModuleType, offset: Any) -> None:
-    np.testing.assert_array_equal(encode(face, offset=offset), encode(face, offset=2))
+def test_any_integer_is_an_offset(adapter: Adapter, offset: Any) -> None:
+    np.testing.assert_array_equal(encode(adapter, offset=offset), encode(adapter, offset=2))
 
 
-def test_sizes_may_be_numpys_integers(face: ModuleType) -> None:
-    layer = face.multi_head(np.int64(8), np.int32(2), 0.0, dtype="float32")
+def test_sizes_may_be_numpys_integers(adapter: Adapter) -> None:
+    layer = adapter.multi_head(np.int64(8), np.int32(2), 0.0, dtype="float32")
     assert layer(X, X, X).shape == (2, 3, 8)
 
 
-def test_input_of_another_dtype_than_the_weights_is_refused_or_cast(face: ModuleType) -> None:
-    layer = face.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
+def test_input_of_another_dtype_than_the_weights_is_refused_or_cast(adapter: Adapter) -> None:
+    layer = adapter.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
     double = X.astype("float64")
-    if face.CASTS:
-        assert layer(double, double, double).dtype == face.CASTS
+    if adapter.CASTS:
+        assert layer(double, double, double).dtype == adapter.CASTS
         return
-    used = with_sizes(face)
+    used = with_sizes(adapter)
     for each in (layer, used):
         with pytest.raises(TypeError, match="queries: got dtype float64; need float32, as the"):
             each(double, double, double)
 
 
-def test_faults_are_named_in_the_same_order(face: ModuleType) -> None:
-    layer = face.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
+def test_faults_are_named_in_the_same_order(adapter: Adapter) -> None:
+    layer = adapter.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
     with pytest.raises(ValueError, match="queries: got shape"):
         layer(X[..., :7], X, X, np.array([9, 9]))
 
 
-def test_a_refused_first_call_leaves_the_sizes_open(face: ModuleType) -> None:
-    layer = face.multi_head(8, 2, 0.0, dtype="float32")
+def test_a_refused_first_call_leaves_the_sizes_open(adapter: Adapter) -> None:
+    layer = adapter.multi_head(8, 2, 0.0, dtype="float32")
     with pytest.raises(ValueError, match="a length of 9"):
         layer(X, X, X, np.array([9, 9]))
-    if not face.CASTS:
+    if not adapter.CASTS:
         with pytest.raises(TypeError, match="queries: got dtype float64; need float32"):
             layer(*[X.astype("float64")] * 3)
     narrow = X[..., :5]
     assert layer(narrow, narrow, narrow, np.array([1, 3])).shape == (2, 3, 8)
-    assert face.parameter_shapes(layer)["W_q"] == (5, 8)
+    assert adapter.parameter_shapes(layer)["W_q"] == (5, 8)
 
 
 @pytest.mark.parametrize("name", ["Seq2SeqEncoder", "TransformerEncoder"])
@@ -431,17 +436,17 @@ def test_a_refused_first_call_leaves_the_sizes_open(face: ModuleType) -> None:
         *(pytest.param(x, marks=pytest.mark.release("jax")) for x in ("int64", "int8")),
     ],
 )
-def test_tokens_are_whole_numbers_of_any_dtype(face: ModuleType, name: str, dtype: str) -> None:
-    layer = face.build(name, *sizes(face, name))
+def test_tokens_are_whole_numbers_of_any_dtype(adapter: Adapter, name: str, dtype: str) -> None:
+    layer = adapter.build(name, *sizes(adapter, name))
     np.testing.assert_array_equal(
         *(np.asarray(layer(TOKENS.astype(kind), None), object)[0] for kind in ("int32", dtype))
     )
 
 
-def test_a_label_of_no_class_is_refused_where_values_are_known(face: ModuleType) -> None:
+def test_a_label_of_no_class_is_refused_where_values_are_known(adapter: Adapter) -> None:
     _, call = judge("loss", X[0], np.array([0, 1, 8], "int32"))
-    if face.d2l.__name__.endswith("jax"):  # it compiles its loss, which has no values
-        assert np.isnan(face.plain(call(face))[0])
+    if adapter.d2l.__name__.endswith("jax"):  # it compiles its loss, which has no values
+        assert np.isnan(adapter.plain(call(adapter))[0])
         return
     with pytest.raises(ValueError, match="Y: got a label of 8; need labels from 0 to 7, of 8 clas"):
-        call(face)
+        call(adapter)

@@ -10,6 +10,8 @@ from types import ModuleType
 import pytest
 from IPython.core.oinspect import Inspector
 
+from tests.shim.each.adapter import Adapter
+
 
 @pytest.fixture(scope="module")
 def pinned(pytestconfig: pytest.Config) -> list[str]:
@@ -18,31 +20,31 @@ def pinned(pytestconfig: pytest.Config) -> list[str]:
 
 
 def test_the_face_has_the_names_that_are_pinned_each_once(
-    face: ModuleType, pinned: list[str]
+    adapter: Adapter, pinned: list[str]
 ) -> None:
-    assert sorted(face.d2l.__all__) == pinned
+    assert sorted(adapter.d2l.__all__) == pinned
 
 
-def test_a_star_imports_these_names_alone(face: ModuleType, pinned: list[str]) -> None:
+def test_a_star_imports_these_names_alone(adapter: Adapter, pinned: list[str]) -> None:
     names: dict[str, object] = {}
-    exec(f"from {face.d2l.__name__} import *", names)
+    exec(f"from {adapter.d2l.__name__} import *", names)
     assert sorted(names.keys() - {"__builtins__"}) == pinned
-    assert {*pinned} <= {*dir(face.d2l)}
+    assert {*pinned} <= {*dir(adapter.d2l)}
 
 
-def test_no_name_is_private_or_a_module(face: ModuleType, pinned: list[str]) -> None:
+def test_no_name_is_private_or_a_module(adapter: Adapter, pinned: list[str]) -> None:
     assert not [name for name in pinned if name.startswith("_")]
-    assert not [name for name in pinned if isinstance(getattr(face.d2l, name), ModuleType)]
+    assert not [name for name in pinned if isinstance(getattr(adapter.d2l, name), ModuleType)]
 
 
-def test_a_name_that_is_missing_is_told_with_the_nearest(face: ModuleType) -> None:
+def test_a_name_that_is_missing_is_told_with_the_nearest(adapter: Adapter) -> None:
     with pytest.raises(
         AttributeError, match=r"MultiHeadAtention: d2l_compat\.\w+ has no such name"
     ):
-        _ = face.d2l.MultiHeadAtention
+        _ = adapter.d2l.MultiHeadAtention
     with pytest.raises(AttributeError, match="the nearest names are MultiHeadAttention"):
-        _ = face.d2l.MultiHeadAtention
-    assert not hasattr(face.d2l, "__wrapped__")
+        _ = adapter.d2l.MultiHeadAtention
+    assert not hasattr(adapter.d2l, "__wrapped__")
 
 
 # As D2L 1.0 declares them.
@@ -71,16 +73,16 @@ IN_ONE_FRAMEWORK = {
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_jupyter_shows_the_arguments_of_a_layer(face: ModuleType, name: str) -> None:
-    if name not in face.d2l.__all__:
-        pytest.skip(f"{face.d2l.__name__} has no {name}")
-    layer = getattr(face.d2l, name)
+def test_jupyter_shows_the_arguments_of_a_layer(adapter: Adapter, name: str) -> None:
+    if name not in adapter.d2l.__all__:
+        pytest.skip(f"{adapter.d2l.__name__} has no {name}")
+    layer = getattr(adapter.d2l, name)
     parameters = [
         parameter.replace(annotation=Parameter.empty)
         for parameter in signature(layer).parameters.values()
         if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD and parameter.name != "training"
     ]
-    framework = face.d2l.__name__.rpartition(".")[2]
+    framework = adapter.d2l.__name__.rpartition(".")[2]
     expected = SIGNATURES[name]
     for old, new in IN_ONE_FRAMEWORK.get((framework, name), {}).items():
         expected = expected.replace(old, new)
@@ -90,10 +92,10 @@ def test_jupyter_shows_the_arguments_of_a_layer(face: ModuleType, name: str) -> 
     assert all(parameter.name in shown for parameter in parameters)
 
 
-def test_no_layer_hides_its_arguments(face: ModuleType) -> None:
+def test_no_layer_hides_its_arguments(adapter: Adapter) -> None:
     hiding = set()
-    for name in face.d2l.__all__:
-        found = getattr(face.d2l, name)
+    for name in adapter.d2l.__all__:
+        found = getattr(adapter.d2l, name)
         if isclass(found) and found.__module__.startswith("d2l_compat."):
             kinds = {parameter.kind for parameter in signature(found).parameters.values()}
             if Parameter.VAR_POSITIONAL in kinds:

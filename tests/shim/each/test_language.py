@@ -6,13 +6,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.shim.each import stand_ins
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
 from tests.shim.each.test_transformer import block, linear, norm
 
@@ -35,55 +35,55 @@ LONG = 7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8
 
 
 @pytest.fixture(scope="module")
-def reader(face: ModuleType, pytestconfig: pytest.Config) -> Any:
+def reader(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
     """How the framework's readers use them."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.language") is None:
         for name in ("BERTModel", "TokenEmbedding", "load_data_imdb"):
             with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
-                getattr(face.d2l, name)
+                getattr(adapter.d2l, name)
         pytest.skip("D2L has no such chapter in this framework")
     return import_module(f"tests.shim.each.{framework}.language")
 
 
 @pytest.fixture
-def texts(face: ModuleType, reader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def texts(adapter: Adapter, reader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    stand_ins.language(monkeypatch, face.d2l, tmp_path)
+    stand_ins.language(monkeypatch, adapter.d2l, tmp_path)
 
 
 def words(vocab: Any, row: Any) -> str:
     return " ".join(vocab.to_tokens([*row]))
 
 
-def rows(face: ModuleType, batches: Any) -> list[list[Any]]:
+def rows(adapter: Adapter, batches: Any) -> list[list[Any]]:
     """The arrays of each batch."""
-    return [face.plain([*batch]) for batch in batches]
+    return [adapter.plain([*batch]) for batch in batches]
 
 
 # Words
 
 
-def test_words_have_the_vectors_of_the_file(face: ModuleType, texts: None) -> None:
+def test_words_have_the_vectors_of_the_file(adapter: Adapter, texts: None) -> None:
     for name in ("glove.6b.50d", "wiki.en"):
-        embedding = face.d2l.TokenEmbedding(name)
+        embedding = adapter.d2l.TokenEmbedding(name)
         assert len(embedding) == 5
         assert embedding.idx_to_token == ["<unk>", "w0", "w1", "w2", "w3"]
         assert embedding.token_to_idx["w3"] == 4
         assert embedding.unknown_idx == 0
         table = np.array([[0, 0, 0], *([i, -i, 0.5] for i in range(4))])
-        np.testing.assert_array_equal(face.plain(embedding.idx_to_vec), table)
-        found = face.plain(embedding[["w2", "nobody", "w0"]])
+        np.testing.assert_array_equal(adapter.plain(embedding.idx_to_vec), table)
+        found = adapter.plain(embedding[["w2", "nobody", "w0"]])
         assert found.dtype == np.float32
         np.testing.assert_array_equal(found, table[[3, 0, 1]])
-        assert face.plain(embedding[["w1"]]).shape == (1, 3)
+        assert adapter.plain(embedding[["w1"]]).shape == (1, 3)
 
 
-def test_skip_grams_come_in_batches(face: ModuleType, texts: None) -> None:
+def test_skip_grams_come_in_batches(adapter: Adapter, texts: None) -> None:
     random.seed(0)
-    batches, vocab = face.d2l.load_data_ptb(16, 2, 3)
+    batches, vocab = adapter.d2l.load_data_ptb(16, 2, 3)
     found, sizes = [], set()
-    for centers, numbers, masks, labels in rows(face, batches):
+    for centers, numbers, masks, labels in rows(adapter, batches):
         assert centers.shape == (len(numbers), 1)
         assert numbers.shape == masks.shape == labels.shape
         for center, number, mask, label in zip(centers[:, 0], numbers, masks, labels, strict=True):
@@ -105,15 +105,15 @@ def test_skip_grams_come_in_batches(face: ModuleType, texts: None) -> None:
     assert sizes == {1, 2, 3, 4}
     assert len(batches) == -(-len(found) // 16)
     assert len({*found}) > 50
-    others = [int(center) for batch in rows(face, batches) for center in batch[0][:, 0]]
+    others = [int(center) for batch in rows(adapter, batches) for center in batch[0][:, 0]]
     assert others != found  # shuffled
     assert sorted(others) == sorted(found)
 
 
-def test_a_batch_of_skip_grams_is_filled_up(face: ModuleType, reader: Any) -> None:
+def test_a_batch_of_skip_grams_is_filled_up(adapter: Adapter, reader: Any) -> None:
     """D2L's own example."""
-    batch = face.d2l.batchify(((1, [2, 2], [3, 3, 3, 3]), (1, [2, 2, 2], [3, 3])))
-    assert [each.tolist() for each in face.plain([*batch])] == [
+    batch = adapter.d2l.batchify(((1, [2, 2], [3, 3, 3, 3]), (1, [2, 2, 2], [3, 3])))
+    assert [each.tolist() for each in adapter.plain([*batch])] == [
         [[1], [1]],
         [[2, 2, 3, 3, 3, 3], [2, 2, 2, 3, 3, 0]],
         [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0]],
@@ -124,29 +124,29 @@ def test_a_batch_of_skip_grams_is_filled_up(face: ModuleType, reader: Any) -> No
 # Sentences
 
 
-def test_reviews_come_in_batches(face: ModuleType, texts: None) -> None:
-    train, test, vocab = face.d2l.load_data_imdb(4, 6)
+def test_reviews_come_in_batches(adapter: Adapter, texts: None) -> None:
+    train, test, vocab = adapter.d2l.load_data_imdb(4, 6)
     assert vocab.idx_to_token == ["<unk>", *(f"w{i}" for i in range(2, 10))]  # 5 times and more
-    found = rows(face, test)
+    found = rows(adapter, test)
     assert [X.shape for X, _ in found] == [(4, 6), (4, 6), (2, 6)]
     X, y = (np.concatenate(column) for column in zip(*found, strict=True))
     assert y.tolist() == [1] * 5 + [0] * 5
     assert words(vocab, X[3]) == "w3 w4 w5 w6 w7 w8"
     assert words(vocab, X[9]) == "w5 w6 w7 w8 w9 <unk>"
     assert words(vocab, X[0]) == "<unk> <unk> w2 w3 w4 w5"
-    orders = {tuple(y.tolist()) for _ in range(9) for y in [rows(face, train)[0][1]]}
+    orders = {tuple(y.tolist()) for _ in range(9) for y in [rows(adapter, train)[0][1]]}
     assert len(orders) > 1  # shuffled
-    assert signature(face.d2l.load_data_imdb).parameters["num_steps"].default == 500
+    assert signature(adapter.d2l.load_data_imdb).parameters["num_steps"].default == 500
 
 
 def test_pairs_come_in_batches(
-    face: ModuleType, texts: None, capsys: pytest.CaptureFixture[str]
+    adapter: Adapter, texts: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train, test, vocab = face.d2l.load_data_snli(4, 3)
+    train, test, vocab = adapter.d2l.load_data_snli(4, 3)
     assert capsys.readouterr().out == "read 18 examples\nread 18 examples\n"
     assert vocab.idx_to_token[:2] == ["<pad>", "<unk>"]
     pairs = []
-    for (premises, hypotheses), labels in rows(face, test):
+    for (premises, hypotheses), labels in rows(adapter, test):
         assert premises.shape == hypotheses.shape == (len(labels), 3)
         for *pair, label in zip(premises, hypotheses, labels, strict=True):
             pairs.append((*(words(vocab, row) for row in pair), int(label)))
@@ -159,27 +159,27 @@ def test_pairs_come_in_batches(
         return " ".join(said + ["<pad>"] * (3 - len(said)))
 
     assert pairs == [(known(i, i + 1), known(i + 2), i % 4) for i in told]
-    firsts = {tuple(labels.tolist()) for _ in range(9) for _, labels in rows(face, train)[:1]}
+    firsts = {tuple(labels.tolist()) for _ in range(9) for _, labels in rows(adapter, train)[:1]}
     assert len(firsts) > 1  # shuffled
 
 
-def test_a_data_set_of_pairs_may_have_a_vocabulary(face: ModuleType, reader: Any) -> None:
-    vocab = face.d2l.Vocab(["a", "b"], reserved_tokens=["<pad>"])
-    dataset = face.d2l.SNLIDataset((["a b a", "b"], ["x", ""], [2, 0]), 2, vocab)
+def test_a_data_set_of_pairs_may_have_a_vocabulary(adapter: Adapter, reader: Any) -> None:
+    vocab = adapter.d2l.Vocab(["a", "b"], reserved_tokens=["<pad>"])
+    dataset = adapter.d2l.SNLIDataset((["a b a", "b"], ["x", ""], [2, 0]), 2, vocab)
     (premise, hypothesis), label = dataset[0]
-    assert words(vocab, face.plain(premise)) == "a b"
-    assert words(vocab, face.plain(hypothesis)) == "<unk> <pad>"
+    assert words(vocab, adapter.plain(premise)) == "a b"
+    assert words(vocab, adapter.plain(hypothesis)) == "<unk> <pad>"
     assert int(label) == 2
     assert dataset.vocab is vocab
     assert (len(dataset), dataset.num_steps) == (2, 2)
-    assert face.plain(dataset.labels).tolist() == [2, 0]
-    assert words(vocab, face.plain(dataset.premises)[1]) == "b <pad>"
-    assert words(vocab, face.plain(dataset.hypotheses)[1]) == "<pad> <pad>"
+    assert adapter.plain(dataset.labels).tolist() == [2, 0]
+    assert words(vocab, adapter.plain(dataset.premises)[1]) == "b <pad>"
+    assert words(vocab, adapter.plain(dataset.hypotheses)[1]) == "<pad> <pad>"
 
 
 @pytest.mark.parametrize("kind", ["a layer", "a function"])
-def test_a_network_says_what_is_likeliest(face: ModuleType, reader: Any, kind: str) -> None:
-    vocab = face.d2l.Vocab([*"abc"])
+def test_a_network_says_what_is_likeliest(adapter: Adapter, reader: Any, kind: str) -> None:
+    vocab = adapter.d2l.Vocab([*"abc"])
     table = np.zeros((4, 3), "float32")
     table[vocab[[*"abc"]]] = np.eye(3)
     told = {"positive": "c b c", "negative": "a b a"}
@@ -188,26 +188,26 @@ def test_a_network_says_what_is_likeliest(face: ModuleType, reader: Any, kind: s
     if kind == "a function" and hasattr(net, "eval"):
         net.eval()
     if kind == "a function" and hasattr(net, "to"):
-        net.to(face.d2l.try_gpu())  # as D2L, which cannot see where the function's numbers are
+        net.to(adapter.d2l.try_gpu())  # as D2L, which cannot see where the function's numbers are
     for name, sentence in told.items():
         for _ in range(5):  # nothing is dropped
-            assert face.d2l.predict_sentiment(ask, vocab, sentence) == name
+            assert adapter.d2l.predict_sentiment(ask, vocab, sentence) == name
     assert getattr(net, "training", True) == (kind == "a layer" or not hasattr(net, "eval"))
     net = reader.classifier(table, np.eye(3, dtype="float32"))
     if hasattr(net, "eval"):
         net.eval()
     pairs = {"entailment": ("aab", "a"), "contradiction": ("b", "ab"), "neutral": ("c", "c")}
     for name, (premise, hypothesis) in pairs.items():
-        assert face.d2l.predict_snli(net, vocab, [*premise], [*hypothesis]) == name
+        assert adapter.d2l.predict_snli(net, vocab, [*premise], [*hypothesis]) == name
 
 
 # BERT
 
 
-def test_pairs_of_sentences_come_in_batches(face: ModuleType, texts: None) -> None:
+def test_pairs_of_sentences_come_in_batches(adapter: Adapter, texts: None) -> None:
     random.seed(1)
-    batches, vocab = face.d2l.load_data_wiki(8, 9)
-    found = rows(face, batches)
+    batches, vocab = adapter.d2l.load_data_wiki(8, 9)
+    found = rows(adapter, batches)
     assert [len(batch[0]) for batch in found] == [8] * 5
     assert [x.shape for x in found[0]] == [(8, 9), (8, 9), (8,), (8, 1), (8, 1), (8, 1), (8,)]
     assert {"<pad>", "<mask>", "<cls>", "<sep>", "<unk>"} < {*vocab.idx_to_token}
@@ -227,35 +227,35 @@ def test_pairs_of_sentences_come_in_batches(face: ModuleType, texts: None) -> No
     assert vocab["<mask>"] in np.take_along_axis(tokens, positions, 1)
 
 
-def test_the_data_set_and_its_parts_have_d2ls_names(face: ModuleType, texts: None) -> None:
+def test_the_data_set_and_its_parts_have_d2ls_names(adapter: Adapter, texts: None) -> None:
     random.seed(2)
-    folder = face.d2l.download_extract("wikitext-2", "wikitext-2")
-    dataset = face.d2l._WikiTextDataset(face.d2l._read_wiki(folder), 9)
+    folder = adapter.d2l.download_extract("wikitext-2", "wikitext-2")
+    dataset = adapter.d2l._WikiTextDataset(adapter.d2l._read_wiki(folder), 9)
     assert len(dataset) == 40
     names = "all_token_ids", "all_segments", "valid_lens", "all_pred_positions"
     names += "all_mlm_weights", "all_mlm_labels", "nsp_labels"
     for name, each in zip(names, dataset[3], strict=True):
-        np.testing.assert_array_equal(face.plain(getattr(dataset, name))[3], face.plain(each))
+        np.testing.assert_array_equal(adapter.plain(getattr(dataset, name))[3], adapter.plain(each))
 
 
-def positions_of(face: ModuleType, encoder: Any) -> Any:
+def positions_of(adapter: Adapter, encoder: Any) -> Any:
     positions = encoder.part("pos_embedding")
-    return face.plain(positions.data() if callable(positions.data) else positions)
+    return adapter.plain(positions.data() if callable(positions.data) else positions)
 
 
-def encoded(face: ModuleType, layer: Any, table: Any, lens: Any, path: str = "") -> Any:
+def encoded(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "") -> Any:
     """What BERT's encoder makes of TOKENS, by the reference."""
     x = layer.parameters(f"{path}token_embedding")["table"][TOKENS].astype("float64")
     x = x + layer.parameters(f"{path}segment_embedding")["table"][SEGMENTS] + table[:, :5]
     for number in range(2):
-        x, _ = block(face, layer, x, lens, 2, f"{path}blks.{number}.")
+        x, _ = block(adapter, layer, x, lens, 2, f"{path}blks.{number}.")
     return x
 
 
 @pytest.mark.parametrize("form", ["D2L 1.0", "D2L 0.17", "D2L 0.17, named"])
-def test_the_encoder_adds_sentences_and_positions(face: ModuleType, reader: Any, form: str) -> None:
+def test_the_encoder_adds_sentences_and_positions(adapter: Adapter, reader: Any, form: str) -> None:
     old, names = LONG, ("norm_shape", "ffn_num_input", "key_size", "query_size", "value_size")
-    if face.d2l.__name__.endswith("mxnet"):  # where it had other words alone
+    if adapter.d2l.__name__.endswith("mxnet"):  # where it had other words alone
         old, names = SHORT, ()
     args: tuple[Any, ...] = {"D2L 1.0": SHORT, "D2L 0.17": old}.get(form, SHORT[:2])
     kwargs: dict[str, Any] = {}
@@ -268,74 +268,74 @@ def test_the_encoder_adds_sentences_and_positions(face: ModuleType, reader: Any,
             "max_len": 6,
         }
         kwargs |= dict.fromkeys(names, 8)
-    layer = face.build("BERTEncoder", *args, **kwargs)
+    layer = adapter.build("BERTEncoder", *args, **kwargs)
     layer.randomize(TOKENS, SEGMENTS, LENS)
-    table = positions_of(face, layer)
+    table = positions_of(adapter, layer)
     assert table.shape == (1, 6, 8)
     for lens in (LENS, None):
-        assert_close(layer(TOKENS, SEGMENTS, lens), encoded(face, layer, table, lens), 1e-3)
+        assert_close(layer(TOKENS, SEGMENTS, lens), encoded(adapter, layer, table, lens), 1e-3)
     floats = [x.astype("float32") for x in (TOKENS, SEGMENTS, LENS)]
-    assert_close(layer(*floats), encoded(face, layer, table, LENS), 1e-3)
+    assert_close(layer(*floats), encoded(adapter, layer, table, LENS), 1e-3)
     assert all("bias" in layer.parameters(f"blks.1.attention.W_{role}") for role in "qkvo")
 
 
-def test_the_tasks_equal_the_reference(face: ModuleType, reader: Any) -> None:
-    for sizes in ((7, 6), (7, 6, 8))[: 1 if face.d2l.__name__.endswith("mxnet") else 2]:
-        layer = face.build("MaskLM", *sizes)
+def test_the_tasks_equal_the_reference(adapter: Adapter, reader: Any) -> None:
+    for sizes in ((7, 6), (7, 6, 8))[: 1 if adapter.d2l.__name__.endswith("mxnet") else 2]:
+        layer = adapter.build("MaskLM", *sizes)
         layer.randomize(X, POSITIONS)
         first, normal, last = (name.removeprefix("mlm.") for name in reader.MASKED)
         at = np.take_along_axis(X, POSITIONS[..., None], 1)
-        hidden = norm(face, layer, normal)(np.maximum(linear(layer, first)(at), 0))
+        hidden = norm(adapter, layer, normal)(np.maximum(linear(layer, first)(at), 0))
         assert_close(layer(X, POSITIONS), linear(layer, last)(hidden), 1e-4)
-    layer = face.build("NextSentencePred")
+    layer = adapter.build("NextSentencePred")
     layer.randomize(X[:, 0])
     assert_close(layer(X[:, 0]), linear(layer, "output")(X[:, 0]))
 
 
 @pytest.fixture(scope="module")
-def bert(face: ModuleType, reader: Any) -> Any:
-    layer = face.build("BERTModel", *SHORT)
+def bert(adapter: Adapter, reader: Any) -> Any:
+    layer = adapter.build("BERTModel", *SHORT)
     layer.randomize(*BATCH)
     return layer
 
 
 def test_the_model_tells_what_is_masked_and_what_follows(
-    face: ModuleType, reader: Any, bert: Any
+    adapter: Adapter, reader: Any, bert: Any
 ) -> None:
-    table = positions_of(face, face.layer(bert.part("encoder")))
-    want = encoded(face, bert, table, LENS, "encoder.")
+    table = positions_of(adapter, adapter.layer(bert.part("encoder")))
+    want = encoded(adapter, bert, table, LENS, "encoder.")
     got, tokens_hat, next_hat = bert(*BATCH)
     assert_close(got, want, 1e-3)
     first, normal, last = reader.MASKED
     at = np.take_along_axis(want, POSITIONS[..., None], 1)
-    hidden = norm(face, bert, normal)(np.maximum(linear(bert, first)(at), 0))
+    hidden = norm(adapter, bert, normal)(np.maximum(linear(bert, first)(at), 0))
     assert_close(tokens_hat, linear(bert, last)(hidden), 1e-3)
     pooled = np.tanh(linear(bert, reader.HIDDEN)(want[:, 0]))
     assert_close(next_hat, linear(bert, reader.NEXT)(pooled), 1e-3)
     assert bert(*BATCH[:3])[1] is None
-    assert_close(bert(TOKENS, SEGMENTS)[0], encoded(face, bert, table, None, "encoder."), 1e-3)
+    assert_close(bert(TOKENS, SEGMENTS)[0], encoded(adapter, bert, table, None, "encoder."), 1e-3)
 
 
-def test_the_long_form_makes_a_model_as_well(face: ModuleType, reader: Any) -> None:
-    if face.d2l.__name__.endswith("mxnet"):
-        model = face.build("BERTModel", *SHORT[:4], num_layers=2, dropout=0.0)
+def test_the_long_form_makes_a_model_as_well(adapter: Adapter, reader: Any) -> None:
+    if adapter.d2l.__name__.endswith("mxnet"):
+        model = adapter.build("BERTModel", *SHORT[:4], num_layers=2, dropout=0.0)
         model.randomize(*BATCH)
     else:
-        model = face.build("BERTModel", *LONG, 8, 8, 8)
+        model = adapter.build("BERTModel", *LONG, 8, 8, 8)
     assert [x.shape for x in model(*BATCH)] == [(2, 5, 8), (2, 3, 7), (2, 2)]
 
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 def test_both_losses_are_means_and_have_gradients(
-    face: ModuleType, reader: Any, bert: Any, reduction: str
+    adapter: Adapter, reader: Any, bert: Any, reduction: str
 ) -> None:
     weights = np.float32([[1, 1, 0], [1, 0, 0]])
-    if reduction == "mean" and not face.d2l.__name__.endswith("mxnet"):
+    if reduction == "mean" and not adapter.d2l.__name__.endswith("mxnet"):
         weights[:] = 1  # such a loss is the same whatever is padding
     labels, follow = np.array([[5, 0, 1], [6, 2, 3]], "int64"), np.array([1, 0], "int64")
     columns = [*BATCH, weights, labels, follow]
     of_tokens, of_next, total, *gradients = reader.losses(
-        face.d2l, bert.layer, 7, columns, reduction
+        adapter.d2l, bert.layer, 7, columns, reduction
     )
     _, tokens_hat, next_hat = bert(*BATCH)
     wanted, slopes = zip(
@@ -350,7 +350,7 @@ def test_both_losses_are_means_and_have_gradients(
     for step in (0.003, -0.006, 0.003):  # there, back, and home again
         reader.move_positions(bert.layer, np.float32(step) * slope)
         ends.append(
-            float(np.ravel(reader.losses(face.d2l, bert.layer, 7, columns, reduction)[2])[0])
+            float(np.ravel(reader.losses(adapter.d2l, bert.layer, 7, columns, reduction)[2])[0])
         )
     assert (ends[0] - ends[1]) / 0.006 == pytest.approx(np.linalg.norm(gradients[2]), rel=0.03)
 
@@ -364,7 +364,7 @@ def entropy(logits: Any, labels: Any) -> tuple[Any, Any]:
 
 
 def test_what_is_past_a_length_does_not_reach_the_first_token(
-    face: ModuleType, reader: Any, bert: Any
+    adapter: Adapter, reader: Any, bert: Any
 ) -> None:
     other = TOKENS.copy()
     other[0, 3:] = 6

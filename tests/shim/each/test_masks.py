@@ -1,7 +1,6 @@
 """A causal mask and a bias of the scores, beside lengths and each other, held to the NumPy reference."""
 
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shim import reference
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import (
     LENGTHS,
     Case,
@@ -52,10 +52,10 @@ def masks(draw: st.DrawFn, case: Case, *shapes: tuple[int, ...]) -> Masks:
 
 @given(data=st.data(), case=cases())
 def test_dot_product_attention_with_any_masks(
-    face: ModuleType, data: st.DataObject, case: Case
+    adapter: Adapter, data: st.DataObject, case: Case
 ) -> None:
     given = data.draw(masks(case, (), (len(case.queries),)))
-    layer = face.dot_product(dropout=0.5)
+    layer = adapter.dot_product(dropout=0.5)
     output, weights = reference.dot_product_attention(*case.arrays, **given)
     assert_close(layer(*case.arrays, **given), output)
     assert_close(layer.attention_weights, weights)
@@ -64,22 +64,22 @@ def test_dot_product_attention_with_any_masks(
 
 @given(data=st.data(), case=cases(equal_sizes=False))
 def test_multi_head_attention_with_any_masks(
-    face: ModuleType, data: st.DataObject, case: Case
+    adapter: Adapter, data: st.DataObject, case: Case
 ) -> None:
     num_heads, size = data.draw(heads(case))
     dtype, batch, num_hiddens = str(case.queries.dtype), len(case.queries), num_heads * size
     weights = make_weights(case.sizes, num_hiddens, dtype=dtype)
     given = data.draw(masks(case, (), (num_heads,), (batch, num_heads)))
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5)
-    layer = face.multi_head(*sizes, weights=weights, dtype=dtype)
+    layer = adapter.multi_head(*sizes, weights=weights, dtype=dtype)
     output, shares = reference_multi_head(weights, num_heads, *case.arrays, **given)
     assert_close(layer(*case.arrays, **given), output)
     assert_close(layer.attention_weights, shares)
 
 
-def test_the_last_query_sees_the_last_key(face: ModuleType) -> None:
+def test_the_last_query_sees_the_last_key(adapter: Adapter) -> None:
     case = make_case(steps=(2, 4))
-    layer = face.dot_product()
+    layer = adapter.dot_product()
     layer(*case.arrays, causal=True)
     seen = layer.attention_weights[0] > 0
     np.testing.assert_array_equal(seen, [[True, True, True, False], [True] * 4])
@@ -89,7 +89,7 @@ def test_the_last_query_sees_the_last_key(face: ModuleType) -> None:
 @pytest.mark.parametrize("valid_lens", [None, np.array([4, 4])], ids=["no lengths", "lengths"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
-    face: ModuleType, causal: bool, valid_lens: np.ndarray | None, shape: tuple[int, ...]
+    adapter: Adapter, causal: bool, valid_lens: np.ndarray | None, shape: tuple[int, ...]
 ) -> None:
     case = make_case(valid_lens)
     bias = np.zeros(shape)
@@ -97,7 +97,7 @@ def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
         ..., 2, :
     ] = -np.inf  # the last query sees nothing, though no other mask hides anything from it
     bias[..., 1, 2] = -np.inf
-    layer = face.dot_product()
+    layer = adapter.dot_product()
     masks: Masks = {"causal": True} if causal else {}
     assert not layer(*case.arrays, score_bias=bias, **masks)[:, 2].any()
     weights = layer.attention_weights
@@ -108,12 +108,12 @@ def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
 
 @pytest.mark.parametrize("valid_lens", [None, np.array([4, 3])], ids=["no lengths", "lengths"])
 def test_a_bias_that_is_no_number_is_not_passed_over(
-    face: ModuleType, valid_lens: np.ndarray | None
+    adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:
     case = make_case(valid_lens)
     bias = np.zeros((3, 4))
     bias[1, 2] = np.nan
-    layer = face.dot_product()
+    layer = adapter.dot_product()
     output = layer(*case.arrays, score_bias=bias)
     assert np.isnan(output[0, 1]).all()
     assert np.isnan(layer.attention_weights[0, 1]).any()
@@ -121,12 +121,12 @@ def test_a_bias_that_is_no_number_is_not_passed_over(
 
 
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_with_masks_weights_are_dropped_as_well(face: ModuleType, with_bias: bool) -> None:
+def test_with_masks_weights_are_dropped_as_well(adapter: Adapter, with_bias: bool) -> None:
     case = make_case(batch=4, steps=(50, 50), sizes=(8, 8, 8), dtype="float32")
     masks: Masks = {"causal": True}
     if with_bias:
         masks["score_bias"] = np.zeros((50, 50), "float32")
-    layer = face.dot_product(dropout=0.25)
+    layer = adapter.dot_product(dropout=0.25)
     identity = np.tile(np.eye(50, dtype="float32"), (4, 1, 1))
     used = layer(case.queries, case.keys, identity, training=True, **masks)
     seen = layer.attention_weights > 0
@@ -146,21 +146,21 @@ every_kind_of_mask = pytest.mark.parametrize("given", KINDS.values(), ids=KINDS)
 @every_kind_of_lengths
 @every_kind_of_mask
 def test_gradients_with_masks_are_the_references(
-    face: ModuleType, valid_lens: np.ndarray | None, given: Masks
+    adapter: Adapter, valid_lens: np.ndarray | None, given: Masks
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 3, 5))
     direction = np.random.default_rng(1).normal(size=(2, 3, 5))
-    layer = face.dot_product()
+    layer = adapter.dot_product()
     assert_gradients(layer, reference.dot_product_attention, case, direction, **given)
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (2, 2, 3, 4)])
 def test_gradients_of_multi_head_attention_with_masks(
-    face: ModuleType, shape: tuple[int, ...]
+    adapter: Adapter, shape: tuple[int, ...]
 ) -> None:
     case = make_case(LENGTHS["per example"], sizes=(3, 3, 5))
     weights = make_weights(case.sizes, 4)
-    layer = face.multi_head(*case.sizes, 4, 2, 0.0, weights=weights)
+    layer = adapter.multi_head(*case.sizes, 4, 2, 0.0, weights=weights)
     masks: Masks = {"causal": True, "score_bias": a_bias(shape, float, 4)}
     direction = np.random.default_rng(1).normal(size=(2, 3, 4))
     assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction, **masks)
@@ -176,13 +176,13 @@ LONG_LENGTHS = {
 @for_lengths(LONG_LENGTHS, "every key", "per example", in_=("jax", "paddle"))
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_long_input_with_masks_and_its_gradients(
-    face: ModuleType, valid_lens: np.ndarray | None, with_bias: bool
+    adapter: Adapter, valid_lens: np.ndarray | None, with_bias: bool
 ) -> None:
     case = make_case(valid_lens, steps=(7, 8))
     given: Masks = {"causal": True}
     if with_bias:
         given["score_bias"] = a_bias((7, 8), float, 5)
-    layer = face.dot_product()
+    layer = adapter.dot_product()
     output, weights = reference.dot_product_attention(*case.arrays, **given)
     assert_close(layer(*case.arrays, **given), output)
     assert_close(layer.attention_weights, weights)

@@ -2,12 +2,12 @@
 
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
 
 pytestmark = pytest.mark.usefixtures("no_figures_left")
@@ -19,13 +19,13 @@ PICTURES = RNG.normal(size=(2, 4, 5, 5)).astype("float32")
 
 
 @pytest.fixture
-def models(face: ModuleType, pytestconfig: pytest.Config) -> Any:
+def models(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
     """What is to be known of the framework's models; where D2L has no such chapters, their names are refused."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.models") is None:
         for each in ("LeNet", "SyntheticRegressionData", "ResNeXtBlock"):
             with pytest.raises(AttributeError, match=f"{each}: .* has no such name"):
-                getattr(face.d2l, each)
+                getattr(adapter.d2l, each)
         pytest.skip("D2L 1.0 has no such framework")
     return import_module(f"tests.shim.each.{framework}.models")
 
@@ -46,8 +46,8 @@ def pooled(X: Any) -> Any:
     return X.reshape(n, c, h // 2, 2, w // 2, 2).mean((3, 5))
 
 
-def flat(face: ModuleType, X: Any) -> Any:
-    is_last = face.d2l.__name__.rsplit(".")[-1] in ("tensorflow", "jax")
+def flat(adapter: Adapter, X: Any) -> Any:
+    is_last = adapter.d2l.__name__.rsplit(".")[-1] in ("tensorflow", "jax")
     return (X.transpose(0, 2, 3, 1) if is_last else X).reshape(len(X), -1)
 
 
@@ -55,10 +55,10 @@ def sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-def data_of(face: ModuleType, d2l: Any = None) -> Any:
+def data_of(adapter: Adapter, d2l: Any = None) -> Any:
     """Twenty rows of linear regression, in one batch."""
-    data = face.rows(d2l or face.d2l, face.tensor(X), face.tensor(Y))
-    data.train_batch = lambda: (face.tensor(X), face.tensor(Y))
+    data = adapter.rows(d2l or adapter.d2l, adapter.tensor(X), adapter.tensor(Y))
+    data.train_batch = lambda: (adapter.tensor(X), adapter.tensor(Y))
     return data
 
 
@@ -73,32 +73,32 @@ def descend(w: Any, b: Any, lr: float, epochs: int) -> tuple[Any, Any]:
 # Linear regression
 
 
-def test_examples_are_drawn_about_a_line(face: ModuleType, models: Any) -> None:
-    w = face.tensor(np.array([2, -3.4], "float32"))
-    data = face.d2l.SyntheticRegressionData(w, 4.2, 0.5, 1500, 600, 100)
-    inputs, labels = face.plain(data.X).astype("float64"), face.plain(data.y)
+def test_examples_are_drawn_about_a_line(adapter: Adapter, models: Any) -> None:
+    w = adapter.tensor(np.array([2, -3.4], "float32"))
+    data = adapter.d2l.SyntheticRegressionData(w, 4.2, 0.5, 1500, 600, 100)
+    inputs, labels = adapter.plain(data.X).astype("float64"), adapter.plain(data.y)
     assert (inputs.shape, labels.shape) == ((2100, 2), (2100, 1))
     assert np.abs(inputs.mean(axis=0)).max() < 0.1
     assert_close(np.cov(inputs.T), np.eye(2), 0.1)
     errors = labels[:, 0] - (inputs @ [2, -3.4] + 4.2)
     assert abs(errors.mean()) < 0.05
     assert errors.std() == pytest.approx(0.5, rel=0.1)
-    column = face.tensor(np.array([[2], [-3.4]], "float32"))
-    exact = face.d2l.SyntheticRegressionData(column, 1, 0)
-    inputs, labels = face.plain(exact.X), face.plain(exact.y)
+    column = adapter.tensor(np.array([[2], [-3.4]], "float32"))
+    exact = adapter.d2l.SyntheticRegressionData(column, 1, 0)
+    inputs, labels = adapter.plain(exact.X), adapter.plain(exact.y)
     assert_close(labels[:, 0], inputs @ [2, -3.4] + 1, 1e-4)
     assert [len(exact.train_dataloader()), len(exact.val_dataloader())] == [32, 32]
 
 
 def test_the_first_examples_are_for_training_shuffled_the_others_for_validation(
-    face: ModuleType, models: Any
+    adapter: Adapter, models: Any
 ) -> None:
-    w = face.tensor(np.array([1.0], "float32"))
-    data = face.d2l.SyntheticRegressionData(w, 0, 0.1, 12, 5, 4)
-    rows = [*zip(face.plain(data.X)[:, 0], face.plain(data.y)[:, 0], strict=True)]
+    w = adapter.tensor(np.array([1.0], "float32"))
+    data = adapter.d2l.SyntheticRegressionData(w, 0, 0.1, 12, 5, 4)
+    rows = [*zip(adapter.plain(data.X)[:, 0], adapter.plain(data.y)[:, 0], strict=True)]
 
     def read(loader: Any) -> list[tuple[float, float]]:
-        batches = [[face.plain(part)[:, 0] for part in batch] for batch in loader]
+        batches = [[adapter.plain(part)[:, 0] for part in batch] for batch in loader]
         return [pair for X, y in batches for pair in zip(X, y, strict=True)]
 
     assert read(data.val_dataloader()) == rows[12:]
@@ -108,10 +108,10 @@ def test_the_first_examples_are_for_training_shuffled_the_others_for_validation(
 
 
 @pytest.mark.parametrize("name", ["LinearRegressionScratch", "LinearRegression"])
-def test_regression_descends(face: ModuleType, models: Any, name: str) -> None:
+def test_regression_descends(adapter: Adapter, models: Any, name: str) -> None:
     from_scratch = name == "LinearRegressionScratch"
-    model = getattr(face.d2l, name)(*([3] if from_scratch else []), lr=0.1)
-    (w, b), after = models.fit(model, data_of(face), 3)
+    model = getattr(adapter.d2l, name)(*([3] if from_scratch else []), lr=0.1)
+    (w, b), after = models.fit(model, data_of(adapter), 3)
     assert 0 < np.abs(w).max() < 0.06  # near zero
     assert b == [0]
     rate = 0.1 if from_scratch else 0.1 * models.FACTOR
@@ -119,44 +119,46 @@ def test_regression_descends(face: ModuleType, models: Any, name: str) -> None:
         assert_close(got, want, 1e-5)
 
 
-def test_weights_from_scratch_spread_as_asked(face: ModuleType, models: Any) -> None:
-    model = face.d2l.LinearRegressionScratch(500, 0.0, sigma=2.0)
-    data = face.rows(face.d2l, face.tensor(np.zeros((2, 500), "float32")), face.tensor(Y[:2]))
-    data.train_batch = lambda: (face.tensor(np.zeros((2, 500), "float32")),)
+def test_weights_from_scratch_spread_as_asked(adapter: Adapter, models: Any) -> None:
+    model = adapter.d2l.LinearRegressionScratch(500, 0.0, sigma=2.0)
+    data = adapter.rows(
+        adapter.d2l, adapter.tensor(np.zeros((2, 500), "float32")), adapter.tensor(Y[:2])
+    )
+    data.train_batch = lambda: (adapter.tensor(np.zeros((2, 500), "float32")),)
     (w, _), _ = models.fit(model, data, 1)
     assert w.std() == pytest.approx(2, rel=0.15)
 
 
 @pytest.mark.parametrize("name", ["LinearRegressionScratch", "LinearRegression"])
 def test_labels_of_another_form_are_compared_one_by_one(
-    face: ModuleType, models: Any, name: str
+    adapter: Adapter, models: Any, name: str
 ) -> None:
-    if not hasattr(face.d2l, "linreg"):
+    if not hasattr(adapter.d2l, "linreg"):
         pytest.skip("Flax's loss takes a state")
-    model = getattr(face.d2l, name)(*([3] if "Scratch" in name else []), lr=0.1)
-    loss = model.loss(face.tensor(X[:, :1]), face.tensor(Y[:, 0].copy()))
+    model = getattr(adapter.d2l, name)(*([3] if "Scratch" in name else []), lr=0.1)
+    loss = model.loss(adapter.tensor(X[:, :1]), adapter.tensor(Y[:, 0].copy()))
     factor = 1 if "Scratch" in name else models.FACTOR
     want = ((X[:, 0].astype("float64") - Y[:, 0]) ** 2).mean() / 2 * factor
-    assert float(face.plain(loss)) == pytest.approx(want, rel=1e-5)
+    assert float(adapter.plain(loss)) == pytest.approx(want, rel=1e-5)
 
 
 # Classification
 
 
-def test_softmax_regression_is_a_matrix_product(face: ModuleType, models: Any) -> None:
-    model = face.d2l.SoftmaxRegression(num_outputs=3, lr=0.1)
+def test_softmax_regression_is_a_matrix_product(adapter: Adapter, models: Any) -> None:
+    model = adapter.d2l.SoftmaxRegression(num_outputs=3, lr=0.1)
     got = models.answers(model, PICTURES)
     ((w, b),) = models.layers(model)
-    assert_close(got, flat(face, PICTURES).astype("float64") @ w + b, 1e-5)
+    assert_close(got, flat(adapter, PICTURES).astype("float64") @ w + b, 1e-5)
 
 
-def test_lenet_is_its_formula(face: ModuleType, models: Any) -> None:
+def test_lenet_is_its_formula(adapter: Adapter, models: Any) -> None:
     pictures = RNG.normal(size=(2, 1, 28, 28)).astype("float32")
-    model = face.d2l.LeNet(num_classes=7)
+    model = adapter.d2l.LeNet(num_classes=7)
     got = models.answers(model, pictures)
     (w1, b1), (w2, b2), *dense = models.layers(model)
     H = pooled(sigmoid(convolved(pictures, w1, b1, padding=2)))
-    H = flat(face, pooled(sigmoid(convolved(H, w2, b2))))
+    H = flat(adapter, pooled(sigmoid(convolved(H, w2, b2))))
     for number, (w, b) in enumerate(dense):
         H = (H if number == 0 else sigmoid(H)) @ w + b
     assert [w.shape[-1] for w, _ in dense] == [120, 84, 7]
@@ -172,9 +174,9 @@ def normalized(H: Any, models: Any) -> Any:
 
 @pytest.mark.parametrize(("channels", "others"), [(4, ()), (6, (True, 2))])
 def test_a_residual_block_is_its_formula(
-    face: ModuleType, models: Any, channels: int, others: tuple[Any, ...]
+    adapter: Adapter, models: Any, channels: int, others: tuple[Any, ...]
 ) -> None:
-    block = face.d2l.Residual(channels, *others)
+    block = adapter.d2l.Residual(channels, *others)
     got = models.answers(block, PICTURES, training=True)
     strides = others[1] if others else 1
     first, second, *third = models.layers(block)
@@ -190,9 +192,9 @@ def test_a_residual_block_is_its_formula(
     [(2, 1, False, 1), (1, 0.5, True, 2)],
 )
 def test_resnexts_block_is_its_formula(
-    face: ModuleType, models: Any, groups: int, bot_mul: float, use_1x1conv: bool, strides: int
+    adapter: Adapter, models: Any, groups: int, bot_mul: float, use_1x1conv: bool, strides: int
 ) -> None:
-    block = face.d2l.ResNeXtBlock(4, groups, bot_mul, use_1x1conv, strides)
+    block = adapter.d2l.ResNeXtBlock(4, groups, bot_mul, use_1x1conv, strides)
     got = models.answers(block, PICTURES, training=True)
     layers = models.layers(block)
     assert len(layers) == 3 + use_1x1conv
@@ -205,39 +207,39 @@ def test_resnexts_block_is_its_formula(
     assert_close(got, np.maximum(H + kept, 0), 1e-3)
 
 
-def test_xaviers_weights_are_for_layers_that_have_their_sizes(face: ModuleType) -> None:
-    if not hasattr(face.d2l, "init_cnn"):
+def test_xaviers_weights_are_for_layers_that_have_their_sizes(adapter: Adapter) -> None:
+    if not hasattr(adapter.d2l, "init_cnn"):
         pytest.skip("initializers are given to the layers in this framework")
     from torch import nn
 
     net = nn.Sequential(nn.LazyConv2d(8, 3), nn.Conv2d(6, 40, 5), nn.Linear(30, 50))
     nn.init.zeros_(net[1].weight)
     nn.init.ones_(net[1].bias)
-    net.apply(face.d2l.init_cnn)
+    net.apply(adapter.d2l.init_cnn)
     for layer, ends in (net[1], 25 * (6 + 40)), (net[2], 30 + 50):
         bound = np.sqrt(6 / ends)
-        assert 0.95 * bound < np.abs(face.plain(layer.weight)).max() <= bound
-    assert (face.plain(net[1].bias) == 1).all()
+        assert 0.95 * bound < np.abs(adapter.plain(layer.weight)).max() <= bound
+    assert (adapter.plain(net[1].bias) == 1).all()
 
 
-def test_the_base_of_modules_has_a_name(face: ModuleType, models: Any) -> None:
-    assert issubclass(face.d2l.Module, face.d2l.nn_Module)
-    assert face.d2l.nn_Module is not face.d2l.Module
+def test_the_base_of_modules_has_a_name(adapter: Adapter, models: Any) -> None:
+    assert issubclass(adapter.d2l.Module, adapter.d2l.nn_Module)
+    assert adapter.d2l.nn_Module is not adapter.d2l.Module
 
 
-def test_pillows_module_is_where_d2l_has_it(face: ModuleType) -> None:
-    if face.d2l.__name__.endswith((".torch", ".paddle")):
+def test_pillows_module_is_where_d2l_has_it(adapter: Adapter) -> None:
+    if adapter.d2l.__name__.endswith((".torch", ".paddle")):
         from PIL import Image
 
-        assert face.d2l.Image is Image
+        assert adapter.d2l.Image is Image
     else:
         with pytest.raises(AttributeError, match=r"Image: d2l_compat\.\w+ has no such name"):
-            _ = face.d2l.Image
+            _ = adapter.d2l.Image
 
 
-def test_what_has_as_many_as_expected_is_passed(face: ModuleType) -> None:
-    for a in ([], (1, 2), face.tensor(X)):
-        assert face.d2l.check_len(a, len(a)) is None
+def test_what_has_as_many_as_expected_is_passed(adapter: Adapter) -> None:
+    for a in ([], (1, 2), adapter.tensor(X)):
+        assert adapter.d2l.check_len(a, len(a)) is None
 
 
 # Adversarial networks
@@ -248,17 +250,17 @@ REAL, NOISE = X[:6], RNG.normal(size=(6, 2)).astype("float32")
 
 
 @pytest.fixture
-def networks(face: ModuleType, models: Any) -> tuple[Any, Any]:
+def networks(adapter: Adapter, models: Any) -> tuple[Any, Any]:
     if not hasattr(models, "dense"):
         with pytest.raises(AttributeError, match=r"update_D: .* has no such name"):
-            _ = face.d2l.update_D
+            _ = adapter.d2l.update_D
         pytest.skip("D2L has no such chapter in this framework")
     return models.dense(W_D, B_D), models.dense(W_G, B_G)
 
 
-def weights(face: ModuleType, net: Any, inputs: int) -> tuple[Any, Any]:
+def weights(adapter: Adapter, net: Any, inputs: int) -> tuple[Any, Any]:
     probe = np.concatenate([np.eye(inputs, dtype="float32"), np.zeros((1, inputs), "float32")])
-    said = face.plain(net(face.tensor(probe))).astype("float64")
+    said = adapter.plain(net(adapter.tensor(probe))).astype("float64")
     return said[:-1] - said[-1], said[-1]
 
 
@@ -268,36 +270,36 @@ def stepped(models: Any) -> float:
 
 
 def test_the_discriminator_learns_to_tell_apart(
-    face: ModuleType, models: Any, networks: Any
+    adapter: Adapter, models: Any, networks: Any
 ) -> None:
     net_D, net_G = networks
-    given = face.tensor(REAL), face.tensor(NOISE)
-    got = face.d2l.update_D(*given, net_D, net_G, models.loss, models.optimizer(net_D, 0.5))
+    given = adapter.tensor(REAL), adapter.tensor(NOISE)
+    got = adapter.d2l.update_D(*given, net_D, net_G, models.loss, models.optimizer(net_D, 0.5))
     fakes = NOISE.astype("float64") @ W_G + B_G
     real, fake = REAL @ W_D + B_D, fakes @ W_D + B_D
     want = (np.log1p(np.exp(-real)).sum() + np.log1p(np.exp(fake)).sum()) / 2
-    assert float(face.plain(got)) == pytest.approx(want, rel=1e-5)
+    assert float(adapter.plain(got)) == pytest.approx(want, rel=1e-5)
     slopes = (sigmoid(real) - 1) / 2, sigmoid(fake) / 2
     rate = 0.5 * stepped(models)
-    w, b = weights(face, net_D, 3)
+    w, b = weights(adapter, net_D, 3)
     assert_close(w, W_D - rate * (REAL.T @ slopes[0] + fakes.T @ slopes[1]), 1e-4)
     assert_close(b, B_D - rate * (slopes[0] + slopes[1]).sum(), 1e-4)
-    for after, before in zip(weights(face, net_G, 2), (W_G, B_G), strict=True):
+    for after, before in zip(weights(adapter, net_G, 2), (W_G, B_G), strict=True):
         assert_close(after, before, 1e-6)
 
 
 def test_the_generator_learns_to_pass_for_real(
-    face: ModuleType, models: Any, networks: Any
+    adapter: Adapter, models: Any, networks: Any
 ) -> None:
     net_D, net_G = networks
     optimizer = models.optimizer(net_G, 0.5)
-    got = face.d2l.update_G(face.tensor(NOISE), net_D, net_G, models.loss, optimizer)
+    got = adapter.d2l.update_G(adapter.tensor(NOISE), net_D, net_G, models.loss, optimizer)
     fake = (NOISE.astype("float64") @ W_G + B_G) @ W_D + B_D
-    assert float(face.plain(got)) == pytest.approx(np.log1p(np.exp(-fake)).sum(), rel=1e-5)
+    assert float(adapter.plain(got)) == pytest.approx(np.log1p(np.exp(-fake)).sum(), rel=1e-5)
     slope = (sigmoid(fake) - 1) @ W_D.T
     rate = 0.5 * stepped(models)
-    w, b = weights(face, net_G, 2)
+    w, b = weights(adapter, net_G, 2)
     assert_close(w, W_G - rate * NOISE.T @ slope, 1e-4)
     assert_close(b, B_G - rate * slope.sum(axis=0), 1e-4)
-    for after, before in zip(weights(face, net_D, 3), (W_D, B_D), strict=True):
+    for after, before in zip(weights(adapter, net_D, 3), (W_D, B_D), strict=True):
         assert_close(after, before, 1e-6)

@@ -1,7 +1,6 @@
 """Linear regression from scratch and the optimization chapter, against NumPy in float64."""
 
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.shim.each import stand_ins
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 
@@ -40,41 +40,41 @@ def descend(lr: float, batch_size: int, num_epochs: int, w: Any, b: Any) -> list
     return losses
 
 
-def test_the_model_and_its_loss_are_the_formulas(face: ModuleType, own: Any) -> None:
+def test_the_model_and_its_loss_are_the_formulas(adapter: Adapter, own: Any) -> None:
     w, b = X[:5, :2], X[7, :2]
-    outputs = face.d2l.linreg(*map(face.tensor, (X, w, b)))
-    assert_close(face.plain(outputs), X.astype("float64") @ w + b)
-    flat = face.d2l.linreg(face.tensor(X), face.tensor(X[0]), 0.5)
-    assert_close(face.plain(flat), X.astype("float64") @ X[0] + 0.5)
+    outputs = adapter.d2l.linreg(*map(adapter.tensor, (X, w, b)))
+    assert_close(adapter.plain(outputs), X.astype("float64") @ w + b)
+    flat = adapter.d2l.linreg(adapter.tensor(X), adapter.tensor(X[0]), 0.5)
+    assert_close(adapter.plain(flat), X.astype("float64") @ X[0] + 0.5)
     predictions = X[:, :1]
-    losses = face.plain(face.d2l.squared_loss(face.tensor(predictions), face.tensor(Y)))
+    losses = adapter.plain(adapter.d2l.squared_loss(adapter.tensor(predictions), adapter.tensor(Y)))
     assert_close(losses, (predictions - Y[:, None].astype("float64")) ** 2 / 2)
 
 
-def test_a_step_of_descent_follows_the_mean_of_the_gradients(face: ModuleType, own: Any) -> None:
+def test_a_step_of_descent_follows_the_mean_of_the_gradients(adapter: Adapter, own: Any) -> None:
     w, b = own.variable(X[0].reshape(5, 1)), own.variable(np.zeros(1, "float32"))
-    features, labels = face.tensor(X), face.tensor(Y)
+    features, labels = adapter.tensor(X), adapter.tensor(Y)
     for step in range(2):  # no gradient is left for the next
-        before = [face.plain(x).astype("float64").copy() for x in (w, b)]
+        before = [adapter.plain(x).astype("float64").copy() for x in (w, b)]
         own.sgd(
             [w, b],
-            lambda: face.d2l.reduce_sum(
-                face.d2l.squared_loss(face.d2l.linreg(features, w, b), labels)
+            lambda: adapter.d2l.reduce_sum(
+                adapter.d2l.squared_loss(adapter.d2l.linreg(features, w, b), labels)
             ),
             0.1,
             len(X),
         )
         error = X @ before[0] + before[1] - Y[:, None]
-        assert_close(face.plain(w), before[0] - 0.1 * X.T @ error / len(X), 1e-4)
-        assert_close(face.plain(b), before[1] - 0.1 * error.mean(axis=0), 1e-4)
-        assert step == 1 or np.abs(face.plain(w) - before[0]).max() > 1e-3
+        assert_close(adapter.plain(w), before[0] - 0.1 * X.T @ error / len(X), 1e-4)
+        assert_close(adapter.plain(b), before[1] - 0.1 * error.mean(axis=0), 1e-4)
+        assert step == 1 or np.abs(adapter.plain(w) - before[0]).max() > 1e-3
 
 
-def test_examples_are_drawn_as_the_model_says(face: ModuleType, own: Any) -> None:
+def test_examples_are_drawn_as_the_model_says(adapter: Adapter, own: Any) -> None:
     w = np.array([2, -3.4], "float32")
     for weights in (w, w[:, None]):
-        features, labels = face.d2l.synthetic_data(face.tensor(weights), 4.2, 4000)
-        features, labels = face.plain(features), face.plain(labels)
+        features, labels = adapter.d2l.synthetic_data(adapter.tensor(weights), 4.2, 4000)
+        features, labels = adapter.plain(features), adapter.plain(labels)
         assert (features.shape, labels.shape) == ((4000, 2), (4000, 1))
         assert np.abs(features.mean(axis=0)).max() < 0.1
         assert np.abs(features.std(axis=0) - 1).max() < 0.1
@@ -83,46 +83,46 @@ def test_examples_are_drawn_as_the_model_says(face: ModuleType, own: Any) -> Non
         assert abs(noise.mean()) < 0.001
 
 
-def test_batches_have_all_rows_shuffled_only_for_training(face: ModuleType, own: Any) -> None:
-    arrays = face.tensor(X), face.tensor(Y)
+def test_batches_have_all_rows_shuffled_only_for_training(adapter: Adapter, own: Any) -> None:
+    arrays = adapter.tensor(X), adapter.tensor(Y)
 
     def rows(loader: Any) -> list[np.ndarray]:
         columns = zip(*loader, strict=True)
-        return [np.concatenate([face.plain(part) for part in parts]) for parts in columns]
+        return [np.concatenate([adapter.plain(part) for part in parts]) for parts in columns]
 
-    in_order = face.d2l.load_array(arrays, 64, is_train=False)
-    assert [len(face.plain(y)) for _, y in in_order] == [64] * 7 + [52]
+    in_order = adapter.d2l.load_array(arrays, 64, is_train=False)
+    assert [len(adapter.plain(y)) for _, y in in_order] == [64] * 7 + [52]
     for got, want in zip(rows(in_order), (X, Y), strict=True):
         np.testing.assert_array_equal(got, want)
-    shuffled, labels = rows(face.d2l.load_array(arrays, 64))
+    shuffled, labels = rows(adapter.d2l.load_array(arrays, 64))
     assert (shuffled != X).any()
     order = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in shuffled]
     assert sorted(order) == [*range(500)]
     np.testing.assert_array_equal(labels, Y[order])
 
 
-def test_the_loss_is_the_mean_over_all_examples(face: ModuleType, own: Any) -> None:
+def test_the_loss_is_the_mean_over_all_examples(adapter: Adapter, own: Any) -> None:
     """Of batches that are not equally large as well."""
-    w = face.tensor(X[0].reshape(5, 1))
-    batches = face.d2l.load_array((face.tensor(X), face.tensor(Y)), 64, is_train=False)
+    w = adapter.tensor(X[0].reshape(5, 1))
+    batches = adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(Y)), 64, is_train=False)
 
     def net(X: Any) -> Any:
-        return face.d2l.linreg(X, w, 0.5)
+        return adapter.d2l.linreg(X, w, 0.5)
 
-    got = face.d2l.evaluate_loss(net, batches, face.d2l.squared_loss)
+    got = adapter.d2l.evaluate_loss(net, batches, adapter.d2l.squared_loss)
     want = half_squares(X.astype("float64"), Y, X[0].astype("float64"), 0.5).mean()
     assert isinstance(got, float)
     assert got == pytest.approx(want, rel=1e-5)
 
 
 def test_the_data_have_mean_0_and_variance_1(
-    face: ModuleType, own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = RNG.normal(size=(60, 6)) * [1, 10, 100, 1, 2, 3] + [5, 0, -7, 1, 1, 100]
-    stand_ins.airfoil(monkeypatch, face.d2l, tmp_path, table)
-    batches, features = face.d2l.get_data_ch11(batch_size=8, n=50)
+    stand_ins.airfoil(monkeypatch, adapter.d2l, tmp_path, table)
+    batches, features = adapter.d2l.get_data_ch11(batch_size=8, n=50)
     assert (features, len(batches)) == (5, 7)
-    parts = [np.column_stack([face.plain(X), face.plain(y)]) for X, y in batches]
+    parts = [np.column_stack([adapter.plain(X), adapter.plain(y)]) for X, y in batches]
     got = np.concatenate(parts)
     want = ((table - table.mean(axis=0)) / table.std(axis=0))[:50]  # over all 60
     assert got.dtype == np.float32
@@ -131,22 +131,24 @@ def test_the_data_have_mean_0_and_variance_1(
 
 @pytest.mark.parametrize("batch_size", [10, 100, 500])
 def test_training_from_scratch_is_descent(
-    face: ModuleType,
+    adapter: Adapter,
     own: Any,
     batch_size: int,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     boards = watch_boards(monkeypatch)
-    batches = face.d2l.load_array((face.tensor(X), face.tensor(Y)), batch_size, is_train=False)
+    batches = adapter.d2l.load_array(
+        (adapter.tensor(X), adapter.tensor(Y)), batch_size, is_train=False
+    )
     first: list[Any] = []
 
     def trainer(params: Any, *args: Any) -> Any:
-        first.extend(face.plain(x).astype("float64").copy() for x in params if len(first) < 2)
+        first.extend(adapter.plain(x).astype("float64").copy() for x in params if len(first) < 2)
         assert args[-2:] == ("the states", {"lr": 0.05})
         return own.trainer(params, *args)
 
-    times, losses = face.d2l.train_ch11(trainer, "the states", {"lr": 0.05}, batches, 5)
+    times, losses = adapter.d2l.train_ch11(trainer, "the states", {"lr": 0.05}, batches, 5)
     w, b = first
     assert (w.shape, b.tolist()) == ((5, 1), [0])
     assert 0 < np.abs(w).max() < 0.05
@@ -162,28 +164,28 @@ def test_training_from_scratch_is_descent(
 
 
 def test_where_no_200_examples_come_together_the_end_is_measured(
-    face: ModuleType, own: Any
+    adapter: Adapter, own: Any
 ) -> None:
-    batches = face.d2l.load_array((face.tensor(X[:7]), face.tensor(Y[:7])), 7)
-    _, losses = face.d2l.train_ch11(own.trainer, None, {"lr": 0.05}, batches, 5, 3)
+    batches = adapter.d2l.load_array((adapter.tensor(X[:7]), adapter.tensor(Y[:7])), 7)
+    _, losses = adapter.d2l.train_ch11(own.trainer, None, {"lr": 0.05}, batches, 5, 3)
     assert len(losses) == 1
 
 
 def test_training_with_the_frameworks_layers_is_descent(
-    face: ModuleType, own: Any, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, own: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From weights near zero: as if from zero, but for a little."""
     boards = watch_boards(monkeypatch)
-    batches = face.d2l.load_array((face.tensor(X), face.tensor(Y)), 10, is_train=False)
+    batches = adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(Y)), 10, is_train=False)
     optimizer, hyperparams = own.concise(0.02)
-    assert face.d2l.train_concise_ch11(optimizer, hyperparams, batches, 2) is None
+    assert adapter.d2l.train_concise_ch11(optimizer, hyperparams, batches, 2) is None
     want = descend(0.02, 10, 2, np.zeros(5), 0.0)
     np.testing.assert_allclose(boards[-1].Y[0], want, atol=0.03)
     half, twice = (descend(lr, 10, 2, np.zeros(5), 0.0)[0] for lr in (0.01, 0.04))
     assert min(abs(half - want[0]), abs(twice - want[0])) > 0.06  # another rate would be seen
 
 
-def test_a_way_in_two_dimensions(face: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_way_in_two_dimensions(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
     def gradient(x1: float, x2: float) -> tuple[float, float]:
         return 2 * x1, 4 * x2
 
@@ -192,23 +194,23 @@ def test_a_way_in_two_dimensions(face: ModuleType, capsys: pytest.CaptureFixture
         s1, s2 = 0.5 * s1 + g1, 0.5 * s2 + g2
         return x1 - 0.1 * s1, x2 - 0.1 * s2, s1, s2
 
-    points = face.d2l.train_2d(momentum, 3, gradient)
+    points = adapter.d2l.train_2d(momentum, 3, gradient)
     assert np.allclose(points, [(-5, -2), (-4, -1.2), (-2.7, -0.32), (-1.51, 0.248)])
     assert capsys.readouterr().out == "epoch 3, x1: -1.510000, x2: 0.248000\n"
-    plain = face.d2l.train_2d(lambda x1, x2, s1, s2: (x1 / 2, x2 / 2, s1, s2), 2)
+    plain = adapter.d2l.train_2d(lambda x1, x2, s1, s2: (x1 / 2, x2 / 2, s1, s2), 2)
     assert plain == [(-5, -2), (-2.5, -1), (-1.25, -0.5)]
 
 
-def test_the_way_is_drawn_over_contours(face: ModuleType, own: Any) -> None:
+def test_the_way_is_drawn_over_contours(adapter: Adapter, own: Any) -> None:
     seen = []
 
     def f(x1: Any, x2: Any) -> Any:
-        seen.append((type(x1), type(face.tensor(X))))
+        seen.append((type(x1), type(adapter.tensor(X))))
         return x1**2 + 2 * x2**2
 
     points = [(-5, -2), (-3.0, 0.5), (0.25, -0.25)]
-    one = face.tensor(np.array([0.25], "float32"))  # as random steps may give it
-    face.d2l.show_trace_2d(f, [*points[:2], (one, -0.25)])
+    one = adapter.tensor(np.array([0.25], "float32"))  # as random steps may give it
+    adapter.d2l.show_trace_2d(f, [*points[:2], (one, -0.25)])
     ((got, want),) = seen
     assert issubclass(got, want)
     axes = plt.gca()

@@ -25,6 +25,7 @@ import pytest
 from d2l_compat._shared.data import translation
 from tests.shim.each import oracle as shared
 from tests.shim.each import stand_ins
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import LENGTHS, make_case
 from tests.shim.each.oracle import ModuleWith
 from tests.shim.each.test_models import data_of
@@ -74,7 +75,7 @@ OF_ONE_VERSION = {
 
 @dataclass(frozen=True)
 class Both:
-    face: ModuleType  # the adapter
+    adapter: Adapter  # the adapter
     ours: Any  # the face itself
     theirs: Any  # upstream
     oracle: ModuleType
@@ -175,7 +176,7 @@ LAYERS: dict[str, list[tuple[Any, ...]]] = {
 @compares(*LAYERS)
 def layers(both: Both, name: str) -> None:
     args = both.forms[name]
-    ours = both.face.build(name, *args)
+    ours = both.adapter.build(name, *args)
     ours.randomize(*LAYERS[name][-1])
     theirs = both.oracle.twin(ours, getattr(both.theirs, name)(*args), *LAYERS[name][-1])
     for inputs in LAYERS[name]:
@@ -191,19 +192,19 @@ def masks(both: Both, name: str) -> None:
     if name == "masked_softmax":
         given = [(scores, inputs[3]) for inputs in ATTENTION]
     for inputs in given:
-        same(*(both.face.apply(getattr(d2l, name), *inputs) for d2l in both))
+        same(*(both.adapter.apply(getattr(d2l, name), *inputs) for d2l in both))
 
 
 @compares("Encoder", "Decoder", "AttentionDecoder")
 def interfaces(both: Both, name: str) -> None:
     for d2l in both:
         with pytest.raises(NotImplementedError):
-            shared.run_interface(both.face, getattr(d2l, name))
+            shared.run_interface(both.adapter, getattr(d2l, name))
 
 
 @compares("transpose_qkv", "transpose_output")
 def heads(both: Both, name: str) -> None:
-    same(*(both.face.plain(getattr(d2l, name)(both.face.tensor(X), 2)) for d2l in both))
+    same(*(both.adapter.plain(getattr(d2l, name)(both.adapter.tensor(X), 2)) for d2l in both))
 
 
 # Training
@@ -218,7 +219,9 @@ def training(both: Both) -> None:
         "bias": np.array([0.1, 0.2, -0.3], "float32"),
     }
     for clip in (0, 0.05):
-        done = [both.face.fit_classifier(X, Y, 0.5, 3, clip, d2l=d2l, start=start) for d2l in both]
+        done = [
+            both.adapter.fit_classifier(X, Y, 0.5, 3, clip, d2l=d2l, start=start) for d2l in both
+        ]
         (_, ours, our_board), (_, theirs, their_board) = done
         for name, before in start.items():
             assert np.abs(ours[name] - before).max() > 1e-3
@@ -240,7 +243,7 @@ def prediction(both: Both, name: str) -> None:
         return d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=own)
 
     translate = getattr(both.oracle, "translate", shared.translate)
-    ours, theirs = (translate(both.face, of_that_time(d2l), name, TOKENS, LENS) for d2l in both)
+    ours, theirs = (translate(both.adapter, of_that_time(d2l), name, TOKENS, LENS) for d2l in both)
     if both.is_older:  # which has functions that predict
         ours, theirs = ours[0], theirs[0]
     same(ours, theirs)
@@ -259,10 +262,12 @@ def functions(both: Both, name: str) -> None:
 
     def lent(d2l: Any) -> Any:
         """The functions of 1.0.3 want the state as well, which its own class does not give."""
-        return d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=shared.make_pair(both.face))
+        return (
+            d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=shared.make_pair(both.adapter))
+        )
 
     given = name, vocab, batch
-    same(*(shared.functions(both.face, both.oracle, lent(d2l), *given) for d2l in both), 1e-4)
+    same(*(shared.functions(both.adapter, both.oracle, lent(d2l), *given) for d2l in both), 1e-4)
 
 
 @compares("load_data_nmt")
@@ -278,7 +283,7 @@ def batches(both: Both) -> None:
         assert vocab.idx_to_token == other.idx_to_token
 
     def rows(loader: Any) -> list[Any]:
-        batches = [[np.asarray(both.face.plain(part)) for part in batch] for batch in loader]
+        batches = [[np.asarray(both.adapter.plain(part)) for part in batch] for batch in loader]
         columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
         lines = [[x.tolist(), n, y.tolist(), m] for x, n, y, m in zip(*columns, strict=True)]
         return [[column.dtype for column in columns], *sorted(lines)]
@@ -299,7 +304,7 @@ def sentences(both: Both) -> None:
 
         data = Data(batch_size=4, num_steps=6, num_train=18, num_val=7)
         built = data.build(["i see ."], ["je voir !"])
-        arrays = [np.asarray(both.face.plain(array)) for array in (*data.arrays, *built)]
+        arrays = [np.asarray(both.adapter.plain(array)) for array in (*data.arrays, *built)]
         return arrays, data.src_vocab.idx_to_token, data.tgt_vocab.idx_to_token, data
 
     (arrays, *vocabs, ours), (their_arrays, *their_vocabs, theirs) = map(made, both)
@@ -327,14 +332,14 @@ def formulas(both: Both, name: str) -> None:
     if name == "squared_loss":
         given = [(X[0, :, :1].copy(), X[1, :, 0].copy()), (X[0], Z[0])]
     for inputs in given:
-        same(*(both.face.apply(getattr(d2l, name), *inputs) for d2l in both))
+        same(*(both.adapter.apply(getattr(d2l, name), *inputs) for d2l in both))
 
 
 @compares("synthetic_data")
 def examples(both: Both) -> None:
-    w = both.face.tensor(np.array([2, -3.4], "float32"))
+    w = both.adapter.tensor(np.array([2, -3.4], "float32"))
     for d2l in both:  # drawn at random
-        X, y = map(both.face.plain, d2l.synthetic_data(w, 4.2, 2000))
+        X, y = map(both.adapter.plain, d2l.synthetic_data(w, 4.2, 2000))
         assert (X.shape, y.shape) == ((2000, 2), (2000, 1))
         assert (y[:, 0] - X @ [2, -3.4] - 4.2).std() == pytest.approx(0.01, rel=0.1)
 
@@ -342,8 +347,8 @@ def examples(both: Both) -> None:
 @compares("load_array", "evaluate_loss")
 def in_batches(both: Both) -> None:
     features, labels = X.reshape(10, 8), Z[..., 0].reshape(10)
-    arrays = both.face.tensor(features), both.face.tensor(labels)
-    w = both.face.tensor(Z[0, 0].reshape(8, 1))
+    arrays = both.adapter.tensor(features), both.adapter.tensor(labels)
+    w = both.adapter.tensor(Z[0, 0].reshape(8, 1))
 
     def net(X: Any) -> Any:
         return both.ours.linreg(X, w, 0.5)
@@ -351,30 +356,30 @@ def in_batches(both: Both) -> None:
     kept = []
     for d2l in both:
         batches = d2l.load_array(arrays, 4, is_train=False)
-        kept.append([[both.face.plain(part) for part in batch] for batch in batches])
+        kept.append([[both.adapter.plain(part) for part in batch] for batch in batches])
         kept[-1].append([d2l.evaluate_loss(net, batches, both.ours.squared_loss)])
-        rows = [both.face.plain(X) for X, _ in d2l.load_array(arrays, 4)]
+        rows = [both.adapter.plain(X) for X, _ in d2l.load_array(arrays, 4)]
         kept[-1].append([np.sort(np.concatenate(rows), axis=0)])
     same(*kept)
 
 
 @compares("sgd")
 def descent(both: Both, d2l: Any) -> Any:
-    w, features = both.face.descent.variable(Z[0, 0].reshape(8, 1)), both.face.tensor(X[0])
+    w, features = both.adapter.descent.variable(Z[0, 0].reshape(8, 1)), both.adapter.tensor(X[0])
 
     def loss() -> Any:
         return both.ours.reduce_sum(both.ours.linreg(features, w, 0.0) ** 2)
 
     for _ in range(2):
-        both.face.descent.sgd([w], loss, 0.1, 5, d2l)
-    return both.face.plain(w)
+        both.adapter.descent.sgd([w], loss, 0.1, 5, d2l)
+    return both.adapter.plain(w)
 
 
 @compares("Updater")
 def updates(both: Both, d2l: Any) -> Any:
-    w = both.face.descent.variable(Z[0, 0].copy())
-    d2l.Updater([w], 0.1)(5, [both.face.tensor(X[0, 0])])
-    return both.face.plain(w)
+    w = both.adapter.descent.variable(Z[0, 0].copy())
+    d2l.Updater([w], 0.1)(5, [both.adapter.tensor(X[0, 0])])
+    return both.adapter.plain(w)
 
 
 @compares("train_2d", "show_trace_2d", by=partial(same, tolerance=1e-3))
@@ -399,21 +404,22 @@ def noise_of_wings(both: Both) -> None:
         patch.setattr(both.theirs, "download", lambda name: both.ours.download(name, folder))
         loaded = [d2l.get_data_ch11(10, 1000) for d2l in both]
         rows = [
-            np.sort(np.concatenate([both.face.plain(X) for X, _ in it]), axis=0) for it, _ in loaded
+            np.sort(np.concatenate([both.adapter.plain(X) for X, _ in it]), axis=0)
+            for it, _ in loaded
         ]
         same(*rows)
         assert [n for _, n in loaded] == [5, 5]
     table = table[:400].astype("float32")
-    data = [both.face.tensor(array.copy()) for array in (table[:, :5], table[:, 5])]
+    data = [both.adapter.tensor(array.copy()) for array in (table[:, :5], table[:, 5])]
     batches, kept = both.ours.load_array(data, 20, is_train=False), []
     for d2l in both:
-        both.face.seed(7)
-        _, losses = d2l.train_ch11(both.face.descent.trainer, None, {"lr": 0.01}, batches, 5)
+        both.adapter.seed(7)
+        _, losses = d2l.train_ch11(both.adapter.descent.trainer, None, {"lr": 0.01}, batches, 5)
         kept.append(losses)
     same(*kept, 1e-4)
     for d2l in both:  # Keras draws other weights than upstream's
-        both.face.seed(7)
-        optimizer, hyperparams = both.face.descent.concise(0.01)
+        both.adapter.seed(7)
+        optimizer, hyperparams = both.adapter.descent.concise(0.01)
         d2l.train_concise_ch11(optimizer, hyperparams, batches, num_epochs=2)
         kept.append(described(d2l.plt.gcf())[0]["lines"])
     same(*kept[2:], 0.03)
@@ -431,7 +437,7 @@ def counted(both: Both, name: str) -> None:
         logits = X[..., :3].reshape(10, 3).copy()
         given = [(logits, LABELS), (LABELS.astype("float32"), LABELS[::-1].copy())]
     for inputs in given:
-        same(*(both.face.apply(getattr(d2l, name), *inputs) for d2l in both))
+        same(*(both.adapter.apply(getattr(d2l, name), *inputs) for d2l in both))
 
 
 @compares("Benchmark", "get_dataloader_workers", "get_fashion_mnist_labels")
@@ -451,45 +457,45 @@ def told(both: Both) -> None:
 
 @compares("evaluate_accuracy", "evaluate_accuracy_gpu")
 def shares(both: Both, name: str) -> None:
-    arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
     batches = both.ours.load_array(arrays, 4, is_train=False)
-    net = both.face.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
+    net = both.adapter.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
     same(*(getattr(d2l, name)(net, batches) for d2l in both))
 
 
 @compares("train_ch6", "TrainCallback", by=nearly_same)
 def networks(both: Both, d2l: Any) -> Any:
-    arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
     batches = both.ours.load_array(arrays, 1, is_train=False)
     start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
-    both.face.seed(7)
+    both.adapter.seed(7)
     with redirect_stdout(StringIO()) as printed:
-        net = both.face.descent.train_ch6(
-            lambda: both.face.linear(8, start),
-            lambda net: both.face.plain(net(arrays[0])),
+        net = both.adapter.descent.train_ch6(
+            lambda: both.adapter.linear(8, start),
+            lambda net: both.adapter.plain(net(arrays[0])),
             *(batches, batches, 2, 0.1),
             d2l=d2l,
         )
     # Upstream tells of its figures as well.
     said = re.findall(r"(?:training on|loss \d|\d+\.\d examples).*", printed.getvalue())
     said[-1] = said[-1].split(maxsplit=1)[1]  # without the speed
-    return [both.face.plain(net(arrays[0])), said, described(d2l.plt.gcf())[0]["lines"]]
+    return [both.adapter.plain(net(arrays[0])), said, described(d2l.plt.gcf())[0]["lines"]]
 
 
 @compares("train_epoch_ch3", "train_ch3")
 def epochs(both: Both) -> None:
     """Of a model from scratch, and of a layer with the framework's optimizer; 0.17's fails where little is learned."""
-    own = both.face.descent
+    own = both.adapter.descent
     features = np.tile(3 * np.eye(3, 8, dtype="float32"), (10, 1)) + 0.3 * X[0, 0]
     labels = np.tile(np.arange(3, dtype="int32"), 10)
     batches = both.ours.load_array(
-        (both.face.tensor(features), both.face.labels(labels)), 8, is_train=False
+        (both.adapter.tensor(features), both.adapter.labels(labels)), 8, is_train=False
     )
     start = {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()}
     for from_scratch in (True, False):
         kept = []
         for d2l in both:
-            net = both.face.linear(8, start)
+            net = both.adapter.linear(8, start)
             loss, update = getattr(own, "Mean", lambda: own.losses)(), own.optimizer(net, 0.5)
             if from_scratch:
                 params = [own.variable(each) for each in start.values()]
@@ -497,7 +503,7 @@ def epochs(both: Both) -> None:
                 loss, update = own.losses, own.updater(params, 0.5)
             told = d2l.train_epoch_ch3(net, batches, loss, update)
             d2l.train_ch3(net, batches, batches, loss, 4, update)
-            answers = both.face.plain(net(both.face.tensor(features[:5])))
+            answers = both.adapter.plain(net(both.adapter.tensor(features[:5])))
             kept.append([[float(each) for each in told], answers, described(d2l.plt.gcf())])
         same(*(each[:2] for each in kept))
         same(*(each[2][0].pop("lines") for each in kept), 1e-4)
@@ -506,9 +512,9 @@ def epochs(both: Both) -> None:
 
 @compares("predict_ch3", by=equal)
 def guesses(both: Both, d2l: Any) -> Any:
-    pictures = both.face.tensor(np.random.default_rng(0).random((6, 28, 28)).astype("float32"))
-    labels = both.face.labels(np.array([9, 0, 1, 2, 3, 5], "int32"))
-    scores = both.face.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3, 4]])
+    pictures = both.adapter.tensor(np.random.default_rng(0).random((6, 28, 28)).astype("float32"))
+    labels = both.adapter.labels(np.array([9, 0, 1, 2, 3, 5], "int32"))
+    scores = both.adapter.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3, 4]])
     drawn = []
     for n in (6, 3):
         d2l.predict_ch3(lambda X: scores, [(pictures, labels)], n)
@@ -533,7 +539,7 @@ START = {
 @compares("RNNScratch", "RNNLMScratch", "RNN", "RNNLM")
 def speaking(both: Both, d2l: Any, name: str) -> Any:
     reader = both.oracle.READER
-    both.face.seed(7)
+    both.adapter.seed(7)
     model = reader.model(name if name.startswith("RNNLM") else "RNNLMScratch", START, d2l=d2l)
     vocab = both.ours.Vocab([*"abcdef"])
     return [reader.logits(model, TOKENS), reader.say(model, "fab", 9, vocab)]
@@ -547,7 +553,7 @@ def novels(both: Both, d2l: Any) -> Any:
         patch.setattr(d2l.TimeMachine, "_download", lambda self: text)
         data = d2l.TimeMachine(4, 5, 20, 10)
         parts = [data.X, data.Y, *next(iter(data.val_dataloader()))]
-        numbers = [np.asarray(both.face.plain(each)).astype(int) for each in parts]
+        numbers = [np.asarray(both.adapter.plain(each)).astype(int) for each in parts]
         return [numbers, data.vocab.idx_to_token, data.build("Tea, now!", data.vocab)[0]]
 
 
@@ -564,7 +570,7 @@ def cut_out(both: Both, d2l: Any, name: str) -> Any:
     found = []
     for seed in range(3):
         random.seed(seed)
-        found += [both.face.plain([*pair]) for pair in getattr(d2l, name)([*range(35)], 2, 5)]
+        found += [both.adapter.plain([*pair]) for pair in getattr(d2l, name)([*range(35)], 2, 5)]
     return found
 
 
@@ -584,9 +590,9 @@ def novel_in_batches(both: Both, d2l: Any) -> Any:
         for is_random in (False, True):
             random.seed(3)
             batches, _ = d2l.load_data_time_machine(3, 4, is_random, 90)
-            told += [both.face.plain([*pair]) for pair in batches]
+            told += [both.adapter.plain([*pair]) for pair in batches]
             loader = d2l.SeqDataLoader(2, 5, is_random, 90)
-            told += [both.face.plain([*pair]) for pair in loader]
+            told += [both.adapter.plain([*pair]) for pair in loader]
     return _as_lists(told)
 
 
@@ -595,7 +601,7 @@ def of_functions(both: Both) -> None:
     reader, vocab = both.oracle.READER, both.ours.Vocab([*"abcdef"])
     tokens = np.concatenate([TOKENS, TOKENS[::-1]], 1).astype("int64")
     pairs = [(tokens[:, i : i + 2], tokens[:, i + 1 : i + 3]) for i in (0, 2, 4)]
-    batches, kept = [[both.face.tensor(each.copy()) for each in pair] for pair in pairs], []
+    batches, kept = [[both.adapter.tensor(each.copy()) for each in pair] for pair in pairs], []
     for d2l in both:
         told = []
         for is_random, own in (True, True), (False, True), (False, False):
@@ -635,36 +641,39 @@ def clipping(both: Both) -> None:
 
 @compares("train_batch_ch13", "train_ch13", "evaluate_accuracy_gpus", by=nearly_same)
 def on_devices(both: Both, d2l: Any) -> Any:
-    arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
     batches = both.ours.load_array(arrays, 2, is_train=False)
     start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
-    net, devices = both.face.linear(8, start), [both.ours.cpu()]
-    given = both.face.descent.losses, both.face.descent.optimizer(net, 0.1)
+    net, devices = both.adapter.linear(8, start), [both.ours.cpu()]
+    given = both.adapter.descent.losses, both.adapter.descent.optimizer(net, 0.1)
     told = [float(x) for x in d2l.train_batch_ch13(net, *arrays, *given, devices)]
     with redirect_stdout(StringIO()) as printed:
         d2l.train_ch13(net, batches, batches, *given, 2, devices)
     if hasattr(d2l, "evaluate_accuracy_gpus"):
         told.append(d2l.evaluate_accuracy_gpus(net, batches))
     (said,) = re.findall(r"loss \d.*", printed.getvalue())
-    answers = both.face.plain(net(arrays[0]))
+    answers = both.adapter.plain(net(arrays[0]))
     return [answers, told, said, described(d2l.plt.gcf())[0]["lines"]]
 
 
 @compares("split_batch", "split_batch_multi_inputs")
 def shared_out(both: Both, name: str) -> None:
-    rows, labels = both.face.tensor(X[0]), both.face.labels(np.arange(5, dtype="int32"))
+    rows, labels = both.adapter.tensor(X[0]), both.adapter.labels(np.arange(5, dtype="int32"))
     given = [rows, rows] if name == "split_batch_multi_inputs" else rows
     same(
-        *(both.face.plain([*getattr(d2l, name)(given, labels, [both.ours.cpu()])]) for d2l in both)
+        *(
+            both.adapter.plain([*getattr(d2l, name)(given, labels, [both.ours.cpu()])])
+            for d2l in both
+        )
     )
 
 
 @compares("resnet18")
 def small_resnet(both: Both) -> None:
-    x = both.face.tensor(Z.reshape(2, 1, 5, 8))
+    x = both.adapter.tensor(Z.reshape(2, 1, 5, 8))
     nets = []
     for d2l in both:
-        both.face.seed(7)
+        both.adapter.seed(7)
         net = d2l.resnet18(3)
         if hasattr(net, "initialize"):
             net.initialize()
@@ -672,7 +681,7 @@ def small_resnet(both: Both) -> None:
         nets.append(net)
     if hasattr(nets[0], "state_dict"):  # upstream draws at the first call
         both.oracle.MODELS.copy(*nets)
-    same(*(both.face.plain(net(x)) for net in nets), 1e-4)
+    same(*(both.adapter.plain(net(x)) for net in nets), 1e-4)
 
 
 @compares(
@@ -682,20 +691,22 @@ def small_resnet(both: Both) -> None:
 def boxes(both: Both, name: str) -> None:
     corners = np.abs(X[0, :, :2])
     some = np.concatenate([corners, corners + np.abs(Z[0, :, :2]) + 0.1], axis=1)
-    some, others = both.face.tensor(some), both.face.tensor(some[::-1].copy())
-    labels = np.concatenate([np.ones((5, 1), "float32"), both.face.plain(others)], axis=1)[None, :2]
+    some, others = both.adapter.tensor(some), both.adapter.tensor(some[::-1].copy())
+    labels = np.concatenate([np.ones((5, 1), "float32"), both.adapter.plain(others)], axis=1)[
+        None, :2
+    ]
     probs = np.abs(Z[:1, :3, :5]) / np.abs(Z[:1, :3, :5]).sum(axis=1, keepdims=True)
     device = next(getattr(some, each) for each in ("place", "device", "ctx") if hasattr(some, each))
     calls: dict[str, tuple[Any, ...]] = {
         "box_corner_to_center": (some,),
         "box_center_to_corner": (some,),
-        "multibox_prior": (both.face.tensor(X[None]), [0.75, 0.5], [1, 2, 0.5]),
-        "multibox_target": (some[None], both.face.tensor(labels)),
+        "multibox_prior": (both.adapter.tensor(X[None]), [0.75, 0.5], [1, 2, 0.5]),
+        "multibox_target": (some[None], both.adapter.tensor(labels)),
         "assign_anchor_to_bbox": (others[:2], some, device),
-        "nms": (some, both.face.tensor(Z[1, :, 0].copy()), 0.1),
+        "nms": (some, both.adapter.tensor(Z[1, :, 0].copy()), 0.1),
         "multibox_detection": (
-            both.face.tensor(probs),
-            both.face.tensor(X[:1, :, :4].reshape(1, 20)),
+            both.adapter.tensor(probs),
+            both.adapter.tensor(X[:1, :, :4].reshape(1, 20)),
             some[None],
             0.3,
         ),
@@ -703,7 +714,7 @@ def boxes(both: Both, name: str) -> None:
     found = [getattr(d2l, name)(*calls.get(name, (some, others))) for d2l in both]
     for ours, theirs in zip(*(x if isinstance(x, tuple) else (x,) for x in found), strict=True):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
-    same(*map(both.face.plain, map(_listed, found)))
+    same(*map(both.adapter.plain, map(_listed, found)))
 
 
 def _listed(x: Any) -> Any:
@@ -722,7 +733,7 @@ def rectangles(both: Both) -> None:
     looks, places = [], []
     for d2l in both:
         _, axes = d2l.plt.subplots()
-        d2l.show_bboxes(axes, both.face.tensor(np.abs(X[0, :3, :4])), ["a", "b"], ["w", "r"])
+        d2l.show_bboxes(axes, both.adapter.tensor(np.abs(X[0, :3, :4])), ["a", "b"], ["w", "r"])
         looks.append([(r.get_edgecolor(), r.get_linewidth(), r.get_fill()) for r in axes.patches])
         looks[-1] += [(text.get_text(), text.get_color()) for text in axes.texts]
         places.append([r.get_bbox().extents for r in axes.patches])
@@ -739,12 +750,12 @@ def classes_of_pixels(both: Both) -> None:
         return
     tables = [d2l.voc_colormap2label() for d2l in both]
     assert tables[0].dtype == tables[1].dtype
-    np.testing.assert_array_equal(*map(both.face.plain, tables))
+    np.testing.assert_array_equal(*map(both.adapter.plain, tables))
     colors = np.array(both.ours.VOC_COLORMAP, "uint8").reshape(3, 7, 3)
     is_last = both.ours.__name__.endswith("mxnet")
-    picture = both.face.tensor(colors if is_last else colors.transpose(2, 0, 1).copy())
+    picture = both.adapter.tensor(colors if is_last else colors.transpose(2, 0, 1).copy())
     found = [d2l.voc_label_indices(picture, tables[0]) for d2l in both]
-    np.testing.assert_array_equal(*map(both.face.plain, found))
+    np.testing.assert_array_equal(*map(both.adapter.plain, found))
 
 
 @compares("copyfile", "read_csv_labels", "reorg_test", "reorg_train_valid", by=equal)
@@ -786,7 +797,7 @@ def texts(both: Both, d2l: Any) -> Any:
         patch.setattr(both.theirs, "download_extract", both.ours.download_extract)
         patch.setattr(both.theirs, "get_dataloader_workers", lambda: 0)
         with redirect_stdout(StringIO()) as printed:
-            found = [*_drawn(both.face, d2l), *_read(both.face, d2l)]
+            found = [*_drawn(both.adapter, d2l), *_read(both.adapter, d2l)]
     return _as_lists([*found, printed.getvalue()])
 
 
@@ -797,7 +808,7 @@ def _as_lists(x: Any) -> Any:
     return x.tolist() if isinstance(x, np.ndarray) else x
 
 
-def _drawn(face: Any, d2l: Any) -> Iterator[Any]:
+def _drawn(adapter: Adapter, d2l: Any) -> Iterator[Any]:
     random.seed(1)
     sentences = d2l.read_ptb()
     vocab = d2l.Vocab(sentences)
@@ -807,19 +818,19 @@ def _drawn(face: Any, d2l: Any) -> Iterator[Any]:
     generator = d2l.RandomGenerator([2, 3, 4])
     yield [some, [*map(list, sorted(counter.items()))], centers, contexts, negatives]
     yield [generator.draw() for _ in range(20)]
-    yield face.plain([*d2l.batchify([*zip(centers, contexts, negatives, strict=True)])])
+    yield adapter.plain([*d2l.batchify([*zip(centers, contexts, negatives, strict=True)])])
     yield d2l.get_tokens_and_segments(["a", "b"], ["c"])
 
 
-def _read(face: Any, d2l: Any) -> Iterator[Any]:
+def _read(adapter: Adapter, d2l: Any) -> Iterator[Any]:
     embedding = d2l.TokenEmbedding("glove.6b.50d")
-    yield [embedding.idx_to_token, *face.plain([embedding.idx_to_vec, embedding[["w2", "x"]]])]
+    yield [embedding.idx_to_token, *adapter.plain([embedding.idx_to_vec, embedding[["w2", "x"]]])]
     random.seed(2)
     for load, *sizes in ("ptb", 8, 2, 3), ("wiki", 8, 9), ("imdb", 4, 6), ("snli", 4, 3):
         *loaders, vocab = getattr(d2l, f"load_data_{load}")(*sizes)
         yield [vocab.idx_to_token, [len(loader) for loader in loaders]]
         for loader in loaders:
-            batches = [_columns(face.plain([*batch])) for batch in loader]
+            batches = [_columns(adapter.plain([*batch])) for batch in loader]
             rows = [row for batch in batches for row in zip(*batch, strict=True)]
             # What is filled up is as long as the batch, which is drawn: of skip-grams.
             yield sorted([[float(n) for x in row for n in np.ravel(x) if n] for row in rows])
@@ -827,7 +838,7 @@ def _read(face: Any, d2l: Any) -> Iterator[Any]:
         texts, labels = d2l.read_imdb("../data/aclImdb", is_train)
         yield [sorted(texts), labels, *d2l.read_snli("../data/snli_1.0", is_train)]
     pairs = d2l.SNLIDataset((["a b"] * 5, ["c"] * 5, [0, 1, 2, 0, 1]), 3)
-    yield face.plain([pairs.premises, pairs.hypotheses, pairs.labels, *pairs[1]])
+    yield adapter.plain([pairs.premises, pairs.hypotheses, pairs.labels, *pairs[1]])
 
 
 def _columns(batch: Any) -> list[Any]:
@@ -875,18 +886,18 @@ def regressions(both: Both, name: str) -> None:
     fit, kept = both.oracle.MODELS.fit, []
     for d2l in both:
         model = getattr(d2l, name)(*args)
-        kept.append(fit(model, data_of(both.face, d2l), 3, d2l, start))
+        kept.append(fit(model, data_of(both.adapter, d2l), 3, d2l, start))
     same(*kept)
     same(kept[0][0], start)
 
 
 @compares("SyntheticRegressionData")
 def examples_of_regression(both: Both, d2l: Any) -> Any:
-    w = both.face.tensor(np.array([2, -3.4], "float32"))
-    both.face.seed(0)
+    w = both.adapter.tensor(np.array([2, -3.4], "float32"))
+    both.adapter.seed(0)
     data = d2l.SyntheticRegressionData(w, 4.2, 0.1, 20, 6, 4)
-    batches = [[*map(both.face.plain, batch)] for batch in data.val_dataloader()]
-    return [both.face.plain(data.X), both.face.plain(data.y), batches]
+    batches = [[*map(both.adapter.plain, batch)] for batch in data.val_dataloader()]
+    return [both.adapter.plain(data.X), both.adapter.plain(data.y), batches]
 
 
 PICTURES = {
@@ -916,16 +927,16 @@ def base(both: Both) -> None:
 
 @compares("init_cnn")
 def xavier(both: Both, d2l: Any) -> Any:
-    both.face.seed(0)
-    net = both.face.linear(8, None)
+    both.adapter.seed(0)
+    net = both.adapter.linear(8, None)
     d2l.init_cnn(net)
-    return both.face.plain(net.weight)
+    return both.adapter.plain(net.weight)
 
 
 @compares("update_D", "update_G")
 def adversaries(both: Both, d2l: Any) -> Any:
     models = both.oracle.MODELS
-    real, noise = both.face.tensor(X[0, :, :3].copy()), both.face.tensor(Z[0, :, :2].copy())
+    real, noise = both.adapter.tensor(X[0, :, :3].copy()), both.adapter.tensor(Z[0, :, :2].copy())
     net_D = models.dense(Z[1, :3, :1].copy(), Z[1, 0, :1].copy())
     net_G = models.dense(X[1, :2, :3].copy(), X[1, 0, :3].copy())
     of_D, of_G = models.optimizer(net_D, 0.5), models.optimizer(net_G, 0.5)
@@ -934,7 +945,7 @@ def adversaries(both: Both, d2l: Any) -> Any:
             d2l.update_D(real, noise, net_D, net_G, models.loss, of_D),
             d2l.update_G(noise, net_D, net_G, models.loss, of_G),
         ]
-    return both.face.plain([*losses, net_D(real), net_G(noise)])
+    return both.adapter.plain([*losses, net_D(real), net_G(noise)])
 
 
 @compares("HPOSearcher", "HPOScheduler")
@@ -961,9 +972,9 @@ def searches(both: Both, d2l: Any) -> Any:
 
 @compares("HPOTrainer")
 def measure_validation_error(both: Both, d2l: Any) -> Any:
-    arrays = both.face.tensor(X.reshape(10, 8)), both.face.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
     trainer = d2l.HPOTrainer(max_epochs=1)
-    net = both.face.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
+    net = both.adapter.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
     trainer.model = d2l.Classifier()
     trainer.model.net = net
     trainer.val_dataloader = both.ours.load_array(arrays, 5, is_train=False)
@@ -998,7 +1009,7 @@ def ratings() -> Any:
 def rated(both: Both) -> None:
     data, kept = ratings(), []
     for d2l in both:
-        both.face.seed(7)
+        both.adapter.seed(7)
         parts = [d2l.split_data_ml100k(data, 4, 6, *given) for given in ((), ("seq-aware",))]
         for feedback in "explicit", "implicit":
             *lists, known = d2l.load_data_ml100k(data, 4, 6, feedback)
@@ -1012,8 +1023,8 @@ def rated(both: Both) -> None:
 
 @compares("BPRLoss", "HingeLossbRec")
 def pairs(both: Both, name: str) -> None:
-    scores = both.face.tensor(X[0, :, :1].copy()), both.face.tensor(Z[0, :, :1].copy())
-    same(*(both.face.plain(getattr(d2l, name)()(*scores)) for d2l in both))
+    scores = both.adapter.tensor(X[0, :, :1].copy()), both.adapter.tensor(Z[0, :, :1].copy())
+    same(*(both.adapter.plain(getattr(d2l, name)()(*scores)) for d2l in both))
 
 
 @compares("hit_and_auc")
@@ -1022,7 +1033,7 @@ def compare_rankings(both: Both) -> None:
         same(*(d2l.hit_and_auc([5, 1, 3, 9], wanted, 2) for d2l in both))
 
 
-def liking(face: ModuleType) -> Any:
+def liking(adapter: Adapter) -> Any:
     """A model that knows how a user likes an item."""
     from mxnet.gluon import nn
 
@@ -1033,7 +1044,7 @@ def liking(face: ModuleType) -> Any:
             for name, layer in ("users", self.of_user), ("items", self.of_item):
                 layer.initialize()
                 start = (X if name == "users" else Z).reshape(-1)[:18].reshape(6, 3)
-                layer.weight.set_data(face.tensor(start))
+                layer.weight.set_data(adapter.tensor(start))
 
         def forward(self, user: Any, *others: Any) -> Any:
             *before, item = others
@@ -1047,8 +1058,8 @@ def liking(face: ModuleType) -> Any:
 def ranked(both: Both) -> None:
     """As many users as items: upstream ranks as many items as there are users."""
     known, wanted = {0: [0], 1: [2, 3], 2: [1], 3: [3]}, {0: [1], 1: [0], 2: [3], 3: [0]}
-    seq = both.face.tensor(X[0, :4].copy())
-    given = liking(both.face), wanted, seq, known, 4, 4, [both.ours.cpu()]
+    seq = both.adapter.tensor(X[0, :4].copy())
+    given = liking(both.adapter), wanted, seq, known, 4, 4, [both.ours.cpu()]
     same(*([*map(float, d2l.evaluate_ranking(*given))] for d2l in both))
 
 
@@ -1058,9 +1069,9 @@ def recommended(both: Both, d2l: Any, name: str) -> Any:
     from mxnet import gluon
 
     last = STARS.astype("float32") if name == "train_recsys_rating" else OTHERS
-    columns = [both.face.tensor(each) for each in (USERS, ITEMS, last)]
+    columns = [both.adapter.tensor(each) for each in (USERS, ITEMS, last)]
     batches = [[column[i : i + 10] for column in columns] for i in (0, 10)]
-    net, devices = liking(both.face), [both.ours.cpu()]
+    net, devices = liking(both.adapter), [both.ours.cpu()]
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
     evaluator = mock.Mock(return_value=(0.5, 0.25) if name == "train_ranking" else 0.5)
     given = gluon.loss.L2Loss(), trainer, 2, devices, evaluator
@@ -1069,7 +1080,7 @@ def recommended(both: Both, d2l: Any, name: str) -> Any:
     with redirect_stdout(StringIO()) as printed:
         getattr(d2l, name)(net, batches, "test", *given)
     said = re.findall(r"test .*", printed.getvalue())
-    answers = both.face.plain(net(*columns[:2]))
+    answers = both.adapter.plain(net(*columns[:2]))
     lines = described(d2l.plt.gcf())[0]["lines"]
     return [answers, said, lines, [len(each.args) for each in evaluator.mock_calls]]
 
@@ -1142,9 +1153,9 @@ def translations(both: Both) -> None:
 @compares("check_shape")
 def shapes(both: Both) -> None:
     for d2l in both:
-        d2l.check_shape(both.face.tensor(X), (2, 5, 8))
+        d2l.check_shape(both.adapter.tensor(X), (2, 5, 8))
         with pytest.raises((ValueError, AssertionError)):
-            d2l.check_shape(both.face.tensor(X), (2, 5, 7))
+            d2l.check_shape(both.adapter.tensor(X), (2, 5, 7))
 
 
 @compares("HyperParameters", "add_to_class")
@@ -1182,12 +1193,12 @@ def devices(both: Both) -> None:
         names.append("gpu")
     names = [name for name in names if hasattr(both.theirs, name)]
     ours, theirs = ([getattr(d2l, name)() for name in names] for d2l in both)
-    assert both.face.plain(ours) == both.face.plain(theirs)
+    assert both.adapter.plain(ours) == both.adapter.plain(theirs)
 
 
 @compares("try_all_gpus")
 def all_devices(both: Both) -> None:
-    ours, theirs = (both.face.plain(d2l.try_all_gpus()) for d2l in both)
+    ours, theirs = (both.adapter.plain(d2l.try_all_gpus()) for d2l in both)
     assert ours == theirs
 
 
@@ -1217,10 +1228,10 @@ def heatmaps(both: Both) -> None:
     def draw(d2l: Any) -> list[Any]:
         d2l.plt.close("all")
         titles = ["a", "b", "c"]
-        d2l.show_heatmaps(both.face.tensor(weights), "Keys", "Queries", titles, (7, 4))
+        d2l.show_heatmaps(both.adapter.tensor(weights), "Keys", "Queries", titles, (7, 4))
         grid = described(d2l.plt.gcf())
         d2l.plt.close("all")
-        d2l.show_heatmaps(both.face.tensor(weights[:1, :1]), "K", "Q", cmap="Blues")
+        d2l.show_heatmaps(both.adapter.tensor(weights[:1, :1]), "K", "Q", cmap="Blues")
         return [*grid, *described(d2l.plt.gcf())]
 
     ours, theirs = draw(both.ours), draw(both.theirs)
@@ -1233,7 +1244,7 @@ def heatmaps(both: Both) -> None:
 def pictures(both: Both, d2l: Any) -> Any:
     images = np.random.default_rng(0).random((3, 4, 4)).astype("float32")
     d2l.plt.close("all")
-    tensor = both.face.tensor(images)  # the last has no place
+    tensor = both.adapter.tensor(images)  # the last has no place
     axes = d2l.show_images(tensor, 1, 2, titles=["a", "b", "c"], scale=2)
     assert len(axes) == 2
     return [*map(without_colors, described(d2l.plt.gcf()))]
@@ -1365,8 +1376,8 @@ def tensors(both: Both, name: str) -> None:
     if name in DTYPES:
         assert ours == theirs
         return
-    given = [] if name in KEYS else example(both.face, name)[0]
-    results = [both.face.plain(function(*given)) for function in (ours, theirs)]
+    given = [] if name in KEYS else example(both.adapter, name)[0]
+    results = [both.adapter.plain(function(*given)) for function in (ours, theirs)]
     if name in RANDOM:
         assert len({(result.shape, result.dtype) for result in results}) == 1
     elif name not in KEYS:
@@ -1386,12 +1397,12 @@ def tensors(both: Both, name: str) -> None:
 )
 def both(
     request: pytest.FixtureRequest,
-    face: ModuleType,
+    adapter: Adapter,
     oracle: ModuleType,
     upstream_of: Callable[[str], Any],
 ) -> Iterator[Both]:
     """Ours answers as the version that upstream is."""
-    pair = Both(face, face.d2l, upstream_of(request.param), oracle, request.param)
+    pair = Both(adapter, adapter.d2l, upstream_of(request.param), oracle, request.param)
     with pytest.MonkeyPatch.context() as patch:
         if pair.is_older:
             patch.setenv("D2L_VERSION", "0.17")
@@ -1428,7 +1439,7 @@ HELD_TO_NUMPY = {
 def test_it_is_as_upstreams(
     both: Both, name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    if name not in both.face.d2l.__all__ and name != "plt":
+    if name not in both.adapter.d2l.__all__ and name != "plt":
         pytest.skip("names that this face has not")
     if not hasattr(both.theirs, name):
         pytest.skip("names that upstream has not in this framework")
@@ -1441,7 +1452,7 @@ def test_it_is_as_upstreams(
 def test_every_name_is_compared_or_it_is_said_why_not(
     both: Both, record_property: Callable[[str, object], None]
 ) -> None:
-    names = {*both.face.d2l.__all__}
+    names = {*both.adapter.d2l.__all__}
     missing = {name: "upstream has it not" for name in names if not hasattr(both.theirs, name)}
     why = missing | reasons(both)
     assert names <= COMPARED.keys() | why.keys()

@@ -1,12 +1,13 @@
 """Plots take the framework's own tensors, on their own or in lists."""
 
 from collections.abc import Iterator
-from types import ModuleType
 
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgba
+
+from tests.shim.each.adapter import Adapter
 
 Y = np.array([[1.0, 4.0, 9.0], [2.0, 0.0, -2.0]])
 
@@ -18,27 +19,27 @@ def fresh_figures() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
-def test_curves_may_be_tensors(face: ModuleType, dtype: str) -> None:
-    tensor = face.tensor(Y.astype(dtype))
+def test_curves_may_be_tensors(adapter: Adapter, dtype: str) -> None:
+    tensor = adapter.tensor(Y.astype(dtype))
     rows = [tensor[0], tensor[1]]
     for curves in (tensor, rows, [[row[i] for i in range(3)] for row in rows]):
-        face.d2l.plot(face.tensor(np.arange(3)), curves)
+        adapter.d2l.plot(adapter.tensor(np.arange(3)), curves)
         drawn = [line.get_ydata() for line in plt.gca().get_lines()]
         np.testing.assert_array_equal(drawn, Y)
 
 
-def test_heat_maps_may_be_tensors(face: ModuleType) -> None:
+def test_heat_maps_may_be_tensors(adapter: Adapter) -> None:
     grid = np.random.default_rng(0).random((2, 3, 4, 5))
-    face.d2l.show_heatmaps(face.tensor(grid), "Keys", "Queries")
+    adapter.d2l.show_heatmaps(adapter.tensor(grid), "Keys", "Queries")
     shown = [image.get_array() for axes in plt.gcf().axes for image in axes.get_images()]
     np.testing.assert_array_equal(shown, grid.reshape(6, 4, 5))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
-def test_values_and_policies_may_be_tensors(face: ModuleType, dtype: str) -> None:
+def test_values_and_policies_may_be_tensors(adapter: Adapter, dtype: str) -> None:
     values, actions = np.eye(2, 4).astype(dtype), np.arange(8).reshape(2, 4).astype(dtype) % 4
-    for show in (face.d2l.show_value_function_progress, face.d2l.show_Q_function_progress):
-        show([["S", "F"], ["F", "F"]], face.tensor(values), face.tensor(actions))
+    for show in (adapter.d2l.show_value_function_progress, adapter.d2l.show_Q_function_progress):
+        show([["S", "F"], ["F", "F"]], adapter.tensor(values), adapter.tensor(actions))
         maps = [axes for axes in plt.gcf().axes if axes.get_images()]
         shown = [axes.get_images()[0].get_array() for axes in maps]
         np.testing.assert_array_equal(shown, values.reshape(2, 2, 2))
@@ -48,26 +49,28 @@ def test_values_and_policies_may_be_tensors(face: ModuleType, dtype: str) -> Non
             np.testing.assert_array_equal(arrows.V, [0, 0.5, 0, -0.5])
 
 
-def test_plt_is_matplotlibs(face: ModuleType) -> None:
+def test_plt_is_matplotlibs(adapter: Adapter) -> None:
     """All its names, but the one that takes more than today's."""
-    ours = face.d2l.plt
+    ours = adapter.d2l.plt
     assert dir(ours) == dir(plt)
     public = [name for name in dir(plt) if not name.startswith("_")]
     assert [name for name in public if getattr(ours, name) is not getattr(plt, name)] == ["stem"]
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error(face: ModuleType) -> None:
+def test_a_name_that_is_not_there_is_an_attribute_error(adapter: Adapter) -> None:
     with pytest.raises(
         AttributeError,
         match=r"^show_heatmap: .* has no such name .*; the nearest names are show_heatmaps",
     ):
-        _ = face.d2l.show_heatmap
+        _ = adapter.d2l.show_heatmap
 
 
-def test_boxes_are_drawn_with_their_labels(face: ModuleType) -> None:
+def test_boxes_are_drawn_with_their_labels(adapter: Adapter) -> None:
     _, axes = plt.subplots()
     boxes = [[1, 2, 4, 8], [0, 0, 3, 3], [5, 5, 6, 6]]
-    face.d2l.show_bboxes(axes, face.tensor(np.array(boxes, "float32")), ["dog", "cat"], ["r", "w"])
+    adapter.d2l.show_bboxes(
+        axes, adapter.tensor(np.array(boxes, "float32")), ["dog", "cat"], ["r", "w"]
+    )
     rectangles = axes.patches
     assert [r.get_bbox().extents.tolist() for r in rectangles] == boxes
     assert [r.get_edgecolor() for r in rectangles] == [to_rgba(color) for color in "rwr"]
@@ -76,6 +79,6 @@ def test_boxes_are_drawn_with_their_labels(face: ModuleType) -> None:
         ("dog", (1, 2), "w"),
         ("cat", (0, 0), "k"),
     ]
-    face.d2l.show_bboxes(axes, face.tensor(np.array(boxes, "float32")), "all")
+    adapter.d2l.show_bboxes(axes, adapter.tensor(np.array(boxes, "float32")), "all")
     assert [to_rgba(color) for color in "bgr"] == [r.get_edgecolor() for r in axes.patches[3:]]
     assert [text.get_text() for text in axes.texts] == ["dog", "cat", "all"]

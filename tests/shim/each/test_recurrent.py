@@ -4,13 +4,13 @@ import math
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.shim.each import stand_ins
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 from tests.shim.each.recurrent import load_reader
@@ -28,39 +28,39 @@ Weights = dict[str, Any]
 
 
 @pytest.fixture
-def novel(face: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def novel(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small text in the place of D2L's."""
-    stand_ins.novel(monkeypatch, face.d2l, tmp_path, TEXT)
+    stand_ins.novel(monkeypatch, adapter.d2l, tmp_path, TEXT)
 
 
 @pytest.fixture
-def reader(face: ModuleType, pytestconfig: pytest.Config) -> Any:
+def reader(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
     """How the framework's readers write such models."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.recurrent") is None:
         for missing in ("RNN", "RNNModel", "TimeMachine", "train_ch8"):
             with pytest.raises(AttributeError, match=f"{missing}: .* has no such name"):
-                getattr(face.d2l, missing)
+                getattr(adapter.d2l, missing)
         pytest.skip("D2L has no such chapters in this framework")
     return load_reader(framework)
 
 
 @pytest.fixture
-def of_1(face: ModuleType, reader: Any) -> Any:
+def of_1(adapter: Adapter, reader: Any) -> Any:
     """With the classes of D2L 1.0."""
     if not hasattr(reader, "model"):
         with pytest.raises(AttributeError, match=r"RNNLM: .* has no such name"):
-            _ = face.d2l.RNNLM
+            _ = adapter.d2l.RNNLM
         pytest.skip("there is no D2L 1.0 in this framework")
     return reader
 
 
 @pytest.fixture
-def of_0(face: ModuleType, reader: Any) -> Any:
+def of_0(adapter: Adapter, reader: Any) -> Any:
     """With the functions of D2L 0.17."""
     if not hasattr(reader, "train_ch8"):
         with pytest.raises(AttributeError, match=r"train_ch8: .* has no such name"):
-            _ = face.d2l.train_ch8
+            _ = adapter.d2l.train_ch8
         pytest.skip("there is no D2L 0.17 in this framework")
     return reader
 
@@ -112,9 +112,9 @@ def exact(w: Weights) -> Weights:
     return {name: each.astype("float64") for name, each in w.items()}
 
 
-def letters(face: ModuleType) -> Any:
+def letters(adapter: Adapter) -> Any:
     """A vocabulary of V tokens, <unk> among them."""
-    vocab = face.d2l.Vocab([*"abcd "])
+    vocab = adapter.d2l.Vocab([*"abcd "])
     assert len(vocab) == V
     return vocab
 
@@ -122,41 +122,41 @@ def letters(face: ModuleType) -> Any:
 # Text
 
 
-def test_lines_are_split_into_words_or_characters(face: ModuleType) -> None:
+def test_lines_are_split_into_words_or_characters(adapter: Adapter) -> None:
     lines = ["the time  machine", "", " by h g"]
-    assert face.d2l.tokenize(lines) == [["the", "time", "machine"], [], ["by", "h", "g"]]
-    assert face.d2l.tokenize(lines, "char") == [[*line] for line in lines]
-    counts = face.d2l.count_corpus(face.d2l.tokenize(["a b a", "c a"]))
+    assert adapter.d2l.tokenize(lines) == [["the", "time", "machine"], [], ["by", "h", "g"]]
+    assert adapter.d2l.tokenize(lines, "char") == [[*line] for line in lines]
+    counts = adapter.d2l.count_corpus(adapter.d2l.tokenize(["a b a", "c a"]))
     assert counts.most_common() == [("a", 3), ("b", 1), ("c", 1)]
-    assert face.d2l.count_corpus(["a", "b", "a"]) == {"a": 2, "b": 1}
+    assert adapter.d2l.count_corpus(["a", "b", "a"]) == {"a": 2, "b": 1}
 
 
-def test_a_line_gets_its_length(face: ModuleType) -> None:
-    assert face.d2l.truncate_pad([1, 2, 3], 2, 0) == [1, 2]
-    assert face.d2l.truncate_pad([1, 2, 3], 5, 0) == [1, 2, 3, 0, 0]
-    face.d2l.check_len([1, 2], 2)
+def test_a_line_gets_its_length(adapter: Adapter) -> None:
+    assert adapter.d2l.truncate_pad([1, 2, 3], 2, 0) == [1, 2]
+    assert adapter.d2l.truncate_pad([1, 2, 3], 5, 0) == [1, 2, 3, 0, 0]
+    adapter.d2l.check_len([1, 2], 2)
     with pytest.raises(ValueError, match="a: got 3 elements; need 2"):
-        face.d2l.check_len([1, 2, 3], 2)
+        adapter.d2l.check_len([1, 2, 3], 2)
 
 
-def test_the_novel_is_read_as_letters_and_blanks(face: ModuleType, novel: None) -> None:
-    lines = face.d2l.read_time_machine()
+def test_the_novel_is_read_as_letters_and_blanks(adapter: Adapter, novel: None) -> None:
+    lines = adapter.d2l.read_time_machine()
     assert lines[:3] == ["the time machine by h g wells", "", "i"]
-    corpus, vocab = face.d2l.load_corpus_time_machine()
+    corpus, vocab = adapter.d2l.load_corpus_time_machine()
     assert vocab.to_tokens(corpus) == [*"".join(lines)]
-    assert face.d2l.load_corpus_time_machine(7)[0] == corpus[:7]
+    assert adapter.d2l.load_corpus_time_machine(7)[0] == corpus[:7]
     assert len(vocab) == len({*"".join(lines)}) + 1
 
 
 def test_sequences_are_cut_out_of_a_list_from_one_of_the_first_tokens_on(
-    face: ModuleType, of_0: Any
+    adapter: Adapter, of_0: Any
 ) -> None:
     corpus, batch_size, num_steps = list(range(35)), 2, 5
     offsets = set()
     for _ in range(100):
         seen = []
-        for X, Y in face.d2l.seq_data_iter_random(corpus, batch_size, num_steps):
-            X, Y = face.plain(X), face.plain(Y)
+        for X, Y in adapter.d2l.seq_data_iter_random(corpus, batch_size, num_steps):
+            X, Y = adapter.plain(X), adapter.plain(Y)
             assert X.shape == Y.shape == (batch_size, num_steps)
             assert (Y == X + 1).all()
             assert (np.diff(X) == 1).all()
@@ -169,12 +169,12 @@ def test_sequences_are_cut_out_of_a_list_from_one_of_the_first_tokens_on(
     assert offsets == {0, 1, 2, 3, 4}
 
 
-def test_sequences_go_on_in_the_next_batch(face: ModuleType, of_0: Any) -> None:
+def test_sequences_go_on_in_the_next_batch(adapter: Adapter, of_0: Any) -> None:
     corpus, batch_size, num_steps = list(range(35)), 2, 5
     offsets = set()
     for _ in range(100):
-        pairs = [*face.d2l.seq_data_iter_sequential(corpus, batch_size, num_steps)]
-        X, Y = (np.concatenate([face.plain(pair[i]) for pair in pairs], axis=1) for i in (0, 1))
+        pairs = [*adapter.d2l.seq_data_iter_sequential(corpus, batch_size, num_steps)]
+        X, Y = (np.concatenate([adapter.plain(pair[i]) for pair in pairs], axis=1) for i in (0, 1))
         offset = int(X[0, 0])
         length = (34 - offset) // batch_size
         want = offset + np.arange(batch_size)[:, None] * length + np.arange(X.shape[1])
@@ -185,39 +185,39 @@ def test_sequences_go_on_in_the_next_batch(face: ModuleType, of_0: Any) -> None:
     assert offsets == {0, 1, 2, 3, 4, 5}
 
 
-def test_too_short_a_list_gives_no_batch(face: ModuleType, of_0: Any) -> None:
-    for cut in face.d2l.seq_data_iter_random, face.d2l.seq_data_iter_sequential:
+def test_too_short_a_list_gives_no_batch(adapter: Adapter, of_0: Any) -> None:
+    for cut in adapter.d2l.seq_data_iter_random, adapter.d2l.seq_data_iter_sequential:
         assert [*cut([1, 2, 3], 2, 5)] == []
         assert [*cut([], 2, 5)] == []
 
 
 def test_the_novel_comes_in_batches_again_and_again(
-    face: ModuleType, of_0: Any, novel: None
+    adapter: Adapter, of_0: Any, novel: None
 ) -> None:
     for is_random in (False, True):
-        batches, vocab = face.d2l.load_data_time_machine(4, 6, is_random, max_tokens=100)
+        batches, vocab = adapter.d2l.load_data_time_machine(4, 6, is_random, max_tokens=100)
         for _ in range(2):
-            pairs = [[face.plain(each) for each in pair] for pair in batches]
+            pairs = [[adapter.plain(each) for each in pair] for pair in batches]
             assert len(pairs) in (3, 4)
             told = ["".join(vocab.to_tokens(row)) for X, Y in pairs for row in X]
-            read = "".join(face.d2l.read_time_machine())[:100]
+            read = "".join(adapter.d2l.read_time_machine())[:100]
             assert all(part in read for part in told)
         follows = "".join(vocab.to_tokens(np.concatenate([X[0] for X, _ in pairs]))) in read
         assert follows != is_random
 
 
 def test_the_data_module_has_a_sequence_from_each_character_on(
-    face: ModuleType, reader: Any, novel: None
+    adapter: Adapter, reader: Any, novel: None
 ) -> None:
-    data = face.d2l.TimeMachine(4, 7, num_train=10, num_val=6)
-    X, Y = face.plain(data.X), face.plain(data.Y)
+    data = adapter.d2l.TimeMachine(4, 7, num_train=10, num_val=6)
+    X, Y = adapter.plain(data.X), adapter.plain(data.Y)
     assert X.shape == Y.shape == (len(LETTERS) - 7, 7)
     for row in (0, 5, len(X) - 1):
         assert "".join(data.vocab.to_tokens(X[row])) == LETTERS[row : row + 7]
         assert "".join(data.vocab.to_tokens(Y[row])) == LETTERS[row + 1 : row + 8]
-    rows = np.concatenate([face.plain(batch[0]) for batch in data.val_dataloader()])
+    rows = np.concatenate([adapter.plain(batch[0]) for batch in data.val_dataloader()])
     assert (rows == X[10:16]).all()
-    train = np.concatenate([face.plain(batch[0]) for batch in data.train_dataloader()])
+    train = np.concatenate([adapter.plain(batch[0]) for batch in data.train_dataloader()])
     assert {*map(tuple, train.tolist())} == {*map(tuple, X[:10].tolist())}
     corpus, vocab = data.build("Wells, H. G.")
     assert vocab.to_tokens(corpus) == [*"wells h g "]
@@ -227,7 +227,7 @@ def test_the_data_module_has_a_sequence_from_each_character_on(
 # Models of D2L 1.0
 
 
-def test_a_recurrent_layer_from_scratch_goes_step_by_step(face: ModuleType, of_1: Any) -> None:
+def test_a_recurrent_layer_from_scratch_goes_step_by_step(adapter: Adapter, of_1: Any) -> None:
     inputs = np.eye(V, dtype="float32")[ROWS.T]
     begin = RNG.normal(size=(3, H)).astype("float32")
     for state in (None, begin):
@@ -238,7 +238,7 @@ def test_a_recurrent_layer_from_scratch_goes_step_by_step(face: ModuleType, of_1
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])
-def test_logits_are_those_of_the_next_tokens(face: ModuleType, of_1: Any, name: str) -> None:
+def test_logits_are_those_of_the_next_tokens(adapter: Adapter, of_1: Any, name: str) -> None:
     model = of_1.model(name, START)
     w = exact(of_1.weights(model))
     assert {name: each.shape for name, each in w.items()} == SHAPES
@@ -249,8 +249,8 @@ def test_logits_are_those_of_the_next_tokens(face: ModuleType, of_1: Any, name: 
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])
-def test_a_model_goes_on_with_what_is_likeliest(face: ModuleType, of_1: Any, name: str) -> None:
-    vocab, model = letters(face), of_1.model(name, START)
+def test_a_model_goes_on_with_what_is_likeliest(adapter: Adapter, of_1: Any, name: str) -> None:
+    vocab, model = letters(adapter), of_1.model(name, START)
     w = exact(of_1.weights(model))
     activation = np.tanh if name == "RNNLMScratch" else of_1.ACTIVATION
     for prefix, count in (("a", 5), ("bad cab", 8), ("dab", 0)):
@@ -260,17 +260,17 @@ def test_a_model_goes_on_with_what_is_likeliest(face: ModuleType, of_1: Any, nam
 
 @pytest.mark.parametrize("clip", [0, 0.1])
 def test_training_descends_and_draws_the_perplexity(
-    face: ModuleType, of_1: Any, clip: float
+    adapter: Adapter, of_1: Any, clip: float
 ) -> None:
     X, Y = ROWS[:, :-1], ROWS[:, 1:]
 
-    class Data(face.d2l.DataModule):  # type: ignore[name-defined, misc]
+    class Data(adapter.d2l.DataModule):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
             super().__init__()
             self.batch_size = 3
 
         def get_dataloader(self, train: bool) -> Any:
-            tensors = [face.tensor(each.astype("int32")) for each in (X, Y)]
+            tensors = [adapter.tensor(each.astype("int32")) for each in (X, Y)]
             return self.get_tensorloader(tensors, False)
 
     model = of_1.model("RNNLMScratch", START, lr=0.5)
@@ -294,11 +294,11 @@ def test_training_descends_and_draws_the_perplexity(
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("use_random_iter", [True, False])
 def test_an_epoch_descends_and_the_state_goes_on_unless_batches_are_drawn(
-    face: ModuleType, of_0: Any, own: bool, use_random_iter: bool
+    adapter: Adapter, of_0: Any, own: bool, use_random_iter: bool
 ) -> None:
     pairs = [(ROWS[:, i : i + 4], ROWS[:, i + 1 : i + 5]) for i in (0, 4, 8)]
     net = of_0.from_functions(START)
-    tensors = [[face.tensor(each.astype("int32")) for each in pair] for pair in pairs]
+    tensors = [[adapter.tensor(each.astype("int32")) for each in pair] for pair in pairs]
     perplexity, speed = of_0.train_epoch(net, tensors, 0.5, use_random_iter, own)
     w, state, losses = exact(START), np.zeros((3, H)), []
     for X, Y in pairs:
@@ -311,14 +311,14 @@ def test_an_epoch_descends_and_the_state_goes_on_unless_batches_are_drawn(
         assert_close(got, want)
 
 
-def test_a_model_of_functions_goes_on_with_what_is_likeliest(face: ModuleType, of_0: Any) -> None:
-    vocab, net = letters(face), of_0.from_functions(START)
+def test_a_model_of_functions_goes_on_with_what_is_likeliest(adapter: Adapter, of_0: Any) -> None:
+    vocab, net = letters(adapter), of_0.from_functions(START)
     for prefix, count in (("a", 5), ("bad cab", 8), ("dab", 0)):
         want = greedy(exact(START), vocab[[*prefix]], count)
         assert of_0.predict_ch8(net, prefix, count, vocab) == "".join(vocab.to_tokens(want))
 
 
-def test_a_model_of_layers_gives_what_they_give(face: ModuleType, of_0: Any) -> None:
+def test_a_model_of_layers_gives_what_they_give(adapter: Adapter, of_0: Any) -> None:
     for net in of_0.layers(V, H):
         first, second, *by_hand = of_0.twice(net, ROWS)
         assert first.shape == second.shape == (39, V)
@@ -327,7 +327,7 @@ def test_a_model_of_layers_gives_what_they_give(face: ModuleType, of_0: Any) -> 
 
 
 @pytest.mark.parametrize("theta", [0.5, 100.0])
-def test_gradients_are_shortened_together(face: ModuleType, of_0: Any, theta: float) -> None:
+def test_gradients_are_shortened_together(adapter: Adapter, of_0: Any, theta: float) -> None:
     gradients = [each.astype("float32") for each in (START["W_xh"], START["b_q"])]
     norm = math.sqrt(sum((each.astype("float64") ** 2).sum() for each in gradients))
     for got, before in zip(of_0.clipped(gradients, theta), gradients, strict=True):
@@ -335,14 +335,14 @@ def test_gradients_are_shortened_together(face: ModuleType, of_0: Any, theta: fl
 
 
 def test_training_is_drawn_and_told_each_ten_epochs(
-    face: ModuleType,
+    adapter: Adapter,
     of_0: Any,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     boards = watch_boards(monkeypatch)
-    vocab = face.d2l.Vocab([*"abcd "])
-    X, Y = (face.tensor(ROWS[:, i : i + 4].astype("int32")) for i in (0, 1))
+    vocab = adapter.d2l.Vocab([*"abcd "])
+    X, Y = (adapter.tensor(ROWS[:, i : i + 4].astype("int32")) for i in (0, 1))
     of_0.train_ch8(of_0.from_functions(START), [(X, Y)], vocab, 1, 20)
     told = capsys.readouterr().out.splitlines()
     assert len(told) == 5
@@ -362,7 +362,7 @@ def test_training_is_drawn_and_told_each_ten_epochs(
     assert told[:2] == [said[10], said[20]]
 
 
-def test_a_loss_without_bounds_is_a_perplexity_without_bounds(face: ModuleType) -> None:
+def test_a_loss_without_bounds_is_a_perplexity_without_bounds(adapter: Adapter) -> None:
     from d2l_compat._shared.recurrent import perplexity
 
     assert perplexity(0.0) == 1

@@ -1,6 +1,5 @@
-"""Rotary position embedding and ALiBi's slopes in one face, held to the NumPy reference."""
+"""Rotary position embedding and ALiBi's slopes in one adapter, held to the NumPy reference."""
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shim import reference
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close, shapes
 
 LAYOUTS = "interleaved", "halves"
@@ -27,10 +27,10 @@ def normal(*shape: int, dtype: str = "float64") -> np.ndarray:
     position_scale=st.sampled_from([0.25, 1, 3.0]),
 )
 def test_queries_are_turned_by_their_positions(
-    face: ModuleType, data: st.DataObject, offset: int, **options: Any
+    adapter: Adapter, data: st.DataObject, offset: int, **options: Any
 ) -> None:
     batch, steps, pairs, *_ = data.draw(shapes())
-    layer = face.rotary(2 * pairs, 9, **options)
+    layer = adapter.rotary(2 * pairs, 9, **options)
     X = normal(batch, steps, 2 * pairs)
     positions = range(offset, offset + steps)
     assert_close(layer(X, offset=offset), reference.rotary(X, positions, **options))
@@ -38,16 +38,16 @@ def test_queries_are_turned_by_their_positions(
 
 @every_layout
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_far_positions_are_as_exact_as_near_ones(face: ModuleType, layout: str, dtype: str) -> None:
+def test_far_positions_are_as_exact_as_near_ones(adapter: Adapter, layout: str, dtype: str) -> None:
     X = normal(1, 3, 8, dtype=dtype)
-    got = face.rotary(8, 100_000, dtype=dtype, layout=layout)(X, offset=99_990)
+    got = adapter.rotary(8, 100_000, dtype=dtype, layout=layout)(X, offset=99_990)
     assert got.dtype == dtype
     assert_close(got, reference.rotary(X, range(99_990, 99_993), layout=layout))
 
 
 @every_layout
-def test_scores_depend_on_the_distance_alone(face: ModuleType, layout: str) -> None:
-    layer = face.rotary(8, 60, layout=layout)
+def test_scores_depend_on_the_distance_alone(adapter: Adapter, layout: str) -> None:
+    layer = adapter.rotary(8, 60, layout=layout)
     q, k = normal(2, 8)
     Q, K = (layer(np.tile(x, (1, 60, 1)))[0] for x in (q, k))
     scores = Q @ K.T
@@ -57,19 +57,19 @@ def test_scores_depend_on_the_distance_alone(face: ModuleType, layout: str) -> N
     assert np.ptp(scores[0]) > 1
 
 
-def test_one_layout_is_the_others_permutation(face: ModuleType) -> None:
+def test_one_layout_is_the_others_permutation(adapter: Adapter) -> None:
     X = normal(1, 5, 8)
     order = [0, 2, 4, 6, 1, 3, 5, 7]  # the first of each pair, and then the second
-    halves = face.rotary(8, layout="halves")(X[..., order])
-    interleaved = face.rotary(8, layout="interleaved")(X)
+    halves = adapter.rotary(8, layout="halves")(X[..., order])
+    interleaved = adapter.rotary(8, layout="interleaved")(X)
     assert_close(halves, interleaved[..., order])
-    assert np.abs(halves - face.rotary(8, layout="interleaved")(X[..., order])).max() > 0.1
+    assert np.abs(halves - adapter.rotary(8, layout="interleaved")(X[..., order])).max() > 0.1
 
 
 @every_layout
-def test_gradients_are_turned_back(face: ModuleType, layout: str) -> None:
+def test_gradients_are_turned_back(adapter: Adapter, layout: str) -> None:
     X, direction = normal(2, 3, 4), normal(2, 3, 4) + 1
-    (got,) = face.rotary(4, layout=layout).gradients(direction, X)
+    (got,) = adapter.rotary(4, layout=layout).gradients(direction, X)
     want = reference.gradient(
         lambda x: float((reference.rotary(x, range(3), layout=layout) * direction).sum()), X
     )
@@ -85,7 +85,7 @@ SLOPES = {  # from the code of Press et al. (2022) for 1, 2, 8 and 12 heads
 
 
 @pytest.mark.parametrize("num_heads", SLOPES)
-def test_slopes_are_those_of_the_paper(face: ModuleType, num_heads: int) -> None:
-    got = face.call("alibi_slopes", num_heads)
+def test_slopes_are_those_of_the_paper(adapter: Adapter, num_heads: int) -> None:
+    got = adapter.call("alibi_slopes", num_heads)
     assert got.dtype == "float32"
     np.testing.assert_allclose(got, SLOPES[num_heads], rtol=1e-6)

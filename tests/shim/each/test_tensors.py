@@ -1,17 +1,17 @@
 """The tensor functions: D2L's names, the framework's results, checked against NumPy."""
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.calls import Own, tensor, value
 
 A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
 B = np.arange(24, dtype="float32").reshape(2, 3, 4)
 a, b, b_turned = tensor(A, "float32"), tensor(B, "float32"), tensor(B.swapaxes(1, 2), "float32")
-twice = Own(lambda face: [face.tensor(A), face.tensor(A)])
+twice = Own(lambda adapter: [adapter.tensor(A), adapter.tensor(A)])
 UNARY = {
     "abs": np.abs,
     "cos": np.cos,
@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     **{name: (a, function(A)) for name, function in UNARY.items()},
     "arange": (2.0, 9.0, 3.0, np.array([2.0, 5.0, 8.0])),
     "argmax": (a, 1, A.argmax(axis=1)),
-    "astype": (a, Own(lambda face: face.d2l.int32), A.astype("int32")),
+    "astype": (a, Own(lambda adapter: adapter.d2l.int32), A.astype("int32")),
     "batch_matmul": (b, b_turned, B @ B.swapaxes(1, 2)),
     "concat": (twice, 1, np.concatenate((A, A), axis=1)),
     "expand_dims": (a, 1, A[:, None]),
@@ -49,7 +49,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "stack": (twice, 1, np.stack((A, A), axis=1)),
     "swapaxes": (b, 0, 2, B.swapaxes(0, 2)),
     "tensor": ([[1.0, 2.0], [3.0, 4.0]], np.array([[1.0, 2.0], [3.0, 4.0]])),
-    "to": (a, Own(lambda face: face.d2l.cpu()), A),
+    "to": (a, Own(lambda adapter: adapter.d2l.cpu()), A),
     "zeros": ((2, 3), np.zeros((2, 3))),
 }
 RANDOM = "normal", "rand", "randn"
@@ -57,26 +57,26 @@ DTYPES = "float32", "int32", "int64"
 KEYS = "get_key", "get_seed"  # JAX's
 
 
-def example(face: ModuleType, name: str) -> tuple[list[Any], Any]:
+def example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
     """Return arguments of a function, and what it makes of them; of a random one that is not known."""
     if name in RANDOM:
-        given, want = face.NORMAL if name == "normal" else face.RAND, None
-    elif name == "repeat" and face.TILES:
+        given, want = adapter.NORMAL if name == "normal" else adapter.RAND, None
+    elif name == "repeat" and adapter.TILES:
         given, want = (a, (2, 1)), np.tile(A, (2, 1))
     else:
         *given, want = FUNCTIONS[name]
     if name == "meshgrid":
-        want = np.meshgrid(A[0], A[1], indexing=face.MESHGRID)
-    return [value(face, x) for x in given], want
+        want = np.meshgrid(A[0], A[1], indexing=adapter.MESHGRID)
+    return [value(adapter, x) for x in given], want
 
 
 @pytest.mark.filterwarnings("ignore:torch.meshgrid")
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_do_what_their_names_say(face: ModuleType, name: str) -> None:
-    if name not in face.d2l.tensors.__all__:
+def test_functions_do_what_their_names_say(adapter: Adapter, name: str) -> None:
+    if name not in adapter.d2l.tensors.__all__:
         pytest.skip("names that this face has not")
-    given, want = example(face, name)
-    got = np.asarray(face.plain(getattr(face.d2l, name)(*given)))
+    given, want = example(adapter, name)
+    got = np.asarray(adapter.plain(getattr(adapter.d2l, name)(*given)))
     assert got.shape == np.shape(want)
     kinds = {"u": "i"}  # MLX's indices are unsigned
     assert kinds.get(got.dtype.kind, got.dtype.kind) == np.asarray(want).dtype.kind
@@ -84,44 +84,44 @@ def test_functions_do_what_their_names_say(face: ModuleType, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_random_functions_follow_the_seed(face: ModuleType, name: str) -> None:
-    if name not in face.d2l.tensors.__all__:
+def test_random_functions_follow_the_seed(adapter: Adapter, name: str) -> None:
+    if name not in adapter.d2l.tensors.__all__:
         pytest.skip("names that this face has not")
 
     def draw() -> np.ndarray:
-        return face.plain(getattr(face.d2l, name)(*example(face, name)[0]))
+        return adapter.plain(getattr(adapter.d2l, name)(*example(adapter, name)[0]))
 
-    face.seed(1)
+    adapter.seed(1)
     first, second = draw(), draw()
-    face.seed(1)
+    adapter.seed(1)
     np.testing.assert_array_equal(draw(), first)
     assert first.shape == (2, 3)
     assert not np.array_equal(first, second)
     assert name != "rand" or 0 <= first.min() < first.max() <= 1
 
 
-def test_a_tensor_that_has_the_shape_is_passed(face: ModuleType) -> None:
-    kinds = [face.tensor]
-    if face.ACCEPTS_NUMPY:
+def test_a_tensor_that_has_the_shape_is_passed(adapter: Adapter) -> None:
+    kinds = [adapter.tensor]
+    if adapter.ACCEPTS_NUMPY:
         kinds.append(np.array)
-    if face.descent:
-        kinds.append(face.descent.variable)
+    if adapter.descent:
+        kinds.append(adapter.descent.variable)
     for kind in kinds:
         for shape in ((2, 3), [2, 3]):
-            assert face.d2l.check_shape(kind(A), shape) is None
+            assert adapter.d2l.check_shape(kind(A), shape) is None
         with pytest.raises(ValueError, match=r"shape: got \(2, 3\); need \(3, 2\)"):
-            face.d2l.check_shape(kind(A), (3, 2))
+            adapter.d2l.check_shape(kind(A), (3, 2))
 
 
-def test_each_tensor_name_is_sorted_and_tested_here(face: ModuleType) -> None:
-    names = face.d2l.tensors.__all__
+def test_each_tensor_name_is_sorted_and_tested_here(adapter: Adapter) -> None:
+    names = adapter.d2l.tensors.__all__
     assert names == sorted(names)
     assert {*names} <= {*FUNCTIONS, *RANDOM, *DTYPES, *KEYS, "check_shape"}
     assert {*DTYPES} <= {*names}
     for name in DTYPES:
-        assert name in str(getattr(face.d2l, name))
+        assert name in str(getattr(adapter.d2l, name))
 
 
-def test_as_an_array_a_tensor_has_no_gradient(face: ModuleType) -> None:
-    if face.descent:
-        np.testing.assert_array_equal(face.d2l.numpy(face.descent.variable(A)), A)
+def test_as_an_array_a_tensor_has_no_gradient(adapter: Adapter) -> None:
+    if adapter.descent:
+        np.testing.assert_array_equal(adapter.d2l.numpy(adapter.descent.variable(A)), A)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.shim.each import stand_ins
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
 from tests.shim.each.translator import Translations
 
@@ -29,10 +30,10 @@ NUM_STEPS = 8
 
 
 @pytest.fixture
-def corpus(face: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def corpus(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A small corpus in the place of D2L's: the pairs in it."""
     text = "\n".join("\t".join(pair) for pair in PAIRS)
-    stand_ins.sentences(monkeypatch, face.d2l, tmp_path, text)
+    stand_ins.sentences(monkeypatch, adapter.d2l, tmp_path, text)
     return PAIRS
 
 
@@ -43,9 +44,9 @@ def words(sentence: str) -> list[str]:
     return sentence.replace(".", " .").split()
 
 
-def test_the_pairs_of_sentences_are_numbers(face: ModuleType, corpus: list[Any]) -> None:
-    data = face.d2l.MTFraEng(batch_size=5, num_steps=NUM_STEPS, num_train=20, num_val=3)
-    source, target, lengths, answer = map(np.asarray, map(face.plain, data.arrays))
+def test_the_pairs_of_sentences_are_numbers(adapter: Adapter, corpus: list[Any]) -> None:
+    data = adapter.d2l.MTFraEng(batch_size=5, num_steps=NUM_STEPS, num_train=20, num_val=3)
+    source, target, lengths, answer = map(np.asarray, map(adapter.plain, data.arrays))
     assert source.shape == target.shape == answer.shape == (24, NUM_STEPS)
     for row, (english, french) in enumerate(corpus):
         expected = [*words(english), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
@@ -55,19 +56,19 @@ def test_the_pairs_of_sentences_are_numbers(face: ModuleType, corpus: list[Any])
         assert data.tgt_vocab.to_tokens(answer[row]) == said
         assert data.tgt_vocab.to_tokens(target[row]) == ["<bos>", *said[:-1]]
     arrays = source, target, lengths, answer
-    assert {str(array.dtype) for array in arrays} == {face.INTEGERS}
+    assert {str(array.dtype) for array in arrays} == {adapter.INTEGERS}
 
 
 def test_training_rows_come_in_batches_shuffled_and_others_in_order(
-    face: ModuleType, corpus: list[Any]
+    adapter: Adapter, corpus: list[Any]
 ) -> None:
-    data = face.d2l.MTFraEng(batch_size=7, num_steps=NUM_STEPS, num_train=20, num_val=3)
-    source = np.asarray(face.plain(data.arrays[0]))
+    data = adapter.d2l.MTFraEng(batch_size=7, num_steps=NUM_STEPS, num_train=20, num_val=3)
+    source = np.asarray(adapter.plain(data.arrays[0]))
     train, val = data.train_dataloader(), data.val_dataloader()
     assert [len(train), len(val)] == [3, 1]
 
     def rows(loader: Any) -> np.ndarray:
-        return np.concatenate([np.asarray(face.plain(batch[0])) for batch in loader])
+        return np.concatenate([np.asarray(adapter.plain(batch[0])) for batch in loader])
 
     def as_set(array: np.ndarray) -> set[tuple[int, ...]]:
         return set(map(tuple, array.tolist()))
@@ -79,17 +80,17 @@ def test_training_rows_come_in_batches_shuffled_and_others_in_order(
 
 
 def test_the_older_loader_gives_lengths_and_both_vocabularies(
-    face: ModuleType, corpus: list[Any]
+    adapter: Adapter, corpus: list[Any]
 ) -> None:
-    if face.with_functions is None:
+    if adapter.with_functions is None:
         with pytest.raises(AttributeError, match=r"load_data_nmt: .* has no such name"):
-            _ = face.d2l.load_data_nmt
+            _ = adapter.d2l.load_data_nmt
         return
-    batches, src_vocab, tgt_vocab = face.d2l.load_data_nmt(6, NUM_STEPS, num_examples=23)
+    batches, src_vocab, tgt_vocab = adapter.d2l.load_data_nmt(6, NUM_STEPS, num_examples=23)
     assert src_vocab["<pad>"] != src_vocab["<unk>"]
     seen = set()
     for batch in batches:
-        source, source_lens, target, target_lens = map(np.asarray, map(face.plain, batch))
+        source, source_lens, target, target_lens = map(np.asarray, map(adapter.plain, batch))
         for x, n, y, m in zip(source, source_lens, target, target_lens, strict=True):
             assert set(src_vocab.to_tokens(x[n:])) <= {"<pad>"}
             assert src_vocab.to_tokens(x[:n])[-1] == tgt_vocab.to_tokens(y[:m])[-1] == "<eos>"
@@ -102,12 +103,12 @@ def test_the_older_loader_gives_lengths_and_both_vocabularies(
 
 
 @pytest.mark.parametrize("clip", [0, 0.01])
-def test_a_step_of_training_follows_the_gradient(face: ModuleType, clip: float) -> None:
+def test_a_step_of_training_follows_the_gradient(adapter: Adapter, clip: float) -> None:
     """One batch, one epoch, stochastic gradient descent: known to the last digit."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 4)).astype("float32")
     Y = np.array([0, 1, 2, 0, 1, 2], "int32")
-    before, after, board = face.fit_classifier(X, Y, lr=0.5, epochs=1, clip=clip)
+    before, after, board = adapter.fit_classifier(X, Y, lr=0.5, epochs=1, clip=clip)
     logits = X @ before["weight"] + before["bias"]
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     loss = -np.log(shares[np.arange(6), Y]).mean()
@@ -125,19 +126,19 @@ def test_a_step_of_training_follows_the_gradient(face: ModuleType, clip: float) 
     assert board["val_acc"] == [(1, pytest.approx((logits.argmax(axis=1) == Y).mean()))]
 
 
-def test_a_classifier_learns(face: ModuleType) -> None:
+def test_a_classifier_learns(adapter: Adapter) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4)).astype("float32")
     Y = X[:, :3].argmax(axis=1).astype("int32")
-    _, _, board = face.fit_classifier(X, Y, lr=1.0, epochs=30, clip=0)
+    _, _, board = adapter.fit_classifier(X, Y, lr=1.0, epochs=30, clip=0)
     assert board["val_acc"][-1][1] > 0.9
 
 
 def test_a_pair_gives_its_state_as_well_and_a_model_of_a_subclass_the_output_alone(
-    face: ModuleType,
+    adapter: Adapter,
 ) -> None:
     """As D2L 0.17's ``EncoderDecoder`` and 1.0's ``Seq2Seq``. JAX, which 0.17 had not, is as 1.0."""
-    d2l = face.d2l
+    d2l = adapter.d2l
     call = next(name for name in ("forward", "call", "__call__") if hasattr(d2l.Encoder, name))
     encoder = {call: lambda self, X, *args, **kwargs: 2 * X}
     decoder = {
@@ -148,12 +149,12 @@ def test_a_pair_gives_its_state_as_well_and_a_model_of_a_subclass_the_output_alo
     parts = (type("Own", (d2l.Encoder,), encoder), type("Own", (d2l.Decoder,), decoder))
     subclass = type("Own", (d2l.EncoderDecoder,), {})
     pair, own = (
-        face.layer(model(*(part() for part in parts)))(X, Z, lens)
+        adapter.layer(model(*(part() for part in parts)))(X, Z, lens)
         for model in (d2l.EncoderDecoder, subclass)
     )
     output, state = Z * (2 * X + lens), 2 * X + lens + 1
     assert_close(own, output)
-    if face.with_functions is None:
+    if adapter.with_functions is None:
         assert_close(pair, output)
     else:
         assert isinstance(pair, list)
@@ -161,24 +162,26 @@ def test_a_pair_gives_its_state_as_well_and_a_model_of_a_subclass_the_output_alo
         assert_close(pair[1], state)
 
 
-def test_padding_does_not_count_in_the_loss_of_a_translation(face: ModuleType) -> None:
+def test_padding_does_not_count_in_the_loss_of_a_translation(adapter: Adapter) -> None:
     rng = np.random.default_rng(0)
     Y_hat = rng.normal(size=(2, 4, 5)).astype("float32")
     Y = np.array([[3, 4, 1, 1], [2, 3, 4, 1]], "int32")  # 1 is padding
     shares = np.exp(Y_hat) / np.exp(Y_hat).sum(axis=-1, keepdims=True)
     losses = -np.log(np.take_along_axis(shares, Y[..., None], axis=-1)[..., 0])
     counts = Y != 1
-    mean, each = face.sequence_loss(Y_hat, Y, tgt_pad=1)
+    mean, each = adapter.sequence_loss(Y_hat, Y, tgt_pad=1)
     assert float(mean) == pytest.approx(losses[counts].mean(), rel=1e-5)
     assert_close(each, (losses * counts).reshape(-1))
 
 
 @pytest.mark.parametrize("modes", [[True, True, False], [False, False, False], [True, False, True]])
-def test_prediction_leaves_each_layer_in_its_mode(face: ModuleType, modes: list[bool]) -> None:
-    seq2seq = import_module(f"{face.d2l.__name__}.seq2seq")
+def test_prediction_leaves_each_layer_in_its_mode(adapter: Adapter, modes: list[bool]) -> None:
+    seq2seq = import_module(f"{adapter.d2l.__name__}.seq2seq")
     if not hasattr(seq2seq, "evaluating"):
         pytest.skip("layers have no modes in this framework")
-    block = face.build("TransformerEncoderBlock", *face.FORMS["TransformerEncoderBlock"]["short"])
+    block = adapter.build(
+        "TransformerEncoderBlock", *adapter.FORMS["TransformerEncoderBlock"]["short"]
+    )
     layers = [block.layer, block.part("attention"), block.part("attention.attention")]
     for layer, mode in zip(layers, modes, strict=True):  # each with all that is in it
         layer.train() if mode else layer.eval()
@@ -188,10 +191,10 @@ def test_prediction_leaves_each_layer_in_its_mode(face: ModuleType, modes: list[
 
 
 def test_a_summary_names_each_layer_and_its_shape(
-    face: ModuleType, own: Any, capsys: pytest.CaptureFixture[str]
+    adapter: Adapter, own: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = face.d2l.Classifier()
-    dense = face.linear(4, None)
+    model = adapter.d2l.Classifier()
+    dense = adapter.linear(4, None)
     model.net = own.dropped(dense, 0.5)
     model.layer_summary((2, 4))
     assert capsys.readouterr().out.splitlines() == [
@@ -206,9 +209,10 @@ def is_attention(weights: list[Any], num_keys: int, length: int) -> bool:
     return np.allclose(rows.sum(axis=1), 1, atol=1e-5) and not rows[:, length:].any()
 
 
-def check(done: Translations, expected: list[str], face: ModuleType) -> None:
+def check(done: Translations, expected: list[str], adapter: Adapter) -> None:
     scores = [
-        face.d2l.bleu(said, want, k=2) for said, want in zip(done.sentences, expected, strict=True)
+        adapter.d2l.bleu(said, want, k=2)
+        for said, want in zip(done.sentences, expected, strict=True)
     ]
     assert scores == [1.0] * len(expected), done.sentences[:3]
     assert len(done.weights) >= 6, "a step for each token"
@@ -216,52 +220,52 @@ def check(done: Translations, expected: list[str], face: ModuleType) -> None:
 
 
 @pytest.mark.release("jax")
-def test_a_transformer_learns_its_pairs_by_a_trainer(face: ModuleType, corpus: list[Any]) -> None:
+def test_a_transformer_learns_its_pairs_by_a_trainer(adapter: Adapter, corpus: list[Any]) -> None:
     # Eight in every batch, and asked for: JAX compiles the model anew for each number.
-    data = face.d2l.MTFraEng(batch_size=8, num_steps=NUM_STEPS, num_train=16, num_val=8)
+    data = adapter.d2l.MTFraEng(batch_size=8, num_steps=NUM_STEPS, num_train=16, num_val=8)
     pairs = corpus[:16:2]
-    done = face.with_trainer(data, tuple(map(list, zip(*pairs, strict=True))), epochs=20)
-    check(done, [french for _, french in pairs], face)
+    done = adapter.with_trainer(data, tuple(map(list, zip(*pairs, strict=True))), epochs=20)
+    check(done, [french for _, french in pairs], adapter)
     assert done.losses[-1] < 0.1 < done.losses[0]
 
 
 @pytest.mark.release("tensorflow")
 def test_a_transformer_learns_its_pairs_by_functions(
-    face: ModuleType, corpus: list[Any], capsys: pytest.CaptureFixture[str]
+    adapter: Adapter, corpus: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if face.with_functions is None:
+    if adapter.with_functions is None:
         with pytest.raises(AttributeError, match=r"train_seq2seq: .* has no such name"):
-            _ = face.d2l.train_seq2seq
+            _ = adapter.d2l.train_seq2seq
         return
     asked = corpus[::7]  # one by one, which takes its time
     sources = [english.replace(".", " .") for english, _ in asked]
-    done = face.with_functions(
-        lambda: face.d2l.load_data_nmt(8, NUM_STEPS, 23),
+    done = adapter.with_functions(
+        lambda: adapter.d2l.load_data_nmt(8, NUM_STEPS, 23),
         (sources, [french for _, french in asked]),
         NUM_STEPS,
         epochs=15,
     )
-    check(done, [french for _, french in asked], face)
+    check(done, [french for _, french in asked], adapter)
     assert "tokens/sec on" in capsys.readouterr().out
 
 
 def test_training_by_functions_clips_the_gradients(
-    face: ModuleType,
+    adapter: Adapter,
     corpus: list[Any],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Clipped to nothing, they move nothing: a second epoch's loss is the first's."""
-    if face.with_functions is None:  # as the test above says
+    if adapter.with_functions is None:  # as the test above says
         return
-    seq2seq = import_module(f"{face.d2l.__name__}.seq2seq")
+    seq2seq = import_module(f"{adapter.d2l.__name__}.seq2seq")
     clip = seq2seq.clip_gradients
 
     def losses() -> list[str]:
         for epochs in (1, 2):
             asked = [[corpus[0][0].replace(".", " .")], [corpus[0][1]]]
-            face.with_functions(
-                lambda: face.d2l.load_data_nmt(24, NUM_STEPS, 23), asked, NUM_STEPS, epochs
+            adapter.with_functions(
+                lambda: adapter.d2l.load_data_nmt(24, NUM_STEPS, 23), asked, NUM_STEPS, epochs
             )
         return re.findall(r"loss (\d+\.\d+)", capsys.readouterr().out)
 
@@ -276,21 +280,21 @@ def test_training_by_functions_clips_the_gradients(
 
 
 def test_fashion_pictures_come_in_batches(
-    face: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = make_fashion(face.d2l, tmp_path, monkeypatch)
-    data = face.d2l.FashionMNIST(batch_size=4)
-    X, y = (np.asarray(face.plain(part)) for part in next(iter(data.val_dataloader())))
+    images = make_fashion(adapter.d2l, tmp_path, monkeypatch)
+    data = adapter.d2l.FashionMNIST(batch_size=4)
+    X, y = (np.asarray(adapter.plain(part)) for part in next(iter(data.val_dataloader())))
     assert X.dtype == np.float32
     assert_close(X.reshape(4, 28, 28), images["t10k"][:4] / 255)
     assert y.tolist() == [0, 1, 2, 3]
     assert data.text_labels(y) == ["t-shirt", "trouser", "pullover", "dress"]
     assert [len(data.train_dataloader()), len(data.val_dataloader())] == [3, 2]
-    X, _ = next(iter(face.d2l.FashionMNIST(batch_size=4, resize=(14, 21)).train_dataloader()))
-    assert np.squeeze(face.plain(X)).shape == (4, 14, 21)
+    X, _ = next(iter(adapter.d2l.FashionMNIST(batch_size=4, resize=(14, 21)).train_dataloader()))
+    assert np.squeeze(adapter.plain(X)).shape == (4, 14, 21)
     for ncols in (4, 3):  # all of them, or what there are places for
         data.visualize(next(iter(data.val_dataloader())), ncols=ncols)
-        titles = [axes.get_title() for axes in face.d2l.plt.gcf().axes]
+        titles = [axes.get_title() for axes in adapter.d2l.plt.gcf().axes]
         assert titles == ["t-shirt", "trouser", "pullover", "dress"][:ncols]
 
 

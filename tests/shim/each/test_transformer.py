@@ -7,13 +7,13 @@ with these is compared with what the reference makes of the same.
 import math
 from inspect import signature
 from itertools import product
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.shim import reference
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import LENGTHS, assert_close, every_kind_of_lengths, make_case
 
 X = np.random.default_rng(1).normal(size=(2, 5, 8)).astype("float32")
@@ -26,20 +26,22 @@ def linear(layer: Any, path: str) -> reference.Linear:
     return reference.Linear(parameters["weight"], parameters.get("bias", 0.0))
 
 
-def norm(face: ModuleType, layer: Any, path: str) -> reference.LayerNorm:
+def norm(adapter: Adapter, layer: Any, path: str) -> reference.LayerNorm:
     parameters = layer.parameters(path)
-    return reference.LayerNorm(parameters["gamma"], parameters["beta"], face.NORM_EPSILON)
+    return reference.LayerNorm(parameters["gamma"], parameters["beta"], adapter.NORM_EPSILON)
 
 
 def block(
-    face: ModuleType, layer: Any, x: np.ndarray, lens: np.ndarray, heads: int, path: str = ""
+    adapter: Adapter, layer: Any, x: np.ndarray, lens: np.ndarray, heads: int, path: str = ""
 ) -> tuple[np.ndarray, np.ndarray]:
     """A Transformer encoder block, by the reference."""
     roles = {f"w_{role}": linear(layer, f"{path}attention.W_{role}") for role in "qkvo"}
     attended, weights = reference.multi_head_attention(x, x, x, lens, num_heads=heads, **roles)
-    y = norm(face, layer, f"{path}addnorm1.ln")(x + attended)
+    y = norm(adapter, layer, f"{path}addnorm1.ln")(x + attended)
     dense = {name: linear(layer, f"{path}ffn.{name}") for name in ("dense1", "dense2")}
-    return norm(face, layer, f"{path}addnorm2.ln")(y + reference.position_wise(y, **dense)), weights
+    return norm(adapter, layer, f"{path}addnorm2.ln")(
+        y + reference.position_wise(y, **dense)
+    ), weights
 
 
 # Additive attention
@@ -48,10 +50,10 @@ def block(
 @every_kind_of_lengths
 @pytest.mark.parametrize("told", [False, True], ids=["sizes from the input", "sizes told"])
 def test_additive_attention_equals_the_reference(
-    face: ModuleType, valid_lens: np.ndarray | None, told: bool
+    adapter: Adapter, valid_lens: np.ndarray | None, told: bool
 ) -> None:
     case = make_case(valid_lens, sizes=(6, 5, 7), dtype="float32")
-    layer = face.build("AdditiveAttention", *((5, 6) if told else ()), 8, 0.5)
+    layer = adapter.build("AdditiveAttention", *((5, 6) if told else ()), 8, 0.5)
     layer.randomize(*case.arrays)
     roles = {name: linear(layer, f"{name[0].upper()}_{name[2]}") for name in ("w_q", "w_k")}
     output, weights = reference.additive_attention(*case.arrays, **roles, w_v=linear(layer, "w_v"))
@@ -60,9 +62,9 @@ def test_additive_attention_equals_the_reference(
     assert (layer.attention_weights[case.is_masked] == 0).all()
 
 
-def test_additive_attention_drops_weights_in_training_alone(face: ModuleType) -> None:
+def test_additive_attention_drops_weights_in_training_alone(adapter: Adapter) -> None:
     case = make_case(steps=(30, 40), dtype="float32")
-    layer = face.build("AdditiveAttention", 8, 0.5)
+    layer = adapter.build("AdditiveAttention", 8, 0.5)
     identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
     layer.randomize(case.queries, case.keys, identity)
     assert (layer(case.queries, case.keys, identity) != 0).all()
@@ -74,14 +76,14 @@ def test_additive_attention_drops_weights_in_training_alone(face: ModuleType) ->
 # Heads, apart and together
 
 
-def test_heads_are_taken_apart_and_put_together_again(face: ModuleType) -> None:
-    apart = face.call("transpose_qkv", X, 4)
+def test_heads_are_taken_apart_and_put_together_again(adapter: Adapter) -> None:
+    apart = adapter.call("transpose_qkv", X, 4)
     assert apart.shape == (8, 5, 2)
     for example in range(2):
         for head in range(4):
             expected = X[example, :, 2 * head : 2 * head + 2]
             np.testing.assert_array_equal(apart[4 * example + head], expected)
-    np.testing.assert_array_equal(face.call("transpose_output", apart, 4), X)
+    np.testing.assert_array_equal(adapter.call("transpose_output", apart, 4), X)
 
 
 # Masks
@@ -89,61 +91,63 @@ def test_heads_are_taken_apart_and_put_together_again(face: ModuleType) -> None:
 
 @pytest.mark.parametrize("shape", [(2, 5), (2, 5, 3)], ids=["steps", "steps of vectors"])
 def test_sequence_mask_fills_what_is_past_the_length_and_changes_nothing_else(
-    face: ModuleType, shape: tuple[int, ...]
+    adapter: Adapter, shape: tuple[int, ...]
 ) -> None:
     x = np.random.default_rng(0).normal(size=shape).astype("float32")
     before = x.copy()
-    masked = face.call("sequence_mask", x, LENS, value=-1)
+    masked = adapter.call("sequence_mask", x, LENS, value=-1)
     np.testing.assert_array_equal(x, before)
     np.testing.assert_array_equal(masked[0, 3:], np.full_like(x[0, 3:], -1))
     np.testing.assert_array_equal(masked[0, :3], x[0, :3])
     np.testing.assert_array_equal(masked[1], x[1])
-    assert not face.call("sequence_mask", x, LENS)[0, 3:].any()
+    assert not adapter.call("sequence_mask", x, LENS)[0, 3:].any()
 
 
 # The Transformer
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-def test_a_position_wise_network_equals_the_reference(face: ModuleType, form: str) -> None:
-    layer = face.build("PositionWiseFFN", *face.FORMS["PositionWiseFFN"][form])
+def test_a_position_wise_network_equals_the_reference(adapter: Adapter, form: str) -> None:
+    layer = adapter.build("PositionWiseFFN", *adapter.FORMS["PositionWiseFFN"][form])
     layer.randomize(X)
     dense = {name: linear(layer, name) for name in ("dense1", "dense2")}
     assert_close(layer(X), reference.position_wise(X, **dense))
 
 
-def test_add_norm_equals_the_reference(face: ModuleType) -> None:
-    layer = face.build("AddNorm", *face.FORMS["AddNorm"])
+def test_add_norm_equals_the_reference(adapter: Adapter) -> None:
+    layer = adapter.build("AddNorm", *adapter.FORMS["AddNorm"])
     layer.randomize(X, X)
-    assert_close(layer(X, X[::-1].copy()), norm(face, layer, "ln")(X + X[::-1]))
+    assert_close(layer(X, X[::-1].copy()), norm(adapter, layer, "ln")(X + X[::-1]))
 
 
-def test_add_norm_drops_what_was_added_and_not_what_was_there(face: ModuleType) -> None:
-    *shape, _ = face.FORMS["AddNorm"]
-    layer = face.build("AddNorm", *shape, 1.0)
+def test_add_norm_drops_what_was_added_and_not_what_was_there(adapter: Adapter) -> None:
+    *shape, _ = adapter.FORMS["AddNorm"]
+    layer = adapter.build("AddNorm", *shape, 1.0)
     layer.randomize(X, X)
-    assert_close(layer(X, X[::-1].copy(), training=True), norm(face, layer, "ln")(X))
+    assert_close(layer(X, X[::-1].copy(), training=True), norm(adapter, layer, "ln")(X))
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
 @pytest.mark.parametrize("lens", [LENS, None], ids=["lengths", "no lengths"])
 def test_an_encoder_block_equals_the_reference(
-    face: ModuleType, form: str, lens: np.ndarray | None
+    adapter: Adapter, form: str, lens: np.ndarray | None
 ) -> None:
-    layer = face.build("TransformerEncoderBlock", *face.FORMS["TransformerEncoderBlock"][form])
+    layer = adapter.build(
+        "TransformerEncoderBlock", *adapter.FORMS["TransformerEncoderBlock"][form]
+    )
     layer.randomize(X, lens)
-    assert_close(layer(X, lens), block(face, layer, X, lens, heads=2)[0], 1e-4)
+    assert_close(layer(X, lens), block(adapter, layer, X, lens, heads=2)[0], 1e-4)
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-def test_the_encoder_equals_the_reference(face: ModuleType, form: str) -> None:
-    layer = face.build("TransformerEncoder", *face.FORMS["TransformerEncoder"][form])
+def test_the_encoder_equals_the_reference(adapter: Adapter, form: str) -> None:
+    layer = adapter.build("TransformerEncoder", *adapter.FORMS["TransformerEncoder"][form])
     layer.randomize(TOKENS, LENS)
     embedded = layer.parameters("embedding")["table"][TOKENS] * math.sqrt(8)
     x = embedded + reference.positional_encoding(5, 8)
     expected = []
     for number in range(2):
-        x, weights = block(face, layer, x, LENS, 2, f"blks.{number}.")
+        x, weights = block(adapter, layer, x, LENS, 2, f"blks.{number}.")
         expected.append(weights.reshape(-1, 5, 5))
     assert_close(layer(TOKENS, LENS), x, 1e-3)
     got = layer.attention_weights
@@ -152,12 +156,12 @@ def test_the_encoder_equals_the_reference(face: ModuleType, form: str) -> None:
         assert_close(ours.reshape(-1, 5, 5), theirs, 1e-4)
 
 
-def test_the_old_name_of_the_block_is_the_same_class(face: ModuleType) -> None:
-    assert face.d2l.EncoderBlock is face.d2l.TransformerEncoderBlock
+def test_the_old_name_of_the_block_is_the_same_class(adapter: Adapter) -> None:
+    assert adapter.d2l.EncoderBlock is adapter.d2l.TransformerEncoderBlock
 
 
-def test_what_is_padding_does_not_reach_what_is_not(face: ModuleType) -> None:
-    layer = face.build("TransformerEncoder", *face.FORMS["TransformerEncoder"]["short"])
+def test_what_is_padding_does_not_reach_what_is_not(adapter: Adapter) -> None:
+    layer = adapter.build("TransformerEncoder", *adapter.FORMS["TransformerEncoder"]["short"])
     layer.randomize(TOKENS, LENS)
     other = TOKENS.copy()
     other[0, 3:] = 6
@@ -167,8 +171,8 @@ def test_what_is_padding_does_not_reach_what_is_not(face: ModuleType) -> None:
 # Recurrent
 
 
-def test_the_recurrent_encoder_equals_the_reference(face: ModuleType) -> None:
-    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 3)
+def test_the_recurrent_encoder_equals_the_reference(adapter: Adapter) -> None:
+    layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 3)
     layer.randomize(TOKENS)
     embedded = layer.parameters("embedding")["table"][TOKENS.T]
     outputs, states = reference.gru(embedded, layer.gates("rnn.rnn"))
@@ -178,11 +182,11 @@ def test_the_recurrent_encoder_equals_the_reference(face: ModuleType) -> None:
 
 
 def test_the_recurrent_encoder_of_0_17(
-    face: ModuleType, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It gave the batch first in TensorFlow, and the state in a list in MXNet."""
     framework = pytestconfig.getoption("framework")
-    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 2)
+    layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2)
     layer.randomize(TOKENS)
     outputs, states = layer(TOKENS)
     monkeypatch.setenv("D2L_VERSION", "0.17")
@@ -195,17 +199,17 @@ def test_the_recurrent_encoder_of_0_17(
     np.testing.assert_array_equal(np.asarray(got_states), np.asarray(states))
 
 
-def test_dropout_stands_between_recurrent_layers_alone(face: ModuleType) -> None:
+def test_dropout_stands_between_recurrent_layers_alone(adapter: Adapter) -> None:
     """After one step a layer's state tells which of the few possible inputs it has read."""
     tokens = np.arange(7, dtype="int32")[:, None]
-    layer = face.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.25)
+    layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.25)
     layer.randomize(tokens)
     (outputs,), states = layer(tokens, training=True)
     assert_close(outputs, states[-1])
     below = layer.parameters("embedding")["table"][tokens[:, 0]]
     for number, gates in enumerate(layer.gates("rnn.rnn")):
         masks = np.ones((1, below.shape[1]))
-        if number or face.DROPS_INPUTS:
+        if number or adapter.DROPS_INPUTS:
             masks = np.array([*product((0, 1), repeat=below.shape[1])]) / 0.75
         _, (possible,) = reference.gru(
             [(below[:, None] * masks).reshape(-1, len(masks[0]))], [gates]
@@ -219,11 +223,11 @@ def test_dropout_stands_between_recurrent_layers_alone(face: ModuleType) -> None
 
 
 @pytest.mark.parametrize("num_layers", [1, 3])
-def test_a_recurrent_layer_goes_on_from_its_state(face: ModuleType, num_layers: int) -> None:
+def test_a_recurrent_layer_goes_on_from_its_state(adapter: Adapter, num_layers: int) -> None:
     sizes = [6, 4, num_layers, 0.5]
-    if "num_inputs" not in signature(face.d2l.GRU).parameters:
+    if "num_inputs" not in signature(adapter.d2l.GRU).parameters:
         del sizes[0]
-    layer = face.build("GRU", *sizes)
+    layer = adapter.build("GRU", *sizes)
     steps = np.random.default_rng(2).normal(size=(5, 2, 6)).astype("float32")
     layer.randomize(steps)
     outputs, state = layer(steps)
@@ -236,10 +240,10 @@ def test_a_recurrent_layer_goes_on_from_its_state(face: ModuleType, num_layers: 
 
 @pytest.mark.parametrize("valid_lens", [LENGTHS["per query"]], ids=["per query"])
 def test_a_query_without_a_key_pools_zero_additively(
-    face: ModuleType, valid_lens: np.ndarray
+    adapter: Adapter, valid_lens: np.ndarray
 ) -> None:
     case = make_case(valid_lens, dtype="float32")
-    layer = face.build("AdditiveAttention", 8, 0.0)
+    layer = adapter.build("AdditiveAttention", 8, 0.0)
     layer.randomize(*case.arrays)
     output = layer(*case.arrays)
     assert not output[0, 2].any()

@@ -2,13 +2,13 @@
 
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.shim.each import stand_ins
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 from tests.shim.each.test_classification import (
@@ -31,16 +31,16 @@ ANCHORS = np.array([[0, 0, 0.5, 0.5], [0.5, 0, 1, 1], [0, 0, 1, 1], [0, 0, 0.18,
 
 
 @pytest.fixture(autouse=True)
-def _in_this_framework(face: ModuleType) -> None:
-    if "box_iou" not in face.d2l.__all__:
+def _in_this_framework(adapter: Adapter) -> None:
+    if "box_iou" not in adapter.d2l.__all__:
         for name in ("box_iou", "resnet18", "train_ch13", "VOCSegDataset"):
             with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
-                getattr(face.d2l, name)
+                getattr(adapter.d2l, name)
         pytest.skip("D2L has no such chapter in this framework")
 
 
-def floats(face: ModuleType, x: Any) -> Any:
-    return face.tensor(np.asarray(x, "float32"))
+def floats(adapter: Adapter, x: Any) -> Any:
+    return adapter.tensor(np.asarray(x, "float32"))
 
 
 def overlap(one: Any, other: Any) -> float:
@@ -54,23 +54,24 @@ def overlap(one: Any, other: Any) -> float:
 # Boxes
 
 
-def test_boxes_have_corners_or_a_center(face: ModuleType) -> None:
-    corners = floats(face, [[10, 20, 50, 100], *BOXES])
-    centers = face.plain(face.d2l.box_corner_to_center(corners))
+def test_boxes_have_corners_or_a_center(adapter: Adapter) -> None:
+    corners = floats(adapter, [[10, 20, 50, 100], *BOXES])
+    centers = adapter.plain(adapter.d2l.box_corner_to_center(corners))
     assert centers[0].tolist() == [30, 60, 40, 80]
     assert_close(centers[1:, 2:], BOXES[:, 2:] - BOXES[:, :2])
     assert_close(
-        face.plain(face.d2l.box_center_to_corner(floats(face, centers))), face.plain(corners)
+        adapter.plain(adapter.d2l.box_center_to_corner(floats(adapter, centers))),
+        adapter.plain(corners),
     )
 
 
-def test_the_overlap_is_the_share_of_the_union(face: ModuleType) -> None:
-    got = face.plain(face.d2l.box_iou(floats(face, BOXES), floats(face, BOXES[::-2])))
+def test_the_overlap_is_the_share_of_the_union(adapter: Adapter) -> None:
+    got = adapter.plain(adapter.d2l.box_iou(floats(adapter, BOXES), floats(adapter, BOXES[::-2])))
     assert_close(got, [[overlap(one, other) for other in BOXES[::-2]] for one in BOXES])
     assert 0 < (got == 0).sum() < got.size
 
 
-def test_anchors_are_around_each_pixel(face: ModuleType) -> None:
+def test_anchors_are_around_each_pixel(adapter: Adapter) -> None:
     sizes, ratios = [0.75, 0.5], [1, 4, 0.25]
     height, width = 2, 3
     want = []
@@ -80,50 +81,52 @@ def test_anchors_are_around_each_pixel(face: ModuleType) -> None:
             for s, r in [(0.75, 1), (0.5, 1), (0.75, 4), (0.75, 0.25)]:
                 w, h = s * np.sqrt(r) * height / width, s / np.sqrt(r)
                 want.append([x - w / 2, y - h / 2, x + w / 2, y + h / 2])
-    got = face.plain(
-        face.d2l.multibox_prior(floats(face, np.zeros((1, 3, height, width))), sizes, ratios)
+    got = adapter.plain(
+        adapter.d2l.multibox_prior(floats(adapter, np.zeros((1, 3, height, width))), sizes, ratios)
     )
     assert got.dtype == np.float32
     assert_close(got, [want])
 
 
-def test_offsets_lead_to_the_box_and_back(face: ModuleType) -> None:
+def test_offsets_lead_to_the_box_and_back(adapter: Adapter) -> None:
     anchors, assigned = (
-        floats(face, [[0, 0, 2, 4], *BOXES]),
-        floats(face, [[1, 1, 5, 3], *BOXES[::-1]]),
+        floats(adapter, [[0, 0, 2, 4], *BOXES]),
+        floats(adapter, [[1, 1, 5, 3], *BOXES[::-1]]),
     )
-    offsets = face.d2l.offset_boxes(anchors, assigned)
+    offsets = adapter.d2l.offset_boxes(anchors, assigned)
     # The center moves by 2 of a width of 2 and by 0; it is twice as wide, and half as high.
-    assert_close(face.plain(offsets)[0], [10, 0, 5 * np.log(2), -5 * np.log(2)])
-    assert_close(face.plain(face.d2l.offset_inverse(anchors, offsets)), face.plain(assigned), 1e-4)
+    assert_close(adapter.plain(offsets)[0], [10, 0, 5 * np.log(2), -5 * np.log(2)])
+    assert_close(
+        adapter.plain(adapter.d2l.offset_inverse(anchors, offsets)), adapter.plain(assigned), 1e-4
+    )
 
 
-def assigned(face: ModuleType, truth: Any, anchors: Any, *args: Any) -> list[int]:
-    device = floats(face, 0)
+def assigned(adapter: Adapter, truth: Any, anchors: Any, *args: Any) -> list[int]:
+    device = floats(adapter, 0)
     device = next(
         getattr(device, name) for name in ("device", "ctx", "place") if hasattr(device, name)
     )
-    given = floats(face, truth), floats(face, anchors)
-    return face.plain(face.d2l.assign_anchor_to_bbox(*given, device, *args)).tolist()
+    given = floats(adapter, truth), floats(adapter, anchors)
+    return adapter.plain(adapter.d2l.assign_anchor_to_bbox(*given, device, *args)).tolist()
 
 
-def test_each_anchor_gets_the_box_that_is_near_and_each_box_an_anchor(face: ModuleType) -> None:
+def test_each_anchor_gets_the_box_that_is_near_and_each_box_an_anchor(adapter: Adapter) -> None:
     near = [0, 0, 0.5, 0.45]  # of the first anchor 0.9, of the last 0.35
-    assert assigned(face, [near], ANCHORS) == [0, -1, -1, -1]
-    assert assigned(face, [near], ANCHORS, 0.3) == [0, -1, -1, 0]
+    assert assigned(adapter, [near], ANCHORS) == [0, -1, -1, -1]
+    assert assigned(adapter, [near], ANCHORS, 0.3) == [0, -1, -1, 0]
     # The first box takes the anchor that both overlap most; the other gets what is left.
-    assert assigned(face, [near, [0, 0, 0.5, 0.4]], ANCHORS) == [0, -1, -1, 1]
+    assert assigned(adapter, [near, [0, 0, 0.5, 0.4]], ANCHORS) == [0, -1, -1, 1]
     far = [0.9, 0.9, 1, 1]
-    assert assigned(face, [near, far], ANCHORS[:2]) == [0, 1]
-    assert assigned(face, [near, near, near], ANCHORS[:1]) == [0]  # more boxes than anchors
-    assert assigned(face, np.zeros((0, 4)), ANCHORS) == [-1] * 4
+    assert assigned(adapter, [near, far], ANCHORS[:2]) == [0, 1]
+    assert assigned(adapter, [near, near, near], ANCHORS[:1]) == [0]  # more boxes than anchors
+    assert assigned(adapter, np.zeros((0, 4)), ANCHORS) == [-1] * 4
 
 
-def test_anchors_are_labelled(face: ModuleType) -> None:
+def test_anchors_are_labelled(adapter: Adapter) -> None:
     near, right = [0, 0, 0.5, 0.45], [0.5, 0, 1, 0.8]
-    labels = floats(face, [[[1, *near], [0, *right]], [[0, *right], [2, *near]]])
+    labels = floats(adapter, [[[1, *near], [0, *right]], [[0, *right], [2, *near]]])
     offsets, mask, classes = map(
-        face.plain, face.d2l.multibox_target(floats(face, ANCHORS[None]), labels)
+        adapter.plain, adapter.d2l.multibox_target(floats(adapter, ANCHORS[None]), labels)
     )
     assert classes.tolist() == [[2, 1, 0, 0], [3, 1, 0, 0]]
     assert mask.tolist() == [[1] * 8 + [0] * 8] * 2
@@ -141,29 +144,29 @@ def kept(boxes: Any, scores: Any, threshold: float) -> list[int]:
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.2, 0.6, 1.0])
-def test_the_best_of_boxes_that_overlap_is_kept(face: ModuleType, threshold: float) -> None:
+def test_the_best_of_boxes_that_overlap_is_kept(adapter: Adapter, threshold: float) -> None:
     scores = RNG.permutation(7) / 7
     boxes = BOXES - 0.7 * np.tile(CORNERS, 2)  # closer together: some go
-    got = face.plain(face.d2l.nms(floats(face, boxes), floats(face, scores), threshold))
+    got = adapter.plain(adapter.d2l.nms(floats(adapter, boxes), floats(adapter, scores), threshold))
     assert got.tolist() == kept(boxes.astype("float32"), scores, threshold)
     if threshold == 0.2:
         assert 1 < len(got) < 7
 
 
-def test_what_is_detected(face: ModuleType) -> None:
+def test_what_is_detected(adapter: Adapter) -> None:
     """D2L's own example in short: three dogs in one place, and a cat."""
     anchors = np.array([[0.1, 0.08, 0.52, 0.92], [0.08, 0.2, 0.56, 0.95], [0.15, 0.3, 0.62, 0.91]])
     anchors = np.array([*anchors, [0.55, 0.2, 0.9, 0.88]])
     probs = np.array([[0.1, 0.2, 0.3, 0.1], [0.9, 0.8, 0.7, 0.005], [0, 0, 0, 0.895]])
     offsets = np.zeros((1, 16))
     offsets[0, 13] = 1  # the last one's, down by a tenth of its height
-    given = [floats(face, x) for x in (probs[None], offsets, anchors[None])]
-    (got,) = face.plain(face.d2l.multibox_detection(*given, 0.5))
+    given = [floats(adapter, x) for x in (probs[None], offsets, anchors[None])]
+    (got,) = adapter.plain(adapter.d2l.multibox_detection(*given, 0.5))
     cat = anchors[3] + [0, 0.068, 0, 0.068]
     want = [[0, 0.9, *anchors[0]], [1, 0.895, *cat], [-1, 0.8, *anchors[1]], [-1, 0.7, *anchors[2]]]
     assert_close(got, want)
-    (got,) = face.plain(
-        face.d2l.multibox_detection(*given, 0.5, 0.85)
+    (got,) = adapter.plain(
+        adapter.d2l.multibox_detection(*given, 0.5, 0.85)
     )  # what is below is background
     want[2][1], want[3][1] = 0.2, 0.3
     assert_close(got, want)
@@ -183,31 +186,31 @@ def convolve(x: Any, layer: Any, strides: int, plain: Any) -> Any:
 
 
 @pytest.mark.parametrize(("channels", "strides"), [(3, 1), (5, 2)])
-def test_a_residual_block_adds_to_its_input(face: ModuleType, channels: int, strides: int) -> None:
-    is_lazy = face.d2l.__name__.endswith("mxnet")
+def test_a_residual_block_adds_to_its_input(adapter: Adapter, channels: int, strides: int) -> None:
+    is_lazy = adapter.d2l.__name__.endswith("mxnet")
     others = () if strides == 1 else (True, strides)
-    block = face.d2l.Residual(*(() if is_lazy else (3,)), channels, *others)
+    block = adapter.d2l.Residual(*(() if is_lazy else (3,)), channels, *others)
     if is_lazy:
         block.initialize()
     else:
         block.eval()
     x = RNG.normal(size=(2, 3, 6, 5)).astype("float32")
-    got = face.plain(block(face.tensor(x)))
+    got = adapter.plain(block(adapter.tensor(x)))
     for one, y in zip(x, got, strict=True):
-        hidden = convolve(one, block.conv1, strides, face.plain) / np.sqrt(1 + 1e-5)
-        new = convolve(np.maximum(hidden, 0), block.conv2, 1, face.plain) / np.sqrt(1 + 1e-5)
-        old = one if strides == 1 else convolve(one, block.conv3, strides, face.plain)
+        hidden = convolve(one, block.conv1, strides, adapter.plain) / np.sqrt(1 + 1e-5)
+        new = convolve(np.maximum(hidden, 0), block.conv2, 1, adapter.plain) / np.sqrt(1 + 1e-5)
+        old = one if strides == 1 else convolve(one, block.conv3, strides, adapter.plain)
         assert_close(y, np.maximum(new + old, 0), 1e-4)
 
 
-def test_a_small_resnet_halves_its_sides_three_times(face: ModuleType) -> None:
-    is_lazy = face.d2l.__name__.endswith("mxnet")
-    net = face.d2l.resnet18(10) if is_lazy else face.d2l.resnet18(10, 3)
+def test_a_small_resnet_halves_its_sides_three_times(adapter: Adapter) -> None:
+    is_lazy = adapter.d2l.__name__.endswith("mxnet")
+    net = adapter.d2l.resnet18(10) if is_lazy else adapter.d2l.resnet18(10, 3)
     if is_lazy:
         net.initialize()
     else:
         net.eval()
-    Z = floats(face, np.ones((2, 3, 9, 8)))
+    Z = floats(adapter, np.ones((2, 3, 9, 8)))
     shapes = []
     for layer in net if is_lazy else net.children():
         Z = layer(Z)
@@ -232,40 +235,45 @@ def _is_running(parameter: Any) -> bool:
 # Trained
 
 
-def rate(face: ModuleType, lr: float, batch_size: int) -> float:
+def rate(adapter: Adapter, lr: float, batch_size: int) -> float:
     """Of steps along the gradient of the losses' sum, which a Gluon trainer divides by itself."""
-    return lr if face.d2l.__name__.endswith("mxnet") else lr / batch_size
+    return lr if adapter.d2l.__name__.endswith("mxnet") else lr / batch_size
 
 
-def test_a_step_tells_the_losses_sum_and_the_hits(face: ModuleType, own: Any) -> None:
-    net = face.linear(4, START)
+def test_a_step_tells_the_losses_sum_and_the_hits(adapter: Adapter, own: Any) -> None:
+    net = adapter.linear(4, START)
     losses, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
-    trainer = own.optimizer(net, rate(face, 0.5, 60))
-    batch = face.tensor(X), face.labels(Y)
-    loss, share = face.d2l.train_batch_ch13(net, *batch, own.losses, trainer, [face.d2l.cpu()])
+    trainer = own.optimizer(net, rate(adapter, 0.5, 60))
+    batch = adapter.tensor(X), adapter.labels(Y)
+    loss, share = adapter.d2l.train_batch_ch13(
+        net, *batch, own.losses, trainer, [adapter.d2l.cpu()]
+    )
     assert float(loss) == pytest.approx(losses.sum(), rel=1e-5)
     assert share == hits.sum()
     for got, want in zip(
-        weights(face, net), descend(START["weight"], START["bias"], 0.5, 60), strict=False
+        weights(adapter, net), descend(START["weight"], START["bias"], 0.5, 60), strict=False
     ):
         assert_close(got, want, 1e-4)
 
 
 @pytest.mark.parametrize("batch_size", [5, 20])  # of fewer than 5 batches each is drawn
 def test_a_network_is_trained_and_drawn(
-    face: ModuleType,
+    adapter: Adapter,
     own: Any,
     batch_size: int,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     boards = watch_boards(monkeypatch)
-    net, train = face.linear(4, START), batches(face, batch_size)
-    trainer = own.optimizer(net, rate(face, 0.3, batch_size))
-    devices = [[face.d2l.cpu()]] if face.d2l.num_gpus() else []
-    assert face.d2l.train_ch13(net, train, batches(face), own.losses, trainer, 2, *devices) is None
+    net, train = adapter.linear(4, START), batches(adapter, batch_size)
+    trainer = own.optimizer(net, rate(adapter, 0.3, batch_size))
+    devices = [[adapter.d2l.cpu()]] if adapter.d2l.num_gpus() else []
+    assert (
+        adapter.d2l.train_ch13(net, train, batches(adapter), own.losses, trainer, 2, *devices)
+        is None
+    )
     *after, way = descend(START["weight"], START["bias"], 0.3, batch_size, 2)
-    for got, want in zip(weights(face, net), after, strict=True):
+    for got, want in zip(weights(adapter, net), after, strict=True):
         assert_close(got, want, 1e-4)
     _, hits, _ = loss_and_slope(*after, X, Y)
     (board,) = boards
@@ -278,15 +286,17 @@ def test_a_network_is_trained_and_drawn(
     assert re.search(r"^\d+\.\d examples/sec on \[.*cpu", said, re.MULTILINE)
 
 
-def test_parts_go_to_the_devices_in_order(face: ModuleType) -> None:
+def test_parts_go_to_the_devices_in_order(adapter: Adapter) -> None:
     rows, labels = (
-        floats(face, np.arange(14).reshape(7, 2)),
-        face.labels(np.arange(7, dtype="int32")),
+        floats(adapter, np.arange(14).reshape(7, 2)),
+        adapter.labels(np.arange(7, dtype="int32")),
     )
-    parts = face.d2l.split_batch(rows, labels, [face.d2l.cpu()] * 2)
+    parts = adapter.d2l.split_batch(rows, labels, [adapter.d2l.cpu()] * 2)
     for got, whole in zip(parts, (rows, labels), strict=True):
         assert len(got) == 2
-        np.testing.assert_array_equal(np.concatenate([*map(face.plain, got)]), face.plain(whole))
+        np.testing.assert_array_equal(
+            np.concatenate([*map(adapter.plain, got)]), adapter.plain(whole)
+        )
     assert sorted(len(part) for part in parts[0]) == [3, 4]
 
 
@@ -295,45 +305,45 @@ def test_parts_go_to_the_devices_in_order(face: ModuleType) -> None:
 PICTURES = RNG.integers(0, 256, (3, 256, 256, 3), "uint8")
 
 
-def channels_first(face: ModuleType, x: Any) -> Any:
+def channels_first(adapter: Adapter, x: Any) -> Any:
     return x.transpose(1, 2, 0) if x.shape[0] == 3 else x
 
 
 def test_bananas_have_a_box(
-    face: ModuleType,
+    adapter: Adapter,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    stand_ins.bananas(monkeypatch, face.d2l, tmp_path, PICTURES)
+    stand_ins.bananas(monkeypatch, adapter.d2l, tmp_path, PICTURES)
     targets = np.array([[[0, 16 * i, 32, 64, 128]] for i in range(3)]) / 256
-    images, boxes = face.d2l.read_data_bananas()
-    assert_close(face.plain(boxes), targets)
+    images, boxes = adapter.d2l.read_data_bananas()
+    assert_close(adapter.plain(boxes), targets)
     for got, want in zip(images, PICTURES, strict=True):
-        np.testing.assert_array_equal(channels_first(face, face.plain(got)), want)
-    train, test = face.d2l.load_data_bananas(2)
+        np.testing.assert_array_equal(channels_first(adapter, adapter.plain(got)), want)
+    train, test = adapter.d2l.load_data_bananas(2)
     said = capsys.readouterr().out
     assert "read 3 training examples\nread 3 validation examples\n" in said
-    given, told = map(face.plain, next(iter(test)))
+    given, told = map(adapter.plain, next(iter(test)))
     assert given.dtype == told.dtype == np.float32
     np.testing.assert_array_equal(given, PICTURES[:2].transpose(0, 3, 1, 2))
     assert_close(told, targets[:2])
-    firsts = {float(face.plain(next(iter(train))[1])[0, 0, 1]) for _ in range(20)}
+    firsts = {float(adapter.plain(next(iter(train))[1])[0, 0, 1]) for _ in range(20)}
     assert len(firsts) > 1  # shuffled
 
 
 def test_pixels_have_classes(
-    face: ModuleType,
+    adapter: Adapter,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    colormap = np.array(face.d2l.VOC_COLORMAP, "uint8")
-    assert len(colormap) == len(face.d2l.VOC_CLASSES) == 21
-    assert colormap[face.d2l.VOC_CLASSES.index("aeroplane")].tolist() == [128, 0, 0]
-    assert colormap[face.d2l.VOC_CLASSES.index("tv/monitor")].tolist() == [0, 64, 128]
+    colormap = np.array(adapter.d2l.VOC_COLORMAP, "uint8")
+    assert len(colormap) == len(adapter.d2l.VOC_CLASSES) == 21
+    assert colormap[adapter.d2l.VOC_CLASSES.index("aeroplane")].tolist() == [128, 0, 0]
+    assert colormap[adapter.d2l.VOC_CLASSES.index("tv/monitor")].tolist() == [0, 64, 128]
     classes = [
         np.arange(48).reshape(6, 8) % 21,
         np.zeros((3, 9), int),
@@ -342,13 +352,15 @@ def test_pixels_have_classes(
     # A pixel tells its place, in red and green.
     places = [np.indices((*each.shape, 1))[:2, :, :, 0] for each in classes]
     pictures = [np.stack([*place, place[0] * 0 + 9], axis=-1).astype("uint8") for place in places]
-    stand_ins.voc(monkeypatch, face.d2l, tmp_path, pictures, [colormap[each] for each in classes])
-    train, test = face.d2l.load_data_voc(2, (5, 6))
+    stand_ins.voc(
+        monkeypatch, adapter.d2l, tmp_path, pictures, [colormap[each] for each in classes]
+    )
+    train, test = adapter.d2l.load_data_voc(2, (5, 6))
     assert "read 2 examples\nread 2 examples\n" in capsys.readouterr().out  # one is too small
     corners = set()
     for loader in [train, test] * 4:
         for batch in loader:
-            parts, classified = map(face.plain, batch)
+            parts, classified = map(adapter.plain, batch)
             assert (parts.shape, classified.shape) == ((2, 3, 5, 6), (2, 5, 6))
             mean, deviation = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
             pixels = parts.transpose(0, 2, 3, 1).astype("float64") * deviation + mean
@@ -363,18 +375,18 @@ def test_pixels_have_classes(
                 ]
                 assert any(matches)
     assert len(corners) > 2  # drawn anew each time
-    features, labels = face.d2l.read_voc_images("../data/VOCdevkit/VOC2012", False)
+    features, labels = adapter.d2l.read_voc_images("../data/VOCdevkit/VOC2012", False)
     corners = set()
     for _ in range(100):
-        part, _ = face.d2l.voc_rand_crop(features[0], labels[0], 5, 6)
-        corners.add(tuple(channels_first(face, face.plain(part))[0, 0, :2].tolist()))
+        part, _ = adapter.d2l.voc_rand_crop(features[0], labels[0], 5, 6)
+        corners.add(tuple(channels_first(adapter, adapter.plain(part))[0, 0, :2].tolist()))
     assert corners == {(row, column) for row in (0, 1) for column in (0, 1, 2)}
-    np.testing.assert_array_equal(channels_first(face, face.plain(features[0])), pictures[0])
-    table = face.d2l.voc_colormap2label()
+    np.testing.assert_array_equal(channels_first(adapter, adapter.plain(features[0])), pictures[0])
+    table = adapter.d2l.voc_colormap2label()
     np.testing.assert_array_equal(
-        face.plain(face.d2l.voc_label_indices(labels[2], table)), classes[2]
+        adapter.plain(adapter.d2l.voc_label_indices(labels[2], table)), classes[2]
     )
     with pytest.raises(
         ValueError, match=r"height and width: got \(7, 8\); need at most the picture's"
     ):
-        face.d2l.voc_rand_crop(features[0], labels[0], 7, 8)
+        adapter.d2l.voc_rand_crop(features[0], labels[0], 7, 8)

@@ -29,29 +29,29 @@ def sentence(tokens: list[str]) -> str:
     return " ".join(tokens[:end])
 
 
-def make_decoder(face: Any, vocab_size: int) -> Any:
+def make_decoder(adapter: Any, vocab_size: int) -> Any:
     """Make a decoder of one block."""
-    d2l = face.d2l
+    d2l = adapter.d2l
 
-    class DecoderBlock(face.Block):  # type: ignore[name-defined, misc]
+    class DecoderBlock(adapter.Block):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
             super().__init__()
             self.attention1 = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-            self.addnorm1 = d2l.AddNorm(*face.norm(WIDTH))
+            self.addnorm1 = d2l.AddNorm(*adapter.norm(WIDTH))
             self.attention2 = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-            self.addnorm2 = d2l.AddNorm(*face.norm(WIDTH))
+            self.addnorm2 = d2l.AddNorm(*adapter.norm(WIDTH))
             self.ffn = d2l.PositionWiseFFN(HIDDEN, WIDTH)
-            self.addnorm3 = d2l.AddNorm(*face.norm(WIDTH))
+            self.addnorm3 = d2l.AddNorm(*adapter.norm(WIDTH))
 
         def forward(self, X: Any, state: Any, training: bool | None = None) -> Any:
             encoded, lens, seen = state
             keys = X if seen[0] is None else d2l.concat([seen[0], X], 1)
             seen[0] = keys
             own_lens = None
-            if face.is_training(
+            if adapter.is_training(
                 self, training
             ):  # all words at once: each looks at those up to itself
-                own_lens = face.tensor(np.tile(np.arange(1, X.shape[1] + 1), (X.shape[0], 1)))
+                own_lens = adapter.tensor(np.tile(np.arange(1, X.shape[1] + 1), (X.shape[0], 1)))
             Y = self.addnorm1(X, self.attention1(X, keys, keys, own_lens))
             Z = self.addnorm2(Y, self.attention2(Y, encoded, encoded, lens))
             return self.addnorm3(Z, self.ffn(Z)), state
@@ -59,13 +59,13 @@ def make_decoder(face: Any, vocab_size: int) -> Any:
     class Decoder(d2l.AttentionDecoder):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
             super().__init__()
-            self.embedding = face.Embedding(vocab_size, WIDTH)
+            self.embedding = adapter.Embedding(vocab_size, WIDTH)
             self.pos_encoding = d2l.PositionalEncoding(WIDTH, 0.0)
             self.block = DecoderBlock()
-            self.dense = face.dense(WIDTH, vocab_size)
+            self.dense = adapter.dense(WIDTH, vocab_size)
 
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-            return [enc_all_outputs, args[0], face.first_keys(enc_all_outputs)]
+            return [enc_all_outputs, args[0], adapter.first_keys(enc_all_outputs)]
 
         def forward(self, X: Any, state: Any) -> Any:
             offset = 0 if state[2][0] is None else state[2][0].shape[1]
@@ -78,51 +78,51 @@ def make_decoder(face: Any, vocab_size: int) -> Any:
             return [self.block.attention2.attention.attention_weights]
 
     for each in DecoderBlock, Decoder:
-        setattr(each, face.CALL, each.forward)
-    return face.initialize(Decoder())
+        setattr(each, adapter.CALL, each.forward)
+    return adapter.initialize(Decoder())
 
 
-def with_trainer(face: Any, data: Any, pairs: Pairs, epochs: int) -> Translations:
+def with_trainer(adapter: Any, data: Any, pairs: Pairs, epochs: int) -> Translations:
     """As in D2L 1.0: ``Seq2Seq``, trained on ``data`` (an ``MTFraEng``) by a ``Trainer``.
 
     ``pairs`` are what ``data.build`` takes.
     """
-    start_anew(face)
-    d2l = face.d2l
+    start_anew(adapter)
+    d2l = adapter.d2l
     encoder = d2l.TransformerEncoder(len(data.src_vocab), WIDTH, HIDDEN, HEADS, BLOCKS, 0.0)
-    parts = encoder, make_decoder(face, len(data.tgt_vocab))
+    parts = encoder, make_decoder(adapter, len(data.tgt_vocab))
     model = d2l.Seq2Seq(*parts, tgt_pad=data.tgt_vocab["<pad>"], lr=0.005)
     d2l.Trainer(max_epochs=epochs, gradient_clip_val=1).fit(model, data)
     batch = data.build(*pairs)
     tokens, weights = model.predict_step(batch, d2l.cpu(), data.num_steps, True)
     return Translations(
-        [sentence(data.tgt_vocab.to_tokens(row)) for row in face.plain(tokens)],
-        [[block[:HEADS] for block in step] for step in face.plain(weights)],
+        [sentence(data.tgt_vocab.to_tokens(row)) for row in adapter.plain(tokens)],
+        [[block[:HEADS] for block in step] for step in adapter.plain(weights)],
         [loss for _, loss in model.board.data["train_loss"]],
     )
 
 
 def with_functions(
-    face: Any, load: Callable[[], Any], pairs: Pairs, num_steps: int, epochs: int
+    adapter: Any, load: Callable[[], Any], pairs: Pairs, num_steps: int, epochs: int
 ) -> Translations:
     """As in D2L 0.17: ``EncoderDecoder`` and ``train_seq2seq``, on what ``load()`` gives, ``load_data_nmt``'s result."""
-    start_anew(face)
-    d2l = face.d2l
+    start_anew(adapter)
+    d2l = adapter.d2l
     batches, src_vocab, tgt_vocab = load()
-    sizes = face.sizes(WIDTH)
+    sizes = adapter.sizes(WIDTH)
     encoder = d2l.TransformerEncoder(len(src_vocab), *sizes, HIDDEN, HEADS, BLOCKS, 0.0)
-    net = d2l.EncoderDecoder(encoder, make_decoder(face, len(tgt_vocab)))
+    net = d2l.EncoderDecoder(encoder, make_decoder(adapter, len(tgt_vocab)))
     d2l.train_seq2seq(net, batches, 0.005, epochs, tgt_vocab, d2l.cpu())
     predict = d2l.predict_seq2seq
     place = [d2l.cpu()] if "device" in signature(predict).parameters else []
     said = [
         predict(net, source, src_vocab, tgt_vocab, num_steps, *place, True) for source in pairs[0]
     ]
-    return Translations([text for text, _ in said], face.plain(said[0][1]), [])
+    return Translations([text for text, _ in said], adapter.plain(said[0][1]), [])
 
 
-def start_anew(face: Any) -> None:
+def start_anew(adapter: Any) -> None:
     """Draw the same weights, and the same order of rows, which some loaders ask NumPy or Python for."""
     random.seed(0)
     np.random.seed(0)
-    face.seed(0)
+    adapter.seed(0)

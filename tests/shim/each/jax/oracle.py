@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.shim.each.adapter import Adapter
 from tests.shim.each.jax import models, recurrent
 from tests.shim.each.jax.adapter import Layer, plain, tensor
 
@@ -136,7 +137,7 @@ class Decoder(nn.Module):
         return self.dense(features), features[:, -1]
 
 
-def translate(face: Any, d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
+def translate(adapter: Adapter, d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
     source, lengths = tensor(tokens), tensor(lens)
     batch = source, source, lengths, source
     others = {"tgt_pad": 0, "lr": 0.1} if name == "Seq2Seq" else {}

@@ -1,11 +1,12 @@
 """What is true of MXNet's face alone: Gluon's ways, MXNet's arrays and its traps."""
 
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.shim.each.adapter import Adapter
 
 from d2l_compat import mxnet as d2l  # isort: skip
 import mxnet as mx
@@ -108,9 +109,9 @@ def test_a_readers_own_attention_need_know_of_no_masks(heads: nn.Block, X: Any) 
 
 
 @pytest.mark.parametrize("valid_lens", LENGTHS.values(), ids=LENGTHS)
-def test_hybridized_layers_compute_the_same(face: ModuleType, valid_lens: Any) -> None:
+def test_hybridized_layers_compute_the_same(adapter: Adapter, valid_lens: Any) -> None:
     case = make_case(valid_lens)
-    layer = face.multi_head(*case.sizes, 6, 2, 0.5)
+    layer = adapter.multi_head(*case.sizes, 6, 2, 0.5)
     Y = layer(*case.arrays)
     layer.layer.hybridize()
     np.testing.assert_allclose(layer(*case.arrays), Y, rtol=1e-12)
@@ -361,7 +362,7 @@ def test_weights_from_upstreams_layers_go_into_these(upstream: Any, tmp_path: Pa
         ("TransformerEncoder", (7, 8, 16, 2, 2, 0.5)),
         ("Seq2SeqEncoder", (7, 4, 4, 2)),
     ):
-        theirs, ours = (getattr(face, name)(*args) for face in (upstream, d2l))
+        theirs, ours = (getattr(package, name)(*args) for package in (upstream, d2l))
         Y = theirs(tokens, lens)
         theirs.save_parameters(file)
         ours.load_parameters(file)
