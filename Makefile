@@ -1,99 +1,99 @@
-# `make` weaves and executes the lessons, `make test` checks everything, `make help` lists the rest.
-# Each framework there is has a lock of its own; FRAMEWORKS narrows: make FRAMEWORKS=pytorch
+# `make` generates the notebooks and executes those that changed, `make test` runs the checks, `make help` lists the rest.
+# FRAMEWORKS narrows all of it: make FRAMEWORKS=pytorch
 
 PYTHON     ?= python3
-# What cannot run here is left out, and said so.
+# Frameworks and tests that cannot run on this machine are left out, with a message.
 JDK        := $(shell command -v mvn >/dev/null && javac -version 2>&1 | awk '$$1 == "javac" && int($$2) >= 17')
 CHROMIUM   := $(or $(shell command -v chromium chromium-browser google-chrome),$(wildcard ~/.cache/ms-playwright/chromium*) $(wildcard ~/Library/Caches/ms-playwright/chromium*))
 X86_LINUX  := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
 ALL        := $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
 FRAMEWORKS ?= $(filter-out $(if $(JDK),,djl) $(if $(X86_LINUX),,mxnet),$(ALL))
 LANGUAGES  ?= $(sort $(patsubst text.%.md,%,$(notdir $(wildcard lessons/*/text.*.md))))
-# Those named; else all.
+# Empty: all.
 LESSONS    ?=
-# At a time: as many as there are cores, but each may take a gigabyte of memory.
+# Processes at a time: one per core, at most 8, since each may take a gigabyte of memory.
 JOBS       ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n : 8)))
-# Seconds for a page. It is there for what hangs: a slow machine with other work takes minutes for JAX.
+# Seconds for a page, against a kernel that hangs: on a slow, busy machine, JAX takes minutes.
 TIMEOUT    ?= 1200
-# ALWAYS=1 executes what has not changed, too.
+# ALWAYS=1 also executes pages that have not changed.
 ALWAYS     ?=
-# Of the tests: on which DEVICE the notebooks run (cpu or gpu), SHUFFLE=SEED for a random order,
-# RELEASE=1 for what only `make test-all` runs, VERBOSE=-v for a line per test.
+# For tests: DEVICE=gpu executes the notebooks on a GPU, SHUFFLE=SEED takes a random order,
+# RELEASE=1 adds the tests that only `make test-all` runs, VERBOSE=-v prints a line per test.
 DEVICE     ?= cpu
 SHUFFLE    ?=
 RELEASE    ?=
 VERBOSE    ?=
-# Of D2L's own pages: where they are; RECORD=1 keeps what comes of them, for the docs.
+# For `make book`: the folder of D2L's pages; RECORD=1 stores the results for the docs.
 BOOK       ?=
 RECORD     ?=
-# Of a release: v and the version.
+# For `make dist`: the release's tag, v and the version.
 TAG        ?=
 
-# Without what Python has compiled before, each process spends most of its start on compiling a framework.
+# Without Python's compiled files, each process would spend most of its start on compiling a framework.
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN   := .venv/bin
-# What is installed stays: a choice of less runs on it, and what is new comes beside it.
-HELD  := $(sort $(filter $(ALL),$(subst -, ,$(notdir $(wildcard .venv/.ready-*))) $(shell cat .venv/.held 2>/dev/null)))
-HOLDS  = $(sort $(HELD) $(FRAMEWORKS))
-NEW    = $(filter-out $(HELD),$(HOLDS))
-LOCKS  = $(HOLDS:%=requirements/%.lock)
-# Carries the frameworks in its name, and lists all that was installed.
+# Never uninstall: a narrower FRAMEWORKS reuses .venv, a wider one adds to it.
+INSTALLED := $(sort $(filter $(ALL),$(subst -, ,$(notdir $(wildcard .venv/.ready-*))) $(shell cat .venv/.installed 2>/dev/null)))
+WANTED = $(sort $(INSTALLED) $(FRAMEWORKS))
+NEW    = $(filter-out $(INSTALLED),$(WANTED))
+LOCKS  = $(WANTED:%=requirements/%.lock)
+# The stamp has the frameworks in its name, and lists the installed packages.
 EMPTY :=
-READY  = .venv/.ready-$(subst $(EMPTY) ,-,$(HOLDS))
+READY  = .venv/.ready-$(subst $(EMPTY) ,-,$(WANTED))
 INCOMPLETE = $(shell test -s $(READY) && cd .venv && xargs ls -d < $(notdir $(READY)) >/dev/null 2>&1 || echo incomplete)
 CHOICE = $(addprefix --framework ,$(FRAMEWORKS)) $(addprefix --language ,$(LANGUAGES)) $(addprefix --lesson ,$(LESSONS))
 PYTHON_FRAMEWORKS  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
-# An older d2l, which the shim is compared with as well: of a package an environment holds but one.
+# The shim is also compared with an older d2l, which needs a folder of its own.
 OLDER  = .venv/d2l-0.17/.ready
 
 .DEFAULT_GOAL := notebooks
 .PHONY: notebooks test test-all test-code test-shim test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim book report agreement font lint format lab kernel site dist published env lock clean help
 
-notebooks: left-out $(READY) $(JAVA)  ## weave the lessons and execute what has changed (the default); ALWAYS=1: all
+notebooks: left-out $(READY) $(JAVA)  ## generate the notebooks and execute those that changed (the default); ALWAYS=1: all
 	@$(BIN)/python -m tools.project.documents
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT) $(if $(ALWAYS),--always)
 
-# The longest come first: three run at a time, and all are to have work to the end.
+# Three checks run at a time. The longest start first, so that none is left running alone.
 SLOW    = jax mlx tensorflow mxnet
-IN_TURN = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
-CHECKS  = $(if $(filter cpu,$(DEVICE)),test-code test-site $(IN_TURN:%=test-notebooks-%) $(IN_TURN:%=test-shim-%) lint,test-notebooks)
+ORDERED = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
+CHECKS  = $(if $(filter cpu,$(DEVICE)),test-code test-site $(ORDERED:%=test-notebooks-%) $(ORDERED:%=test-shim-%) lint,test-notebooks)
 RUN     = $(BIN)/python -m tools.checks --jobs $(JOBS)
 
-# What the checks need is made before, or two of them would make it at once.
-test: left-out $(READY) $(OLDER) $(JAVA)  ## what every change has to pass; DEVICE=gpu: the notebooks, on a GPU
+# What several checks need is made first, or two of them would make it at once.
+test: left-out $(READY) $(OLDER) $(JAVA)  ## the checks that every change must pass; DEVICE=gpu: the notebooks, on a GPU
 	@$(RUN) $(CHECKS)
 
 test-all: export RELEASE = 1
-test-all: left-out $(READY) $(OLDER) $(JAVA)  ## and what a release has to pass: other services, toy lessons, oldest versions, more inputs
-	@$(MAKE) --no-print-directory .venv/.elsewhere || true  # test-elsewhere tries again, and fails
+test-all: left-out $(READY) $(OLDER) $(JAVA)  ## the checks that every release must pass: also other services, toy lessons, oldest versions, more inputs
+	@$(MAKE) --no-print-directory .venv/.elsewhere || true  # test-elsewhere tries again and reports it
 	@$(RUN) test-lowest test-elsewhere $(CHECKS) test-growth
 
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) $(VERBOSE) $(if $(RELEASE),-m "") $(if $(SHUFFLE),--random-order-bucket=parent --random-order-seed=$(SHUFFLE))
-# Each check's report, for machines; a checkout that is read-only does without.
+# Each check writes a report for CI, unless the checkout is read-only.
 WRITABLE = $(shell test -w . && echo yes)
-# JAX compiles each operation for each shape, which takes most of its time. What has been compiled
-# once, in whatever process, the checks find again by its content; pages are made without.
+# JAX compiles each operation for each shape, which takes most of its time. The checks share what
+# has been compiled; `make` does not use it.
 ifneq ($(WRITABLE),)
-COMPILING = test-shim $(PYTHON_FRAMEWORKS:%=test-shim-%) test-notebooks mutants
-$(COMPILING): export JAX_COMPILATION_CACHE_DIR = $(CURDIR)/build/jax
-$(COMPILING): export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
-$(COMPILING): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
+USES_JAX_CACHE = test-shim $(PYTHON_FRAMEWORKS:%=test-shim-%) test-notebooks mutants
+$(USES_JAX_CACHE): export JAX_COMPILATION_CACHE_DIR = $(CURDIR)/build/jax
+$(USES_JAX_CACHE): export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
+$(USES_JAX_CACHE): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
 endif
-# For `make test` it compiles sooner, what then runs slower.
+# In `make test`, compiling takes longer than running: skip optimizations.
 ifeq ($(RELEASE),)
 test-shim-jax: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
 endif
 report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 
-test-code: $(READY) $(OLDER) $(JAVA)  ## the tests of the weave, the runner and what all frameworks share
+test-code: $(READY) $(OLDER) $(JAVA)  ## the tests of the tools and of what all frameworks share
 	@$(PYTEST) $(call report,code) tests/tools tests/lessons tests/shim --ignore tests/shim/each --frameworks "$(FRAMEWORKS)"
 
-# A process for a framework has one thread; there are as many as cores.
+# One thread per process, one process per core.
 .PHONY: $(FRAMEWORKS:%=test-shim-%)
 test-shim: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim, framework by framework
-	@$(MAKE) --no-print-directory --keep-going $(IN_TURN:%=test-shim-%)
+	@$(MAKE) --no-print-directory --keep-going $(ORDERED:%=test-shim-%)
 
 $(PYTHON_FRAMEWORKS:%=test-shim-%): test-shim-%: $(READY) $(OLDER)
 	@echo "$*:"
@@ -103,12 +103,12 @@ test-shim-djl: $(JAVA)
 	@echo "djl:"
 	@$(MVN:-q=) test
 
-# Of each framework, on a GPU of each that sees one. What there is of the lessons asked for.
+# With DEVICE=gpu: the frameworks that see a GPU. A framework need not have every lesson.
 PAGES = $(foreach language,$(LANGUAGES),$(if $(LESSONS),$(LESSONS:%=notebooks/$(language)/$$each/%.ipynb),notebooks/$(language)/$$each))
-test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again, compare what it shows, and test the lessons' claims
-	@on="$(FRAMEWORKS)"; \
-	if test $(DEVICE) = gpu; then on=$$($(BIN)/python -m tools.run.devices $$on) || exit 1; echo "On a GPU: $$on"; fi; \
-	pages=$$(for each in $$on; do ls -d $(PAGES) 2>/dev/null; done); \
+test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again, compare its outputs, and test the lessons' claims
+	@names="$(FRAMEWORKS)"; \
+	if test $(DEVICE) = gpu; then names=$$($(BIN)/python -m tools.run.devices $$names) || exit 1; echo "On a GPU: $$names"; fi; \
+	pages=$$(for each in $$names; do ls -d $(PAGES) 2>/dev/null; done); \
 	test -n "$$pages" || { echo "There is no such notebook." >&2; exit 1; }; \
 	$(PYTEST) --nbval --nbval-cell-timeout $(TIMEOUT) --nbval-kernel-startup-timeout $(TIMEOUT) --device $(DEVICE) \
 	  $(if $(filter cpu,$(DEVICE)),--claims) $(call report,$(or $(REPORT),notebooks)) $$pages
@@ -121,18 +121,17 @@ test-site: $(READY)  ## the web site and the slides, in a real browser
 	@$(BIN)/python -m tools.site
 	@$(PYTEST) $(call report,site) tests/site $(wildcard lessons/*/live/claims.py)
 
-test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks on Colab, Kaggle and Binder, in imitations of these
+test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks in imitations of Colab, Kaggle and Binder
 	@$(PYTEST) --dist load $(call report,elsewhere) tests/elsewhere --frameworks "$(FRAMEWORKS)"
 
-test-growth: $(READY) $(JAVA)  ## toy lessons, added to copies of the project, go through all of this
+test-growth: $(READY) $(JAVA)  ## add toy lessons to copies of the project, and make and test them
 	@$(PYTEST) $(call report,growth) tests/growth --frameworks "$(FRAMEWORKS)"
 
 .venv/.elsewhere: $(READY) tests/elsewhere/colab.txt tests/elsewhere/places.py environment.yml
 	@$(BIN)/python -m tests.elsewhere && touch $@
 
-# Each framework in an environment of its own, inside ours. Upstream's d2l needs newer versions
-# of what it imports.
-# pandas 3 needs a newer NumPy, and Matplotlib before 3.11 sets lines of Chinese closer.
+# Each framework gets an environment of its own. Upstream's d2l is left out, since it needs newer versions; the
+# Chinese notebooks too, since Matplotlib before 3.11 spaces lines of Chinese differently. pandas 3 needs a newer NumPy.
 test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest versions that the bounds allow
 	@failed=; for framework in $(PYTHON_FRAMEWORKS); do \
 	  old=.venv/lowest-$$framework; mkdir -p build/reports; \
@@ -145,10 +144,10 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  || failed="$$failed $$framework"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
 
-mutants: $(READY) $(OLDER) $(JAVA)  ## seed faults, one at a time, and see each one noticed (half an hour)
+mutants: $(READY) $(OLDER) $(JAVA)  ## seed faults, one at a time, and check that each one is noticed (half an hour)
 	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(FRAMEWORKS:%=--framework %)
 
-bench:  ## how long things take, beside others in the same run
+bench:  ## measure speed beside other packages, in the same run
 	@$(MAKE) --no-print-directory --keep-going bench-notebooks bench-shim
 
 bench-notebooks: $(READY) $(JAVA)  ## the notebook regression, beside plain nbval and bare code
@@ -168,16 +167,16 @@ agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and u
 	@test "$(sort $(FRAMEWORKS))" = "$(ALL)" || { echo "The table needs every framework: $(ALL)" >&2; exit 1; }
 	$(BIN)/python -m tests.shim.compare_frameworks
 
-font: $(READY)  ## make the font of the figures' Chinese words anew, from Noto Sans CJK, which has to be installed
+font: $(READY)  ## make the font for Chinese text in figures from Noto Sans CJK, which must be installed
 	@$(BIN)/python -m tools.project.font
 
-# What mypy only meets as an import of the installed package, it does not check.
+# Name the modules: mypy does not check what it meets only as an import of the installed package.
 SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py))))
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check
 	@$(BIN)/mypy -p tools -p d2l_compat._shared $(SHARED) $(patsubst %,-p d2l_compat.%,$(PYTHON_FRAMEWORKS:pytorch=torch))
 
-format: $(READY)  ## put the code in the project's style
+format: $(READY)  ## format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -191,25 +190,24 @@ kernel: $(READY)  ## install the Jupyter kernel "Python (d2l)", in which `from d
 site: $(READY)  ## build the web site, with slides, into build/site: open build/site/index.html
 	@$(BIN)/python -m tools.site
 
-dist: $(READY)  ## build the package, wheel and sdist, into dist/, and check both; TAG: and that it is of this release
+dist: $(READY)  ## build wheel and sdist into dist/ and check them; TAG: also that they are of this release
 	@$(BIN)/python -m tools.project.dist dist $(TAG)
 
-published: $(READY)  ## is everything where the links, the buttons and the first cells look for it? (asks the network)
+published: $(READY)  ## check that all published files that links and first cells need are online
 	@$(BIN)/python -m tools.project.published
 
 env: $(READY) $(OLDER) $(JAVA)  ## only install the environment, in .venv
 	@$(if $(JAVA),test -e $(JAVA))
 
-# uv comes first, from the lock, and then installs everything else with hashes checked. Until all is
-# there, there is no stamp.
+# uv is installed first, from the lock, and then installs everything else with hashes checked. The stamp comes last.
 .PHONY: incomplete
 $(READY): $(LOCKS) pyproject.toml $(INCOMPLETE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1)." \
 	  "Name another one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@echo "$(if $(NEW),Installing $(NEW) into .venv$(if $(HELD),$(EMPTY) beside $(HELD)) (once; some gigabytes),Bringing .venv to what the locks of $(HELD) say) ..."
+	@echo "$(if $(NEW),Installing $(NEW) into .venv$(if $(INSTALLED),$(EMPTY) beside $(INSTALLED)) (once; some gigabytes),Updating .venv to the locks of $(INSTALLED)) ..."
 	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
-	@echo "$(HELD)" > .venv/.held && rm -f .venv/.ready-*
+	@echo "$(INSTALLED)" > .venv/.installed && rm -f .venv/.ready-*
 	@cat $(LOCKS) | sed -n '/^uv==/,/[^\\]$$/p' | awk '/^uv==/ && seen++ { exit } { print }' > .venv/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $(LOCKS)
@@ -221,7 +219,7 @@ $(OLDER): requirements/d2l-0.17.txt | $(READY)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes --target $(@D) -r $<
 	@touch $@
 
-# DJL's classes and kernel. Without them the DJL notebooks fail, and they alone.
+# DJL's classes and kernel. Without them only the DJL notebooks fail.
 MVN = mvn -q -B -f d2l_compat/java/pom.xml
 .venv/.java: $(READY) d2l_compat/java/pom.xml $(shell find d2l_compat/java/src) tools/run/java.py
 	@echo "Building the classes for DJL (once; it takes some hundred megabytes from Maven's repository) ..."
@@ -229,18 +227,18 @@ MVN = mvn -q -B -f d2l_compat/java/pom.xml
 	@rm -rf $@ d2l_compat/java/target/lib
 	@$(MVN) -DskipTests package && $(BIN)/python -m tools.run.java && touch $@ || echo "DJL: not built" >&2
 
-# All frameworks are resolved together first, so that any of their locks can be installed together.
+# All frameworks are resolved together first, so that any of the locks can be installed together.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --group site --group bootstrap \
 	--no-header --no-annotate --no-emit-index-url --quiet $(if $(UPGRADE),--upgrade)
 
-lock: $(READY)  ## resolve the locks anew; UPGRADE=1 takes newer versions
+lock: $(READY)  ## resolve the locks again; UPGRADE=1 takes newer versions
 	cat requirements/*.lock > .venv/joint.txt
 	$(COMPILE) $(ALL:%=--extra %) $(ALL:%=--group upstream-%) -o .venv/joint.txt
 	for f in $(ALL); do \
 	  $(COMPILE) --extra $$f --group upstream-$$f --constraint .venv/joint.txt --generate-hashes -o requirements/$$f.lock || exit 1; \
 	done
 
-clean:  ## remove what was built and the environment; the notebooks stay
+clean:  ## remove the environment and all build products, not the notebooks
 	rm -rf .venv build dist d2l_compat/java/target .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .PHONY: left-out

@@ -135,7 +135,7 @@ def test_an_unfinished_change_leaves_no_stamp_and_keeps_all_packages(project, st
     project.lock("b", 2)
     assert project.make("c", harm=f"failed at {step}")[0] != 0
     assert project.list_stamps() == []
-    message = "Bringing .venv to what the locks of a b say ...\n"
+    message = "Updating .venv to the locks of a b ...\n"
     assert project.make("a") == (0, message)
     assert project.list_packages() == {"shared-1", "a-1", "b-2"}
     assert project.make("a b") == (0, UP_TO_DATE)
@@ -149,11 +149,11 @@ def test_installed_packages_stay_and_missing_ones_are_restored(full_project):
     assert (full_project.root / "log").read_text() == log
     assert full_project.list_packages() == ALL | {"own-1"}
     (full_project.packages / "b-1.dist-info").rmdir()
-    assert full_project.make("a") == (0, "Bringing .venv to what the locks of a b c say ...\n")
+    assert full_project.make("a") == (0, "Updating .venv to the locks of a b c ...\n")
     assert full_project.list_packages() == ALL
     (stamp,) = full_project.list_stamps()
     (full_project.root / ".venv" / stamp).write_text("")  # lists no package
-    assert "Bringing .venv" in full_project.make("a")[1]
+    assert "Updating .venv" in full_project.make("a")[1]
 
 
 def test_new_frameworks_are_added_to_the_installed_ones(project):

@@ -9,7 +9,7 @@ from tools.weave.lessons import ROOT
 CITATION = ROOT / "CITATION.cff"
 
 AUTHORS: str = PROJECT["authors"][0]["name"]
-TITLE = "d2l_compat: attention, alive in every framework"
+TITLE = "d2l_compat: learn attention in every framework"
 (YEAR,) = re.findall(r"Copyright \(c\) (\d{4}) ", (ROOT / "LICENSE").read_text(encoding="utf-8"))
 
 

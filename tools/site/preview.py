@@ -22,8 +22,8 @@ def draw(file: Path) -> None:
     weights /= weights.sum(axis=1, keepdims=True)
     words = SENTENCE.split()
     figure = Figure(figsize=(SIZE[0] / 100, SIZE[1] / 100), dpi=100, facecolor="white")
-    figure.text(0.06, 0.66, "Attention,", size=44, weight="bold", color=INK)
-    figure.text(0.06, 0.54, "alive in every framework", size=27, color=INK)
+    figure.text(0.06, 0.66, "Attention", size=44, weight="bold", color=INK)
+    figure.text(0.06, 0.54, "in every framework", size=27, color=INK)
     titles = [about.title for about in FRAMEWORKS.values()]
     half = (len(titles) + 1) // 2
     for line, names in enumerate((titles[:half], titles[half:])):
