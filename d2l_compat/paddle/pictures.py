@@ -45,7 +45,7 @@ class BananasDataset(Dataset[Any]):
     def __init__(self, is_train: bool) -> None:
         """Load the data set. Raises what :func:`read_data_bananas` raises."""
         self.features, self.labels = read_data_bananas(is_train)
-        bananas.tell(len(self.features), is_train)
+        bananas.print_count(len(self.features), is_train)
 
     def __getitem__(self, idx: int) -> tuple[Tensor, Tensor]:
         return paddle.to_tensor(
@@ -82,7 +82,7 @@ def read_voc_images(
 
 def voc_colormap2label() -> Tensor:
     """Return the class, int64, of each colour, at the index (red * 256 + green) * 256 + blue."""
-    return paddle.to_tensor(voc.label_of_color())
+    return paddle.to_tensor(voc.labels_by_color())
 
 
 def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
@@ -93,7 +93,7 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
     voc.check_pixels(colormap, 0)
     voc.check_table(colormap2label)
     colors = to_numpy("colormap", colormap).transpose(1, 2, 0).astype("int64")
-    return colormap2label[paddle.to_tensor(voc.number(colors))]
+    return colormap2label[paddle.to_tensor(voc.color_index(colors))]
 
 
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
@@ -103,7 +103,7 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
     than the pictures'.
     """
     voc.check_pair(feature, label, 0)
-    rows, columns = voc.place(
+    rows, columns = voc.draw_crop(
         tuple(feature.shape[1:]), height, width, lambda n: random.randint(0, n)
     )
     return feature[:, rows, columns], label[:, rows, columns]
@@ -121,7 +121,7 @@ class VOCSegDataset(Dataset[Any]):
 
         Raises what :func:`read_voc_images` raises, and TypeError or ValueError for other crop sizes.
         """
-        self.crop_size = voc.sides(crop_size)
+        self.crop_size = voc.check_crop_size(crop_size)
         features, labels = read_voc_images(voc_dir, is_train)
         self.features = [self.normalize_image(feature) for feature in self.filter(features)]
         self.labels = self.filter(labels)
@@ -153,7 +153,7 @@ def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
     Raises what :func:`download_extract` raises.
     """
     checks.size("batch_size", batch_size)
-    voc.sides(crop_size)
+    voc.check_crop_size(crop_size)
     voc_dir = download_extract("voc2012", os.path.join("VOCdevkit", "VOC2012"))
     train, test = (VOCSegDataset(is_train, crop_size, voc_dir) for is_train in (True, False))
     # In this process, since worker processes could not create tensors on a GPU.

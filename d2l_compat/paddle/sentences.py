@@ -25,7 +25,7 @@ def load_data_imdb(batch_size: int, num_steps: int = 500) -> tuple[DataLoader, D
     int64. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes below
     1, and what :func:`download_extract` raises.
     """
-    train, test, vocab = sentences.imdb(batch_size, num_steps)
+    train, test, vocab = sentences.load_imdb(batch_size, num_steps)
     for_training, for_test = ([*map(paddle.to_tensor, arrays)] for arrays in (train, test))
     return load_array(for_training, batch_size), load_array(for_test, batch_size, False), vocab
 
@@ -46,7 +46,7 @@ def load_data_snli(batch_size: int, num_steps: int = 50) -> tuple[DataLoader, Da
 
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """
-    train, test = sentences.snli(SNLIDataset, batch_size, num_steps)
+    train, test = sentences.load_snli(SNLIDataset, batch_size, num_steps)
     return batches(train, batch_size, True), batches(test, batch_size, False), train.vocab
 
 
@@ -57,7 +57,7 @@ def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) ->
     are no words.
     """
     callable_("net", net)
-    return sentences.named(sentences.SENTIMENTS, _predict(net, sentences.words_in(sequence, vocab)))
+    return sentences.best_name(sentences.SENTIMENTS, _predict(net, sentences.encode_string(sequence, vocab)))
 
 
 def predict_snli(
@@ -69,8 +69,8 @@ def predict_snli(
     ValueError where arguments are of another kind, or there are no words.
     """
     callable_("net", net)
-    pair = sentences.pair_of(premise, hypothesis, vocab)
-    return sentences.named(sentences.RELATIONS, _predict(net, *pair))
+    pair = sentences.encode_pair(premise, hypothesis, vocab)
+    return sentences.best_name(sentences.RELATIONS, _predict(net, *pair))
 
 
 def _predict(net: Any, *sequences: Any) -> Any:

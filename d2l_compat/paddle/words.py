@@ -30,7 +30,7 @@ def batchify(data: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     padding, and labels that are 1 at words of the context, of the same shape. The mask is float32, since Paddle divides no
     loss by integers; all others are int64. Raises TypeError or ValueError where there are no examples, or others.
     """
-    centers, numbers, masks, labels = map(paddle.to_tensor, words.padded(data))
+    centers, numbers, masks, labels = map(paddle.to_tensor, words.pad_examples(data))
     return centers, numbers, masks.astype("float32"), labels
 
 
@@ -42,7 +42,7 @@ def load_data_ptb(
     Each word has a context of up to ``max_window_size`` words on either side, and ``num_noise_words`` for each of them.
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """
-    examples, vocab = words.examples(batch_size, max_window_size, num_noise_words)
+    examples, vocab = words.draw_examples(batch_size, max_window_size, num_noise_words)
     dataset: Any = examples
     options: dict[str, Any] = {"batch_size": operator.index(batch_size), "collate_fn": batchify}
     return DataLoader(dataset, shuffle=True, **options), vocab

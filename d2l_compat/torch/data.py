@@ -44,7 +44,7 @@ def load_data_nmt(
     A batch is (source, source lengths, target, target lengths), int64; sentences have ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
-    pairs = translation.pairs(batch_size, num_steps, num_examples)
+    pairs = translation.load_pairs(batch_size, num_steps, num_examples)
     dataset = TensorDataset(*map(_int64, pairs.arrays))
     return DataLoader(dataset, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
 

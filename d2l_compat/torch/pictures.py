@@ -42,7 +42,7 @@ class BananasDataset(Dataset[Any]):
     def __init__(self, is_train: bool) -> None:
         """Load the data set. Raises what :func:`read_data_bananas` raises."""
         self.features, self.labels = read_data_bananas(is_train)
-        bananas.tell(len(self.features), is_train)
+        bananas.print_count(len(self.features), is_train)
 
     def __getitem__(self, idx: int) -> tuple[Tensor, Tensor]:
         return self.features[idx].float(), self.labels[idx]
@@ -79,7 +79,7 @@ def _channels_first(picture: voc.Pixels) -> Tensor:
 
 def voc_colormap2label() -> Tensor:
     """Return the class, int64, of each colour, at the index (red * 256 + green) * 256 + blue."""
-    return torch.from_numpy(voc.label_of_color())
+    return torch.from_numpy(voc.labels_by_color())
 
 
 def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
     voc.check_pixels(colormap, 0)
     voc.check_table(colormap2label)
     colors = colormap.permute(1, 2, 0).to(colormap2label.device, torch.int64)
-    return colormap2label[voc.number(colors)]
+    return colormap2label[voc.color_index(colors)]
 
 
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
@@ -100,7 +100,7 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
     than the pictures'.
     """
     voc.check_pair(feature, label, 0)
-    rows, columns = voc.place(
+    rows, columns = voc.draw_crop(
         tuple(feature.shape[1:]), height, width, lambda n: int(torch.randint(n + 1, ()))
     )
     return feature[:, rows, columns], label[:, rows, columns]
@@ -118,7 +118,7 @@ class VOCSegDataset(Dataset[Any]):
 
         Raises what :func:`read_voc_images` raises, and TypeError or ValueError for other crop sizes.
         """
-        self.crop_size = voc.sides(crop_size)
+        self.crop_size = voc.check_crop_size(crop_size)
         features, labels = read_voc_images(voc_dir, is_train)
         self.features = [self.normalize_image(feature) for feature in self.filter(features)]
         self.labels = self.filter(labels)
@@ -150,7 +150,7 @@ def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
     Raises what :func:`download_extract` raises.
     """
     checks.size("batch_size", batch_size)
-    voc.sides(crop_size)
+    voc.check_crop_size(crop_size)
     voc_dir = download_extract("voc2012", os.path.join("VOCdevkit", "VOC2012"))
     train, test = (VOCSegDataset(is_train, crop_size, voc_dir) for is_train in (True, False))
     options: dict[str, Any] = {

@@ -26,7 +26,7 @@ def load_data_imdb(
     int64. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes below
     1, and what :func:`download_extract` raises.
     """
-    train, test, vocab = sentences.imdb(batch_size, num_steps)
+    train, test, vocab = sentences.load_imdb(batch_size, num_steps)
     train_iter = load_array([*map(torch.from_numpy, train)], batch_size)
     test_iter = load_array([*map(torch.from_numpy, test)], batch_size, False)
     return train_iter, test_iter, vocab
@@ -50,7 +50,7 @@ def load_data_snli(
 
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """
-    train, test = sentences.snli(SNLIDataset, batch_size, num_steps)
+    train, test = sentences.load_snli(SNLIDataset, batch_size, num_steps)
     return DataLoader(train, batch_size, shuffle=True), DataLoader(test, batch_size), train.vocab
 
 
@@ -61,7 +61,7 @@ def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) ->
     are no words.
     """
     callable_("net", net)
-    return sentences.named(sentences.SENTIMENTS, _predict(net, sentences.words_in(sequence, vocab)))
+    return sentences.best_name(sentences.SENTIMENTS, _predict(net, sentences.encode_string(sequence, vocab)))
 
 
 def predict_snli(
@@ -73,8 +73,8 @@ def predict_snli(
     ValueError where arguments are of another kind, or there are no words.
     """
     callable_("net", net)
-    pair = sentences.pair_of(premise, hypothesis, vocab)
-    return sentences.named(sentences.RELATIONS, _predict(net, *pair))
+    pair = sentences.encode_pair(premise, hypothesis, vocab)
+    return sentences.best_name(sentences.RELATIONS, _predict(net, *pair))
 
 
 def _predict(net: Any, *sequences: Any) -> Any:

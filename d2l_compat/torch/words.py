@@ -29,7 +29,7 @@ def batchify(data: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError where there
     are no examples, or others.
     """
-    centers, numbers, masks, labels = map(torch.from_numpy, words.padded(data))
+    centers, numbers, masks, labels = map(torch.from_numpy, words.pad_examples(data))
     return centers, numbers, masks, labels
 
 
@@ -41,6 +41,6 @@ def load_data_ptb(
     Each word has a context of up to ``max_window_size`` words on either side, and ``num_noise_words`` for each of them.
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """
-    examples, vocab = words.examples(batch_size, max_window_size, num_noise_words)
+    examples, vocab = words.draw_examples(batch_size, max_window_size, num_noise_words)
     dataset: Any = examples
     return DataLoader(dataset, batch_size, shuffle=True, collate_fn=batchify), vocab
