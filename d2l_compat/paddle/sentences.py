@@ -57,7 +57,9 @@ def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) ->
     are no words.
     """
     callable_("net", net)
-    return sentences.best_name(sentences.SENTIMENTS, _predict(net, sentences.encode_string(sequence, vocab)))
+    return sentences.best_name(
+        sentences.SENTIMENTS, _predict(net, sentences.encode_string(sequence, vocab))
+    )
 
 
 def predict_snli(

@@ -27,7 +27,7 @@ def read(root: str | Path = "../data") -> str:
 
 
 def keep_letters(text: str) -> str:
-    """Convert keep_letters to lower case, and replace all other characters between them by one blank."""
+    """Convert letters to lower case, and replace all other characters between them by one blank."""
     return re.sub("[^A-Za-z]+", " ", text).lower()
 
 
@@ -68,9 +68,9 @@ def sequential_batches(
     tokens = _check_corpus(corpus, batch_size, num_steps)
     tokens = tokens[random.randint(0, num_steps) :]
     length = max(0, len(tokens) - 1) // batch_size
-    size = batch_size * length
-    X = tokens[:size].reshape(batch_size, length)
-    Y = tokens[1 : size + 1].reshape(batch_size, length)
+    num_tokens = batch_size * length
+    X = tokens[:num_tokens].reshape(batch_size, length)
+    Y = tokens[1 : num_tokens + 1].reshape(batch_size, length)
     starts = range(0, length // num_steps * num_steps, num_steps)
     return ((tensor(X[:, i : i + num_steps]), tensor(Y[:, i : i + num_steps])) for i in starts)
 

@@ -59,9 +59,8 @@ def check_sizes(*sizes: int) -> None:
 class Pairs:
     """The arrays and vocabularies for ``load_data_nmt``."""
 
-    arrays: list[
-        Numbers
-    ]  # source (sentences, num_steps), its lengths (sentences,); target, its lengths
+    # Source (sentences, num_steps), its lengths (sentences,), target, its lengths.
+    arrays: list[Numbers]
     src_vocab: Vocab
     tgt_vocab: Vocab
 
