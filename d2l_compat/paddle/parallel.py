@@ -1,5 +1,6 @@
 """Training on one or several devices, as in D2L's chapters on computer vision and on multiple GPUs."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ def split_batch(
     devices = shared.check_split(arrays, X, y, devices)
 
     def split(x: Tensor) -> tuple[Tensor, ...]:
-        size = -(-len(x) // len(devices))  # rounded up
+        size = max(1, math.ceil(len(x) / len(devices)))
         starts = range(0, len(x), size)
         return tuple(
             x[start : start + size].to(device)
