@@ -34,7 +34,7 @@ def load_data_nmt(
     A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
-    pairs = translation.pairs(batch_size, num_steps, num_examples)
+    pairs = translation.load_pairs(batch_size, num_steps, num_examples)
 
     def take(rows: Rows) -> Batch:
         return tuple(mx.array(array[rows]) for array in pairs.arrays)

@@ -216,7 +216,7 @@ def load_data_wiki(batch_size: int, max_len: int) -> tuple[gluon.data.DataLoader
     """
     batch_size, max_len = checks.size("batch_size", batch_size), checks.size("max_len", max_len)
     paragraphs = _read_wiki(download_extract("wikitext-2", "wikitext-2"))
-    vocab, columns = wiki.examples(paragraphs, max_len)
+    vocab, columns = wiki.make_examples(paragraphs, max_len)
     dataset = gluon.data.ArrayDataset(
         *map(_narrow, columns)
     )  # in NumPy, whose rows are found faster

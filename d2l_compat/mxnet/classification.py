@@ -31,7 +31,7 @@ def load_data_fashion_mnist(
     Pictures are ``resize`` pixels wide and high, or (height, width), by default 28. Raises TypeError or ValueError
     for sizes below 1, and what :func:`download` does.
     """
-    data = FashionMNIST(batch_size, images.size_of(resize))
+    data = FashionMNIST(batch_size, images.picture_size(resize))
     workers = get_dataloader_workers() if resize else 0  # resizing takes the time
 
     def loader(pictures: Any, shuffle: bool) -> gluon.data.DataLoader:

@@ -42,7 +42,7 @@ def load_data_nmt(
     A batch is (source, source lengths, target, target lengths): sentences of ``num_steps`` tokens,
     float32 as there, and lengths, int32. Raises TypeError or ValueError for sizes below 1.
     """
-    pairs = translation.pairs(batch_size, num_steps, num_examples)
+    pairs = translation.load_pairs(batch_size, num_steps, num_examples)
     # Sentences as MXNet makes them of a list, with which pages join them.
     arrays = [x.astype("float32") if x.ndim == 2 else x for x in pairs.arrays]
     dataset = gluon.data.ArrayDataset(*arrays)

@@ -38,7 +38,7 @@ class BananasDataset(gluon.data.Dataset):
     def __init__(self, is_train: bool) -> None:
         """Raises what :func:`read_data_bananas` does."""
         self.features, self.labels = read_data_bananas(is_train)
-        bananas.tell(len(self.features), is_train)
+        bananas.print_count(len(self.features), is_train)
 
     def __getitem__(self, idx: int) -> tuple[np.ndarray, np.ndarray]:
         return self.features[idx].astype("float32").transpose(2, 0, 1), self.labels[idx]
@@ -72,7 +72,7 @@ def read_voc_images(
 
 def voc_colormap2label() -> np.ndarray:
     """Of each colour, whose number is (red * 256 + green) * 256 + blue, its class, float32."""
-    return np.array(voc.label_of_color(), dtype="float32")
+    return np.array(voc.labels_by_color(), dtype="float32")
 
 
 def voc_label_indices(colormap: Any, colormap2label: np.ndarray) -> np.ndarray:
@@ -83,7 +83,7 @@ def voc_label_indices(colormap: Any, colormap2label: np.ndarray) -> np.ndarray:
     voc.check_pixels(colormap, 2)
     voc.check_table(colormap2label)
     colors = colormap.astype("int32")
-    return colormap2label[voc.number(colors)]
+    return colormap2label[voc.color_index(colors)]
 
 
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
@@ -93,7 +93,7 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
     than the pictures'.
     """
     voc.check_pair(feature, label, 2)
-    rows, columns = voc.place(feature.shape[:2], height, width, lambda n: random.randint(0, n))
+    rows, columns = voc.draw_crop(feature.shape[:2], height, width, lambda n: random.randint(0, n))
     return feature[rows, columns], label[rows, columns]
 
 
@@ -104,7 +104,7 @@ class VOCSegDataset(gluon.data.Dataset):
     def __init__(self, is_train: bool, crop_size: tuple[int, int], voc_dir: str | Path) -> None:
         """``crop_size`` is (height, width). Raises what :func:`read_voc_images` does, and TypeError or ValueError where
         these are no sizes."""
-        self.crop_size = voc.sides(crop_size)
+        self.crop_size = voc.check_crop_size(crop_size)
         features, labels = read_voc_images(voc_dir, is_train)
         self.features = [self.normalize_image(feature) for feature in self.filter(features)]
         self.labels = self.filter(labels)
@@ -135,7 +135,7 @@ def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
     Raises what :func:`download_extract` does.
     """
     checks.size("batch_size", batch_size)
-    voc.sides(crop_size)
+    voc.check_crop_size(crop_size)
     voc_dir = download_extract("voc2012", os.path.join("VOCdevkit", "VOC2012"))
     train, test = (VOCSegDataset(is_train, crop_size, voc_dir) for is_train in (True, False))
     how: dict[str, Any] = {

@@ -58,7 +58,7 @@ def load_data_ml100k(
     ratings are 1, and it is a dict: of each user the items. Raises TypeError or ValueError as :func:`split_data_ml100k`
     does, and for another ``feedback``.
     """
-    *lists, known = movielens.interactions(data, num_users, num_items, feedback)
+    *lists, known = movielens.list_interactions(data, num_users, num_items, feedback)
     return (*lists, known if isinstance(known, dict) else np.array(known))  # type: ignore[return-value]
 
 
@@ -272,10 +272,10 @@ class CTRDataset(gluon.data.Dataset):
         )
         self._labels, rows = clicks.read(data_path, self.NUM_FEATS)
         if feat_mapper is None and defaults is None:
-            feat_mapper, defaults = clicks.number(rows, min_threshold)
+            feat_mapper, defaults = clicks.number_values(rows, min_threshold)
         clicks.check_numbers(feat_mapper, defaults, self.NUM_FEATS)
         self.feat_mapper, self.defaults, self.count = feat_mapper, defaults, len(rows)
-        self.field_dims = np.array(clicks.sizes(feat_mapper), dtype="int64")  # type: ignore[arg-type]
+        self.field_dims = np.array(clicks.field_sizes(feat_mapper), dtype="int64")  # type: ignore[arg-type]
         self.offsets = np.array([0, *self.field_dims.asnumpy().cumsum()[:-1]])
         self._numbers = clicks.encode(rows, feat_mapper, defaults)  # type: ignore[arg-type]
 

@@ -27,7 +27,7 @@ def load_data_imdb(
     off; what is shorter is filled up with ``<unk>``. Raises TypeError or ValueError for sizes below 1, and what
     :func:`download_extract` does.
     """
-    train, test, vocab = sentences.imdb(batch_size, num_steps)
+    train, test, vocab = sentences.load_imdb(batch_size, num_steps)
     for_training, for_test = ([*map(_int32, arrays)] for arrays in (train, test))
     return load_array(for_training, batch_size), load_array(for_test, batch_size, False), vocab
 
@@ -49,7 +49,7 @@ def load_data_snli(
 
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` does.
     """
-    train, test = sentences.snli(SNLIDataset, batch_size, num_steps)
+    train, test = sentences.load_snli(SNLIDataset, batch_size, num_steps)
     for_training, for_test = map(_rows, (train, test))
     batches = (
         gluon.data.DataLoader(for_training, batch_size, shuffle=True),
@@ -72,8 +72,8 @@ def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) ->
     Raises TypeError or ValueError where these are of another kind, or there are no words.
     """
     callable_("net", net)
-    words = sentences.words_in(sequence, vocab)
-    return sentences.named(sentences.SENTIMENTS, _asked(net, words))
+    words = sentences.encode_string(sequence, vocab)
+    return sentences.best_name(sentences.SENTIMENTS, _asked(net, words))
 
 
 def predict_snli(
@@ -85,8 +85,8 @@ def predict_snli(
     another kind, or there are no words.
     """
     callable_("net", net)
-    pair = sentences.pair_of(premise, hypothesis, vocab)
-    return sentences.named(sentences.RELATIONS, _asked(net, *pair))
+    pair = sentences.encode_pair(premise, hypothesis, vocab)
+    return sentences.best_name(sentences.RELATIONS, _asked(net, *pair))
 
 
 def _asked(net: Any, *sequences: Any) -> np.ndarray:

@@ -31,7 +31,7 @@ def batchify(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     Raises TypeError or ValueError where there are none, or others.
     """
     centers, numbers, masks, labels = (
-        np.array(each, dtype="float32") for each in words.padded(data)
+        np.array(each, dtype="float32") for each in words.pad_examples(data)
     )
     return centers, numbers, masks, labels
 
@@ -44,6 +44,6 @@ def load_data_ptb(
     Each word has a context of up to ``max_window_size`` words on either side, and ``num_noise_words`` for each of them.
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` does.
     """
-    examples, vocab = words.examples(batch_size, max_window_size, num_noise_words)
+    examples, vocab = words.draw_examples(batch_size, max_window_size, num_noise_words)
     dataset = gluon.data.SimpleDataset(examples)
     return gluon.data.DataLoader(dataset, batch_size, shuffle=True, batchify_fn=batchify), vocab

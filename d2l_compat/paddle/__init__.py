@@ -3,7 +3,7 @@
 Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
 helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
-the same for every framework. What other chapters use is in areas, each loaded when it is first used.
+the same for every framework. What other chapters use is in the modules that ``LAZY_MODULES`` lists.
 """
 
 import os
@@ -14,7 +14,7 @@ from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
 
 # Paddle's C++ core logs a warning meant for its own developers whenever it traces a program.
-# It reads this once, as it is imported; 2 keeps errors, and what is set already is obeyed.
+# It reads this variable once, on import; 2 keeps errors, and a value that is already set stays.
 os.environ.setdefault("GLOG_minloglevel", "2")
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "No ccache found")  # a tool for building extensions
@@ -32,7 +32,7 @@ from d2l_compat.paddle.tensors import *
 from d2l_compat.paddle.training import *
 from d2l_compat.paddle.transformer import *
 
-AREAS = (
+LAZY_MODULES = (  # imported when one of their names is first used
     "bert",
     "boxes",
     "classification",
@@ -45,7 +45,7 @@ AREAS = (
     "sentences",
     "words",
 )
-if TYPE_CHECKING:  # loaded when one of their names is first used
+if TYPE_CHECKING:
     from d2l_compat.paddle.bert import *
     from d2l_compat.paddle.boxes import *
     from d2l_compat.paddle.classification import *
@@ -60,8 +60,8 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
 
 
 def __getattr__(name: str) -> Any:
-    return exports.attribute(__name__, name, AREAS)
+    return exports.attribute(__name__, name, LAZY_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *exports.names(__name__, AREAS)})
+    return sorted({*globals(), *exports.names(__name__, LAZY_MODULES)})

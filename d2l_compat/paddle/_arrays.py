@@ -1,4 +1,4 @@
-"""How Paddle's tensors answer what is asked to check them."""
+"""Access to Paddle's tensors for the shared checks."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from paddle import Tensor, nn
 
 from d2l_compat._shared import checks
 
-# The checks are made while a program is traced too, but are no part of it.
+# The checks also run while a program is traced, but are no part of it.
 paddle.jit.ignore_module([checks])
 
 
 class _Tensors(checks.Arrays):
-    # A tensor, or in a program what stands for one.
+    # A tensor, or its placeholder in a traced program.
     types = (Tensor, paddle.pir.Value)  # type: ignore[attr-defined]
 
     def shape(self, x: Tensor) -> list[Any]:
@@ -29,7 +29,7 @@ class _Tensors(checks.Arrays):
 
     def takes(self, projection: nn.Linear, inputs: Tensor) -> tuple[int | None, str | None]:
         weight = projection.weight
-        size = weight.shape[0] or None  # 0: not known before the first call
+        size = weight.shape[0] or None  # 0 before the first call
         return size, None if paddle.is_autocast_enabled() else self.dtype(weight)
 
 

@@ -1,7 +1,7 @@
-"""Attention without its matrix of weights: some queries at a time, Rabe & Staats (2021).
+"""Attention without the full matrix of weights, a block of queries at a time: Rabe & Staats (2021).
 
-What is kept for the gradients grows with the number of queries, not with queries times keys:
-weights are formed anew on the way back. Keys that no query of a block may see take no time.
+The memory kept for the gradients grows with the number of queries, not with queries times keys,
+since the backward pass computes the weights anew. Keys that no query of a block sees are skipped.
 """
 
 import math
@@ -16,30 +16,31 @@ from paddle.autograd import PyLayer
 from paddle.nn import functional as F
 
 BLOCK = 512  # queries
-MIN_QUERIES = 512  # with fewer the matrix is cheap
+MIN_QUERIES = 512  # with fewer the full matrix is cheap
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:
-    """Softmax(Q K^T / sqrt(d)) V, over the first ``lens`` keys: shape (batch, queries, v).
+    """Return softmax(Q K^T / sqrt(d)) V over the first ``lens`` keys, shape (batch, queries, v).
 
-    ``lens`` is (batch,), (batch, queries) or (1, queries). A query of length 0 pools zero.
+    ``lens`` is (batch,), (batch, queries) or (1, queries). For a query of length 0 the result is zero.
     """
-    return _Pool.apply(queries, keys, values, lens)
+    return _BlockwiseAttention.apply(queries, keys, values, lens)
 
 
 def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = None) -> Tensor:
-    """Over the first ``lens`` scores, as in :func:`attend`; exactly 0 past them.
+    """Return the softmax over the first ``lens`` scores, as in :func:`attend`; exactly 0 past them.
 
-    So it is where ``score_bias``, which is added to the scores, is minus infinity.
+    ``score_bias`` is added to the scores; where it is minus infinity, the result is exactly 0 too.
     """
     valid = None
     if lens is not None:
-        lens = lens.astype("int64")  # the one dtype that compares with all others
+        lens = lens.astype("int64")  # the only dtype that compares with all others
         per_query = lens if lens.ndim == 2 else lens.unsqueeze(1)
         valid = paddle.arange(scores.shape[2]) < per_query.unsqueeze(2)
     if score_bias is not None:
-        scores, is_seen = scores + score_bias, score_bias != -math.inf
-        valid = is_seen if valid is None else valid & is_seen
+        scores = scores + score_bias
+        is_finite = score_bias != -math.inf
+        valid = is_finite if valid is None else valid & is_finite
     if valid is None:
         return F.softmax(scores, axis=-1)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
@@ -47,58 +48,64 @@ def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = Non
     return F.softmax(finite, axis=-1).masked_fill(~valid, 0)
 
 
-class _Pool(PyLayer):
+class _BlockwiseAttention(PyLayer):
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, lens: Any) -> Tensor:
         pooled = paddle.zeros([*queries.shape[:2], values.shape[2]], values.dtype)
         ctx.blocks = list(_blocks(queries, keys, lens))
         ctx.save_for_backward(queries, keys, values)
-        for rows, seen, some in ctx.blocks:
-            pooled[rows] = paddle.matmul(_weights(queries[rows], keys[seen], some), values[seen])
+        for rows, columns, block_lens in ctx.blocks:
+            weights = _weights(queries[rows], keys[columns], block_lens)
+            pooled[rows] = paddle.matmul(weights, values[columns])
         return pooled
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, grad_pooled: Tensor) -> tuple[Tensor, ...]:
         queries, keys, values = ctx.saved_tensor()
-        gradients = tuple(paddle.zeros_like(inputs) for inputs in (queries, keys, values))
-        of_queries, of_keys, of_values = gradients
-        for rows, seen, some in ctx.blocks:
-            share, part = _weights(queries[rows], keys[seen], some), slope[rows]
-            of_values[seen] += paddle.matmul(share, part, transpose_x=True)
-            of_share = paddle.matmul(part, values[seen], transpose_y=True)
-            # The softmax's own: of a score, its share of how far it stands out.
-            mean = (share * of_share).sum(axis=-1, keepdim=True)
-            of_scores = of_share.subtract_(mean).multiply_(share)
-            of_scores = of_scores.scale_(1 / math.sqrt(queries.shape[2]))
-            of_queries[rows] = paddle.matmul(of_scores, keys[seen])
-            of_keys[seen] += paddle.matmul(of_scores, queries[rows], transpose_x=True)
-        return gradients
+        grad_queries = paddle.zeros_like(queries)
+        grad_keys = paddle.zeros_like(keys)
+        grad_values = paddle.zeros_like(values)
+        for rows, columns, block_lens in ctx.blocks:
+            weights = _weights(queries[rows], keys[columns], block_lens)
+            grad_block = grad_pooled[rows]
+            grad_values[columns] += paddle.matmul(weights, grad_block, transpose_x=True)
+            grad_weights = paddle.matmul(grad_block, values[columns], transpose_y=True)
+            # Through the softmax: weight * (gradient - its weighted mean).
+            mean = (weights * grad_weights).sum(axis=-1, keepdim=True)
+            grad_scores = grad_weights.subtract_(mean).multiply_(weights)
+            grad_scores = grad_scores.scale_(1 / math.sqrt(queries.shape[2]))
+            grad_queries[rows] = paddle.matmul(grad_scores, keys[columns])
+            grad_keys[columns] += paddle.matmul(grad_scores, queries[rows], transpose_x=True)
+        return grad_queries, grad_keys, grad_values
 
 
-Place = tuple[slice, slice]  # examples and steps
+Index = tuple[slice, slice]  # examples and steps
 
 
 def _blocks(
     queries: Tensor, keys: Tensor, lens: Tensor | None
-) -> Iterator[tuple[Place, Place, Tensor | None]]:
-    """Queries, the keys that any of them may see, and lengths if they do not all see those.
+) -> Iterator[tuple[Index, Index, Tensor | None]]:
+    """Yield blocks of queries, the keys that any of them sees, and lengths unless all see the same keys.
 
-    One example at a time: a product of matrices that stay in the cache is the fastest.
+    A block has one example: products of matrices that stay in the cache are the fastest.
     """
     batch, num_queries, num_keys = queries.shape[0], queries.shape[1], keys.shape[1]
     per_query = np.broadcast_to(num_keys, (batch, num_queries))
     if lens is not None:
-        given: NDArray[Any] = lens.numpy()
-        per_query = np.broadcast_to(given if given.ndim == 2 else given[:, None], per_query.shape)
+        lengths: NDArray[Any] = lens.numpy()
+        if lengths.ndim == 1:
+            lengths = lengths[:, None]
+        per_query = np.broadcast_to(lengths, per_query.shape)
     for i in range(batch):
         for start in range(0, num_queries, BLOCK):
-            some = per_query[i : i + 1, start : start + BLOCK]
-            if not some.any():
-                continue  # they pool zero
-            longest = some.max()
+            block_lens = per_query[i : i + 1, start : start + BLOCK]
+            if not block_lens.any():
+                continue  # the result is zero
+            longest = block_lens.max()
             rows = slice(i, i + 1), slice(start, start + BLOCK)
-            seen = slice(i, i + 1), slice(0, int(longest))
-            yield rows, seen, None if (some == longest).all() else paddle.to_tensor(some)
+            columns = slice(i, i + 1), slice(0, int(longest))
+            is_uniform = (block_lens == longest).all()
+            yield rows, columns, None if is_uniform else paddle.to_tensor(block_lens)
 
 
 def _weights(queries: Tensor, keys: Tensor, lens: Tensor | None) -> Tensor:

@@ -13,7 +13,7 @@ __all__ = ["AdditiveAttention"]
 
 
 class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
-    """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
+    """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
     input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
@@ -33,24 +33,24 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
         self.W_k = linear(key_size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias_attr=False)
         self.dropout = nn.Dropout(float(dropout))
-        # In a tuple, since a layer takes a tensor that is set on it for a buffer.
+        # In a tuple, since a layer registers a tensor attribute as a buffer.
         self._weights: tuple[Tensor, ...] = ()
 
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
     ) -> Tensor:
-        """Attention pooling of ``values``.
+        """Return the attention pooling of ``values``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`. Returns (batch, queries, v). Every query meets every key in
-        num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
-        input that does not fit.
+        :func:`masked_softmax`. Returns (batch, queries, v). The features of all pairs of a
+        query and a key, (batch, queries, keys, num_hiddens), are held in memory. Raises ValueError
+        or TypeError for input that does not fit.
         """
         arrays.check_attention(queries, keys, values)
         arrays.check_projection("queries", queries, self.W_q)
         arrays.check_projection("keys", keys, self.W_k)
-        # Before the projections take their sizes from input that is refused.
+        # Before the projections could take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
         features = self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1)
         scores = self.w_v(paddle.tanh(features)).squeeze(-1)
@@ -62,7 +62,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last eager call's weights, before dropout, shape (batch, queries, keys).
+        """Weights of the last eager call, before dropout, shape (batch, queries, keys).
 
         Running a traced program leaves them as they were. Raises RuntimeError before the first
         call.

@@ -3,12 +3,12 @@
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
-pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
-causal mask hides, and for those whose ``score_bias`` is minus infinity.
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
+in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
+that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
 
-Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them. A program
-that ``paddle.jit.to_static`` makes has no values yet, and leaves that check out.
+Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them. In a program
+traced by ``paddle.jit.to_static`` there are no values yet, and the check is left out.
 """
 
 import math
@@ -22,7 +22,7 @@ from paddle import Tensor, nn
 from d2l_compat._shared import checks, encoding, layers
 from d2l_compat.paddle import _blockwise
 from d2l_compat.paddle._arrays import arrays
-from d2l_compat.paddle._tabulated import Tabulated
+from d2l_compat.paddle._position_table import PositionTable
 
 __all__ = [
     "DotProductAttention",
@@ -35,15 +35,15 @@ __all__ = [
 
 
 def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
-    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+    """Return the softmax over the first ``valid_lens`` entries of the last axis of ``X``.
 
     Parameters
     ----------
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a length of
-        each query's own; None takes every key.
+        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
+        length for each query; None takes every key.
 
     Returns
     -------
@@ -55,6 +55,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     ------
     ValueError, TypeError
         For a wrong rank, shape, dtype or range.
+
     """
     arrays.check_scores(X, valid_lens)
     return _blockwise.softmax(X, valid_lens)
@@ -67,15 +68,15 @@ class DotProductAttention(nn.Layer):
     """
 
     def __init__(self, dropout: float) -> None:
-        """``dropout``: the share of weights dropped in training, from 0 to 1.
+        """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
         Raises ValueError or TypeError for any other value.
         """
         checks.dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(float(dropout))
-        # The weights, or of long inputs what they are formed of when they are read: in a tuple,
-        # since a layer takes a tensor that is set on it for a buffer.
+        # The weights, or for long inputs the tensors from which they are computed on reading. In a
+        # tuple, since a layer registers a tensor attribute as a buffer.
         self._last: tuple[Any, ...] = ()
 
     def forward(
@@ -84,24 +85,25 @@ class DotProductAttention(nn.Layer):
         keys: Tensor,
         values: Tensor,
         valid_lens: Tensor | None = None,
-        causal: bool = False,  # no keyword only: a program is not given such tensors
+        causal: bool = False,  # not keyword-only: a traced program gets no keyword-only tensors
         score_bias: Tensor | None = None,
     ) -> Tensor:
-        """Attention pooling of ``values``.
+        """Return the attention pooling of ``values``.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is not seen. Each of the three may hide
-        a key. Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        the scores; a key whose bias is minus infinity is hidden. A query sees the keys that none of
+        the three hides. Returns (batch, queries, v). Raises ValueError or TypeError for input that
+        does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys)
-        lens = _lens(valid_lens, causal, queries, keys)
-        is_eager = paddle.in_dynamic_mode()  # a program has no weights to show
+        lens = _combine_lens(valid_lens, causal, queries, keys)
+        is_eager = paddle.in_dynamic_mode()  # a traced program has no weights to show
         forms_weights = score_bias is not None or (self.training and self.dropout.p > 0)
         if is_eager and not forms_weights and queries.shape[1] >= _blockwise.MIN_QUERIES:
             self._last = queries, keys, lens
@@ -115,7 +117,7 @@ class DotProductAttention(nn.Layer):
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last eager call's weights, before dropout, shape (batch, queries, keys).
+        """Weights of the last eager call, before dropout, shape (batch, queries, keys).
 
         Running a traced program leaves them as they were. Raises RuntimeError before the first
         call.
@@ -129,10 +131,12 @@ class DotProductAttention(nn.Layer):
         return {**super().__getstate__(), "_last": ()}
 
 
-def _lens(valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:
-    """``valid_lens`` and a causal mask in one: lengths as in :func:`masked_softmax`.
+def _combine_lens(
+    valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor
+) -> Tensor | None:
+    """Combine ``valid_lens`` and a causal mask into lengths as in :func:`masked_softmax`.
 
-    Where they are the same for all examples, shape (1, queries).
+    The shape is (1, queries) where they are the same for all examples.
     """
     if not causal:
         return valid_lens
@@ -158,12 +162,12 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
     queries, keys and values from its first input;
     ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    bias=False)`` is given them. ``num_hiddens`` is shared out among the heads: each works in
+    bias=False)`` is given them. ``num_hiddens`` is divided among the heads: each works in
     num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
     ``W_o`` mixes the heads' results.
 
-    With the short signature an optimizer may be given the parameters before the first call.
-    Load weights, or make a program of the layer, after it.
+    With the short signature an optimizer may be given the parameters before the first call. Load
+    weights, or trace the layer, after it.
 
     It has no second derivatives, since Paddle's softmax and flatten have none.
     """
@@ -193,7 +197,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
         causal: bool = False,
         score_bias: Tensor | None = None,
     ) -> Tensor:
-        """Attend, head by head.
+        """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
@@ -205,8 +209,8 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
         arrays.check_projection("queries", queries, self.W_q)
         arrays.check_projection("keys", keys, self.W_k)
         arrays.check_projection("values", values, self.W_v)
-        # Checked before the heads multiply them, so that a message speaks of what was given, and
-        # before the projections take their sizes from input that is refused.
+        # Checked before they are repeated for the heads, so that a message shows what was given,
+        # and before the projections could take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -215,20 +219,20 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
         Q = self.transpose_qkv(self.W_q(queries))
         masks: dict[str, Any] = {"causal": True} if causal else {}
         if score_bias is not None:
-            # Of what is projected under autocast the dtype is another.
-            masks["score_bias"] = self._for_heads(score_bias, queries.shape[0]).astype(Q.dtype)
+            # Autocast may give the scores another dtype.
+            masks["score_bias"] = self._bias_per_head(score_bias, queries.shape[0]).astype(Q.dtype)
         pooled = self.attention(
             Q,
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
-            **masks,  # those asked for: a reader's own attention may know of none
+            **masks,  # only those in use: a reader's own attention may support none
         )
         return self.W_o(self.transpose_output(pooled))
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last eager call's weights, before dropout, shape (batch, heads, queries, keys).
+        """Weights of the last eager call, before dropout, shape (batch, heads, queries, keys).
 
         Running a traced program leaves them as they were. Raises RuntimeError before the first
         call.
@@ -236,57 +240,57 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
         weights = self.attention.attention_weights
         return weights.unflatten(0, [weights.shape[0] // self.num_heads, self.num_heads])
 
-    def _for_heads(self, score_bias: Tensor, batch: int) -> Tensor:
-        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+    def _bias_per_head(self, score_bias: Tensor, batch: int) -> Tensor:
+        """Return the bias in the order of the heads: (queries, keys) or (batch * heads, queries, keys)."""
         if score_bias.ndim == 2:
             return score_bias
         return score_bias.expand([batch, self.num_heads, -1, -1]).flatten(0, 1)
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
-        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
-        return _heads_apart(X, self.num_heads)
+        """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        return _split_heads(X, self.num_heads)
 
     def transpose_output(self, X: Tensor) -> Tensor:
-        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
-        return _heads_together(X, self.num_heads)
+        """Reshape (batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        return _merge_heads(X, self.num_heads)
 
 
 def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
-    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+    """Reshape (batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
+    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
     """
-    return _heads_apart(X, num_heads)
+    return _split_heads(X, num_heads)
 
 
 def transpose_output(X: Tensor, num_heads: int) -> Tensor:
-    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+    """Reshape (batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
     """
-    return _heads_together(X, num_heads)
+    return _merge_heads(X, num_heads)
 
 
-# Under names of their own: tracing a method, Paddle takes its name for the method itself.
-# By einsum, which copies several times faster than Paddle copies a transposed view.
+# Separate functions: in a traced method Paddle resolves a name equal to the method's to the method.
+# Einsum copies several times faster than Paddle copies a transposed view.
 
 
-def _heads_apart(X: Tensor, num_heads: int) -> Tensor:
+def _split_heads(X: Tensor, num_heads: int) -> Tensor:
     num_heads = arrays.check_heads_apart(X, num_heads)
     size = X.shape[2] // num_heads
     by_head = X.reshape([X.shape[0], X.shape[1], num_heads, size])
     return cast("Tensor", paddle.einsum("bshd->bhsd", by_head)).flatten(0, 1)
 
 
-def _heads_together(X: Tensor, num_heads: int) -> Tensor:
+def _merge_heads(X: Tensor, num_heads: int) -> Tensor:
     num_heads = arrays.check_heads_together(X, num_heads)
     batch = X.shape[0] // num_heads
     by_head = X.reshape([batch, num_heads, X.shape[1], X.shape[2]])
     return cast("Tensor", paddle.einsum("bhsd->bshd", by_head)).flatten(2)
 
 
-class PositionalEncoding(Tabulated):
-    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+class PositionalEncoding(PositionTable):
+    """The sinusoidal positional encoding of Vaswani et al. (2017), section 3.5, added to the input.
 
     ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
     and column 2j + 1 the cosine of the same angle, in radians; an odd d = ``num_hiddens`` has
@@ -295,7 +299,7 @@ class PositionalEncoding(Tabulated):
     """
 
     def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
-        """``max_len``: how many positions there are, from 0 to max_len - 1.
+        """Create the table for ``max_len`` positions, from 0 to max_len - 1.
 
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
@@ -303,33 +307,33 @@ class PositionalEncoding(Tabulated):
         sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dropout = nn.Dropout(float(dropout))
-        self.tabulate()
+        self.create_table()
 
     def forward(self, X: Tensor, offset: int = 0) -> Tensor:
-        """``X`` plus the encoding of the positions offset, offset + 1, ...
+        """Return ``X`` plus the encoding of the positions offset, offset + 1, and so on.
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
-        dtype. ``offset`` lets a decoder that goes token by token start where it left off.
+        dtype. ``offset`` lets a decoder that goes token by token continue where it stopped.
         Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
-        from 0 on or leads past ``max_len``.
+        of at least 0 or leads past ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
         return self.dropout(X + self.P[:, offset : offset + X.shape[1]].astype(X.dtype))
 
-    def exact(self) -> NDArray[np.float64]:
+    def exact_table(self) -> NDArray[np.float64]:
         return encoding.sinusoids(self.max_len, self.num_hiddens)[None]
 
 
 def zero_without_keys(pooled: Tensor, keys: Tensor) -> Tensor:
-    """``pooled``; of no keys at all Paddle's sum is whatever the memory held, and this is zero."""
+    """Return ``pooled``, or zeros if there are no keys: Paddle's empty sum is uninitialized memory."""
     if paddle.in_dynamic_mode() and not keys.shape[1]:
         pooled = paddle.zeros_like(pooled)
     return pooled
 
 
 def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:
-    """A projection; of ``inputs`` that are None, the first call tells the size."""
+    """Return a linear layer; where ``inputs`` is None, its first call sets the size."""
     if inputs is None:
         return _LazyLinear(outputs, bias)
     return nn.Linear(inputs, outputs, bias_attr=bias)
@@ -338,8 +342,8 @@ def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:
 class _LazyLinear(nn.Linear):
     """A linear layer that takes its input size from its first input.
 
-    Until then its weight has no rows. It is filled in place, so that an optimizer that holds
-    it already trains it.
+    Until then its weight has no rows. It is filled in place, so that an optimizer that already
+    has it will train it.
     """
 
     def __init__(self, out_features: int, bias: bool) -> None:
@@ -351,6 +355,6 @@ class _LazyLinear(nn.Linear):
             if not paddle.in_dynamic_mode():
                 need = "call the layer once before it is traced"
                 raise RuntimeError(f"sizes: there are none yet; {need}")
-            drawn = self.create_parameter([x.shape[-1], columns], dtype=self.weight.dtype)
-            self.weight.data = drawn.to(self.weight.place)
+            initial = self.create_parameter([x.shape[-1], columns], dtype=self.weight.dtype)
+            self.weight.data = initial.to(self.weight.place)
         return super().forward(x)

@@ -1,4 +1,4 @@
-"""BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it with."""
+"""BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it on."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from d2l_compat._shared.data import wiki
 from d2l_compat.common import Vocab, download_extract
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.attention import linear
-from d2l_compat.paddle.training import batches
+from d2l_compat.paddle.training import make_loader
 from d2l_compat.paddle.transformer import TransformerEncoderBlock
 
 __all__ = ["BERTEncoder", "BERTModel", "MaskLM", "NextSentencePred", "load_data_wiki"]
@@ -21,7 +21,7 @@ _read_wiki = wiki.read
 
 
 class BERTEncoder(layers.BERTEncoder, nn.Layer):
-    """Embeddings of tokens, sentences and positions, all of them trained, and encoder blocks with biases.
+    """BERT's encoder: trained embeddings of tokens, segments and positions, and encoder blocks with biases.
 
     ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or with the sizes
     that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
@@ -33,14 +33,15 @@ class BERTEncoder(layers.BERTEncoder, nn.Layer):
         self.token_embedding = nn.Embedding(vocab_size, num_hiddens)
         self.segment_embedding = nn.Embedding(2, num_hiddens)
         self.blks = nn.Sequential(*(TransformerEncoderBlock(**block) for _ in range(num_blks)))
-        drawn = paddle.nn.initializer.Normal()  # of mean 0 and variance 1
+        normal = paddle.nn.initializer.Normal()  # mean 0, variance 1
         shape = [1, max_len, num_hiddens]
-        self.pos_embedding = self.create_parameter(shape, default_initializer=drawn)
+        self.pos_embedding = self.create_parameter(shape, default_initializer=normal)
 
     def forward(self, tokens: Tensor, segments: Tensor, valid_lens: Tensor | None = None) -> Tensor:
-        """Tokens and segments (0 or 1), integers (batch, steps), to (batch, steps, num_hiddens); lengths (batch,).
+        """Encode tokens and segments (0 or 1), integers (batch, steps), as (batch, steps, num_hiddens).
 
-        Raises ValueError or TypeError for others, and more steps than ``max_len``.
+        ``valid_lens`` has the shape (batch,). Raises ValueError or TypeError for other input, and for more steps than
+        ``max_len``.
         """
         vocab_size, max_len = self.token_embedding.weight.shape[0], self.pos_embedding.shape[1]
         arrays.check_pair(tokens, segments, vocab_size, max_len)
@@ -49,12 +50,15 @@ class BERTEncoder(layers.BERTEncoder, nn.Layer):
         )
         X = X + self.pos_embedding[:, : X.shape[1]]
         for block in self.blks:
-            X = block(X, _counted(valid_lens))
+            X = block(X, _integer_lens(valid_lens))
         return X
 
 
-def _counted(valid_lens: Tensor | None) -> Tensor | None:
-    """Lengths as integers (batch,): D2L's data set of Wikipedia has them in floating point, a page one without a shape."""
+def _integer_lens(valid_lens: Tensor | None) -> Tensor | None:
+    """Convert lengths to integers (batch,).
+
+    D2L's data set of Wikipedia has them in floating point, and one of its pages passes a scalar.
+    """
     if not isinstance(valid_lens, Tensor):
         return valid_lens
     if valid_lens.ndim == 0:
@@ -66,13 +70,13 @@ def _counted(valid_lens: Tensor | None) -> Tensor | None:
 
 
 class MaskLM(nn.Layer):
-    """BERT's first task: what tokens are, where they are masked.
+    """BERT's first task, to predict masked tokens.
 
-    ``num_inputs`` is the size of what is encoded; the first input tells it, if it is None.
+    ``num_inputs`` is the number of features of the encoder's output; if it is None, the first input sets it.
     """
 
     def __init__(self, vocab_size: int, num_hiddens: int, num_inputs: int | None = None) -> None:
-        """Raises TypeError or ValueError for sizes below 1."""
+        """Create the layer. Raises TypeError or ValueError for sizes below 1."""
         super().__init__()
         for what, value in ("vocab_size", vocab_size), ("num_hiddens", num_hiddens):
             checks.size(what, value)
@@ -81,8 +85,11 @@ class MaskLM(nn.Layer):
         self.mlp = nn.Sequential(first, nn.ReLU(), norm, last)
 
     def forward(self, X: Tensor, pred_positions: Tensor) -> Tensor:
-        """(batch, steps, inputs), and of each example some positions (batch, predictions), to logits of the tokens
-        there, (batch, predictions, vocab_size). Raises TypeError or ValueError for others."""
+        """Return logits (batch, predictions, vocab_size) of the tokens at ``pred_positions``.
+
+        ``X`` has the shape (batch, steps, inputs), ``pred_positions`` (batch, predictions). Raises TypeError or
+        ValueError for others.
+        """
         arrays.check_pred_positions(X, pred_positions)
         arrays.check_features(X, self.mlp[0])
         rows = paddle.arange(X.shape[0]).unsqueeze(1)
@@ -90,24 +97,24 @@ class MaskLM(nn.Layer):
 
 
 class NextSentencePred(nn.Layer):
-    """BERT's second task: whether the second sentence follows the first.
+    """BERT's second task, to predict whether the second sentence follows the first.
 
-    ``num_inputs`` is the size of what is encoded; the first input tells it, if it is None.
+    ``num_inputs`` is the number of features of the encoder's output; if it is None, the first input sets it.
     """
 
     def __init__(self, num_inputs: int | None = None) -> None:
-        """Raises TypeError or ValueError for a size below 1."""
+        """Create the layer. Raises TypeError or ValueError for a size below 1."""
         super().__init__()
         self.output = linear(checks.size_if_told("num_inputs", num_inputs), 2)
 
     def forward(self, X: Tensor) -> Tensor:
-        """(batch, inputs) to logits (batch, 2). Raises TypeError or ValueError for others."""
+        """Return logits (batch, 2) for X (batch, inputs). Raises TypeError or ValueError for others."""
         arrays.check_features(X, self.output)
         return self.output(X)
 
 
 class BERTModel(layers.BERTModel, nn.Layer):
-    """BERT, with its two tasks.
+    """BERT with its two tasks.
 
     ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or with the sizes
     that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
@@ -123,9 +130,9 @@ class BERTModel(layers.BERTModel, nn.Layer):
         hid_in_features: int,
         mlm_in_features: int,
         nsp_in_features: int,
-        **given: Any,
+        **sizes: Any,
     ) -> None:
-        self.encoder = BERTEncoder(vocab_size=vocab_size, num_hiddens=num_hiddens, **given)
+        self.encoder = BERTEncoder(vocab_size=vocab_size, num_hiddens=num_hiddens, **sizes)
         self.hidden = nn.Sequential(nn.Linear(hid_in_features, num_hiddens), nn.Tanh())
         self.mlm = MaskLM(vocab_size, num_hiddens, mlm_in_features)
         self.nsp = NextSentencePred(nsp_in_features)
@@ -137,9 +144,11 @@ class BERTModel(layers.BERTModel, nn.Layer):
         valid_lens: Tensor | None = None,
         pred_positions: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """What the encoder makes of the tokens, (batch, steps, num_hiddens); logits of the tokens at
-        ``pred_positions`` (batch, predictions), or None where there are none; and logits (batch, 2) of what the first
-        token, ``<cls>``, tells: whether the second sentence follows. Raises ValueError or TypeError as these do.
+        """Return the encoded tokens, the logits of the masked tokens, and those of the next sentence.
+
+        They have the shapes (batch, steps, num_hiddens), (batch, predictions, vocab_size), or None where
+        ``pred_positions`` is None, and (batch, 2), predicted from the first token, ``<cls>``. Raises ValueError or
+        TypeError as the three parts do.
         """
         encoded = self.encoder(tokens, segments, valid_lens)
         tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
@@ -151,17 +160,17 @@ class _WikiTextDataset(wiki.WikiText, Dataset[Any]):
 
 
 def load_data_wiki(batch_size: int, max_len: int) -> tuple[DataLoader, Vocab]:
-    """Pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
+    """Load pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
 
-    A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens (batch, predictions), 1
-    for each of these and 0 for padding, float32, what they were, and 1 where the second sentence follows the first
-    (batch,): all others int64. Raises TypeError or ValueError for sizes below 1 or too small for any pair, and what
-    :func:`download_extract` does.
+    A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens, their weights, 1 or 0
+    for padding, and their labels, each (batch, predictions), and 1 where the second sentence follows the first (batch,).
+    Weights are float32, all others int64. Raises TypeError or ValueError for sizes below 1 or too small for any pair,
+    and what :func:`download_extract` raises.
     """
     batch_size, max_len = checks.size("batch_size", batch_size), checks.size("max_len", max_len)
     paragraphs = _read_wiki(download_extract("wikitext-2", "wikitext-2"))
     dataset = _WikiTextDataset(paragraphs, max_len)
-    return batches(dataset, batch_size, True), dataset.vocab
+    return make_loader(dataset, batch_size, True), dataset.vocab
 
 
 def _get_batch_loss_bert(
@@ -176,12 +185,12 @@ def _get_batch_loss_bert(
     mlm_Y: Tensor,
     nsp_y: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean losses of both tasks, and their sum; ``loss`` is a mean, or one number for each prediction."""
+    """Return the mean losses of both tasks, and their sum; ``loss`` is a mean, or one number for each prediction."""
     _, tokens_hat, next_hat = net(
         tokens_X, segments_X, valid_lens_x.reshape([-1]), pred_positions_X
     )
     weights = mlm_weights_X.reshape([-1])
     losses = loss(tokens_hat.reshape([-1, vocab_size]), mlm_Y.reshape([-1]))
-    of_tokens = (losses * weights).sum() / (weights.sum() + 1e-8)
-    of_next = loss(next_hat, nsp_y).mean()
-    return of_tokens, of_next, of_tokens + of_next
+    mlm_loss = (losses * weights).sum() / (weights.sum() + 1e-8)
+    nsp_loss = loss(next_hat, nsp_y).mean()
+    return mlm_loss, nsp_loss, mlm_loss + nsp_loss

@@ -1,4 +1,4 @@
-"""What a layer costs, whatever the machine: its multiplications, and the steps that must wait."""
+"""The cost of a layer on any machine: its multiplications, and its longest chain of dependent steps."""
 
 import math
 from collections.abc import Callable
@@ -17,51 +17,51 @@ PRODUCTS = ("pd_op.matmul", "pd_op.bmm", "pd_op.addmm", "pd_op.conv2d")
 
 
 def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
-    """Of all products of matrices and convolutions that ``layer(*inputs)`` computes, those on the
-    longest chain: each needs the result of the one before.
+    """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Read from the program that Paddle makes of the call, in which a tensor from outside can be multiplied by
-    ``paddle.matmul`` and not by ``@``. Raises TypeError where the layer is no function or an input no tensor.
+    Each on the chain needs the result of the one before. They are read from the program into which Paddle traces the
+    call; in it a tensor from outside can be multiplied by ``paddle.matmul``, but not by ``@``. Raises TypeError where
+    the layer is no function or an input no tensor.
     """
 
     @cache
-    def longest(operation: Any) -> int:
+    def chain_length(operation: Any) -> int:
         if operation is None:
             return 0
-        inputs = [value.get_defining_op() for value in operation.operands_source()]
-        return max(map(longest, inputs), default=0) + (operation.name() in PRODUCTS)
+        operands = [value.get_defining_op() for value in operation.operands_source()]
+        return max(map(chain_length, operands), default=0) + (operation.name() in PRODUCTS)
 
-    program = _program(layer, inputs)  # held, since its operations end with it
-    return longest(program.outputs[0].get_defining_op())
+    program = _trace(layer, inputs)  # a variable, since its operations die with it
+    return chain_length(program.outputs[0].get_defining_op())
 
 
 def multiply_adds(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
-    """How often ``layer(*inputs)`` multiplies two numbers and adds the product to a sum: in
-    products of matrices, convolutions and attention, from the shapes of all that is multiplied.
+    """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    Read from the same program as :func:`longest_chain`. Raises TypeError where the layer is no function or an input no tensor.
+    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands in the
+    same program as :func:`longest_chain` reads. Raises TypeError where the layer is no function or an input no tensor.
     """
-    program = _program(layer, inputs)  # held, since its operations end with it
+    program = _trace(layer, inputs)  # a variable, since its operations die with it
     operations = program.main_program.global_block().ops
-    products = [each for each in operations if each.name() in PRODUCTS]
-    return sum(math.prod(each.result(0).shape) * _terms(each) for each in products)
+    products = [operation for operation in operations if operation.name() in PRODUCTS]
+    return sum(math.prod(product.result(0).shape) * _count_terms(product) for product in products)
 
 
-def _terms(operation: Any) -> int:
-    """Of the sum that each number of the product is."""
+def _count_terms(operation: Any) -> int:
+    """Count the terms of the sum that is one number of the product."""
     left, right = [value.shape for value in operation.operands_source()][-2:]
     if operation.name() == "pd_op.conv2d":
         return math.prod(right[1:])  # a kernel of shape (outputs, inputs, height, width)
     return left[-2 if operation.attrs().get("transpose_x") else -1]
 
 
-def _program(layer: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Any:
-    """All that ``layer(*inputs)`` computes, written down."""
+def _trace(layer: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Any:
+    """Trace ``layer(*inputs)`` into a program."""
     _check(layer, inputs)
     with paddle.no_grad():
-        layer(*inputs)  # it may take its sizes from its first input
+        layer(*inputs)  # the layer may take its sizes from its first input
 
-    @paddle.jit.not_to_static  # its Python is run, not translated
+    @paddle.jit.not_to_static  # runs the layer's Python without translating it
     def call(arrays: list[Tensor]) -> Tensor:
         return layer(*arrays)
 

@@ -1,4 +1,4 @@
-"""D2L's optimization chapter: an optimizer on the noise of wings, and its way in two dimensions."""
+"""D2L's optimization chapter: train on the airfoil data, and draw an optimizer's path in two dimensions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,18 +17,18 @@ __all__ = ["get_data_ch11", "show_trace_2d", "train_ch11", "train_concise_ch11"]
 
 
 def show_trace_2d(f: Callable[[Tensor, Tensor], Any], results: Any) -> None:
-    """Draw points (x1, x2), as :func:`train_2d` gives them, over the contours of ``f``.
+    """Draw points (x1, x2), as :func:`train_2d` returns them, over the contours of ``f``.
 
-    Raises TypeError or ValueError where ``results`` are no such points, or ``f`` no function of two tensors.
+    Raises TypeError or ValueError where ``results`` are no such points, or ``f`` is no function of two tensors.
     """
     shared.show_trace(f, results, paddle.to_tensor)
 
 
 def get_data_ch11(batch_size: int = 10, n: int = 1500) -> tuple[DataLoader, int]:
-    """Shuffled batches of the first ``n`` rows of D2L's airfoil data, and the number of features, 5.
+    """Load the first ``n`` rows of D2L's airfoil data in shuffled batches, and the number of features, 5.
 
     All columns have mean 0 and variance 1. Raises TypeError or ValueError for sizes below 1, and what
-    :func:`download` does.
+    :func:`download` raises.
     """
     X, y = map(paddle.to_tensor, airfoil(batch_size, n))
     return load_array((X, y), batch_size), X.shape[1]
@@ -42,10 +42,10 @@ def train_ch11(
     feature_dim: int,
     num_epochs: int = 2,
 ) -> tuple[list[float], list[float]]:
-    """Train a linear model from scratch: ``trainer_fn([w, b], states, hyperparams)`` gives the next [w, b].
+    """Train a linear model from scratch; ``trainer_fn([w, b], states, hyperparams)`` returns the next [w, b].
 
-    The loss is drawn after every 200 examples; gives the seconds that had passed until then, and the losses.
-    Raises TypeError or ValueError where these are no function, no batches, or sizes below 1.
+    The loss is drawn after every 200 examples. Returns the seconds passed until then, and the losses. Raises TypeError
+    or ValueError where ``trainer_fn`` is no function, there are no batches, or a size is below 1.
     """
     callable_("trainer_fn", trainer_fn)
     parameters = [0.01 * paddle.randn([size("feature_dim", feature_dim), 1]), paddle.zeros([1])]
@@ -57,8 +57,8 @@ def train_ch11(
 
     def step(X: Tensor, y: Tensor) -> None:
         squared_loss(net(X), y).mean().backward()
-        # D2L's programs set gradients to zero in place, which Paddle lets them here alone. Many make
-        # new parameters, and do not change those that they are given.
+        # D2L's programs set gradients to zero in place, which Paddle allows only without gradients.
+        # Many create new parameters instead of changing the given ones.
         with paddle.no_grad():
             parameters[:] = trainer_fn(parameters[:], states, hyperparams) or parameters
 
@@ -73,7 +73,10 @@ def train_concise_ch11(
     data_iter: Any,
     num_epochs: int = 4,
 ) -> None:
-    """The same with Paddle's layers and optimizer, ``trainer_fn(parameters=parameters, **hyperparams)``."""
+    """Train a linear layer with Paddle's optimizer ``trainer_fn(parameters=parameters, **hyperparams)``.
+
+    Loss and errors are as in :func:`train_ch11`.
+    """
     callable_("trainer_fn", trainer_fn)
     shared.check_hyperparams(hyperparams)
     net = nn.Linear(5, 1, nn.initializer.Normal(std=0.01))

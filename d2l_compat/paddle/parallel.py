@@ -1,5 +1,6 @@
-"""Training on one device or several, as D2L's chapters on computer vision and on several GPUs do it."""
+"""Training on one or several devices, as in D2L's chapters on computer vision and on multiple GPUs."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from d2l_compat.common import accuracy
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.classification import evaluate_accuracy_gpu
 from d2l_compat.paddle.devices import try_all_gpus
-from d2l_compat.paddle.training import empty_buffers_aside
+from d2l_compat.paddle.training import remove_empty_buffers
 
 __all__ = ["split_batch", "train_batch_ch13", "train_ch13"]
 
@@ -21,19 +22,21 @@ __all__ = ["split_batch", "train_batch_ch13", "train_ch13"]
 def split_batch(
     X: Tensor, y: Tensor, devices: Sequence[Any]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Of inputs and labels a part for each device, in order; the last ones may be smaller.
+    """Split inputs and labels into a part for each device, in order; the last ones may be smaller.
 
-    Raises TypeError or ValueError where there are not as many of one as of the other, or no devices.
+    Raises TypeError or ValueError where inputs and labels differ in number, or there are no devices.
     """
     devices = shared.check_split(arrays, X, y, devices)
 
-    def parts(x: Tensor) -> tuple[Tensor, ...]:
-        each = -(-len(x) // len(devices))
+    def split(x: Tensor) -> tuple[Tensor, ...]:
+        size = max(1, math.ceil(len(x) / len(devices)))
+        starts = range(0, len(x), size)
         return tuple(
-            x[i * each : (i + 1) * each].to(d) for i, d in enumerate(devices) if i * each < len(x)
+            x[start : start + size].to(device)
+            for start, device in zip(starts, devices, strict=False)
         )
 
-    return parts(X), parts(y)
+    return split(X), split(y)
 
 
 def train_batch_ch13(
@@ -44,11 +47,10 @@ def train_batch_ch13(
     trainer: paddle.optimizer.Optimizer,
     devices: Sequence[Any],
 ) -> tuple[Tensor, float]:
-    """A step with one batch: the sum of its losses, and how many labels are predicted right.
+    """Train on one batch; return the sum of its losses and the number of correct predictions.
 
-    ``X`` may be a list of tensors; all is done on the first of ``devices``: Paddle uses several from several
-    programs alone. ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or
-    ValueError where ``net`` is no layer, ``trainer`` no optimizer, or there is no device.
+    ``X`` may be a list of tensors. Only the first of ``devices`` is used, since Paddle needs a process for each.
+    ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or ValueError where ``net`` is no layer, ``trainer`` no optimizer, or there is no device.
     """
     instance("net", net, nn.Layer, "a layer")
     callable_("loss", loss)
@@ -74,14 +76,14 @@ def train_ch13(
     num_epochs: int,
     devices: Sequence[Any] | None = None,
 ) -> None:
-    """Train by :func:`train_batch_ch13` on the first of ``devices``, by default a GPU, or the CPU.
+    """Train with :func:`train_batch_ch13` on the first of ``devices``, by default a GPU, or the CPU.
 
-    Loss and accuracy are drawn, and printed in the end. Raises TypeError or ValueError where ``net`` is no layer,
-    ``num_epochs`` below 1, or there is no batch (X, y).
+    Loss and accuracy are drawn, and printed at the end. Raises TypeError or ValueError where ``net`` is no layer,
+    ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     instance("net", net, nn.Layer, "a layer")
     devices = shared.check_devices(try_all_gpus() if devices is None else devices)
-    with empty_buffers_aside(net):
+    with remove_empty_buffers(net):
         net.to(devices[0])
     shared.train_ch13(
         train_iter,

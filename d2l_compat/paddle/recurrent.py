@@ -1,4 +1,4 @@
-"""Recurrent networks as language models, as D2L 0.17 has them: there is no D2L 1.0 in PaddlePaddle."""
+"""Recurrent networks as language models, as in D2L 0.17; D2L 1.0 has no code for PaddlePaddle."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from d2l_compat._shared import checks
 from d2l_compat._shared import recurrent as shared
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.linear import sgd
-from d2l_compat.paddle.seq2seq import asking
+from d2l_compat.paddle.seq2seq import prediction_mode
 
 __all__ = [
     "RNNModel",
@@ -24,7 +24,10 @@ __all__ = [
 
 
 class RNNModelScratch:
-    """D2L 0.17's language model from scratch, of functions: it has ``params``, and is called with tokens and a state."""
+    """D2L 0.17's language model from scratch, built from functions.
+
+    It has ``params``, and is called with tokens and a state.
+    """
 
     def __init__(
         self,
@@ -34,8 +37,11 @@ class RNNModelScratch:
         init_state: Callable[..., Any],
         forward_fn: Callable[..., tuple[Tensor, Any]],
     ) -> None:
-        """``get_params(vocab_size, num_hiddens)`` gives the parameters, ``init_state(batch_size, num_hiddens)`` a state, ``forward_fn(X, state, params)`` of X (steps, batch, vocab_size) logits (steps * batch, vocab_size)
-        and the state. Raises TypeError or ValueError where these are no functions, or sizes below 1.
+        """Create the parameters with ``get_params(vocab_size, num_hiddens)``.
+
+        ``init_state(batch_size, num_hiddens)`` returns a state; ``forward_fn(X, state, params)`` returns logits
+        (steps * batch, vocab_size) for X (steps, batch, vocab_size), and the state. Raises TypeError or ValueError where
+        these are no functions, or sizes are below 1.
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -44,19 +50,22 @@ class RNNModelScratch:
         self.init_state, self.forward_fn = init_state, forward_fn
 
     def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
+        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
 
     def begin_state(self, batch_size: int) -> Any:
-        """What ``init_state`` gives."""
+        """Return the initial state, from ``init_state``."""
         return self.init_state(batch_size, self.num_hiddens)
 
 
 class RNNModel(nn.Layer):
-    """D2L 0.17's language model of a recurrent layer of Paddle's, ``rnn_layer``, and a linear one."""
+    """D2L 0.17's language model of a recurrent layer of Paddle, ``rnn_layer``, and a linear one."""
 
     def __init__(self, rnn_layer: nn.layer.rnn.RNNBase, vocab_size: int) -> None:
-        """The layer takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
+        """Create the model; ``rnn_layer`` takes (steps, batch, vocab_size).
+
+        Raises TypeError or ValueError for arguments of another kind.
+        """
         super().__init__()
         checks.instance(
             "rnn_layer", rnn_layer, nn.layer.rnn.RNNBase, "a recurrent layer of Paddle's"
@@ -67,12 +76,12 @@ class RNNModel(nn.Layer):
         self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)
 
     def forward(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
+        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
         Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
         return self.linear(Y.reshape(-1, Y.shape[-1])), state
 
     def begin_state(self, batch_size: int = 1) -> Any:
-        """Zeros (layers and directions, batch_size, hiddens); of an LSTM two such tensors."""
+        """Return zeros (layers * directions, batch_size, hiddens), for an LSTM two such tensors."""
         shape = self.num_directions * self.rnn.num_layers, batch_size, self.num_hiddens
         zeros = paddle.zeros(shape)
         return (zeros, zeros.clone()) if isinstance(self.rnn, nn.LSTM) else zeros
@@ -84,9 +93,9 @@ def _one_hot(X: Tensor, vocab_size: int) -> Tensor:
 
 
 def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Any) -> str:
-    """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
+    """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-    Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
+    Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
     """
     checks.callable_("net", net)
 
@@ -94,16 +103,16 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Any) 
         Y, state = net(paddle.to_tensor([[token]], place=device), state)
         return int(Y.argmax()), state
 
-    with asking(net):
-        start = net.begin_state(batch_size=1)
-        return shared.predict(prefix, num_preds, vocab, step, start)
+    with prediction_mode(net):
+        state = net.begin_state(batch_size=1)
+        return shared.predict(prefix, num_preds, vocab, step, state)
 
 
 def grad_clipping(net: Any, theta: float) -> None:
-    """Shorten the gradients of ``net`` so that all together have at most the norm ``theta``.
+    """Scale the gradients of ``net`` in place so that their joint norm is at most ``theta``.
 
-    They are those of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta`` is
-    no number above 0.
+    These are the gradients of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta``
+    is no number above 0.
     """
     theta = shared.bound(theta)
     params = net.parameters() if isinstance(net, nn.Layer) else net.params
@@ -118,18 +127,19 @@ def train_epoch_ch8(
     device: Any,
     use_random_iter: bool,
 ) -> tuple[float, float]:
-    """Train for one epoch: gives the perplexity, and tokens a second.
+    """Train for one epoch; return the perplexity, and tokens per second.
 
-    ``loss(y_hat, y)`` is averaged; ``updater`` an optimizer, or a function that is called with ``batch_size=1``. Gradients
-    are clipped at the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise it goes on. Raises
-    TypeError or ValueError where these cannot be called, or there is no batch (X, Y).
+    ``loss(y_hat, y)`` is averaged; ``updater`` is an optimizer, or a function that is called with ``batch_size=1``.
+    Gradients are clipped to the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise with the
+    last state of the batch before. Raises TypeError or ValueError where these cannot be called, or there is no batch
+    (X, Y).
     """
     checks.callable_("net", net)
     checks.callable_("loss", loss)
     optimizer: Any = updater if isinstance(updater, paddle.optimizer.Optimizer) else None
     if not optimizer:
         checks.callable_("updater", updater)
-    do_step: Any = optimizer.step if optimizer else lambda: updater(batch_size=1)
+    update: Any = optimizer.step if optimizer else lambda: updater(batch_size=1)
 
     def step(X: Tensor, Y: Tensor, state: Any) -> tuple[Tensor, Any, int]:
         y = Y.T.reshape(-1).to(device)
@@ -139,7 +149,7 @@ def train_epoch_ch8(
             optimizer.clear_grad()
         mean.backward()
         grad_clipping(net, 1)
-        do_step()
+        update()
         return mean.detach(), state, y.size
 
     return shared.epoch(
@@ -160,10 +170,10 @@ def train_ch8(
     device: Any,
     use_random_iter: bool = False,
 ) -> None:
-    """Train a language model by stochastic gradient descent and cross-entropy, with :func:`train_epoch_ch8`.
+    """Train a language model with stochastic gradient descent, cross-entropy and :func:`train_epoch_ch8`.
 
-    The perplexity is drawn each ten epochs, and what follows *time traveller* printed. Raises TypeError or ValueError where
-    ``num_epochs`` is below 1, or there is no batch (X, Y).
+    Every ten epochs the perplexity is drawn, and the model's continuation of *time traveller* printed. Raises TypeError or
+    ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
     checks.callable_("net", net)

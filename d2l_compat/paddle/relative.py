@@ -1,4 +1,4 @@
-"""Relative positions: rotary position embedding, and the slopes of ALiBi."""
+"""Relative positions: rotary position embedding and the slopes of ALiBi."""
 
 import numpy as np
 import paddle
@@ -7,56 +7,55 @@ from paddle import Tensor
 
 from d2l_compat._shared import checks, encoding, layers
 from d2l_compat.paddle._arrays import arrays
-from d2l_compat.paddle._tabulated import Tabulated
+from d2l_compat.paddle._position_table import PositionTable
 
 __all__ = ["RotaryEncoding", "alibi_slopes"]
 
 
-class RotaryEncoding(layers.RotaryEncoding, Tabulated):
-    """Turns queries and keys by their positions: RoPE, Su et al. (2021).
+class RotaryEncoding(layers.RotaryEncoding, PositionTable):
+    """Rotary position embedding (RoPE, Su et al., 2021): queries and keys rotated by their positions.
 
-    The dot product of a turned query and a turned key depends, apart from the two themselves, on the distance
-    of their positions alone. Dimensions are turned in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
+    The dot product of a rotated query and a rotated key depends on the two vectors and on the distance of their
+    positions only. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
     x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
 
-    There are two layouts, and weights trained with one do not fit the other: "interleaved", as in the paper,
+    There are two layouts, and weights trained with one do not fit the other. "interleaved", as in the paper,
     pairs dimension 0 with 1, 2 with 3, and so on; "halves" pairs 0 with d/2, 1 with d/2 + 1, and so on.
 
     It has no parameters and is not part of ``state_dict``.
     """
 
     def _make_layers(self) -> None:
-        self.tabulate()
+        self.create_table()
 
     def forward(self, X: Tensor, offset: int = 0) -> Tensor:
-        """``X``, turned by the positions offset, offset + 1, ...
+        """Rotate ``X`` by the positions offset, offset + 1, and so on.
 
-        ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be one of heads;
+        ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be batch * heads;
         the result has its shape and dtype. Raises ValueError or TypeError where ``X`` does not fit, or
-        ``offset`` is not an integer from 0 on or leads past ``max_len``.
+        ``offset`` is not an integer of at least 0 or leads past ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
         cos, sin = self.P[:, offset : offset + X.shape[1]].astype(X.dtype).unbind(0)
-        # Pairs, and along which of the two axes that they make a pair's two numbers lie.
+        # The shape into which pairs split the last axis, and the axis of the two numbers of a pair.
         pairs = self.num_hiddens // 2
         shape, axis = ([2, pairs], -2) if self.layout == "halves" else ([pairs, 2], -1)
         x, y = X.reshape([X.shape[0], X.shape[1], *shape]).unbind(axis)
         turned = [x * cos - y * sin, x * sin + y * cos]
         return paddle.stack(turned, axis=axis).reshape(X.shape)
 
-    def exact(self) -> NDArray[np.float64]:
-        """Cosines and sines, shape (2, max_len, num_hiddens / 2)."""
-        sizes = self.max_len, self.num_hiddens
-        return encoding.rotations(*sizes, self.base, self.position_scale)
+    def exact_table(self) -> NDArray[np.float64]:
+        """Return cosines and sines, shape (2, max_len, num_hiddens / 2)."""
+        return encoding.rotations(self.max_len, self.num_hiddens, self.base, self.position_scale)
 
 
 def alibi_slopes(num_heads: int) -> Tensor:
-    """How much each head's scores fall with each position of distance: ALiBi, Press et al. (2022).
+    """Return the slope of each head for ALiBi (Press et al., 2022): the decrease of scores per position of distance.
 
-    2^(-8h/H) for head h of H = ``num_heads``, counted from 1, shape (num_heads,), in Paddle's default dtype;
-    where H is no power of two, as in the authors' code. Multiplied by minus the distance i - j, they make a ``score_bias``.
-    Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
+    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``, and follows the authors' code where H is no power of
+    two. The shape is (num_heads,), in Paddle's default dtype. The slopes times minus the distance i - j are a
+    ``score_bias``. Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
     """
     slopes = encoding.slopes(checks.size("num_heads", num_heads))
     return paddle.to_tensor(slopes).astype(paddle.get_default_dtype())

@@ -1,4 +1,4 @@
-"""Residual blocks, and the small ResNet-18 that D2L's chapter on computer vision trains."""
+"""Residual blocks, and the small ResNet-18 of D2L's chapter on computer vision."""
 
 from itertools import pairwise
 
@@ -22,7 +22,7 @@ class Residual(nn.Layer):
     def __init__(
         self, input_channels: int, num_channels: int, use_1x1conv: bool = False, strides: int = 1
     ) -> None:
-        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the block. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
         self.conv1 = _conv(input_channels, num_channels, 3, strides)
         self.conv2 = _conv(num_channels, num_channels, 3)
@@ -31,35 +31,37 @@ class Residual(nn.Layer):
         self.bn2 = nn.BatchNorm2D(num_channels)
 
     def forward(self, X: Tensor) -> Tensor:
-        """(batch, input channels, height, width) to (batch, num_channels, height / strides, width / strides),
-        rounded up."""
+        """Return the block's output for X (batch, input channels, height, width).
+
+        Its shape is (batch, num_channels, height / strides, width / strides), rounded up.
+        """
         Y = F.relu(self.bn1(self.conv1(X)))
         Y = self.bn2(self.conv2(Y))
         return F.relu(Y + (X if self.conv3 is None else self.conv3(X)))
 
 
 def resnet18(num_classes: int, in_channels: int = 1) -> nn.Sequential:
-    """A ResNet-18 (He et al., 2016) for small pictures, (batch, in_channels, height, width): it begins with a
-    3 x 3 convolution, and has no pooling before the blocks. Gives logits (batch, num_classes).
+    """Create a ResNet-18 (He et al., 2016) for small pictures.
 
-    Raises ValueError or TypeError where these are no sizes of at least 1.
+    It begins with a 3 x 3 convolution, and has no pooling before the blocks. It maps (batch, in_channels, height, width)
+    to logits (batch, num_classes). Raises ValueError or TypeError where an argument is no size of at least 1.
     """
     num_classes, in_channels = size("num_classes", num_classes), size("in_channels", in_channels)
     net = nn.Sequential(_conv(in_channels, 64, 3), nn.BatchNorm2D(64), nn.ReLU())
-    for number, (before, after) in enumerate(pairwise((64, 64, 128, 256, 512)), 1):
-        net.add_sublayer(f"resnet_block{number}", _stage(before, after))
+    for number, (inputs, outputs) in enumerate(pairwise((64, 64, 128, 256, 512)), 1):
+        net.add_sublayer(f"resnet_block{number}", _stage(inputs, outputs))
     net.add_sublayer("global_avg_pool", nn.AdaptiveAvgPool2D((1, 1)))
     net.add_sublayer("fc", nn.Sequential(nn.Flatten(), nn.Linear(512, num_classes)))
     return net
 
 
-def _stage(before: int, after: int) -> nn.Sequential:
-    """Two blocks; where channels double, sides are halved."""
-    is_same = before == after
-    first = Residual(before, after, not is_same, 1 if is_same else 2)
-    return nn.Sequential(first, Residual(after, after))
+def _stage(inputs: int, outputs: int) -> nn.Sequential:
+    """Create two blocks; where channels double, height and width are halved."""
+    is_same = inputs == outputs
+    first = Residual(inputs, outputs, not is_same, 1 if is_same else 2)
+    return nn.Sequential(first, Residual(outputs, outputs))
 
 
-def _conv(inputs: int, outputs: int, side: int, strides: int = 1) -> nn.Conv2D:
-    """Keeps the sides where ``strides`` is 1."""
-    return nn.Conv2D(inputs, outputs, side, strides, padding=side // 2)
+def _conv(inputs: int, outputs: int, kernel_size: int, strides: int = 1) -> nn.Conv2D:
+    """Create a convolution that keeps height and width if ``strides`` is 1."""
+    return nn.Conv2D(inputs, outputs, kernel_size, strides, padding=kernel_size // 2)

@@ -1,4 +1,4 @@
-"""Sentences and what is said of them: reviews of films, IMDb's, and pairs of which one follows from the other, SNLI's."""
+"""Classification of sentences: IMDb's film reviews by sentiment, and SNLI's pairs by inference."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,69 +12,73 @@ from d2l_compat._shared.data import sentences
 from d2l_compat.common import Vocab
 from d2l_compat.paddle.devices import try_gpu
 from d2l_compat.paddle.linear import load_array
-from d2l_compat.paddle.seq2seq import asking
+from d2l_compat.paddle.seq2seq import prediction_mode
 from d2l_compat.paddle.training import batches
 
 __all__ = ["SNLIDataset", "load_data_imdb", "load_data_snli", "predict_sentiment", "predict_snli"]
 
 
 def load_data_imdb(batch_size: int, num_steps: int = 500) -> tuple[DataLoader, DataLoader, Vocab]:
-    """Reviews of films in batches, shuffled for training, and for the test; and the vocabulary.
+    """Load IMDb's film reviews in batches, shuffled for training, and for the test, and the vocabulary.
 
-    A batch is numbers of words (batch, num_steps) and 1 for praise, 0 for blame (batch,): int64. What is longer is cut
-    off; what is shorter is filled up with ``<unk>``. Raises TypeError or ValueError for sizes below 1, and what
-    :func:`download_extract` does.
+    A batch is token indices (batch, num_steps) and labels (batch,), 1 for positive and 0 for negative reviews, both
+    int64. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes below
+    1, and what :func:`download_extract` raises.
     """
-    train, test, vocab = sentences.imdb(batch_size, num_steps)
+    train, test, vocab = sentences.load_imdb(batch_size, num_steps)
     for_training, for_test = ([*map(paddle.to_tensor, arrays)] for arrays in (train, test))
     return load_array(for_training, batch_size), load_array(for_test, batch_size, False), vocab
 
 
 class SNLIDataset(sentences.SNLI, Dataset[Any]):
-    """Pairs of sentences: ((premise, hypothesis), label), (num_steps,) each, and ``labels`` of :func:`read_snli`: int64.
+    """Pairs of sentences with labels, ((premise, hypothesis), label), int64.
 
-    ``SNLIDataset(dataset, num_steps, vocab=None)``: ``dataset`` is what :func:`read_snli` gives; ``vocab`` by default that
-    of its words that occur 5 times. Raises TypeError or ValueError for others.
+    Sentences have the shape (num_steps,); labels are those of :func:`read_snli`. In ``SNLIDataset(dataset, num_steps,
+    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least 5
+    times. Raises TypeError or ValueError for others.
     """
 
     tensor = staticmethod(paddle.to_tensor)
 
 
 def load_data_snli(batch_size: int, num_steps: int = 50) -> tuple[DataLoader, DataLoader, Vocab]:
-    """Batches of :class:`SNLIDataset`, shuffled for training, and for the test; and the vocabulary.
+    """Load batches of :class:`SNLIDataset`, shuffled for training, and for the test, and the vocabulary.
 
-    Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` does.
+    Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """
-    train, test = sentences.snli(SNLIDataset, batch_size, num_steps)
+    train, test = sentences.load_snli(SNLIDataset, batch_size, num_steps)
     return batches(train, batch_size, True), batches(test, batch_size, False), train.vocab
 
 
 def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) -> str:
-    """Whether a review is "positive" or "negative", by a network of two classes: it gets numbers (1, words).
+    """Return whether a review is "positive" or "negative", by a network with two classes.
 
-    Raises TypeError or ValueError where these are of another kind, or there are no words.
+    ``net`` gets token indices (1, words). Raises TypeError or ValueError where arguments are of another kind, or there
+    are no words.
     """
     callable_("net", net)
-    return sentences.named(sentences.SENTIMENTS, _asked(net, sentences.words_in(sequence, vocab)))
+    return sentences.best_name(
+        sentences.SENTIMENTS, _predict(net, sentences.encode_string(sequence, vocab))
+    )
 
 
 def predict_snli(
     net: Callable[[Any], Any], vocab: Vocab, premise: Sequence[str], hypothesis: Sequence[str]
 ) -> str:
-    """What a list of words says of another: "entailment", "contradiction" or "neutral".
+    """Return the relation of two lists of words: "entailment", "contradiction" or "neutral".
 
-    ``net`` has three classes, and gets a list of two, (1, words) each. Raises TypeError or ValueError where these are of
-    another kind, or there are no words.
+    ``net`` has three classes, and gets a list of two tensors of token indices, (1, words) each. Raises TypeError or
+    ValueError where arguments are of another kind, or there are no words.
     """
     callable_("net", net)
-    pair = sentences.pair_of(premise, hypothesis, vocab)
-    return sentences.named(sentences.RELATIONS, _asked(net, *pair))
+    pair = sentences.encode_pair(premise, hypothesis, vocab)
+    return sentences.best_name(sentences.RELATIONS, _predict(net, *pair))
 
 
-def _asked(net: Any, *sequences: Any) -> Any:
-    """What it says of one sequence of words, or of a list of several."""
+def _predict(net: Any, *sequences: Any) -> Any:
+    """Return the output of ``net`` for one sequence of token indices, or for a list of several."""
     parameters = net.parameters() if isinstance(net, nn.Layer) else []
     device = parameters[0].place if parameters else try_gpu()
-    given = [paddle.to_tensor(each, place=device) for each in sequences]
-    with asking(net):
-        return net(given if len(given) > 1 else given[0])
+    inputs = [paddle.to_tensor(sequence, place=device) for sequence in sequences]
+    with prediction_mode(net):
+        return net(inputs if len(inputs) > 1 else inputs[0])

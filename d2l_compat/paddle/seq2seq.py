@@ -1,4 +1,4 @@
-"""Encoders and decoders, how they learn to translate, and how they do it: Sutskever et al. (2014)."""
+"""Encoders and decoders (Sutskever et al., 2014): their layers, training and translation."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,7 +11,7 @@ from paddle.nn import functional as F
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat.paddle._arrays import arrays
-from d2l_compat.paddle.training import Classifier, Module, clip_gradients, empty_buffers_aside
+from d2l_compat.paddle.training import Classifier, Module, clip_gradients, remove_empty_buffers
 
 __all__ = [
     "GRU",
@@ -37,18 +37,19 @@ class Decoder(shared.Decoder, nn.Layer):
 
 
 class AttentionDecoder(shared.AttentionDecoder, Decoder):
-    """The base class of decoders that attend: define ``attention_weights`` as well."""
+    """The base class of decoders with attention: define ``attention_weights`` as well."""
 
 
 class EncoderDecoder(shared.EncoderDecoder, Classifier):
-    """An encoder, and a decoder that starts from what it gives.
+    """An encoder, and a decoder that starts from its output.
 
-    A model of this class itself gives its output and its state, as in D2L 0.17, whose pages make
-    such; one of a subclass, as :class:`Seq2Seq` is, its output alone, as in D2L 1.0.
+    An instance of this class itself returns its output and its state, as in D2L 0.17, whose pages
+    create such; an instance of a subclass such as :class:`Seq2Seq` returns its output alone, as in
+    D2L 1.0.
     """
 
     def __init__(self, encoder: nn.Layer, decoder: nn.Layer) -> None:
-        """Raises TypeError if one of the two is not a layer."""
+        """Store the two layers. Raises TypeError if one of them is not a layer."""
         super().__init__()
         checks.instance("encoder", encoder, nn.Layer, "a layer")
         checks.instance("decoder", decoder, nn.Layer, "a layer")
@@ -62,32 +63,37 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         num_steps: int,
         save_attention_weights: bool = False,
     ) -> tuple[Tensor, list[Any]]:
-        """Decode, taking the likeliest token each time; also the attention weights of each step.
+        """Decode a batch greedily; return tokens (batch, num_steps), and the attention weights of each step.
 
-        ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
-        are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
+        ``batch`` is (source, target, source lengths, labels); of the target only the first tokens
+        are used. Dropout is off.
         """
         num_steps = checks.size("num_steps", num_steps)
         source, target, lengths, _ = [tensor.to(device) for tensor in batch]
-        with evaluating(self):
+        with evaluation_mode(self):
             state = self.decoder.init_state(self.encoder(source, lengths), lengths)
             tokens, weights = shared.decode(
-                self.decoder, state, target[:, :1], _likeliest, num_steps, save_attention_weights
+                self.decoder,
+                state,
+                target[:, :1],
+                _pick_likeliest,
+                num_steps,
+                save_attention_weights,
             )
         return paddle.concat(tokens, axis=1), weights
 
 
-def _likeliest(Y: Tensor) -> Tensor:
+def _pick_likeliest(Y: Tensor) -> Tensor:
     return Y.argmax(axis=2)
 
 
 class GRU(Module):
-    """Gated recurrent units in layers: Cho et al. (2014)."""
+    """A multilayer network of gated recurrent units (Cho et al., 2014)."""
 
     def __init__(
         self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float = 0
     ) -> None:
-        """``dropout``, from 0 to 1, is the share dropped between layers in training.
+        """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
 
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
@@ -101,7 +107,7 @@ class GRU(Module):
         )
 
     def forward(self, inputs: Tensor, H: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(steps, batch, inputs) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
         arrays.check_sequence("inputs", inputs, self.rnn.input_size)
         if H is not None:
             rnn = self.rnn
@@ -110,7 +116,7 @@ class GRU(Module):
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence: its outputs at all steps, and its state at the end."""
+    """A GRU that reads a sentence, and returns its outputs at all steps and its final state."""
 
     def __init__(
         self,
@@ -120,7 +126,7 @@ class Seq2SeqEncoder(Encoder):
         num_layers: int,
         dropout: float = 0,
     ) -> None:
-        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
         vocab_size, embed_size = shared.recurrent(
             dropout, vocab_size=vocab_size, embed_size=embed_size
@@ -130,41 +136,41 @@ class Seq2SeqEncoder(Encoder):
         self.apply(init_seq2seq)
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
-        """Tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
+        """Map tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         return self.rnn(self.embedding(X.t().astype("int64")))
 
 
 class Seq2Seq(EncoderDecoder):
-    """Encoder and decoder, trained with Adam at the learning rate ``lr``."""
+    """An encoder and a decoder, trained with Adam at the learning rate ``lr``."""
 
     tgt_pad: int
 
     def __init__(self, encoder: nn.Layer, decoder: nn.Layer, tgt_pad: int, lr: float) -> None:
-        """``tgt_pad`` is the number of the token that fills up sentences; it does not count."""
+        """Create the model; ``tgt_pad`` is the index of the padding token, which the loss ignores."""
         super().__init__(encoder, decoder)
         self.save_hyperparameters()
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch, and not the share of tokens that are right, which counts padding."""
+        """Draw the loss of a batch, but not the accuracy, which would count padding."""
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Cross-entropy of the tokens that are not ``tgt_pad``; not averaged, 0 at those."""
+        """Return the mean cross-entropy of tokens other than ``tgt_pad``, or if not ``averaged`` one each, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
         counts = (Y.flatten() != self.tgt_pad).astype(losses.dtype)
         losses = losses * counts
         return losses.sum() / counts.sum() if averaged else losses
 
     def configure_optimizers(self) -> paddle.optimizer.Optimizer:
-        """Adam, at the learning rate ``lr``."""
+        """Return Adam with the learning rate ``lr``."""
         return paddle.optimizer.Adam(self.lr, parameters=self.parameters())
 
 
 def init_seq2seq(module: nn.Layer) -> None:
-    """Xavier's uniform initialization of a linear layer's weights, or a GRU's; of nothing else.
+    """Draw Xavier's uniform weights for a linear layer or a GRU; leave other layers unchanged.
 
-    A linear layer that has no sizes yet is left as it is: its first call will draw its weights.
+    A linear layer that has no sizes yet stays unchanged too: its first call will draw its weights.
     """
     if isinstance(module, (nn.Linear, nn.GRU)):
         for name, parameter in module.named_parameters():
@@ -182,7 +188,7 @@ def _draw(weight: Tensor) -> None:
 
 
 def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
-    """``X`` with ``value`` in each example's steps past its length; ``X`` itself is not changed.
+    """Return a copy of ``X`` with ``value`` in each example's steps past its length.
 
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for a wrong shape or dtype.
@@ -197,13 +203,13 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: str
 ) -> None:
-    """D2L 0.17's training: fit ``net`` with Adam and teacher forcing, from the weights it has.
+    """Train ``net``, from its current weights, with Adam and teacher forcing, as in D2L 0.17.
 
-    ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
-    makes them. The loss per token is drawn every ten epochs, and printed at the end.
+    ``data_iter`` yields (source, source lengths, target, target lengths), as ``load_data_nmt``
+    does. The loss per token is drawn every ten epochs, and printed at the end.
     """
     progress = shared.Progress(num_epochs, net, nn.Layer, tgt_vocab, lr)
-    with empty_buffers_aside(net):
+    with remove_empty_buffers(net):
         net.to(device)
     net.train()
     optimizer = paddle.optimizer.Adam(lr, parameters=net.parameters())
@@ -231,33 +237,33 @@ def predict_seq2seq(
     device: str,
     save_attention_weights: bool = False,
 ) -> tuple[str, list[Any]]:
-    """Translate a sentence, its words separated by blanks; also the attention weights of each step.
+    """Translate a sentence greedily; return the translation, and the attention weights of each step.
 
-    The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
+    Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, length = shared.source(src_sentence, src_vocab, num_steps)
     lens = paddle.to_tensor([length], place=device)
     first = paddle.to_tensor([[tgt_vocab[shared.BOS]]], place=device)
     end = tgt_vocab[shared.EOS]
-    with evaluating(net):
+    with evaluation_mode(net):
         encoded = net.encoder(paddle.to_tensor([source], place=device), lens)
         state = net.decoder.init_state(encoded, lens)
         tokens, weights = shared.decode(
-            net.decoder, state, first, _likeliest, num_steps, save_attention_weights, end
+            net.decoder, state, first, _pick_likeliest, num_steps, save_attention_weights, end
         )
     return shared.sentence(tokens, tgt_vocab), weights
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Each example's mean cross-entropy, over all steps, of those within its length."""
+    """Return each example's cross-entropy, averaged over all steps, with 0 past its length."""
     losses = F.cross_entropy(Y_hat, Y.astype("int64"), reduction="none")
     return sequence_mask(losses, lens).mean(axis=1)
 
 
 @contextmanager
-def evaluating(model: nn.Layer) -> Iterator[None]:
-    """Within it a model is in evaluation, without gradients; afterwards each layer is as it was."""
+def evaluation_mode(model: nn.Layer) -> Iterator[None]:
+    """Put ``model`` into evaluation mode, without gradients; restore each layer's mode afterwards."""
     modes = [(layer, layer.training) for layer in model.sublayers(include_self=True)]
     model.eval()
     try:
@@ -268,6 +274,6 @@ def evaluating(model: nn.Layer) -> Iterator[None]:
             layer.training = was_training
 
 
-def asking(net: Any) -> AbstractContextManager[None]:
-    """The same, of what may be a function."""
-    return evaluating(net) if isinstance(net, nn.Layer) else paddle.no_grad()
+def prediction_mode(net: Any) -> AbstractContextManager[None]:
+    """Return :func:`evaluation_mode` for a layer, or a context without gradients for a function."""
+    return evaluation_mode(net) if isinstance(net, nn.Layer) else paddle.no_grad()

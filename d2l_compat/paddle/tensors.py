@@ -1,4 +1,4 @@
-"""The tensor functions D2L code calls on ``d2l``: Paddle's own, under D2L's names."""
+"""The tensor functions that D2L's code calls on ``d2l``: Paddle's own, under D2L's names."""
 
 from typing import Any
 
@@ -60,19 +60,19 @@ int64 = paddle.int64
 
 
 def numpy(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """``x`` as a NumPy array of its shape and dtype, without its gradient."""
+    """Convert ``x`` to a NumPy array of its shape and dtype, without its gradient."""
     return x.detach().numpy(*args, **kwargs)
 
 
 def swapaxes(x: Tensor, axis0: int, axis1: int) -> Tensor:
-    """``x`` with two of its axes exchanged."""
+    """Exchange two axes of ``x``."""
     axes = list(range(x.ndim))
     axes[axis0], axes[axis1] = axes[axis1], axes[axis0]
     return x.transpose(axes)
 
 
 def to(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """``x`` on another device or in another dtype: ``Tensor.to``."""
+    """Move ``x`` to another device, or convert it to another dtype: ``Tensor.to``."""
     return x.to(*args, **kwargs)
 
 

@@ -21,7 +21,7 @@ class Module(shared.Steps, nn.Layer):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
 
     def configure_optimizers(self) -> paddle.optimizer.Optimizer:
-        """Stochastic gradient descent, at the learning rate ``self.lr``."""
+        """Return stochastic gradient descent with the learning rate ``self.lr``."""
         return paddle.optimizer.SGD(self.lr, parameters=self.parameters())
 
     def apply_init(self, inputs: Any, init: Any = None) -> None:
@@ -31,43 +31,43 @@ class Module(shared.Steps, nn.Layer):
             self.net.apply(init)
 
     def _apply(self, *args: Any, **kwargs: Any) -> None:
-        with empty_buffers_aside(self):
+        with remove_empty_buffers(self):
             super()._apply(*args, **kwargs)
 
 
 @contextmanager
-def empty_buffers_aside(layer: nn.Layer) -> Iterator[None]:
-    """Within it ``layer`` can be moved to a device or a dtype.
+def remove_empty_buffers(layer: nn.Layer) -> Iterator[None]:
+    """Remove buffers without memory from ``layer``, so that it can be moved; restore them afterwards.
 
-    Paddle cannot move a buffer without memory, and has one in each recurrent layer: the state of
-    its dropout, until cuDNN fills it.
+    Paddle cannot move such a buffer to a device or a dtype, and has one in each recurrent layer:
+    the state of its dropout, until cuDNN fills it.
     """
-    aside = [
+    removed = [
         (part, name, buffer)
         for part in layer.sublayers(include_self=True)
         for name, buffer in part._buffers.items()
         if buffer is not None and not buffer._is_initialized()
     ]
-    for part, name, _ in aside:
+    for part, name, _ in removed:
         del part._buffers[name]
     try:
         yield
     finally:
-        for part, name, buffer in aside:
+        for part, name, buffer in removed:
             part._buffers[name] = buffer
 
 
 class Classifier(shared.ClassifierSteps, Module):
-    """The base class of models that give logits, over classes on the last axis."""
+    """The base class of models whose outputs are logits of classes, on the last axis."""
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        """Return the share of rows whose greatest logit is at the label, or if not ``averaged`` 0 or 1 for each."""
         arrays.check_labels(Y_hat, Y)
         hits = (_rows(Y_hat).argmax(axis=1) == Y.flatten().astype("int64")).astype("float32")
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Cross-entropy of logits (..., classes) and labels (...), the mean or one each."""
+        """Return the mean cross-entropy of logits (..., classes) and labels (...), or one number for each."""
         arrays.check_labels(Y_hat, Y)
         losses = F.cross_entropy(_rows(Y_hat), Y.flatten().astype("int64"), reduction="none")
         return losses.mean() if averaged else losses
@@ -90,38 +90,38 @@ class DataModule(shared.DataModule):
     def get_tensorloader(
         self, tensors: Any, train: bool, indices: slice = slice(0, None)
     ) -> DataLoader:
-        """Batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
+        """Return batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
         dataset = TensorDataset([tensor[indices] for tensor in tensors])
-        return batches(dataset, self.batch_size, train)
+        return make_loader(dataset, self.batch_size, train)
 
 
-def batches(dataset: Any, batch_size: int, shuffle: bool) -> DataLoader:
-    """Made in this process; NumPy's global random numbers shuffle them, not Paddle's."""
-    # As an int of Python's: Paddle takes no other.
+def make_loader(dataset: Any, batch_size: int, shuffle: bool) -> DataLoader:
+    """Return a loader that works in this process, and shuffles by NumPy's global random numbers."""
+    # Paddle accepts only Python's own int.
     return DataLoader(dataset, batch_size=operator.index(batch_size), shuffle=shuffle)
 
 
 class Trainer(shared.Trainer):
-    """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch."""
+    """Training of a :class:`Module` on a :class:`DataModule`, epoch by epoch."""
 
     devices = devices
 
     def prepare_model(self, model: Any) -> None:
-        """Make ``model`` this trainer's, on its device."""
+        """Attach ``model`` to this trainer, and move it to the trainer's device."""
         super().prepare_model(model)
         if self.gpus:
             model.to(self.gpus[0])
 
     def prepare_batch(self, batch: Any) -> Any:
-        """``batch`` on the model's device."""
+        """Return ``batch`` on the model's device."""
         return [tensor.to(self.gpus[0]) for tensor in batch] if self.gpus else batch
 
     def _set_training(self, is_training: bool) -> None:
-        """``train`` or ``eval`` of the model."""
+        """Put the model into training or evaluation mode."""
         self.model.train() if is_training else self.model.eval()
 
     def _step(self, batch: Any) -> None:
-        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        """Train on one batch: compute the loss and its gradients, and update the parameters."""
         loss = self.model.training_step(batch)
         self.optim.clear_grad()
         loss.backward()
@@ -130,12 +130,12 @@ class Trainer(shared.Trainer):
         self.optim.step()
 
     def _validate(self, batch: Any) -> None:
-        """The model's ``validation_step``, without gradients."""
+        """Call the model's ``validation_step`` without gradients."""
         with paddle.no_grad():
             self.model.validation_step(batch)
 
     def clip_gradients(self, grad_clip_val: float, model: nn.Layer) -> None:
-        """Shorten the gradients so that all together have at most the norm ``grad_clip_val``."""
+        """Scale the gradients in place so that their joint norm is at most ``grad_clip_val``."""
         clip_gradients(model, grad_clip_val)
 
 

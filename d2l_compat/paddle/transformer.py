@@ -1,7 +1,7 @@
-"""The Transformer's encoder, and the parts its decoder is made of as well.
+"""The Transformer's encoder, and the parts that it shares with the decoder.
 
 The architecture is that of Vaswani et al. (2017), section 3.1: attention, then a small network
-at each position, and around both a residual connection and layer normalization.
+at each position, each with a residual connection and layer normalization.
 """
 
 import math
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class PositionWiseFFN(layers.PositionWiseFFN, nn.Layer):
-    """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
+    """The network max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
     ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
     input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is given it.
@@ -38,16 +38,16 @@ class PositionWiseFFN(layers.PositionWiseFFN, nn.Layer):
         self.dense2 = linear(ffn_num_hiddens, ffn_num_outputs)
 
     def forward(self, X: Tensor) -> Tensor:
-        """Shape (..., inputs) to (..., ffn_num_outputs)."""
+        """Map X (..., inputs) to (..., ffn_num_outputs)."""
         arrays.check_features(X, self.dense1)
         return self.dense2(self.relu(self.dense1(X)))
 
 
 class AddNorm(nn.Layer):
-    """LayerNorm(x + dropout(y)): residual connection, then layer normalization; section 5.4."""
+    """A residual connection, then layer normalization: LayerNorm(x + dropout(y)); section 5.4."""
 
     def __init__(self, norm_shape: int | list[int], dropout: float) -> None:
-        """``norm_shape``: the last sizes of the inputs, over which they are normalized together.
+        """Create the layer; ``norm_shape`` are the last sizes of the inputs, over which it normalizes.
 
         Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1.
         """
@@ -57,7 +57,7 @@ class AddNorm(nn.Layer):
         self.ln = nn.LayerNorm(checks.integers("norm_shape", norm_shape, 1))
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
-        """Two tensors of one shape, which the result has too. Raises ValueError for two shapes."""
+        """Return LayerNorm(X + dropout(Y)), of the shape of both. Raises ValueError for different shapes."""
         arrays.check_residual(X, Y, self.ln._normalized_shape, self.ln)
         return self.ln(X + self.dropout(Y))
 
@@ -68,17 +68,17 @@ class TransformerEncoderBlock(layers.TransformerEncoderBlock, nn.Layer):
     ``TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False)``,
     or with the sizes that all follow from ``num_hiddens`` (key_size, query_size, value_size,
     num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, dropout,
-    use_bias=False), as ``EncoderBlock`` once was.
+    use_bias=False), as D2L 0.17's ``EncoderBlock``.
     """
 
-    def _make_layers(self, norm_shape: int | list[int], **given: Any) -> None:
-        self.attention = MultiHeadAttention(**signatures.of_attention(given))
-        self.addnorm1 = AddNorm(norm_shape, given["dropout"])
-        self.ffn = PositionWiseFFN(**signatures.of_ffn(given))
-        self.addnorm2 = AddNorm(norm_shape, given["dropout"])
+    def _make_layers(self, norm_shape: int | list[int], **block: Any) -> None:
+        self.attention = MultiHeadAttention(**signatures.of_attention(block))
+        self.addnorm1 = AddNorm(norm_shape, block["dropout"])
+        self.ffn = PositionWiseFFN(**signatures.of_ffn(block))
+        self.addnorm2 = AddNorm(norm_shape, block["dropout"])
 
     def forward(self, X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
-        """Shape (batch, steps, num_hiddens), and so is the result; ``valid_lens`` (batch,)."""
+        """Encode X (batch, steps, num_hiddens) in the same shape; ``valid_lens`` is (batch,)."""
         Y = self.addnorm1(X, self.attention(X, X, X, valid_lens))
         return self.addnorm2(Y, self.ffn(Y))
 
@@ -87,7 +87,7 @@ EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
 
 
 class TransformerEncoder(layers.TransformerEncoder, Encoder):
-    """Embedding, positional encoding, and ``num_blks`` encoder blocks.
+    """The Transformer's encoder: embedding, positional encoding, and ``num_blks`` encoder blocks.
 
     ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout,
     use_bias=False)``, or with the sizes that follow from ``num_hiddens``: (vocab_size, key_size,
@@ -102,9 +102,9 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
         self.blks = nn.Sequential(*(TransformerEncoderBlock(**block) for _ in range(num_blks)))
 
     def forward(self, X: Tensor, valid_lens: Tensor | None = None, *args: Any) -> Tensor:
-        """Tokens, integers of shape (batch, steps), to (batch, steps, num_hiddens).
+        """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
-        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
+        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not outweigh it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         X = self.pos_encoding(self.embedding(X.astype("int64")) * math.sqrt(self.num_hiddens))
@@ -114,7 +114,7 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
 
     @property
     def attention_weights(self) -> list[Tensor]:
-        """The last eager call's weights, a tensor a block, shape (batch * heads, steps, steps).
+        """Weights of the last eager call, one tensor per block, shape (batch * heads, steps, steps).
 
         Running a traced program leaves them as they were. Raises RuntimeError before the first
         call.

@@ -43,7 +43,7 @@ def load_data_nmt(
     A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
-    pairs = translation.pairs(batch_size, num_steps, num_examples)
+    pairs = translation.load_pairs(batch_size, num_steps, num_examples)
     return batches(pairs.arrays, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
 
 

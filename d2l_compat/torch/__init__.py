@@ -3,7 +3,7 @@
 Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
 of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
 helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
-the same for every framework. What other chapters use is in areas, each loaded when it is first used.
+the same for every framework. What other chapters use is in the modules that ``LAZY_MODULES`` lists.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from d2l_compat.torch.tensors import *
 from d2l_compat.torch.training import *
 from d2l_compat.torch.transformer import *
 
-AREAS = (
+LAZY_MODULES = (  # imported when one of their names is first used
     "adversarial",
     "bert",
     "boxes",
@@ -41,7 +41,7 @@ AREAS = (
     "sentences",
     "words",
 )
-if TYPE_CHECKING:  # loaded when one of their names is first used
+if TYPE_CHECKING:
     from d2l_compat.torch.adversarial import *
     from d2l_compat.torch.bert import *
     from d2l_compat.torch.boxes import *
@@ -59,8 +59,8 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
 
 
 def __getattr__(name: str) -> Any:
-    return exports.attribute(__name__, name, AREAS)
+    return exports.attribute(__name__, name, LAZY_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *exports.names(__name__, AREAS)})
+    return sorted({*globals(), *exports.names(__name__, LAZY_MODULES)})

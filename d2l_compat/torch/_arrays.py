@@ -1,4 +1,4 @@
-"""How PyTorch's tensors answer what is asked to check them."""
+"""Access to PyTorch's tensors for the shared checks."""
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ class _Tensors(Arrays):
         return str(x.dtype).removeprefix("torch.")
 
     def range(self, x: Tensor) -> tuple[float, float] | None:
-        # Reading values would stop a compiler's trace, and there are none on the meta device.
+        # Reading values would stop a compiler's trace, and the meta device has none.
         if not x.numel() or torch.compiler.is_compiling() or x.is_meta:
             return None
         smallest, largest = torch.aminmax(x if x.is_floating_point() else x.long())
@@ -26,9 +26,9 @@ class _Tensors(Arrays):
         return size, None if is_cast else self.dtype(weight)
 
     def check_labels(self, Y_hat: Tensor, Y: Tensor) -> None:
-        """A label of -100 is one that does not count, as in ``cross_entropy``."""
-        known = Y.masked_fill(Y == -100, 0) if isinstance(Y, Tensor) else Y
-        super().check_labels(Y_hat, known)
+        """Check labels as the base class does, but allow -100, which ``cross_entropy`` ignores."""
+        labels = Y.masked_fill(Y == -100, 0) if isinstance(Y, Tensor) else Y
+        super().check_labels(Y_hat, labels)
 
 
 arrays = _Tensors()

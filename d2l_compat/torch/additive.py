@@ -13,7 +13,7 @@ __all__ = ["AdditiveAttention"]
 
 
 class AdditiveAttention(layers.AdditiveAttention, nn.Module):
-    """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
+    """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
     input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
@@ -36,13 +36,13 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
     ) -> Tensor:
-        """Attention pooling of ``values``.
+        """Return the attention pooling of ``values``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`. Returns (batch, queries, v). Every query meets every key in
-        num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
-        input that does not fit.
+        :func:`masked_softmax`. Returns (batch, queries, v). The features of all pairs of a
+        query and a key, (batch, queries, keys, num_hiddens), are held in memory. Raises ValueError
+        or TypeError for input that does not fit.
         """
         arrays.check_attention(queries, keys, values)
         arrays.check_projection("queries", queries, self.W_q)
@@ -54,7 +54,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last call's weights, before dropout, shape (batch, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, queries, keys).
 
         Raises RuntimeError before the first call.
         """

@@ -21,18 +21,18 @@ def update_D(
     loss: Function,
     trainer_D: torch.optim.Optimizer,
 ) -> Tensor:
-    """A step of the discriminator ``net_D``: ``X`` is to be taken for real (1), what ``net_G`` makes of ``Z`` is not (0).
+    """Train the discriminator ``net_D`` for one step: ``X`` is real (1), the output of ``net_G`` for ``Z`` is fake (0).
 
-    ``net_D`` gives a logit for each example, and ``loss(logits, labels)`` compares. Gives the mean of the losses
-    for the two. Raises TypeError or ValueError where these are no functions, or there are not as many of ``Z`` as of ``X``.
+    ``net_D`` returns a logit for each example, and ``loss(logits, labels)`` compares. Returns the mean of the losses on
+    real and fake examples. Raises TypeError or ValueError where a network or the loss is not callable, or ``X`` and ``Z``
+    differ in length.
     """
     batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
     with torch.no_grad():
         fakes = net_G(Z)
-    judged = net_D(X), net_D(fakes)
-    for Y in judged:
-        shared.check_judged(arrays, Y, batch_size)
-    real, fake = judged
+    real, fake = net_D(X), net_D(fakes)
+    shared.check_judged(arrays, real, batch_size)
+    shared.check_judged(arrays, fake, batch_size)
     loss_D = (loss(real, torch.ones_like(real)) + loss(fake, torch.zeros_like(fake))) / 2
     trainer_D.zero_grad()
     loss_D.backward()
@@ -43,9 +43,9 @@ def update_D(
 def update_G(
     Z: Tensor, net_D: Function, net_G: Function, loss: Function, trainer_G: torch.optim.Optimizer
 ) -> Tensor:
-    """A step of the generator ``net_G``: what it makes of ``Z`` is to be taken for real. Gives the loss.
+    """Train the generator ``net_G`` for one step, so that its output for ``Z`` is taken for real.
 
-    Raises TypeError or ValueError as :func:`update_D` does.
+    Returns the loss. Raises TypeError or ValueError as :func:`update_D` does.
     """
     batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
     Y = net_D(net_G(Z))

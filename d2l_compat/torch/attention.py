@@ -3,12 +3,12 @@
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
-pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
-causal mask hides, and for those whose ``score_bias`` is minus infinity.
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
+in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
+that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
 
-Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them once (and a
-layer that has no sizes yet twice).
+Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them once, and
+twice in a layer that has no sizes yet.
 """
 
 import math
@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from d2l_compat._shared import checks, encoding, layers
 from d2l_compat.torch._arrays import arrays
-from d2l_compat.torch._tabulated import Tabulated
+from d2l_compat.torch._position_table import PositionTable
 
 __all__ = [
     "DotProductAttention",
@@ -35,15 +35,15 @@ __all__ = [
 
 
 def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
-    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+    """Return the softmax over the first ``valid_lens`` entries of the last axis of ``X``.
 
     Parameters
     ----------
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a length of
-        each query's own; None takes every key.
+        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
+        length for each query; None takes every key.
 
     Returns
     -------
@@ -55,25 +55,26 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     ------
     ValueError, TypeError
         For a wrong rank, shape, dtype or range.
+
     """
     arrays.check_scores(X, valid_lens)
     if valid_lens is None:
         return F.softmax(X, dim=-1)
-    return _softmax(X, _valid_keys(valid_lens, X.shape[2], X.device))
+    return _softmax(X, _keys_within(valid_lens, X.shape[2], X.device))
 
 
 class DotProductAttention(nn.Module):
-    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
+    """Scaled dot-product attention, softmax(Q K^T / sqrt(d)) V.
 
-    Computed by PyTorch's ``scaled_dot_product_attention``, whose fused kernels do not form the
+    It calls PyTorch's ``scaled_dot_product_attention``, whose fused kernels do not form the
     matrix of weights (the CPU's does in training with dropout). ``attention_weights`` forms it
     when it is read, from the same queries and keys. Fused kernels have no second derivatives
-    and no forward mode: for those call the layer within
+    and no forward mode. For these, call the layer within
     ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
     """
 
     def __init__(self, dropout: float) -> None:
-        """``dropout``: the share of weights dropped in training, from 0 to 1.
+        """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
         Raises ValueError or TypeError for any other value.
         """
@@ -92,28 +93,29 @@ class DotProductAttention(nn.Module):
         causal: bool = False,
         score_bias: Tensor | None = None,
     ) -> Tensor:
-        """Attention pooling of ``values``.
+        """Return the attention pooling of ``values``.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is not seen. Each of the three may hide
-        a key. Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        the scores; a key whose bias is minus infinity is hidden. A query sees the keys that none of
+        the three hides. Returns (batch, queries, v). Raises ValueError or TypeError for input that
+        does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys)
-        lens = _lens(valid_lens, causal, queries, keys)
+        lens = _combine_lens(valid_lens, causal, queries, keys)
         self._last = queries, keys, lens, score_bias
         mask, empty, is_causal = None, None, False
-        is_alone = valid_lens is None and score_bias is None
-        if causal and is_alone and queries.shape[1] == keys.shape[1]:
-            is_causal = True  # the kernels' own mask: the fastest, and right for a square alone
+        has_other_mask = valid_lens is not None or score_bias is not None
+        if causal and not has_other_mask and queries.shape[1] == keys.shape[1]:
+            is_causal = True  # the kernels' own mask: the fastest, but right only for a square
         else:
-            mask, empty = _mask(lens, score_bias, queries, keys)
-        # The kernels want an axis of heads: one here.
+            mask, empty = _kernel_mask(lens, score_bias, queries, keys)
+        # The kernels need an axis of heads, here of size 1.
         pooled = F.scaled_dot_product_attention(
             queries.unsqueeze(1),
             keys.unsqueeze(1),
@@ -126,10 +128,10 @@ class DotProductAttention(nn.Module):
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last call's weights, before dropout, shape (batch, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        Formed here from the tensors of that call, which must not have been changed in place
-        since. Raises RuntimeError before the first call.
+        They are computed here from the tensors of that call, which must not have been changed in
+        place since. Raises RuntimeError before the first call.
         """
         if self._last is None:
             raise RuntimeError(checks.NOT_CALLED)
@@ -137,7 +139,7 @@ class DotProductAttention(nn.Module):
         scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
         if score_bias is not None:
             scores = scores + score_bias
-        return _softmax(scores, _valid(lens, score_bias, queries, keys))
+        return _softmax(scores, _visible_keys(lens, score_bias, queries, keys))
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or saved layer has not been called yet.
@@ -150,7 +152,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
     queries, keys and values from its first input;
     ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    bias=False)`` is given them. ``num_hiddens`` is shared out among the heads: each works in
+    bias=False)`` is given them. ``num_hiddens`` is divided among the heads: each works in
     num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
     ``W_o`` mixes the heads' results.
     """
@@ -181,7 +183,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         causal: bool = False,
         score_bias: Tensor | None = None,
     ) -> Tensor:
-        """Attend, head by head.
+        """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
@@ -195,8 +197,8 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             arrays.check_projection("keys", keys, self.W_k),
             arrays.check_projection("values", values, self.W_v),
         ]
-        # Checked before the heads multiply them, so that a message speaks of what was given; by
-        # value where the projections would take their sizes from input that is then refused.
+        # Checked before they are repeated for the heads, so that a message shows what was given.
+        # Values are checked too where projections would take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -204,22 +206,21 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             valid_lens = valid_lens.repeat_interleave(self.num_heads, dim=0)
         projected = self.W_q(queries)
         masks: dict[str, Any] = {"causal": True} if causal else {}
-        if (
-            score_bias is not None
-        ):  # in the dtype of the scores, which is autocast's where there is one
-            masks["score_bias"] = self._for_heads(score_bias, len(queries)).to(projected.dtype)
+        if score_bias is not None:
+            # Autocast may give the scores another dtype.
+            masks["score_bias"] = self._bias_per_head(score_bias, len(queries)).to(projected.dtype)
         pooled = self.attention(
             self.transpose_qkv(projected),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
-            **masks,  # those asked for: a reader's own attention may know of none
+            **masks,  # only those in use: a reader's own attention may support none
         )
         return self.W_o(self.transpose_output(pooled))
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last call's weights, before dropout, shape (batch, heads, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
         Raises RuntimeError before the first call.
         """
@@ -227,25 +228,25 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         batch = weights.shape[0] // self.num_heads
         return weights.unflatten(0, (batch, self.num_heads))
 
-    def _for_heads(self, score_bias: Tensor, batch: int) -> Tensor:
-        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+    def _bias_per_head(self, score_bias: Tensor, batch: int) -> Tensor:
+        """Return the bias in the order of the heads: (queries, keys) or (batch * heads, queries, keys)."""
         if score_bias.ndim == 2:
             return score_bias
         return score_bias.expand(batch, self.num_heads, -1, -1).flatten(0, 1)
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
-        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
         return transpose_qkv(X, self.num_heads)
 
     def transpose_output(self, X: Tensor) -> Tensor:
-        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        """Reshape (batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
         return transpose_output(X, self.num_heads)
 
 
 def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
-    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+    """Reshape (batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
+    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
     """
     num_heads = arrays.check_heads_apart(X, num_heads)
     size = X.shape[2] // num_heads
@@ -253,17 +254,17 @@ def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
 
 
 def transpose_output(X: Tensor, num_heads: int) -> Tensor:
-    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+    """Reshape (batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
     """
     num_heads = arrays.check_heads_together(X, num_heads)
     batch = X.shape[0] // num_heads
     return X.unflatten(0, (batch, num_heads)).transpose(1, 2).flatten(2)
 
 
-class PositionalEncoding(Tabulated):
-    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+class PositionalEncoding(PositionTable):
+    """The sinusoidal positional encoding of Vaswani et al. (2017), section 3.5, added to the input.
 
     ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
     and column 2j + 1 the cosine of the same angle, in radians; an odd d = ``num_hiddens`` has
@@ -272,7 +273,7 @@ class PositionalEncoding(Tabulated):
     """
 
     def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
-        """``max_len``: how many positions there are, from 0 to max_len - 1.
+        """Create the table for ``max_len`` positions, from 0 to max_len - 1.
 
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
@@ -280,33 +281,35 @@ class PositionalEncoding(Tabulated):
         sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dropout = nn.Dropout(dropout)
-        self.tabulate()
+        self.create_table()
 
     def forward(self, X: Tensor, offset: int = 0) -> Tensor:
-        """``X`` plus the encoding of the positions offset, offset + 1, ...
+        """Return ``X`` plus the encoding of the positions offset, offset + 1, and so on.
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
-        dtype. ``offset`` lets a decoder that goes token by token start where it left off.
+        dtype. ``offset`` lets a decoder that goes token by token continue where it stopped.
         Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
-        from 0 on or leads past ``max_len``.
+        of at least 0 or leads past ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
         return self.dropout(X + self.P[:, offset : offset + X.shape[1]].to(X.dtype))
 
-    def exact(self) -> NDArray[np.float64]:
+    def exact_table(self) -> NDArray[np.float64]:
         return encoding.sinusoids(self.max_len, self.num_hiddens)[None]
 
 
-def _valid_keys(valid_lens: Tensor, num_keys: int, device: torch.device) -> Tensor:
-    """True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
-    lens = valid_lens.to(device, torch.int64)  # the one dtype that compares with all others
+def _keys_within(valid_lens: Tensor, num_keys: int, device: torch.device) -> Tensor:
+    """Return True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
+    lens = valid_lens.to(device, torch.int64)  # the only dtype that compares with all others
     per_query = lens if lens.ndim == 2 else lens[:, None]
     return torch.arange(num_keys, device=device) < per_query[:, :, None]
 
 
-def _lens(valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:
-    """``valid_lens`` and a causal mask in one: lengths as in :func:`masked_softmax`."""
+def _combine_lens(
+    valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor
+) -> Tensor | None:
+    """Combine ``valid_lens`` and a causal mask into lengths as in :func:`masked_softmax`."""
     if not causal:
         return valid_lens
     num_queries, num_keys = queries.shape[1], keys.shape[1]
@@ -317,40 +320,40 @@ def _lens(valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor
     return torch.minimum(lens if lens.ndim == 2 else lens[:, None], last)
 
 
-def _valid(
+def _visible_keys(
     lens: Tensor | None, score_bias: Tensor | None, queries: Tensor, keys: Tensor
 ) -> Tensor | None:
-    """True for the keys that are seen; shape (batch, queries or 1, keys) or (queries, keys)."""
-    valid = None if lens is None else _valid_keys(lens, keys.shape[1], queries.device)
+    """Return True for the visible keys; shape (batch, queries or 1, keys) or (queries, keys)."""
+    valid = None if lens is None else _keys_within(lens, keys.shape[1], queries.device)
     if score_bias is None:
         return valid
-    is_seen = score_bias != -math.inf
-    return is_seen if valid is None else valid & is_seen
+    is_finite = score_bias != -math.inf
+    return is_finite if valid is None else valid & is_finite
 
 
-def _mask(
+def _kernel_mask(
     lens: Tensor | None, score_bias: Tensor | None, queries: Tensor, keys: Tensor
 ) -> tuple[Tensor | None, Tensor | None]:
-    """What the kernels are given, and True for the queries that see no key.
+    """Return the mask for the kernels, and True for the queries that see no key.
 
-    Kernels differ in what they make of such a query. So it sees every key, and what it pooled
-    is then replaced by zero.
+    Kernels differ in their results for such a query. So the mask lets it see every key, and the
+    caller replaces its result by zero.
     """
     if score_bias is not None:
         if lens is not None:
-            hidden = ~_valid_keys(lens, keys.shape[1], queries.device)
+            hidden = ~_keys_within(lens, keys.shape[1], queries.device)
             score_bias = score_bias.masked_fill(hidden, -math.inf)
         empty = score_bias.amax(dim=-1, keepdim=True) == -math.inf
         return score_bias.masked_fill(empty, 0), empty
     if lens is not None:
-        valid = _valid_keys(lens, keys.shape[1], queries.device)
+        valid = _keys_within(lens, keys.shape[1], queries.device)
         empty = ~valid.any(dim=-1, keepdim=True)
         return valid | empty, empty
     return None, None
 
 
 def _softmax(scores: Tensor, valid: Tensor | None) -> Tensor:
-    """Over the valid scores of each row; exactly 0 elsewhere, and in a row that has none."""
+    """Return the softmax over the valid scores of each row; exactly 0 for all others."""
     if valid is None:
         return F.softmax(scores, dim=-1)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
@@ -359,7 +362,7 @@ def _softmax(scores: Tensor, valid: Tensor | None) -> Tensor:
 
 
 def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:
-    """A projection; of ``inputs`` that are None, the first call tells the size."""
+    """Return a linear layer; where ``inputs`` is None, its first call sets the size."""
     if inputs is None:
         return nn.LazyLinear(outputs, bias=bias)
     return nn.Linear(inputs, outputs, bias=bias)

@@ -1,4 +1,4 @@
-"""BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it with."""
+"""BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it on."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ _read_wiki = wiki.read
 
 
 class BERTEncoder(layers.BERTEncoder, nn.Module):
-    """Embeddings of tokens, sentences and positions, all of them trained, and encoder blocks with biases.
+    """BERT's encoder: trained embeddings of tokens, segments and positions, and encoder blocks with biases.
 
     ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or with the sizes
     that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
@@ -35,21 +35,22 @@ class BERTEncoder(layers.BERTEncoder, nn.Module):
         self.pos_embedding = nn.Parameter(torch.randn(1, max_len, num_hiddens))
 
     def forward(self, tokens: Tensor, segments: Tensor, valid_lens: Tensor | None = None) -> Tensor:
-        """Tokens and segments (0 or 1), integers (batch, steps), to (batch, steps, num_hiddens); lengths (batch,).
+        """Encode tokens and segments (0 or 1), integers (batch, steps), as (batch, steps, num_hiddens).
 
-        Raises ValueError or TypeError for others, and more steps than ``max_len``.
+        ``valid_lens`` has the shape (batch,). Raises ValueError or TypeError for other input, and for more steps than
+        ``max_len``.
         """
         vocab_size, max_len = len(self.token_embedding.weight), self.pos_embedding.shape[1]
         arrays.check_pair(tokens, segments, vocab_size, max_len)
         X = self.token_embedding(tokens.long()) + self.segment_embedding(segments.long())
         X = X + self.pos_embedding[:, : X.shape[1]]
         for block in self.blks:
-            X = block(X, _counted(valid_lens))
+            X = block(X, _integer_lens(valid_lens))
         return X
 
 
-def _counted(valid_lens: Tensor | None) -> Tensor | None:
-    """Lengths as integers: D2L's data set of Wikipedia has them in floating point."""
+def _integer_lens(valid_lens: Tensor | None) -> Tensor | None:
+    """Convert floating-point lengths, which D2L's data set of Wikipedia has, to integers."""
     if isinstance(valid_lens, Tensor) and valid_lens.is_floating_point():
         whole = valid_lens.long()
         return whole if torch.equal(whole.to(valid_lens.dtype), valid_lens) else valid_lens
@@ -57,13 +58,13 @@ def _counted(valid_lens: Tensor | None) -> Tensor | None:
 
 
 class MaskLM(nn.Module):
-    """BERT's first task: what tokens are, where they are masked.
+    """BERT's first task, to predict masked tokens.
 
-    ``num_inputs`` is the size of what is encoded; the first input tells it, if it is None.
+    ``num_inputs`` is the number of features of the encoder's output; if it is None, the first input sets it.
     """
 
     def __init__(self, vocab_size: int, num_hiddens: int, num_inputs: int | None = None) -> None:
-        """Raises TypeError or ValueError for sizes below 1."""
+        """Create the layer. Raises TypeError or ValueError for sizes below 1."""
         super().__init__()
         for what, value in ("vocab_size", vocab_size), ("num_hiddens", num_hiddens):
             checks.size(what, value)
@@ -72,8 +73,11 @@ class MaskLM(nn.Module):
         self.mlp = nn.Sequential(first, nn.ReLU(), norm, last)
 
     def forward(self, X: Tensor, pred_positions: Tensor) -> Tensor:
-        """(batch, steps, inputs), and of each example some positions (batch, predictions), to logits of the tokens
-        there, (batch, predictions, vocab_size). Raises TypeError or ValueError for others."""
+        """Return logits (batch, predictions, vocab_size) of the tokens at ``pred_positions``.
+
+        ``X`` has the shape (batch, steps, inputs), ``pred_positions`` (batch, predictions). Raises TypeError or
+        ValueError for others.
+        """
         arrays.check_pred_positions(X, pred_positions)
         arrays.check_features(X, self.mlp[0])
         rows = torch.arange(len(X), device=X.device)[:, None]
@@ -81,24 +85,24 @@ class MaskLM(nn.Module):
 
 
 class NextSentencePred(nn.Module):
-    """BERT's second task: whether the second sentence follows the first.
+    """BERT's second task, to predict whether the second sentence follows the first.
 
-    ``num_inputs`` is the size of what is encoded; the first input tells it, if it is None.
+    ``num_inputs`` is the number of features of the encoder's output; if it is None, the first input sets it.
     """
 
     def __init__(self, num_inputs: int | None = None) -> None:
-        """Raises TypeError or ValueError for a size below 1."""
+        """Create the layer. Raises TypeError or ValueError for a size below 1."""
         super().__init__()
         self.output = linear(checks.size_if_told("num_inputs", num_inputs), 2)
 
     def forward(self, X: Tensor) -> Tensor:
-        """(batch, inputs) to logits (batch, 2). Raises TypeError or ValueError for others."""
+        """Return logits (batch, 2) for X (batch, inputs). Raises TypeError or ValueError for others."""
         arrays.check_features(X, self.output)
         return self.output(X)
 
 
 class BERTModel(layers.BERTModel, nn.Module):
-    """BERT, with its two tasks.
+    """BERT with its two tasks.
 
     ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or with the sizes
     that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
@@ -114,9 +118,9 @@ class BERTModel(layers.BERTModel, nn.Module):
         hid_in_features: int,
         mlm_in_features: int,
         nsp_in_features: int,
-        **given: Any,
+        **sizes: Any,
     ) -> None:
-        self.encoder = BERTEncoder(vocab_size=vocab_size, num_hiddens=num_hiddens, **given)
+        self.encoder = BERTEncoder(vocab_size=vocab_size, num_hiddens=num_hiddens, **sizes)
         self.hidden = nn.Sequential(nn.Linear(hid_in_features, num_hiddens), nn.Tanh())
         self.mlm = MaskLM(vocab_size, num_hiddens, mlm_in_features)
         self.nsp = NextSentencePred(nsp_in_features)
@@ -128,9 +132,11 @@ class BERTModel(layers.BERTModel, nn.Module):
         valid_lens: Tensor | None = None,
         pred_positions: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """What the encoder makes of the tokens, (batch, steps, num_hiddens); logits of the tokens at
-        ``pred_positions`` (batch, predictions), or None where there are none; and logits (batch, 2) of what the first
-        token, ``<cls>``, tells: whether the second sentence follows. Raises ValueError or TypeError as these do.
+        """Return the encoded tokens, the logits of the masked tokens, and those of the next sentence.
+
+        They have the shapes (batch, steps, num_hiddens), (batch, predictions, vocab_size), or None where
+        ``pred_positions`` is None, and (batch, 2), predicted from the first token, ``<cls>``. Raises ValueError or
+        TypeError as the three parts do.
         """
         encoded = self.encoder(tokens, segments, valid_lens)
         tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
@@ -142,12 +148,12 @@ class _WikiTextDataset(wiki.WikiText, Dataset[Any]):
 
 
 def load_data_wiki(batch_size: int, max_len: int) -> tuple[DataLoader[Any], Vocab]:
-    """Pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
+    """Load pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
 
-    A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens (batch, predictions), 1
-    for each of these and 0 for padding, float32, what they were, and 1 where the second sentence follows the first
-    (batch,): all others int64. Raises TypeError or ValueError for sizes below 1 or too small for any pair, and what
-    :func:`download_extract` does.
+    A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens, their weights, 1 or 0
+    for padding, and their labels, each (batch, predictions), and 1 where the second sentence follows the first (batch,).
+    Weights are float32, all others int64. Raises TypeError or ValueError for sizes below 1 or too small for any pair,
+    and what :func:`download_extract` raises.
     """
     batch_size, max_len = checks.size("batch_size", batch_size), checks.size("max_len", max_len)
     paragraphs = _read_wiki(download_extract("wikitext-2", "wikitext-2"))
@@ -167,10 +173,10 @@ def _get_batch_loss_bert(
     mlm_Y: Tensor,
     nsp_y: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean losses of both tasks, and their sum; ``loss`` is a mean, or one number for each prediction."""
+    """Return the mean losses of both tasks, and their sum; ``loss`` is a mean, or one number for each prediction."""
     _, tokens_hat, next_hat = net(tokens_X, segments_X, valid_lens_x.reshape(-1), pred_positions_X)
     weights = mlm_weights_X.reshape(-1)
     losses = loss(tokens_hat.reshape(-1, vocab_size), mlm_Y.reshape(-1))
-    of_tokens = (losses * weights).sum() / (weights.sum() + 1e-8)
-    of_next = loss(next_hat, nsp_y).mean()
-    return of_tokens, of_next, of_tokens + of_next
+    mlm_loss = (losses * weights).sum() / (weights.sum() + 1e-8)
+    nsp_loss = loss(next_hat, nsp_y).mean()
+    return mlm_loss, nsp_loss, mlm_loss + nsp_loss

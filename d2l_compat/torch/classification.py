@@ -1,4 +1,4 @@
-"""Classification as D2L 0.17 trains it: ``train_ch3`` from scratch, ``train_ch6`` for convolutional networks."""
+"""Training of classifiers as in D2L 0.17: ``train_ch3`` from scratch, ``train_ch6`` for convolutional networks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,24 +28,24 @@ __all__ = [
 def load_data_fashion_mnist(
     batch_size: int, resize: int | tuple[int, int] | None = None
 ) -> tuple[DataLoader[Any], DataLoader[Any]]:
-    """Batches of Fashion-MNIST for training, shuffled, and for the test, as :class:`FashionMNIST` has them.
+    """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: shuffled for training, and for the test.
 
-    Pictures are ``resize`` pixels wide and high, or (height, width), by default 28. Raises TypeError or ValueError
-    for sizes below 1, and what :func:`download` does.
+    Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
+    for sizes below 1, and what :func:`download` raises.
     """
-    data = FashionMNIST(batch_size, images.size_of(resize))
+    data = FashionMNIST(batch_size, images.picture_size(resize))
     workers = get_dataloader_workers() if resize else 0  # resizing takes the time
 
-    def loader(pictures: Any, shuffle: bool) -> DataLoader[Any]:
+    def make_loader(pictures: Any, shuffle: bool) -> DataLoader[Any]:
         return DataLoader(pictures, batch_size, shuffle=shuffle, num_workers=workers)
 
-    return loader(data.train, True), loader(data.val, False)
+    return make_loader(data.train, True), make_loader(data.val, False)
 
 
 def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
-    """The share of examples in all batches (X, y) that ``net`` predicts right, a layer in evaluation mode.
+    """Return the accuracy of ``net`` over all batches (X, y); a layer is put into evaluation mode.
 
-    Raises TypeError or ValueError where it cannot be called, or there is no batch.
+    Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch.
     """
     if isinstance(net, nn.Module):
         net.eval()
@@ -54,18 +54,21 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
 
 
 def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any = None) -> float:
-    """The same, on ``device``, by default the layer's; X may be a list of tensors."""
+    """Return the accuracy as :func:`evaluate_accuracy` does, on ``device``, by default the layer's.
+
+    X may be a list of tensors.
+    """
     if device is None and isinstance(net, nn.Module):
         device = next((parameter.device for parameter in net.parameters()), None)
     callable_("net", net)
 
-    def there(X: Any) -> Any:
+    def to_device(X: Any) -> Any:
         return [x.to(device) for x in X] if isinstance(X, list) else X.to(device)
 
     if isinstance(net, nn.Module):
         net.eval()
     with torch.no_grad():
-        return shared.share_of_hits(lambda X: net(there(X)), data_iter)
+        return shared.share_of_hits(lambda X: net(to_device(X)), data_iter)
 
 
 def train_epoch_ch3(
@@ -74,11 +77,11 @@ def train_epoch_ch3(
     loss: Callable[[Tensor, Tensor], Tensor],
     updater: torch.optim.Optimizer | Callable[[int], Any],
 ) -> tuple[float, float]:
-    """Train for one epoch: gives the mean loss, and the share of right predictions.
+    """Train for one epoch; return the mean loss and the accuracy.
 
-    ``loss(y_hat, y)`` is one number for each example; ``updater`` an optimizer, or a function that does a step
-    for a batch of this size, along the gradients of the losses' sum. Raises TypeError or ValueError where these
-    cannot be called, or there is no batch (X, y).
+    ``loss(y_hat, y)`` is one number for each example; ``updater`` is an optimizer, or a function of the batch size that
+    makes a step along the gradients of the sum of the losses. Raises TypeError or ValueError where these cannot be
+    called, or there is no batch (X, y).
     """
     for what, function in ("net", net), ("loss", loss):
         callable_(what, function)
@@ -110,7 +113,7 @@ def train_ch3(
     num_epochs: int,
     updater: torch.optim.Optimizer | Callable[[int], Any],
 ) -> None:
-    """Train by :func:`train_epoch_ch3`, and draw how loss and accuracy go on, epoch by epoch."""
+    """Train with :func:`train_epoch_ch3`, and draw loss and accuracy after every epoch."""
     shared.train_ch3(
         num_epochs,
         lambda: train_epoch_ch3(net, train_iter, loss, updater),
@@ -126,14 +129,13 @@ def train_ch6(
     lr: float,
     device: torch.device | None = None,
 ) -> None:
-    """Train by stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
+    """Train with stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
 
-    That is by default the first GPU, or the CPU. Loss and accuracy are drawn, and printed in the end. Raises
-    TypeError or ValueError where ``net`` is no layer, ``num_epochs`` below 1, or there is no batch (X, y).
+    The default device is the first GPU, or else the CPU. Loss and accuracy are drawn, and printed at the end. Raises
+    TypeError or ValueError where ``net`` is no layer, ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     instance("net", net, nn.Module, "a layer")
     device = try_gpu() if device is None else device
-
     lr = real("lr", lr, "a number")
     net.apply(init_cnn)
     print("training on", device)

@@ -1,4 +1,4 @@
-"""What a layer costs, whatever the machine: its multiplications, and the steps that must wait."""
+"""The cost of a layer on any machine: its multiplications, and its longest chain of dependent steps."""
 
 from collections.abc import Callable
 from functools import cache
@@ -17,40 +17,40 @@ PRODUCTS = ("Mm", "Addmm", "Bmm", "Linear", "Convolution", "ScaledDotProduct")
 
 
 def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
-    """Of all products of matrices and convolutions that ``layer(*inputs)`` computes, those on the
-    longest chain: each needs the result of the one before.
+    """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Fused attention is one product. Read from the graph that autograd makes of the call, so that only
-    what depends on floating-point inputs or on weights counts. Raises TypeError where the layer is no function or an input no tensor.
+    Each on the chain needs the result of the one before. Fused attention is one product. They are read from autograd's
+    graph of the call, so that only what depends on floating-point inputs or on weights counts. Raises TypeError where
+    the layer is no function or an input no tensor.
     """
     _check(layer, inputs)
 
     @cache
-    def longest(node: Any) -> int:
+    def chain_length(node: Any) -> int:
         if node is None:
             return 0
-        before = max((longest(parent) for parent, _ in node.next_functions), default=0)
-        return before + node.name().startswith(PRODUCTS)
+        longest = max((chain_length(parent) for parent, _ in node.next_functions), default=0)
+        return longest + node.name().startswith(PRODUCTS)
 
-    watched = [x.detach().requires_grad_(x.is_floating_point()) for x in inputs]
+    leaves = [x.detach().requires_grad_(x.is_floating_point()) for x in inputs]
     with torch.enable_grad():
-        return longest(layer(*watched).grad_fn)
+        return chain_length(layer(*leaves).grad_fn)
 
 
 def multiply_adds(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
-    """How often ``layer(*inputs)`` multiplies two numbers and adds the product to a sum: in
-    products of matrices, convolutions and attention, from the shapes of all that is multiplied.
+    """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    Raises TypeError where the layer is no function or an input no tensor.
+    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands. Raises
+    TypeError where the layer is no function or an input no tensor.
     """
     _check(layer, inputs)
-    # When it is needed: it imports a compiler for GPUs, if one is installed.
+    # Imported on first use: it imports a compiler for GPUs, if one is installed.
     from torch.utils.flop_counter import FlopCounterMode
 
-    # Not every fused kernel can be counted; the plain one does the same products.
+    # Not every fused kernel can be counted; the plain one computes the same products.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         layer(*inputs)
-    # The counter takes a multiplication and an addition for two operations.
+    # The counter counts a multiplication and an addition as two operations.
     return int(counter.get_total_flops()) // 2
 
 

@@ -1,4 +1,4 @@
-"""D2L's data sets as PyTorch tensors: English and French sentences, a novel, and Fashion-MNIST."""
+"""D2L's data sets as PyTorch tensors: translations from English to French, a novel, and Fashion-MNIST."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -27,9 +27,9 @@ class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
     ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
-    of the sources (sentences,), and the target without its first: all int64. ``num_steps`` tokens
-    a sentence, padded or cut off; ``build(src_sentences, tgt_sentences)`` gives the arrays of other
-    sentences. Raises TypeError or ValueError for sizes below 1.
+    of the sources (sentences,), and the target without its first token, all int64. Sentences are
+    padded or cut off to ``num_steps`` tokens; ``build(src_sentences, tgt_sentences)`` returns the
+    arrays of other sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
     def _tensor(self, array: translation.Numbers) -> torch.Tensor:
@@ -39,31 +39,31 @@ class MTFraEng(translation.MTFraEng, DataModule):
 def load_data_nmt(
     batch_size: int, num_steps: int, num_examples: int | None = 600
 ) -> tuple[DataLoader[Any], Vocab, Vocab]:
-    """Pairs of sentences as D2L 0.17 prepares them: shuffled batches, and the two vocabularies.
+    """Load pairs of sentences as D2L 0.17 prepares them, in shuffled batches, and the two vocabularies.
 
-    A batch is (source, source lengths, target, target lengths): int64, sentences of ``num_steps``
+    A batch is (source, source lengths, target, target lengths), int64; sentences have ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
-    pairs = translation.pairs(batch_size, num_steps, num_examples)
+    pairs = translation.load_pairs(batch_size, num_steps, num_examples)
     dataset = TensorDataset(*map(_int64, pairs.arrays))
     return DataLoader(dataset, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
 
 
 def _int64(numbers: translation.Numbers) -> torch.Tensor:
-    return torch.tensor(numbers, dtype=torch.int64)  # which PyTorch's losses want
+    return torch.tensor(numbers, dtype=torch.int64)  # PyTorch's losses need int64
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):
     """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
 
-    ``X`` (sequences, num_steps) are all that there are, one from each character on, and ``Y`` for each character
-    the next: int64. The first ``num_train`` are for training, and ``num_val`` after them for validation.
+    ``X`` (sequences, num_steps) has a sequence from each character on, and ``Y`` the next character for each one in
+    ``X``, both int64. The first ``num_train`` are for training, and ``num_val`` after them for validation.
     """
 
     def __init__(
         self, batch_size: int, num_steps: int, num_train: int = 10000, num_val: int = 5000
     ) -> None:
-        """Raises TypeError or ValueError for sizes below 1, or more steps than characters."""
+        """Load the novel. Raises TypeError or ValueError for sizes below 1, or more steps than characters."""
         super().__init__()
         self.save_hyperparameters()
         self.X, self.Y = map(torch.tensor, self._sequences())
@@ -72,10 +72,10 @@ class TimeMachine(time_machine.TimeMachine, DataModule):
 def seq_data_iter_random(
     corpus: Sequence[int], batch_size: int, num_steps: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Batches out of a list of tokens: sequences that do not overlap, in any order, drawn by Python's ``random``.
+    """Return batches of non-overlapping sequences of a list of tokens, shuffled by Python's ``random``.
 
-    Gives X and Y (batch_size, num_steps), int64; Y is for each token the next. Raises TypeError or ValueError for
-    sizes below 1, or a ``corpus`` of another kind.
+    A batch is X and Y (batch_size, num_steps), int64; Y has the next token for each in X. Raises TypeError or ValueError
+    for sizes below 1, or a ``corpus`` of another kind.
     """
     return time_machine.random_batches(corpus, batch_size, num_steps, torch.tensor)
 
@@ -83,12 +83,12 @@ def seq_data_iter_random(
 def seq_data_iter_sequential(
     corpus: Sequence[int], batch_size: int, num_steps: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """The same, and each sequence goes on in the next batch where it stopped in this one."""
+    """Return batches as :func:`seq_data_iter_random` does, but each sequence continues in the next batch."""
     return time_machine.sequential_batches(corpus, batch_size, num_steps, torch.tensor)
 
 
 class SeqDataLoader(time_machine.SeqDataLoader):
-    """Gives batches of *The Time Machine*, again and again: see :func:`load_data_time_machine`."""
+    """A reusable iterable of batches of *The Time Machine*: see :func:`load_data_time_machine`."""
 
     tensor = staticmethod(torch.tensor)
 
@@ -96,10 +96,10 @@ class SeqDataLoader(time_machine.SeqDataLoader):
 def load_data_time_machine(
     batch_size: int, num_steps: int, use_random_iter: bool = False, max_tokens: int = 10000
 ) -> tuple[SeqDataLoader, Vocab]:
-    """Batches of *The Time Machine*'s first ``max_tokens`` characters, as D2L 0.17 prepares them; and the vocabulary.
+    """Load batches of the first ``max_tokens`` characters of *The Time Machine*, as in D2L 0.17, and the vocabulary.
 
-    They are :func:`seq_data_iter_random`'s, or those of :func:`seq_data_iter_sequential`. Raises TypeError or ValueError
-    for sizes below 1, and what :func:`download` does.
+    They are those of :func:`seq_data_iter_random` or :func:`seq_data_iter_sequential`. Raises TypeError or ValueError
+    for sizes below 1, and what :func:`download` raises.
     """
     loader = SeqDataLoader(batch_size, num_steps, use_random_iter, max_tokens)
     return loader, loader.vocab
@@ -109,16 +109,19 @@ class FashionMNIST(images.FashionMNIST, DataModule):
     """Fashion-MNIST in batches: pictures (batch, 1, height, width) from 0 to 1, and int64 labels."""
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """``resize`` is (height, width), in pixels. Raises TypeError or ValueError for sizes below 1."""
+        """Load the pictures; ``resize`` is (height, width), in pixels.
+
+        Raises TypeError or ValueError for sizes below 1.
+        """
         super().__init__()
         images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        # PyTorch's losses want int64.
+        # PyTorch's losses need int64.
         self.train = images.Pictures(True, resize, self.root, np.int64)
         self.val = images.Pictures(False, resize, self.root, np.int64)
 
     def get_dataloader(self, train: bool) -> DataLoader[Any]:
-        """Batches of the training pictures, shuffled, or of the others."""
+        """Return batches of the training pictures, shuffled, or of the validation pictures."""
         pictures: Any = self.train if train else self.val
         return DataLoader(pictures, self.batch_size, shuffle=train)
 

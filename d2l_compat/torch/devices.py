@@ -8,29 +8,29 @@ __all__ = ["cpu", "gpu", "num_gpus", "try_all_gpus", "try_gpu"]
 
 
 def cpu() -> torch.device:
-    """The CPU."""
+    """Return the CPU."""
     return torch.device("cpu")
 
 
 def gpu(i: int = 0) -> torch.device:
-    """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
+    """Return the ``i``-th GPU, from 0, whether or not it exists. Raises ValueError if negative."""
     i = checks.gpu(i)
-    # Apple's is always the only one.
+    # An Apple machine has one GPU.
     is_apple = torch.backends.mps.is_available() and not torch.cuda.is_available()
     return torch.device("mps", i) if is_apple else torch.device("cuda", i)
 
 
 def num_gpus() -> int:
-    """How many GPUs can be used: NVIDIA's, else 1 on an Apple machine with ``mps``, else 0."""
+    """Return the number of usable GPUs: NVIDIA's, else 1 on an Apple machine with ``mps``, else 0."""
     return torch.cuda.device_count() or int(torch.backends.mps.is_available())
 
 
 def try_gpu(i: int = 0) -> torch.device:
-    """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if negative."""
+    """Return the ``i``-th GPU if it exists, else the CPU. Raises ValueError if negative."""
     device = gpu(i)
     return device if i < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[torch.device]:
-    """Every GPU there is, or the CPU alone."""
+    """Return all GPUs, or the CPU alone."""
     return [gpu(i) for i in range(num_gpus())] or [cpu()]

@@ -1,4 +1,4 @@
-"""Hyperparameter optimization: what is tried, and how it is judged; and the kernel of Gaussian processes."""
+"""Hyperparameter optimization: search, scheduling and evaluation, and the RBF kernel of Gaussian processes."""
 
 import math
 from typing import Any
@@ -34,12 +34,12 @@ __all__ = [
 
 
 class HPOTrainer(Trainer):
-    """A trainer that tells as well how good the model is in the end."""
+    """A trainer that also measures the trained model's validation error."""
 
     def validation_error(self) -> Tensor:
-        """The share of examples for validation that the model, a ``Classifier``, predicts wrong.
+        """Return the share of validation examples that the model, a ``Classifier``, predicts wrong.
 
-        Raises RuntimeError where there is no model, or nothing to validate it on.
+        Raises RuntimeError where there is no model or no validation data.
         """
         if not getattr(self, "num_val_batches", 0):
             need = "a model and data for validation; call fit first"
@@ -55,9 +55,9 @@ class HPOTrainer(Trainer):
 
 
 def hpo_objective_lenet(learning_rate: float, batch_size: int, max_epochs: int = 10) -> Tensor:
-    """The validation error of LeNet, trained on Fashion-MNIST with these hyperparameters.
+    """Train LeNet on Fashion-MNIST with these hyperparameters, and return its validation error.
 
-    Raises TypeError or ValueError for sizes below 1, and what :func:`download` does.
+    Raises TypeError or ValueError for sizes below 1, and what :func:`download` raises.
     """
     real("learning_rate", learning_rate, "a number")
     model, trainer = LeNet(lr=learning_rate), HPOTrainer(max_epochs, num_gpus=1)
@@ -69,12 +69,13 @@ def hpo_objective_lenet(learning_rate: float, batch_size: int, max_epochs: int =
 
 
 def rbfkernel(x1: ArrayLike, x2: ArrayLike, ls: float = 4.0) -> NDArray[Any]:
-    """exp(-(a - b)² / 2 ls) for each a of ``x1`` (n,) and b of ``x2`` (m,): an array (n, m).
+    """Return exp(-(a - b)² / 2 ls) for each a in ``x1`` (n,) and b in ``x2`` (m,), an array (n, m).
 
-    D2L's ``ls`` is the square of what is called the length scale. Raises TypeError or ValueError where
-    the two are no vectors of numbers, or ``ls`` not above 0.
+    D2L's ``ls`` is the square of the length scale. Raises TypeError or ValueError where ``x1`` or ``x2`` is no vector of
+    numbers, or ``ls`` is not above 0.
     """
-    a, b = (to_numpy(what, x).astype("float64") for what, x in (("x1", x1), ("x2", x2)))
+    a = to_numpy("x1", x1).astype("float64")
+    b = to_numpy("x2", x2).astype("float64")
     for what, x in ("x1", a), ("x2", b):
         if x.ndim != 1:
             raise ValueError(fault(what, f"shape {x.shape}", "a vector of numbers"))

@@ -1,4 +1,4 @@
-"""Linear regression from scratch: examples, model, loss and descent."""
+"""Linear regression from scratch: data, model, loss and optimizer."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ __all__ = ["evaluate_loss", "linreg", "load_array", "sgd", "squared_loss", "synt
 
 
 def synthetic_data(w: Tensor, b: Any, num_examples: int) -> tuple[Tensor, Tensor]:
-    """Examples y = Xw + b + noise: X (num_examples, features) of variance 1, y (num_examples, 1).
+    """Draw examples y = Xw + b + noise: X (num_examples, features) of variance 1, y (num_examples, 1).
 
-    ``w`` is (features,) or (features, 1), ``b`` one number; the noise's standard deviation is 0.01. Raises
+    ``w`` is (features,) or (features, 1), ``b`` one number; the standard deviation of the noise is 0.01. Raises
     TypeError or ValueError for others.
     """
     b = linear.check_data_arguments(arrays, w, b, num_examples)
@@ -28,36 +28,36 @@ def synthetic_data(w: Tensor, b: Any, num_examples: int) -> tuple[Tensor, Tensor
 def load_array(
     data_arrays: Sequence[Tensor], batch_size: int, is_train: bool = True
 ) -> DataLoader[Any]:
-    """Batches of ``batch_size`` rows of each tensor, shuffled where ``is_train``.
+    """Return batches of ``batch_size`` rows of each tensor, shuffled if ``is_train``.
 
-    Raises TypeError or ValueError where there are no rows, or not equally many, or for a size below 1.
+    Raises TypeError or ValueError where there are no rows or unequal numbers of rows, or for a size below 1.
     """
     linear.check_rows(arrays, data_arrays, batch_size, is_train)
     return DataLoader(TensorDataset(*data_arrays), batch_size, shuffle=bool(is_train))
 
 
 def linreg(X: Tensor, w: Tensor, b: Any) -> Tensor:
-    """Xw + b: of X (..., features) and w (features, outputs) it is (..., outputs).
+    """Return Xw + b, (..., outputs), for X (..., features) and w (features, outputs).
 
-    Raises TypeError or ValueError where these do not fit each other.
+    Raises TypeError or ValueError where the shapes do not fit each other.
     """
     b = linear.check_product(arrays, X, w, b)
     return X @ w + b
 
 
 def squared_loss(y_hat: Tensor, y: Tensor) -> Tensor:
-    """Half the squared differences, in the shape of ``y_hat``, which ``y`` is given as well.
+    """Return half the squared differences, in the shape of ``y_hat``, to which ``y`` is reshaped.
 
-    Raises TypeError or ValueError where they have not equally many numbers.
+    Raises TypeError or ValueError where the two differ in size.
     """
     linear.check_targets(arrays, y_hat, y)
     return (y_hat - y.reshape(y_hat.shape)) ** 2 / 2
 
 
 def sgd(params: Iterable[Tensor], lr: float, batch_size: int) -> None:
-    """A step of stochastic gradient descent, in place: the gradients are sums over ``batch_size`` examples.
+    """Make a step of stochastic gradient descent in place; gradients are sums over ``batch_size`` examples.
 
-    They are set to zero then. Raises TypeError or ValueError where there is none, or for a size below 1.
+    Afterwards they are set to zero. Raises TypeError or ValueError where there is no gradient, or for a size below 1.
     """
     linear.check_descent(params, lr, batch_size)
     params = list(params)
@@ -70,9 +70,9 @@ def sgd(params: Iterable[Tensor], lr: float, batch_size: int) -> None:
 
 
 def evaluate_loss(net: Callable[..., Any], data_iter: Any, loss: Callable[..., Any]) -> float:
-    """The mean of ``loss(net(X), y)`` over ``data_iter``, each ``y`` in the shape of the outputs.
+    """Return the mean of ``loss(net(X), y)`` over ``data_iter``, with ``y`` reshaped like the outputs.
 
-    Raises TypeError or ValueError where these are no functions, or no batches (X, y).
+    Raises TypeError or ValueError where ``net`` or ``loss`` is no function, or there are no batches (X, y).
     """
     with torch.no_grad():
         return linear.mean_loss(net, data_iter, loss, lambda y, outputs: y.reshape(outputs.shape))

@@ -1,4 +1,4 @@
-"""The models of D2L 1.0's first chapters: linear and softmax regression, LeNet, ResNeXt's block."""
+"""Models of D2L 1.0's first chapters: linear and softmax regression, LeNet, and ResNeXt's block."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class SyntheticRegressionData(shared.RegressionData, DataModule):
-    """Examples y = Xw + b + noise: X (examples, features) of variance 1, y (examples, 1)."""
+    """Synthetic examples y = Xw + b + noise: X (examples, features) of variance 1, y (examples, 1)."""
 
     def __init__(
         self,
@@ -40,14 +40,14 @@ class SyntheticRegressionData(shared.RegressionData, DataModule):
         num_val: int = 1000,
         batch_size: int = 32,
     ) -> None:
-        """``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation.
+        """Draw the examples.
 
-        Raises TypeError or ValueError for others.
+        ``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation. Raises TypeError or
+        ValueError for others.
         """
         super().__init__()
         self.save_hyperparameters()
-        given = w, b, noise, num_train, num_val, batch_size
-        b = shared.check_regression_data(arrays, *given)
+        b = shared.check_regression_data(arrays, w, b, noise, num_train, num_val, batch_size)
         self.X = torch.randn(num_train + num_val, len(w), dtype=w.dtype)
         errors = noise * torch.randn(len(self.X), 1, dtype=w.dtype)
         self.y = self.X @ w.reshape(-1, 1) + b + errors
@@ -60,13 +60,13 @@ class SGD(HyperParameters):
     lr: float
 
     def __init__(self, params: Iterable[Tensor], lr: float) -> None:
-        """Raises TypeError where ``params`` are no parameters, or ``lr`` no number."""
+        """Store the parameters. Raises TypeError where ``params`` are no parameters, or ``lr`` no number."""
         linear.check_descent(params, lr, 1)
         params = list(params)
         self.save_hyperparameters()
 
     def step(self) -> None:
-        """Change the parameters, in place, along the gradients that they have."""
+        """Update all parameters that have gradients, in place."""
         with torch.no_grad():
             for param in self.params:
                 if param.grad is not None:
@@ -83,7 +83,7 @@ class LinearRegressionScratch(Module):
     """Linear regression from scratch: weights ``w`` (features, 1) and a bias ``b`` (1,)."""
 
     def __init__(self, num_inputs: int, lr: float, sigma: float = 0.01) -> None:
-        """Weights begin with the standard deviation ``sigma``. Raises TypeError or ValueError for bad sizes."""
+        """Draw weights with the standard deviation ``sigma``. Raises TypeError or ValueError for bad sizes."""
         super().__init__()
         self.save_hyperparameters()
         sigma = real("sigma", sigma, "a number")
@@ -91,15 +91,15 @@ class LinearRegressionScratch(Module):
         self.b = nn.Parameter(torch.zeros(1))
 
     def forward(self, X: Tensor) -> Tensor:
-        """Xw + b, of X (..., features)."""
+        """Return Xw + b, (..., 1), for X (..., features)."""
         return torch.matmul(X, self.w) + self.b
 
     def loss(self, y_hat: Tensor, y: Tensor) -> Tensor:
-        """Half the mean squared difference."""
+        """Return half the mean squared difference."""
         return squared_loss(y_hat, y).mean()
 
     def configure_optimizers(self) -> Any:
-        """:class:`SGD`, at the learning rate ``self.lr``."""
+        """Return :class:`SGD` with the learning rate ``self.lr``."""
         return SGD([self.w, self.b], self.lr)
 
 
@@ -109,19 +109,19 @@ class LinearRegression(Module):
     def __init__(self, lr: float) -> None:
         super().__init__()
         self.save_hyperparameters()
-        self.net = _NearZero(1)
+        self.net = _SmallInitLinear(1)
 
     def loss(self, y_hat: Tensor, y: Tensor) -> Tensor:
-        """The mean squared difference: not half of it, as in MXNet and JAX."""
+        """Return the mean squared difference; in MXNet and JAX it is half of that."""
         return 2 * squared_loss(y_hat, y).mean()
 
     def get_w_b(self) -> tuple[Tensor, Tensor]:
-        """The weights (1, features) and the bias (1,)."""
+        """Return the weights (1, features) and the bias (1,)."""
         return self.net.weight.data, self.net.bias.data
 
 
-class _NearZero(nn.LazyLinear):
-    """Its weights are drawn near zero, when the first input tells how many they are."""
+class _SmallInitLinear(nn.LazyLinear):
+    """A linear layer whose weights are drawn near zero, once the first input sets their shape."""
 
     def reset_parameters(self) -> None:
         if self.in_features:
@@ -130,19 +130,19 @@ class _NearZero(nn.LazyLinear):
 
 
 class SoftmaxRegression(Classifier):
-    """A linear layer for softmax regression, on inputs that are made vectors."""
+    """Softmax regression: a linear layer on flattened inputs."""
 
     def __init__(self, num_outputs: int, lr: float) -> None:
-        """Raises TypeError or ValueError for ``num_outputs`` below 1."""
+        """Create the model. Raises TypeError or ValueError for ``num_outputs`` below 1."""
         super().__init__()
         self.save_hyperparameters()
         self.net = nn.Sequential(nn.Flatten(), nn.LazyLinear(size("num_outputs", num_outputs)))
 
 
 def init_cnn(module: Any) -> None:
-    """Xavier's uniform weights for a linear or convolutional layer that has its sizes: for ``net.apply``."""
-    is_known = not isinstance(module, LazyModuleMixin)
-    if isinstance(module, (nn.Linear, nn.Conv2d)) and is_known:
+    """Draw Xavier's uniform weights for a linear or convolutional layer that has its sizes: for ``net.apply``."""
+    has_sizes = not isinstance(module, LazyModuleMixin)
+    if isinstance(module, (nn.Linear, nn.Conv2d)) and has_sizes:
         nn.init.xavier_uniform_(module.weight)
 
 
@@ -150,28 +150,30 @@ class LeNet(Classifier):
     """LeNet-5 (LeCun et al., 1998), for pictures (examples, channels, height, width)."""
 
     def __init__(self, lr: float = 0.1, num_classes: int = 10) -> None:
-        """Raises TypeError or ValueError for ``num_classes`` below 1."""
+        """Create the model. Raises TypeError or ValueError for ``num_classes`` below 1."""
         super().__init__()
         self.save_hyperparameters()
 
-        def pooled(channels: int, padding: int) -> list[nn.Module]:
+        def conv_block(channels: int, padding: int) -> list[nn.Module]:
             convolution = nn.LazyConv2d(channels, kernel_size=5, padding=padding)
             return [convolution, nn.Sigmoid(), nn.AvgPool2d(kernel_size=2, stride=2)]
 
         self.net = nn.Sequential(
-            *pooled(6, padding=2),
-            *pooled(16, padding=0),
+            *conv_block(6, padding=2),
+            *conv_block(16, padding=0),
             nn.Flatten(),
-            *(nn.LazyLinear(120), nn.Sigmoid()),
-            *(nn.LazyLinear(84), nn.Sigmoid()),
+            nn.LazyLinear(120),
+            nn.Sigmoid(),
+            nn.LazyLinear(84),
+            nn.Sigmoid(),
             nn.LazyLinear(size("num_classes", num_classes)),
         )
 
 
 class ResNeXtBlock(nn.Module):
-    """ResNeXt's block (Xie et al., 2017): what it makes of its input is added to it.
+    """The residual block of ResNeXt (Xie et al., 2017).
 
-    A bottleneck of ``bot_mul`` times ``num_channels`` is convolved in groups of ``groups`` channels each.
+    Its bottleneck has ``bot_mul`` times ``num_channels`` channels, convolved in groups of ``groups`` channels each.
     """
 
     def __init__(
@@ -182,21 +184,26 @@ class ResNeXtBlock(nn.Module):
         use_1x1conv: bool = False,
         strides: int = 1,
     ) -> None:
-        """``use_1x1conv`` gives the input the output's channels, and its size where ``strides`` is not 1.
+        """Create the block; ``use_1x1conv`` maps the input to the output's channels and, by ``strides``, its size.
 
         Raises TypeError or ValueError for sizes below 1, and where groups do not divide the bottleneck.
         """
         super().__init__()
-        middle, number = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
-        self.conv1 = nn.LazyConv2d(middle, kernel_size=1)
-        self.conv2 = nn.LazyConv2d(middle, 3, stride=strides, padding=1, groups=number)
+        width, num_groups = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
+        self.conv1 = nn.LazyConv2d(width, kernel_size=1)
+        self.conv2 = nn.LazyConv2d(width, 3, stride=strides, padding=1, groups=num_groups)
         self.conv3 = nn.LazyConv2d(num_channels, kernel_size=1)
-        self.bn1, self.bn2, self.bn3 = (nn.LazyBatchNorm2d() for _ in range(3))
+        self.bn1 = nn.LazyBatchNorm2d()
+        self.bn2 = nn.LazyBatchNorm2d()
+        self.bn3 = nn.LazyBatchNorm2d()
         self.conv4 = nn.LazyConv2d(num_channels, 1, stride=strides) if use_1x1conv else None
         self.bn4 = nn.LazyBatchNorm2d() if use_1x1conv else None
 
     def forward(self, X: Tensor) -> Tensor:
-        """Of X (examples, channels, height, width). Raises ValueError where the sum has not one shape."""
+        """Return the block's output for X (examples, channels, height, width).
+
+        Raises ValueError where X and the output of the convolutions differ in shape.
+        """
         arrays.check_rank("X", X, ("examples", "channels", "height", "width"))
         Y = F.relu(self.bn1(self.conv1(X)))
         Y = F.relu(self.bn2(self.conv2(Y)))

@@ -1,4 +1,4 @@
-"""Training on one device or several, as D2L's chapters on computer vision and on several GPUs do it."""
+"""Training on one or several devices, as in D2L's chapters on computer vision and on multiple GPUs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,17 +20,17 @@ __all__ = ["split_batch", "train_batch_ch13", "train_ch13"]
 def split_batch(
     X: Tensor, y: Tensor, devices: Sequence[Any]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Of inputs and labels a part for each device, in order; the last ones may be smaller.
+    """Split inputs and labels into a part for each device, in order; the last ones may be smaller.
 
-    Raises TypeError or ValueError where there are not as many of one as of the other, or no devices.
+    Raises TypeError or ValueError where inputs and labels differ in number, or there are no devices.
     """
     devices = shared.check_split(arrays, X, y, devices)
 
-    def parts(x: Tensor) -> tuple[Tensor, ...]:
+    def split(x: Tensor) -> tuple[Tensor, ...]:
         chunks = x.chunk(len(devices))
         return tuple(part.to(device) for part, device in zip(chunks, devices, strict=False))
 
-    return parts(X), parts(y)
+    return split(X), split(y)
 
 
 def train_batch_ch13(
@@ -41,10 +41,10 @@ def train_batch_ch13(
     trainer: torch.optim.Optimizer,
     devices: Sequence[Any],
 ) -> tuple[Tensor, float]:
-    """A step with one batch: the sum of its losses, and how many labels are predicted right.
+    """Train on one batch; return the sum of its losses and the number of correct predictions.
 
-    ``X`` may be a list of tensors; it goes to the first of ``devices``, from where an ``nn.DataParallel`` shares it
-    out. ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or
+    ``X`` may be a list of tensors; it goes to the first of ``devices``, from which ``nn.DataParallel`` distributes
+    it. ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or
     ValueError where ``net`` is no layer, ``trainer`` no optimizer, or there is no device.
     """
     instance("net", net, nn.Module, "a layer")
@@ -71,10 +71,10 @@ def train_ch13(
     num_epochs: int,
     devices: Sequence[Any] | None = None,
 ) -> None:
-    """Train by :func:`train_batch_ch13` on ``devices``, by default every GPU, or the CPU.
+    """Train with :func:`train_batch_ch13` on ``devices``, by default all GPUs, or the CPU.
 
-    Loss and accuracy are drawn, and printed in the end. Raises TypeError or ValueError where ``net`` is no layer,
-    ``num_epochs`` below 1, or there is no batch (X, y).
+    Loss and accuracy are drawn, and printed at the end. Raises TypeError or ValueError where ``net`` is no layer,
+    ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     instance("net", net, nn.Module, "a layer")
     devices = shared.check_devices(try_all_gpus() if devices is None else devices)

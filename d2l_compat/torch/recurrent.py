@@ -1,4 +1,4 @@
-"""Recurrent networks as language models: D2L 1.0's classes, and those and the training of 0.17."""
+"""Recurrent networks as language models: the classes of D2L 1.0, and the classes and training of 0.17."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from d2l_compat._shared import checks
 from d2l_compat._shared import recurrent as shared
 from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch.linear import sgd
-from d2l_compat.torch.seq2seq import asking, evaluating
+from d2l_compat.torch.seq2seq import evaluation_mode, prediction_mode
 from d2l_compat.torch.training import Classifier, Module
 
 __all__ = [
@@ -32,7 +32,7 @@ class RNNScratch(Module):
     """A recurrent layer from scratch: H_t = tanh(X_t W_xh + H_(t-1) W_hh + b_h)."""
 
     def __init__(self, num_inputs: int, num_hiddens: int, sigma: float = 0.01) -> None:
-        """Weights are normal, of the standard deviation ``sigma``. Raises TypeError or ValueError for sizes below 1."""
+        """Draw normal weights with the standard deviation ``sigma``. Raises TypeError or ValueError for sizes below 1."""
         super().__init__()
         num_inputs = checks.size("num_inputs", num_inputs)
         num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -43,7 +43,7 @@ class RNNScratch(Module):
         self.b_h = nn.Parameter(torch.zeros(num_hiddens))
 
     def forward(self, inputs: Tensor, state: Any = None) -> tuple[list[Tensor], Tensor]:
-        """(steps, batch, inputs) to as many outputs (batch, hiddens) as steps, and the last, the state."""
+        """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the last one as state."""
         num_inputs, num_hiddens = self.W_xh.shape
         arrays.check_sequence("inputs", inputs, num_inputs)
         state = shared.one_state(state)
@@ -57,14 +57,17 @@ class RNNScratch(Module):
 
 
 class RNNLMScratch(shared.LanguageModelSteps, Classifier):
-    """A language model from scratch: a recurrent layer ``rnn``, and logits of what comes next."""
+    """A language model from scratch: a recurrent layer ``rnn``, and an output layer for the next token."""
 
     rnn: Any
     vocab_size: int
     exp = staticmethod(torch.exp)
 
     def __init__(self, rnn: nn.Module, vocab_size: int, lr: float = 0.01) -> None:
-        """``rnn`` takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
+        """Create the model; ``rnn`` takes (steps, batch, vocab_size).
+
+        Raises TypeError or ValueError for arguments of another kind.
+        """
         super().__init__()
         checks.instance("rnn", rnn, nn.Module, "a layer")
         vocab_size = checks.size("vocab_size", vocab_size)
@@ -72,37 +75,37 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
         self.init_params()
 
     def init_params(self) -> None:
-        """Draw the weights of the output layer, as ``rnn`` draws its own."""
+        """Draw the weights of the output layer with the standard deviation of those of ``rnn``."""
         self.W_hq = nn.Parameter(
             torch.randn(self.rnn.num_hiddens, self.vocab_size) * self.rnn.sigma
         )
         self.b_q = nn.Parameter(torch.zeros(self.vocab_size))
 
     def one_hot(self, X: Tensor) -> Tensor:
-        """Tokens (batch, steps) to (steps, batch, vocab_size), 1 at each token and 0 elsewhere."""
+        """Encode tokens (batch, steps) as (steps, batch, vocab_size), 1 at each token and 0 elsewhere."""
         return _one_hot(X, self.vocab_size)
 
     def output_layer(self, rnn_outputs: Any) -> Tensor:
-        """As many outputs (batch, hiddens) as steps to logits (batch, steps, vocab_size)."""
+        """Return logits (batch, steps, vocab_size) for a list of outputs (batch, hiddens), one for each step."""
         return torch.stack([H @ self.W_hq + self.b_q for H in rnn_outputs], 1)
 
     def forward(self, X: Tensor, state: Any = None) -> Tensor:
-        """Tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
+        """Return logits (batch, steps, vocab_size) of the token after each in X (batch, steps)."""
         return self.output_layer(self.rnn(self.one_hot(X), state)[0])
 
     def predict(
         self, prefix: str, num_preds: int, vocab: Any, device: torch.device | None = None
     ) -> str:
-        """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
+        """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-        Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
+        Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
         """
 
         def step(token: int, state: Any) -> tuple[int, Any]:
             outputs, state = self.rnn(self.one_hot(torch.tensor([[token]], device=device)), state)
             return int(self.output_layer(outputs).argmax()), state
 
-        with evaluating(self):
+        with evaluation_mode(self):
             return shared.predict(prefix, num_preds, vocab, step)
 
 
@@ -110,7 +113,7 @@ class RNN(Module):
     """PyTorch's recurrent layer: H_t = tanh(X_t W_xh + H_(t-1) W_hh + b)."""
 
     def __init__(self, num_inputs: int, num_hiddens: int) -> None:
-        """Raises TypeError or ValueError for sizes below 1."""
+        """Create the layer. Raises TypeError or ValueError for sizes below 1."""
         super().__init__()
         num_inputs = checks.size("num_inputs", num_inputs)
         num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -118,24 +121,27 @@ class RNN(Module):
         self.rnn: Any = nn.RNN(num_inputs, num_hiddens)
 
     def forward(self, inputs: Tensor, H: Any = None) -> Any:
-        """(steps, batch, inputs) to (steps, batch, hiddens), and the state (1, batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens), and the state (1, batch, hiddens)."""
         return self.rnn(inputs, H)
 
 
 class RNNLM(RNNLMScratch):
-    """The same language model, of PyTorch's layers."""
+    """A language model of PyTorch's layers: a recurrent layer ``rnn`` and a linear one."""
 
     def init_params(self) -> None:
-        """The output layer has its sizes after the first call."""
+        """Create the output layer, whose first call sets its sizes."""
         self.linear = nn.LazyLinear(self.vocab_size)
 
     def output_layer(self, hiddens: Tensor) -> Tensor:
-        """(steps, batch, hiddens) to logits (batch, steps, vocab_size)."""
+        """Map (steps, batch, hiddens) to logits (batch, steps, vocab_size)."""
         return self.linear(hiddens).swapaxes(0, 1)
 
 
 class RNNModelScratch:
-    """D2L 0.17's language model from scratch, of functions: it has ``params``, and is called with tokens and a state."""
+    """D2L 0.17's language model from scratch, built from functions.
+
+    It has ``params``, and is called with tokens and a state.
+    """
 
     def __init__(
         self,
@@ -146,9 +152,11 @@ class RNNModelScratch:
         init_state: Callable[..., Any],
         forward_fn: Callable[..., tuple[Tensor, Any]],
     ) -> None:
-        """``get_params(vocab_size, num_hiddens, device)`` gives the parameters, ``init_state(batch_size, num_hiddens,
-        device)`` a state, ``forward_fn(X, state, params)`` of X (steps, batch, vocab_size) logits (steps * batch, vocab_size)
-        and the state. Raises TypeError or ValueError where these are no functions, or sizes below 1.
+        """Create the parameters with ``get_params(vocab_size, num_hiddens, device)``.
+
+        ``init_state(batch_size, num_hiddens, device)`` returns a state; ``forward_fn(X, state, params)`` returns logits
+        (steps * batch, vocab_size) for X (steps, batch, vocab_size), and the state. Raises TypeError or ValueError where
+        these are no functions, or sizes are below 1.
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -157,19 +165,22 @@ class RNNModelScratch:
         self.init_state, self.forward_fn = init_state, forward_fn
 
     def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
+        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
 
     def begin_state(self, batch_size: int, device: torch.device) -> Any:
-        """What ``init_state`` gives."""
+        """Return the initial state, from ``init_state``."""
         return self.init_state(batch_size, self.num_hiddens, device)
 
 
 class RNNModel(nn.Module):
-    """D2L 0.17's language model of a recurrent layer of PyTorch's, ``rnn_layer``, and a linear one."""
+    """D2L 0.17's language model of a recurrent layer of PyTorch, ``rnn_layer``, and a linear one."""
 
     def __init__(self, rnn_layer: nn.RNNBase, vocab_size: int) -> None:
-        """The layer takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
+        """Create the model; ``rnn_layer`` takes (steps, batch, vocab_size).
+
+        Raises TypeError or ValueError for arguments of another kind.
+        """
         super().__init__()
         checks.instance("rnn_layer", rnn_layer, nn.RNNBase, "a recurrent layer of PyTorch's")
         self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
@@ -178,12 +189,12 @@ class RNNModel(nn.Module):
         self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)
 
     def forward(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
+        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
         Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
         return self.linear(Y.reshape(-1, Y.shape[-1])), state
 
     def begin_state(self, device: torch.device, batch_size: int = 1) -> Any:
-        """Zeros (layers and directions, batch_size, hiddens); of an LSTM two such tensors."""
+        """Return zeros (layers * directions, batch_size, hiddens), for an LSTM two such tensors."""
         shape = self.num_directions * self.rnn.num_layers, batch_size, self.num_hiddens
         zeros = torch.zeros(shape, device=device)
         return (zeros, zeros.clone()) if isinstance(self.rnn, nn.LSTM) else zeros
@@ -197,9 +208,9 @@ def _one_hot(X: Tensor, vocab_size: int) -> Tensor:
 def predict_ch8(
     prefix: str, num_preds: int, net: Any, vocab: Any, device: torch.device | None
 ) -> str:
-    """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
+    """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-    Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
+    Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
     """
     checks.callable_("net", net)
 
@@ -207,16 +218,16 @@ def predict_ch8(
         Y, state = net(torch.tensor([[token]], device=device), state)
         return int(Y.argmax()), state
 
-    with asking(net):
-        start = net.begin_state(batch_size=1, device=device)
-        return shared.predict(prefix, num_preds, vocab, step, start)
+    with prediction_mode(net):
+        state = net.begin_state(batch_size=1, device=device)
+        return shared.predict(prefix, num_preds, vocab, step, state)
 
 
 def grad_clipping(net: Any, theta: float) -> None:
-    """Shorten the gradients of ``net`` so that all together have at most the norm ``theta``.
+    """Scale the gradients of ``net`` in place so that their joint norm is at most ``theta``.
 
-    They are those of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta`` is
-    no number above 0.
+    These are the gradients of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta``
+    is no number above 0.
     """
     theta = shared.bound(theta)
     params = net.parameters() if isinstance(net, nn.Module) else net.params
@@ -231,18 +242,19 @@ def train_epoch_ch8(
     device: torch.device | None,
     use_random_iter: bool,
 ) -> tuple[float, float]:
-    """Train for one epoch: gives the perplexity, and tokens a second.
+    """Train for one epoch; return the perplexity, and tokens per second.
 
-    ``loss(y_hat, y)`` is averaged; ``updater`` an optimizer, or a function that is called with ``batch_size=1``. Gradients
-    are clipped at the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise it goes on. Raises
-    TypeError or ValueError where these cannot be called, or there is no batch (X, Y).
+    ``loss(y_hat, y)`` is averaged; ``updater`` is an optimizer, or a function that is called with ``batch_size=1``.
+    Gradients are clipped to the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise with the
+    last state of the batch before. Raises TypeError or ValueError where these cannot be called, or there is no batch
+    (X, Y).
     """
     checks.callable_("net", net)
     checks.callable_("loss", loss)
     optimizer: Any = updater if isinstance(updater, torch.optim.Optimizer) else None
     if not optimizer:
         checks.callable_("updater", updater)
-    do_step: Any = optimizer.step if optimizer else lambda: updater(batch_size=1)
+    update: Any = optimizer.step if optimizer else lambda: updater(batch_size=1)
 
     def step(X: Tensor, Y: Tensor, state: Any) -> tuple[Tensor, Any, int]:
         y = Y.T.reshape(-1).to(device)
@@ -252,7 +264,7 @@ def train_epoch_ch8(
             optimizer.zero_grad()
         mean.backward()
         grad_clipping(net, 1)
-        do_step()
+        update()
         return mean.detach(), state, y.numel()
 
     return shared.epoch(
@@ -273,10 +285,10 @@ def train_ch8(
     device: torch.device | None,
     use_random_iter: bool = False,
 ) -> None:
-    """Train a language model by stochastic gradient descent and cross-entropy, with :func:`train_epoch_ch8`.
+    """Train a language model with stochastic gradient descent, cross-entropy and :func:`train_epoch_ch8`.
 
-    The perplexity is drawn each ten epochs, and what follows *time traveller* printed. Raises TypeError or ValueError where
-    ``num_epochs`` is below 1, or there is no batch (X, Y).
+    Every ten epochs the perplexity is drawn, and the model's continuation of *time traveller* printed. Raises TypeError or
+    ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
     checks.callable_("net", net)

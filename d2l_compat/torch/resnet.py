@@ -1,4 +1,4 @@
-"""Residual blocks, and the small ResNet-18 that D2L's chapter on computer vision trains."""
+"""Residual blocks, and the small ResNet-18 of D2L's chapter on computer vision."""
 
 from itertools import pairwise
 from typing import overload
@@ -16,9 +16,9 @@ class Residual(nn.Module):
     """The residual block of He et al. (2016), section 3.2, with both of D2L's signatures.
 
     ``Residual(num_channels, use_1x1conv=False, strides=1)`` takes its input's channels from the first
-    input; ``Residual(input_channels, num_channels, use_1x1conv=False, strides=1)`` is given them. Two
-    3 x 3 convolutions with batch normalization, the first with these ``strides``, are added to the input,
-    which ``use_1x1conv`` sends through a 1 x 1 convolution with the same strides.
+    input; ``Residual(input_channels, num_channels, use_1x1conv=False, strides=1)`` is given them. The output
+    of two 3 x 3 convolutions with batch normalization, the first with these ``strides``, is added to the input;
+    with ``use_1x1conv`` the input first passes a 1 x 1 convolution with the same strides.
     """
 
     @overload
@@ -36,7 +36,7 @@ class Residual(nn.Module):
         strides: int,
         input_channels: int | None = None,
     ) -> None:
-        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the block. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
         self.conv1 = _conv(input_channels, num_channels, 3, strides)
         self.conv2 = _conv(num_channels, num_channels, 3)
@@ -45,37 +45,39 @@ class Residual(nn.Module):
         self.bn2 = nn.BatchNorm2d(num_channels)
 
     def forward(self, X: Tensor) -> Tensor:
-        """(batch, input channels, height, width) to (batch, num_channels, height / strides, width / strides),
-        rounded up."""
+        """Return the block's output for X (batch, input channels, height, width).
+
+        Its shape is (batch, num_channels, height / strides, width / strides), rounded up.
+        """
         Y = F.relu(self.bn1(self.conv1(X)))
         Y = self.bn2(self.conv2(Y))
         return F.relu(Y + (X if self.conv3 is None else self.conv3(X)))
 
 
 def resnet18(num_classes: int, in_channels: int = 1) -> nn.Sequential:
-    """A ResNet-18 (He et al., 2016) for small pictures, (batch, in_channels, height, width): it begins with a
-    3 x 3 convolution, and has no pooling before the blocks. Gives logits (batch, num_classes).
+    """Create a ResNet-18 (He et al., 2016) for small pictures.
 
-    Raises ValueError or TypeError where these are no sizes of at least 1.
+    It begins with a 3 x 3 convolution, and has no pooling before the blocks. It maps (batch, in_channels, height, width)
+    to logits (batch, num_classes). Raises ValueError or TypeError where an argument is no size of at least 1.
     """
     num_classes, in_channels = size("num_classes", num_classes), size("in_channels", in_channels)
     net = nn.Sequential(_conv(in_channels, 64, 3), nn.BatchNorm2d(64), nn.ReLU())
-    for number, (before, after) in enumerate(pairwise((64, 64, 128, 256, 512)), 1):
-        net.add_module(f"resnet_block{number}", _stage(before, after))
+    for number, (inputs, outputs) in enumerate(pairwise((64, 64, 128, 256, 512)), 1):
+        net.add_module(f"resnet_block{number}", _stage(inputs, outputs))
     net.add_module("global_avg_pool", nn.AdaptiveAvgPool2d((1, 1)))
     net.add_module("fc", nn.Sequential(nn.Flatten(), nn.Linear(512, num_classes)))
     return net
 
 
-def _stage(before: int, after: int) -> nn.Sequential:
-    """Two blocks; where channels double, sides are halved."""
-    is_same = before == after
-    first = Residual(before, after, not is_same, 1 if is_same else 2)
-    return nn.Sequential(first, Residual(after, after))
+def _stage(inputs: int, outputs: int) -> nn.Sequential:
+    """Create two blocks; where channels double, height and width are halved."""
+    is_same = inputs == outputs
+    first = Residual(inputs, outputs, not is_same, 1 if is_same else 2)
+    return nn.Sequential(first, Residual(outputs, outputs))
 
 
-def _conv(inputs: int | None, outputs: int, side: int, strides: int = 1) -> nn.Conv2d:
-    """Keeps the sides where ``strides`` is 1; of ``inputs`` that are None, the first call tells the size."""
+def _conv(inputs: int | None, outputs: int, kernel_size: int, strides: int = 1) -> nn.Conv2d:
+    """Create a convolution that keeps height and width if ``strides`` is 1; if ``inputs`` is None, its first call sets it."""
     if inputs is None:
-        return nn.LazyConv2d(outputs, side, strides, padding=side // 2)
-    return nn.Conv2d(inputs, outputs, side, strides, padding=side // 2)
+        return nn.LazyConv2d(outputs, kernel_size, strides, padding=kernel_size // 2)
+    return nn.Conv2d(inputs, outputs, kernel_size, strides, padding=kernel_size // 2)

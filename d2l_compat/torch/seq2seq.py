@@ -1,4 +1,4 @@
-"""Encoders and decoders, how they learn to translate, and how they do it: Sutskever et al. (2014)."""
+"""Encoders and decoders (Sutskever et al., 2014): their layers, training and translation."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -37,18 +37,19 @@ class Decoder(shared.Decoder, nn.Module):
 
 
 class AttentionDecoder(shared.AttentionDecoder, Decoder):
-    """The base class of decoders that attend: define ``attention_weights`` as well."""
+    """The base class of decoders with attention: define ``attention_weights`` as well."""
 
 
 class EncoderDecoder(shared.EncoderDecoder, Classifier):
-    """An encoder, and a decoder that starts from what it gives.
+    """An encoder, and a decoder that starts from its output.
 
-    A model of this class itself gives its output and its state, as in D2L 0.17, whose pages make
-    such; one of a subclass, as :class:`Seq2Seq` is, its output alone, as in D2L 1.0.
+    An instance of this class itself returns its output and its state, as in D2L 0.17, whose pages
+    create such; an instance of a subclass such as :class:`Seq2Seq` returns its output alone, as in
+    D2L 1.0.
     """
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
-        """Raises TypeError if one of the two is not a layer."""
+        """Store the two layers. Raises TypeError if one of them is not a layer."""
         super().__init__()
         checks.instance("encoder", encoder, nn.Module, "a layer")
         checks.instance("decoder", decoder, nn.Module, "a layer")
@@ -62,32 +63,37 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         num_steps: int,
         save_attention_weights: bool = False,
     ) -> tuple[Tensor, list[Any]]:
-        """Decode, taking the likeliest token each time; also the attention weights of each step.
+        """Decode a batch greedily; return tokens (batch, num_steps), and the attention weights of each step.
 
-        ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
-        are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
+        ``batch`` is (source, target, source lengths, labels); of the target only the first tokens
+        are used. Dropout is off.
         """
         num_steps = checks.size("num_steps", num_steps)
         source, target, lengths, _ = [tensor.to(device) for tensor in batch]
-        with evaluating(self):
+        with evaluation_mode(self):
             state = self.decoder.init_state(self.encoder(source, lengths), lengths)
             tokens, weights = shared.decode(
-                self.decoder, state, target[:, :1], _likeliest, num_steps, save_attention_weights
+                self.decoder,
+                state,
+                target[:, :1],
+                _pick_likeliest,
+                num_steps,
+                save_attention_weights,
             )
         return torch.cat(tokens, dim=1), weights
 
 
-def _likeliest(Y: Tensor) -> Tensor:
+def _pick_likeliest(Y: Tensor) -> Tensor:
     return Y.argmax(dim=2)
 
 
 class GRU(Module):
-    """Gated recurrent units in layers: Cho et al. (2014)."""
+    """A multilayer network of gated recurrent units (Cho et al., 2014)."""
 
     def __init__(
         self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float = 0
     ) -> None:
-        """``dropout``, from 0 to 1, is the share dropped between layers in training.
+        """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
 
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
@@ -99,7 +105,7 @@ class GRU(Module):
         self.rnn = nn.GRU(*sizes, dropout=dropout if num_layers > 1 else 0)
 
     def forward(self, inputs: Tensor, H: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(steps, batch, inputs) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
         arrays.check_sequence("inputs", inputs, self.rnn.input_size)
         if H is not None:
             rnn = self.rnn
@@ -108,7 +114,7 @@ class GRU(Module):
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence: its outputs at all steps, and its state at the end."""
+    """A GRU that reads a sentence, and returns its outputs at all steps and its final state."""
 
     def __init__(
         self,
@@ -118,7 +124,7 @@ class Seq2SeqEncoder(Encoder):
         num_layers: int,
         dropout: float = 0,
     ) -> None:
-        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
         vocab_size, embed_size = shared.recurrent(
             dropout, vocab_size=vocab_size, embed_size=embed_size
@@ -128,41 +134,41 @@ class Seq2SeqEncoder(Encoder):
         self.apply(init_seq2seq)
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
-        """Tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
+        """Map tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         return self.rnn(self.embedding(X.t().long()))
 
 
 class Seq2Seq(EncoderDecoder):
-    """Encoder and decoder, trained with Adam at the learning rate ``lr``."""
+    """An encoder and a decoder, trained with Adam at the learning rate ``lr``."""
 
     tgt_pad: int
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module, tgt_pad: int, lr: float) -> None:
-        """``tgt_pad`` is the number of the token that fills up sentences; it does not count."""
+        """Create the model; ``tgt_pad`` is the index of the padding token, which the loss ignores."""
         super().__init__(encoder, decoder)
         self.save_hyperparameters()
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch, and not the share of tokens that are right, which counts padding."""
+        """Draw the loss of a batch, but not the accuracy, which would count padding."""
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Cross-entropy of the tokens that are not ``tgt_pad``; not averaged, 0 at those."""
+        """Return the mean cross-entropy of tokens other than ``tgt_pad``, or if not ``averaged`` one each, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
         counts = (Y.flatten() != self.tgt_pad).to(losses.dtype)
         losses = losses * counts
         return losses.sum() / counts.sum() if averaged else losses
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam, at the learning rate ``lr``."""
+        """Return Adam with the learning rate ``lr``."""
         return torch.optim.Adam(self.parameters(), lr=self.lr)
 
 
 def init_seq2seq(module: nn.Module) -> None:
-    """Xavier's uniform initialization of a linear layer's weights, or a GRU's; of nothing else.
+    """Draw Xavier's uniform weights for a linear layer or a GRU; leave other layers unchanged.
 
-    A linear layer that has no sizes yet is left as it is: its first call will draw its weights.
+    A linear layer that has no sizes yet stays unchanged too: its first call will draw its weights.
     """
     if isinstance(module, nn.Linear) and not isinstance(module, nn.LazyLinear):
         nn.init.xavier_uniform_(module.weight)
@@ -173,7 +179,7 @@ def init_seq2seq(module: nn.Module) -> None:
 
 
 def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
-    """``X`` with ``value`` in each example's steps past its length; ``X`` itself is not changed.
+    """Return a copy of ``X`` with ``value`` in each example's steps past its length.
 
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for a wrong shape or dtype.
@@ -187,10 +193,10 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: torch.device
 ) -> None:
-    """D2L 0.17's training: initialize ``net`` anew, then fit it with Adam and teacher forcing.
+    """Initialize ``net`` anew, and train it with Adam and teacher forcing, as in D2L 0.17.
 
-    ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
-    makes them. The loss per token is drawn every ten epochs, and printed at the end.
+    ``data_iter`` yields (source, source lengths, target, target lengths), as ``load_data_nmt``
+    does. The loss per token is drawn every ten epochs, and printed at the end.
     """
     progress = shared.Progress(num_epochs, net, nn.Module, tgt_vocab, lr)
     net.apply(init_seq2seq)
@@ -221,33 +227,33 @@ def predict_seq2seq(
     device: torch.device,
     save_attention_weights: bool = False,
 ) -> tuple[str, list[Any]]:
-    """Translate a sentence, its words separated by blanks; also the attention weights of each step.
+    """Translate a sentence greedily; return the translation, and the attention weights of each step.
 
-    The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
+    Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, length = shared.source(src_sentence, src_vocab, num_steps)
     lens = torch.tensor([length], device=device)
     first = torch.tensor([[tgt_vocab[shared.BOS]]], device=device)
     end = tgt_vocab[shared.EOS]
-    with evaluating(net):
+    with evaluation_mode(net):
         encoded = net.encoder(torch.tensor([source], device=device), lens)
         state = net.decoder.init_state(encoded, lens)
         tokens, weights = shared.decode(
-            net.decoder, state, first, _likeliest, num_steps, save_attention_weights, end
+            net.decoder, state, first, _pick_likeliest, num_steps, save_attention_weights, end
         )
     return shared.sentence(tokens, tgt_vocab), weights
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Each example's mean cross-entropy, over all steps, of those within its length."""
+    """Return each example's cross-entropy, averaged over all steps, with 0 past its length."""
     losses = F.cross_entropy(Y_hat.transpose(1, 2), Y.long(), reduction="none")
     return sequence_mask(losses, lens).mean(dim=1)
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Within it a model is in evaluation, without gradients; afterwards each layer is as it was."""
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Put ``model`` into evaluation mode, without gradients; restore each layer's mode afterwards."""
     modes = [(layer, layer.training) for layer in model.modules()]
     model.eval()
     try:
@@ -258,6 +264,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             layer.training = was_training
 
 
-def asking(net: Any) -> AbstractContextManager[None]:
-    """The same, of what may be a function."""
-    return evaluating(net) if isinstance(net, nn.Module) else torch.no_grad()
+def prediction_mode(net: Any) -> AbstractContextManager[None]:
+    """Return :func:`evaluation_mode` for a layer, or a context without gradients for a function."""
+    return evaluation_mode(net) if isinstance(net, nn.Module) else torch.no_grad()

@@ -1,4 +1,4 @@
-"""The tensor functions D2L code calls on ``d2l``: PyTorch's own, under D2L's names."""
+"""The tensor functions that D2L's code calls on ``d2l``: PyTorch's own, under D2L's names."""
 
 from typing import Any
 
@@ -58,27 +58,27 @@ int64 = torch.int64
 
 
 def astype(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """``x`` in another dtype, of the same shape."""
+    """Convert ``x`` to another dtype."""
     return x.type(dtype)
 
 
 def numpy(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """``x``, on the CPU, as a NumPy array of its shape and dtype, without its gradient."""
+    """Convert ``x``, on the CPU, to a NumPy array of its shape and dtype, without its gradient."""
     return x.detach().numpy(*args, **kwargs)
 
 
 def repeat(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """``x`` repeated as often as given for each dimension: ``Tensor.repeat``."""
+    """Repeat ``x`` along each dimension by the given numbers: ``Tensor.repeat``."""
     return x.repeat(*args, **kwargs)
 
 
 def reshape(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """``x`` in another shape, one of whose sizes may be -1: ``Tensor.reshape``."""
+    """Reshape ``x``; one of the sizes may be -1: ``Tensor.reshape``."""
     return x.reshape(*args, **kwargs)
 
 
 def to(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """``x`` on another device or in another dtype: ``Tensor.to``."""
+    """Move ``x`` to another device, or convert it to another dtype: ``Tensor.to``."""
     return x.to(*args, **kwargs)
 
 

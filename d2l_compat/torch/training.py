@@ -20,7 +20,7 @@ class Module(shared.Steps, nn.Module):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Stochastic gradient descent, at the learning rate ``self.lr``."""
+        """Return stochastic gradient descent with the learning rate ``self.lr``."""
         return torch.optim.SGD(self.parameters(), lr=self.lr)
 
     def apply_init(self, inputs: Any, init: Any = None) -> None:
@@ -31,16 +31,16 @@ class Module(shared.Steps, nn.Module):
 
 
 class Classifier(shared.ClassifierSteps, Module):
-    """The base class of models that give logits, over classes on the last axis."""
+    """The base class of models whose outputs are logits of classes, on the last axis."""
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        """Return the share of rows whose greatest logit is at the label, or if not ``averaged`` 0 or 1 for each."""
         arrays.check_labels(Y_hat, Y)
         hits = (Y_hat.flatten(0, -2).argmax(dim=1) == Y.flatten()).float()
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Cross-entropy of logits (..., classes) and labels (...), the mean or one each."""
+        """Return the mean cross-entropy of logits (..., classes) and labels (...), or one number for each."""
         arrays.check_labels(Y_hat, Y)
         reduction = "mean" if averaged else "none"
         return F.cross_entropy(Y_hat.flatten(0, -2), Y.flatten().long(), reduction=reduction)
@@ -59,47 +59,47 @@ class DataModule(shared.DataModule):
     def get_tensorloader(
         self, tensors: Any, train: bool, indices: slice = slice(0, None)
     ) -> DataLoader[Any]:
-        """Batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
+        """Return batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
         dataset = TensorDataset(*(tensor[indices] for tensor in tensors))
         return DataLoader(dataset, self.batch_size, shuffle=train)
 
 
 class Trainer(shared.Trainer):
-    """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch."""
+    """Training of a :class:`Module` on a :class:`DataModule`, epoch by epoch."""
 
     devices = devices
 
     def prepare_model(self, model: Any) -> None:
-        """Make ``model`` this trainer's, on its device."""
+        """Attach ``model`` to this trainer, and move it to the trainer's device."""
         super().prepare_model(model)
         if self.gpus:
             model.to(self.gpus[0])
 
     def prepare_batch(self, batch: Any) -> Any:
-        """``batch`` on the model's device."""
+        """Return ``batch`` on the model's device."""
         return [tensor.to(self.gpus[0]) for tensor in batch] if self.gpus else batch
 
     def _set_training(self, is_training: bool) -> None:
-        """``train`` or ``eval`` of the model."""
+        """Put the model into training or evaluation mode."""
         self.model.train() if is_training else self.model.eval()
 
     def _step(self, batch: Any) -> None:
-        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        """Train on one batch: compute the loss and its gradients, and update the parameters."""
         loss = self.model.training_step(batch)
         self.optim.zero_grad()
         loss.backward()
         if self.gradient_clip_val > 0:
             self.clip_gradients(self.gradient_clip_val, self.model)
-        with torch.no_grad():  # which a reader's own optimizer need not say
+        with torch.no_grad():  # so that a reader's own optimizer needs no such line
             self.optim.step()
 
     def _validate(self, batch: Any) -> None:
-        """The model's ``validation_step``, without gradients."""
+        """Call the model's ``validation_step`` without gradients."""
         with torch.no_grad():
             self.model.validation_step(batch)
 
     def clip_gradients(self, grad_clip_val: float, model: nn.Module) -> None:
-        """Shorten the gradients so that all together have at most the norm ``grad_clip_val``."""
+        """Scale the gradients in place so that their joint norm is at most ``grad_clip_val``."""
         clip_gradients(model, grad_clip_val)
 
 

@@ -181,8 +181,8 @@ def test_names_stand_for_addresses(server: Server, tmp_path: Path, monkeypatch: 
 
 def test_addresses_are_made_secure():
     assert d2l.DATA_URL.startswith("https://")
-    assert fetching.secure("http://example.org/a?b=c") == "https://example.org/a?b=c"
-    assert fetching.secure("http://localhost:80/a") == "http://localhost:80/a"
+    assert fetching.to_https("http://example.org/a?b=c") == "https://example.org/a?b=c"
+    assert fetching.to_https("http://localhost:80/a") == "http://localhost:80/a"
 
 
 # What is no address, no check sum, no place for a file
@@ -271,7 +271,7 @@ def test_a_server_that_falls_silent_is_given_up(
             handler.wfile.write(CONTENT[len(before) :])
 
     server.misbehave = wait
-    monkeypatch.setattr(fetching, "_SECONDS", 0.05)
+    monkeypatch.setattr(fetching, "_TIMEOUT", 0.05)
     with pytest.raises(ConnectionError, match=r"timed out.*; need a connection"):
         d2l.download(server.url, tmp_path, SHA1)
     assert only(tmp_path, *(["data.bin.part"] if before else []))
@@ -321,7 +321,7 @@ def test_a_slow_line_is_waited_for_through_a_night_and_no_longer(monkeypatch: py
     for _ in range(20_000):
         clock.tick(25_000)  # bytes: 500 MB in all
     seconds = iter([30_000])
-    with pytest.raises(fetching._GivenUp, match="too slow"):
+    with pytest.raises(fetching._PermanentError, match="too slow"):
         clock.tick(10**9)
 
 
@@ -334,18 +334,18 @@ def test_a_file_without_end_is_refused(
         (tmp_path / "data.bin.part").write_bytes(left)
     (tmp_path / "data.bin").write_bytes(b"mine")
     server.misbehave = lambda handler: full(handler, len(CONTENT) if told else None)
-    monkeypatch.setattr(fetching, "_LARGEST", len(CONTENT) - 1)
+    monkeypatch.setattr(fetching, "_MAX_SIZE", len(CONTENT) - 1)
     with pytest.raises(ValueError, match=rf"need a file of at most {len(CONTENT) - 1} bytes"):
         d2l.download(server.url, tmp_path, SHA1)
     assert (tmp_path / "data.bin").read_bytes() == b"mine"
     assert only(tmp_path, "data.bin")
-    monkeypatch.setattr(fetching, "_LARGEST", len(CONTENT))
+    monkeypatch.setattr(fetching, "_MAX_SIZE", len(CONTENT))
     d2l.download(server.url, tmp_path, SHA1)
 
 
 def test_the_limits_leave_room_for_large_data_sets():
-    assert fetching._LARGEST > 2 * 10**9
-    assert archives._limit(2 * 10**9) > 10 * 10**9
+    assert fetching._MAX_SIZE > 2 * 10**9
+    assert archives._size_limit(2 * 10**9) > 10 * 10**9
 
 
 # What goes wrong on the way
@@ -772,12 +772,12 @@ def test_a_small_archive_that_would_fill_the_disk_is_refused(
     path = archive(inner, kind, {f"{n}": bytes(size) for n in range(count)})
     d2l.extract(path, tmp_path / "small")
     assert len(list((tmp_path / "small").iterdir())) == count
-    monkeypatch.setattr(archives, "_SMALL", 1_000_000)
-    monkeypatch.setattr(archives, "_TIMES", 15)
+    monkeypatch.setattr(archives, "_HARMLESS_SIZE", 1_000_000)
+    monkeypatch.setattr(archives, "_MAX_RATIO", 15)
     refuses(path)
-    monkeypatch.setattr(archives, "_TIMES", 10**6)
+    monkeypatch.setattr(archives, "_MAX_RATIO", 10**6)
     d2l.extract(path, tmp_path / "times")
-    monkeypatch.setattr(archives, "_LARGEST", 1_000_000)
+    monkeypatch.setattr(archives, "_MAX_SIZE", 1_000_000)
     refuses(path)
 
 
@@ -789,7 +789,7 @@ def test_a_bomb_is_noticed_by_the_limits_there_are(inner: Path):
 def test_a_header_that_would_fill_the_memory_is_refused(
     inner: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(archives, "_SMALL", 1_000_000)
+    monkeypatch.setattr(archives, "_HARMLESS_SIZE", 1_000_000)
     note = {"comment": "0" * 2_000_000}
     path = archive(inner, "tar.gz", {"a": b""}, lambda member: member.pax_headers.update(note))
     refuses(path)

@@ -89,7 +89,7 @@ def test_paragraphs_of_one_sentence_are_left_out_and_the_others_shuffled(tmp_pat
 def test_tokens_of_pairs_are_masked():
     random.seed(4)
     text = [[f"{'abcdefgh'[i]} {n} x y z" for i in range(8)] for n in range(40)]
-    vocab, columns = wiki.examples(text, 20)
+    vocab, columns = wiki.make_examples(text, 20)
     tokens, segments, lens, positions, weights, labels, follow = columns
     assert (len(tokens), tokens.shape[1]) == (40 * 7, 20)
     assert (lens == 13).all()
@@ -122,7 +122,7 @@ def test_any_sentence_may_follow_any_word_be_masked_and_any_token_stand_there():
     text = [["a b", "c d", "e f"]] * 5 + [["g h", "i j", too_long]]
     places, seconds, others = set(), set(), set()
     for _ in range(200):
-        vocab, (tokens, _, _, positions, _, labels, follow) = wiki.examples(text, 7)
+        vocab, (tokens, _, _, positions, _, labels, follow) = wiki.make_examples(text, 7)
         columns = tokens, positions[:, 0], labels[:, 0], follow
         for line, place, label, is_next in zip(*columns, strict=True):
             places.add(place)
@@ -138,15 +138,15 @@ def test_any_sentence_may_follow_any_word_be_masked_and_any_token_stand_there():
 def test_pairs_that_are_too_long_are_left_out():
     text = [["a b", "c d", "e f g"]] * 3
     random.seed(5)
-    assert len(wiki.examples(text, 8)[1][0]) == 6
-    assert 3 <= len(wiki.examples(text, 7)[1][0]) < 6
+    assert len(wiki.make_examples(text, 8)[1][0]) == 6
+    assert 3 <= len(wiki.make_examples(text, 7)[1][0]) < 6
     with pytest.raises(ValueError, match="max_len: got 4; need a size that a pair of sentences fi"):
-        wiki.examples(text, 4)
+        wiki.make_examples(text, 4)
 
 
 def test_a_network_needs_as_many_outputs_as_there_are_answers():
     with pytest.raises(ValueError, match=r"net: got shape \(1, 3\) from it; need \(1, 2\)"):
-        sentences.named(sentences.SENTIMENTS, [[0.1, 0.2, 0.7]])
+        sentences.best_name(sentences.SENTIMENTS, [[0.1, 0.2, 0.7]])
 
 
 def test_lengths_in_bars_are_described():

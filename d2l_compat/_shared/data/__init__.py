@@ -1,1 +1,1 @@
-"""D2L's data sets, as NumPy arrays: where they come from, and what is made of them."""
+"""D2L's data sets as NumPy arrays: download, read and prepare them."""

@@ -1,4 +1,4 @@
-"""The noise of aircraft wings, which NASA measured: 1,503 rows of five features and the sound (Brooks et al., 1989)."""
+"""NASA's measurements of airfoil noise, 1,503 rows of five features and the sound level (Brooks et al., 1989)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ Rows = NDArray[np.float32]
 
 
 def airfoil(batch_size: int, n: int) -> tuple[Rows, Rows]:
-    """The first ``n`` rows: features (n, 5) and sounds (n,), each of mean 0 and variance 1 over all rows.
+    """Load the first ``n`` rows: features (n, 5) and sounds (n,), each with mean 0 and variance 1 over all rows.
 
     Raises TypeError or ValueError for sizes below 1.
     """

@@ -1,4 +1,4 @@
-"""Archives, unpacked whole or not at all."""
+"""Unpacking of archives, completely or not at all."""
 
 import errno
 import os
@@ -12,20 +12,20 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 from d2l_compat._shared.checks import fault
-from d2l_compat._shared.data.files import locked, room, told
+from d2l_compat._shared.data.files import describe_space, lock_folder, rephrase_os_errors
 
-# What an archive may unpack to: _TIMES its own size, far more than data compress and far less than a bomb, which is
-# a thousand times as large. What takes no more than _SMALL does no harm, and _LARGEST is three times D2L's largest.
-_TIMES = 100
-_SMALL = 64 * 2**20  # bytes
-_LARGEST = 16 * 2**30
-_BLOCK = 4096  # bytes, which even an empty file takes on a disk
-_PIECE = 2**20
+# An archive may unpack to _MAX_RATIO times its own size: real data compress far less, and a zip bomb is a thousand
+# times as large. Up to _HARMLESS_SIZE anything is allowed; _MAX_SIZE is three times the size of D2L's largest archive.
+_MAX_RATIO = 100
+_HARMLESS_SIZE = 64 * 2**20  # bytes
+_MAX_SIZE = 16 * 2**30
+_BLOCK = 4096  # bytes that even an empty file takes on a disk
+_CHUNK_SIZE = 2**20
 _END_OF_TAR = bytes(512)
-_END_OF_ZIP = b"PK\5\6"  # and 18 bytes, and a comment of up to 2**16
+_END_OF_ZIP = b"PK\5\6"  # followed by 18 bytes and a comment of up to 2**16 bytes
 
-# All else that fails while an archive is unpacked is its own fault.
-_FAULTS_OF_THE_DISK = {
+# Any other error while an archive is unpacked is the archive's fault.
+_DISK_ERRORS = {
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EFBIG,
@@ -37,68 +37,72 @@ _FAULTS_OF_THE_DISK = {
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Unpack a .zip, .tar or .tar.gz file into ``folder``, over what is there: all of it, or nothing.
+    """Unpack a .zip, .tar or .tar.gz file into ``folder``, completely or not at all; existing files are replaced.
 
-    Raises ValueError for a file of another kind, a broken one, one that would write elsewhere, and one that
-    would grow beyond measure; OSError where it cannot be read, or the disk does not take it.
+    Raises ValueError for a file of another kind, a broken one, one that would write outside of the folder or unpack to
+    too many bytes, and OSError if it cannot be read or written.
     """
     with ExitStack() as stack:
-        with told("filename", path, "a file that can be read"):
+        with rephrase_os_errors("filename", path, "a file that can be read"):
             file = stack.enter_context(path.open("rb"))
-        stack.enter_context(told("folder", folder, room()))
+        stack.enter_context(rephrase_os_errors("folder", folder, describe_space()))
         folder = folder.resolve()
-        there = next(place for place in (folder, *folder.parents) if place.exists())
-        aside = Path(stack.enter_context(TemporaryDirectory(dir=there, prefix=".unpacking-")))
-        inside = aside / "new" / folder.relative_to(there)
-        inside.mkdir(parents=True)
-        with _sound(path):
-            most = _limit(os.fstat(file.fileno()).st_size)
-            archive = _open(file, path.suffix, most)
+        existing = next(place for place in (folder, *folder.parents) if place.exists())
+        scratch = Path(stack.enter_context(TemporaryDirectory(dir=existing, prefix=".unpacking-")))
+        target = scratch / "new" / folder.relative_to(existing)
+        target.mkdir(parents=True)
+        with _rephrase_archive_errors(path):
+            max_size = _size_limit(os.fstat(file.fileno()).st_size)
+            archive = _open(file, path.suffix, max_size)
             stack.enter_context(archive)
-            size = _check_members(_members(archive), most)
-        with told("folder", folder, room(size)), _sound(path):
-            _extract(archive, inside)
-        with locked(there):
-            _move(aside / "new", there, aside / "old")
+            size = _check_members(_members(archive), max_size)
+        with (
+            rephrase_os_errors("folder", folder, describe_space(size)),
+            _rephrase_archive_errors(path),
+        ):
+            _extract(archive, target)
+        with lock_folder(existing):
+            _move(scratch / "new", existing, scratch / "old")
 
 
 @contextmanager
-def _sound(path: Path) -> Iterator[None]:
+def _rephrase_archive_errors(path: Path) -> Iterator[None]:
+    """Re-raise errors that are the archive's fault as ValueError."""
     try:
         yield
-    except Exception as error:  # broken bytes raise nearly anything
-        if isinstance(error, OSError) and error.errno in _FAULTS_OF_THE_DISK:
+    except Exception as error:  # broken bytes can raise nearly anything
+        if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
             raise
         got = f"{path} ({str(error) or type(error).__name__})"
         need = "a whole .zip, .tar or .tar.gz file whose members stay in their folder"
         raise ValueError(fault("filename", got, need)) from error
 
 
-def _limit(size: int) -> int:
-    return min(_LARGEST, max(_SMALL, _TIMES * size))
+def _size_limit(size: int) -> int:
+    return min(_MAX_SIZE, max(_HARMLESS_SIZE, _MAX_RATIO * size))
 
 
-def _open(file: BufferedReader, suffix: str, most: int) -> ZipFile | TarFile:
+def _open(file: BufferedReader, suffix: str, max_size: int) -> ZipFile | TarFile:
     if suffix == ".zip":
         return ZipFile(file)
     if suffix not in (".tar", ".gz"):
         raise ValueError("another suffix")
     if file.peek(2)[:2] != b"\x1f\x8b":
         return TarFile.open(fileobj=file, mode="r:")
-    inside = GzipFile(fileobj=file)
-    _read_through(inside, most)
-    return TarFile.open(fileobj=inside, mode="r:")
+    tar_file = GzipFile(fileobj=file)
+    _check_gzip(tar_file, max_size)
+    return TarFile.open(fileobj=tar_file, mode="r:")
 
 
-def _read_through(file: GzipFile, most: int) -> None:
-    """To the end, where gzip keeps its check sum: a tar of its own ends before that."""
-    while file.read(_PIECE):
-        _check_size(file.tell(), most)
+def _check_gzip(file: GzipFile, max_size: int) -> None:
+    """Read to the end, where gzip verifies its check sum; a tar inside ends before that."""
+    while file.read(_CHUNK_SIZE):
+        _check_size(file.tell(), max_size)
     file.seek(0)
 
 
 def _members(archive: ZipFile | TarFile) -> Iterator[tuple[str, int]]:
-    """The name and the size of each. Raises ValueError where Python would overlook some of them."""
+    """Yield the name and the size of each member. Raises ValueError if Python would overlook some."""
     return _members_of_tar(archive) if isinstance(archive, TarFile) else _members_of_zip(archive)
 
 
@@ -109,7 +113,7 @@ def _members_of_zip(archive: ZipFile) -> Iterator[tuple[str, int]]:
     archive.fp.seek(max(0, archive.fp.seek(0, os.SEEK_END) - 2**16 - 22))
     _, _, end = archive.fp.read().rpartition(_END_OF_ZIP)
     count = int.from_bytes(end[6:8], "little")
-    if count not in (len(members) % 2**16, 2**16 - 1):  # the last stands for more
+    if count not in (len(members) % 2**16, 2**16 - 1):  # 2**16 - 1: the count is stored elsewhere
         raise ValueError(f"{len(members)} members in place of {count}")
 
 
@@ -118,33 +122,33 @@ def _members_of_tar(archive: TarFile) -> Iterator[tuple[str, int]]:
         if not (member.isfile() or member.isdir()):
             raise ValueError(f"{member.name} is neither a file nor a folder")
         yield member.name, member.size
-    # A broken header ends it as well, without a word.
+    # A broken header also ends the loop, without an error.
     assert archive.fileobj is not None
     archive.fileobj.seek(archive.offset)
     if archive.fileobj.read(len(_END_OF_TAR)) != _END_OF_TAR:
         raise ValueError("broken, or without an end")
 
 
-def _check_members(members: Iterable[tuple[str, int]], most: int) -> int:
-    """All stay in their folder and within ``most`` bytes, which are counted."""
+def _check_members(members: Iterable[tuple[str, int]], max_size: int) -> int:
+    """Return the total size; raise ValueError if a member leaves its folder, or the total exceeds ``max_size``."""
     total = 0
     for name, size in members:
         if not _is_inside(name):
             raise ValueError(f"{name} leads out of it")
         total += max(size, _BLOCK)
-        _check_size(total, most)
+        _check_size(total, max_size)
     return total
 
 
 def _is_inside(name: str) -> bool:
-    """A name without a root, a drive or a way up, however it is written."""
+    """Return whether a name has no root, drive or ``..``, in the syntax of POSIX or Windows."""
     paths = PurePosixPath(name), PureWindowsPath(name)
     return not any(path.anchor or ".." in path.parts for path in paths)
 
 
-def _check_size(size: int, most: int) -> None:
-    if size > most:
-        raise ValueError(f"it unpacks to more than {most} bytes")
+def _check_size(size: int, max_size: int) -> None:
+    if size > max_size:
+        raise ValueError(f"it unpacks to more than {max_size} bytes")
 
 
 def _extract(archive: ZipFile | TarFile, folder: Path) -> None:
@@ -154,36 +158,36 @@ def _extract(archive: ZipFile | TarFile, folder: Path) -> None:
         archive.extractall(folder)
 
 
-def _move(new: Path, there: Path, old: Path) -> None:
-    """All that is in one folder into another; what it takes the place of is kept in a third.
+def _move(new: Path, target: Path, old: Path) -> None:
+    """Move everything in ``new`` into ``target``, and what it replaces into ``old``.
 
-    Where something cannot be moved, all of it goes back.
+    If something cannot be moved, everything is moved back.
     """
-    with ExitStack() as way_back:
-        _move_each(new, there, old, way_back)
-        way_back.pop_all()
+    with ExitStack() as undo:
+        _move_each(new, target, old, undo)
+        undo.pop_all()
 
 
-def _move_each(new: Path, there: Path, old: Path, way_back: ExitStack) -> None:
+def _move_each(new: Path, target: Path, old: Path, undo: ExitStack) -> None:
     old.mkdir()
     for member in sorted(new.iterdir()):
-        place = there / member.name
+        place = target / member.name
         is_taken = os.path.lexists(place)
         if is_taken and member.is_dir() != place.is_dir():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
         if is_taken and member.is_dir():
-            _move_each(member, place, old / member.name, way_back)
+            _move_each(member, place, old / member.name, undo)
         elif is_taken:
-            _keep(place, old / member.name)
-            way_back.callback((old / member.name).replace, place)
+            _back_up(place, old / member.name)
+            undo.callback((old / member.name).replace, place)
             member.replace(place)
         else:
             member.replace(place)
-            way_back.callback(place.replace, member)
+            undo.callback(place.replace, member)
 
 
-def _keep(place: Path, kept: Path) -> None:
+def _back_up(path: Path, backup: Path) -> None:
     try:
-        os.link(place, kept, follow_symlinks=False)  # the place is never empty
+        os.link(path, backup, follow_symlinks=False)  # so that the path exists at any time
     except (OSError, NotImplementedError):  # a disk without hard links, or Windows
-        place.replace(kept)
+        path.replace(backup)

@@ -1,4 +1,4 @@
-"""Advertisements that were clicked or not, and what was known of each: fields, whose values become numbers."""
+"""Click-through data: for each advertisement whether it was clicked, and fields whose values are numbered."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,55 +8,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.checks import fault, instance
-from d2l_compat._shared.data.files import told
+from d2l_compat._shared.data.files import rephrase_os_errors
 
-Numbers = dict[int, dict[str, int]]  # of each field, counted from 1, the number of each value
+Numbers = dict[int, dict[str, int]]  # for each field, counted from 1, the number of each value
 Row = tuple[str, ...]
 
 
 def read(data_path: str | Path, num_feat: int) -> tuple[NDArray[np.float32], list[Row]]:
-    """Labels, and the values of ``num_feat`` fields: of a file with a label and values a line, between tabs.
+    """Read labels and the values of ``num_feat`` fields from a file with a label and values per line, separated by tabs.
 
-    Lines with more or fewer values are left out.
+    Lines with more or fewer values are skipped.
     """
     instance("data_path", data_path, (str, Path), "a file's name")
-    with told("data_path", Path(data_path), "a file that can be read"):
+    with rephrase_os_errors("data_path", Path(data_path), "a file that can be read"):
         lines = Path(data_path).read_text(encoding="utf-8").split("\n")
-    rows = [row for line in lines if len(row := line.split("\t")) == num_feat + 1]
+    rows = [line.split("\t") for line in lines]
+    rows = [row for row in rows if len(row) == num_feat + 1]
     need = f"lines of a label, 0 or 1, and {num_feat} values"
     if not rows:
         raise ValueError(fault("data_path", "no such line", need))
-    if strange := {row[0] for row in rows} - {"0", "1"}:
-        raise ValueError(fault("data_path", f"a label {min(strange)!r}", need))
+    if invalid := {row[0] for row in rows} - {"0", "1"}:
+        raise ValueError(fault("data_path", f"a label {min(invalid)!r}", need))
     labels = np.array([row[0] for row in rows], "float32")
     return labels, [tuple(row[1:]) for row in rows]
 
 
-def number(rows: list[Row], min_threshold: int) -> tuple[Numbers, dict[int, int]]:
-    """Of each field the numbers of the values that are there so often, from 0 on; and one for all others."""
-    counts = [Counter(values) for values in zip(*rows, strict=True)]
-    often = [[value for value in count if count[value] >= min_threshold] for count in counts]
-    numbers = {
-        field: {value: i for i, value in enumerate(values)} for field, values in enumerate(often, 1)
-    }
+def number_values(rows: list[Row], min_threshold: int) -> tuple[Numbers, dict[int, int]]:
+    """Assign numbers from 0 to each field's values that occur ``min_threshold`` times, and one number to all others."""
+    numbers: Numbers = {}
+    for field, values in enumerate(zip(*rows, strict=True), 1):
+        counts = Counter(values)
+        frequent = [value for value in counts if counts[value] >= min_threshold]
+        numbers[field] = {value: i for i, value in enumerate(frequent)}
     return numbers, {field: len(values) for field, values in numbers.items()}
 
 
 def check_numbers(feat_mapper: Any, defaults: Any, num_feat: int) -> None:
-    """Both, for each field; or neither."""
-    need = f"what another CTRDataset of {num_feat} fields has, or None of both"
-    given = feat_mapper, defaults
-    if any(not isinstance(each, dict) for each in given):
-        got = " and ".join(type(each).__name__ for each in given)
+    """Check that both arguments are dictionaries with a key for each field."""
+    need = f"what another CTRDataset of {num_feat} fields has, or None for both"
+    mappings = feat_mapper, defaults
+    if any(not isinstance(mapping, dict) for mapping in mappings):
+        got = " and ".join(type(mapping).__name__ for mapping in mappings)
         raise TypeError(fault("feat_mapper and defaults", got, need))
-    if any(each.keys() != {*range(1, num_feat + 1)} for each in given):
-        got = " and ".join(f"{len(each)} fields" for each in given)
+    if any(mapping.keys() != {*range(1, num_feat + 1)} for mapping in mappings):
+        got = " and ".join(f"{len(mapping)} fields" for mapping in mappings)
         raise ValueError(fault("feat_mapper and defaults", got, need))
 
 
 def encode(rows: list[Row], numbers: Numbers, defaults: dict[int, int]) -> NDArray[np.int64]:
-    """(rows, fields): the numbers of each field follow upon those of the field before."""
-    starts = np.cumsum([0, *sizes(numbers)])[:-1]
+    """Return the numbers of all values, (rows, fields); a field's numbers follow those of the field before."""
+    starts = np.cumsum([0, *field_sizes(numbers)])[:-1]
     columns = [
         [numbers[field].get(value, defaults[field]) for value in values]
         for field, values in enumerate(zip(*rows, strict=True), 1)
@@ -64,6 +65,6 @@ def encode(rows: list[Row], numbers: Numbers, defaults: dict[int, int]) -> NDArr
     return np.array(columns).T + starts
 
 
-def sizes(numbers: Numbers) -> list[int]:
-    """How many numbers each field has."""
+def field_sizes(numbers: Numbers) -> list[int]:
+    """Return how many numbers each field has."""
     return [len(numbers[field]) + 1 for field in sorted(numbers)]

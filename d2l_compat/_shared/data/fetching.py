@@ -1,4 +1,4 @@
-"""A file from the network, within limits of size and time, taken up again where it broke off."""
+"""Downloads of files, resumed after a broken connection, within limits of size and time."""
 
 import stat
 from collections.abc import Iterator
@@ -14,169 +14,172 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import HTTPHandler, HTTPSHandler, Request, build_opener
 
 from d2l_compat._shared.checks import fault
-from d2l_compat._shared.data.files import check, room, told
+from d2l_compat._shared.data.files import describe_space, rephrase_os_errors, verify_check_sum
 
 _ATTEMPTS = 3
-_SECONDS = 30.0  # without a byte, until an attempt is given up
-# A server that trickles is not without a byte: after _PATIENCE seconds all that has come, in whatever
-# attempts, must have come at _SLOWEST bytes a second, a tenth of a slow line. And no call takes longer than
-# _WHOLE seconds: 500 MB at 25 kB a second. The next one goes on from there.
-_PATIENCE = 60.0
-_SLOWEST = 4_000
-_WHOLE = 6 * 3600.0
-_LARGEST = 4 * 2**30  # bytes; D2L's largest file, of word vectors, has about 2 GB
-_PIECE = 2**16  # bytes
+_TIMEOUT = 30.0  # seconds without a byte before an attempt ends
+# A server may send single bytes forever. So after _GRACE_SECONDS the bytes of all attempts must have arrived at
+# _MIN_BYTES_PER_SECOND, a tenth of the speed of a slow line. And no call takes longer than _MAX_SECONDS, enough for
+# 500 MB at 25 kB a second; the next call resumes the download.
+_GRACE_SECONDS = 60.0
+_MIN_BYTES_PER_SECOND = 4_000
+_MAX_SECONDS = 6 * 3600.0
+_MAX_SIZE = 4 * 2**30  # bytes; D2L's largest file, of word vectors, has about 2 GB
+_CHUNK_SIZE = 2**16  # bytes
 
 
-class _Lost(Exception):
-    """The connection failed, and may not fail again."""
+class _ConnectionLostError(Exception):
+    """A failure that another attempt may avoid."""
 
 
-class _GivenUp(Exception):
-    """It would fail again."""
+class _PermanentError(Exception):
+    """A failure that another attempt would repeat."""
 
 
-def secure(url: str) -> str:
-    """The address with ``https`` in place of ``http``, save on this machine itself."""
+def to_https(url: str) -> str:
+    """Replace ``http`` in the address by ``https``, except for this machine itself."""
     return url if _is_secure(url) else urlunsplit(urlsplit(url)._replace(scheme="https"))
 
 
 def _is_secure(url: str) -> bool:
     parts = urlsplit(url)
-    is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    return parts.scheme == "https" or (parts.scheme == "http" and is_here)
+    is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    return parts.scheme == "https" or (parts.scheme == "http" and is_local)
 
 
 def fetch(url: str, path: Path, check_sum: str | None) -> None:
-    """Bring a file to ``path``, over what is there, once all of it has come and is the right one.
+    """Download a file to ``path``, which is replaced once the file is complete and checked.
 
-    Raises ConnectionError where it does not come, ValueError where it is another file or too large,
-    and OSError where the disk does not take it.
+    Raises ConnectionError if the download fails, ValueError if it is another file or too large,
+    and OSError if it cannot be written.
     """
     _fetch(url, path, check_sum, _Clock())
 
 
 def _fetch(url: str, path: Path, check_sum: str | None, clock: "_Clock") -> None:
     part = path.with_name(path.name + ".part")
-    was_begun = _is_begun(part, check_sum)
+    is_resumed = _can_resume(part, check_sum)
     try:
-        _receive_patiently(url, part, clock)
-        check(part, check_sum)
+        _receive_with_retries(url, part, clock)
+        verify_check_sum(part, check_sum)
     except ValueError:
         part.unlink(missing_ok=True)
-        if not was_begun:
+        if not is_resumed:
             raise
         _fetch(url, path, check_sum, clock)  # once more from the start
         return
     part.replace(path)
 
 
-def _is_begun(part: Path, check_sum: str | None) -> bool:
-    """Whether an earlier run has left bytes to go on from; anything else of that name is removed.
+def _can_resume(part: Path, check_sum: str | None) -> bool:
+    """Return whether an earlier run has left bytes to continue from; remove anything else of that name.
 
-    A link is not followed: what it leads to is not ours. Without a check sum the bytes may be another file's.
+    Links are not followed, since their targets are not ours. Without a check sum the bytes may be another file's.
     """
     try:
-        found = part.lstat()
+        status = part.lstat()
     except FileNotFoundError:
         return False
-    if check_sum and stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+    if check_sum and stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
         return True
     part.unlink()
     return False
 
 
-def _receive_patiently(url: str, part: Path, clock: "_Clock") -> None:
+def _receive_with_retries(url: str, part: Path, clock: "_Clock") -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             _receive(url, part, clock)
             return
-        except (_Lost, _GivenUp) as error:
-            if attempt == _ATTEMPTS or isinstance(error, _GivenUp):
+        except (_ConnectionLostError, _PermanentError) as error:
+            if attempt == _ATTEMPTS or isinstance(error, _PermanentError):
                 name = part.name.removesuffix(".part")
                 need = f"a connection, or {name} in a folder that D2L_DATA names"
                 raise ConnectionError(fault("download", f"{url} ({error})", need)) from error
 
 
 def _receive(url: str, part: Path, clock: "_Clock") -> None:
-    """Append to ``part`` what it lacks."""
-    have = part.stat().st_size if part.exists() else 0
-    with _connected():
-        answer = _ask(url, have, clock)
-    with answer:
-        got = have if answer.status == 206 else 0
-        want = None if answer.length is None else got + answer.length
-        _check_size(url, want or got)
+    """Append the missing bytes to ``part``."""
+    size_before = part.stat().st_size if part.exists() else 0
+    with _classify_errors():
+        response = _request(url, size_before, clock)
+    with response:
+        received = size_before if response.status == 206 else 0
+        total = None if response.length is None else received + response.length
+        _check_size(url, total or received)
         with (
-            told("folder", part.parent, room(want)),
-            part.open("ab" if got else "wb") as file,
+            rephrase_os_errors("folder", part.parent, describe_space(total)),
+            part.open("ab" if received else "wb") as file,
         ):
-            for piece in _pieces(answer):
-                got += len(piece)
-                _check_size(url, got)
-                file.write(piece)
-    if want is not None and got < want:
-        raise _Lost(f"broken off after {got} of {want} bytes")
+            for chunk in _read_chunks(response):
+                received += len(chunk)
+                _check_size(url, received)
+                file.write(chunk)
+    if total is not None and received < total:
+        raise _ConnectionLostError(f"broken off after {received} of {total} bytes")
 
 
-def _ask(url: str, have: int, clock: "_Clock") -> HTTPResponse:
-    ask = partial(build_opener(_Handler(clock)).open, timeout=_SECONDS)
-    request = Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+def _request(url: str, start: int, clock: "_Clock") -> HTTPResponse:
+    """Request the file's bytes from ``start`` on, or all of them where the server has none after it."""
+    send = partial(build_opener(_Handler(clock)).open, timeout=_TIMEOUT)
+    request = Request(url, headers={"Range": f"bytes={start}-"} if start else {})
     try:
-        answer = ask(request)
+        response = send(request)
     except HTTPError as error:
-        if not (have and error.code == 416):  # nothing after these bytes
+        if not (start and error.code == 416):  # range not satisfiable
             raise
-        answer = ask(url)
-    if not _is_secure(answer.url):
-        answer.close()
-        raise _GivenUp(f"it leads to {answer.url}, which is not https")
-    return answer
+        response = send(url)
+    if not _is_secure(response.url):
+        response.close()
+        raise _PermanentError(f"it leads to {response.url}, which is not https")
+    return response
 
 
-def _pieces(answer: HTTPResponse) -> Iterator[bytes]:
+def _read_chunks(response: HTTPResponse) -> Iterator[bytes]:
     while True:
-        with _connected():
-            piece = answer.read(_PIECE)
-        if not piece:
+        with _classify_errors():
+            chunk = response.read(_CHUNK_SIZE)
+        if not chunk:
             return
-        yield piece
+        yield chunk
 
 
 @contextmanager
-def _connected() -> Iterator[None]:
+def _classify_errors() -> Iterator[None]:
+    """Re-raise errors as :class:`_PermanentError` or :class:`_ConnectionLostError`."""
     try:
         yield
-    except _GivenUp:
+    except _PermanentError:
         raise
     except HTTPError as error:
-        raise _GivenUp(error) from error
-    except Exception as error:  # what others send raises nearly anything
-        raise _Lost(" ".join(str(error).split()) or type(error).__name__) from error
+        raise _PermanentError(error) from error
+    except Exception as error:  # unexpected bytes from a server can raise nearly anything
+        raise _ConnectionLostError(" ".join(str(error).split()) or type(error).__name__) from error
 
 
 def _check_size(url: str, size: int) -> None:
-    if size > _LARGEST:
+    if size > _MAX_SIZE:
         got = f"{url} with {size} bytes or more"
-        raise ValueError(fault("download", got, f"a file of at most {_LARGEST} bytes"))
+        raise ValueError(fault("download", got, f"a file of at most {_MAX_SIZE} bytes"))
 
 
 class _Clock:
-    """How long a download may take, by what has come of it."""
+    """The time limit of a download, which grows with the bytes received."""
 
     def __init__(self) -> None:
-        self.began = monotonic()
+        self.start = monotonic()
         self.size = 0
 
     def tick(self, size: int) -> None:
+        """Count ``size`` bytes. Raises _PermanentError if the download is too slow."""
         self.size += size
-        took = monotonic() - self.began
-        if took > min(_WHOLE, _PATIENCE + self.size / _SLOWEST):
-            raise _GivenUp(f"too slow: {self.size} bytes in {took:.0f} seconds")
+        seconds = monotonic() - self.start
+        if seconds > min(_MAX_SECONDS, _GRACE_SECONDS + self.size / _MIN_BYTES_PER_SECOND):
+            raise _PermanentError(f"too slow: {self.size} bytes in {seconds:.0f} seconds")
 
 
 class _Handler(HTTPHandler, HTTPSHandler):
-    """Reads answers against the clock, from their first line on."""
+    """An HTTP handler that applies the time limit to responses, from their first line on."""
 
     def __init__(self, clock: _Clock) -> None:
         super().__init__()
@@ -187,17 +190,18 @@ class _Handler(HTTPHandler, HTTPSHandler):
 
     def _connect(self, http_class: Any, host: str, **options: Any) -> Any:
         connection = http_class(host, **options)
-        connection.response_class = self._answer
+        connection.response_class = self._make_response
         return connection
 
-    def _answer(self, *args: Any, **options: Any) -> HTTPResponse:
-        answer = HTTPResponse(*args, **options)
-        answer.fp = BufferedReader(_Timed(answer.fp.detach(), self._clock), _PIECE)
-        return answer
+    def _make_response(self, *args: Any, **options: Any) -> HTTPResponse:
+        response = HTTPResponse(*args, **options)
+        reader = _TimedReader(response.fp.detach(), self._clock)
+        response.fp = BufferedReader(reader, _CHUNK_SIZE)
+        return response
 
 
-class _Timed(RawIOBase):
-    """Bytes that come, each of which the clock is told."""
+class _TimedReader(RawIOBase):
+    """A stream that reports each read to the clock."""
 
     def __init__(self, raw: RawIOBase, clock: _Clock) -> None:
         self._raw = raw

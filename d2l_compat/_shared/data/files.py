@@ -1,4 +1,4 @@
-"""Files on the disk: their check sums, a folder for one process at a time, and words for what fails."""
+"""Files on disk: check sums, a lock for a folder, and the wording of operating-system errors."""
 
 import hashlib
 import os
@@ -15,10 +15,10 @@ _DIGITS = frozenset("0123456789abcdef")
 
 
 def read_check_sum(what: str, check_sum: str | None) -> str | None:
-    """The check sum in small letters; TypeError or ValueError where it is none of those we know.
+    """Return the check sum in lower case. Raises TypeError or ValueError if it is of no known kind.
 
-    With digits too many or too few it cannot be that of any file, and yet a page of D2L's has one and runs:
-    there is a warning, and what comes is taken unchecked.
+    A check sum with a wrong number of digits fits no file, yet one of D2L's pages has one and must run. It causes a
+    warning, and the file is not checked.
     """
     if check_sum is None:
         return None
@@ -28,57 +28,58 @@ def read_check_sum(what: str, check_sum: str | None) -> str | None:
     if not digits or not _DIGITS.issuperset(digits):
         raise ValueError(fault(what, repr(check_sum), need))
     if len(digits) not in _ALGORITHMS:
-        words = fault(what, repr(check_sum), need)
-        warnings.warn(f"{words}; the file is taken as it comes, unchecked", stacklevel=4)
+        message = fault(what, repr(check_sum), need)
+        warnings.warn(f"{message}; the file is taken as it comes, unchecked", stacklevel=4)
         return None
     return digits
 
 
-def has(path: Path, check_sum: str) -> bool:
+def has_check_sum(path: Path, check_sum: str) -> bool:
     return _digest(path, check_sum) == check_sum
 
 
-def check(path: Path, check_sum: str | None) -> None:
-    """Raise ValueError where the file is another one; ``None`` fits any."""
+def verify_check_sum(path: Path, check_sum: str | None) -> None:
+    """Raise ValueError unless the file has this check sum; None fits any file."""
     if check_sum is None:
         return
-    got = _digest(path, check_sum)
-    if got != check_sum:
+    actual = _digest(path, check_sum)
+    if actual != check_sum:
         name = path.name.removesuffix(".part")
-        raise ValueError(fault(name, f"check sum {got}", f"{check_sum}; it is another file"))
+        raise ValueError(fault(name, f"check sum {actual}", f"{check_sum}; it is another file"))
 
 
-def _digest(path: Path, like: str) -> str:
+def _digest(path: Path, check_sum: str) -> str:
+    """Return the file's digest by the algorithm whose digests are as long as ``check_sum``."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, _ALGORITHMS[len(like)]).hexdigest()
+        return hashlib.file_digest(file, _ALGORITHMS[len(check_sum)]).hexdigest()
 
 
-def room(size: int | None = None) -> str:
-    """What is needed of a folder where ``size`` bytes are to go, or nobody knows how many."""
+def describe_space(size: int | None = None) -> str:
+    """Describe a folder that can hold ``size`` bytes, or None for an unknown number."""
     return f"a folder to write in, with room for {'it' if size is None else f'{size} bytes'}"
 
 
 @contextmanager
-def told(what: str, place: Path, need: str) -> Iterator[None]:
-    """The system's refusals in the house's words, and of their own types: ``place``, why, ``need``."""
+def rephrase_os_errors(what: str, place: Path, need: str) -> Iterator[None]:
+    """Re-raise OSError with the project's wording, and the same type: ``place``, the reason, ``need``."""
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # it has its words
+        if error.errno is None:  # raised by the project itself
             raise
         got = f"{error.filename2 or error.filename or place} ({error.strerror})"
         raise type(error)(fault(what, got, need)) from error
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Let one process at a time into a folder; the next one finds the file.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes, so that the next one finds the file.
 
-    The lock is a file in the system's temporary folder, since the folder itself may be read-only and holds data alone.
-    There are at most 256 of them: folders that share one only wait for each other.
+    The lock is a file in the system's temporary folder, since the folder itself may be read-only, and holds only data.
+    There are at most 256 locks; folders that share one only wait for each other.
     """
-    from filelock import FileLock  # when it is needed: it imports asyncio
+    from filelock import FileLock  # on first use, since it imports asyncio
 
     digest = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
-    with FileLock(Path(gettempdir()) / f"d2l-{digest[:2]}.lock", mode=0o666):  # for every user
+    with FileLock(Path(gettempdir()) / f"d2l-{digest[:2]}.lock", mode=0o666):  # for all users
         yield

@@ -1,7 +1,7 @@
-"""Data from the network, or from a folder: ``D2L_DATA`` names one to read from instead.
+"""Data sets from the network, or from the folder that ``D2L_DATA`` names.
 
-A download goes into ``NAME.part``, is taken up again where it broke off, is checked, and only
-then takes its place under its name: what lies there is never half a file, nor lost by a failure.
+A download goes into ``NAME.part``, is resumed if it breaks off, is checked, and only then gets its
+name. So a file is never incomplete, and a failed download does not destroy an earlier file.
 """
 
 import errno
@@ -10,12 +10,19 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from d2l_compat._shared.checks import fault, instance
-from d2l_compat._shared.data.files import check, has, locked, read_check_sum, room, told
+from d2l_compat._shared.data.files import (
+    describe_space,
+    has_check_sum,
+    lock_folder,
+    read_check_sum,
+    rephrase_os_errors,
+    verify_check_sum,
+)
 
 DATA_URL = "https://d2l-data.s3-accelerate.amazonaws.com/"
-_FASHION = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
-# Name: address, and SHA-1 (or MD5, SHA-256) of the file. Programs add their own, and readers put
-# files of their own in the place of these.
+_FASHION_URL = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
+# Name: address, and SHA-1 (or MD5, SHA-256) of the file. D2L's programs add entries, and readers
+# may replace them.
 DATA_HUB: dict[str, tuple[str, str | None]] = {
     "aclImdb": (DATA_URL + "aclImdb_v1.tar.gz", "01ada507287d82875905620988597833ad4e0903"),
     "airfoil": (
@@ -64,11 +71,11 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
         "9fcde07509c7e87ec61c640c1b2753d9041758e4",
     ),
     "t10k-images-idx3-ubyte": (
-        _FASHION + "t10k-images-idx3-ubyte.gz",
+        _FASHION_URL + "t10k-images-idx3-ubyte.gz",
         "bef4ecab320f06d8554ea6380940ec79",
     ),
     "t10k-labels-idx1-ubyte": (
-        _FASHION + "t10k-labels-idx1-ubyte.gz",
+        _FASHION_URL + "t10k-labels-idx1-ubyte.gz",
         "bb300cfdad3c16e7a12a480ee83cd310",
     ),
     "time_machine": (
@@ -76,11 +83,11 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
         "090b5e7e70c295757f55df93cb0a180b9691891a",
     ),
     "train-images-idx3-ubyte": (
-        _FASHION + "train-images-idx3-ubyte.gz",
+        _FASHION_URL + "train-images-idx3-ubyte.gz",
         "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
     ),
     "train-labels-idx1-ubyte": (
-        _FASHION + "train-labels-idx1-ubyte.gz",
+        _FASHION_URL + "train-labels-idx1-ubyte.gz",
         "25c81989df183df01b3e8a0aad5dffbe",
     ),
     "voc2012": (
@@ -96,31 +103,31 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
 
 
 def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = None) -> str:
-    """The path of a file in ``folder``, fetched where it is not there yet.
+    """Download a file into ``folder`` if it is not there yet, and return its path.
 
-    ``url`` may also be a name in ``DATA_HUB``, which knows the address and the check sum. ``http`` is made
-    ``https``. Without a check sum, the file is fetched each time. Where the environment variable ``D2L_DATA`` names a
-    folder, the file there is checked, and ``folder`` gets a link to it; nothing is fetched.
+    ``url`` may also be a name in ``DATA_HUB``, which has the address and the check sum. ``http`` is replaced by
+    ``https``. Without a check sum, the file is downloaded each time. If the environment variable ``D2L_DATA`` names a
+    folder, the file there is checked, and ``folder`` gets a link to it; nothing is downloaded.
 
-    Raises KeyError for a name that ``DATA_HUB`` does not have, FileNotFoundError where ``D2L_DATA`` has no such
-    file, ConnectionError where it cannot be fetched, ValueError where it is not the file expected or too
-    large, OSError where the disk does not take it, and ValueError or TypeError for an address or a check sum of
-    another form; of a check sum with digits too many or too few it warns, and takes the file unchecked.
+    Raises KeyError for a name that ``DATA_HUB`` does not have, FileNotFoundError if the folder of ``D2L_DATA`` has no
+    such file, ConnectionError if the download fails, ValueError if it is another file or too large, OSError if it cannot
+    be written, and ValueError or TypeError for an address or a check sum of another form. For a check sum with a wrong
+    number of digits it warns, and does not check the file.
     """
-    url, name, check_sum = _asked(url, sha1_hash)
+    url, name, check_sum = _resolve(url, sha1_hash)
     instance("folder", folder, (str, os.PathLike), "a folder's name")
-    source = _in_place_of_the_network(url, name, check_sum)
+    source = _find_in_d2l_data(url, name, check_sum)
     path = Path(folder) / name
-    with told("folder", path.parent, room()):
+    with rephrase_os_errors("folder", path.parent, describe_space()):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        with locked(path.parent):
-            is_there = check_sum and path.exists() and has(path, check_sum)
-            if source and not is_there:
+        with lock_folder(path.parent):
+            is_present = check_sum and path.exists() and has_check_sum(path, check_sum)
+            if source and not is_present:
                 _link(path, source)
-            elif not is_there:
-                from d2l_compat._shared.data.fetching import fetch  # when it is needed
+            elif not is_present:
+                from d2l_compat._shared.data.fetching import fetch  # on first use
 
                 print(f"Downloading {path} from {url} ...")
                 fetch(url, path, check_sum)
@@ -128,16 +135,16 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
 
 
 def locate(name: str, folder: str | Path) -> str:
-    """The file of a name in ``DATA_HUB``, to be read: as :func:`download` has it, or in ``D2L_DATA`` itself.
+    """Return the path of a file in ``DATA_HUB`` for reading: in the folder of ``D2L_DATA``, else downloaded.
 
-    Then nothing is written. Raises what :func:`download` does.
+    Nothing is written if ``D2L_DATA`` is set. Raises what :func:`download` raises.
     """
-    return str(_in_place_of_the_network(*_asked(name, None)) or download(name, folder))
+    return str(_find_in_d2l_data(*_resolve(name, None)) or download(name, folder))
 
 
-def _asked(url: str, sha1_hash: str | None) -> tuple[str, str, str | None]:
-    """The address, the file's name and its check sum."""
-    from d2l_compat._shared.data.fetching import secure  # when it is needed
+def _resolve(url: str, sha1_hash: str | None) -> tuple[str, str, str | None]:
+    """Return the address, the file's name and its check sum for an address or a name in ``DATA_HUB``."""
+    from d2l_compat._shared.data.fetching import to_https  # on first use
 
     instance("url", url, str, "an https address, or a name")
     if not url.startswith(("http://", "https://")):
@@ -145,28 +152,29 @@ def _asked(url: str, sha1_hash: str | None) -> tuple[str, str, str | None]:
             known = ", ".join(DATA_HUB)
             raise KeyError(fault("url", repr(url), f"an https address, or a name: {known}"))
         url, sha1_hash = DATA_HUB[url]
-    url, check_sum = secure(url), read_check_sum("sha1_hash", sha1_hash)
+    url, check_sum = to_https(url), read_check_sum("sha1_hash", sha1_hash)
     name = Path(urlsplit(url).path).name
     if name in ("", ".."):
         raise ValueError(fault("url", repr(url), "an address that ends in the name of a file"))
     return url, name, check_sum
 
 
-def _in_place_of_the_network(url: str, name: str, check_sum: str | None) -> Path | None:
-    """The file in the folder that ``D2L_DATA`` names; None where it names none."""
-    if not (instead := os.environ.get("D2L_DATA")):
+def _find_in_d2l_data(url: str, name: str, check_sum: str | None) -> Path | None:
+    """Return the checked file in the folder that ``D2L_DATA`` names, or None if it is not set."""
+    folder = os.environ.get("D2L_DATA")
+    if not folder:
         return None
-    path = Path(instead) / name
-    with told("D2L_DATA", path, "a file that can be read"):
+    path = Path(folder) / name
+    with rephrase_os_errors("D2L_DATA", path, "a file that can be read"):
         if not path.is_file():
             need = f"{name} from {url} in the folder that D2L_DATA names"
             raise FileNotFoundError(fault("D2L_DATA", f"{path.parent} without that file", need))
-        check(path, check_sum)
+        verify_check_sum(path, check_sum)
     return path
 
 
 def _link(path: Path, source: Path) -> None:
-    """What was there before stays until the link takes its place."""
+    """Replace ``path`` by a link to ``source`` in one step."""
     if path.exists() and path.samefile(source):
         return
     link = path.with_name(f"{path.name}.link")
@@ -176,12 +184,12 @@ def _link(path: Path, source: Path) -> None:
 
 
 def extract(filename: str | Path, folder: str | Path | None = None) -> None:
-    """Unpack a .zip, .tar or .tar.gz file into ``folder``, by default its own: all of it, or nothing.
+    """Unpack a .zip, .tar or .tar.gz file completely, or not at all, into ``folder``, by default its own.
 
-    Raises ValueError for a file of another kind, a broken one, one that would write elsewhere or grow
-    beyond measure, and OSError where it cannot be read or the disk does not take it.
+    Raises ValueError for a file of another kind, a broken one, one that would write outside of the folder or unpack to
+    too many bytes, and OSError if it cannot be read or written.
     """
-    from d2l_compat._shared.data.archives import unpack  # when it is needed
+    from d2l_compat._shared.data.archives import unpack  # on first use
 
     instance("filename", filename, (str, os.PathLike), "a file's name")
     if folder is not None:
@@ -191,10 +199,10 @@ def extract(filename: str | Path, folder: str | Path | None = None) -> None:
 
 
 def download_extract(name: str, folder: str | Path | None = None) -> str:
-    """Fetch a file of ``DATA_HUB``, unpack it beside itself, and return the path of its folder.
+    """Download an archive of ``DATA_HUB``, unpack it beside itself, and return the path of its folder.
 
     That is the archive's name without its suffix, or ``folder``. Raises what :func:`download` and
-    :func:`extract` do.
+    :func:`extract` raise.
     """
     if folder is not None:
         instance("folder", folder, (str, Path), "a folder's name, or None")

@@ -1,4 +1,4 @@
-"""Fashion-MNIST: 70,000 pictures of clothes, 28 by 28, in ten kinds (Xiao et al., 2017)."""
+"""Fashion-MNIST: 70,000 pictures of clothes, 28 by 28 pixels, in ten classes (Xiao et al., 2017)."""
 
 import gzip
 from pathlib import Path
@@ -26,10 +26,10 @@ LABELS = (
 
 
 class Pictures:
-    """A list of (picture, label): float32 from 0 to 1 of shape (1, height, width), and an integer
-    of the type ``labels``.
+    """A sequence of pictures and labels.
 
-    Pictures get their size one by one as they are asked for: all at once they could fill the memory.
+    A picture is float32 from 0 to 1, (1, height, width); a label is an integer of the type ``labels``. Pictures are
+    resized when they are accessed, since all of them together could fill the memory.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class Pictures:
     ) -> None:
         self.size = tuple(resize)
         kind = "train" if train else "t10k"
-        self.images = _read(f"{kind}-images-idx3-ubyte", root)
-        self.labels = _read(f"{kind}-labels-idx1-ubyte", root).astype(labels)
+        self.images = _read_idx(f"{kind}-images-idx3-ubyte", root)
+        self.labels = _read_idx(f"{kind}-labels-idx1-ubyte", root).astype(labels)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -51,7 +51,7 @@ class Pictures:
         image = self.images[index]
         height, width = self.size
         if image.shape != self.size:
-            from PIL import Image  # when it is needed
+            from PIL import Image  # on first use
 
             picture = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
             image = np.asarray(picture)
@@ -59,22 +59,22 @@ class Pictures:
 
 
 class FashionMNIST:
-    """What the faces' data modules of this name share."""
+    """The shared part of the frameworks' data modules of this name."""
 
     def text_labels(self, indices: Any) -> list[str]:
-        """The names of labels, which are numbers from 0 to 9."""
-        return _names("indices", indices)
+        """Return the names of labels, which are numbers from 0 to 9."""
+        return _label_names("indices", indices)
 
 
 def get_fashion_mnist_labels(labels: Any) -> list[str]:
-    """The names of Fashion-MNIST's labels, which are numbers from 0 to 9.
+    """Return the names of Fashion-MNIST's labels, which are numbers from 0 to 9.
 
     Raises TypeError or ValueError for others.
     """
-    return _names("labels", labels)
+    return _label_names("labels", labels)
 
 
-def _names(what: str, labels: Any) -> list[str]:
+def _label_names(what: str, labels: Any) -> list[str]:
     numbers = to_numpy(what, labels).ravel()
     if wrong := [number for number in numbers.tolist() if number not in range(len(LABELS))]:
         raise ValueError(checks.fault(what, wrong[0], f"labels from 0 to {len(LABELS) - 1}"))
@@ -82,7 +82,7 @@ def _names(what: str, labels: Any) -> list[str]:
 
 
 def check_sizes(batch_size: int, resize: Any) -> None:
-    """Raise TypeError or ValueError where these are no sizes of at least 1."""
+    """Raise TypeError or ValueError unless all are sizes of at least 1."""
     checks.size("batch_size", batch_size)
     if not (isinstance(resize, (tuple, list)) and len(resize) == 2):
         raise TypeError(checks.fault("resize", repr(resize), "(height, width), in pixels"))
@@ -90,18 +90,18 @@ def check_sizes(batch_size: int, resize: Any) -> None:
         checks.size("resize", size)
 
 
-def size_of(resize: Any) -> tuple[Any, ...]:
-    """(height, width) of pictures: as they are where ``resize`` is None, square where it is a number.
+def picture_size(resize: Any) -> tuple[Any, ...]:
+    """Return (height, width): 28, 28 if ``resize`` is None, a square if it is a number.
 
-    Whether it is of this form is for those to say who take it.
+    The result is not checked.
     """
     if resize is None:
         return 28, 28
     return tuple(resize) if isinstance(resize, (tuple, list)) else (resize, resize)
 
 
-def _read(name: str, root: str | Path) -> NDArray[np.uint8]:
-    """An array in the IDX format: a magic number, the sizes, then the bytes."""
+def _read_idx(name: str, root: str | Path) -> NDArray[np.uint8]:
+    """Read an array in the IDX format: a magic number, the sizes, then the bytes."""
     with gzip.open(locate(name, Path(root) / "fashion-mnist")) as file:
         data = file.read()
     ndim = data[3]

@@ -1,4 +1,4 @@
-"""Batches of data, for the frameworks that have no loader of their own."""
+"""A loader of batches for the frameworks that have none."""
 
 import math
 import multiprocessing
@@ -16,20 +16,20 @@ Batch = tuple[Any, ...]
 
 
 def get_dataloader_workers() -> int:
-    """How many processes read data beside the program: 4, or as many as there are cores, if these are fewer.
+    """Return the number of processes for reading data: 4, or the number of cores if that is smaller.
 
-    0 where a new process does not begin as a copy of the program, as on macOS: what a notebook defines would
-    not be there.
+    It is 0 where a new process does not begin as a copy of the program, as on macOS, since it would lack what a notebook
+    has defined.
     """
-    copies = multiprocessing.get_all_start_methods()[0] == "fork"  # the first is the one in use
-    return min(4, os.cpu_count() or 1) if copies else 0
+    is_forked = multiprocessing.get_all_start_methods()[0] == "fork"  # the first is the default
+    return min(4, os.cpu_count() or 1) if is_forked else 0
 
 
 class Loader:
-    """Gives batches, again and again; its length is their number.
+    """A reusable iterable of batches; its length is their number.
 
-    ``take(rows)`` makes a batch of the rows with these numbers; ``shuffled(rows)``, if given, are
-    these numbers in an order that is drawn anew each time.
+    ``take(rows)`` returns a batch of the rows with these indices; ``shuffle(rows)``, if it is not None, returns the
+    indices in random order.
     """
 
     def __init__(
@@ -37,10 +37,12 @@ class Loader:
         take: Callable[[Rows], Batch],
         num_rows: int,
         batch_size: int,
-        shuffled: Callable[[Rows], Rows] | None,
+        shuffle: Callable[[Rows], Rows] | None,
     ) -> None:
-        """Raises TypeError or ValueError for a ``batch_size`` below 1."""
-        self.take, self.num_rows, self.shuffled = take, num_rows, shuffled
+        """Store the arguments. Raises TypeError or ValueError for a ``batch_size`` below 1."""
+        self.take = take
+        self.num_rows = num_rows
+        self.shuffle = shuffle
         self.batch_size = checks.size("batch_size", batch_size)
 
     def __len__(self) -> int:
@@ -48,7 +50,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         rows = np.arange(self.num_rows)
-        if self.shuffled:
-            rows = self.shuffled(rows)
+        if self.shuffle:
+            rows = self.shuffle(rows)
         for start in range(0, self.num_rows, self.batch_size):
             yield self.take(rows[start : start + self.batch_size])

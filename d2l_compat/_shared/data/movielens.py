@@ -1,4 +1,4 @@
-"""MovieLens 100K (Harper and Konstan, 2015): which of 943 users gave which of 1,682 films how many stars, and when."""
+"""MovieLens 100K (Harper and Konstan, 2015): 943 users' ratings of 1,682 films, with their times."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +16,12 @@ Interactions = NDArray[np.float32] | dict[int, list[int]]
 
 
 def read_data_ml100k() -> tuple[Any, int, int]:
-    """The ratings, how many users there are, and how many items.
+    """Return the ratings, the number of users, and the number of items.
 
-    The ratings are a table of pandas: user_id and item_id, counted from 1, rating and timestamp. Raises ImportError
-    where pandas is not installed, and what :func:`download_extract` does.
+    The ratings are a pandas table of user_id and item_id, counted from 1, rating and timestamp. Raises ImportError if
+    pandas is not installed, and what :func:`download_extract` raises.
     """
-    read_csv = _pandas().read_csv
+    read_csv = _import_pandas().read_csv
     data = read_csv(Path(download_extract("ml-100k"), "u.data"), sep="\t", names=COLUMNS)
     return data, data.user_id.nunique(), data.item_id.nunique()
 
@@ -34,40 +34,44 @@ def split(
     test_ratio: float,
     draw: Callable[[int], NDArray[Any]],
 ) -> tuple[Any, Any]:
-    """Tables for training and for the test; ``draw(n)`` gives as many numbers from 0 to 1."""
-    _check(data, num_users, num_items)
+    """Split the ratings into tables for training and for the test; ``draw(n)`` draws n numbers from 0 to 1."""
+    _check_table(data, num_users, num_items)
     if split_mode == "seq-aware":
-        return _newest_apart(data)
+        return _split_newest(data)
     if split_mode != "random":
         raise ValueError(fault("split_mode", shown(split_mode), "'random' or 'seq-aware'"))
     need = "a share, from 0 to 1"
     if not 0 <= real("test_ratio", test_ratio, need) <= 1:
         raise ValueError(fault("test_ratio", test_ratio, need))
-    for_training = draw(len(data)) < 1 - test_ratio
-    return data[for_training], data[~for_training]
+    is_train = draw(len(data)) < 1 - test_ratio
+    return data[is_train], data[~is_train]
 
 
-def _newest_apart(data: Any) -> tuple[Any, Any]:
-    """Without the newest rating of each user, by user and time; and these. As D2L's, columns have no names."""
-    index = _pandas().MultiIndex.from_frame
+def _split_newest(data: Any) -> tuple[Any, Any]:
+    """Return the ratings sorted by user and time, without each user's newest one, and the newest ones.
+
+    As in D2L, columns have no names.
+    """
+    index = _import_pandas().MultiIndex.from_frame
     rows = data.set_axis(range(data.shape[1]), axis=1).reset_index(drop=True)
     newest = rows.loc[rows.groupby(0, sort=False)[3].idxmax()]
-    others = rows[~index(rows).isin(index(newest))]  # a rating may be there twice
+    others = rows[~index(rows).isin(index(newest))]  # a rating may occur twice
     others = others.sort_values(3, kind="stable").sort_values(0, kind="stable")
     return others.reset_index(drop=True), newest.reset_index(drop=True)
 
 
-def interactions(
+def list_interactions(
     data: Any, num_users: int, num_items: int, feedback: str
 ) -> tuple[list[int], list[int], list[int], Interactions]:
-    """Users and items, counted from 0, what each gave, and the same as a matrix, or the items of each user."""
-    _check(data, num_users, num_items)
-    users, items = (data.iloc[:, column].to_numpy().astype(int) - 1 for column in (0, 1))
+    """Return users and items, counted from 0, their ratings, and a matrix of these, or the items of each user."""
+    _check_table(data, num_users, num_items)
+    users = data.iloc[:, 0].to_numpy().astype(int) - 1
+    items = data.iloc[:, 1].to_numpy().astype(int) - 1
     if feedback == "implicit":
-        known: dict[int, list[int]] = {}
+        items_by_user: dict[int, list[int]] = {}
         for user, item in zip(users.tolist(), items.tolist(), strict=True):
-            known.setdefault(user, []).append(item)
-        return users.tolist(), items.tolist(), [1] * len(users), known
+            items_by_user.setdefault(user, []).append(item)
+        return users.tolist(), items.tolist(), [1] * len(users), items_by_user
     if feedback != "explicit":
         raise ValueError(fault("feedback", shown(feedback), "'explicit' or 'implicit'"))
     ratings = data.iloc[:, 2].to_numpy().astype(int)
@@ -76,8 +80,8 @@ def interactions(
     return users.tolist(), items.tolist(), ratings.tolist(), matrix
 
 
-def _check(data: Any, num_users: Any, num_items: Any) -> None:
-    """Users and items of a table are counted from 1 to as many as there are."""
+def _check_table(data: Any, num_users: Any, num_items: Any) -> None:
+    """Check that a table's users and items are counted from 1 to ``num_users`` and ``num_items``."""
     if not hasattr(data, "iloc") or data.ndim != 2 or data.shape[1] < len(COLUMNS):
         need = f"a table of pandas with {', '.join(COLUMNS)}"
         raise TypeError(fault("data", shown(data), need))
@@ -89,10 +93,10 @@ def _check(data: Any, num_users: Any, num_items: Any) -> None:
             raise ValueError(fault("data", got, f"{what} from 1 to {count}"))
 
 
-def _pandas() -> ModuleType:
+def _import_pandas() -> ModuleType:
     try:
         import pandas  # type: ignore[import-untyped]
     except ModuleNotFoundError:
-        words = "pandas is needed for MovieLens' ratings, and it is not installed. "
-        raise ImportError(f"{words}Install it: pip install pandas") from None
+        message = "pandas is needed for MovieLens' ratings, and it is not installed. "
+        raise ImportError(f"{message}Install it: pip install pandas") from None
     return pandas

@@ -1,4 +1,4 @@
-"""Text in tokens, and numbers for them; and how good a translation is."""
+"""Tokens, vocabularies, and BLEU, a measure of translations."""
 
 import math
 from collections import Counter
@@ -13,11 +13,11 @@ UNKNOWN = "<unk>"
 
 
 class Vocab:
-    """Numbers for tokens: those in ``tokens`` that occur often enough, in alphabetical order.
+    """A vocabulary: the tokens in ``tokens`` that occur often enough, in alphabetical order.
 
-    ``vocab[token]`` is a token's number and ``vocab[list]`` a (nested) list's; a token that is not
-    there has that of ``<unk>``. ``len(vocab)`` counts the tokens. Where D2L_VERSION is 0.17, ``<unk>`` comes
-    first, then ``reserved_tokens``, then the others, frequent ones before rare ones.
+    ``vocab[token]`` is a token's index, and ``vocab[list]`` are those of a (nested) list; an unknown token has the index
+    of ``<unk>``. ``len(vocab)`` is the number of tokens. Where D2L_VERSION is 0.17, ``<unk>`` comes first, then
+    ``reserved_tokens``, then the others, frequent ones before rare ones.
     """
 
     def __init__(
@@ -26,14 +26,16 @@ class Vocab:
         min_freq: int = 0,
         reserved_tokens: Sequence[str] | None = (),
     ) -> None:
-        """``tokens`` is a list of them, or of lists of them; those in ``reserved_tokens`` are in,
-        whether they occur or not. Raises TypeError or ValueError where ``min_freq`` is not an
-        integer from 0 on, TypeError for a string in place of a list."""
+        """Count ``tokens``, a list of tokens or of lists of them; ``reserved_tokens`` are always included.
+
+        Raises TypeError or ValueError if ``min_freq`` is not an integer of at least 0, TypeError for a string instead of
+        a list.
+        """
         min_freq = integer("min_freq", min_freq, 0)
         reserved = _count("reserved_tokens", reserved_tokens)
         self.token_freqs = _count("tokens", tokens).most_common()
-        often = [token for token, count in self.token_freqs if count >= min_freq]
-        known = dict.fromkeys([UNKNOWN, *reserved, *often])  # each once
+        frequent = [token for token, count in self.token_freqs if count >= min_freq]
+        known = dict.fromkeys([UNKNOWN, *reserved, *frequent])  # without duplicates
         self.idx_to_token = [*known] if version.is_older() else sorted(known)
         self.token_to_idx = {token: idx for idx, token in enumerate(self.idx_to_token)}
 
@@ -51,18 +53,16 @@ class Vocab:
         return self.token_to_idx.get(tokens, self.unk)
 
     def to_tokens(self, indices: Any) -> Any:
-        """The token of a number, or the list of tokens of numbers, which may be an array.
+        """Return the token of an index, or the list of tokens of a list or array of indices.
 
-        Raises IndexError for a number that is no token's, ValueError for one that is not whole, and
-        TypeError for what is no number.
+        Raises IndexError for an index without a token, ValueError for a number that is not whole, and TypeError for
+        anything else.
         """
         is_list = isinstance(indices, Sequence) and not isinstance(indices, (str, bytes))
         if is_list or getattr(indices, "ndim", 0) > 0:
             return [self.to_tokens(index) for index in indices]
-        number, need = (
-            to_numpy("indices", indices),
-            f"numbers from 0 to {len(self) - 1}, whole ones",
-        )
+        number = to_numpy("indices", indices)
+        need = f"numbers from 0 to {len(self) - 1}, whole ones"
         if number.dtype.kind == "b":
             raise TypeError(fault("indices", number, need))
         if number % 1 != 0:
@@ -73,21 +73,21 @@ class Vocab:
 
     @property
     def unk(self) -> int:
-        """The number of ``<unk>``."""
+        """Index of ``<unk>``."""
         return self.token_to_idx[UNKNOWN]
 
 
 def check_vocab(vocab: Any) -> Any:
-    """A vocabulary: :class:`Vocab`, or what has its methods."""
+    """Return ``vocab`` if it has the methods of :class:`Vocab`, else raise TypeError."""
     if not all(hasattr(vocab, name) for name in ("__getitem__", "__len__", "to_tokens", "unk")):
         raise TypeError(fault("vocab", type(vocab).__name__, "a vocabulary, as Vocab is"))
     return vocab
 
 
 def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
-    """Each line as a list of tokens: its words, which blanks separate, or with ``token="char"`` its characters.
+    """Split each line into words, separated by blanks, or with ``token="char"`` into characters.
 
-    Raises TypeError where ``lines`` are not strings in a list, ValueError for another ``token``.
+    Raises TypeError if ``lines`` is not a list of strings, ValueError for another ``token``.
     """
     need = "a list of lines, strings"
     if isinstance(lines, str) or not isinstance(lines, Iterable):
@@ -101,14 +101,14 @@ def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
 
 
 def count_corpus(tokens: Iterable[Any]) -> Counter[str]:
-    """How often each token occurs in a list of them, or of lists of them. Raises TypeError for others."""
+    """Count the tokens in a list of tokens or of lists of tokens. Raises TypeError for others."""
     return _count("tokens", tokens)
 
 
 def truncate_pad(line: list[Any], num_steps: int, padding_token: Any) -> list[Any]:
-    """``num_steps`` tokens: the first ones, or all and then ``padding_token`` as often as it takes.
+    """Cut ``line`` off at ``num_steps`` tokens, or pad it to this length with ``padding_token``.
 
-    Raises TypeError where ``line`` is no list, TypeError or ValueError where ``num_steps`` is below 1.
+    Raises TypeError if ``line`` is no list, TypeError or ValueError if ``num_steps`` is below 1.
     """
     instance("line", line, list, "a list of tokens")
     return fit_length(line, size("num_steps", num_steps), padding_token)
@@ -119,11 +119,11 @@ def fit_length(line: list[Any], num_steps: int, padding: Any) -> list[Any]:
 
 
 def _count(what: str, tokens: Any) -> Counter[str]:
-    """How often each token stands in a list, or in lists of a list; None is an empty one."""
+    """Count the tokens in a list of tokens or of lists of tokens; None is an empty list."""
     if isinstance(tokens, str):
         raise TypeError(fault(what, "a string", "a list of tokens"))
     instance(what, () if tokens is None else tokens, Iterable, "a list of tokens")
-    flat = list(_flat(() if tokens is None else tokens))
+    flat = list(_flatten(() if tokens is None else tokens))
     for kind in {*map(type, flat)}:
         if not issubclass(kind, str):
             raise TypeError(
@@ -132,7 +132,7 @@ def _count(what: str, tokens: Any) -> Counter[str]:
     return Counter(flat)
 
 
-def _flat(tokens: Iterable[Any]) -> Iterable[Any]:
+def _flatten(tokens: Iterable[Any]) -> Iterable[Any]:
     for token in tokens:
         if isinstance(token, (list, tuple)):
             yield from token
@@ -141,12 +141,12 @@ def _flat(tokens: Iterable[Any]) -> Iterable[Any]:
 
 
 def bleu(pred_seq: str, label_seq: str, k: int) -> float:
-    """BLEU of a predicted sentence, from 0 to 1, for n-grams up to length ``k``.
+    """Return the BLEU score of a predicted sentence, from 0 to 1, for n-grams up to length ``k``.
 
-    Papineni et al. (2002), as D2L weighs it: exp(min(0, 1 - len_label / len_pred)) times the product over n
-    of p_n^(1 / 2^n), where p_n is the share of predicted n-grams that are in the label, each as
-    often as it is there. Tokens are separated by blanks. ``k`` is at most the length of the shorter sentence;
-    there are no longer n-grams, and none count. An empty prediction scores 0.
+    It is that of Papineni et al. (2002) with D2L's weights: exp(min(0, 1 - len_label / len_pred)) times the product over
+    n of p_n^(1 / 2^n), where p_n is the share of predicted n-grams that match the label, each at most as often as it
+    occurs there. Tokens are separated by blanks. n-grams longer than the prediction do not count. An empty prediction
+    scores 0.
 
     Raises TypeError if the sentences are not strings, TypeError or ValueError where ``k`` is not an
     integer of at least 1.
@@ -159,12 +159,12 @@ def bleu(pred_seq: str, label_seq: str, k: int) -> float:
         return 0.0
     score = math.exp(min(0, 1 - len(label) / len(pred)))
     for n in range(1, min(k, len(pred)) + 1):
-        there = Counter(map(tuple, _grams(label, n)))
-        found = Counter(map(tuple, _grams(pred, n)))
-        matches = sum((found & there).values())
-        score *= (matches / found.total()) ** (0.5**n)
+        label_counts = Counter(map(tuple, _ngrams(label, n)))
+        pred_counts = Counter(map(tuple, _ngrams(pred, n)))
+        matches = sum((pred_counts & label_counts).values())
+        score *= (matches / pred_counts.total()) ** (0.5**n)
     return score
 
 
-def _grams(tokens: list[str], n: int) -> Iterable[list[str]]:
+def _ngrams(tokens: list[str], n: int) -> Iterable[list[str]]:
     return (tokens[i : i + n] for i in range(len(tokens) - n + 1))

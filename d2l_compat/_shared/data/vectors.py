@@ -1,4 +1,4 @@
-"""Vectors of words that others have trained: GloVe (Pennington et al., 2014), fastText (Bojanowski et al., 2017)."""
+"""Pretrained word vectors: GloVe (Pennington et al., 2014) and fastText (Bojanowski et al., 2017)."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.checks import fault, shown
-from d2l_compat._shared.data.files import told
+from d2l_compat._shared.data.files import rephrase_os_errors
 from d2l_compat._shared.data.hub import download_extract
 from d2l_compat._shared.data.text import UNKNOWN
 
@@ -16,16 +16,19 @@ Vectors = NDArray[np.float32]
 
 
 class TokenEmbedding:
-    """Vectors of words, by a name in ``DATA_HUB``: glove.6b.50d, glove.6b.100d, glove.42b.300d, wiki.en.
+    """Pretrained word vectors, by a name in ``DATA_HUB``: glove.6b.50d, glove.6b.100d, glove.42b.300d, wiki.en.
 
-    ``embedding[tokens]`` are those of a list of tokens, (tokens, length), float32; a token that is not there has that
-    of ``<unk>``, zeros. ``idx_to_token`` are all tokens, ``token_to_idx`` their numbers, ``idx_to_vec`` all vectors.
+    ``embedding[tokens]`` are the vectors of a list of tokens, (tokens, length), float32; unknown tokens have the vector
+    of ``<unk>``, zeros. ``idx_to_token`` lists all tokens, ``token_to_idx`` has their indices, ``idx_to_vec`` the vectors.
     """
 
-    tensor: Callable[[Any], Any]  # the face's
+    tensor: Callable[[Any], Any]  # the framework's
 
     def __init__(self, embedding_name: str) -> None:
-        """Raises ValueError where the file has no vectors of one length, and what :func:`download_extract` does."""
+        """Load the vectors.
+
+        Raises ValueError if the vectors in the file differ in length, and what :func:`download_extract` raises.
+        """
         self.idx_to_token, vectors = read(embedding_name)
         self.idx_to_vec = self.tensor(vectors)
         self.unknown_idx = 0
@@ -34,26 +37,26 @@ class TokenEmbedding:
     def __getitem__(self, tokens: Iterable[str]) -> Any:
         if isinstance(tokens, str) or not isinstance(tokens, Iterable):
             raise TypeError(fault("tokens", shown(tokens), "a list of tokens"))
-        numbers = [self.token_to_idx.get(token, self.unknown_idx) for token in tokens]
-        return self.idx_to_vec[self.tensor(np.array(numbers, np.int64))]
+        indices = [self.token_to_idx.get(token, self.unknown_idx) for token in tokens]
+        return self.idx_to_vec[self.tensor(np.array(indices, np.int64))]
 
     def __len__(self) -> int:
         return len(self.idx_to_token)
 
 
 def read(embedding_name: str) -> tuple[list[str], Vectors]:
-    """The tokens, ``<unk>`` first, and the vectors; a line of the file is a token and its numbers."""
+    """Read the tokens, ``<unk>`` first, and the vectors; a line of the file is a token and its numbers."""
     file = Path(download_extract(embedding_name), "vec.txt")
     tokens, vectors = [UNKNOWN], []
     with (
-        told("embedding_name", file, "an archive with that file"),
+        rephrase_os_errors("embedding_name", file, "an archive with that file"),
         file.open(encoding="utf-8") as f,
     ):
         for line in f:
             token, *numbers = line.rstrip().split(" ")
-            if len(numbers) > 1:  # fastText's first line tells how many there are, and how long
+            if len(numbers) > 1:  # skips fastText's first line, the number and length of vectors
                 tokens.append(token)
-                vectors.append(_vector(token, numbers))
+                vectors.append(_parse_vector(token, numbers))
     lengths = {len(vector) for vector in vectors}
     if len(lengths) != 1:
         got = f"{file} with vectors of {' and '.join(map(str, sorted(lengths))) or 'no'} numbers"
@@ -61,7 +64,7 @@ def read(embedding_name: str) -> tuple[list[str], Vectors]:
     return tokens, np.stack([np.zeros_like(vectors[0]), *vectors])
 
 
-def _vector(token: str, numbers: list[str]) -> Vectors:
+def _parse_vector(token: str, numbers: list[str]) -> Vectors:
     try:
         return np.array(numbers, np.float32)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Pictures whose pixels have classes: Pascal VOC 2012 (Everingham et al.), as its files are."""
+"""Pascal VOC 2012 (Everingham et al.): pictures with a class for each pixel."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.checks import fault, instance, shown, size
-from d2l_compat._shared.data.files import told
+from d2l_compat._shared.data.files import rephrase_os_errors
 
 VOC_CLASSES = [
     "background",
@@ -33,54 +33,54 @@ VOC_CLASSES = [
     "train",
     "tv/monitor",
 ]
-# A class's colour, by VOC's rule: red, green and blue get the bits of its number by turns, and from the top.
+# VOC's rule for the colour of a class: the bits of its index go to red, green and blue in turn, from the highest bit down.
 VOC_COLORMAP = [
-    [
-        sum((number >> (3 * turn + channel) & 1) << (7 - turn) for turn in range(3))
-        for channel in range(3)
-    ]
-    for number in range(len(VOC_CLASSES))
+    [sum((index >> (3 * i + channel) & 1) << (7 - i) for i in range(3)) for channel in range(3)]
+    for index in range(len(VOC_CLASSES))
 ]
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's red, green and blue
 Pixels = NDArray[np.uint8]
 
 
-def picture(path: str | Path) -> Pixels:
-    """(height, width, 3), from 0 to 255: red, green and blue. Raises FileNotFoundError where there is none."""
-    from PIL import Image  # when it is needed
+def read_picture(path: str | Path) -> Pixels:
+    """Read a picture as (height, width, 3), from 0 to 255. Raises FileNotFoundError if there is none."""
+    from PIL import Image  # on first use
 
-    with told("path", Path(path), "a picture that can be read"), Image.open(path) as image:
+    with (
+        rephrase_os_errors("path", Path(path), "a picture that can be read"),
+        Image.open(path) as image,
+    ):
         return np.array(image.convert("RGB"))
 
 
 def read(voc_dir: str | Path, is_train: bool) -> tuple[list[Pixels], list[Pixels]]:
-    """The pictures for training or for the test, and those that have the colours of their pixels' classes."""
+    """Read pictures for training or for the test, and the pictures that show their pixels' classes as colours."""
     instance("voc_dir", voc_dir, (str, Path), "a folder's name")
     instance("is_train", is_train, (bool, int), "True or False")
     folder = Path(voc_dir)
-    names = folder / "ImageSets" / "Segmentation" / ("train.txt" if is_train else "val.txt")
-    with told("voc_dir", names, "a folder with VOC's files"):
-        listed = names.read_text(encoding="utf-8").split()
+    path = folder / "ImageSets" / "Segmentation" / ("train.txt" if is_train else "val.txt")
+    with rephrase_os_errors("voc_dir", path, "a folder with VOC's files"):
+        names = path.read_text(encoding="utf-8").split()
     return (
-        [picture(folder / "JPEGImages" / f"{name}.jpg") for name in listed],
-        [picture(folder / "SegmentationClass" / f"{name}.png") for name in listed],
+        [read_picture(folder / "JPEGImages" / f"{name}.jpg") for name in names],
+        [read_picture(folder / "SegmentationClass" / f"{name}.png") for name in names],
     )
 
 
-def number(colors: Any) -> Any:
-    """Of (..., 3) one number for each colour."""
+def color_index(colors: Any) -> Any:
+    """Return one number for each colour in ``colors`` (..., 3)."""
     return (colors[..., 0] * 256 + colors[..., 1]) * 256 + colors[..., 2]
 
 
-def label_of_color() -> NDArray[np.int64]:
-    """Of each colour's number the class; 0 for the colours of none."""
+def labels_by_color() -> NDArray[np.int64]:
+    """Return the class at each colour's index; 0 for colours without a class."""
     labels = np.zeros(256**3, "int64")
-    labels[number(np.array(VOC_COLORMAP))] = np.arange(len(VOC_COLORMAP))
+    labels[color_index(np.array(VOC_COLORMAP))] = np.arange(len(VOC_COLORMAP))
     return labels
 
 
 def check_pixels(colormap: Any, axis: int, what: str = "colormap") -> None:
-    """Red, green and blue on this axis of three."""
+    """Check that a picture has three axes, with red, green and blue on this one."""
     shape = tuple(getattr(colormap, "shape", ()))
     if len(shape) != 3 or shape[axis] != 3:
         axes = "(3, height, width)" if axis == 0 else "(height, width, 3)"
@@ -89,37 +89,40 @@ def check_pixels(colormap: Any, axis: int, what: str = "colormap") -> None:
 
 
 def check_pair(feature: Any, label: Any, axis: int) -> None:
-    """Two pictures of as many pixels, with their colours on this axis of three."""
+    """Check that two pictures have the same height and width, and their colours on this axis."""
     check_pixels(feature, axis, "feature")
     shape = tuple(getattr(label, "shape", ()))
-    of_feature, of_label = ([*sizes[:axis], *sizes[axis + 1 :]] for sizes in (feature.shape, shape))
-    if len(shape) != 3 or of_label != of_feature:
+    height, width = [*feature.shape[:axis], *feature.shape[axis + 1 :]]
+    if len(shape) != 3 or [*shape[:axis], *shape[axis + 1 :]] != [height, width]:
         got = f"shape {shape}" if shape else shown(label)
-        need = "a picture of {} x {} pixels, as the feature is".format(*of_feature)
+        need = f"a picture of {height} x {width} pixels, as the feature is"
         raise ValueError(fault("label", got, need))
 
 
 def check_table(colormap2label: Any) -> None:
-    """A class for each colour there is."""
+    """Check that there is a class for each colour."""
     shape = tuple(getattr(colormap2label, "shape", ()))
     if shape != (256**3,):
         got = f"shape {shape}" if shape else shown(colormap2label)
         raise ValueError(fault("colormap2label", got, "what voc_colormap2label gives"))
 
 
-def sides(crop_size: Any) -> tuple[int, int]:
+def check_crop_size(crop_size: Any) -> tuple[int, int]:
+    """Return ``crop_size`` if it is (height, width) in pixels, else raise TypeError or ValueError."""
     if not isinstance(crop_size, (tuple, list)) or len(crop_size) != 2:
         raise TypeError(fault("crop_size", shown(crop_size), "(height, width), in pixels"))
     height, width = (size("crop_size", side) for side in crop_size)
     return height, width
 
 
-def place(
-    sides_of: tuple[int, int], height: Any, width: Any, draw: Callable[[int], int]
+def draw_crop(
+    picture_size: tuple[int, int], height: Any, width: Any, draw: Callable[[int], int]
 ) -> tuple[slice, slice]:
-    """Rows and columns of a part ``height`` x ``width``; ``draw(n)`` is any number from 0 to n."""
-    crop = size("height", height), size("width", width)
-    if crop[0] > sides_of[0] or crop[1] > sides_of[1]:
-        raise ValueError(fault("height and width", crop, f"at most the picture's, {sides_of}"))
-    top, left = (draw(whole - part) for whole, part in zip(sides_of, crop, strict=True))
-    return slice(top, top + crop[0]), slice(left, left + crop[1])
+    """Return rows and columns of a random crop; ``draw(n)`` draws a number from 0 to n."""
+    height, width = size("height", height), size("width", width)
+    if height > picture_size[0] or width > picture_size[1]:
+        need = f"at most the picture's, {picture_size}"
+        raise ValueError(fault("height and width", (height, width), need))
+    top = draw(picture_size[0] - height)
+    left = draw(picture_size[1] - width)
+    return slice(top, top + height), slice(left, left + width)

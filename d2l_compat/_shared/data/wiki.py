@@ -1,10 +1,10 @@
-"""Pairs of sentences as BERT reads them (Devlin et al., 2019), and those of WikiText-2 (Merity et al., 2017) for its training.
+"""BERT's input, pairs of sentences (Devlin et al., 2019), and its training data from WikiText-2 (Merity et al., 2017).
 
-What is drawn is drawn by Python's ``random``, as D2L draws it.
+As in D2L, all random choices are made by Python's ``random``.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.checks import fault, instance, size
-from d2l_compat._shared.data.files import told
+from d2l_compat._shared.data.files import rephrase_os_errors
 from d2l_compat._shared.data.text import Vocab, fit_length, tokenize
 
 PAD, MASK, CLS, SEP = "<pad>", "<mask>", "<cls>", "<sep>"
-RARE = 5  # a word that occurs less often is <unk>
-SHARE = 0.15  # of a pair's tokens are to be told
+MIN_FREQ = 5  # words that occur less often are <unk>
+MASKED_SHARE = 0.15  # of a pair's tokens are to be predicted
 Tokens = list[str]
 
 
 def get_tokens_and_segments(
     tokens_a: Sequence[str], tokens_b: Sequence[str] | None = None
 ) -> tuple[Tokens, list[int]]:
-    """One sentence or two as BERT reads them: ``<cls>``, the first, ``<sep>``, the second, ``<sep>``; and of each
-    token 0 for the first sentence, 1 for the second. Raises TypeError where these are no lists of tokens."""
+    """Return BERT's tokens for one or two sentences, and the segment of each: 0 for the first sentence, 1 for the second.
+
+    The tokens are ``<cls>``, the first sentence, ``<sep>``, the second, ``<sep>``. Raises TypeError if the sentences are
+    no lists of tokens.
+    """
     instance("tokens_a", tokens_a, (list, tuple), "a list of tokens")
     first = [CLS, *tokens_a, SEP]
     if tokens_b is None:
@@ -37,50 +40,55 @@ def get_tokens_and_segments(
 
 
 def read(data_dir: str | Path) -> list[list[str]]:
-    """The paragraphs of more than one sentence, in an order that is drawn: strings in lower case."""
+    """Return the paragraphs with more than one sentence, in random order: lists of strings in lower case."""
     instance("data_dir", data_dir, (str, Path), "a folder's name")
     path = Path(data_dir, "wiki.train.tokens")
-    with told("data_dir", path, "a folder with that file"), path.open(encoding="utf-8") as file:
+    with (
+        rephrase_os_errors("data_dir", path, "a folder with that file"),
+        path.open(encoding="utf-8") as file,
+    ):
         paragraphs = [line.strip().lower().split(" . ") for line in file if " . " in line]
     random.shuffle(paragraphs)
     return paragraphs
 
 
-def examples(paragraphs: Any, max_len: int) -> tuple[Vocab, tuple[NDArray[Any], ...]]:
-    """Pairs of sentences, half of which follow each other, with some tokens masked; and their vocabulary.
+def make_examples(paragraphs: Any, max_len: int) -> tuple[Vocab, tuple[NDArray[Any], ...]]:
+    """Return the vocabulary, and pairs of sentences with some tokens masked, half of them consecutive.
 
-    They are tokens (pairs, max_len), segments (pairs, max_len), lengths (pairs,), positions of what is to be told
-    (pairs, predictions), 1 for each of these and 0 for padding, float32, the tokens that are there, and 1 where the second
-    sentence follows the first (pairs,): all others int64. Longer pairs are left out.
+    The arrays are tokens and segments (pairs, max_len), lengths (pairs,), positions of masked tokens, their weights, 1 or
+    0 for padding, and their labels, each (pairs, predictions), and 1 where the second sentence follows the first
+    (pairs,). Weights are float32, all others int64. Longer pairs are left out.
     """
     size("max_len", max_len)
     instance("paragraphs", paragraphs, (list, tuple), "a list of lists of sentences")
     texts = [tokenize(paragraph) for paragraph in paragraphs]
-    vocab = Vocab([line for text in texts for line in text], RARE, [PAD, MASK, CLS, SEP])
-    pairs = [pair for text in texts for pair in _pairs(text, texts, max_len)]
+    vocab = Vocab([line for text in texts for line in text], MIN_FREQ, [PAD, MASK, CLS, SEP])
+    pairs = [pair for text in texts for pair in _draw_pairs(text, texts, max_len)]
     if not pairs:
         raise ValueError(fault("max_len", max_len, "a size that a pair of sentences fits in"))
-    masked = [_mask(tokens, vocab) for tokens, _, _ in pairs]
-    slots = max(1, round(max_len * SHARE))
+    masked = [_mask_tokens(tokens, vocab) for tokens, _, _ in pairs]
+    slots = max(1, round(max_len * MASKED_SHARE))
 
-    def rows(lines: Iterator[list[int]], length: int, padding: int = 0) -> NDArray[np.int64]:
+    def pad(lines: Iterable[list[int]], length: int, padding: int = 0) -> NDArray[np.int64]:
         return np.array([fit_length(line, length, padding) for line in lines], np.int64)
 
+    tokens, segments, is_next = zip(*pairs, strict=True)
+    inputs, positions, labels = zip(*masked, strict=True)
     return vocab, (
-        rows((inputs for inputs, _, _ in masked), max_len, vocab[PAD]),
-        rows((segments for _, segments, _ in pairs), max_len),
-        np.array([len(tokens) for tokens, _, _ in pairs], np.int64),
-        rows((positions for _, positions, _ in masked), slots),
-        rows(([1] * len(labels) for _, _, labels in masked), slots).astype(np.float32),
-        rows((labels for _, _, labels in masked), slots),
-        np.array([is_next for _, _, is_next in pairs], np.int64),
+        pad(inputs, max_len, vocab[PAD]),
+        pad(segments, max_len),
+        np.array([*map(len, tokens)], np.int64),
+        pad(positions, slots),
+        pad([[1] * len(line) for line in labels], slots).astype(np.float32),
+        pad(labels, slots),
+        np.array(is_next, np.int64),
     )
 
 
-def _pairs(
+def _draw_pairs(
     text: list[Tokens], texts: list[list[Tokens]], max_len: int
 ) -> Iterator[tuple[Tokens, list[int], bool]]:
-    """Each sentence of a paragraph with the next, or with any other; and which of both it is."""
+    """Yield each sentence of a paragraph with the next or a random one, their segments, and whether it is the next."""
     for first, second in pairwise(text):
         is_next = random.random() < 0.5
         if not is_next:
@@ -90,32 +98,35 @@ def _pairs(
             yield tokens, segments, is_next
 
 
-def _mask(tokens: Tokens, vocab: Vocab) -> tuple[list[int], list[int], list[int]]:
-    """The numbers of tokens, some of them in disguise; where these are, and what they were."""
-    places = [i for i, token in enumerate(tokens) if token not in (CLS, SEP)]
-    random.shuffle(places)
-    chosen = places[: max(1, round(len(tokens) * SHARE))]
-    disguised = {i: _disguise(tokens[i], vocab) for i in chosen}
-    inputs = [disguised.get(i, token) for i, token in enumerate(tokens)]
-    chosen.sort()
-    return vocab[inputs], chosen, vocab[[tokens[i] for i in chosen]]
+def _mask_tokens(tokens: Tokens, vocab: Vocab) -> tuple[list[int], list[int], list[int]]:
+    """Return token indices with some tokens replaced, the positions of these, and their original indices."""
+    positions = [i for i, token in enumerate(tokens) if token not in (CLS, SEP)]
+    random.shuffle(positions)
+    positions = positions[: max(1, round(len(tokens) * MASKED_SHARE))]
+    replacements = {i: _replace_token(tokens[i], vocab) for i in positions}
+    inputs = [replacements.get(i, token) for i, token in enumerate(tokens)]
+    positions.sort()
+    return vocab[inputs], positions, vocab[[tokens[i] for i in positions]]
 
 
-def _disguise(token: str, vocab: Vocab) -> str:
-    """Of ten tokens eight are masked, one is any other, and one stays as it is."""
+def _replace_token(token: str, vocab: Vocab) -> str:
+    """Return ``<mask>`` in 80 % of calls, a random token in 10 %, and the token itself in 10 %."""
     if random.random() < 0.8:
         return MASK
     return token if random.random() < 0.5 else random.choice(vocab.idx_to_token)
 
 
 class WikiText:
-    """The pairs as tensors: what :func:`examples` gives, under D2L's names."""
+    """The arrays of :func:`make_examples` as tensors, under D2L's names."""
 
-    tensor: Callable[[Any], Any]  # the face's
+    tensor: Callable[[Any], Any]  # the framework's
 
     def __init__(self, paragraphs: Any, max_len: int) -> None:
-        """Raises TypeError or ValueError where the paragraphs are no lists of sentences, or no pair fits in."""
-        self.vocab, arrays = examples(paragraphs, max_len)
+        """Create the tensors.
+
+        Raises TypeError or ValueError if the paragraphs are no lists of sentences, or no pair fits into ``max_len``.
+        """
+        self.vocab, arrays = make_examples(paragraphs, max_len)
         self._columns = [*map(self.tensor, arrays)]
         self.all_token_ids, self.all_segments, self.valid_lens = self._columns[:3]
         self.all_pred_positions, self.all_mlm_weights, self.all_mlm_labels = self._columns[3:6]

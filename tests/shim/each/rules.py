@@ -150,7 +150,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         VOCABULARY: "vocab",
         "a dict...": "test_input candidates",
         "a label for each name": "reorg_train_valid.labels",
-        "how often each word occurs, as subsample tells it": "counter",
+        "how often each word occurs, as subsample returns it": "counter",
         "a dict of distributions, which have rvs()": "config_space",
         "a dict, or None": "initial_config",
         "a dictionary": "train_concise_ch11.hyperparams",

@@ -320,7 +320,7 @@ CASES: dict[str, Case] = {
         ask("CTRDataset", "a.csv"),
     "ValueError: data_path: got no such line; need lines of a label, 0 or 1, and 34 values":
         ask("CTRDataset", __file__),
-    "TypeError: feat_mapper and defaults: got dict and NoneType; need ...or None of both":
+    "TypeError: feat_mapper and defaults: got dict and NoneType; need ...or None for both":
         do("CTRDataset", lambda adapter: adapter.d2l.CTRDataset(clicks(), {1: {}}, num_feat=1)),
     "ValueError: feat_mapper and defaults: got 0 fields and 0 fields; need what another CTRDataset of 1 fields has...":
         do("CTRDataset", lambda adapter: adapter.d2l.CTRDataset(clicks(), {}, {}, num_feat=1)),
