@@ -373,7 +373,7 @@ def test_a_png_is_compared_with_the_svg_beside_it():
     faults = {name: compare_outputs(each, figures["whole"]) for name, each in figures.items()}
     assert faults["whole"] is None
     assert faults["none"] == "the figure: no PNG beside the SVG"
-    assert faults["half"].startswith("the figure: damaged: no PNG")
+    assert faults["half"].startswith("the figure: damaged: not a PNG")
     spot_fault = "the figure: the PNG is another picture than the SVG: 16 of 496860 pixels differ"
     assert faults["with a spot"] == spot_fault
     assert faults["another"] is not None

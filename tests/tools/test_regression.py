@@ -312,8 +312,8 @@ FAULTY = {
         make_notebook("x = 1", kernel="no-such-kernel"),
         "no kernel came up: No such kernel",
     ),
-    "truncated": (PLAIN[:150], "no notebook: NotJSONError"),
-    "empty": ("", "no notebook: NotJSONError"),
+    "truncated": (PLAIN[:150], "not a notebook: NotJSONError"),
+    "empty": ("", "not a notebook: NotJSONError"),
     "plain": (PLAIN, ""),
 }
 

@@ -591,7 +591,7 @@ def test_a_fingerprint_depends_on_code_and_shim_but_not_comments(
 
     def sources(cell: str, shim: str) -> str:
         file.write_text(shim)
-        fingerprints._content.cache_clear()
+        fingerprints._digest.cache_clear()
         return compute_fingerprint(
             Notebook(tmp_path, "en", framework), [CodeCell("one", cell)]
         ).sources
