@@ -47,7 +47,9 @@ Outputs = dict[Identity, list[NotebookNode]]
 
 @dataclass
 class Result:
-    """The result for a notebook. ``outcome`` is one of
+    """The result for a notebook.
+
+    ``outcome`` is one of:
 
     * ``up to date``: nothing was executed or written
     * ``woven``: the text was rewritten, the outputs were kept
