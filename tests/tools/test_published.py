@@ -24,7 +24,7 @@ version = "1"
 """
 
 
-class Forge(BaseHTTPRequestHandler):
+class FakeGitHub(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response({"/moved": 301, "/there": 200}.get(self.path, 404))
         self.send_header("Location", "/there")
@@ -37,8 +37,8 @@ class Forge(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def web() -> Iterator[str]:
-    """Return the address of our own server, which is reached without a proxy."""
-    with run_server(Forge) as address, pytest.MonkeyPatch.context() as patch:
+    """Yield the address of a server on this machine, which is reached without a proxy."""
+    with run_server(FakeGitHub) as address, pytest.MonkeyPatch.context() as patch:
         patch.setenv("no_proxy", "127.0.0.1")
         yield address
 
@@ -103,7 +103,7 @@ def test_a_service_that_does_not_open_a_link_is_reported(web: str):
     assert "tools/weave/launch.py" in fault
 
 
-def test_all_addresses_behind_the_buttons_are_requested(monkeypatch, capsys):
+def test_the_addresses_of_all_buttons_are_checked(monkeypatch, capsys):
     calls: dict[str, object] = {}
     for name in ("check_addresses", "check_repository", "check_services"):
 
