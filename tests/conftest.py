@@ -113,7 +113,7 @@ def interrupt() -> Iterator[Callable[..., str]]:
         *,
         at_least: int,
     ) -> str:
-        """Call ``send`` as soon as all files in ``marks`` exist; check that ``at_least`` so many children run."""
+        """Call ``send`` when all files in ``marks`` exist; the command must have ``at_least`` this many children."""
         children: list[psutil.Process] = []
         try:
             while not all(mark.exists() for mark in marks):

@@ -305,7 +305,7 @@ def lower_label(distance: float) -> str:
 
 
 def draw_two_cells(levels: float) -> str:
-    """Draw a heat map of two cells, one redder by so many levels."""
+    """Draw a heat map of two cells, whose red differs by ``levels``."""
     return heat_map(CELL + f'<path fill="#{100 + round(levels):02x}6464" d="M1 0h1v1h-1z"/>')
 
 

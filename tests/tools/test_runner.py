@@ -250,14 +250,14 @@ def test_a_page_is_executed_once_for_both_languages(
     text = f"{LOGS_TEXT}\n<<settings>>\n\n<<environment>>\n"
     translated_project.write(text, a=LOGS + SETTINGS)
     translated_project.translate(text, f"strings = {READ}\n{WORDS}")
-    before = translated_project.read_files().keys()
+    old_files = translated_project.read_files().keys()
     code, output = run_with_kernels(translated_project)
     assert code == 0, output
     assert output.count("a/tiny: started") == 1
     assert read_outcomes(output) == ["written", "written"]
     notebooks = [translated_project.notebook(language=language) for language in ("en", "zh-TW")]
-    written = {*notebooks, translated_project.committed, translated_project.executed_here}
-    assert translated_project.read_files().keys() == before | written
+    new_files = {*notebooks, translated_project.committed, translated_project.executed_here}
+    assert translated_project.read_files().keys() == old_files | new_files
 
     for notebook in notebooks:
         node = nbformat.read(notebook, as_version=4)

@@ -1,7 +1,7 @@
 """Make the notebooks of pages: weave them, execute those that are out of date, and write those that changed.
 
-A page is executed only if its fingerprints (tools/run/fingerprints.py) have changed. Several pages run at a time,
-and files stay complete whatever happens.
+A page is executed only if its fingerprints (tools/run/fingerprints.py) have changed. Several pages run at a time.
+An interruption or a fault leaves no incomplete file.
 """
 
 import asyncio

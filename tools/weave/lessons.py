@@ -135,8 +135,8 @@ def list_notebooks(
     lessons. Raises LessonError for an unknown language, framework or lesson, and for a name that would need escaping
     in a link.
     """
-    known = [lesson.name for lesson in list_lessons(root)]
-    lesson_names = choose("lesson", names, known, root / "lessons")
+    available = [lesson.name for lesson in list_lessons(root)]
+    lesson_names = choose("lesson", names, available, root / "lessons")
     for notebook in _list_requested(languages, frameworks, root):
         if notebook.exists and notebook.lesson.name in lesson_names:
             yield notebook
@@ -164,21 +164,21 @@ def _list_requested(
 ) -> Iterator[Notebook]:
     """Yield the requested notebooks, whether or not they exist. Raise LessonError."""
     lessons = list_lessons(root)
-    known = {
+    available = {
         "lesson": [lesson.name for lesson in lessons],
         "language": find_languages(*lessons),
         "framework": find_frameworks(*lessons),
     }
-    if not (known["language"] and known["framework"]):
+    if not (available["language"] and available["framework"]):
         fault = "no lesson here: need LESSON/text.LANGUAGE.md and LESSON/code.FRAMEWORK.py"
         raise LessonError(fault, root / "lessons")
-    for what, names in known.items():
+    for what, names in available.items():
         for name in names:
             if not SAFE_NAME.fullmatch(name):
                 fault = f"a {what} named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
                 raise LessonError(fault, root / "lessons")
-    languages = choose("language", languages, known["language"], root / "lessons")
-    frameworks = choose("framework", frameworks, known["framework"], root / "lessons")
+    languages = choose("language", languages, available["language"], root / "lessons")
+    frameworks = choose("framework", frameworks, available["framework"], root / "lessons")
     for lesson in lessons:
         for language in languages:
             for framework in frameworks:
@@ -210,13 +210,17 @@ def shorten_path(path: Path) -> str:
 
 
 def choose(
-    what: str, requested: list[str] | None, known: list[str], file: Path, line: int | None = None
+    what: str,
+    requested: list[str] | None,
+    available: list[str],
+    file: Path,
+    line: int | None = None,
 ) -> list[str]:
-    """Return the requested names without duplicates, or all known names if none is requested.
+    """Return the requested names without duplicates, or all available names if none is requested.
 
     Raises LessonError, at ``file`` and ``line``, for an unknown name.
     """
     for name in requested or []:
-        if name not in known:
-            raise LessonError(f"no {what} {name!r}; there are: {', '.join(known)}", file, line)
-    return list(dict.fromkeys(requested or known))
+        if name not in available:
+            raise LessonError(f"no {what} {name!r}; there are: {', '.join(available)}", file, line)
+    return list(dict.fromkeys(requested or available))

@@ -136,8 +136,8 @@ def read_passages(file: Path) -> Iterator[Passage]:
 def _parse_block(kind: str, words: list[str], file: Path, line: int) -> Block:
     if kind == "only":
         # Includes frameworks for which this lesson has no code file yet.
-        known = list(dict.fromkeys([*FRAMEWORKS, *find_frameworks(file.parent)]))
-        frameworks = choose("framework", words or [""], known, file, line)
+        available = list(dict.fromkeys([*FRAMEWORKS, *find_frameworks(file.parent)]))
+        frameworks = choose("framework", words or [""], available, file, line)
         return Block(kind, line, frameworks=tuple(frameworks))
     if kind == LIVE:
         return Block(kind, line, name=_check_live_figure(" ".join(words), file, line))
