@@ -48,11 +48,11 @@ def main() -> int:
             if service.name in outdated:
                 make_environment(service)
             version = run(service.python, "-V").strip()
-            print(f"{service.folder}: {version} (wanted: {' or '.join(service.pythons)})")
+            print(f"{service.folder}: {version} (preferred: {' or '.join(service.pythons)})")
         if WHEELS.name in outdated:
             download_wheels()
     except subprocess.CalledProcessError as error:
-        print(f"{error}\nThe environments are made once, with a network.", file=sys.stderr)
+        print(f"{error}\nMaking the environments needs a network, once.", file=sys.stderr)
         return 1
     return 0
 
@@ -93,7 +93,7 @@ def download_wheels() -> None:
 
 
 def run(*command: str | Path) -> str:
-    """Return what a command prints. Raise CalledProcessError; its error messages are not captured."""
+    """Return a command's standard output; its error messages are not captured. Raise CalledProcessError."""
     # The project's folder has settings for uv that are only for its own environment: run elsewhere.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run(

@@ -232,7 +232,7 @@ class Copy:
         }
 
     def run(self, *command: str | Path) -> str:
-        """Return what a command prints. Raise CalledProcessError with all its output as a note."""
+        """Return a command's standard output. Raise CalledProcessError with all its output as a note."""
         try:
             return subprocess.run(
                 command,
@@ -323,7 +323,7 @@ def copy_service(service: Service) -> Iterator[Copy]:
 
 
 def copy_project(folder: Path) -> None:
-    """Copy the files that are committed or not ignored."""
+    """Copy the project's files, committed or not, except those that git ignores."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for file in filter(None, listing.split("\0")):

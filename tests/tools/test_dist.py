@@ -32,17 +32,17 @@ def dist_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def list_committed(*folders: str) -> set[str]:
-    """Return the project's files that are committed or not ignored."""
+def list_project_files(*folders: str) -> set[str]:
+    """Return the project's files, committed or not, except those that git ignores."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders]
-    files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return {name for name in files.split("\0") if name and (ROOT / name).is_file()}
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {name for name in listing.split("\0") if name and (ROOT / name).is_file()}
 
 
 def test_the_wheel_has_the_shim_and_its_licences(dist_folder: Path) -> None:
     names = ZipFile(dist_folder / f"{NAME}-py3-none-any.whl").namelist()
     shim = {name for name in names if not name.startswith(f"{NAME}.dist-info/")}
-    assert shim == list_committed("d2l_compat") - list_committed("d2l_compat/java")
+    assert shim == list_project_files("d2l_compat") - list_project_files("d2l_compat/java")
     licences = {name.partition("/licenses/")[2] for name in names if "/licenses/" in name}
     assert licences == {"LICENSE", "d2l_compat/_shared/fonts/OFL.txt"}
 
@@ -52,7 +52,7 @@ def test_the_sdist_has_exactly_the_files_that_build_the_wheel(dist_folder: Path)
         names = {name.removeprefix(f"{NAME}/") for name in sdist.getnames()}
     build_files = {"pyproject.toml", "LICENSE", "README.md", "tools/project/description.py"}
     added_by_hatchling = {".gitignore", "PKG-INFO"}
-    assert names == build_files | list_committed("d2l_compat") | added_by_hatchling
+    assert names == build_files | list_project_files("d2l_compat") | added_by_hatchling
 
 
 def find_links(markdown: str) -> list[tuple[str, str]]:
@@ -74,7 +74,7 @@ def test_links_in_the_description_lead_to_the_repository(dist_folder: Path) -> N
             continue
         kind = "raw" if tag == "img" else "blob"
         assert address == f"{REPOSITORY}/{kind}/v{__version__}/{readme_address}"
-        assert readme_address.partition("#")[0] in list_committed()
+        assert readme_address.partition("#")[0] in list_project_files()
 
 
 def add_distributions(requirement: Requirement, by_name: dict[str, Distribution]) -> None:
