@@ -26,7 +26,7 @@ def skip_unless_requested(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A git repository of the project, as on GitHub."""
+    """Return a git repository with the project's files, as on GitHub."""
     folder = tmp_path_factory.mktemp("repository")
     make_repository(folder)
     return folder

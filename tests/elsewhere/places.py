@@ -122,8 +122,8 @@ class Service:
         return _read_stamp(self.stamp) == self.recipe
 
 
-# PyTorch cannot be imported without its libraries for CUDA, some gigabytes. We take the versions of our own environment,
-# because links to its files take no space.
+# PyTorch cannot be imported without its libraries for CUDA, some gigabytes. We take the versions of our own
+# environment, because links to its files take no space.
 CUDA_LIBRARIES = [pin for pin in list_locked() if pin.startswith(("nvidia-", "cuda-"))]
 CUDA_NAMES = {package_name(pin) for pin in CUDA_LIBRARIES}
 COLAB_PINS = [pin for pin in read_pins(HERE / "colab.txt") if package_name(pin) not in CUDA_NAMES]

@@ -13,8 +13,8 @@ import pytest
 
 from tools.weave.lessons import ROOT
 
-# The fake program: as `python -m venv` it makes a folder, as `uv pip sync` a folder for each package in the locks, and as
-# `jupyter` it prints a variable. It fails, or is interrupted, at the command that HARM names.
+# The fake program: as `python -m venv` it makes a folder, as `uv pip sync` a folder for each package in the locks, and
+# as `jupyter` it prints a variable. It fails, or is interrupted, at the command that HARM names.
 PROGRAM = """\
 import os, shutil, signal, sys
 from pathlib import Path

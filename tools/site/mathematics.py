@@ -23,7 +23,7 @@ INFINITY = re.compile("<mo>(&#x0*221E;)</mo>")
 # Attributes whose value is the default in HTML.
 DEFAULT_ATTRIBUTES = re.compile(' xmlns="http://www.w3.org/1998/Math/MathML"| display="inline"')
 THIN_SPACE = '<mspace width="0.17em"/>'
-# No line may begin with a closing mark or end with an opening one, but browsers break lines between a mark and a formula.
+# No line may begin with a closing mark or end with an opening one. Browsers break lines between a mark and a formula.
 CLOSING = re.compile(r"[.,;:!?)”’。，、；：！？）」』]+")
 OPENING = re.compile(r"[(“‘（「『]+$")
 
