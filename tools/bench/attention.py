@@ -102,8 +102,8 @@ def measure_rounds(framework: str, mask: str, n: int) -> dict[str, Cost]:
     rounds: dict[str, list[Cost]] = {name: [] for name in NAMES}
     remaining = list(NAMES)
     for number in range(ROUNDS):
-        order = reversed(remaining) if number % 2 else remaining
-        for name in list(order):  # a copy, because names are removed
+        order = remaining[::-1] if number % 2 else remaining[:]  # copies, because names are removed
+        for name in order:
             cost = measure_in_new_process(framework, name, mask, n)
             if cost is None:
                 remaining.remove(name)
