@@ -1,11 +1,10 @@
-"""nbval, as tools/run/regression.py teaches it; which frameworks are tested, what the claims of the lessons need,
-and failures told at once."""
+"""Load the project's pytest plugins."""
 
 pytest_plugins = [
-    "tools.run.regression",
-    "tests.frameworks",
-    "tests.lessons.cells",
+    "tools.run.regression",  # extends nbval
+    "tests.frameworks",  # chooses the framework under test
+    "tests.lessons.cells",  # fixtures for the lessons' claims
     "tests.lessons.claims_in_notebooks",
     "tests.site.browser",
-    "tests.reasons",
+    "tests.reasons",  # prints failures at once
 ]

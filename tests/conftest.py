@@ -17,15 +17,15 @@ from hypothesis import settings
 
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
-# An environment variable, so that it also holds in subprocesses.
+# Set as an environment variable, so that subprocesses inherit it.
 os.environ["MPLBACKEND"] = "Agg"
-# Tests set it if they need it.
+# Tests that need this variable set it.
 os.environ.pop("D2L_VERSION", None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Hypothesis draws the same examples each time, and more of them in `make test-all`, which passes -m "".
-    # Frameworks other than PyTorch compile each operation for each shape, which is slow.
+    # Hypothesis draws the same examples each time, and more in `make test-all`, which passes -m "". It draws fewer for
+    # frameworks other than PyTorch, which compile each operation for each shape.
     is_pytorch = config.getoption("framework") == "pytorch"
     if config.getoption("markexpr"):
         examples = 20 if is_pytorch else 3
@@ -76,13 +76,13 @@ def run_server(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
             thread.join()
 
 
-TIMEOUT = 120  # seconds: a guard against hanging, not a measure
+TIMEOUT = 120  # seconds; only a guard against hanging
 
 
 def wait_for_exit(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Wait for processes to end; return those that still run after this time.
 
-    A zombie counts as ended: its parent may have ended too, and then nobody removes it.
+    A zombie counts as ended: if its parent has ended too, nobody removes it.
     """
 
     def is_running(process: psutil.Process) -> bool:
@@ -90,8 +90,8 @@ def wait_for_exit(processes: Iterable[psutil.Process], seconds: float) -> list[p
             return process.status() != psutil.STATUS_ZOMBIE
         return False
 
-    until = time.monotonic() + seconds
-    while (running := [*filter(is_running, processes)]) and time.monotonic() < until:
+    deadline = time.monotonic() + seconds
+    while (running := [*filter(is_running, processes)]) and time.monotonic() < deadline:
         time.sleep(0.1)
     return running
 
@@ -100,10 +100,11 @@ def wait_for_exit(processes: Iterable[psutil.Process], seconds: float) -> list[p
 def interrupt() -> Iterator[Callable[..., str]]:
     """Return a function that interrupts a running command and returns its output.
 
-    The command's children have to end before it. There is no time limit, which a slow machine might exceed:
+    The command's children have to end before it. There is no time limit, because a slow machine might exceed it:
     the command sleeps for a limited time, and ends with another result if it is not interrupted.
     """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
+    # A background job ignores SIGINT by default.
+    old_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt_command(
         command: subprocess.Popen[str],
@@ -112,7 +113,7 @@ def interrupt() -> Iterator[Callable[..., str]]:
         *,
         at_least: int,
     ) -> str:
-        """Call ``send`` as soon as all files in ``marks`` exist and ``at_least`` so many children run."""
+        """Call ``send`` when all files in ``marks`` exist; the command must have ``at_least`` this many children."""
         children: list[psutil.Process] = []
         try:
             while not all(mark.exists() for mark in marks):
@@ -130,11 +131,11 @@ def interrupt() -> Iterator[Callable[..., str]]:
         return output
 
     yield interrupt_command
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, old_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print how many names were compared with upstream's d2l, which were not, and why.
+    """Print how many names were compared with upstream's d2l, and which were not, with the reason.
 
     Also print the results of calls with random arguments.
     """

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-SHOWN = 3  # lines from the beginning, and as many from the end
+NUM_LINES = 3  # to print from the beginning of a long message, and from its end
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -19,16 +19,16 @@ class Reasons:
     @pytest.hookimpl(trylast=True)  # after the test's own line
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.show(report)
+            self.print_reason(report)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self.reporter.ensure_newline()
             self.reporter.line(f"{report.nodeid} ERROR [  0%]")
-            self.show(report)
+            self.print_reason(report)
 
-    def show(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+    def print_reason(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         self.reporter.ensure_newline()
         for line in describe_failure(report):
             self.reporter.line(f"    {line}")
@@ -40,8 +40,8 @@ def describe_failure(report: pytest.TestReport | pytest.CollectReport) -> list[s
     place = [f"{os.path.relpath(crash.path)}:{crash.lineno}"] if crash else []
     text = COLOUR.sub("", crash.message if crash else report.longreprtext)
     lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) > 2 * SHOWN:
-        lines = [*lines[:SHOWN], "...", *lines[-SHOWN:]]
+    if len(lines) > 2 * NUM_LINES:
+        lines = [*lines[:NUM_LINES], "...", *lines[-NUM_LINES:]]
     return [*place, *lines]
 
 

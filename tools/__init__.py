@@ -2,5 +2,5 @@
 
 import os
 
-# No tool draws on a screen, and matplotlib is not imported where this names no backend.
+# No tool draws on a screen, and importing matplotlib fails if this variable names an unknown backend.
 os.environ.pop("MPLBACKEND", None)

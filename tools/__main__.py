@@ -25,18 +25,20 @@ from tools.weave.lessons import (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return the exit code: 0 all went well, 1 a notebook failed, 2 nothing was run, 130 Ctrl-C."""
+    """Return the exit code: 0 for success, 1 if a notebook failed, 2 if nothing was run, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m tools", description=__doc__)
     parser.add_argument(
         "--framework",
         action="append",
-        help="execute only this one's notebooks, and weave all (may be repeated)",
+        help="execute only this framework's notebooks, but weave all (may be repeated)",
     )
-    parser.add_argument("--language", action="append", help="only this one (may be repeated)")
-    parser.add_argument("--lesson", action="append", help="only this one (may be repeated)")
-    parser.add_argument("--jobs", type=_positive, default=os.cpu_count(), help="pages at a time")
+    parser.add_argument("--language", action="append", help="make only this one (may be repeated)")
+    parser.add_argument("--lesson", action="append", help="make only this one (may be repeated)")
+    parser.add_argument(
+        "--jobs", type=_positive_int, default=os.cpu_count(), help="pages at a time"
+    )
     parser.add_argument("--timeout", type=float, default=1200, help="seconds for a page (1200)")
-    parser.add_argument("--always", action="store_true", help="execute what is up to date, too")
+    parser.add_argument("--always", action="store_true", help="execute up-to-date pages, too")
     parser.add_argument("--root", type=Path, default=ROOT, help="the project's folder")
     options = parser.parse_args(arguments)
     console = Console(highlight=False)
@@ -64,19 +66,20 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         results = _make(pages, runner, console)
     except KeyboardInterrupt:
-        console.print("Interrupted: what was not finished is as it was.", style="red")
+        console.print("Interrupted: unfinished notebooks are unchanged.", style="red")
         return 130
     return _report(results, proof_lesson, console)
 
 
-def _positive(number: str) -> int:
-    if (value := int(number)) < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not a number from 1 on")
-    return value
+def _positive_int(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
 
 
 def _make(pages: list[Page], runner: Runner, console: Console) -> list[Result]:
-    """Make all pages; of each that is executed, show a bar in a terminal, or print lines to a pipe."""
+    """Make all pages; show the progress of executions as bars in a terminal, or as lines in a pipe."""
     if not console.is_terminal:
 
         def print_line(page: Page, done: int, cells: int) -> None:
@@ -111,25 +114,25 @@ def _report(results: list[Result], proof_lesson: str, console: Console) -> int:
     for group in by_page.values():
         if group[0].notebook.lesson.name == proof_lesson and group[0].seconds is not None:
             console.print(_describe_proof(group), markup=False, soft_wrap=True)
-    listed = []
+    rows = []
     for result in results:
         is_same = result.outcome == "same results"
         is_proof = result.notebook.lesson.name == proof_lesson
         if result.outcome in ("woven", "written", "failed") or (is_same and not is_proof):
-            listed.append(result)
-    if listed:
-        console.print(_make_table(listed))
+            rows.append(result)
+    if rows:
+        console.print(_make_table(rows))
     _report_differences([group[0] for group in by_page.values()], console)
     out_of_date = [str(each.notebook) for each in results if each.outcome == "out of date"]
     if out_of_date:
         names = ", ".join(out_of_date)
         console.print(f"Out of date, but their frameworks were not chosen: {names}", soft_wrap=True)
-    count = sum(
+    num_up_to_date = sum(
         all(result.outcome in ("up to date", "woven") for result in group)
         for group in by_page.values()
     )
-    if count:
-        console.print(f"{count} pages are up to date (make ALWAYS=1 executes all)")
+    if num_up_to_date:
+        console.print(f"{num_up_to_date} pages are up to date (make ALWAYS=1 executes all)")
     if any(result.outcome in ("failed", "other results") for result in results):
         return 1
     console.print("Open them with: make lab     Check them with: make test")
@@ -162,13 +165,13 @@ def _make_table(results: list[Result]) -> Table:
 
 
 def _report_differences(results: list[Result], console: Console) -> None:
-    """Print the differences of each page, given the result of one of its notebooks."""
+    """Print the differences of each page; ``results`` has one of its notebooks' results."""
     for result in results:
         page = f"{result.notebook.framework}/{result.notebook.lesson.name}"
         for difference in result.differences:
             console.print(f"{page}, cell {difference}", markup=False, soft_wrap=True)
         if result.outcome == "other results":
-            console.print("Stored outputs are as they were; make ALWAYS=1 stores this machine's.")
+            console.print("The stored outputs are unchanged; make ALWAYS=1 stores this machine's.")
 
 
 if __name__ == "__main__":

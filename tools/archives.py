@@ -1,4 +1,4 @@
-"""Write small archives in the form of those that D2L downloads, to replace them."""
+"""Write small archives that replace D2L's downloads, in the same format."""
 
 import tarfile
 import zipfile
@@ -16,7 +16,9 @@ Box = tuple[int, int, int, int]  # left, top, right and bottom, in pixels
 
 def pack(path: Path, files: Mapping[str, str | bytes]) -> None:
     """Write a .zip, .tar or .tar.gz, depending on the path's suffix."""
-    contents = {name: x.encode() if isinstance(x, str) else x for name, x in files.items()}
+    contents = {
+        name: data.encode() if isinstance(data, str) else data for name, data in files.items()
+    }
     if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w") as archive:
             for name, content in contents.items():
@@ -51,7 +53,7 @@ def write_bananas(folder: Path, pictures: Sequence[Pixels], boxes: Sequence[Box]
 def write_voc(folder: Path, pictures: Sequence[Pixels], colors: Sequence[Pixels]) -> None:
     """Write the Pascal VOC data set, with the same pictures for training and testing.
 
-    ``colors`` has for each picture the colours of its pixels' classes.
+    Each of ``colors`` shows the classes of a picture's pixels, by colour.
     """
     files: dict[str, str | bytes] = {}
     for i, (picture, color) in enumerate(zip(pictures, colors, strict=True)):

@@ -2,9 +2,10 @@
 
 Three checks run at a time, in the given order, each with half of the cores, since checks often wait for kernels and
 browsers. Their output goes to ``build/logs/CHECK.log``.
-Starts, ends, and failed tests with the reason are shown at once. The numbers of passed and failed tests are shown
-continuously in a terminal, and every half minute in a pipe. At the end the failed tests are listed again; the last
-line is ``N passed, N failed, N skipped``.
+
+The start and the end of a check, and each failed test with its reason, are shown at once. The numbers of passed and
+failed tests are shown continuously in a terminal, and every half minute in a pipe. At the end the failed tests are
+listed again; the last line is ``N passed, N failed, N skipped``.
 """
 
 import argparse
@@ -27,19 +28,19 @@ from rich.table import Table
 from rich.text import Text
 
 LOGS = Path("build", "logs")
-INTERVAL = 30  # seconds between two lines about running checks
-SECONDS_TO_STOP = 10  # after an interrupt, before a kill
+INTERVAL = 30  # seconds between two lines about running checks, in a pipe
+SECONDS_TO_STOP = 10  # between the interrupt and the kill
 
 OUTCOMES = {"PASSED": "passed", "XPASS": "passed", "XFAIL": "passed", "SKIPPED": "skipped"}
 OUTCOMES |= {"FAILED": "failed", "ERROR": "failed"}
 # `pytest -v` prints `tests/a.py::test PASSED [ 50%]`, and with xdist `[gw0] [ 50%] PASSED tests/a.py::test`.
-WORD = f"(?P<word>{'|'.join(OUTCOMES)})"
-PYTEST = re.compile(rf"(?P<test>.+) {WORD}( \(.*\))? +\[ *\d+%\]")
-XDIST = re.compile(rf"\[gw\d+\] \[ *\d+%\] {WORD} (?P<test>.*)")
+OUTCOME = f"(?P<outcome>{'|'.join(OUTCOMES)})"
+PYTEST = re.compile(rf"(?P<test>.+) {OUTCOME}( \(.*\))? +\[ *\d+%\]")
+XDIST = re.compile(rf"\[gw\d+\] \[ *\d+%\] {OUTCOME} (?P<test>.*)")
 # Maven prints the first line for a class of tests, and the second for a failed test, above the reason.
 MAVEN = re.compile(r".*Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+), T.* in .*")
 MAVEN_FAILED = re.compile(r"\[ERROR\] +(?!Tests run)(\S+) .*<<< (FAILURE|ERROR)!.*")
-# Our pytest indents the reason (tests/reasons.py); Maven's begins with the name of a Java class.
+# pytest's reason is indented (tests/reasons.py); Maven's begins with the name of a Java class.
 REASON = re.compile(r" {4}.*|[a-z]+(\.\w+)+: .*")
 
 
@@ -58,21 +59,21 @@ class Check:
     def log(self) -> Path:
         return LOGS / f"{self.name}.log"
 
-    def read(self, line: str) -> str:
-        """Count the tests that a line of output reports; return what has to be shown at once."""
+    def read_line(self, line: str) -> str:
+        """Count the tests that a line of output reports; return the message to show at once, or ""."""
         if self.expects_reason and REASON.fullmatch(line):
             return f"    {line.strip()}"
         self.expects_reason = False
-        if found := MAVEN.fullmatch(line):
-            run, failures, errors, skipped = map(int, found.groups())
+        if match := MAVEN.fullmatch(line):
+            run, failures, errors, skipped = map(int, match.groups())
             failed = failures + errors
             self.counts.update(passed=run - failed - skipped, failed=failed, skipped=skipped)
             return ""
-        if found := XDIST.fullmatch(line) or PYTEST.fullmatch(line):
-            outcome, test = OUTCOMES[found["word"]], found["test"].strip()
+        if match := XDIST.fullmatch(line) or PYTEST.fullmatch(line):
+            outcome, test = OUTCOMES[match["outcome"]], match["test"].strip()
             self.counts[outcome] += 1
-        elif found := MAVEN_FAILED.fullmatch(line):
-            outcome, test = "failed", found[1]
+        elif match := MAVEN_FAILED.fullmatch(line):
+            outcome, test = "failed", match[1]  # counted by the other line
         else:
             return ""
         self.expects_reason = outcome == "failed"
@@ -134,7 +135,7 @@ class Run:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            start_new_session=True,  # Ctrl-C is passed on by stop()
+            start_new_session=True,  # Ctrl-C does not reach it; stop() passes it on
         )
         check.is_running = True
         lines = self.read_output(check)
@@ -143,15 +144,15 @@ class Run:
         check.is_running = False
         if self.is_stopped:
             return
-        if exit_code and not check.counts["failed"]:  # not a test, but style or a build
+        if exit_code and not check.counts["failed"]:  # no test failed, but a linter or a build did
             check.counts["failed"] = 1
             self.add_failure(check, f"{check.name}: FAILED")
             self.add_failure(check, "\n".join(f"    {line}" for line in lines[-10:]))
         elif not check.counts:
             check.counts["passed"] = 1
-        word, style = ("failed", "red") if check.counts["failed"] else ("passed", "green")
+        outcome, style = ("failed", "red") if check.counts["failed"] else ("passed", "green")
         self.print(
-            f"{check.name} {word} in {check.seconds:.0f} s: {summarize(check.counts)}", style
+            f"{check.name} {outcome} in {check.seconds:.0f} s: {summarize(check.counts)}", style
         )
 
     def read_output(self, check: Check) -> list[str]:
@@ -169,8 +170,8 @@ class Run:
             for line in check.process.stdout:
                 file.write(line)
                 lines.append(line.rstrip())
-                if shown := check.read(lines[-1]):
-                    self.add_failure(check, shown)
+                if message := check.read_line(lines[-1]):
+                    self.add_failure(check, message)
         return lines
 
     def add_failure(self, check: Check, text: str) -> None:
@@ -178,7 +179,7 @@ class Run:
         self.print(text, "red")
 
     def stop(self) -> None:
-        """Interrupt running checks, then kill the remaining children, which may be in other sessions."""
+        """Interrupt running checks, then kill their remaining children, which may be in other sessions."""
         self.is_stopped = True
         children: list[psutil.Process] = []
         for check in self.checks:

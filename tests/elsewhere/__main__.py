@@ -1,4 +1,4 @@
-"""``python -m tests.elsewhere``: make the environments that the tests copy. This needs a network, once."""
+"""``python -m tests.elsewhere``: make the environments that the tests copy. The first time, this needs a network."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ from tests.elsewhere.places import (
 )
 
 UV = VENV / "bin" / "uv"
-# Import these once, so that copies have their bytecode. To compile all modules would take much longer.
+# These are imported once, so that copies have their bytecode. Compiling all modules would take much longer.
 IMPORTED = [
     "ipykernel.kernelapp",
     "matplotlib.pyplot",
@@ -48,20 +48,20 @@ def main() -> int:
             if service.name in outdated:
                 make_environment(service)
             version = run(service.python, "-V").strip()
-            print(f"{service.folder}: {version} (wanted: {' or '.join(service.pythons)})")
+            print(f"{service.folder}: {version} (preferred: {' or '.join(service.pythons)})")
         if WHEELS.name in outdated:
             download_wheels()
     except subprocess.CalledProcessError as error:
-        print(f"{error}\nThe environments are made once, with a network.", file=sys.stderr)
+        print(f"{error}\nMaking the environments needs a network, once.", file=sys.stderr)
         return 1
     return 0
 
 
 def make_environment(service: Service) -> None:
-    """Make the environment of a service. Its stamp is written last, when it is complete."""
+    """Make the environment of a service. The stamp is written last, when the environment is complete."""
     print(f"Making {service.folder} (once; it takes minutes) ...", flush=True)
     service.stamp.unlink(missing_ok=True)
-    # Relocatable, so that the programs of a copy do not run in the original.
+    # With --relocatable, the programs of a copy run in the copy, not in the original.
     venv = ["venv", "--quiet", "--clear", "--seed", "--relocatable"]
     run(UV, *venv, "--python", service.interpreter, service.folder)
     with TemporaryDirectory() as folder:
@@ -93,8 +93,8 @@ def download_wheels() -> None:
 
 
 def run(*command: str | Path) -> str:
-    """Return what a command prints. Raise CalledProcessError; its error messages are not captured."""
-    # Not in the project's folder, whose settings for uv are for its own environment.
+    """Return a command's standard output; its error messages are not captured. Raise CalledProcessError."""
+    # The project's folder has settings for uv that are only for its own environment: run elsewhere.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run(
         command, cwd="/", env=environment, stdout=subprocess.PIPE, text=True, check=True

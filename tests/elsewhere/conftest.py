@@ -1,4 +1,4 @@
-"""Fixtures: the environments of services, the frameworks asked for, and a repository of the project."""
+"""Fixtures: the environments of services, the choice of frameworks, and a repository of the project."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def services() -> None:
 
 
 @pytest.fixture
-def only_if_asked_for(request: pytest.FixtureRequest) -> None:
+def skip_unless_requested(request: pytest.FixtureRequest) -> None:
     """Skip a framework that is not in ``--frameworks``."""
     framework = request.getfixturevalue("framework")
     if framework not in request.config.getoption("frameworks").split():
@@ -26,7 +26,7 @@ def only_if_asked_for(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A git repository of the project, as on GitHub."""
+    """Return a git repository with the project's files, as on GitHub."""
     folder = tmp_path_factory.mktemp("repository")
     make_repository(folder)
     return folder

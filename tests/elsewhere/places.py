@@ -1,7 +1,7 @@
 """Imitate the services that run notebooks: each has an environment with its own Python and packages.
 
-``python -m tests.elsewhere`` makes them once, inside our own environment, with a network. Each test works
-in a copy, without a network, and removes it.
+``python -m tests.elsewhere`` makes these environments once, inside our own environment, with a network. Each test works
+in a copy, without a network, and removes the copy.
 """
 
 import json
@@ -39,17 +39,18 @@ from tools.weave.lessons import ROOT, list_notebooks
 HERE = Path(__file__).parent
 VENV = Path(sys.prefix)
 COPIES = ROOT / "build" / "elsewhere"  # in the same file system as the originals, for hard links
-TIMEOUT = 600  # seconds per cell; only so that nothing hangs for ever
+TIMEOUT = 600  # seconds per cell; only a guard against hanging
 
-# The services' platform. Their packages cannot be installed on others.
+# The services run on this platform, and their packages cannot be installed on others.
 CAN_IMITATE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 CANNOT_IMITATE = "Colab, Kaggle and Binder run Linux on x86-64; this machine cannot imitate them"
 
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 CONDA_PART = [line for line in ENVIRONMENT["dependencies"] if isinstance(line, str)]
 (PIP_PART,) = (line["pip"] for line in ENVIRONMENT["dependencies"] if isinstance(line, dict))
-# Packages from PyPI in place of conda's; the others are expected on this machine.
+# Packages from PyPI in place of conda's.
 STAND_INS = {"pytorch-cpu": ["torch"], "setuptools": ["setuptools"]}
+# Conda's packages that need no stand-in, because this machine has them.
 ON_THIS_MACHINE = {"python", "pip", "openjdk", "maven"}
 BINDERS_PYTHON = next(line for line in CONDA_PART if line.startswith("python=")).split("=")[1]
 
@@ -65,23 +66,23 @@ def read_pins(file: Path) -> list[str]:
 
 
 def list_locked() -> list[str]:
-    """Return the pins of our locks, which constrain all else, also for TensorFlow's build for CPUs."""
+    """Return the pins of our locks, as constraints, with one for TensorFlow's build for CPUs."""
     pins = {pin for lock in (ROOT / "requirements").glob("*.lock") for pin in read_pins(lock)}
     return sorted(pins | {re.sub("^tensorflow==", "tensorflow-cpu==", pin) for pin in pins})
 
 
 def list_stand_ins() -> list[str]:
-    """Return the packages in place of conda's. Raise LookupError if there is none for a package."""
+    """Return the packages in place of conda's. Raise LookupError for a package without a stand-in."""
     names = {package_name(line) for line in CONDA_PART} - ON_THIS_MACHINE
     return [each for name in sorted(names) for each in STAND_INS[name]]
 
 
 @dataclass(frozen=True)
 class Service:
-    """A service, with an environment that has nothing of ours."""
+    """A service, with an environment in which nothing of this project is installed."""
 
     name: str
-    pythons: tuple[str, ...]  # the first one that is installed is used, else our own
+    pythons: tuple[str, ...]  # in order of preference; if none is installed, our own is used
     parts: tuple[tuple[str, ...], ...]  # requirements, installed one part after the other
     constraints: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # of `uv pip install`
@@ -96,22 +97,22 @@ class Service:
 
     @property
     def stamp(self) -> Path:
-        """The file that is written last; it has the recipe that was used."""
+        """The file that is written last, with the recipe of the environment."""
         return self.folder / "made-of.json"
 
     @property
     def first_part(self) -> Path:
-        """The file that lists all that was installed for the first part."""
+        """The file that lists all packages installed for the first part."""
         return self.folder / "first-part.txt"
 
     @cached_property
     def interpreter(self) -> Path:
-        found = filter(None, map(find_python, self.pythons))
-        return next(found, Path(sys.executable))
+        installed = filter(None, map(find_python, self.pythons))
+        return next(installed, Path(sys.executable))
 
     @property
     def recipe(self) -> str:
-        """What the environment is made from; if it changes, the environment is outdated."""
+        """The sources of the environment, which is outdated if they have changed."""
         return json.dumps(
             [str(self.interpreter), self.parts, self.constraints, self.options], indent=0
         )
@@ -121,8 +122,8 @@ class Service:
         return _read_stamp(self.stamp) == self.recipe
 
 
-# PyTorch cannot be imported without its libraries for CUDA, some gigabytes. In our own versions they are
-# links to our environment, which take no space.
+# PyTorch cannot be imported without its libraries for CUDA, some gigabytes. We take the versions of our own
+# environment, because links to its files take no space.
 CUDA_LIBRARIES = [pin for pin in list_locked() if pin.startswith(("nvidia-", "cuda-"))]
 CUDA_NAMES = {package_name(pin) for pin in CUDA_LIBRARIES}
 COLAB_PINS = [pin for pin in read_pins(HERE / "colab.txt") if package_name(pin) not in CUDA_NAMES]
@@ -143,7 +144,7 @@ NOT_ON_COLAB = [
     for package in framework.packages
     if package.distribution not in map(package_name, COLAB.parts[0])
 ]
-# First cells and postBuild install from a folder of wheels instead of PyPI. These are pip's arguments to fill it.
+# First cells and postBuild install from a folder of wheels instead of PyPI. DOWNLOADS are pip's arguments to fill it.
 BUILD = ("hatchling", "editables")
 WHEELS = VENV / "wheels"
 DOWNLOADS = [
@@ -163,13 +164,13 @@ WHEELS_STAMP = WHEELS / "made-of.json"
 
 
 def describe_wheels() -> str:
-    """Return what the wheels are made from, like a service's recipe."""
+    """Return the sources of the wheels, like a service's recipe."""
     downloads = [(str(service.interpreter), arguments) for service, arguments in DOWNLOADS]
     return json.dumps([downloads, list_locked()], indent=0)
 
 
 def list_outdated() -> list[str]:
-    """Return the folders that ``python -m tests.elsewhere`` has to make."""
+    """Return the names of the folders that ``python -m tests.elsewhere`` has to make."""
     names = [service.name for service in (COLAB, BINDER) if not service.is_ready]
     return names if _read_stamp(WHEELS_STAMP) == describe_wheels() else [*names, WHEELS.name]
 
@@ -180,25 +181,25 @@ def _read_stamp(stamp: Path) -> str:
 
 @cache
 def find_python(version: str) -> Path | None:
-    """Return an installed Python of a version, also one of pyenv that is not active."""
+    """Return an installed Python of a version, even one of pyenv's that is not active."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    hidden = sorted(map(str, pyenv.glob(f"versions/{version}.*/bin")))
+    inactive = sorted(map(str, pyenv.glob(f"versions/{version}.*/bin")))
     command = [VENV / "bin" / "uv", "python", "find", "--no-python-downloads", "--system", version]
-    path = os.pathsep.join([*hidden, os.environ["PATH"]])
-    run = subprocess.run(
+    path = os.pathsep.join([*inactive, os.environ["PATH"]])
+    process = subprocess.run(
         command,
         env={**os.environ, "PATH": path},
-        cwd="/",  # no project's settings
+        cwd="/",  # where no project's settings apply
         capture_output=True,
         text=True,
         check=False,
     )
-    return Path(run.stdout.strip()) if run.returncode == 0 else None
+    return Path(process.stdout.strip()) if process.returncode == 0 else None
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of a service's environment. Programs in it see nothing of our environment and of the network."""
+    """A copy of a service's environment, whose programs use neither our environment nor the network."""
 
     folder: Path
 
@@ -231,7 +232,7 @@ class Copy:
         }
 
     def run(self, *command: str | Path) -> str:
-        """Return what a command prints. Raise CalledProcessError with all its output as a note."""
+        """Return a command's standard output. Raise CalledProcessError with all its output as a note."""
         try:
             return subprocess.run(
                 command,
@@ -255,7 +256,7 @@ class Copy:
 
     @property
     def kernel(self) -> Path:
-        """The kernel's folder. Its name differs from ours, which jupyter_client replaces with our Python."""
+        """The kernel's folder. Its name is not python3, for which jupyter_client would start our own Python."""
         return self.home / "kernels" / "elsewhere"
 
 
@@ -309,23 +310,23 @@ def copy_service(service: Service) -> Iterator[Copy]:
             "language": "python",
         }
         (copy.kernel / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
-        # Otherwise the first figure would have a message about matplotlib's search for fonts.
+        # Otherwise matplotlib would print a message about its search for fonts with the first figure.
         copy.run(copy.python, "-c", "import matplotlib.font_manager")
         yield copy
     finally:
-        # Remove it in the background: tens of thousands of links take longer than some tests.
-        old = copy.folder.rename(copy.folder.with_suffix(".old"))
-        subprocess.Popen(["rm", "-rf", old])
+        # Remove the copy in the background: its tens of thousands of links take longer than some tests.
+        old_folder = copy.folder.rename(copy.folder.with_suffix(".old"))
+        subprocess.Popen(["rm", "-rf", old_folder])
 
 
 # The project's files
 
 
 def copy_project(folder: Path) -> None:
-    """Copy the files that are committed or not ignored."""
+    """Copy the project's files, committed or not, except those that git ignores."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for file in filter(None, listed.split("\0")):
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for file in filter(None, listing.split("\0")):
         if (ROOT / file).exists():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / file, folder / file)
@@ -381,7 +382,7 @@ def find_notebooks(framework: str) -> list[Path]:
 
 
 def read_first_cell(path: Path) -> NotebookNode:
-    """Return a notebook with only its first cell of code, which installs what is missing."""
+    """Return a notebook with only its first code cell, which installs missing packages."""
     notebook = read_notebook(path)
     notebook.cells = [cell for cell in notebook.cells if cell.id == INSTALL]
     assert len(notebook.cells) == 1
@@ -395,7 +396,7 @@ class Execution:
 
     @property
     def first_outputs(self) -> list[NotebookNode]:
-        """The outputs of the first cell of code."""
+        """The outputs of the first code cell."""
         return next(cell.outputs for cell in self.notebook.cells if cell.id == INSTALL)
 
 
@@ -409,8 +410,8 @@ def execute(
     """Execute a copy of a notebook in a fresh kernel. Raise CellExecutionError unless ``may_fail``."""
     fresh = nbformat.from_dict(json.loads(json.dumps(notebook)))
     specs = KernelSpecManager(kernel_dirs=[str(kernel.parent)], ensure_native_kernel=False)
-    workplace = KernelWorkspace(kernel.name)
-    manager = KernelManager(kernel_spec_manager=specs, **workplace.settings)
+    workspace = KernelWorkspace(kernel.name)
+    manager = KernelManager(kernel_spec_manager=specs, **workspace.settings)
     try:
         manager.start_kernel(cwd=str(folder), env=environment)
         with _measure_memory(manager.provisioner.pid) as peak:
@@ -425,12 +426,12 @@ def execute(
         return Execution(fresh, peak[0])
     finally:
         manager.shutdown_kernel(now=True)
-        workplace.cleanup()
+        workspace.cleanup()
 
 
 @contextmanager
 def _measure_memory(pid: int) -> Iterator[list[int]]:
-    """Measure the peak memory of a process with its children, in the first item of the list."""
+    """Measure the peak memory of a process with its children; yield a list that has it at the end."""
     peak = [0]
     is_over = threading.Event()
 
@@ -438,11 +439,11 @@ def _measure_memory(pid: int) -> Iterator[list[int]]:
         process = psutil.Process(pid)
         while not is_over.wait(0.1):
             with suppress(psutil.NoSuchProcess):
-                now = process.memory_info().rss
+                used = process.memory_info().rss
                 for child in process.children(recursive=True):
                     with suppress(psutil.NoSuchProcess):
-                        now += child.memory_full_info().uss  # without pages shared by a fork
-                peak[0] = max(peak[0], now)
+                        used += child.memory_full_info().uss  # without pages shared after a fork
+                peak[0] = max(peak[0], used)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -454,13 +455,13 @@ def _measure_memory(pid: int) -> Iterator[list[int]]:
 
 
 def list_differences(stored: NotebookNode, fresh: NotebookNode) -> list[str]:
-    """Compare outputs, except of the first cell, which installs, and of cells that nbval ignores."""
-    found = []
+    """Compare outputs, except those of the install cell and of cells that nbval ignores."""
+    differences = []
     for old, new in zip(stored.cells, fresh.cells, strict=True):
         tags = old.metadata.get("tags", [])
         if old.cell_type == "code" and old.id != INSTALL and "nbval-ignore-output" not in tags:
-            # Some kernels send no PNG, which can be made from the SVG.
+            # Some kernels send no PNG, so it is made from the SVG.
             message = compare_outputs(old.outputs, add_pngs(new.outputs), read_tolerance(tags))
             if message:
-                found.append(f"{old.id}: {message}")
-    return found
+                differences.append(f"{old.id}: {message}")
+    return differences

@@ -1,7 +1,7 @@
-"""Binder: the environment from environment.yml, apt.txt and postBuild, and the notebooks in it.
+"""Test Binder's environment, which environment.yml, apt.txt and postBuild define, and the notebooks in it.
 
-There is no container engine: repo2docker only prints what it would do, and the imitation does our part of it.
-Conda's packages are replaced by others (places.py), and Java is that of this machine.
+There is no container engine: repo2docker only prints its steps, and the imitation performs those in our files. Packages
+from PyPI replace conda's (places.py), and this machine's Java is used.
 """
 
 import json
@@ -32,8 +32,8 @@ from tests.elsewhere.places import (
 )
 from tools.weave.lessons import ROOT
 
-MEMORY = 2_000_000_000  # bytes that Binder gives to a reader
-KERNEL_MEMORY = 1_500_000_000  # the server needs the rest
+MEMORY = 2_000_000_000  # bytes that Binder allows a reader
+KERNEL_MEMORY = 1_500_000_000  # bytes for the kernel; the server needs the rest
 CUDA = re.compile(r"^nvidia\b|cuda|cudnn|-cu\d+$|\bgpu\b|^triton$")
 # Debian's packages of the C and C++ runtimes.
 IN_ANY_IMAGE = {"libc6", "libdl2", "libm6", "libpthread0", "librt1", "libgcc_s1", "libstdc++6"}
@@ -42,15 +42,15 @@ IN_ANY_IMAGE = {"libc6", "libdl2", "libm6", "libpthread0", "librt1", "libgcc_s1"
 def test_repo2docker_installs_what_the_files_list(tmp_path: Path) -> None:
     project = tmp_path / "project"
     copy_project(project)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "repo2docker", "--no-build", "--debug", str(project)],
         capture_output=True,
         text=True,
         check=True,
     )
-    printed = done.stdout + done.stderr
-    lines = [line.strip(" \\&") for line in printed.splitlines()]
-    assert f"Building conda environment for python={BINDERS_PYTHON}" in printed
+    output = process.stdout + process.stderr
+    lines = [line.strip(" \\&") for line in output.splitlines()]
+    assert f"Building conda environment for python={BINDERS_PYTHON}" in output
     libraries = (ROOT / "apt.txt").read_text(encoding="utf-8").split()
     assert libraries
     assert f"apt-get install --yes --no-install-recommends {' '.join(libraries)}" in lines
@@ -59,32 +59,32 @@ def test_repo2docker_installs_what_the_files_list(tmp_path: Path) -> None:
     assert "RUN chmod +x postBuild" in lines
     assert "RUN ./postBuild" in lines
     steps = (libraries[0], update, "COPY --chown", "RUN ./postBuild")
-    order = [printed.index(step) for step in steps]
+    order = [output.index(step) for step in steps]
     assert order[:2] == sorted(order[:2])
     assert order[3] == max(order)
 
 
 @pytest.mark.usefixtures("services")
-def test_nothing_for_gpus_is_installed() -> None:
-    resolved = [package_name(pin) for pin in read_pins(BINDER.first_part)]
-    assert {"tensorflow-cpu", "jax", "paddlepaddle", "keras", "flax"} <= {*resolved}
-    assert [name for name in resolved if CUDA.search(name)] == []
-    assert "tensorflow" not in resolved  # the build for GPUs
+def test_no_packages_for_gpus_are_installed() -> None:
+    installed = [package_name(pin) for pin in read_pins(BINDER.first_part)]
+    assert {"tensorflow-cpu", "jax", "paddlepaddle", "keras", "flax"} <= {*installed}
+    assert [name for name in installed if CUDA.search(name)] == []
+    assert "tensorflow" not in installed  # the build for GPUs
     assert [name for name in CONDA_PART if CUDA.search(name)] == []
     assert "pytorch-cpu" in CONDA_PART
 
 
 @dataclass(frozen=True)
-class Built:
+class Build:
     """Binder's environment after postBuild, with the project's folder in it."""
 
     copy: Copy
     project: Path
-    before: dict[str, str]
+    distributions_before: dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def built(services: None, pytestconfig: pytest.Config) -> Iterator[Built]:
+def build(services: None, pytestconfig: pytest.Config) -> Iterator[Build]:
     with copy_service(BINDER) as copy:
         project = copy.folder / "project"
         copy_project(project)
@@ -96,7 +96,7 @@ def built(services: None, pytestconfig: pytest.Config) -> Iterator[Built]:
             stub = copy.prefix / "bin" / "mvn"
             stub.write_text("#!/bin/sh\n")
             stub.chmod(0o755)
-        done = subprocess.run(
+        process = subprocess.run(
             ["./postBuild"],
             cwd=project,
             env=environment,
@@ -104,46 +104,47 @@ def built(services: None, pytestconfig: pytest.Config) -> Iterator[Built]:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        yield Built(copy, project, before)
+        assert process.returncode == 0, f"{process.stdout}\n{process.stderr}"
+        yield Build(copy, project, before)
 
 
-def test_postbuild_adds_only_mxnet_and_the_shim(built: Built) -> None:
-    after = built.copy.list_distributions()
-    assert list_changed(built.before, after) == []
-    assert after.keys() - built.before.keys() == {"mxnet", "d2l-compat"}
+def test_postbuild_adds_only_mxnet_and_the_shim(build: Build) -> None:
+    after = build.copy.list_distributions()
+    assert list_changed(build.distributions_before, after) == []
+    assert after.keys() - build.distributions_before.keys() == {"mxnet", "d2l-compat"}
     program = "import d2l_compat; print(d2l_compat.__file__)"
-    file = built.copy.run(built.copy.python, "-c", program)
-    assert Path(file).is_relative_to(built.project)
+    file = build.copy.run(build.copy.python, "-c", program)
+    assert Path(file).is_relative_to(build.project)
 
 
-def test_apt_installs_the_libraries_that_mxnet_lacks(built: Built) -> None:
-    (library,) = built.copy.prefix.glob("lib/python3*/site-packages/mxnet/libmxnet.so")
-    found = re.findall(
-        r"^\s*(\S+)\.so\.(\d+) => (\S+)", built.copy.run("ldd", library), re.MULTILINE
-    )
-    assert found
+def test_apt_installs_the_libraries_that_mxnet_lacks(build: Build) -> None:
+    (library,) = build.copy.prefix.glob("lib/python3*/site-packages/mxnet/libmxnet.so")
+    listing = build.copy.run("ldd", library)
+    dependencies = re.findall(r"^\s*(\S+)\.so\.(\d+) => (\S+)", listing, re.MULTILINE)
+    assert dependencies
     needed = {
-        name + version for name, version, path in found if library.parent != Path(path).parent
+        name + version
+        for name, version, path in dependencies
+        if library.parent != Path(path).parent
     }
     libraries = (ROOT / "apt.txt").read_text(encoding="utf-8").split()
     assert needed - IN_ANY_IMAGE == {*libraries}
 
 
-@pytest.mark.usefixtures("only_if_asked_for")
+@pytest.mark.usefixtures("skip_unless_requested")
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_notebooks_run_on_binder_within_its_memory(framework: str, built: Built) -> None:
-    kernel = built.copy.kernel
+def test_notebooks_run_on_binder_within_its_memory(framework: str, build: Build) -> None:
+    kernel = build.copy.kernel
     if not FRAMEWORKS[framework].is_python:
-        kernel = built.copy.prefix / "share" / "jupyter" / "kernels" / "java"
+        kernel = build.copy.prefix / "share" / "jupyter" / "kernels" / "java"
         spec = json.loads((kernel / "kernel.json").read_text())
-        assert spec["env"]["JJAVA_CLASSPATH"].startswith(str(built.project))
-    before = built.copy.list_distributions()
+        assert spec["env"]["JJAVA_CLASSPATH"].startswith(str(build.project))
+    before = build.copy.list_distributions()
     for path in find_notebooks(framework):
         stored = read_notebook(path)
-        folder = built.project / path.parent.relative_to(ROOT)
-        done = execute(stored, kernel, built.copy.environment, folder)
-        assert done.peak < KERNEL_MEMORY < MEMORY
-        assert list_differences(stored, done.notebook) == [], path
-        assert done.first_outputs == []
-    assert built.copy.list_distributions() == before
+        folder = build.project / path.parent.relative_to(ROOT)
+        execution = execute(stored, kernel, build.copy.environment, folder)
+        assert execution.peak < KERNEL_MEMORY < MEMORY
+        assert list_differences(stored, execution.notebook) == [], path
+        assert execution.first_outputs == []
+    assert build.copy.list_distributions() == before

@@ -1,4 +1,4 @@
-"""Colab and Kaggle: a notebook without the project's other files, in the environment of a service.
+"""Test notebooks on Colab and Kaggle, in the environment of the service and without the project's other files.
 
 tests/tools/test_launch.py tests that all notebooks of a framework have the same first cell.
 """
@@ -36,7 +36,7 @@ INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 SHIM = "d2l-compat"
 
 
-@pytest.mark.usefixtures("services", "only_if_asked_for")
+@pytest.mark.usefixtures("services", "skip_unless_requested")
 @pytest.mark.parametrize("framework", PYTHON_FRAMEWORKS)
 def test_notebooks_run_on_colab_and_install_only_what_is_missing(
     framework: str, repository: Path
@@ -46,7 +46,7 @@ def test_notebooks_run_on_colab_and_install_only_what_is_missing(
         check(session, stored, framework)
 
 
-@pytest.mark.usefixtures("services", "only_if_asked_for")
+@pytest.mark.usefixtures("services", "skip_unless_requested")
 @pytest.mark.parametrize("framework", ["mxnet"])
 def test_a_notebook_starts_on_kaggle(framework: str, repository: Path) -> None:
     with open_kaggle(repository) as session:
@@ -54,7 +54,7 @@ def test_a_notebook_starts_on_kaggle(framework: str, repository: Path) -> None:
         check(session, {first: read_until_first_figure(first)}, framework)
 
 
-# A cell of D2L's, for a notebook that begins with our cell in place of d2l's.
+# A cell of a D2L page, for a notebook that begins with our cell in place of D2L's.
 D2L_CELL = """\
 import torch
 from d2l import torch as d2l
@@ -65,7 +65,7 @@ d2l.check_shape(attention(X, X, X, torch.tensor([3, 2])), (2, 4, 100))
 print(*d2l.Vocab([["you", "are", "here"]]).to_tokens([1, 2, 3]))"""
 
 
-@pytest.mark.usefixtures("services", "only_if_asked_for")
+@pytest.mark.usefixtures("services", "skip_unless_requested")
 @pytest.mark.parametrize("framework", ["pytorch"])
 def test_a_notebook_of_d2l_runs_on_colab_with_our_first_cell(
     framework: str, repository: Path
@@ -81,24 +81,24 @@ def test_a_notebook_of_d2l_runs_on_colab_with_our_first_cell(
     assert list_changed(before, after) == []
 
 
-@pytest.mark.usefixtures("services", "only_if_asked_for")
+@pytest.mark.usefixtures("services", "skip_unless_requested")
 @pytest.mark.parametrize("framework", ["djl"])
 def test_the_java_notebook_says_on_colab_where_it_runs(framework: str, tmp_path: Path) -> None:
     first = read_first_cell(find_notebooks(framework)[0])
     with open_colab(tmp_path / "no-repository") as session:
-        done = session.execute(first, may_fail=True)
-    (error,) = done.first_outputs
+        execution = session.execute(first, may_fail=True)
+    (error,) = execution.first_outputs
     assert error.ename == "SyntaxError"
-    shown = "\n".join(error.traceback)
-    assert "This notebook is in Java, for which Colab has no kernel." in shown
-    assert "Open it on Binder: https://" in shown
-    # These lines are in the cell, below the one that the error shows.
+    traceback = "\n".join(error.traceback)
+    assert "This notebook is in Java, for which Colab has no kernel." in traceback
+    assert "Open it on Binder: https://" in traceback
+    # The cell has these lines below the one that the traceback quotes.
     (cell,) = first.cells
     assert f"git clone {REPOSITORY}" in cell.source
     assert "make -C" in cell.source
 
 
-@pytest.mark.usefixtures("only_if_asked_for")
+@pytest.mark.usefixtures("skip_unless_requested")
 @pytest.mark.parametrize("framework", ["djl"])
 @pytest.mark.parametrize(
     ("classes", "message"),
@@ -138,7 +138,7 @@ class Session:
 
 @contextmanager
 def open_kaggle(repository: Path) -> Iterator[Session]:
-    """Open a session on Kaggle, which is imitated by Colab without the package google.colab."""
+    """Open a session on Kaggle, imitated as Colab without the package google.colab."""
     with copy_service(COLAB) as copy:
         yield Session(copy, {**redirect_git(repository), **INLINE})
 
@@ -154,19 +154,19 @@ def open_colab(repository: Path) -> Iterator[Session]:
 
 
 def check(session: Session, notebooks: dict[Path, NotebookNode], framework: str) -> None:
-    """Check that a notebook runs as it is stored, and that its first cell changes no installed package.
+    """Check that a notebook reproduces its stored outputs, and that its first cell changes no installed package.
 
-    The second time, the first cell does nothing and prints nothing. Then the other notebooks run as well.
+    Run a second time, the first cell must not install or print anything. Then the other notebooks are run.
     """
     (path, stored), *others = notebooks.items()
     shutil.copy(path, session.folder)
     before = session.copy.list_distributions()
     assert SHIM not in before
 
-    done = session.execute(stored)
-    assert list_differences(stored, done.notebook) == []
-    printed = "".join(output.get("text", "") for output in done.first_outputs)
-    assert {output.output_type for output in done.first_outputs} <= {"stream"}, printed
+    execution = session.execute(stored)
+    assert list_differences(stored, execution.notebook) == []
+    printed = "".join(output.get("text", "") for output in execution.first_outputs)
+    assert {output.output_type for output in execution.first_outputs} <= {"stream"}, printed
     assert "error" not in printed.lower()
 
     after = session.copy.list_distributions()
@@ -183,15 +183,15 @@ def check(session: Session, notebooks: dict[Path, NotebookNode], framework: str)
     again = session.execute(read_first_cell(path))
     assert again.first_outputs == []
     for other, stored in others:
-        done = session.execute(stored)
-        assert list_differences(stored, done.notebook) == [], other
-        assert done.first_outputs == []
+        execution = session.execute(stored)
+        assert list_differences(stored, execution.notebook) == [], other
+        assert execution.first_outputs == []
     assert session.copy.list_distributions() == after
 
 
 def list_allowed(copy: Copy, framework: str) -> set[str]:
-    """Return what may be installed: the shim, the framework, and all that they require."""
-    found = copy.list_requirements(SHIM) | {"setuptools"}
+    """Return the packages that may be installed: the shim, the framework, and their requirements."""
+    allowed = copy.list_requirements(SHIM) | {"setuptools"}
     for package in PYTHON_FRAMEWORKS[framework].packages:
-        found |= copy.list_requirements(package.distribution + package.extra)
-    return found
+        allowed |= copy.list_requirements(package.distribution + package.extra)
+    return allowed

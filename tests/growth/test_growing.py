@@ -9,7 +9,7 @@ from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.growth.toys import Project, Toy, make_toys
 from tools.weave.lessons import LANGUAGES, ROOT, list_lessons
 
-# The project's tests that have a case for each lesson, each notebook or each fault.
+# Tests of the project with a case for each lesson, each notebook or each fault.
 PARAMETRIZED_TESTS = (
     "lessons/test_notebooks.py",
     "tools/test_launch.py",
@@ -19,14 +19,15 @@ PARAMETRIZED_TESTS = (
     "tools/test_links.py",
     "lessons/test_prose.py",
 )
-# Names of those that test all lessons together.
+# Parts of the names of tests that test all lessons together.
 COMMON_TESTS = "generated_parts", "every_notebook"
 
 
 @pytest.fixture(scope="module")
 def installed(pytestconfig: pytest.Config) -> list[str]:
-    chosen = pytestconfig.getoption("frameworks").split()
-    return [framework for framework in FRAMEWORKS if framework in chosen]
+    """Return the installed frameworks, in the order of their table."""
+    names = pytestconfig.getoption("frameworks").split()
+    return [framework for framework in FRAMEWORKS if framework in names]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def chapter(installed: list[str]) -> tuple[Toy, Toy]:
 
 @pytest.fixture(scope="module")
 def project(chapter: tuple[Toy, Toy]) -> Project:
-    """A copy with the toys after `make`, which did not execute the other lessons."""
+    """Return a copy with the toys after `make`, which did not execute the other lessons."""
     copy = Project(ROOT / "build" / "growth" / "project")
     for toy in chapter:
         copy.add_lesson(toy)
@@ -55,8 +56,8 @@ def test_all_notebooks_were_executed_and_missing_ones_are_named(
     project: Project, chapter: tuple[Toy, Toy]
 ) -> None:
     for toy in chapter:
-        made = {str(path.relative_to(project.root)) for path in project.root.glob(toy.pattern)}
-        assert made == {*toy.notebooks}
+        actual = {str(path.relative_to(project.root)) for path in project.root.glob(toy.pattern)}
+        assert actual == {*toy.notebooks}
     partial, complete = chapter
     missing = [name for name in complete.frameworks if name not in partial.frameworks]
     message = f"There is no notebook of {partial.name} in {', '.join(['en', *missing])}.\n"
@@ -92,7 +93,7 @@ def test_the_projects_tests_accept_the_toys(project: Project, chapter: tuple[Toy
     files = [f"tests/{name}" for name in PARAMETRIZED_TESTS]
     expression = " or ".join([join_names(chapter), *COMMON_TESTS])
     notebooks = sum(len(toy.notebooks) for toy in chapter)
-    # There are at least seven tests of each notebook.
+    # Each notebook has more than seven tests.
     assert project.test("-n", "2", *files, "-k", expression) > 7 * notebooks
 
 
@@ -114,16 +115,16 @@ def test_a_wrong_claim_and_an_edited_cell_fail_in_the_notebook(
 
 
 def run_claims(project: Project, notebook: str, file: str, old: str, new: str) -> str:
-    """Return the output of a failing test of a notebook, with a replacement in a file."""
+    """Test a notebook after a replacement in a file, which has to fail; return the output."""
     path = project.root / file
-    before = path.read_text(encoding="utf-8")
-    assert old in before
-    path.write_text(before.replace(old, new), encoding="utf-8")
+    original = path.read_text(encoding="utf-8")
+    assert old in original
+    path.write_text(original.replace(old, new), encoding="utf-8")
     options = "--nbval", "--claims", "-q", "-p", "no:cacheprovider", "--color=no"
-    done = project.start("pytest", *options, notebook)
-    path.write_text(before, encoding="utf-8")
-    assert done.returncode == 1
-    return done.stdout
+    process = project.start("pytest", *options, notebook)
+    path.write_text(original, encoding="utf-8")
+    assert process.returncode == 1
+    return process.stdout
 
 
 def test_a_fault_in_a_toy_is_noticed(project: Project, chapter: tuple[Toy, Toy]) -> None:
@@ -153,8 +154,8 @@ def test_the_site_has_the_pages_and_the_slides_of_the_toys(
             assert [framework for _, framework in decks] == [*toy.frameworks]
             assert all((site / path).exists() for path, _ in decks)
     for language in LANGUAGES:
-        added = [toy.name for toy in chapter if language in toy.languages]
-        order = [*(folder.name for folder in list_lessons()), *added]
+        toy_names = [toy.name for toy in chapter if language in toy.languages]
+        order = [*(folder.name for folder in list_lessons()), *toy_names]
         front = (site / language / "index.html").read_text(encoding="utf-8")
         menu = re.findall(r'toctree-l1"><a class="reference internal" href="([-\w]+)\.html"', front)
         assert [name for name in menu if name in order] == order
@@ -162,6 +163,7 @@ def test_the_site_has_the_pages_and_the_slides_of_the_toys(
             page = (site / language / f"{name}.html").read_text(encoding="utf-8")
             links = re.findall(r'<a class="(?:prev|next)" rel="\w+" href="([-\w]+)\.html"', page)
             assert links == [name for name in (before, after) if name]
-    live = [f"lessons/{toy.name}/live" for toy in chapter]
-    expression = f"({join_names(chapter)}) and not axe_accepts"  # lessons have no own colours
-    project.test("tests/site", *live, "-k", expression)
+    live_claims = [f"lessons/{toy.name}/live" for toy in chapter]
+    # Lessons have no colours of their own, so axe-core need not test them.
+    expression = f"({join_names(chapter)}) and not axe_accepts"
+    project.test("tests/site", *live_claims, "-k", expression)

@@ -15,7 +15,7 @@ from tests.elsewhere.places import copy_project
 from tools.weave.lessons import LANGUAGES
 
 TEMPLATES = Path(__file__).parent / "toy"
-IMPORTS = {"tensorflow": "import tensorflow as tf"}  # needed to choose the device
+IMPORTS = {"tensorflow": "import tensorflow as tf"}  # which the choice of the device needs
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Toy:
 
     @property
     def pattern(self) -> str:
-        """A glob pattern of its notebooks."""
+        """A glob pattern that matches its notebooks."""
         return f"notebooks/*/*/{self.name}.ipynb"
 
     @property
@@ -43,7 +43,7 @@ class Toy:
 
 
 def make_toys(installed: list[str]) -> tuple[Toy, Toy]:
-    """Return a lesson in two frameworks and one language, and one in all that are installed."""
+    """Return a lesson in two frameworks and one language, and one in all languages and installed frameworks."""
     first_and_last = dict.fromkeys([installed[0], installed[-1]])
     return (
         Toy("two-frameworks", ("zh-TW",), tuple(first_and_last)),
@@ -87,27 +87,27 @@ class Project:
 
     @contextmanager
     def remove_lessons(self, lessons: list[str]) -> Iterator[None]:
-        """Remove lessons for a while, so that they are not executed."""
+        """Remove lessons temporarily, so that they are not executed."""
         chapter = self.root / "lessons" / "chapter.toml"
         text = chapter.read_text(encoding="utf-8")
-        aside = self.root / "build" / "aside"
-        aside.mkdir(parents=True)
+        storage = self.root / "build" / "removed-lessons"
+        storage.mkdir(parents=True)
         for name in lessons:
-            (self.root / "lessons" / name).rename(aside / name)
-        listed = "".join(
+            (self.root / "lessons" / name).rename(storage / name)
+        remaining_lines = [
             line for line in text.splitlines(True) if line.strip(' ",\n') not in lessons
-        )
-        chapter.write_text(listed, encoding="utf-8")
+        ]
+        chapter.write_text("".join(remaining_lines), encoding="utf-8")
         try:
             yield
         finally:
             for name in lessons:
-                (aside / name).rename(self.root / "lessons" / name)
-            aside.rmdir()
+                (storage / name).rename(self.root / "lessons" / name)
+            storage.rmdir()
             chapter.write_text(text, encoding="utf-8")
 
     def start(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a module of the copy, in the copy."""
+        """Run one of the copy's modules, in the copy."""
         return subprocess.run(
             [sys.executable, "-m", module, *arguments],
             cwd=self.root,
@@ -119,22 +119,27 @@ class Project:
 
     def run(self, module: str, *arguments: str) -> str:
         """Run a module that has to succeed; return its output."""
-        done = self.start(module, *arguments)
-        assert done.returncode == 0, f"{module} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        process = self.start(module, *arguments)
+        output = f"{process.stdout}\n{process.stderr}"
+        assert process.returncode == 0, f"{module} {' '.join(arguments)}\n{output}"
+        return process.stdout
 
     def test(self, *arguments: str) -> int:
-        """Run tests of the copy, of which none may fail; return how many passed."""
+        """Run some of the copy's tests, none of which may fail; return how many passed."""
         output = self.run("pytest", "-q", "-p", "no:cacheprovider", *arguments)
         return int(re.search(r"(\d+) passed", output)[1])
 
 
 def _fill_code(code: Path, framework: str) -> None:
-    about = FRAMEWORKS[framework]
-    device, _ = about.to_gpu
-    if device in code.read_text(encoding="utf-8").replace("@FACE@", about.module):
-        device = "None"  # for PyTorch, this code is the import itself
-    _replace_placeholders(code, FACE=about.module, IMPORT=IMPORTS.get(framework, ""), DEVICE=device)
+    module = FRAMEWORKS[framework].module
+    device_code, _ = FRAMEWORKS[framework].to_gpu
+    if device_code in code.read_text(encoding="utf-8").replace("@MODULE@", module):
+        device_code = (
+            "None"  # PyTorch's device code is the import itself, which the program has already
+        )
+    _replace_placeholders(
+        code, MODULE=module, IMPORT=IMPORTS.get(framework, ""), DEVICE=device_code
+    )
 
 
 def _replace_placeholders(file: Path, **contents: str) -> None:

@@ -25,8 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     frameworks = options.framework or FRAMEWORKS
     order = [*FRAMEWORKS]
-    known = EVERYWHERE if options.everywhere else FAULTS
-    faults = [f for f in known if f.framework in frameworks and options.only in str(f)]
+    all_faults = EVERYWHERE if options.everywhere else FAULTS
+    faults = [f for f in all_faults if f.framework in frameworks and options.only in str(f)]
     faults.sort(key=lambda fault: order.index(fault.framework))
     if options.list or not faults:
         print(*faults or ["there is no such fault"], sep="\n")
@@ -34,14 +34,14 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with_java = any(fault.framework == "djl" for fault in faults)
     try:
-        # In reverse order on exit: end the checks, wait for the threads, remove the copies.
+        # These exit in reverse order: kill the checks, wait for the threads, remove the copies.
         with (
             TemporaryDirectory(prefix="mutants-") as folder,
             ThreadPoolExecutor(options.jobs) as pool,
             Workshop(Path(folder), with_java) as workshop,
         ):
             results = _try_all(workshop, pool, faults, options.by_all)
-            try_unchanged(workshop, pool, results.values())
+            void_failing_checks(workshop, pool, results.values())
     except KeyboardInterrupt:
         return 130
     text = render_report(results)
@@ -55,7 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--framework", action="append", choices=FRAMEWORKS)
-    parser.add_argument("--only", default="", metavar="SUBSTRING", help="of what --list prints")
+    parser.add_argument(
+        "--only", default="", metavar="SUBSTRING", help="part of a line that --list prints"
+    )
     parser.add_argument(
         "--everywhere",
         action="store_true",
@@ -69,7 +71,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def try_unchanged(
+def void_failing_checks(
     workshop: Workshop, pool: ThreadPoolExecutor, results: Iterable[Outcomes]
 ) -> None:
     """Run the checks that noticed faults on the unchanged project; void the outcomes of those that fail there."""
@@ -92,8 +94,8 @@ def _try_all(
     workshop: Workshop, pool: ThreadPoolExecutor, faults: list[Fault], by_all: bool
 ) -> dict[Fault, Outcomes]:
     results: dict[Fault, Outcomes] = {}
-    tried = pool.map(workshop.try_fault, faults, repeat(by_all))
-    for fault, outcomes in zip(faults, tried, strict=True):
+    all_outcomes = pool.map(workshop.try_fault, faults, repeat(by_all))
+    for fault, outcomes in zip(faults, all_outcomes, strict=True):
         results[fault] = outcomes
         verdict = "noticed" if is_noticed(outcomes) else "NOT NOTICED"
         print(f"[{len(results)}/{len(faults)}] {fault} ({fault.place}): {verdict}")
@@ -128,17 +130,19 @@ def render_report(results: dict[Fault, Outcomes]) -> str:
     for title in (*dict.fromkeys(fault.framework for fault in results), "all"):
         group = [each for fault, each in results.items() if title in (fault.framework, "all")]
         noticed = sum(map(is_noticed, group))
-        numbers = [len(group), noticed]
+        counts = [len(group), noticed]
         for check in ("nbval", "tests"):
-            numbers.append(sum(is_noticed({check: each[check]}) for each in group if check in each))
-        numbers.append(len(group) - noticed)
-        lines.append(f"| {title} | {' | '.join(map(str, numbers))} |")
+            counts.append(sum(is_noticed({check: each[check]}) for each in group if check in each))
+        counts.append(len(group) - noticed)
+        lines.append(f"| {title} | {' | '.join(map(str, counts))} |")
     return "\n".join(lines) + "\n"
 
 
 def _format_outcome(outcome: Outcome | None, check: str) -> str:
-    if outcome is None or outcome.void:
-        return "void" if outcome else ""
+    if outcome is None:
+        return ""
+    if outcome.void:
+        return "void"
     if check == "tests" or not outcome.noticed:
         return str(len(outcome.noticed) or "-")
     more = len(outcome.noticed) - 3

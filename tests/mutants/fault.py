@@ -1,4 +1,4 @@
-"""A fault, and how to put it into a copy of the project."""
+"""Describe a fault, and put it into a copy of the project."""
 
 import re
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from nbformat import NotebookNode
 from tools.weave.lessons import ROOT, Notebook, list_notebooks
 from tools.weave.notebooks import weave
 
-Change = Callable[[NotebookNode, Path], None]  # changes a notebook of the project in a folder
+Change = Callable[[NotebookNode, Path], None]  # changes a notebook, given the project's folder
 
 
 class OutdatedFaultError(Exception):
-    """The fault does not fit the current files and has to be written again."""
+    """The fault does not fit the current files and has to be rewritten."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Fault:
     file: str  # relative to the project's folder
     old: str = ""  # occurs once in the file
     new: str = ""
-    change: Change | None = None  # of a notebook, in place of old and new
+    change: Change | None = None  # for a notebook, instead of old and new
 
     def __str__(self) -> str:
         where = f", {self.lesson}" if self.lesson else ""
@@ -33,7 +33,7 @@ class Fault:
 
     @property
     def place(self) -> str:
-        """Where the fault is: lesson (in its code), shim, or stored (in a notebook)."""
+        """The kind of the fault's file: "lesson" (its code), "shim", or "stored" (a notebook)."""
         places = {"lessons": "lesson", "d2l_compat": "shim", "notebooks": "stored"}
         return places[Path(self.file).parts[0]]
 
@@ -56,12 +56,12 @@ class Fault:
         return [each.path.relative_to(ROOT).as_posix() for each in self.find_notebooks(ROOT)]
 
     def find_notebooks(self, root: Path) -> list[Notebook]:
-        """Return a notebook, in the first language, of each lesson that may show the fault."""
-        first: dict[Path, Notebook] = {}
+        """Return the notebook, in the first language, of each lesson that may show the fault."""
+        by_lesson: dict[Path, Notebook] = {}
         for notebook in list_notebooks(frameworks=[self.framework], root=root):
             if self.lesson in ("", notebook.lesson.name):
-                first.setdefault(notebook.lesson, notebook)
-        return [*first.values()]
+                by_lesson.setdefault(notebook.lesson, notebook)
+        return [*by_lesson.values()]
 
     def put_into(self, project: Path) -> None:
         """Change the file in a copy of the project. Raise OutdatedFaultError."""
@@ -77,8 +77,8 @@ class Fault:
                 raise OutdatedFaultError(f"{self}: {error}") from None
             after = nbformat.writes(content) + "\n"
         else:
-            if (found := before.count(self.old)) != 1:
-                raise OutdatedFaultError(f"{self}: {self.old!r} is {found} times in {self.file}")
+            if (count := before.count(self.old)) != 1:
+                raise OutdatedFaultError(f"{self}: {self.old!r} is {count} times in {self.file}")
             after = before.replace(self.old, self.new)
         if after == before:
             raise OutdatedFaultError(f"{self}: it changes nothing")

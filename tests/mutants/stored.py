@@ -13,52 +13,52 @@ from tools.compare.figures import SVG
 
 
 def find_cell(notebook: NotebookNode, name: str) -> NotebookNode:
-    found = [cell for cell in notebook.cells if cell.id == name]
-    if len(found) != 1:
-        raise OutdatedFaultError(f"{len(found)} cells {name!r}")
-    return found[0]
+    cells = [cell for cell in notebook.cells if cell.id == name]
+    if len(cells) != 1:
+        raise OutdatedFaultError(f"{len(cells)} cells named {name!r}: need one")
+    return cells[0]
 
 
-def replace_once(text: str, old: str, new: str) -> str:
-    changed, found = re.subn(old, new, text, count=1)
-    if not found:
-        raise OutdatedFaultError(f"{old!r} is not in it")
-    return changed
+def replace_once(text: str, pattern: str, new: str) -> str:
+    result, num_replaced = re.subn(pattern, new, text, count=1)
+    if not num_replaced:
+        raise OutdatedFaultError(f"{pattern!r} does not occur")
+    return result
 
 
-# Each function below returns a change, which is made when it is called with a notebook.
+# Each function below returns a function that changes a notebook.
 
 
 def change_cell(name: str, change: Callable[[NotebookNode], None]) -> Change:
     return lambda notebook, _: change(find_cell(notebook, name))
 
 
-def change_text(name: str, old: str, new: str) -> Change:
-    def change(found: NotebookNode) -> None:
-        (output,) = (each for each in found.outputs if "text" in each)
-        output.text = replace_once(output.text, old, new)
+def change_text(name: str, pattern: str, new: str) -> Change:
+    def change(cell: NotebookNode) -> None:
+        (output,) = (each for each in cell.outputs if "text" in each)
+        output.text = replace_once(output.text, pattern, new)
 
     return change_cell(name, change)
 
 
-def change_figure(name: str, old: str, new: str) -> Change:
-    def change(found: NotebookNode) -> None:
-        (data,) = (each.data for each in found.outputs if "data" in each)
-        data[SVG] = replace_once(data[SVG], old, new)
+def change_figure(name: str, pattern: str, new: str) -> Change:
+    def change(cell: NotebookNode) -> None:
+        (data,) = (each.data for each in cell.outputs if "data" in each)
+        data[SVG] = replace_once(data[SVG], pattern, new)
 
     return change_cell(name, change)
 
 
-def change_source(name: str, old: str, new: str) -> Change:
-    def change(found: NotebookNode) -> None:
-        found.source = replace_once(found.source, old, new)
+def change_source(name: str, pattern: str, new: str) -> Change:
+    def change(cell: NotebookNode) -> None:
+        cell.source = replace_once(cell.source, pattern, new)
 
     return change_cell(name, change)
 
 
 def insert_exception(name: str) -> Change:
     error = v4.new_output("error", ename="RuntimeError", evalue="out of memory", traceback=[])
-    return change_cell(name, lambda found: found.update(outputs=[error]))
+    return change_cell(name, lambda cell: cell.update(outputs=[error]))
 
 
 def copy_outputs(name: str, other: str) -> Change:
@@ -74,9 +74,10 @@ def remove_cell(name: str) -> Change:
 
 def move_cell(name: str, before: str) -> Change:
     def change(notebook: NotebookNode, _: Path) -> None:
-        moved = find_cell(notebook, name)
-        notebook.cells.remove(moved)
-        notebook.cells.insert(notebook.cells.index(find_cell(notebook, before)), moved)
+        cell = find_cell(notebook, name)
+        notebook.cells.remove(cell)
+        position = notebook.cells.index(find_cell(notebook, before))
+        notebook.cells.insert(position, cell)
 
     return change
 
@@ -102,7 +103,7 @@ CHANGES = [
         ),
     ),
     ("en/pytorch", "code edited and not run", change_source("solution-fading", r"0\.8", "0.9")),
-    ("en/tensorflow", "an exception for an output", insert_exception("wavelengths")),
+    ("en/tensorflow", "an exception in place of an output", insert_exception("wavelengths")),
     (
         "en/tensorflow",
         "the figure of another cell",
@@ -110,8 +111,8 @@ CHANGES = [
     ),
     ("en/jax", "PyTorch's notebook in its place", replace_notebook("en/pytorch")),
     ("zh-TW/jax", "an integer changed", change_text("influence-heatmaps", "28 對", "27 對")),
-    ("en/mxnet", "two cells in the other order", move_cell("column-plot", before="scale-and-sum")),
-    ("en/paddle", "the notebook in the other language", replace_notebook("zh-TW/paddle")),
+    ("en/mxnet", "two cells exchanged", move_cell("column-plot", before="scale-and-sum")),
+    ("en/paddle", "the Chinese notebook in its place", replace_notebook("zh-TW/paddle")),
     ("zh-TW/paddle", "a sign lost", change_text("rotation", r"-0\.9900", " 0.9900")),
     ("en/mlx", "a cell missing", remove_cell("encoding-heatmap")),
     ("en/djl", "one name in a legend changed", change_figure("column-plot", ">Col 9<", ">Col 8<")),

@@ -29,7 +29,7 @@ SHARED_TESTS = (
     *("tests/shim/test_common.py", "tests/shim/test_download.py", "tests/shim/test_plot.py"),
     "tests/shim/test_reinforcement.py",
 )
-# The tests that probably notice a fault first, by its module.
+# The tests to run first for a fault in a module, because they probably notice it.
 TESTS_BY_MODULE = {
     **dict.fromkeys(("attention", "blockwise", "additive"), "tests/shim/each/test_attention.py"),
     **dict.fromkeys(("seq2seq", "training", "data", "dropout"), "tests/shim/each/test_training.py"),
@@ -57,8 +57,8 @@ class Check:
     """A run of a notebook, or of tests: whole files, or some tests by name."""
 
     command: tuple[str, ...]
-    tests: tuple[str, ...] = ()  # or the notebook
-    first: tuple[str, ...] = field(default=(), compare=False)  # tests to run before the others
+    tests: tuple[str, ...] = ()  # or notebooks
+    first: tuple[str, ...] = field(default=(), compare=False)  # arguments for what to test first
 
     @property
     def is_notebook(self) -> bool:
@@ -78,27 +78,27 @@ class Outcome:
 def list_checks(fault: Fault) -> list[tuple[str, Check]]:
     """Return the checks that should notice a fault: nbval for each notebook, and tests if there are any.
 
-    For a fault in a stored notebook nbval comes first, for a fault in code the tests.
+    The checks for a fault in a stored notebook begin with nbval, those for a fault in code with the tests.
     """
-    found = [("nbval", Check(NBVAL, (file,))) for file in fault.list_files()]
+    checks = [("nbval", Check(NBVAL, (file,))) for file in fault.list_files()]
     framework = fault.framework
     match fault.place, framework:
         case "stored", _:
             command = *PYTEST, "-k", f"{framework}/{fault.lesson}"
-            found.append(("tests", Check(command, ("tests/lessons/test_notebooks.py",))))
+            checks.append(("tests", Check(command, ("tests/lessons/test_notebooks.py",))))
         case "shim", "djl":
-            found.insert(0, ("tests", Check((*MAVEN, "test"))))
+            checks.insert(0, ("tests", Check((*MAVEN, "test"))))
         case "shim", _:
             files = "tests/shim/each", *(SHARED_TESTS if "_shared" in fault.file else ())
             first = TESTS_BY_MODULE.get(Path(fault.file).stem.strip("_"), files[0])
-            found.insert(0, ("tests", Check((*PYTEST, "--framework", framework), files, (first,))))
+            checks.insert(0, ("tests", Check((*PYTEST, "--framework", framework), files, (first,))))
         case "lesson", name if name in PYTHON_FRAMEWORKS:
             command = *PYTEST, "--as-needed", "--framework", framework
             claims = f"lessons/{fault.lesson}/claims.py"
-            found.insert(0, ("tests", Check(command, (claims,), ("--first", fault.cell))))
+            checks.insert(0, ("tests", Check(command, (claims,), ("--first", fault.cell))))
         case "lesson", "djl":
-            found.insert(0, ("tests", Check(CLAIMS, (fault.list_files()[0],))))
-    return found
+            checks.insert(0, ("tests", Check(CLAIMS, (fault.list_files()[0],))))
+    return checks
 
 
 def list_used_checks(outcomes: Iterable[Outcome]) -> list[Check]:
@@ -111,23 +111,23 @@ def list_used_checks(outcomes: Iterable[Outcome]) -> list[Check]:
 
 
 def shares_tests(one: Check, other: Check) -> bool:
-    """Return whether two checks have a test in common; a check by Maven runs all its tests."""
+    """Check whether two checks have a test in common; Maven always runs all tests."""
     return one.command == other.command and (one == other or bool({*one.tests} & {*other.tests}))
 
 
 class Workshop:
-    """Make scratch copies in a folder and run checks in them; on exit, kill the checks."""
+    """Make scratch copies of the project and run checks in them; on exit, kill the checks."""
 
     def __init__(self, folder: Path, with_java: bool) -> None:
-        """Copy the project as it is now. Raise SystemExit if DJL's classes are needed and cannot be built."""
+        """Copy the project's current files. Raise SystemExit if DJL's classes are needed and cannot be built."""
         self._folder = folder
         self._original = folder / "original"
         self._numbers = count()
         self._starting = threading.Lock()
         self._is_stopped = False
-        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        for file in filter(None, files.split("\0")):
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        for file in filter(None, listing.stdout.split("\0")):
             if (ROOT / file).exists():
                 (self._original / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / file, self._original / file)
@@ -159,7 +159,7 @@ class Workshop:
                 return {"nbval": Outcome(void=str(error))}
             is_java = fault.framework == "djl" and fault.place == "shim"
             if is_java and (error := self._build(project)):
-                return {"nbval": Outcome(void=f"it does not compile: {error}")}
+                return {"nbval": Outcome(void=f"the fault does not compile: {error}")}
             outcomes: dict[str, Outcome] = {}
             for kind, check in list_checks(fault):
                 noticed = [name for name, outcome in outcomes.items() if outcome.noticed]
@@ -177,11 +177,11 @@ class Workshop:
     def _copy(self) -> Iterator[Path]:
         if self._is_stopped:
             raise StoppedError
-        # The name is short because kernels create sockets in it, whose paths are limited.
+        # A short name, because kernels create sockets in this folder, whose paths are limited.
         folder = self._folder / str(next(self._numbers))
         project = folder / "project"
         shutil.copytree(self._original, project, symlinks=True)
-        # Jupyter searches this folder for kernels before others.
+        # Jupyter searches this folder for kernels before others (JUPYTER_PATH below).
         kernel = folder / "jupyter" / "kernels" / "java"
         kernel.mkdir(parents=True)
         (kernel / "jjava.jar").symlink_to(KERNEL / "jjava.jar")
@@ -226,7 +226,7 @@ class Workshop:
             return Outcome(names, noticed_by=check)
         if not check.is_notebook:
             return Outcome(names, noticed_by=replace(check, tests=(*map(make_test_id, failed),)))
-        if "Cell 0" in names:  # it only imports, and no fault is in it
+        if "Cell 0" in names:  # the install cell, which has no fault
             return Outcome(void="the first cell fails")
         return Outcome(name_cells(names, project / check.tests[0]), noticed_by=check)
 
@@ -286,7 +286,7 @@ def make_test_id(case: ElementTree.Element) -> str:
 
 
 def name_cells(items: list[str], path: Path) -> list[str]:
-    """Replace nbval's numbers of code cells with their names; claims have names already."""
+    """Replace nbval's numbers of code cells by their names; claims already have names."""
     cells = nbformat.read(path, as_version=4).cells
     names = [cell.id for cell in cells if cell.cell_type == "code"]
     return [

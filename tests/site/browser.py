@@ -1,5 +1,7 @@
-"""A pytest plugin (conftest.py) that opens the built site in a browser, which may report nothing and load nothing
-from other machines. For the tests of the site and the claims of live figures.
+"""A pytest plugin (conftest.py) that opens the built site in a browser.
+
+The tests of the site and the claims of live figures use it. A test fails if the browser reports a problem or loads
+something from another machine.
 """
 
 import shutil
@@ -26,7 +28,7 @@ OPTIONS = [
     "--no-sandbox",
 ]
 PROGRAMS = "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
-# Independent of this machine's settings.
+# These settings make the browser independent of this machine's.
 DEVICE = {
     "viewport": {"width": 1280, "height": 900},
     "color_scheme": "light",
@@ -34,7 +36,7 @@ DEVICE = {
     "locale": "en-US",
     "timezone_id": "UTC",
 }
-TIMEOUT = 120_000  # milliseconds; only so that nothing hangs for ever
+TIMEOUT = 120_000  # milliseconds; only a guard against hanging
 
 
 @pytest.fixture(scope="session")
@@ -49,10 +51,10 @@ def browser() -> Iterator["Browser"]:
 
     expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as playwright:
-        found = next(filter(None, map(shutil.which, PROGRAMS)), None)
-        if found is None and not Path(playwright.chromium.executable_path).exists():
+        program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+        if program is None and not Path(playwright.chromium.executable_path).exists():
             pytest.skip("no Chromium: install it, or run `.venv/bin/playwright install chromium`")
-        browser = playwright.chromium.launch(executable_path=found, args=OPTIONS, timeout=TIMEOUT)
+        browser = playwright.chromium.launch(executable_path=program, args=OPTIONS, timeout=TIMEOUT)
         yield browser
         browser.close()
 
@@ -60,17 +62,17 @@ def browser() -> Iterator["Browser"]:
 Open = Callable[..., "Page"]
 
 
-def is_missing(failed: "Request") -> bool:
-    """Return whether a failed request was not just interrupted by the opening of another page."""
-    return failed.failure != "net::ERR_ABORTED"
+def is_missing(request: "Request") -> bool:
+    """Check whether a request failed, and was not just interrupted because another page was opened."""
+    return request.failure != "net::ERR_ABORTED"
 
 
 class Reader:
-    """Open pages of the site, and collect the problems in them.
+    """Open pages of the site, and collect their problems.
 
-    Pages are opened in the same tab, because a new tab is a new process, which takes as long to start as a
-    page to open. There is a tab for each combination of settings that a tab cannot change. A tab is replaced
-    after some pages, because Chromium crashed after some hundred.
+    Pages share a tab, because a new tab is a new process, which starts as slowly as a page opens. Each combination of
+    settings that cannot be changed later has its own tab. A tab is replaced after PAGES_PER_TAB pages, because Chromium
+    crashed after some hundred.
     """
 
     PAGES_PER_TAB = 40
@@ -78,25 +80,25 @@ class Reader:
     def __init__(self, browser: "Browser", site: Path) -> None:
         self._browser, self._site = browser, f"file://{site}"
         self._tabs: dict[str, Page] = {}
-        self._opened = Counter[str]()  # number of pages by tab
+        self._num_opened = Counter[str]()  # pages, by tab
         self._problems: list[str] = []
 
     def open(self, path: str, *, in_new_tab: bool = False, **settings: Any) -> "Page":
         """Open a page by its path, as if no other had been open before."""
-        wanted = DEVICE | settings
-        changeable = {name: wanted.pop(name) for name in ("color_scheme", "reduced_motion")}
-        viewport = wanted.pop("viewport")
-        name = repr(wanted)
-        is_worn_out = in_new_tab or self._opened[name] % self.PAGES_PER_TAB == 0
-        if name in self._tabs and is_worn_out:
+        fixed_settings = DEVICE | settings
+        media = {name: fixed_settings.pop(name) for name in ("color_scheme", "reduced_motion")}
+        viewport = fixed_settings.pop("viewport")
+        name = repr(fixed_settings)
+        needs_new_tab = in_new_tab or self._num_opened[name] % self.PAGES_PER_TAB == 0
+        if name in self._tabs and needs_new_tab:
             self._tabs.pop(name).context.close()
         if name not in self._tabs:
-            self._tabs[name] = self._new_tab(name, wanted)
-        self._opened[name] += 1
+            self._tabs[name] = self._new_tab(name, fixed_settings)
+        self._num_opened[name] += 1
         tab = self._tabs[name]
         self._reset(tab)
         tab.set_viewport_size(viewport)
-        tab.emulate_media(media="null", **changeable)
+        tab.emulate_media(media="null", **media)
         tab.goto(f"{self._site}/{path}")
         return tab
 
@@ -107,7 +109,7 @@ class Reader:
         def report(problem: str) -> None:
             self._problems.append(f"{tab.url}: {problem}")
 
-        def drop() -> None:
+        def remove_crashed_tab() -> None:
             report("crashed")
             del self._tabs[name]
 
@@ -115,23 +117,23 @@ class Reader:
         tab.on("pageerror", lambda error: report(str(error)))
         tab.on("requestfailed", lambda r: is_missing(r) and report(f"not loaded: {r.url}"))
         tab.on("request", lambda r: is_external(r.url) and report(f"external request: {r.url}"))
-        tab.on("crash", lambda _: drop())
+        tab.on("crash", lambda _: remove_crashed_tab())
         return tab
 
     def _reset(self, tab: "Page") -> None:
         """Clear a tab and the storage of its pages."""
-        empty = f"{self._site}/sitemap.txt"  # has the same origin and no scripts
-        if tab.url == empty:
+        blank_page = f"{self._site}/sitemap.txt"  # has the same origin and no scripts
+        if tab.url == blank_page:
             return
         for other in tab.context.pages:
             if other != tab:
                 other.close()
-        tab.goto(empty)
+        tab.goto(blank_page)
         tab.evaluate("localStorage.clear(), sessionStorage.clear()")
         tab.mouse.move(-1, -1)
 
     def close(self) -> None:
-        """Leave all pages; raise AssertionError if there was a problem in one."""
+        """Close all pages; raise AssertionError if one had a problem."""
         for tab in list(self._tabs.values()):
             self._reset(tab)
         problems, self._problems = self._problems, []
@@ -139,7 +141,7 @@ class Reader:
 
 
 def is_external(url: str) -> bool:
-    """Return whether an address is on another machine."""
+    """Check whether an address is on another machine."""
     return not url.startswith(("file:", "data:", "blob:", "about:"))
 
 
@@ -157,7 +159,7 @@ def open_page(reader: Reader) -> Iterator[Open]:
 
 @pytest.fixture(scope="module")
 def open_for_all(browser: "Browser", site: Path) -> Iterator[Open]:
-    """Like open_page, for fixtures of a module; no test may rely on what others have changed."""
+    """Open pages like open_page, for the fixtures of a module, whose tests share them."""
     reader = Reader(browser, site)
     yield reader.open
     reader.close()
@@ -165,11 +167,11 @@ def open_for_all(browser: "Browser", site: Path) -> Iterator[Open]:
 
 @pytest.fixture(scope="module")
 def page(request: pytest.FixtureRequest, open_for_all: Open) -> "Page":
-    """The page that the claims of live figures (LESSON/live/claims.py) are about."""
+    """Return the page of the lesson whose live figures are tested (LESSON/live/claims.py)."""
     return open_for_all(f"en/{request.path.parent.parent.name}.html")
 
 
 @pytest.fixture
 def live(request: pytest.FixtureRequest, page: "Page") -> "Locator":
-    """The only live figure of such a page."""
+    """Return the live figure that the module names."""
     return page.locator(f'[data-live="{request.module.FIGURE}"]')

@@ -19,23 +19,26 @@ FLAX_FIELDS = "parent", "name"  # each layer of Flax has them
 
 def list_signatures(module: object, name: str) -> list[list[str]]:
     """Return the parameters of each signature, without ``self`` and with Python's stars."""
-    getattr(module, name.partition(".")[0])  # imports its module
-    owner, found = None, module
+    getattr(module, name.partition(".")[0])  # imports the module that defines the name
+    owner, value = None, module
     for part in name.split("."):
-        owner, found = found, inspect.getattr_static(found, part)
-    if inspect.isclass(found):
-        return _list_constructors(found)
-    return [_list_parameters(found)[inspect.isclass(owner) :]] if callable(found) else []
+        owner, value = value, inspect.getattr_static(value, part)
+    if inspect.isclass(value):
+        return _list_constructors(value)
+    if not callable(value):
+        return []
+    num_self = 1 if inspect.isclass(owner) else 0
+    return [_list_parameters(value)[num_self:]]
 
 
-def _list_constructors(found: type) -> list[list[str]]:
+def _list_constructors(class_: type) -> list[list[str]]:
     """Return the parameters of each constructor, without those that its framework adds."""
-    init: Any = inspect.getattr_static(found, "__init__")
-    if inspect.isfunction(init) and (forms := get_overloads(init)):
-        return [_list_parameters(form)[1:] for form in forms]
-    if is_dataclass(found):
+    init: Any = inspect.getattr_static(class_, "__init__")
+    if inspect.isfunction(init) and (overloads := get_overloads(init)):
+        return [_list_parameters(overload)[1:] for overload in overloads]
+    if is_dataclass(class_):
         # Keyword-only fields come last.
-        ours = [each for each in fields(found) if each.init and each.name not in FLAX_FIELDS]
+        ours = [each for each in fields(class_) if each.init and each.name not in FLAX_FIELDS]
         keyword_only = [each.name for each in ours if each.kw_only]
         positional = [each.name for each in ours if not each.kw_only]
         return [[*positional, *(["*"] if keyword_only else []), *keyword_only]]
@@ -43,9 +46,9 @@ def _list_constructors(found: type) -> list[list[str]]:
     return [_list_parameters(init)[1:] if is_ours else []]
 
 
-def _list_parameters(form: Callable[..., Any]) -> list[str]:
+def _list_parameters(function: Callable[..., Any]) -> list[str]:
     names: list[str] = []
-    for each in inspect.signature(form).parameters.values():
+    for each in inspect.signature(function).parameters.values():
         if each.kind is Parameter.KEYWORD_ONLY and not any(name[0] == "*" for name in names):
             names.append("*")
         names.append(STARS.get(each.kind, "") + each.name)

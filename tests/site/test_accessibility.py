@@ -1,7 +1,7 @@
 """Run axe-core on every page, in light and dark, and on a telephone; only minor violations are allowed.
 
-Most of its time goes into contrast, which it measures for each element. Contrast depends on the style sheets, so it is
-tested in light and dark, but in one language only. All other rules are tested in light, in every language.
+axe-core spends most of its time on contrast, which it measures for each element. Contrast depends on the style sheets,
+so it is tested in light and dark, but in one language only. All other rules are tested in light, in every language.
 """
 
 import re
@@ -21,7 +21,7 @@ from tools.weave.lessons import LANGUAGES
 
 # The first and the last deck of each lesson: they differ in language and framework.
 NOTEBOOKS_BY_LESSON = [
-    list(each) for _, each in groupby(NOTEBOOKS, key=lambda notebook: notebook.lesson)
+    list(group) for _, group in groupby(NOTEBOOKS, key=lambda notebook: notebook.lesson)
 ]
 DECKS = [
     deck_path(each) for notebooks in NOTEBOOKS_BY_LESSON for each in (notebooks[0], notebooks[-1])
@@ -60,38 +60,38 @@ ONE_OF_EACH_KIND = {
 }
 assert {*PAGES} >= ONE_OF_EACH_KIND
 
-# A narrow window may change the colours of these: a lesson, the front page, and all decks.
+# Pages whose colours a narrow window may change: the front page, a lesson, and all decks.
 CONTRAST_ON_TELEPHONE = {"en/index.html", LESSONS[0], *DECKS}
 COLOUR_RULES = "color-contrast", "link-in-text-block"
 
 
 def needs_contrast_test(path: str) -> bool:
-    """Return whether a page is not a translation of one whose contrast is tested."""
+    """Check that no earlier language has the same page, whose contrast is tested in its place."""
     languages = [*LANGUAGES]
     language = next(each for each in languages if f"{each}/" in path)
-    earlier = languages[: languages.index(language)]
-    return not any(path.replace(f"{language}/", f"{each}/") in PAGES for each in earlier)
+    earlier_languages = languages[: languages.index(language)]
+    return not any(path.replace(f"{language}/", f"{each}/") in PAGES for each in earlier_languages)
 
 
 def find_violations_by_scheme(page: Page, contrast: bool = True) -> dict[str, dict[str, list[str]]]:
     """Return the violations in light and in dark."""
     page.emulate_media(color_scheme="light")
-    found = {"light": find_violations(page, rules={"color-contrast": {"enabled": contrast}})}
+    by_scheme = {"light": find_violations(page, rules={"color-contrast": {"enabled": contrast}})}
     if contrast:
         page.emulate_media(color_scheme="dark")
-        found["dark"] = find_violations(page, runOnly=COLOUR_RULES)
-    return {scheme: violations for scheme, violations in found.items() if violations}
+        by_scheme["dark"] = find_violations(page, runOnly=COLOUR_RULES)
+    return {scheme: violations for scheme, violations in by_scheme.items() if violations}
 
 
 def find_violations(page: Page, **options: object) -> dict[str, list[str]]:
     """Return the violated rules, with the first elements that violate each."""
     page.evaluate(TURNED)  # wait for transitions of colours
-    # Style sheets cannot be preloaded from file://. To report passed rules takes as long as to test them.
+    # Style sheets cannot be preloaded from file://. Reporting passed rules would take as long as testing them.
     options |= {"preload": False, "resultTypes": ["violations"]}
-    found = Axe().run(page, options=options).response["violations"]
+    violations = Axe().run(page, options=options).response["violations"]
     return {
         violation["id"]: [node["html"][:120] for node in violation["nodes"]][:5]
-        for violation in found
+        for violation in violations
         if violation["impact"] != "minor"
     }
 
@@ -113,7 +113,7 @@ def test_axe_accepts_slides_with_live_figures(open_page: Open, path: str):
 def test_axe_accepts_a_page_on_a_telephone(open_page: Open, path: str):
     page = open_page(path, viewport={"width": 390, "height": 844})
     page.wait_for_load_state()
-    # axe-core cannot measure the contrast of slides that lie on each other, as on a wide screen.
+    # Decks are stacked here: axe-core cannot measure the contrast of overlapping slides, as on a wide screen.
     if path in DECKS:
         assert find_violations_by_scheme(page) == {}
     else:

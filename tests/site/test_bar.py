@@ -1,4 +1,4 @@
-"""The bar: framework, menu, language and neighbouring lessons, which stay visible."""
+"""Test the bar, which is always visible: framework, menu, language and neighbouring lessons."""
 
 import pytest
 from playwright.sync_api import Page, expect

@@ -1,4 +1,4 @@
-"""The plugin of these tests notices missing files."""
+"""Test that the plugin of these tests notices missing files."""
 
 import socket
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every page and every deck has the credit line with the licences; a deck also has a link to its lesson."""
+"""Test that every page and every deck has the credit line, and a deck a link to its lesson."""
 
 from pathlib import Path
 
@@ -26,20 +26,20 @@ def read_parts(page: Path, selector: str, start: str, end: str) -> list[str]:
 
 
 @pytest.mark.parametrize("language", SITE_TEXT)
-def test_every_page_has_it_in_its_footer(language: str):
+def test_every_page_has_the_credit_in_its_footer(language: str):
     pages = [*(SITE / language).rglob("*.html")]
     assert len(pages) > 10
     for page in pages:
-        found = read_parts(page, "footer .left-details", "<footer", "</footer>")
-        assert render_credit(language, "site") in found, page
+        parts = read_parts(page, "footer .left-details", "<footer", "</footer>")
+        assert render_credit(language, "site") in parts, page
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
-def test_every_deck_has_it_on_its_first_slide(notebook: Notebook):
+def test_every_deck_has_the_credit_on_its_first_slide(notebook: Notebook):
     page = (
         f"../../../{notebook.language}/{notebook.lesson.name}.html?framework={notebook.framework}"
     )
     link = f"[{read_title(notebook.text)}]({page})"
     lesson = SITE_TEXT[notebook.language].lesson.format(title=link)
-    found = read_parts(SITE / deck_path(notebook), ".credit p", "<section", "</section>")
-    assert found == [lesson, render_credit(notebook.language, "slides")]
+    parts = read_parts(SITE / deck_path(notebook), ".credit p", "<section", "</section>")
+    assert parts == [lesson, render_credit(notebook.language, "slides")]

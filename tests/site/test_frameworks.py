@@ -1,4 +1,4 @@
-"""The choice of a framework, the switch between languages, and downloads."""
+"""Test the choice of a framework, the switch between languages, and downloads."""
 
 import zipfile
 from pathlib import Path
@@ -17,7 +17,7 @@ CHOSEN = '.sd-tab-set > input:checked + label[data-sync-group="framework"]'
 
 
 def list_chosen_frameworks(page: Page) -> set[str]:
-    """Return the frameworks chosen in all sets of tabs, which should be one."""
+    """Return the frameworks chosen in any set of tabs; there should be only one."""
     return set(page.locator(CHOSEN).evaluate_all("all => all.map(each => each.dataset.syncId)"))
 
 
@@ -36,14 +36,14 @@ def test_choosing_a_framework_in_one_cell_changes_all_cells(open_page: Open, lan
     for framework in reversed(FRAMEWORKS):
         choose(page, framework)
         assert list_chosen_frameworks(page) == {framework}
-        shown = read_cell(page, "cell-setup")  # without hidden tabs
+        code = read_cell(page, "cell-setup")  # without hidden tabs
         imported = [
             name
             for name, each in PYTHON_FRAMEWORKS.items()
-            if f"import {each.module} as d2l" in shown
+            if f"import {each.module} as d2l" in code
         ]
         assert imported == [framework] * (framework in PYTHON_FRAMEWORKS)
-        assert ("import ai.djl" in shown) == (framework == "djl")
+        assert ("import ai.djl" in code) == (framework == "djl")
 
 
 def test_the_choice_is_remembered_on_the_next_page(open_page: Open):
@@ -149,7 +149,7 @@ def test_switching_the_language_keeps_the_position(open_page: Open, anchor: str)
     page.wait_for_url("**/zh-TW/**")
     assert page.locator("html").get_attribute("lang") == "zh-TW"
     _, _, new_anchor = page.url.partition("?framework=djl#")
-    assert new_anchor.endswith(anchor)  # that of a heading begins with the lesson's name
+    assert new_anchor.endswith(anchor)  # a heading's anchor begins with the lesson's name
     assert list_chosen_frameworks(page) == {"djl"}
     assert abs(page.locator(f"#{new_anchor}").bounding_box()["y"]) < 150
 

@@ -1,4 +1,4 @@
-"""A page in Chinese has no English in its text or in its labels for screen readers."""
+"""Test that a page in Chinese has no English in its text or in its labels for screen readers."""
 
 import json
 import re
@@ -52,12 +52,12 @@ AUTHORS = re.compile(
 
 
 def list_strings(html: str) -> Iterator[str]:
-    """Yield all texts of a page that are read or heard."""
+    """Yield all texts of a page that are visible or read aloud."""
     page = BeautifulSoup(html, "html.parser")
     for element in page.select(f"{NOT_TEXT}, {CELLS}"):
         element.extract()
     for citation in page.select("a.cites"):
-        del citation["title"]  # it repeats the reference
+        del citation["title"]  # repeats the reference
     for text in page.find_all(string=True):
         if not isinstance(text, Comment | Doctype):
             yield " ".join(text.split())
@@ -68,18 +68,18 @@ def list_strings(html: str) -> Iterator[str]:
 
 def find_english(html: str) -> set[str]:
     """Return English sentences, and texts without Chinese that are not names."""
-    found = set()
+    english = set()
     for text in list_strings(html):
         text = MODULE.sub("", AUTHORS.sub("", TERM.sub("", text)))
         if CHINESE.search(text):
-            found |= {sentence[0] for sentence in SENTENCE.finditer(text)}
+            english |= {sentence[0] for sentence in SENTENCE.finditer(text)}
         elif not all(map(is_name, WORD.findall(text))):
-            found.add(text)
-    return found
+            english.add(text)
+    return english
 
 
 def is_name(word: str) -> bool:
-    """Return whether a word is a name: PyTorch, float32, valid_lens, CNN."""
+    """Check whether a word is a name, such as PyTorch, float32, valid_lens or CNN."""
     return word in NAMES or not re.fullmatch(r"[A-Za-z]?[a-z'-]+", word)
 
 
@@ -135,11 +135,12 @@ def test_the_help_and_the_speakers_window_are_in_chinese(open_page: Open):
     expect(page.locator(".r-overlay-help")).to_contain_text("講者備註")
     assert find_english(page.content()) == set()
     page.evaluate("Reveal.toggleHelp()")
-    with page.context.expect_page() as opened:
+    with page.context.expect_page() as new_page:
         page.keyboard.press("s")
-    expect(opened.value.locator(".speaker-controls-notes")).to_contain_text("備註")
-    expect(opened.value.locator(".speaker-layout-label")).to_have_text("版面: 預設")
-    assert find_english(opened.value.content()) == set()
+    window = new_page.value
+    expect(window.locator(".speaker-controls-notes")).to_contain_text("備註")
+    expect(window.locator(".speaker-layout-label")).to_have_text("版面: 預設")
+    assert find_english(window.content()) == set()
 
 
 @pytest.mark.parametrize("file", sorted(HERE.glob("deck/words/*.json")), ids=lambda file: file.stem)

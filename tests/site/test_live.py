@@ -1,4 +1,4 @@
-"""What all live figures have in common. Their numbers are tested in LESSON/live/claims.py."""
+"""Test the common features of all live figures. LESSON/live/claims.py tests their numbers."""
 
 import numpy as np
 import pytest
@@ -57,13 +57,13 @@ def test_labels_and_numbers_fit_on_one_line(open_page: Open, path: str, width: i
         assert broken == []
 
 
-def test_attention_is_that_of_the_formula(open_page: Open):
+def test_attention_agrees_with_the_formula(open_page: Open):
     page = open_page(f"en/{LESSON}")
     Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))
-    shown = page.evaluate(
+    result = page.evaluate(
         "([Q, K, V]) => d2lLive.mathematics.attention(Q, K, V)", [x.tolist() for x in (Q, K, V)]
     )
     scores = np.exp(Q @ K.T / 2)
     weights = scores / scores.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(shown["weights"], weights, atol=1e-12)
-    np.testing.assert_allclose(shown["outputs"], weights @ V, atol=1e-12)
+    np.testing.assert_allclose(result["weights"], weights, atol=1e-12)
+    np.testing.assert_allclose(result["outputs"], weights @ V, atol=1e-12)

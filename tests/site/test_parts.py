@@ -1,4 +1,4 @@
-"""Functions of tools/site, tested without a browser."""
+"""Test functions of tools/site without a browser."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from tests.conftest import write_chapter
-from tests.site.conftest import NOTEBOOKS, stored_figures
+from tests.site.conftest import NOTEBOOKS, list_stored_figures
 from tests.site.figures import is_same_figure
 from tools.site.figures import shrink_figure
 from tools.site.mathematics import to_mathml
@@ -22,14 +22,14 @@ ENGLISH = [notebook for notebook in NOTEBOOKS if notebook.language == "en"]
 
 
 def test_a_shrunken_figure_shows_the_same():
-    figures = [figure for notebook in ENGLISH for figure in stored_figures(notebook)]
+    figures = [figure for notebook in ENGLISH for figure in list_stored_figures(notebook)]
     assert len(figures) >= 48
     for figure in figures:
         small = shrink_figure(figure)
         assert is_same_figure(small, figure)
         assert small == figure or len(small) < 0.5 * len(figure)  # Java's are not changed
-        defined = set(re.findall(r'\bid="([^"]*)"', small))
-        assert set(re.findall(r"#([a-zA-Z][-\w]+-\w+|[mp][0-9a-f]{9,})", small)) <= defined
+        ids = set(re.findall(r'\bid="([^"]*)"', small))
+        assert set(re.findall(r"#([a-zA-Z][-\w]+-\w+|[mp][0-9a-f]{9,})", small)) <= ids
 
 
 @pytest.mark.parametrize(

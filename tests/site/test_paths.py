@@ -1,4 +1,4 @@
-"""Paths of readers through the site, from the front page to what they need, by clicks and taps only.
+"""Test readers' paths through the site, from the front page to their goals, by clicks and taps only.
 
 The site comes from a server on this machine, because browsers save no downloads from file://. Whether the downloaded
 files work is tested in tests/elsewhere.
@@ -49,9 +49,9 @@ def open_front_page(browser: Browser, address: str, language: str, **device: obj
 
 
 def download(page: Page, link: Locator) -> Path:
-    with page.expect_download() as started:
+    with page.expect_download() as file:
         link.click()
-    return Path(started.value.path())
+    return Path(file.value.path())
 
 
 def copy_code(page: Page, block: Locator) -> str:
@@ -79,11 +79,11 @@ def test_teach_a_lesson_with_slides(browser: Browser, address: str, language: st
     page.locator(".sidebar-tree a[href$='slides.html']").click()
     page.locator("article li", has_text=name).get_by_role("link", name="JAX").click()
     page.locator(".reveal.ready").wait_for()
-    with page.expect_popup() as opened:
+    with page.expect_popup() as window:
         page.keyboard.press("s")
-    notes = opened.value.locator(".speaker-controls-notes .value")
+    notes = window.value.locator(".speaker-controls-notes .value")
     expect(notes).not_to_be_empty()
-    opened.value.close()
+    window.value.close()
     page.get_by_role("link", name=name).click()
     page.wait_for_url(f"**/{language}/{LESSON}?framework=jax")
     expect(page.locator(".bar select")).to_have_value("jax")

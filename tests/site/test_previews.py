@@ -1,4 +1,4 @@
-"""What search engines and previews read: titles, descriptions, addresses and translations of pages."""
+"""Test the metadata for search engines and previews: titles, descriptions, addresses and translations of pages."""
 
 from pathlib import Path
 
@@ -49,15 +49,15 @@ def test_a_page_without_translation_has_no_alternate(site: Path):
     assert [link["hreflang"] for link in page.select("link[rel=alternate]")] == ["en"]
 
 
-def test_the_sites_address_is_made_from_the_repositorys():
+def test_the_sites_address_follows_from_the_repositorys():
     owner, name = REPOSITORY.removeprefix("https://github.com/").split("/")
     assert f"https://{owner}.github.io/{name}/" == SITE_ADDRESS
 
 
 def test_the_site_map_lists_all_pages(site: Path):
-    listed = (site / "sitemap.txt").read_text(encoding="utf-8").splitlines()
-    assert all(address.startswith(SITE_ADDRESS) for address in listed)
-    files = [address.removeprefix(SITE_ADDRESS) for address in listed]
+    addresses = (site / "sitemap.txt").read_text(encoding="utf-8").splitlines()
+    assert all(address.startswith(SITE_ADDRESS) for address in addresses)
+    files = [address.removeprefix(SITE_ADDRESS) for address in addresses]
     assert all((site / file).exists() for file in files)
     assert {*PAGES, "en/index.html", "zh-TW/chapter.html"} <= {*files}
     assert not [file for file in files if "search" in file]

@@ -1,4 +1,4 @@
-"""Every page as it is read: with and without scripts, in print, on a telephone, by a search."""
+"""Test every page as readers use it: with and without scripts, in print, on a telephone, from a search."""
 
 import io
 import re
@@ -21,9 +21,9 @@ from tests.site.conftest import (
     NOTEBOOKS,
     PAGES,
     find_notebooks,
+    list_stored_figures,
     mark_release,
     read_text,
-    stored_figures,
 )
 from tools.site.figures import shrink_figure
 from tools.site.slides import deck_path
@@ -42,16 +42,16 @@ def list_pages(site: Path) -> list[str]:
 MAIN_PAGES = "index", "agreement", "search", "slides"
 
 
-def test_all_pages_are_there(site: Path):
+def test_all_pages_exist(site: Path):
     assert {
         "index.html",
         *(f"{tag}/{name}.html" for tag in LANGUAGES for name in MAIN_PAGES),
         *PAGES,
         *map(deck_path, NOTEBOOKS),
         *(
-            f"{tag}/reference/d2l_compat/{about.module}/index.html"
+            f"{tag}/reference/d2l_compat/{framework.module}/index.html"
             for tag in LANGUAGES
-            for about in FRAMEWORKS.values()
+            for framework in FRAMEWORKS.values()
         ),
     } <= set(list_pages(site))
 
@@ -60,16 +60,16 @@ def test_every_page_opens_without_problems(open_page: Open, site: Path):
     page = open_page("en/index.html")
     for path in list_pages(site):
         page.goto(f"file://{site}/{path}")
-        if path != "index.html":  # it redirects at once
+        if path != "index.html":  # which redirects at once
             assert page.evaluate("document.querySelector('h1, #search-results') !== null"), path
 
 
 def test_no_page_refers_to_files_of_other_sites(site: Path):
-    """The plugin checks what a browser loads; this checks what it might load later."""
-    loads = re.compile(r'<(?:script|link|img|iframe)\b[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
+    """Check what a browser might load later; the plugin checks what it does load."""
+    external = re.compile(r'<(?:script|link|img|iframe)\b[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
     for path in list_pages(site):
-        found = loads.findall((site / path).read_text(encoding="utf-8"))
-        assert [each for each in found if "rel=" not in each] == []
+        tags = external.findall((site / path).read_text(encoding="utf-8"))
+        assert [tag for tag in tags if "rel=" not in tag] == []
 
 
 def test_links_within_the_site_are_not_broken(site: Path):
@@ -84,36 +84,36 @@ def list_figures(page: str) -> list[str]:
     notebooks = find_notebooks(page)
     prose = [each.prose for each in read_passages(notebooks[0].text) if each.block is None]
     drawings = [image["file"] for each in prose for image in IMAGE.finditer(each) if image["file"]]
-    return drawings + [figure for each in notebooks for figure in stored_figures(each)]
+    return drawings + [figure for each in notebooks for figure in list_stored_figures(each)]
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_lesson_has_less_than_a_quarter_of_a_megabyte_per_framework(site: Path, path: str):
     html = (site / path).read_text(encoding="utf-8")
-    loaded = set(re.findall(r'(?:src|href)="([^":#?]+\.(?:svg|css|js|png))[?"]', html))
-    parts = {name: ((site / path).parent / name).stat().st_size for name in loaded}
-    svgs = [name for name in parts if name.startswith("_images/")]
+    names = set(re.findall(r'(?:src|href)="([^":#?]+\.(?:svg|css|js|png))[?"]', html))
+    sizes = {name: ((site / path).parent / name).stat().st_size for name in names}
+    svgs = [name for name in names if name.startswith("_images/")]
     assert len(svgs) == len({*map(shrink_figure, list_figures(path))})
-    assert len(html.encode()) + sum(parts.values()) < LIMIT * len(FRAMEWORKS), parts
+    assert len(html.encode()) + sum(sizes.values()) < LIMIT * len(FRAMEWORKS), sizes
 
 
 @pytest.mark.release
 @pytest.mark.parametrize("path", PAGES)
 def test_reading_a_whole_lesson_loads_less_than_a_megabyte(browser: Browser, site: Path, path: str):
-    """Count all that the browser loads, with the font, before a server compresses it."""
+    """Add up the files that the browser loads, with the font, and without a server's compression."""
     page = browser.new_page()
     requested: set[str] = set()
     page.on("request", lambda request: requested.add(request.url.partition("?")[0]))
     page.goto(f"file://{site}/{path}?framework=pytorch")
     for button in page.locator(".show-solution").all():
         button.click()
-    shown = page.locator("article img").filter(visible=True)
-    for image in shown.all():
+    visible_images = page.locator("article img").filter(visible=True)
+    for image in visible_images.all():
         image.scroll_into_view_if_needed()
     page.wait_for_function(
-        "([...all]) => all.every(each => each.complete)", arg=shown.element_handles()
+        "([...all]) => all.every(each => each.complete)", arg=visible_images.element_handles()
     )
-    sources = {image.get_attribute("src") for image in shown.all()}
+    sources = {image.get_attribute("src") for image in visible_images.all()}
     page.close()
     paths = [url.removeprefix("file://") for url in requested if url.startswith("file:")]
     files = [Path(url2pathname(path)) for path in paths]
@@ -209,7 +209,7 @@ def test_a_link_to_a_solution_unfolds_it(open_page: Open):
     assert page.locator(".show-solution:visible").count() == 0
 
 
-# Any name and a year, unlike the site's own pattern, which uses the names in the list.
+# Any name and a year, while the site's own pattern has only the names in the list of references.
 CITATION = re.compile(
     r"[A-Z]\w+(?: et al\.| 等人| (?:and|與) [A-Z]\w+)?(?:, | \(|，|（)(?:19|20)\d\d\b"
 )
@@ -287,7 +287,7 @@ def measure_shades(block: Locator) -> list[float]:
     return [darkness[:4].max(), darkness[-4:].max()]  # the outermost column may be half outside
 
 
-# The link that a click on the middle of an element opens.
+# Finds the link that a click on the middle of an element opens.
 FIND_LINK = """each => {
   each.scrollIntoView({ block: "center", behavior: "instant" });
   const { x, y, width, height } = each.getBoundingClientRect();
@@ -313,10 +313,9 @@ def test_code_that_fits_has_no_shades(open_page: Open, theme: str):
     page = open_page(f"en/{LESSON}", color_scheme=theme)
     page.add_style_tag(content=".highlight * { color: transparent !important; }")
     for kind in (".highlight:not(.output) > pre", ".output.highlight > pre"):
-        shown = page.locator(kind).filter(visible=True).all()
-        block = next(
-            each for each in shown if each.evaluate("each => each.scrollWidth <= each.clientWidth")
-        )
+        fits = "each => each.scrollWidth <= each.clientWidth"
+        visible_blocks = page.locator(kind).filter(visible=True).all()
+        block = next(each for each in visible_blocks if each.evaluate(fits))
         picture = Image.open(io.BytesIO(block.screenshot())).convert("RGB")
         inside = np.asarray(picture)[2:-2, 4:-4]  # without the edges
         assert len(np.unique(inside.reshape(-1, 3), axis=0)) == 1, kind
@@ -328,15 +327,15 @@ def test_formulas_and_tables_fit_a_telephone_or_have_shades(open_page: Open, lan
     page.wait_for_load_state()
     blocks = page.locator("div.math, .table-wrapper").all()
     assert len(blocks) > 8
-    # Make one only a little too wide, whatever the fonts are.
+    # Make one table only a little too wide, independently of the fonts.
     page.locator(".table-wrapper").first.evaluate(
         "({ clientWidth, firstElementChild: { style } }) => "
         "{ style.cssText = `font-size: 8px; min-width: ${clientWidth + 4}px`; }"
     )
     is_wide = "each => each.scrollWidth > each.clientWidth"
-    wide = [each for each in blocks if each.evaluate(is_wide)]
-    assert wide
-    for block in wide:
+    wide_blocks = [each for each in blocks if each.evaluate(is_wide)]
+    assert wide_blocks
+    for block in wide_blocks:
         expect(block).to_have_attribute("tabindex", "0")
         left, right = measure_shades(block)
         assert left < 0.05
@@ -435,7 +434,7 @@ def test_the_front_page_opens_in_the_readers_language(open_page: Open, locale: s
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_formulas_have_no_rest_of_tex(site: Path, path: str):
+def test_formulas_have_no_tex_left(site: Path, path: str):
     formulas = re.findall(r"<math.*?</math>", (site / path).read_text(encoding="utf-8"), re.DOTALL)
     assert len(formulas) > (100 if path.endswith(LESSON) else 0)
     for formula in formulas:
@@ -450,7 +449,7 @@ def test_punctuation_stays_next_to_its_formula(open_page: Open, path: str, width
     if width == 718:  # A4
         page.emulate_media(media="print")
     page.wait_for_function("document.documentElement.style.getPropertyValue('--root-gap')")
-    # The text after each formula, and how far it is to the right of it and below it.
+    # The text after each formula, and the distances of its first mark from the formula, to the right and down.
     distances = page.evaluate(
         """() => [...document.querySelectorAll("math:not([display])")].flatMap((formula) => {
           const rest = formula.nextSibling;
@@ -465,6 +464,6 @@ def test_punctuation_stays_next_to_its_formula(open_page: Open, path: str, width
           return [[rest.data.slice(0, 20), markBox.left - right, markBox.top - formulaBox.bottom]];
         })"""
     )
-    in_text = re.findall(r"(?<!\$)\$[^$\n]+\$[.,;:!?。，、；：！？]", read_text(path))
-    assert len(distances) > 0.6 * len(in_text) > 0  # passages for other frameworks are hidden
+    formulas = re.findall(r"(?<!\$)\$[^$\n]+\$[.,;:!?。，、；：！？]", read_text(path))
+    assert len(distances) > 0.6 * len(formulas) > 0  # passages for other frameworks are hidden
     assert [each for each in distances if not -2 < each[1] < 2 or each[2] > 0] == []

@@ -1,6 +1,6 @@
-"""The reference has every public name, with its signature in Python and a link to its definition.
+"""Test that the reference has every public name, with its signature and a link to its definition.
 
-It has no private names.
+It must not have private names.
 """
 
 import json
@@ -32,9 +32,10 @@ IN_REPOSITORY = f"{REPOSITORY}/blob/{BRANCH}/"
 MEMBERS_OF_PRIVATE_CLASSES = {"invoke"}
 CONSTANT = re.compile(r"[A-Z_]{2,}")  # of an enum, declared without "public"
 
-# Modules that readers know, and the lessons' abbreviations of some.
-KNOWN = {"collections", "contextlib", "d2l", "d2l_compat", "numpy", "pathlib", "mx", "nn", "np"}
-KNOWN |= {
+# Modules that may occur in signatures, and their abbreviations in lessons.
+PUBLIC_MODULES = {"collections", "contextlib", "d2l", "d2l_compat", "numpy", "pathlib"}
+PUBLIC_MODULES |= {"mx", "nn", "np"}
+PUBLIC_MODULES |= {
     package.module.partition(".")[0]
     for each in PYTHON_FRAMEWORKS.values()
     for package in each.packages
@@ -53,7 +54,7 @@ class Entry:
     link: str  # to the source
 
     @property
-    def short(self) -> str:
+    def short_name(self) -> str:
         return self.name.partition("(")[0].rpartition(".")[2]
 
 
@@ -67,34 +68,29 @@ def read_page(name: str, language: str = "en") -> Tag:
 
 @cache
 def read_entries(name: str) -> list[Entry]:
-    return [
-        parse_entry(shown)
-        for shown in read_page(name).select("dl.java" if name == "java" else "dl.py")
+    selector = "dl.java" if name == "java" else "dl.py"
+    return [parse_entry(tag) for tag in read_page(name).select(selector)]
+
+
+def parse_entry(entry: Tag) -> Entry:
+    heads = entry.find_all("dt", recursive=False)
+    signatures = [
+        [parse_parameter(parameter) for parameter in head.select(".sig-param")]
+        for head in heads
+        if has_parameters(head)
     ]
-
-
-def parse_entry(shown: Tag) -> Entry:
-    heads = shown.find_all("dt", recursive=False)
-    (link,) = shown.select(":scope > dt > a.external")
-    return Entry(
-        str(heads[0]["id"]),
-        [
-            [parse_parameter(each) for each in head.select(".sig-param")]
-            for head in heads
-            if has_parameters(head)
-        ],
-        {
-            name.text: str(name.next_sibling or "").strip("– ")
-            for field in shown.select(":scope > dd > dl.field-list > dt")
-            if field.text == "Parameters:"
-            for name in field.find_next_sibling("dd").select("p > strong")  # type: ignore[union-attr]
-        },
-        str(link["href"]),
-    )
+    descriptions = {}
+    for field in entry.select(":scope > dd > dl.field-list > dt"):
+        if field.text == "Parameters:":
+            names = field.find_next_sibling("dd").select("p > strong")  # type: ignore[union-attr]
+            for name in names:
+                descriptions[name.text] = str(name.next_sibling or "").strip("– ")
+    (link,) = entry.select(":scope > dt > a.external")
+    return Entry(str(heads[0]["id"]), signatures, descriptions, str(link["href"]))
 
 
 def has_parameters(head: Tag) -> bool:
-    """Return whether a signature is that of a function or a class; a class may have no parentheses."""
+    """Check whether a signature is that of a function or a class, which may have no parentheses."""
     return bool(head.select(".sig-paren")) or head.text.strip().startswith("class ")
 
 
@@ -110,9 +106,9 @@ def read_signatures(name: str) -> dict[str, list[list[str]]]:
     module = f"d2l_compat.{name}".strip(".")
     names = [each.name.removeprefix(f"{module}.") for each in read_entries(name)]
     program = [sys.executable, "-m", "tests.site.signatures", module, *names]
-    done = subprocess.run(program, check=False, capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    signatures = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(program, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert process.returncode == 0, process.stderr
+    signatures = json.loads(process.stdout.splitlines()[-1])
     return {f"{module}.{each}": signatures[each] for each in signatures}
 
 
@@ -142,17 +138,16 @@ def test_a_list_of_parameters_describes_all_of_them(site: Path, name: str) -> No
     for each in read_entries(name):
         if each.descriptions:
             (signature,) = each.signatures or [[]]
-            types = [
-                parameter for parameter in each.descriptions if parameter.startswith("<")
-            ]  # Java's <F>
+            # Java's type parameters, such as <F>, come first.
+            types = [parameter for parameter in each.descriptions if parameter.startswith("<")]
             assert list(each.descriptions) == types + signature, each.name
             assert all(each.descriptions.values()), each.name
 
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_masked_softmax_has_a_list_of_parameters(site: Path, name: str) -> None:
-    (found,) = [each for each in read_entries(name) if each.name.endswith(".masked_softmax")]
-    assert list(found.descriptions) == ["X", "valid_lens"]
+    (entry,) = [each for each in read_entries(name) if each.name.endswith(".masked_softmax")]
+    assert list(entry.descriptions) == ["X", "valid_lens"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -162,7 +157,7 @@ def test_no_private_name_is_shown(site: Path, name: str) -> None:
     assert not PRIVATE.findall(text.replace("__", ""))
     for signature in read_page(name).select("dt.sig"):
         for dotted in DOTTED.findall(signature.get_text()):
-            assert dotted.partition(".")[0] in KNOWN, signature.get_text()
+            assert dotted.partition(".")[0] in PUBLIC_MODULES, signature.get_text()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -171,7 +166,7 @@ def test_links_lead_to_the_line_that_defines_a_name(site: Path, name: str) -> No
         assert each.link.startswith(IN_REPOSITORY)
         path, line = each.link.removeprefix(IN_REPOSITORY).split("#L")
         definition = (ROOT / path).read_text(encoding="utf-8").splitlines()[int(line) - 1]
-        assert re.search(rf"\b{each.short}\b", definition), each
+        assert re.search(rf"\b{each.short_name}\b", definition), each
         assert path.endswith(".java") or re.match(r"\s*(class|def)\b", definition), each
 
 
@@ -188,22 +183,25 @@ def test_links_are_in_the_language_of_the_page(
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.java")), ids=lambda file: file.stem)
 def test_java_has_every_public_name(site: Path, file: Path) -> None:
     # Every public declaration is on a line that begins with "public".
-    declared = re.findall(r"^ *public ([^({;=\n]+)", file.read_text(encoding="utf-8"), re.MULTILINE)
-    bare = [re.sub(r" (extends|implements|permits) .*|<.*?>+", "", each) for each in declared]
-    public = {each.split()[-1] for each in bare} - MEMBERS_OF_PRIVATE_CLASSES
-    shown = {each.short for each in read_entries("java") if f"/{file.name}#" in each.link}
-    assert {each for each in shown if each in public or not CONSTANT.fullmatch(each)} == public
+    text = file.read_text(encoding="utf-8")
+    public = set()
+    for declaration in re.findall(r"^ *public ([^({;=\n]+)", text, re.MULTILINE):
+        type_and_name = re.sub(r" (extends|implements|permits) .*|<.*?>+", "", declaration)
+        public.add(type_and_name.split()[-1])
+    public -= MEMBERS_OF_PRIVATE_CLASSES
+    documented = {each.short_name for each in read_entries("java") if f"/{file.name}#" in each.link}
+    assert {each for each in documented if each in public or not CONSTANT.fullmatch(each)} == public
 
 
 def test_java_has_the_constants_of_its_enums(site: Path) -> None:
-    shown = {each.name for each in read_entries("java")}
+    names = {each.name for each in read_entries("java")}
     layout, colors = "d2l.RotaryEncoding.Layout", "d2l.ColorMap"
     assert {
         f"{layout}.INTERLEAVED",
         f"{layout}.HALVES",
         f"{colors}.BLUES",
         f"{colors}.REDS",
-    } <= shown
+    } <= names
 
 
 def test_each_signature_of_java_has_its_own_anchor(site: Path) -> None:
@@ -211,6 +209,7 @@ def test_each_signature_of_java_has_its_own_anchor(site: Path) -> None:
     assert len(names) == len({*names}) > 50
     for each in read_entries("java"):  # an anchor ends with the types of the parameters
         _, parenthesis, types = each.name.removesuffix(")").partition("(")
-        assert not parenthesis or len(each.signatures[0]) == len(types.split(",")) * bool(types)
+        num_types = len(types.split(",")) if types else 0
+        assert not parenthesis or len(each.signatures[0]) == num_types
     links = {link["href"] for link in read_page("java").select("dd a.internal")}
     assert links <= {f"#{name}" for name in names}

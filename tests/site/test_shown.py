@@ -1,6 +1,6 @@
-"""Pages and decks show, cell by cell, what their notebooks and texts have.
+"""Test that pages and decks show, cell by cell, the content of their notebooks and texts.
 
-This needs no browser, and does not use the code that makes the site.
+The tests need no browser, and do not use the code that makes the site.
 """
 
 import re
@@ -25,15 +25,15 @@ from tools.weave.lessons import ROOT, Notebook
 
 SLIDE = re.compile(r"^:::\{slide\}\n(.*?)^:::$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^:::\{(\w+)\} ?(.*)\n((?:.|\n)*?)^:::$", re.MULTILINE)
-ASK = re.compile(
+REQUEST = re.compile(
     r"^<<(?:live (?P<live>[\w-]+)|(?P<cell>[\w-]+)(?: (?P<part>\w+))?)>>$", re.MULTILINE
 )
 DRAWING = re.compile(r"!\[(?P<alt>[^]]*)\]\((?P<file>[^)]+\.svg)\)")
-ASK_OR_DRAWING = re.compile(f"{ASK.pattern}|{DRAWING.pattern}", re.MULTILINE)
+REQUEST_OR_DRAWING = re.compile(f"{REQUEST.pattern}|{DRAWING.pattern}", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Shown:
+class Part:
     """A part of a page: prose, code, printed output, a live figure, or a figure."""
 
     kind: str
@@ -41,85 +41,89 @@ class Shown:
     svg: str = ""
 
 
-# What texts and notebooks have
+# The content of texts and notebooks
 
 
 @cache
 def read_cells(notebook: Notebook) -> dict[str, NotebookNode]:
-    found = nbformat.read(notebook.path, as_version=4).cells
-    return {cell.id: cell for cell in found if cell.cell_type == "code" and cell.id != INSTALL}
+    cells = nbformat.read(notebook.path, as_version=4).cells
+    return {cell.id: cell for cell in cells if cell.cell_type == "code" and cell.id != INSTALL}
 
 
-def list_outputs(cell: NotebookNode) -> list[Shown]:
-    found = []
+def list_outputs(cell: NotebookNode) -> list[Part]:
+    parts = []
     for output in cell.outputs:
         data = output.get("data", {})
         if SVG in data:
-            found.append(Shown("figure", data["text/plain"], data[SVG]))
+            parts.append(Part("figure", data["text/plain"], data[SVG]))
         else:
-            found.append(Shown("printed", (output.get("text") or data["text/plain"]).rstrip()))
-    return found
+            parts.append(Part("printed", (output.get("text") or data["text/plain"]).rstrip()))
+    return parts
 
 
-def show_code(cell: NotebookNode) -> Shown:
-    return Shown("code", cell.source.strip())
+def make_code_part(cell: NotebookNode) -> Part:
+    return Part("code", cell.source.strip())
 
 
 def keep_letters(text: str) -> str:
-    """Remove all but letters and digits: typesetting changes quotation marks and blanks."""
+    """Keep only letters and digits, because typesetting changes quotation marks and blanks."""
     return "".join(re.findall(r"\w", text))
 
 
-def show_prose(markdown: str) -> str:
-    """Return the letters of Markdown; of formulas only the digits, which MathML keeps."""
+def reduce_prose(markdown: str) -> str:
+    """Return the letters of Markdown and, for each formula, the digits, which MathML keeps."""
 
-    def show(token: Token) -> str:
+    def reduce_token(token: Token) -> str:
         if token.type.startswith("math"):
             return f"({keep_digits(token.content)})"
-        return "".join(map(show, token.children)) if token.children else keep_letters(token.content)
+        if token.children:
+            return "".join(map(reduce_token, token.children))
+        return keep_letters(token.content)
 
-    return "".join(map(show, MARKDOWN.parse(markdown)))
+    return "".join(map(reduce_token, MARKDOWN.parse(markdown)))
 
 
 def keep_digits(formula: str) -> str:
     return "".join(re.findall(r"\d", formula))
 
 
-def list_expected(slide: str, notebook: Notebook) -> list[Shown]:
+def list_expected(slide: str, notebook: Notebook) -> list[Part]:
     """List the parts that a slide must have, from its text."""
-    found = []
+    parts = []
     end = 0
-    for match in [*ASK_OR_DRAWING.finditer(slide), None]:
-        if text := show_prose(slide[end : match.start() if match else None]):
-            found.append(Shown("prose", text))
+    for match in [*REQUEST_OR_DRAWING.finditer(slide), None]:
+        if text := reduce_prose(slide[end : match.start() if match else None]):
+            parts.append(Part("prose", text))
         end = match.end() if match else end
         if match and match["file"]:
-            found.append(show_drawing(match, notebook))
+            parts.append(make_drawing_part(match, notebook))
         elif match and match["live"]:
-            found.append(Shown("live", match["live"]))
+            parts.append(Part("live", match["live"]))
         elif match:
             cell = read_cells(notebook)[match["cell"]]
-            found += [show_code(cell)] * (match["part"] != "output")
-            found += list_outputs(cell) * (match["part"] != "code")
-    return found
+            if match["part"] != "output":
+                parts.append(make_code_part(cell))
+            if match["part"] != "code":
+                parts += list_outputs(cell)
+    return parts
 
 
 def select_blocks(text: str, frameworks: set[str], live: bool) -> str:
-    """Return a text without cells and without the blocks that these frameworks do not show."""
+    """Return a text without cells and without the blocks for other frameworks; ``live`` keeps live figures' blocks."""
 
     def select(block: re.Match[str]) -> str:
         is_shown = live if block[1] == "live" else frameworks & {*block[2].split()}
         return block[3] if is_shown else ""
 
-    return ASK.sub("", BLOCK.sub(select, text))
+    return REQUEST.sub("", BLOCK.sub(select, text))
 
 
-def show_drawing(image: re.Match[str], notebook: Notebook) -> Shown:
+def make_drawing_part(image: re.Match[str], notebook: Notebook) -> Part:
     svg = (notebook.lesson / image["file"]).read_text(encoding="utf-8")
-    return Shown("figure", " ".join(image["alt"].split()), svg)
+    return Part("figure", " ".join(image["alt"].split()), svg)
 
 
-# What pages and decks show
+# The content of pages and decks
 
 
 def parse(file: Path) -> BeautifulSoup:
@@ -127,8 +131,8 @@ def parse(file: Path) -> BeautifulSoup:
 
 
 def read_prose(*elements: Tag) -> str:
-    """Return the letters of elements; of formulas the digits, of images the alternative text."""
-    found = []
+    """Return the letters of elements, with the digits of formulas and the alternative texts of images."""
+    texts = []
     for element in elements:
         copy = BeautifulSoup(str(element), "html.parser")
         for formula in copy("math"):
@@ -136,66 +140,64 @@ def read_prose(*elements: Tag) -> str:
         for image in copy("img"):
             image.replace_with(str(image["alt"]))
         text = "".join(re.findall(r"[\w\0\1]", copy.get_text()))
-        found.append(text.replace("\0", "(").replace("\1", ")"))
-    return "".join(found)
+        texts.append(text.replace("\0", "(").replace("\1", ")"))
+    return "".join(texts)
 
 
-def read_figure(image: Tag, page: Path) -> Shown:
+def read_figure(image: Tag, page: Path) -> Part:
     source = str(image["src"])
     embedded = source.partition("data:image/svg+xml;base64,")[2]
     svg = b64decode(embedded).decode() if embedded else (page.parent / source).read_text("utf-8")
-    return Shown("figure", str(image["alt"]), svg)
+    return Part("figure", str(image["alt"]), svg)
 
 
-def read_tab(content: Tag, page: Path) -> list[Shown]:
+def read_tab(content: Tag, page: Path) -> list[Part]:
     """List the code and the outputs of a cell in a tab."""
-    found = []
+    parts = []
     for element in content.find_all(recursive=False):
         if element.name == "img":
-            found.append(read_figure(element, page))
+            parts.append(read_figure(element, page))
+        elif "output" in element["class"]:
+            parts.append(Part("printed", element.get_text().rstrip()))
         else:
-            is_output = "output" in element["class"]
-            text = element.get_text()
-            found.append(
-                Shown("printed", text.rstrip()) if is_output else Shown("code", text.strip())
-            )
-    return found
+            parts.append(Part("code", element.get_text().strip()))
+    return parts
 
 
-def read_slide(section: Tag, page: Path) -> list[Shown]:
+def read_slide(section: Tag, page: Path) -> list[Part]:
     """List the parts of a slide; neighbouring elements of prose are one part."""
-    found: list[Shown] = []
+    parts: list[Part] = []
     for element in section.find_all(recursive=False):
         classes = element.get("class") or []
         if element.name == "aside":
             continue
         if element.name == "img":
-            found.append(read_figure(element, page))
+            parts.append(read_figure(element, page))
         elif "live" in classes:
-            found.append(Shown("live", str(element["data-live"])))
+            parts.append(Part("live", str(element["data-live"])))
         elif "printed" in classes:
-            found.append(Shown("printed", element.get_text().rstrip()))
+            parts.append(Part("printed", element.get_text().rstrip()))
         elif "highlight" in classes:
-            found.append(Shown("code", element.get_text().strip()))
-        elif found and found[-1].kind == "prose":
-            found[-1] = Shown("prose", found[-1].text + read_prose(element))
+            parts.append(Part("code", element.get_text().strip()))
+        elif parts and parts[-1].kind == "prose":
+            parts[-1] = Part("prose", parts[-1].text + read_prose(element))
         elif text := read_prose(element):
-            found.append(Shown("prose", text))
-    return found
+            parts.append(Part("prose", text))
+    return parts
 
 
-def assert_same(shown: list[Shown], expected: list[Shown], where: str) -> None:
-    kinds_and_texts = [(each.kind, each.text) for each in expected]
-    assert [(each.kind, each.text) for each in shown] == kinds_and_texts, where
-    for here, there in zip(shown, expected, strict=True):
-        is_same = here.svg == there.svg or is_same_figure(here.svg, there.svg)
-        assert is_same, f"{where}: another figure"
+def assert_same(actual: list[Part], expected: list[Part], place: str) -> None:
+    kinds_and_texts = [(part.kind, part.text) for part in expected]
+    assert [(part.kind, part.text) for part in actual] == kinds_and_texts, place
+    for actual_part, expected_part in zip(actual, expected, strict=True):
+        svg, expected_svg = actual_part.svg, expected_part.svg
+        assert svg == expected_svg or is_same_figure(svg, expected_svg), f"{place}: another figure"
 
 
 @cache
 def read_tabs(page: Path) -> dict[str, dict[str, Tag]]:
-    """Return the tabs of a page by cell and framework; those of the cell "" are below the title."""
-    found: dict[str, dict[str, Tag]] = {}
+    """Return the tabs of a page by cell and framework; the key "" stands for the tabs below the title."""
+    tabs: dict[str, dict[str, Tag]] = {}
     for tab_set in parse(page).select(".sd-tab-set"):
         labels = tab_set.find_all("label", recursive=False)
         contents = tab_set.find_all("div", recursive=False)
@@ -203,33 +205,34 @@ def read_tabs(page: Path) -> dict[str, dict[str, Tag]]:
         titles = [label.get_text(strip=True) for label in labels]
         assert titles == [FRAMEWORKS[framework].title for framework in frameworks]
         name = str(tab_set.get("id", "")).removeprefix("cell-")
-        assert name not in found
-        found[name] = dict(zip(frameworks, contents, strict=True))
-    return found
+        assert name not in tabs
+        tabs[name] = dict(zip(frameworks, contents, strict=True))
+    return tabs
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
 def test_every_tab_shows_the_code_and_outputs_of_its_notebook(site: Path, notebook: Notebook):
     page = site / notebook.language / f"{notebook.lesson.name}.html"
-    shown = {
-        name: found[notebook.framework]
-        for name, found in read_tabs(page).items()
-        if name and notebook.framework in found
+    contents = {
+        name: tabs[notebook.framework]
+        for name, tabs in read_tabs(page).items()
+        if name and notebook.framework in tabs
     }
-    assert [*shown] == [*read_cells(notebook)]
+    assert [*contents] == [*read_cells(notebook)]
     for name, cell in read_cells(notebook).items():
-        assert_same(read_tab(shown[name], page), [show_code(cell), *list_outputs(cell)], name)
+        expected = [make_code_part(cell), *list_outputs(cell)]
+        assert_same(read_tab(contents[name], page), expected, name)
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_has_no_other_tabs_than_those_of_its_notebooks(site: Path, path: str):
-    for name, found in read_tabs(site / path).items():
+def test_a_page_has_only_the_tabs_of_its_notebooks(site: Path, path: str):
+    for name, tabs in read_tabs(site / path).items():
         expected = [
             notebook.framework
             for notebook in find_notebooks(path)
             if not name or name in read_cells(notebook)
         ]
-        assert [*found] == expected
+        assert [*tabs] == expected
     for notebook in find_notebooks(path):
         file = notebook.path.relative_to(ROOT).as_posix()
         links = [str(link["href"]) for link in read_tabs(site / path)[""][notebook.framework]("a")]
@@ -249,12 +252,12 @@ def test_a_page_has_the_prose_of_its_text(site: Path, path: str):
     text = notebook.text.read_text(encoding="utf-8")
     frameworks = {each.framework for each in find_notebooks(path)}
     expected = select_blocks(SLIDE.sub("", text), frameworks, live=True)
-    assert read_prose(article) == show_prose(expected)
-    drawings = [show_drawing(image, notebook) for image in DRAWING.finditer(expected)]
+    assert read_prose(article) == reduce_prose(expected)
+    drawings = [make_drawing_part(image, notebook) for image in DRAWING.finditer(expected)]
     assert [read_figure(image, site / path) for image in article("img")] == drawings
 
 
-# The cells of all notebooks are tested in the tabs of pages as well.
+# One notebook per page is enough, because the tabs of pages are tested with the cells of all notebooks.
 @pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=FIRST_NOTEBOOKS), ids=str)
 def test_every_deck_has_the_slides_of_its_text_and_the_cells_of_its_notebook(
     site: Path, notebook: Notebook
@@ -265,10 +268,10 @@ def test_every_deck_has_the_slides_of_its_text_and_the_cells_of_its_notebook(
     _, *parts = SLIDE.split(text)  # each slide, and the prose after it
     slides, notes = parts[::2], parts[1::2]
     headings = [slide.splitlines()[0] for slide in slides]
-    shown = [read_prose(section.find(["h1", "h2"])) for section in sections]
-    assert shown == [*map(show_prose, headings)]
-    sections[0].select_one(".credit").extract()  # test_credit.py reads it
+    actual_headings = [read_prose(section.find(["h1", "h2"])) for section in sections]
+    assert actual_headings == [*map(reduce_prose, headings)]
+    sections[0].select_one(".credit").extract()  # test_credit.py tests it
     for section, slide, prose in zip(sections, slides, notes, strict=True):
         assert_same(read_slide(section, path), list_expected(slide, notebook), slide)
         expected = select_blocks(prose, {notebook.framework}, live=False)
-        assert read_prose(*section.select("aside.notes")) == show_prose(expected)
+        assert read_prose(*section.select("aside.notes")) == reduce_prose(expected)

@@ -1,4 +1,4 @@
-"""The decks: everything fits, live figures work, the speaker has notes, and nothing needs a network."""
+"""Test that everything on a deck fits, that live figures work, and that the speaker has notes."""
 
 from itertools import pairwise
 
@@ -18,14 +18,14 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
   Reveal.slide(number);
-  const shown = Reveal.getCurrentSlide();
-  const pictures = [...shown.querySelectorAll(":scope > img, :scope p img")];
+  const current = Reveal.getCurrentSlide();
+  const pictures = [...current.querySelectorAll(":scope > img, :scope p img")];
   return {
-    heading: shown.querySelector("h1, h2")?.textContent,
-    height: shown.scrollHeight,
-    width: shown.scrollWidth,
-    wide: [...shown.querySelectorAll("pre, div.math")].some((box) => box.scrollWidth > box.clientWidth + 1),
-    notes: shown.querySelector("aside.notes")?.textContent.trim().length,
+    heading: current.querySelector("h1, h2")?.textContent,
+    height: current.scrollHeight,
+    width: current.scrollWidth,
+    wide: [...current.querySelectorAll("pre, div.math")].some((box) => box.scrollWidth > box.clientWidth + 1),
+    notes: current.querySelector("aside.notes")?.textContent.trim().length,
     described: pictures.every((picture) => picture.naturalWidth && picture.alt.length > 40),
   };
 })"""
@@ -54,9 +54,9 @@ def test_the_code_on_a_slide_is_in_the_decks_framework(open_page: Open):
 
 def test_the_speakers_window_shows_the_notes(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}#/5")
-    with page.context.expect_page() as opened:
+    with page.context.expect_page() as window:
         page.keyboard.press("s")
-    notes = opened.value.locator(".speaker-controls-notes")
+    notes = window.value.locator(".speaker-controls-notes")
     expect(notes).to_contain_text("One softmax gives each word one average.")
 
 
@@ -74,8 +74,8 @@ def test_a_deck_links_to_its_lesson(open_page: Open):
 # Live figures on slides
 
 
-def current_slide(page: Page) -> int:
-    """Return the index of the slide that is shown."""
+def find_current_slide(page: Page) -> int:
+    """Return the index of the current slide."""
     return page.evaluate("Reveal.getIndices().h")
 
 
@@ -84,7 +84,7 @@ def test_a_live_figure_keeps_its_keys_until_escape(open_page: Open, path: str):
     page = open_page(path)
     for figure in live_on_slides(page):
         turn_to(figure)
-        here = current_slide(page)
+        index = find_current_slide(page)
         for slider in figure.locator("input[type=range]").all():
             for key in ("Home", "ArrowRight"):
                 before = slider.input_value()
@@ -98,22 +98,22 @@ def test_a_live_figure_keeps_its_keys_until_escape(open_page: Open, path: str):
             button.press("Space")
             assert figure.evaluate("each => JSON.stringify(each.live.state())") != before
             button.press("ArrowRight")
-        assert current_slide(page) == here
+        assert find_current_slide(page) == index
         page.keyboard.press("Escape")
         assert not page.evaluate("Reveal.isOverview()")
         page.keyboard.press("ArrowRight")
-        assert current_slide(page) == here + 1
+        assert find_current_slide(page) == index + 1
 
 
 def test_a_remote_control_changes_the_slide_from_a_live_figure(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}")
     figure = live_on_slides(page)[0]
     turn_to(figure)
-    here = current_slide(page)
-    for key, there in (("PageDown", here + 1), ("PageUp", here)):
+    index = find_current_slide(page)
+    for key, expected in (("PageDown", index + 1), ("PageUp", index)):
         figure.locator("input").first.evaluate("each => each.focus()")
         page.keyboard.press(key)
-        assert current_slide(page) == there
+        assert find_current_slide(page) == expected
 
 
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
@@ -121,8 +121,8 @@ def test_a_slide_with_a_live_figure_fits_with_any_setting(open_page: Open, path:
     page = open_page(path)
     for figure in live_on_slides(page):
         turn_to(figure)
-        for typed in figure.locator("input[type=text]").all():
-            typed.fill("one two three four five six seven eight nine")
+        for text_field in figure.locator("input[type=text]").all():
+            text_field.fill("one two three four five six seven eight nine")
         for box in figure.locator("input[type=checkbox]").all():
             for checked in (False, True):
                 box.set_checked(checked)
@@ -139,43 +139,43 @@ def test_a_live_figure_follows_mouse_and_finger(open_page: Open):
     )
     (figure,) = live_on_slides(page)
     turn_to(figure)
-    here = current_slide(page)
+    index = find_current_slide(page)
     state = "each => each.live.state()"
 
     is_unscaled = "plot => Math.abs(plot.viewBox.baseVal.width - plot.clientWidth) < 1"
-    assert figure.locator(".live-plot").evaluate(is_unscaled)  # its labels are as large as text
+    assert figure.locator(".live-plot").evaluate(is_unscaled)  # so its labels are as large as text
     plot = figure.locator(".live-plot").bounding_box()
     page.mouse.move(plot["x"] + plot["width"] / 4, plot["y"] + plot["height"] / 2)
     ring = figure.locator(".live-target").bounding_box()
-    off = ring["x"] + ring["width"] / 2 - plot["x"] - plot["width"] / 4
-    assert abs(off) <= plot["width"] / 200  # half a step of a slider with 100 steps
+    distance = ring["x"] + ring["width"] / 2 - plot["x"] - plot["width"] / 4
+    assert abs(distance) <= plot["width"] / 200  # half a step of a slider with 100 steps
 
     slider = figure.get_by_role("slider").first
     box, before = slider.bounding_box(), figure.evaluate(state)["width"]
     y = box["y"] + box["height"] / 2
-    touch(page, [(box["x"] + box["width"] * part / 10, y) for part in range(4, 10)])
+    drag_finger(page, [(box["x"] + box["width"] * tenth / 10, y) for tenth in range(4, 10)])
     assert figure.evaluate(state)["width"] > before
-    assert current_slide(page) == here
+    assert find_current_slide(page) == index
 
 
-def touch(page: Page, points: list[tuple[float, float]]) -> None:
-    """Draw a line with a finger."""
+def drag_finger(page: Page, points: list[tuple[float, float]]) -> None:
+    """Move a finger over the screen through these points."""
     devtools = page.context.new_cdp_session(page)
     for number, (x, y) in enumerate(points):
         kind = "touchMove" if number else "touchStart"
-        at = {"type": kind, "touchPoints": [{"x": x, "y": y}]}
-        devtools.send("Input.dispatchTouchEvent", at)
+        event = {"type": kind, "touchPoints": [{"x": x, "y": y}]}
+        devtools.send("Input.dispatchTouchEvent", event)
     devtools.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
 def test_decks_load_live_figures_from_the_files_of_the_page(open_page: Open, path: str):
-    loaded = "[...document.scripts].map(each => each.src.split('?')[0]).filter(each => each.includes('/live/'))"
-    deck = open_page(path).evaluate(loaded)
+    list_scripts = "[...document.scripts].map(each => each.src.split('?')[0]).filter(each => each.includes('/live/'))"
+    deck_scripts = open_page(path).evaluate(list_scripts)
     _, language, _, lesson = path.split("/")
-    page = open_page(f"{language}/{lesson}").evaluate(loaded)
-    assert deck
-    assert {*deck} <= {*page}
+    page_scripts = open_page(f"{language}/{lesson}").evaluate(list_scripts)
+    assert deck_scripts
+    assert {*deck_scripts} <= {*page_scripts}
 
 
 def test_the_tab_key_stays_out_of_hidden_slides(open_page: Open):
@@ -188,9 +188,9 @@ def test_the_tab_key_stays_out_of_hidden_slides(open_page: Open):
         assert page.evaluate("!document.activeElement.closest('section:not(.present)')")
 
 
-# A telephone, and paper
+# Decks on telephones and on paper
 
-# Positions, the right edge, and font sizes of stacked slides.
+# Measures the positions, the right edge and the font sizes of stacked slides.
 MEASURE_STACKED = """() => [...document.querySelectorAll(".slides > section")].map((slide) => {
   const box = slide.getBoundingClientRect();
   const scrolled = "pre, div.math, table:not(.live *)";
@@ -243,7 +243,7 @@ def test_a_live_figure_works_on_a_telephone(open_page: Open):
 
 @pytest.mark.release  # `make test` opens decks at both widths
 def test_resizing_the_window_stacks_and_unstacks_slides(open_page: Open):
-    # The deck reloads itself, on which Chromium crashed in a tab that had shown other pages.
+    # The deck reloads itself. Chromium crashed at this in a tab that had shown other pages.
     page = open_page(f"slides/en/jax/{LESSON}", in_new_tab=True)
     for width, is_stacked in ((390, True), (1280, False)):
         page.set_viewport_size({"width": width, "height": 844})
@@ -268,9 +268,9 @@ def test_slides_are_stacked_in_print(open_page: Open, path: str):
     assert max(each["right"] for each in slides) <= 794
     assert not any(each["notes"] for each in slides)
     expect(page.locator(".controls, .slide-number").first).to_be_hidden()
-    ink = "each => getComputedStyle(each).color"
+    color = "each => getComputedStyle(each).color"
     for text in page.locator("h2, .live label").all():
-        assert text.evaluate(ink) == "rgb(27, 31, 36)"
+        assert text.evaluate(color) == "rgb(27, 31, 36)"
     page.emulate_media(media="screen")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("html.page").count() == 0

@@ -1,4 +1,4 @@
-"""Test tools/book, which runs D2L's own pages on the shim: which code is run, and how failures are reported."""
+"""Test tools/book, which runs D2L's own pages on the shim: the choice of code and the report of failures."""
 
 from pathlib import Path
 
@@ -92,15 +92,15 @@ def book(tmp_path: Path) -> Path:
     return tmp_path
 
 
-# Which code is run
+# The choice of code
 
 
 def test_pages_that_use_d2l_are_run_with_the_cells_of_each_framework(book: Path) -> None:
-    found = {}
+    sources = {}
     for page, framework in list_pairs(book, ["pytorch", "jax", "mxnet", "gym"]):
-        sources = [cell.source.strip() for cell in page.cells(framework)]
-        found[page.name, framework] = sources
-    assert found == {
+        cells = page.cells(framework)
+        sources[page.name, framework] = [cell.source.strip() for cell in cells]
+    assert sources == {
         ("toys/new", "pytorch"): ["d2l.second = 'of PyTorch alone'", "class A:\n    d = 4"],
         ("toys/new", "jax"): ["d2l.first = 'jax'", FOR_JAX],
         ("toys/old", "pytorch"): ["from d2l import torch as d2l", "d2l.one = 1"],
@@ -109,7 +109,7 @@ def test_pages_that_use_d2l_are_run_with_the_cells_of_each_framework(book: Path)
 
 
 @pytest.mark.parametrize(
-    ("source", "short"),
+    ("source", "shortened"),
     [
         ("num_epochs = 500", "num_epochs = 3"),
         ("num_epochs = 2", "num_epochs = 2"),
@@ -121,8 +121,8 @@ def test_pages_that_use_d2l_are_run_with_the_cells_of_each_framework(book: Path)
         ("%time x\nnum_epochs = 500", "get_ipython().run_line_magic('time', 'x')\nnum_epochs = 3"),
     ],
 )
-def test_training_ends_after_a_few_epochs(source: str, short: str) -> None:
-    assert cap_epochs(source, 3).rstrip("\n") == short
+def test_training_ends_after_a_few_epochs(source: str, shortened: str) -> None:
+    assert cap_epochs(source, 3).rstrip("\n") == shortened
 
 
 # Results
@@ -139,7 +139,7 @@ TRACE = "IndexError Traceback (most recent call last)\nCell In[1], line 2\n---->
         ("ImportError", "cannot import name 'a' from 'b'", "", "page"),
         ("RuntimeError", "Found no NVIDIA driver on your system", "", "gpu"),
         ("URLError", "<urlopen error [Errno -3] Temporary failure in name>", "", "network"),
-        # A page that uses one more GPU than the machine has needs a GPU.
+        # A page that indexes more GPUs than the machine has needs a GPU.
         ("IndexError", "list index out of range", TRACE.format("x = devices('gpu')[1]"), "gpu"),
         ("IndexError", "list index out of range", TRACE.format("x = others[0]"), "page"),
     ],
@@ -148,9 +148,9 @@ def test_the_cause_of_an_error_is_found(name: str, message: str, trace: str, exp
     assert find_cause(name, message, trace) == expected
 
 
-RAN = Result("en", "optimization/sgd", "pytorch", 5, 5)
-FAILED = Result("en", "optimization/sgd", "jax", 5, 2, "framework", "TypeError: a | b")
-ALSO = Result("en", "optimization/sgd", "tensorflow", 5, 3, "framework", "TypeError: a | b")
+SUCCESS = Result("en", "optimization/sgd", "pytorch", 5, 5)
+FAILURE = Result("en", "optimization/sgd", "jax", 5, 2, "framework", "TypeError: a | b")
+SAME_ERROR = Result("en", "optimization/sgd", "tensorflow", 5, 3, "framework", "TypeError: a | b")
 CHINESE = Result("zh", "linear-networks/a", "pytorch", 3, 1, "gpu", "no GPU")
 TABLES = """\
 | chapter | PyTorch | TensorFlow | JAX |
@@ -170,25 +170,25 @@ nor something they fetch themselves, 33.3 %. The others, with what each stumbles
 
 
 def test_the_tables_count_the_pages_and_name_those_that_fail() -> None:
-    assert render_tables([RAN, FAILED, ALSO, CHINESE], "en") == TABLES
+    assert render_tables([SUCCESS, FAILURE, SAME_ERROR, CHINESE], "en") == TABLES
 
 
 def test_a_new_result_replaces_the_previous_result_of_a_page(tmp_path: Path) -> None:
     file = tmp_path / "book.jsonl"
-    save_results([CHINESE, FAILED, RAN], file)
-    assert load_results(file) == [FAILED, RAN, CHINESE]
-    again = Result("en", "optimization/sgd", "jax", 5, 5)
-    save_results([again], file)
-    assert load_results(file) == [again, RAN, CHINESE]
+    save_results([CHINESE, FAILURE, SUCCESS], file)
+    assert load_results(file) == [FAILURE, SUCCESS, CHINESE]
+    new = Result("en", "optimization/sgd", "jax", 5, 5)
+    save_results([new], file)
+    assert load_results(file) == [new, SUCCESS, CHINESE]
 
 
-def test_an_error_is_recorded_without_the_machines_paths() -> None:
+def test_an_error_is_saved_without_the_machines_paths() -> None:
     error = "FileNotFoundError: no '/tmp/book-1/data/fra.txt' or ../data/a.txt, see https://a.org/b"
-    recorded = make_result(Outcome("a/b", "jax", 2, 1, 1.0, error, 3, "page"), "en").error
-    assert recorded == "FileNotFoundError: no 'fra.txt' or ../data/a.txt, see https://a.org/b"
+    result = make_result(Outcome("a/b", "jax", 2, 1, 1.0, error, 3, "page"), "en")
+    assert result.error == "FileNotFoundError: no 'fra.txt' or ../data/a.txt, see https://a.org/b"
 
 
-def test_all_recorded_results_can_be_described_in_every_language() -> None:
+def test_all_saved_results_can_be_described_in_every_language() -> None:
     assert TABLE_TEXT.keys() == LANGUAGES.keys()
     for words in TABLE_TEXT.values():
         assert words.causes.keys() == CAUSES.keys()
@@ -213,7 +213,7 @@ assert (other.format, other.size) == ("JPEG", (364, 281))
 assert sorted(os.listdir("../img")) == ["other.jpg", "own.png"]
 own.putpixel((0, 0), (9, 9, 9))
 own.save("../img/own.png")"""
-# The Chinese book was written for d2l 0.17, in which frequent words come first.
+# In d2l 0.17, for which the Chinese book was written, frequent words come first.
 ORDER = "assert d2l.Vocab([*'abb']).to_tokens([1, 2]) == ['b', 'a']"
 PAGES = {
     "data": [DATA, ORDER],
@@ -231,10 +231,10 @@ def test_make_book_runs_pages_with_small_data_and_records_results(
     (book / "config.ini").write_text("[project]\nlang = zh\n")
     Image.fromarray(np.full((2, 3, 3), 7, np.uint8)).save(book / "img" / "own.png")
     for name, cells in PAGES.items():
-        fenced = (f"```{{.python .input}}\n#@tab all\n{cell}\n```\n" for cell in cells)
-        end = "```{.python .input}\n#@tab jax\n1\n```\n"  # so that the page has JAX
-        (book / "chapter_toys" / f"{name}.md").write_text("".join(fenced) + end)
-    before = (book / "img" / "own.png").read_bytes()
+        blocks = [f"```{{.python .input}}\n#@tab all\n{cell}\n```\n" for cell in cells]
+        blocks.append("```{.python .input}\n#@tab jax\n1\n```\n")  # so that the page exists in JAX
+        (book / "chapter_toys" / f"{name}.md").write_text("".join(blocks))
+    original_picture = (book / "img" / "own.png").read_bytes()
     monkeypatch.setattr("tools.book.results.RESULTS", file)
     arguments = [str(book), "--framework", "jax", "--jobs", "1", "--record"]
     assert main(arguments) == 1  # a fault of the shim
@@ -243,7 +243,7 @@ def test_make_book_runs_pages_with_small_data_and_records_results(
         Result("zh", "toys/dies", "jax", 4, 1, "framework", "the kernel died"),
         Result("zh", "toys/fails", "jax", 3, 1, "shim", load_results(file)[-1].error),
     ]
-    assert (book / "img" / "own.png").read_bytes() == before
+    assert (book / "img" / "own.png").read_bytes() == original_picture
     output = capsys.readouterr().out
     assert "| toys/fails | jax | 1 of 3 | line 6: TypeError: indices" in output
     assert "| toys | 1 of 3 |\n\n1 of 3 run to the end." in output

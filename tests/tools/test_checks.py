@@ -1,4 +1,4 @@
-"""Test what tools/checks.py shows while checks run, and that ``make test`` covers all test files."""
+"""Test the output of tools/checks.py while checks run, and that ``make test`` covers all test files."""
 
 import os
 import re
@@ -65,8 +65,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def start_checks(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    # Without the variables of the make that runs the tests.
-    environment = {name: x for name, x in os.environ.items() if not name.startswith("MAKE")}
+    # Leave out the variables of the make that runs the tests.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     return subprocess.Popen(
         [sys.executable, "-m", "tools.checks", *arguments],
         cwd=folder,
@@ -81,16 +81,16 @@ def start_checks(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 def run_checks(folder: Path, *arguments: str) -> tuple[int, list[str]]:
     """Return the exit code and the printed lines, with 0 seconds everywhere."""
     process = start_checks(folder, *arguments)
-    shown, _ = process.communicate()
-    return process.returncode, re.sub(r"in \d+ s", "in 0 s", shown).splitlines()
+    output, _ = process.communicate()
+    return process.returncode, re.sub(r"in \d+ s", "in 0 s", output).splitlines()
 
 
 def test_a_failed_test_is_shown_with_its_reason_before_its_check_ends(folder: Path) -> None:
-    code, shown = run_checks(folder, "--jobs", "1", "bad", "java")
+    code, lines = run_checks(folder, "--jobs", "1", "bad", "java")
     assert code == 1
-    bad = shown.index("bad failed in 0 s: 1 passed, 4 failed, 0 skipped")
-    java = shown.index("java starts")
-    assert shown[0] == "bad starts"
+    bad = lines.index("bad failed in 0 s: 1 passed, 4 failed, 0 skipped")
+    java = lines.index("java starts")
+    assert lines[0] == "bad starts"
     assert bad < java
     for test, reason in {
         "test_broken.py::test_sum": "    assert (1 + 1) == 3",
@@ -98,27 +98,25 @@ def test_a_failed_test_is_shown_with_its_reason_before_its_check_ends(folder: Pa
         "test_broken.py::test_words": "    Failed: two words",
         "test_unreadable.py": "    E   ModuleNotFoundError: No module named 'no_such_module'",
     }.items():
-        failed = shown.index(f"bad: FAILED {test}")
+        failed = lines.index(f"bad: FAILED {test}")
         assert failed < bad
-        assert reason in shown[failed : failed + 8]
-    assert shown[java + 1 : java + 4] == [
+        assert reason in lines[failed : failed + 8]
+    assert lines[java + 1 : java + 4] == [
         "java: FAILED d2l.MasksTest.zeros",
         "    org.opentest4j.AssertionFailedError: expected: <0> but was: <1>",
         "java failed in 0 s: 1 passed, 1 failed, 1 skipped",
     ]
-    table = next(i for i, line in enumerate(shown) if ".log" in line)
-    assert "bad: FAILED test_broken.py::test_sum" in shown[table:]  # again
-    assert shown[-1] == "2 passed, 5 failed, 1 skipped"
+    table = next(i for i, line in enumerate(lines) if ".log" in line)
+    assert "bad: FAILED test_broken.py::test_sum" in lines[table:]  # a second time
+    assert lines[-1] == "2 passed, 5 failed, 1 skipped"
 
 
-def test_every_check_is_listed_and_counts_at_least_one_test(
-    folder: Path,
-) -> None:
-    code, shown = run_checks(folder, "--jobs", "5", "good", "style", "cores")
+def test_every_check_is_listed_and_counts_at_least_one_test(folder: Path) -> None:
+    code, lines = run_checks(folder, "--jobs", "5", "good", "style", "cores")
     assert code == 1
-    assert "good passed in 0 s: 1 passed, 0 failed, 1 skipped" in shown
-    assert shown[shown.index("style: FAILED") + 1] == "    a.py:1: a line is too long"
-    table = [line.split() for line in shown if ".log" in line]
+    assert "good passed in 0 s: 1 passed, 0 failed, 1 skipped" in lines
+    assert lines[lines.index("style: FAILED") + 1] == "    a.py:1: a line is too long"
+    table = [line.split() for line in lines if ".log" in line]
     assert [row[:4] + row[5:] for row in table] == [
         ["good", "1", "0", "1", "build/logs/good.log"],
         ["style", "0", "1", "0", "build/logs/style.log"],
@@ -126,7 +124,7 @@ def test_every_check_is_listed_and_counts_at_least_one_test(
     ]
     assert "SKIPPED (no GPU)" in (folder / "build/logs/good.log").read_text()
     assert "test_with_2_cores" in (folder / "build/logs/cores.log").read_text()  # half of them
-    assert shown[-1] == "2 passed, 1 failed, 1 skipped"
+    assert lines[-1] == "2 passed, 1 failed, 1 skipped"
 
 
 def test_ctrl_c_ends_running_checks(folder: Path, interrupt: Callable[..., str]) -> None:
@@ -139,14 +137,14 @@ def test_every_test_file_belongs_to_a_check() -> None:
     checks = "code", "shim", "site", "elsewhere", "growth"
     targets = [f"test-{check}" for check in checks]
     make = ["make", "-n", "--no-print-directory", *targets, "FRAMEWORKS=pytorch"]
-    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True)
-    lines = done.stdout.replace("\\\n", " ").splitlines()
+    process = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = process.stdout.replace("\\\n", " ").splitlines()
     commands = [line.split() for line in lines if "-m pytest" in line]
     arguments = {word for command in commands for word in command if "/" in word}
     for pattern in ("tests/**/test_*.py", "lessons/*/live/claims.py"):
-        for found in ROOT.glob(pattern):
-            file = PurePath(found.relative_to(ROOT))
+        for path in ROOT.glob(pattern):
+            file = PurePath(path.relative_to(ROOT))
             if fnmatchcase(str(file), "tests/growth/toy/*"):
                 continue
-            paths = [file, *file.parents[:-1]]
-            assert any(path.match(word) for path in paths for word in arguments), file
+            file_and_folders = [file, *file.parents[:-1]]
+            assert any(each.match(word) for each in file_and_folders for word in arguments), file

@@ -1,4 +1,4 @@
-"""Test the credit line, the licences and the citation, which are repeated wherever a part is passed on alone."""
+"""Test the credit line, the licences and the citation, which every part needs that may be shared alone."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ from tools.weave.credit import CREDIT_TEXTS, render_credit
 from tools.weave.launch import REPOSITORY
 from tools.weave.lessons import LANGUAGES, ROOT, list_notebooks
 
-# Creative Commons shows its pages in the browser's language, except Chinese.
+# Creative Commons selects the browser's language, except for Chinese, which needs a page of its own.
 LICENSE_PAGES = {"en": "", "zh-TW": "deed.zh-hant"}
 
 
@@ -36,7 +36,7 @@ def test_the_credit_names_the_authors_the_licences_and_the_address(language: str
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_notebook_ends_with_the_credit(language: str):
-    """Test one; tests/lessons/test_notebooks.py tests that each is what the weave makes."""
+    """Test one notebook; tests/lessons/test_notebooks.py tests that all are woven from their lessons."""
     notebook = next(list_notebooks([language]))
     last = nbformat.read(notebook.path, as_version=4).cells[-1]
     assert last.cell_type == "markdown"
@@ -54,17 +54,17 @@ def test_the_licence_files_have_the_named_licences():
 
 
 def test_the_citation_file_is_valid_and_agrees_with_the_package():
-    written = CITATION.read_text(encoding="utf-8")
-    assert written == make_cff(), "run `make`"
+    text = CITATION.read_text(encoding="utf-8")
+    assert text == make_cff(), "run `make`"
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema"]
     subprocess.run([*command, "vendor.citation-file-format", str(CITATION)], check=True)
-    content = yaml.safe_load(written)
+    content = yaml.safe_load(text)
     assert (content["version"], content["repository-code"]) == (__version__, REPOSITORY)
     assert content["authors"] == [{"name": AUTHORS}]
 
 
 def test_the_bibtex_entry_is_valid():
-    """Every brace is closed, the author is not split at `and` or a comma, and TeX can typeset the entry."""
+    """Check that every brace is closed, that BibTeX takes the author for one name, and that TeX needs no escapes."""
     assert BIBTEX.count("{") == BIBTEX.count("}")
     assert not re.search(r"(?<!\\)[_&%#$]", BIBTEX.replace(REPOSITORY, ""))
     fields = dict(re.findall(r"^  (\w+) += \{(.*)\},$", BIBTEX, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Test a release: build it, check it with twine, install it into an empty environment, and use it."""
+"""Test a release: build the package, check it with twine, install it into an empty environment, and use it."""
 
 import os
 import re
@@ -25,43 +25,45 @@ NAME = f"d2l_compat-{__version__}"
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dist_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the wheel and the sdist."""
     folder = tmp_path_factory.mktemp("dist")
     assert dist.main([str(folder)]) == 0
     return folder
 
 
-def list_committed(*folders: str) -> set[str]:
+def list_project_files(*folders: str) -> set[str]:
+    """Return the project's files, committed or not, except those that git ignores."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders]
-    files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return {name for name in files.split("\0") if name and (ROOT / name).is_file()}
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {name for name in listing.split("\0") if name and (ROOT / name).is_file()}
 
 
-def test_the_wheel_has_the_shim_and_its_licences(built: Path) -> None:
-    names = ZipFile(built / f"{NAME}-py3-none-any.whl").namelist()
+def test_the_wheel_has_the_shim_and_its_licences(dist_folder: Path) -> None:
+    names = ZipFile(dist_folder / f"{NAME}-py3-none-any.whl").namelist()
     shim = {name for name in names if not name.startswith(f"{NAME}.dist-info/")}
-    assert shim == list_committed("d2l_compat") - list_committed("d2l_compat/java")
+    assert shim == list_project_files("d2l_compat") - list_project_files("d2l_compat/java")
     licences = {name.partition("/licenses/")[2] for name in names if "/licenses/" in name}
     assert licences == {"LICENSE", "d2l_compat/_shared/fonts/OFL.txt"}
 
 
-def test_the_sdist_has_what_it_takes_to_build_the_wheel(built: Path) -> None:
-    with TarFile.open(built / f"{NAME}.tar.gz") as sdist:
+def test_the_sdist_has_exactly_the_files_that_build_the_wheel(dist_folder: Path) -> None:
+    with TarFile.open(dist_folder / f"{NAME}.tar.gz") as sdist:
         names = {name.removeprefix(f"{NAME}/") for name in sdist.getnames()}
     build_files = {"pyproject.toml", "LICENSE", "README.md", "tools/project/description.py"}
-    added = {".gitignore", "PKG-INFO"}  # by hatchling
-    assert names == build_files | list_committed("d2l_compat") | added
+    added_by_hatchling = {".gitignore", "PKG-INFO"}
+    assert names == build_files | list_project_files("d2l_compat") | added_by_hatchling
 
 
 def find_links(markdown: str) -> list[tuple[str, str]]:
     """Return the tag and the address of each link and picture."""
     html = MarkdownIt().enable("table").render(markdown)
-    found = BeautifulSoup(html, "html.parser")(["a", "img"])
-    return [(each.name, str(each.get("href") or each.get("src"))) for each in found]
+    tags = BeautifulSoup(html, "html.parser")(["a", "img"])
+    return [(tag.name, str(tag.get("href") or tag.get("src"))) for tag in tags]
 
 
-def test_links_in_the_description_lead_to_the_repository(built: Path) -> None:
-    wheel = ZipFile(built / f"{NAME}-py3-none-any.whl")
+def test_links_in_the_description_lead_to_the_repository(dist_folder: Path) -> None:
+    wheel = ZipFile(dist_folder / f"{NAME}-py3-none-any.whl")
     description = wheel.read(f"{NAME}.dist-info/METADATA").decode().partition("\n\n")[2]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     pairs = zip(find_links(description), find_links(readme), strict=True)
@@ -72,45 +74,46 @@ def test_links_in_the_description_lead_to_the_repository(built: Path) -> None:
             continue
         kind = "raw" if tag == "img" else "blob"
         assert address == f"{REPOSITORY}/{kind}/v{__version__}/{readme_address}"
-        assert readme_address.partition("#")[0] in list_committed()
+        assert readme_address.partition("#")[0] in list_project_files()
 
 
-def find_distributions(
-    requirement: Requirement, found: dict[str, Distribution]
-) -> dict[str, Distribution]:
-    """Add the installed distributions that a requirement needs, by name, and return all."""
-    name, extras = canonicalize_name(requirement.name), requirement.extras or {""}
-    if name in found and not requirement.extras:
-        return found
-    found[name] = distribution(requirement.name)
-    for other in map(Requirement, found[name].requires or []):
+def add_distributions(requirement: Requirement, by_name: dict[str, Distribution]) -> None:
+    """Add the installed distributions that a requirement needs, with their requirements."""
+    name = canonicalize_name(requirement.name)
+    extras = requirement.extras or {""}
+    if name in by_name and not requirement.extras:
+        return
+    by_name[name] = distribution(requirement.name)
+    for other in map(Requirement, by_name[name].requires or []):
         if not other.marker or any(other.marker.evaluate({"extra": extra}) for extra in extras):
-            find_distributions(other, found)
-    return found
+            add_distributions(other, by_name)
 
 
-def link_into(found: Distribution, packages: Path) -> None:
+def link_into(packages: Path, source: Distribution) -> None:
     """Link a distribution's files into another environment."""
-    for part in {file.parts[0] for file in found.files or []} - {"..", "__pycache__"}:
+    for part in {file.parts[0] for file in source.files or []} - {"..", "__pycache__"}:
         if not (packages / part).exists():
-            (packages / part).symlink_to(str(found.locate_file(part)))
+            (packages / part).symlink_to(str(source.locate_file(part)))
 
 
 @pytest.mark.release
 @pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is not installed")
-def test_readmes_example_runs_in_an_empty_environment(built: Path, tmp_path: Path) -> None:
-    """Check that the environment needs nothing but the wheel and its requirements."""
-    uv, python = [sys.executable, "-m", "uv", "--quiet"], tmp_path / "bin" / "python"
+def test_readmes_example_runs_in_an_empty_environment(dist_folder: Path, tmp_path: Path) -> None:
+    """Check that the wheel and its requirements are enough."""
+    uv = [sys.executable, "-m", "uv", "--quiet"]
+    python = tmp_path / "bin" / "python"
     subprocess.run([*uv, "venv", "--python", sys.executable, tmp_path], check=True)
     install = [*uv, "pip", "install", "--python", python, "--offline", "--no-deps", "--no-cache"]
-    subprocess.run([*install, *built.glob("*.whl")], cwd=tmp_path, check=True)
+    subprocess.run([*install, *dist_folder.glob("*.whl")], cwd=tmp_path, check=True)
     (packages,) = tmp_path.glob("lib/python3*/site-packages")
     (wheel,) = Distribution.discover(name="d2l-compat", path=[str(packages)])
     assert wheel.version == __version__
+    needed: dict[str, Distribution] = {}
     for requirement in map(Requirement, wheel.requires or []):
         if not requirement.marker or requirement.marker.evaluate({"extra": "pytorch"}):
-            for found in find_distributions(requirement, {}).values():
-                link_into(found, packages)
+            add_distributions(requirement, needed)
+    for each in needed.values():
+        link_into(packages, each)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     program = tmp_path / "example.py"
@@ -118,10 +121,12 @@ def test_readmes_example_runs_in_an_empty_environment(built: Path, tmp_path: Pat
     draw = "d2l.plot(d2l.arange(3), [d2l.arange(3)], xlabel='字')\n"
     program.write_text(example + show + draw, encoding="utf-8")
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MPLBACKEND": "Agg"}
-    run = [python, "-I", program]
-    done = subprocess.run(run, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    assert done.stdout == f"{packages / 'd2l_compat' / 'torch' / '__init__.py'} (2, 4, 100)\n"
+    command = [python, "-I", program]
+    process = subprocess.run(
+        command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert process.stderr == ""
+    assert process.stdout == f"{packages / 'd2l_compat' / 'torch' / '__init__.py'} (2, 4, 100)\n"
 
 
 # The version
@@ -155,7 +160,7 @@ def test_nothing_is_built_unless_tag_and_changelog_have_the_version(
 
 @pytest.mark.release
 def test_a_package_that_twine_refuses_is_a_failure(tmp_path: Path, monkeypatch) -> None:
-    """The description is taken for reStructuredText, and is invalid."""
+    """Build a package whose description is invalid reStructuredText."""
     (tmp_path / "d2l_compat").mkdir()
     (tmp_path / "d2l_compat" / "__init__.py").touch()
     (tmp_path / "README.rst").write_text("A *word\n====\n\n.. nothing::\n")

@@ -1,7 +1,7 @@
 """Test that every visible change of a drawing is noticed.
 
-Each element and each attribute of a drawing is changed in turn. If the comparison finds no difference,
-the pixels have to be the same.
+Each element and each attribute of a drawing is changed in turn. If the comparison then finds no difference, the pixels
+have to be equal.
 """
 
 import re
@@ -22,7 +22,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 ElementTree.register_namespace("", SVG.strip("{}"))
 ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 
-# As the Java classes draw; matplotlib's drawings are in tests/tools/test_outputs.py.
+# A drawing in the style of the Java classes; test_outputs.py has matplotlib's.
 DRAWING = b"""\
 <svg xmlns="http://www.w3.org/2000/svg" width="60pt" height="40pt" viewBox="0 0 60 40">
 <rect width="100%" height="100%" fill="#ffffff"/>
@@ -115,10 +115,10 @@ def choose_one_of_each_kind(root: Element) -> list[Element]:
 def change_each_element(svg: bytes, tamper: Tampering) -> Iterator[tuple[str, Element]]:
     """Yield a copy for each element but the root, with this element changed."""
     root = parse(svg)
-    chosen = choose_one_of_each_kind(root)
+    elements = choose_one_of_each_kind(root)
     for number, parent in enumerate(root.iter()):
         for place, child in enumerate(parent):
-            if child not in chosen:
+            if child not in elements:
                 continue
             copy = deepcopy(root)
             copied_parent = list(copy.iter())[number]
@@ -129,34 +129,36 @@ def change_each_element(svg: bytes, tamper: Tampering) -> Iterator[tuple[str, El
 def change_each_attribute(svg: bytes) -> Iterator[tuple[str, Element]]:
     """Yield a copy for each attribute, and for each way to change it."""
     root = parse(svg)
-    chosen = choose_one_of_each_kind(root)
+    elements = choose_one_of_each_kind(root)
     for number, element in enumerate(root.iter()):
-        if element not in chosen:
+        if element not in elements:
             continue
         for key, value in element.attrib.items():
-            all_moved = NUMBER.sub(lambda found: str(float(found[0]) + 50), value)
-            last_moved = re.sub(
+            all_numbers_moved = NUMBER.sub(lambda match: str(float(match[0]) + 50), value)
+            last_number_moved = re.sub(
                 rf"({NUMBER.pattern})(\D*)$",
-                lambda found: f"{float(found[1]) + 50}{found[2]}",
+                lambda match: f"{float(match[1]) + 50}{match[2]}",
                 value,
             )
-            for new in {None, all_moved, last_moved, value + " none"} - {value}:
+            new_values = {None, all_numbers_moved, last_number_moved, value + " none"}
+            for new in new_values - {value}:
                 copy = deepcopy(root)
-                changed = list(copy.iter())[number]
+                copied_element = list(copy.iter())[number]
                 if new is None:
-                    del changed.attrib[key]
+                    del copied_element.attrib[key]
                 else:
-                    changed.set(key, new)
+                    copied_element.set(key, new)
                 yield f"{element.tag} {key}: {new}", copy
 
 
 def find_unnoticed(
-    svg: bytes, changed: Iterator[tuple[str, Element]], by_pixels: bool = True
+    svg: bytes, changed_copies: Iterator[tuple[str, Element]], by_pixels: bool = True
 ) -> list[str]:
-    """Return the changed copies in which no difference is found although their pixels differ."""
+    """Return the titles of changed copies without a difference, except (``by_pixels``) those with equal pixels."""
     stored = ElementTree.tostring(parse(svg))
-    pixels, unnoticed = render(stored.decode()), []
-    for title, root in changed:
+    pixels = render(stored.decode())
+    unnoticed = []
+    for title, root in changed_copies:
         fresh = ElementTree.tostring(root)
         if fresh == stored:
             continue
@@ -173,8 +175,8 @@ def find_unnoticed(
 @pytest.mark.parametrize("tampering", TAMPERINGS)
 def test_every_change_of_an_element_is_noticed(tampering):
     by_pixels = tampering != "with a script"  # a script is invisible
-    changed = change_each_element(DRAWING, TAMPERINGS[tampering])
-    assert find_unnoticed(DRAWING, changed, by_pixels) == []
+    changed_copies = change_each_element(DRAWING, TAMPERINGS[tampering])
+    assert find_unnoticed(DRAWING, changed_copies, by_pixels) == []
 
 
 def test_every_change_of_an_attribute_is_noticed():

@@ -1,6 +1,6 @@
-"""Test that `make` keeps the environment in .venv as the locks say, whatever interrupts it.
+"""Test that `make` keeps .venv in agreement with the locks, even after failures and interruptions.
 
-`make` runs in a project with three frameworks. A program that installs nothing replaces Python, pip and uv.
+`make` runs in a project with three frameworks. A fake program replaces Python, pip and uv.
 """
 
 import os
@@ -13,8 +13,8 @@ import pytest
 
 from tools.weave.lessons import ROOT
 
-# It does little: `python -m venv` makes a folder, `uv pip sync` makes a folder for each package in the locks,
-# and `jupyter` prints a variable. It fails, or is interrupted, at the command that HARM names.
+# The fake program: as `python -m venv` it makes a folder, as `uv pip sync` a folder for each package in the locks, and
+# as `jupyter` it prints a variable. It fails, or is interrupted, at the command that HARM names.
 PROGRAM = """\
 import os, shutil, signal, sys
 from pathlib import Path
@@ -25,8 +25,8 @@ if name == "javac":
     sys.exit()
 with open(here / "log", "a") as log:
     print(command, file=log)
-harm, _, harmed = os.environ.get("HARM", "").partition(" at ")
-if harm and harmed in command:
+harm, _, part_of_command = os.environ.get("HARM", "").partition(" at ")
+if harm and part_of_command in command:
     if harm == "interrupted":
         os.killpg(0, signal.SIGINT)  # as a terminal does
     sys.exit(1)
@@ -43,8 +43,8 @@ if "sync" in arguments:
         for package in (here / lock).read_text().split():
             (packages / f"{package}.dist-info").mkdir(exist_ok=True)
 if "--target" in arguments:
-    older = here / arguments[arguments.index("--target") + 1]
-    shutil.copytree(here / "requirements", older)
+    target = here / arguments[arguments.index("--target") + 1]
+    shutil.copytree(here / "requirements", target)
 if name == "jupyter":
     print(os.environ.get("D2L_COMPAT_INSTALL"))
 """
@@ -61,8 +61,8 @@ class Project:
         shutil.copy(ROOT / "Makefile", root)
         for framework in "abc":
             self.lock(framework, 1)
-        self.older = root / "requirements/d2l-0.17.txt"
-        self.older.write_text("d2l-1\n")
+        self.older_d2l = root / "requirements/d2l-0.17.txt"
+        self.older_d2l.write_text("d2l-1\n")
         self.programs = root / "programs"
         self.programs.mkdir()
         for name in ("python3", "javac"):
@@ -79,9 +79,11 @@ class Project:
     def make(self, frameworks: str, target: str = "env", harm: str = "") -> tuple[int, str]:
         """Run make; return its exit code and output."""
         path = f"{self.programs}{os.pathsep}{os.environ['PATH']}"
-        # Without the variables of the make that runs the tests.
-        environment = {name: x for name, x in os.environ.items() if not name.startswith("MAKE")}
-        done = subprocess.run(
+        # Leave out the variables of the make that runs the tests.
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("MAKE")
+        }
+        process = subprocess.run(
             ["make", target, f"FRAMEWORKS={frameworks}"],
             cwd=self.root,
             env={**environment, "PATH": path, "HARM": harm, "LC_ALL": "C"},
@@ -91,7 +93,7 @@ class Project:
             check=False,
             start_new_session=True,
         )
-        return done.returncode, done.stdout
+        return process.returncode, process.stdout
 
     def list_packages(self) -> set[str]:
         return {path.stem for path in self.packages.iterdir()}
@@ -146,7 +148,7 @@ def test_installed_packages_stay_and_missing_ones_are_restored(full_project):
     log = (full_project.root / "log").read_text()
     for frameworks in ("a", "c  b a"):
         assert full_project.make(frameworks) == (0, UP_TO_DATE)
-    assert (full_project.root / "log").read_text() == log
+    assert (full_project.root / "log").read_text() == log  # no command was run
     assert full_project.list_packages() == ALL | {"own-1"}
     (full_project.packages / "b-1.dist-info").rmdir()
     assert full_project.make("a") == (0, "Updating .venv to the locks of a b c ...\n")
@@ -172,7 +174,7 @@ def test_an_older_d2l_is_installed_into_its_own_folder(full_project):
     (full_project.root / ".venv/d2l-0.17").rename(full_project.root / "moved")
     assert full_project.make("a")[0] == 0
     full_project.lock("b", 1)
-    full_project.older.write_text("d2l-2\n")
+    full_project.older_d2l.write_text("d2l-2\n")
     assert full_project.make("a", harm="failed at --target")[0] != 0
     assert full_project.make("a")[0] == 0
     assert (full_project.root / ".venv/d2l-0.17/d2l-0.17.txt").read_text() == "d2l-2\n"

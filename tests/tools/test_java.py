@@ -25,13 +25,13 @@ def test_the_kernel_finds_the_classes_and_downloads_nothing() -> None:
 def test_writing_the_kernels_file_keeps_the_installers_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cached, installed = tmp_path / "cached.json", tmp_path / "kernel.json"
-    cached.write_text("{}")
-    installed.hardlink_to(cached)
+    cache_file, kernel_file = tmp_path / "cached.json", tmp_path / "kernel.json"
+    cache_file.write_text("{}")
+    kernel_file.hardlink_to(cache_file)
     monkeypatch.setattr(java, "KERNEL", tmp_path)
     java.main()
-    assert json.loads(installed.read_text()) == SPEC
-    assert cached.read_text() == "{}"
+    assert json.loads(kernel_file.read_text()) == SPEC
+    assert cache_file.read_text() == "{}"
 
 
 def test_a_java_cell_that_fails_is_reported_with_the_compilers_message(
@@ -44,14 +44,14 @@ def test_a_java_cell_that_fails_is_reported_with_the_compilers_message(
     write_chapter(tmp_path, "tiny")
     (lesson / "text.en.md").write_text("# Title\n\n<<one>>\n")
     (lesson / "code.a.java").write_text("// %% one\nint x = 1;\nint y = nothing + x;\n")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "tools", "--root", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 1
-    assert "code.a.java:2: in en/a/tiny, cell 'one': " in done.stdout
-    assert "symbol:   variable nothing" in done.stdout
+    assert process.returncode == 1
+    assert "code.a.java:2: in en/a/tiny, cell 'one': " in process.stdout
+    assert "symbol:   variable nothing" in process.stdout
     assert not (tmp_path / "notebooks").exists()

@@ -37,13 +37,13 @@ def test_definitions_with_words_are_executed_again_before_they_are_used():
         "d": "f('x', say)",
     }
     other = {name: code.replace("one", "eins").replace("x", "y") for name, code in one.items()}
-    after = ["say0*", "b0", "say1*", "b1", "c0", "c1", "say0*", "d0", "say1*", "d1"]
-    assert plan(one, other) == ["say0", "say1", "shared0", *after]
+    last_steps = ["say0*", "b0", "say1*", "b1", "c0", "c1", "say0*", "d0", "say1*", "d1"]
+    assert plan(one, other) == ["say0", "say1", "shared0", *last_steps]
 
 
 @pytest.mark.parametrize("source", ["g('y')", "f('y', 1)", "f(x)"])
 def test_a_cell_that_is_not_a_translation_is_left_out(source):
-    """It was edited by hand, and must not change what the first notebook shows."""
+    """Such a cell was edited by hand. It must not change the outputs of the first notebook."""
     assert plan({"a": "f('x')"}, {"a": source}) == ["a0"]
     assert plan({"a": "f('x')"}, {"b": "f('y')"}) == ["a0"]
 
@@ -92,9 +92,9 @@ def make_figure_output(draw: Callable[[], object]) -> list[dict[str, Any]]:
 
 
 def draw_curves(y: float, *words: str) -> list[dict[str, Any]]:
-    x, y = [0, 1, 2, 3, 4], [[0, 1, 4, 2, y], [1, 2, 0, 1, 0]]
+    X, Y = [0, 1, 2, 3, 4], [[0, 1, 4, 2, y], [1, 2, 0, 1, 0]]
     return make_figure_output(
-        lambda: plot(x, y, xlabel=words[0], ylabel=words[1], legend=words[2:])
+        lambda: plot(X, Y, xlabel=words[0], ylabel=words[1], legend=words[2:])
     )
 
 
@@ -108,7 +108,7 @@ CHINESE = "很長很長的橫軸", "縱軸", "甲，也很長", "乙"
 
 
 def make_java_output(y: float, words: str) -> list[dict[str, Any]]:
-    """Return a drawing as d2l's classes for Java write it; words move what is beside them."""
+    """Return a drawing in the style of d2l's Java classes, in which the length of the words moves the shapes."""
     x = len(words)
     svg = (
         '<svg xmlns="http://www.w3.org/2000/svg"><rect width="100%" fill="#ffffff"/>'

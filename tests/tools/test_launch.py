@@ -23,18 +23,18 @@ BINDER = f"https://mybinder.org/v2/gh/{OWNER_AND_NAME}/main"
 def test_the_repositorys_address_is_written_by_hand_only_once():
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    found = {
+    files_and_folders = {
         name.partition("/")[0]
         for name in filter(None, files.split("\0"))
         if (ROOT / name).is_file() and OWNER_AND_NAME.encode() in (ROOT / name).read_bytes()
     }
     generated = {"README.md", "README.zh-TW.md", "CITATION.cff", "docs", "notebooks"}
-    assert found == generated | {"pyproject.toml"}
+    assert files_and_folders == generated | {"pyproject.toml"}
 
 
 @pytest.fixture(scope="module")
 def parts() -> dict[str, dict[str, str]]:
-    """The generated parts by language."""
+    """Return the generated parts by language."""
     return {language: generate_parts(language) for language in LANGUAGES}
 
 
@@ -52,11 +52,12 @@ def test_generated_parts_are_in_the_expected_documents():
         expected[f"docs/{language}/coming-from-d2l.md"] = ["first cell", "install"]
         expected[f"docs/{language}/compared-with-d2l.md"] = ["book"]
         expected[f"docs/{language}/chapter.md"] = ["cite"]
-    found = {}
+    actual = {}
     for document in list_documents():
-        parts = PART.finditer(document.read_text(encoding="utf-8"))
-        found[str(document.relative_to(ROOT))] = [part["name"] for part in parts]
-    assert {name: parts for name, parts in found.items() if parts} == expected
+        parts = [part["name"] for part in PART.finditer(document.read_text(encoding="utf-8"))]
+        if parts:
+            actual[str(document.relative_to(ROOT))] = parts
+    assert actual == expected
 
 
 def test_installation_begins_with_a_clone_of_the_repository():
@@ -71,7 +72,7 @@ def test_every_notebook_begins_with_the_install_cell(notebook: Notebook):
     first = next(cell for cell in node.cells if cell.cell_type == "code")
     assert first.id == INSTALL
     assert first.source == render_install_cell(notebook)
-    assert first.outputs == []  # nothing is missing
+    assert first.outputs == []  # no package was missing
     is_python = FRAMEWORKS[notebook.framework].is_python
     addresses = [f"git+{REPOSITORY}"] if is_python else [BINDER, REPOSITORY]
     assert re.findall(r"(?:git\+)?https://\S+", first.source) == addresses

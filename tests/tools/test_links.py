@@ -35,8 +35,11 @@ def read_prose(file: Path) -> list[str]:
 
 
 def leads_to_target(file: Path, link: str) -> bool:
-    """Check whether a link leads to a file of the project, and to a heading in it; ignore other addresses."""
-    if link == "../@WHEEL@":  # built by the web site, and tested there
+    """Check whether a link leads to a file of the project and, if it has an anchor, to a heading in the file.
+
+    Addresses outside the project are accepted.
+    """
+    if link == "../@WHEEL@":  # the site's tests test this link
         return True
     address, anchor = urldefrag(link)
     if address.startswith(FILES):
@@ -60,9 +63,13 @@ def leads_to_target(file: Path, link: str) -> bool:
 def test_every_lesson_is_shown_on_the_front_page_and_in_the_chapter(language: str, page: str):
     """Each has a link and a drawing, in the chapter's order."""
     text = (ROOT / "docs" / language / f"{page}.md").read_text(encoding="utf-8")
-    linked = re.findall(rf"\]\(\.\./\.\./notebooks/{language}/pytorch/([-\w]+)\.ipynb\)", text)
-    drawn = re.findall(r"!\[[^\]]+\]\(\.\./\.\./lessons/([-\w]+)/[-\w.]+\.svg\)", text)
-    assert linked == drawn == [folder.name for folder in list_lessons()]
+    lessons_in_links = re.findall(
+        rf"\]\(\.\./\.\./notebooks/{language}/pytorch/([-\w]+)\.ipynb\)", text
+    )
+    lessons_in_drawings = re.findall(
+        r"!\[[^\]]+\]\(\.\./\.\./lessons/([-\w]+)/[-\w.]+\.svg\)", text
+    )
+    assert lessons_in_links == lessons_in_drawings == [folder.name for folder in list_lessons()]
 
 
 @cache
@@ -74,7 +81,7 @@ def list_top_folders() -> set[str]:
 
 
 def find_missing_files(part: str) -> Iterator[tuple[int, str]]:
-    """Yield paths in code that do not exist; in lessons/LESSON/claims.py, LESSON stands for any name."""
+    """Yield paths in code that do not exist; capitals stand for any name, as in lessons/LESSON/claims.py."""
     for line, name in code(part):
         is_path = re.fullmatch(r"[\w.-]+(/[\w.*-]+)+/?", name)
         if is_path and name.partition("/")[0] in list_top_folders():
@@ -87,7 +94,7 @@ def find_missing_files(part: str) -> Iterator[tuple[int, str]]:
 def test_links_and_file_names_lead_to_existing_targets(file: Path):
     faults = []
     for part in read_prose(file):
-        dead = [(line, link) for line, link in links(part) if not leads_to_target(file, link)]
-        missing = [*dead, *find_missing_files(part)]
-        faults += [f"{shorten_path(file)}:{line}: {name}" for line, name in missing]
+        broken = [(line, link) for line, link in links(part) if not leads_to_target(file, link)]
+        broken += find_missing_files(part)
+        faults += [f"{shorten_path(file)}:{line}: {name}" for line, name in broken]
     assert faults == []

@@ -1,4 +1,4 @@
-"""Test what distributes the checks over machines: the workflows, the merged report, and the GPU check."""
+"""Test how checks are distributed over machines: the workflows, the merged report, and the choice of GPUs."""
 
 import re
 import subprocess
@@ -86,13 +86,13 @@ def test_a_missing_report_is_a_failure(tmp_path, monkeypatch):
 @pytest.mark.parametrize("code", CODE_FILES, ids=lambda code: f"{code.parent.name}/{code.name}")
 def test_one_line_in_a_lessons_code_chooses_the_device(code):
     text = code.read_text(encoding="utf-8")
-    assert sum(text.count(on_cpu) for on_cpu in GPU_CODE) == 1
+    assert sum(text.count(cpu_code) for cpu_code in GPU_CODE) == 1
 
 
 def test_frameworks_that_see_a_gpu_are_printed(monkeypatch, capsys):
     monkeypatch.setattr(devices, "count_gpus", {"pytorch": 2, "jax": 0}.__getitem__)
     assert devices.main(["jax", "pytorch", "djl"]) == 0
-    printed = capsys.readouterr()
-    assert printed.out == "pytorch\n"
-    assert printed.err == "No GPU, or no build for one: jax, djl\n"
+    output = capsys.readouterr()
+    assert output.out == "pytorch\n"
+    assert output.err == "No GPU, or no build for one: jax, djl\n"
     assert devices.main(["jax"]) == 1

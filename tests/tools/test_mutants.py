@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.mutants.__main__ import Outcomes, is_noticed, render_report, try_unchanged
+from tests.mutants.__main__ import Outcomes, is_noticed, render_report, void_failing_checks
 from tests.mutants.fault import Fault, OutdatedFaultError
-from tests.mutants.tables import EVERYWHERE, FAULTS, ROWS
+from tests.mutants.tables import EVERYWHERE, FAULTS, LESSON_FAULTS
 from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, list_checks, list_used_checks
 from tools.weave.lessons import ROOT, list_lessons
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the folders that faults are put into."""
+    """Return a copy of the folders whose files may have faults."""
     copy = tmp_path_factory.mktemp("project")
     for folder in ("lessons", "notebooks", "d2l_compat"):
         ignored = shutil.ignore_patterns("target", "__pycache__")
@@ -37,27 +37,27 @@ def test_every_fault_still_fits(project: Path, fault: Fault) -> None:
         file.write_bytes(before)
 
 
-# One in Python and one in Java.
-LESSON_FAULTS = [
+# A fault in a Python program and one in a Java program.
+ONE_PER_LANGUAGE = [
     next(f for f in EVERYWHERE if f.place == "lesson" and f.framework == framework)
     for framework in ("pytorch", "djl")
 ]
 
 
-@pytest.mark.parametrize("fault", LESSON_FAULTS, ids=str)
+@pytest.mark.parametrize("fault", ONE_PER_LANGUAGE, ids=str)
 def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fault) -> None:
-    files = [project / fault.file, *(edition.path for edition in fault.find_notebooks(project))]
-    before = {file: file.read_bytes() for file in files}
+    notebooks = [notebook.path for notebook in fault.find_notebooks(project)]
+    before = {file: file.read_bytes() for file in (project / fault.file, *notebooks)}
     try:
         fault.put_into(project)
         fault.weave_into(project)
-        assert all(file.read_bytes() != old for file, old in before.items())
+        assert all(file.read_bytes() != content for file, content in before.items())
     finally:
-        for file, old in before.items():
-            file.write_bytes(old)
+        for file, content in before.items():
+            file.write_bytes(content)
 
 
-@pytest.mark.parametrize("fault", LESSON_FAULTS, ids=str)
+@pytest.mark.parametrize("fault", ONE_PER_LANGUAGE, ids=str)
 def test_a_lessons_fault_is_tried_with_its_claims_and_with_nbval(fault: Fault) -> None:
     (first, claims), (second, nbval) = list_checks(fault)
     assert (first, second) == ("tests", "nbval")
@@ -70,7 +70,7 @@ def test_a_lessons_fault_is_tried_with_its_claims_and_with_nbval(fault: Fault) -
 
 
 def test_each_lesson_and_each_framework_has_faults() -> None:
-    assert all(ROWS)
+    assert all(LESSON_FAULTS)
     assert max(Counter(map(str, EVERYWHERE)).values()) == 1
     assert {f.lesson for f in FAULTS if f.place == "lesson"} == {
         each.name for each in list_lessons()
@@ -92,42 +92,43 @@ def test_a_fault_that_no_longer_fits_is_refused(project: Path) -> None:
 
 def test_tests_that_noticed_faults_are_run_once_without_them() -> None:
     claims = "pytest", "--framework", "jax"
-    noticed = [
+    test_checks = [
         Check(claims, ("claims.py::one",), ("--first", "cell")),
         Check(claims, ("claims.py::two", "claims.py::one")),
         Check((*MAVEN, "test")),
     ]
-    languages = [Check(NBVAL, (f"notebooks/{name}/jax/page.ipynb",)) for name in ("en", "zh-TW")]
-    again = list_used_checks(
-        [*(Outcome(noticed_by=by) for by in (*noticed, *languages, *noticed)), Outcome()]
+    english, chinese = (
+        Check(NBVAL, (f"notebooks/{language}/jax/page.ipynb",)) for language in ("en", "zh-TW")
     )
-    assert again == [
+    checks = [*test_checks, english, chinese, *test_checks]
+    outcomes = [Outcome(noticed_by=check) for check in checks]
+    assert list_used_checks([*outcomes, Outcome()]) == [
         Check(claims, ("claims.py::one", "claims.py::two")),
-        noticed[2],
-        Check(NBVAL, (*languages[0].tests, *languages[1].tests)),
+        test_checks[2],
+        Check(NBVAL, (*english.tests, *chinese.tests)),
     ]
 
 
-def test_a_test_that_fails_without_a_fault_has_noticed_nothing() -> None:
-    class Copies:
-        """Copies of the project in which the second of two tests fails with or without a fault."""
+def test_a_test_that_fails_without_a_fault_does_not_count() -> None:
+    class FakeWorkshop:
+        """A workshop in which the second of two tests fails with or without a fault."""
 
         def try_unchanged(self, check: Check) -> Outcome:
             return Outcome(["two"], noticed_by=replace(check, tests=check.tests[1:]))
 
-    right, wrong = (
-        Outcome([n], noticed_by=Check(("pytest",), (f"a.py::{n}",))) for n in ("one", "two")
-    )
-    said: list[Outcomes] = [{"tests": right}, {"tests": wrong}]
+    results: list[Outcomes] = []
+    for name in ("one", "two"):
+        check = Check(("pytest",), (f"a.py::{name}",))
+        results.append({"tests": Outcome([name], noticed_by=check)})
     with ThreadPoolExecutor(1) as pool:
-        try_unchanged(Copies(), pool, said)
-    assert [is_noticed(each) for each in said] == [True, False]
+        void_failing_checks(FakeWorkshop(), pool, results)
+    assert [is_noticed(outcomes) for outcomes in results] == [True, False]
 
 
-def test_a_check_that_did_not_run_has_noticed_nothing() -> None:
+def test_a_check_that_did_not_run_does_not_count() -> None:
     fault = FAULTS[0]
-    said: Outcomes = {"nbval": Outcome(void="over the limit"), "tests": Outcome()}
-    assert not is_noticed(said)
-    assert "| void | - |" in render_report({fault: said})
-    said["tests"].noticed.append("test_something")
-    assert is_noticed(said)
+    outcomes: Outcomes = {"nbval": Outcome(void="over the limit"), "tests": Outcome()}
+    assert not is_noticed(outcomes)
+    assert "| void | - |" in render_report({fault: outcomes})
+    outcomes["tests"].noticed.append("test_something")
+    assert is_noticed(outcomes)

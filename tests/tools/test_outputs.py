@@ -1,4 +1,4 @@
-"""Test which outputs count as the same, and which differences are found."""
+"""Test which outputs agree, and which differ."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
@@ -228,7 +228,7 @@ def draw_two_axes(bottom: float) -> str:
 
 
 FIGURES = {"curves": curves, "heat map": heatmap}
-OTHERS: dict[str, tuple[Callable[[], str], Callable[[], str]]] = {
+DIFFERENT_FIGURES: dict[str, tuple[Callable[[], str], Callable[[], str]]] = {
     "sin and cos swapped": (curves, lambda: curves(SWAPPED)),
     "columns 5 to 8": (curves, lambda: curves(columns=slice(5, 9))),
     "one row further": (curves, lambda: curves(np.roll(P, 1, axis=0))),
@@ -279,34 +279,34 @@ def test_figures_whose_data_differ_by_last_digits_agree(draw):
     assert not differ(stored, fresh)
 
 
-@pytest.mark.parametrize(("stored", "fresh"), OTHERS.values(), ids=OTHERS)
-def test_another_figure_differs(stored, fresh):
+@pytest.mark.parametrize(("stored", "fresh"), DIFFERENT_FIGURES.values(), ids=DIFFERENT_FIGURES)
+def test_a_different_figure_differs(stored, fresh):
     assert differ(stored(), fresh())
 
 
-def raise_curve(by: float) -> str:
-    """Draw the curves with the first one raised by so many points."""
+def raise_curve(distance: float) -> str:
+    """Draw the curves with the first one raised by a distance in points."""
 
     def change(axes: Any) -> None:
         points = axes.get_window_extent().height * 72 / axes.figure.dpi
         curve = axes.lines[0]
-        curve.set_ydata(curve.get_ydata() + by * np.ptp(axes.get_ylim()) / points)
+        curve.set_ydata(curve.get_ydata() + distance * np.ptp(axes.get_ylim()) / points)
 
     return draw_curves(change)
 
 
-def lower_label(by: float) -> str:
-    """Draw the curves with the label lowered by so many points."""
+def lower_label(distance: float) -> str:
+    """Draw the curves with the label lowered by a distance in points."""
 
     def change(axes: Any) -> None:
-        axes.xaxis.labelpad += by
+        axes.xaxis.labelpad += distance
 
     return draw_curves(change)
 
 
-def draw_two_greys(by: float) -> str:
-    """Draw a heat map of two cells, one brighter by so many levels."""
-    return heat_map(CELL + f'<path fill="#{100 + round(by):02x}6464" d="M1 0h1v1h-1z"/>')
+def draw_two_cells(levels: float) -> str:
+    """Draw a heat map of two cells, whose red differs by ``levels``."""
+    return heat_map(CELL + f'<path fill="#{100 + round(levels):02x}6464" d="M1 0h1v1h-1z"/>')
 
 
 def heat_map(cells: str) -> str:
@@ -320,7 +320,7 @@ CELL = '<path fill="#646464" d="M0 0h1v1h-1z"/>'
 LIMITS: dict[str, tuple[Callable[[float], str], float]] = {
     "a curve, in points": (raise_curve, 0.05),
     "a label, in points": (lower_label, 2),
-    "a cell, in levels": (draw_two_greys, 4),
+    "a cell, in levels": (draw_two_cells, 4),
 }
 
 
@@ -347,10 +347,10 @@ def test_a_tag_allows_more_cells_to_be_zero(words: str) -> None:
     def describe(count: int) -> str:
         return figure.replace("<desc>Line", f"<desc>{words.format(count)} Line")
 
-    for more, is_different in ((-2, False), (2, False), (3, True), (-3, True)):
-        assert compare_figures(describe(5), describe(5 + more), DEFAULT)
-        fault = compare_figures(describe(5), describe(5 + more), tolerance)
-        assert bool(fault) == is_different, more
+    for change, is_different in ((-2, False), (2, False), (3, True), (-3, True)):
+        assert compare_figures(describe(5), describe(5 + change), DEFAULT)
+        fault = compare_figures(describe(5), describe(5 + change), tolerance)
+        assert bool(fault) == is_different, change
     for stored, fresh in (("5 of 36", "5 of 37"), ("5 of 36 zero", "6 of 36 one")):
         assert compare_outputs(stored, fresh, tolerance)
 
@@ -373,7 +373,7 @@ def test_a_png_is_compared_with_the_svg_beside_it():
     faults = {name: compare_outputs(each, figures["whole"]) for name, each in figures.items()}
     assert faults["whole"] is None
     assert faults["none"] == "the figure: no PNG beside the SVG"
-    assert faults["half"].startswith("the figure: damaged: no PNG")
+    assert faults["half"].startswith("the figure: damaged: not a PNG")
     spot_fault = "the figure: the PNG is another picture than the SVG: 16 of 496860 pixels differ"
     assert faults["with a spot"] == spot_fault
     assert faults["another"] is not None

@@ -28,7 +28,7 @@ def parse_pins(lock: str) -> list[Requirement]:
 
 
 @pytest.mark.parametrize("file", [*LOCKS, OLDER_D2L], ids=lambda file: file.stem)
-def test_a_lock_has_pins_with_hashes_and_no_address(file):
+def test_a_lock_has_pins_with_hashes_and_no_addresses(file):
     text = file.read_text(encoding="utf-8")
     assert "://" not in text
     assert "index-url" not in text
@@ -57,13 +57,13 @@ def test_a_lock_has_all_required_packages(lock):
         assert all(requirement.specifier.contains(version) for version in versions), requirement
 
 
-# A few lines in tests/shim/each/jax/oracle.py replace these packages.
+# Packages that tests/shim/each/jax/oracle.py replaces by a few lines.
 REPLACED = {"jax": {"tensorflow", "tensorflow_datasets"}}
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_a_lock_has_what_upstreams_d2l_imports(lock):
-    """Otherwise nothing is compared with upstream's d2l if only this framework is installed."""
+    """Without these packages, nothing is compared with upstream's d2l if only this framework is installed."""
     name = f"d2l/{FRAMEWORKS[lock.stem].module}.py"
     versions = [Path(distribution("d2l").locate_file(name)), OLDER / name]
     upstream = [file.read_text(encoding="utf-8") for file in versions if file.exists()]

@@ -24,7 +24,7 @@ version = "1"
 """
 
 
-class Forge(BaseHTTPRequestHandler):
+class FakeGitHub(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response({"/moved": 301, "/there": 200}.get(self.path, 404))
         self.send_header("Location", "/there")
@@ -37,8 +37,8 @@ class Forge(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def web() -> Iterator[str]:
-    """Return the address of our own server, which is reached without a proxy."""
-    with run_server(Forge) as address, pytest.MonkeyPatch.context() as patch:
+    """Yield the address of a server on this machine, which is reached without a proxy."""
+    with run_server(FakeGitHub) as address, pytest.MonkeyPatch.context() as patch:
         patch.setenv("no_proxy", "127.0.0.1")
         yield address
 
@@ -69,13 +69,13 @@ def test_an_address_that_fails_or_has_moved_is_reported_with_its_setting(web: st
     addresses = {
         "Repository": f"{web}/there",
         "Gone": f"{web}/gone",
-        "Site": "http://127.0.0.1:1/",
+        "Refused": "http://127.0.0.1:1/",
         "Moved": f"{web}/moved",
     }
-    gone, nobody, moved = check_addresses(addresses)
+    gone, refused, moved = check_addresses(addresses)
     assert gone.startswith(f"{web}/gone does not answer (404): make it public or")
     assert gone.endswith("set `Gone` in pyproject.toml, and run `make`.")
-    assert "Connection refused): see that there is a network, " in nobody
+    assert "Connection refused): check the network, " in refused
     assert moved.startswith(f"{web}/moved has moved: set `Moved`")
     assert moved.endswith(f"to {web}/there.")
 
@@ -103,7 +103,7 @@ def test_a_service_that_does_not_open_a_link_is_reported(web: str):
     assert "tools/weave/launch.py" in fault
 
 
-def test_all_addresses_behind_the_buttons_are_requested(monkeypatch, capsys):
+def test_the_addresses_of_all_buttons_are_checked(monkeypatch, capsys):
     calls: dict[str, object] = {}
     for name in ("check_addresses", "check_repository", "check_services"):
 
@@ -113,7 +113,7 @@ def test_all_addresses_behind_the_buttons_are_requested(monkeypatch, capsys):
 
         monkeypatch.setattr(published, name, record)
     assert published.main() == 0
-    assert capsys.readouterr().out == f"All is there: {REPOSITORY}\n"
+    assert capsys.readouterr().out == f"Everything is published: {REPOSITORY}\n"
     assert calls["check_addresses"][0]["Repository"] == REPOSITORY
     address, files = calls["check_repository"]
     assert address == REPOSITORY

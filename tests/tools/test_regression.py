@@ -1,4 +1,4 @@
-"""Test which changes of a notebook the extended nbval (conftest.py) accepts.
+"""Test which changes of a notebook the extended nbval (tools/run/regression.py) accepts.
 
 A kernel takes seconds to start. So one run of pytest tests all notebooks, and a notebook has
 several changes, each in a cell of its own.
@@ -75,7 +75,7 @@ time.time()
 Change = Callable[[NotebookNode], object]
 
 
-def cell(notebook: NotebookNode, name: str) -> NotebookNode:
+def find_cell(notebook: NotebookNode, name: str) -> NotebookNode:
     return next(cell for cell in notebook.cells if cell.id == name)
 
 
@@ -83,7 +83,7 @@ def change_output(name: str, pattern: str, new: str) -> Change:
     """Return a change of the stored text of a cell's only output."""
 
     def change(notebook: NotebookNode) -> None:
-        (output,) = cell(notebook, name).outputs
+        (output,) = find_cell(notebook, name).outputs
         data, key = (output.data, "text/plain") if "data" in output else (output, "text")
         data[key], count = re.subn(pattern, new, data[key])
         assert count == 1
@@ -92,10 +92,10 @@ def change_output(name: str, pattern: str, new: str) -> Change:
 
 
 def change_figure(pattern: str, new: str, with_png: bool = False) -> Change:
-    """Return a change of the stored figure's SVG, and of its PNG if ``with_png``, but not of its text."""
+    """Return a change of the stored figure's SVG and, if ``with_png``, of its PNG, but not of its text."""
 
     def change(notebook: NotebookNode) -> None:
-        data = cell(notebook, "figure").outputs[0].data
+        data = find_cell(notebook, "figure").outputs[0].data
         data[SVG], count = re.subn(pattern, new, data[SVG])
         assert count
         if with_png:
@@ -107,7 +107,7 @@ def change_figure(pattern: str, new: str, with_png: bool = False) -> Change:
 def replace_png_of_figure(notebook: NotebookNode) -> None:
     """Replace the figure's PNG by one of a single CSS pixel."""
     png = render_png('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>')
-    cell(notebook, "figure").outputs[0].data[PNG] = b64encode(png).decode()
+    find_cell(notebook, "figure").outputs[0].data[PNG] = b64encode(png).decode()
 
 
 def encode(image: Image.Image, **options: object) -> str:
@@ -119,11 +119,11 @@ def encode(image: Image.Image, **options: object) -> str:
 
 def replace_picture(png: str) -> Change:
     """Return a change of the PNG that has no SVG beside it."""
-    return lambda notebook: cell(notebook, "picture").outputs[0].data.update({PNG: png})
+    return lambda notebook: find_cell(notebook, "picture").outputs[0].data.update({PNG: png})
 
 
 def remove_picture(notebook: NotebookNode) -> None:
-    del cell(notebook, "picture").outputs[0].data[PNG]
+    del find_cell(notebook, "picture").outputs[0].data[PNG]
 
 
 BLUE = Image.new("RGB", (30, 20), "blue")
@@ -132,27 +132,29 @@ SPOTTED.paste("black", (4, 4, 8, 8))
 
 
 def clear_outputs(name: str) -> Change:
-    return lambda notebook: cell(notebook, name).update(outputs=[])
+    return lambda notebook: find_cell(notebook, name).update(outputs=[])
 
 
 def change_source(name: str, code: str) -> Change:
-    return lambda notebook: cell(notebook, name).update(source=code)
+    return lambda notebook: find_cell(notebook, name).update(source=code)
 
 
 def duplicate_output(notebook: NotebookNode) -> None:
-    cell(notebook, "count").outputs *= 2
+    find_cell(notebook, "count").outputs *= 2
 
 
 def add_output(notebook: NotebookNode) -> None:
-    cell(notebook, "silent").outputs = [v4.new_output("stream", text="0\n")]
+    find_cell(notebook, "silent").outputs = [v4.new_output("stream", text="0\n")]
 
 
 def reverse_outputs(notebook: NotebookNode) -> None:
-    cell(notebook, "both").outputs.reverse()
+    find_cell(notebook, "both").outputs.reverse()
 
 
 def move_cell(notebook: NotebookNode) -> None:
-    count, silent = (notebook.cells.index(cell(notebook, name)) for name in ("count", "silent"))
+    count, silent = (
+        notebook.cells.index(find_cell(notebook, name)) for name in ("count", "silent")
+    )
     notebook.cells.insert(count, notebook.cells.pop(silent))
 
 
@@ -164,7 +166,7 @@ ACCEPTED: list[Change] = [
     change_output("ignored", r"\.", "1."),
     replace_picture(encode(BLUE.convert("P"), compress_level=0)),
 ]
-# Each change, with a part of the message, by the cell that has to fail.
+# Keys are the cells that have to fail; values are the changes, each with a part of the message.
 REFUSED: dict[str, list[tuple[Change, str]]] = {
     "figure": [
         (change_figure("#0072b2", "#d55e00", with_png=True), "the fresh figure differs"),
@@ -197,14 +199,14 @@ Report = dict[str, dict[str, str]]
 
 def nbval_command(notebooks: Path, *options: str | Path) -> list[str | Path]:
     shutil.copy(ROOT / "conftest.py", notebooks)
-    where = ["-c", ROOT / "pyproject.toml", "--rootdir", notebooks, "-p", "no:cacheprovider"]
-    return [sys.executable, "-m", "pytest", *where, "--nbval", *options, notebooks]
+    settings = ["-c", ROOT / "pyproject.toml", "--rootdir", notebooks, "-p", "no:cacheprovider"]
+    return [sys.executable, "-m", "pytest", *settings, "--nbval", *options, notebooks]
 
 
 def run_nbval(notebooks: Path, *options: str, **environment: str) -> list[ElementTree.Element]:
     """Return the test cases, one for each code cell, of a run in which some fail."""
     report = notebooks.parent / "report.xml"
-    done = subprocess.run(
+    process = subprocess.run(
         nbval_command(notebooks, "--color", "no", "--junit-xml", report, *options),
         cwd=ROOT,
         env=os.environ | environment,
@@ -212,21 +214,22 @@ def run_nbval(notebooks: Path, *options: str, **environment: str) -> list[Elemen
         text=True,
         check=False,
     )
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert process.returncode == 1, process.stdout + process.stderr
     return ElementTree.parse(report).findall(".//testcase")
 
 
-def fault_of(case: ElementTree.Element) -> str:
+def read_fault(case: ElementTree.Element) -> str:
+    """Return the message of a failed test case, or ""."""
     faults = [*case.findall("failure"), *case.findall("error")]
     return faults[0].text if faults else ""
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Return the message of each failed cell, by notebook; the n-th has each cell's n-th refused change."""
+    """Return the message of each failed cell, by notebook; the n-th notebook has each cell's n-th refused change."""
     root = tmp_path_factory.mktemp("project")
-    lesson, checked = root / "lessons" / "tiny", root / "checked"
-    for folder in (lesson, checked):
+    lesson, checked_folder = root / "lessons" / "tiny", root / "checked"
+    for folder in (lesson, checked_folder):
         folder.mkdir(parents=True)
     write_chapter(root, "tiny")
     names = re.findall("# %% ([a-z]+)", CODE)
@@ -235,26 +238,26 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     assert main(["--root", str(root)]) == 0
     executed = root / "notebooks" / "en" / "a" / "tiny.ipynb"
 
-    changes = {"accepted": ACCEPTED}
+    changes_by_title = {"accepted": ACCEPTED}
     for cases in REFUSED.values():
         for index, (change, _) in enumerate(cases):
-            changes.setdefault(str(index), []).append(change)
+            changes_by_title.setdefault(str(index), []).append(change)
     order = {}
-    for title, changed in changes.items():
+    for title, changes in changes_by_title.items():
         notebook = nbformat.read(executed, as_version=4)
-        for change in changed:
+        for change in changes:
             change(notebook)
-        nbformat.write(notebook, checked / f"{title}.ipynb")
+        nbformat.write(notebook, checked_folder / f"{title}.ipynb")
         order[title] = [cell.id for cell in notebook.cells]
 
-    cells = run_nbval(checked)
-    assert len(cells) == len(order) * len(names)
-    failed: Report = {title: {} for title in order}
-    for item in cells:
-        title, number = Path(item.get("classname")).stem, int(item.get("name").split()[1])
-        if fault := fault_of(item):
-            failed[title][order[title][number]] = fault
-    return failed
+    test_cases = run_nbval(checked_folder)
+    assert len(test_cases) == len(order) * len(names)
+    faults: Report = {title: {} for title in order}
+    for case in test_cases:
+        title, number = Path(case.get("classname")).stem, int(case.get("name").split()[1])
+        if fault := read_fault(case):
+            faults[title][order[title][number]] = fault
+    return faults
 
 
 def test_equivalent_outputs_pass(report):
@@ -269,8 +272,8 @@ def test_exactly_the_cells_that_differ_fail_with_a_reason(report, index):
         assert words in report[str(index)][name]
 
 
-def test_a_figure_that_differs_is_kept_as_a_picture(report):
-    """Check that a figure without differences is not kept."""
+def test_a_picture_of_differing_figures_is_saved(report):
+    """Check that no picture is saved of figures that agree."""
     messages = "\n".join(text for cells in report.values() for text in cells.values())
     files = {Path(path) for path in re.findall(r"see (.*\.png)", messages)}
     assert {*next(iter(files)).parent.iterdir()} == files
@@ -278,10 +281,10 @@ def test_a_figure_that_differs_is_kept_as_a_picture(report):
     assert names == {"0-figure", "0-picture"}
     for file in files:
         picture = np.asarray(Image.open(file).convert("RGB"), int)
-        red = (picture == (213, 0, 0)).all(axis=-1)
-        third = len(red) // 3
-        assert not red[: 2 * third].any()  # the stored and the fresh figure
-        assert red[2 * third :].any()
+        is_red = (picture == (213, 0, 0)).all(axis=-1)
+        third = len(is_red) // 3
+        assert not is_red[: 2 * third].any()  # the stored and the fresh figure
+        assert is_red[2 * third :].any()
 
 
 # Faults of kernels and files
@@ -312,8 +315,8 @@ FAULTY = {
         make_notebook("x = 1", kernel="no-such-kernel"),
         "no kernel came up: No such kernel",
     ),
-    "truncated": (PLAIN[:150], "no notebook: NotJSONError"),
-    "empty": ("", "no notebook: NotJSONError"),
+    "truncated": (PLAIN[:150], "not a notebook: NotJSONError"),
+    "empty": ("", "not a notebook: NotJSONError"),
     "plain": (PLAIN, ""),
 }
 
@@ -323,13 +326,13 @@ def first_faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the message of each notebook's first fault, in a shell with unusual variables."""
     root = tmp_path_factory.mktemp("faulty") / "notebooks"
     shell = {"MPLBACKEND": "no-such-backend", "TMPDIR": str(root / ("long" * 40))}
-    Path(shell["TMPDIR"]).mkdir(parents=True)  # no socket has such a path
+    Path(shell["TMPDIR"]).mkdir(parents=True)  # too long a path for a socket
     for name, (notebook, _) in FAULTY.items():
         (root / f"{name}.ipynb").write_text(notebook)
     messages = dict.fromkeys(FAULTY, "")
-    for item in run_nbval(root, "--nbval-cell-timeout", "5", **shell):
-        name = Path(item.get("classname") or item.get("name")).stem
-        messages[name] = messages[name] or fault_of(item)
+    for case in run_nbval(root, "--nbval-cell-timeout", "5", **shell):
+        name = Path(case.get("classname") or case.get("name")).stem
+        messages[name] = messages[name] or read_fault(case)
     for name, (notebook, _) in FAULTY.items():
         assert (root / f"{name}.ipynb").read_text() == notebook
     return messages
@@ -348,10 +351,10 @@ def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
         folder.mkdir()
     marks = [tmp_path / name for name in "ab"]
     for mark in marks:
-        wait = f"open({str(mark)!r}, 'w').close()\nimport time; time.sleep(1000)"
-        (notebooks / f"{mark.name}.ipynb").write_text(make_notebook(wait))
+        code = f"open({str(mark)!r}, 'w').close()\nimport time; time.sleep(1000)"
+        (notebooks / f"{mark.name}.ipynb").write_text(make_notebook(code))
     options = ["--nbval-kernel-startup-timeout", "1000", "-n", "2"]
-    run = subprocess.Popen(
+    process = subprocess.Popen(
         nbval_command(notebooks, *options),
         cwd=ROOT,
         env=os.environ | {"TMPDIR": str(temporary)},
@@ -360,8 +363,8 @@ def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
         start_new_session=True,  # a terminal's Ctrl-C reaches all its processes
         text=True,
     )
-    output = interrupt(run, marks, lambda: os.killpg(run.pid, signal.SIGINT), at_least=3)
-    assert run.returncode == 2, output
+    output = interrupt(process, marks, lambda: os.killpg(process.pid, signal.SIGINT), at_least=3)
+    assert process.returncode == 2, output
     assert not [path for path in temporary.rglob("*") if not path.name.startswith("pytest-")]
 
 
@@ -389,18 +392,18 @@ WORDS = {
 
 def change_text(name: str, old: str, new: str) -> Change:
     def change(notebook: NotebookNode) -> None:
-        (output,) = cell(notebook, name).outputs
+        (output,) = find_cell(notebook, name).outputs
         output.text = output.text.replace(old, new)
 
     return change
 
 
 def remove_cell(name: str) -> Change:
-    return lambda notebook: notebook.cells.remove(cell(notebook, name))
+    return lambda notebook: notebook.cells.remove(find_cell(notebook, name))
 
 
 # Each change of the Chinese notebook, with the numbers of the cells that have to fail.
-IN_ONE_LANGUAGE: dict[str, tuple[Change, list[int]]] = {
+CHINESE_CHANGES: dict[str, tuple[Change, list[int]]] = {
     "unchanged": (lambda notebook: None, []),
     "a shared cell's output": (change_output("three", "2", "3"), [2]),
     "its own cell's output": (change_text("two", "1", "3"), [1]),
@@ -428,35 +431,36 @@ def translated_results(
         (lesson / f"words.{language}.toml").write_text(table, encoding="utf-8")
     (lesson / "code.a.py").write_text(SHARED.replace("LOG", f"{log}-a"))
     assert main(["--root", str(root)]) == 0
-    logged = [Path(f"{log}-a").read_text()]
+    runner_log = Path(f"{log}-a").read_text()
     Path(f"{log}-a").unlink()
-    frameworks = dict(zip("abcdefgh", IN_ONE_LANGUAGE, strict=False))
+    title_by_framework = dict(zip("abcdefgh", CHINESE_CHANGES, strict=False))
     for path in root.glob("notebooks/*/a/tiny.ipynb"):
         executed = path.read_text(encoding="utf-8")
-        for framework, title in frameworks.items():
-            own = executed.replace(f"{log}-a", f"{log}-{framework}")
-            notebook = nbformat.reads(own, as_version=4)
+        for framework, title in title_by_framework.items():
+            text = executed.replace(f"{log}-a", f"{log}-{framework}")
+            notebook = nbformat.reads(text, as_version=4)
             if path.parts[-3] == "zh-TW":
-                IN_ONE_LANGUAGE[title][0](notebook)
+                CHINESE_CHANGES[title][0](notebook)
             copy = path.parents[1] / framework / path.name
             copy.parent.mkdir(exist_ok=True)
             nbformat.write(notebook, copy)
-    failed: dict[str, list[int]] = {title: [] for title in IN_ONE_LANGUAGE}
-    cells = run_nbval(root / "notebooks")
-    assert len(cells) == 9 * len(frameworks) - 1
-    for item in cells:
-        language, framework, *_ = item.get("classname").split(".")
-        if fault_of(item):
+    failed_cells: dict[str, list[int]] = {title: [] for title in CHINESE_CHANGES}
+    test_cases = run_nbval(root / "notebooks")
+    assert len(test_cases) == 9 * len(title_by_framework) - 1
+    for case in test_cases:
+        language, framework, *_ = case.get("classname").split(".")
+        if read_fault(case):
             assert language == "zh-TW"
-            failed[frameworks[framework]].append(int(item.get("name").split()[1]))
-    return failed, [*logged, Path(f"{log}-a").read_text()]
+            title = title_by_framework[framework]
+            failed_cells[title].append(int(case.get("name").split()[1]))
+    return failed_cells, [runner_log, Path(f"{log}-a").read_text()]
 
 
-@pytest.mark.parametrize("title", IN_ONE_LANGUAGE)
+@pytest.mark.parametrize("title", CHINESE_CHANGES)
 def test_a_difference_in_one_language_fails_in_this_language(translated_results, title):
-    assert translated_results[0][title] == IN_ONE_LANGUAGE[title][1]
+    assert translated_results[0][title] == CHINESE_CHANGES[title][1]
 
 
 def test_only_cells_with_words_are_executed_in_each_language(translated_results):
-    """Check the order, too: n is 1 only before the last cell. Two of the three languages have the same words."""
+    """Check the order, too: n is 1 only before the last cell. Two of the three languages share their words."""
     assert translated_results[1] == ["122", "122"]

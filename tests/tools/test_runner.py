@@ -1,4 +1,4 @@
-"""Test ``make``: what it executes, writes and prints, and that no fault damages existing notebooks.
+"""Test that ``make`` executes, writes and prints the right things, and that no fault damages existing notebooks.
 
 A kernel takes a second to start. So most tests execute cells in this process, and a test with kernels tests several
 things at once.
@@ -72,11 +72,11 @@ class Project:
         return before
 
     def forget_execution(self) -> None:
-        """Delete the list of what this machine has executed, which a fresh clone does not have."""
+        """Delete this machine's list of executed notebooks, as in a fresh clone."""
         self.executed_here.unlink()
 
     def set_proof_lesson(self) -> None:
-        """Make the lesson the one that is executed once on each machine."""
+        """Declare that the lesson is executed once on each machine."""
         chapter = self.root / "lessons" / "chapter.toml"
         chapter.write_text(chapter.read_text() + 'proof = "tiny"\n')
 
@@ -87,14 +87,14 @@ class Project:
         return [sys.executable, "-m", "tools", "--root", str(self.root), *arguments]
 
 
-def outcomes(output: str) -> list[str]:
-    """Return the last column of the table, and whether a page is out of date."""
+def read_outcomes(output: str) -> list[str]:
+    """Return the last column of the table, and "Out of date" if a page is."""
     rows = output.partition("notebook ")[2].splitlines()[1:]
     column = [" ".join(row.split()[2:]).lstrip("0123456789. ") for row in rows if ".ipynb" in row]
     return [*column, *re.findall("Out of date", output)]
 
 
-def code_cells(notebook: Path) -> dict[str, NotebookNode]:
+def read_code_cells(notebook: Path) -> dict[str, NotebookNode]:
     cells = nbformat.read(notebook, as_version=4).cells
     return {cell.id: cell for cell in cells if cell.cell_type == "code"}
 
@@ -107,18 +107,20 @@ async def execute_here(
     all_outputs = []
     for index, source in enumerate(sources):
         on_start(index)
-        program, value, printed = ast.parse(source), None, StringIO()
+        program = ast.parse(source)
         last = program.body.pop() if isinstance(program.body[-1], ast.Expr) else None
+        value = None
+        stdout = StringIO()
         try:
-            with redirect_stdout(printed):
+            with redirect_stdout(stdout):
                 exec(compile(program, "cell", "exec"), variables)
                 if last:
                     value = eval(compile(ast.Expression(last.value), "cell", "eval"), variables)
         except ArithmeticError as error:
             raise ExecutionError(index, repr(error)) from None
         outputs = []
-        if printed.getvalue():
-            outputs.append(v4.new_output("stream", text=printed.getvalue()))
+        if stdout.getvalue():
+            outputs.append(v4.new_output("stream", text=stdout.getvalue()))
         if value is not None:
             data = {"text/plain": repr(value)}
             outputs.append(v4.new_output("execute_result", data, execution_count=index + 1))
@@ -131,7 +133,7 @@ Run = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def run_with_kernels(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the command in this process, and returns its exit code and output."""
+    """Return a function that runs ``python -m tools`` in this process, and returns its exit code and output."""
 
     def run_main(project: Project, *arguments: str) -> tuple[int, str]:
         code = main(["--root", str(project.root), *arguments])
@@ -142,7 +144,7 @@ def run_with_kernels(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def run(run_with_kernels: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Return the same function, which now executes cells without kernels."""
+    """Return the same function, but execute cells without kernels."""
     monkeypatch.setattr("tools.run.runner.execute", execute_here)
     return run_with_kernels
 
@@ -168,16 +170,17 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_orphans() -> Iterator[None]:
-    """Check that no kernel outlives the command, and that the environment is as it was."""
-    before, environment = psutil.Process().children(recursive=True), dict(os.environ)
+    """Check that no kernel outlives the command, and that the environment is unchanged."""
+    old_processes = psutil.Process().children(recursive=True)
+    environment = dict(os.environ)
     yield
-    new = set(psutil.Process().children(recursive=True)) - set(before)
-    running = wait_for_exit(new, seconds=1)
+    new_processes = set(psutil.Process().children(recursive=True)) - set(old_processes)
+    running = wait_for_exit(new_processes, seconds=1)
     for process in running:
         process.kill()
     assert not running
-    own = "PYTEST_CURRENT_TEST"
-    assert {**os.environ, own: ""} == {**environment, own: ""}
+    set_by_pytest = "PYTEST_CURRENT_TEST"
+    assert {**os.environ, set_by_pytest: ""} == {**environment, set_by_pytest: ""}
 
 
 # With kernels: a page in two languages, and faults in a kernel
@@ -247,21 +250,23 @@ def test_a_page_is_executed_once_for_both_languages(
     text = f"{LOGS_TEXT}\n<<settings>>\n\n<<environment>>\n"
     translated_project.write(text, a=LOGS + SETTINGS)
     translated_project.translate(text, f"strings = {READ}\n{WORDS}")
-    before = translated_project.read_files().keys()
+    old_files = translated_project.read_files().keys()
     code, output = run_with_kernels(translated_project)
     assert code == 0, output
     assert output.count("a/tiny: started") == 1
-    assert outcomes(output) == ["written", "written"]
+    assert read_outcomes(output) == ["written", "written"]
     notebooks = [translated_project.notebook(language=language) for language in ("en", "zh-TW")]
-    written = {*notebooks, translated_project.committed, translated_project.executed_here}
-    assert translated_project.read_files().keys() == before | written
+    new_files = {*notebooks, translated_project.committed, translated_project.executed_here}
+    assert translated_project.read_files().keys() == old_files | new_files
 
     for notebook in notebooks:
         node = nbformat.read(notebook, as_version=4)
         nbformat.validate(node)
         assert node.metadata.language_info == {"name": "python"}  # without the version
-        assert [cell.execution_count for cell in code_cells(notebook).values()] == [*range(1, 8)]
-    english, chinese = map(code_cells, notebooks)
+        assert [cell.execution_count for cell in read_code_cells(notebook).values()] == [
+            *range(1, 8)
+        ]
+    english, chinese = map(read_code_cells, notebooks)
     assert [each["two"].outputs[0].text for each in (english, chinese)] == [
         "number 1\n",
         "數字 1\n",
@@ -278,9 +283,9 @@ def test_a_page_is_executed_once_for_both_languages(
 
     files = translated_project.read_files()
     code, output = run_with_kernels(translated_project)
-    assert (code, outcomes(output), "started" in output) == (0, [], False)
+    assert (code, read_outcomes(output), "started" in output) == (0, [], False)
     code, output = run_with_kernels(translated_project, "--always")
-    assert (code, outcomes(output)) == (0, ["same results"] * 2)
+    assert (code, read_outcomes(output)) == (0, ["same results"] * 2)
     assert translated_project.read_files() == files
 
 
@@ -299,7 +304,7 @@ def f():
 x = 1
 f()
 """
-LACKS = """\
+MISSING_PACKAGE = """\
 # %% one
 from d2l_compat import _install
 
@@ -312,7 +317,11 @@ _install.install("jax")
 """
 # Each program with the line that fails, and a part of the message.
 FAULTS = {
-    "lacks": (LACKS, 6, "and D2L_COMPAT_INSTALL=never: run `make env FRAMEWORKS=jax` in the pro"),
+    "lacks": (
+        MISSING_PACKAGE,
+        6,
+        "and D2L_COMPAT_INSTALL=never: run `make env FRAMEWORKS=jax` in the pro",
+    ),
     "raises": ("# %% one\n1\n\n# %% two\n\n\nx = 1\n1 / 0\n", 8, "ZeroDivisionError: division by"),
     "calls": (CHAIN, 13, "ValueError: no"),
     "killed": (
@@ -335,7 +344,7 @@ def test_a_fault_is_reported_with_its_line_and_stops_no_other_page(run_with_kern
         project.store(framework=name)
     code, output = run_with_kernels(project, "--jobs", "2")
     assert code == 1
-    assert outcomes(output).count("failed") == len(FAULTS) + 1
+    assert read_outcomes(output).count("failed") == len(FAULTS) + 1
     for name, (_, line, words) in FAULTS.items():
         place = f"{project.lesson / f'code.{name}.py'}:{line}: in en/{name}/tiny, "
         assert f"\n{place}" in output, output
@@ -343,7 +352,7 @@ def test_a_fault_is_reported_with_its_line_and_stops_no_other_page(run_with_kern
         assert project.notebook(name).read_bytes() == OLD
         assert f'"en/{name}/tiny"' not in project.committed.read_text()
     assert "\x1b" not in output
-    assert code_cells(project.notebook())["one"].outputs[0].text == f"{2 / 3}\n"
+    assert read_code_cells(project.notebook())["one"].outputs[0].text == f"{2 / 3}\n"
 
 
 def test_an_endless_cell_is_stopped_at_the_time_limit(run_with_kernels, project):
@@ -365,17 +374,17 @@ def test_a_missing_kernel_is_reported(run_with_kernels, project, monkeypatch):
 
 
 def test_user_settings_are_ignored_and_a_pipe_gets_plain_lines(project, tmp_path):
-    long = tmp_path / ("long" * 40)  # no socket has such a path
-    long.mkdir()
+    long_folder = tmp_path / ("long" * 40)  # too long a path for a socket
+    long_folder.mkdir()
     project.write("<<one>>\n", a="# %% one\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n")
-    shell = {**os.environ, "MPLBACKEND": "no-such-backend", "TMPDIR": str(long)}
-    done = subprocess.run(
+    shell = {**os.environ, "MPLBACKEND": "no-such-backend", "TMPDIR": str(long_folder)}
+    process = subprocess.run(
         project.command(), cwd=ROOT, env=shell, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert done.stdout.startswith("a/tiny: started\na/tiny: executed\nnotebook ")
-    assert "\x1b" not in done.stdout
-    assert not [*long.iterdir()]
+    assert (process.returncode, process.stderr) == (0, ""), process.stdout
+    assert process.stdout.startswith("a/tiny: started\na/tiny: executed\nnotebook ")
+    assert "\x1b" not in process.stdout
+    assert not [*long_folder.iterdir()]
 
 
 def test_ctrl_c_stops_all_pages_and_keeps_the_old_notebooks(project, interrupt):
@@ -400,7 +409,7 @@ def test_ctrl_c_stops_all_pages_and_keeps_the_old_notebooks(project, interrupt):
     assert project.read_files() == before | dict.fromkeys(marks.values(), b"")
 
 
-# What is executed and written
+# The choice of what is executed and written
 
 
 @pytest.mark.parametrize(
@@ -412,7 +421,7 @@ def test_an_edited_output_is_replaced_only_with_always(run, executed_project, va
     assert "started" not in run(executed_project)[1]
     assert executed_project.read_files() == before
     output = run(executed_project, "--always")[1]
-    assert outcomes(output) == [outcome]
+    assert read_outcomes(output) == [outcome]
     assert (f"a/tiny, cell one: '{2 / 3}' instead of '{value}'" in output) == (outcome == "written")
     assert (executed_project.notebook().read_bytes() == original) == (outcome == "written")
     assert (executed_project.read_files() == before) == (outcome == "same results")
@@ -423,10 +432,10 @@ def test_an_ignored_output_is_replaced_only_with_new_code(run, project):
     project.write(a=code)
     run(project)
     stored = project.notebook().read_bytes()
-    assert outcomes(run(project, "--always")[1]) == ["same results"]
+    assert read_outcomes(run(project, "--always")[1]) == ["same results"]
     assert project.notebook().read_bytes() == stored
     project.write(a=code.replace("import uuid", "import uuid as other\n\nuuid = other"))
-    assert outcomes(run(project)[1]) == ["written"]
+    assert read_outcomes(run(project)[1]) == ["written"]
 
 
 @pytest.mark.parametrize(
@@ -441,7 +450,7 @@ def test_an_ignored_output_is_replaced_only_with_new_code(run, project):
 def test_a_notebook_that_was_edited_by_hand_is_restored(run, executed_project, old, new, outcome):
     original = executed_project.replace(old, new)
     output = run(executed_project)[1]
-    assert (outcomes(output), "started" in output) == ([outcome], outcome == "written")
+    assert (read_outcomes(output), "started" in output) == ([outcome], outcome == "written")
     assert executed_project.notebook().read_bytes() == original
 
 
@@ -449,7 +458,7 @@ def test_nothing_is_executed_in_a_fresh_clone(run, executed_project):
     executed_project.forget_execution()
     before = executed_project.read_files()
     code, output = run(executed_project)
-    assert (code, outcomes(output), "started" in output) == (0, [], False)
+    assert (code, read_outcomes(output), "started" in output) == (0, [], False)
     assert "1 pages are up to date (make ALWAYS=1 executes all)" in output
     assert executed_project.read_files() == before
 
@@ -500,23 +509,23 @@ def test_changed_texts_and_comments_are_woven_without_execution(
 ):
     run(translated_project)
     translated_project.forget_execution()
-    changed = translated_project.lesson / file
-    changed.write_text(changed.read_text("utf-8").replace(old, new), encoding="utf-8")
-    before = code_cells(translated_project.notebook())
+    path = translated_project.lesson / file
+    path.write_text(path.read_text("utf-8").replace(old, new), encoding="utf-8")
+    before = read_code_cells(translated_project.notebook())
     code, output = run(translated_project)
-    assert (code, {*outcomes(output)}, "started" in output) == (0, {"woven"}, False)
-    written = [translated_project.notebook(language=language) for language in ("en", "zh-TW")]
-    assert any(new.splitlines()[0] in path.read_text("utf-8") for path in written)
-    for name, cell in code_cells(translated_project.notebook()).items():
+    assert (code, {*read_outcomes(output)}, "started" in output) == (0, {"woven"}, False)
+    notebooks = [translated_project.notebook(language=language) for language in ("en", "zh-TW")]
+    assert any(new.splitlines()[0] in notebook.read_text("utf-8") for notebook in notebooks)
+    for name, cell in read_code_cells(translated_project.notebook()).items():
         assert cell.outputs == before[name].outputs
 
 
 def test_only_changed_pages_of_chosen_frameworks_are_executed(run, project):
     project.write(**dict.fromkeys("ab", CODE))
-    assert outcomes(run(project)[1]) == ["written", "written"]
+    assert read_outcomes(run(project)[1]) == ["written", "written"]
     project.write(TEXT.replace("- more", "- more than that"))
     output = run(project, "--framework", "a")[1]
-    assert (outcomes(output), "started" in output) == (["woven", "woven"], False)
+    assert (read_outcomes(output), "started" in output) == (["woven", "woven"], False)
     assert "- more than that" in project.notebook("b").read_text()
 
     project.write(TEXT.replace("- more", "- more than that"), b=CODE.replace("x, 7", "x, 8"))
@@ -526,7 +535,7 @@ def test_only_changed_pages_of_chosen_frameworks_are_executed(run, project):
     assert "Out of date, but their frameworks were not chosen: en/b/tiny" in output
     assert project.read_files() == before
     output = run(project)[1]
-    assert (outcomes(output), output.count("started")) == (["written"], 1)
+    assert (read_outcomes(output), output.count("started")) == (["written"], 1)
     assert "b/tiny: started" in output
 
 
@@ -535,12 +544,12 @@ def test_only_changed_pages_of_chosen_frameworks_are_executed(run, project):
 
 def test_a_damaged_fingerprint_file_is_rewritten(run, executed_project):
     original = executed_project.committed.read_text()
-    damaged = ["", "{}", "[]", original[:-9], '{"en/a/tiny": 1}', '{"en/a/tiny": {"x": 1}}']
-    for text in [*damaged, original.replace('"sources": "', '"sources": "0')]:
+    damaged_texts = ["", "{}", "[]", original[:-9], '{"en/a/tiny": 1}', '{"en/a/tiny": {"x": 1}}']
+    for text in [*damaged_texts, original.replace('"sources": "', '"sources": "0')]:
         executed_project.forget_execution()
         executed_project.committed.write_text(text)
         output = run(executed_project)[1]
-        assert (output.count("started"), outcomes(output)) == (1, ["same results"])
+        assert (output.count("started"), read_outcomes(output)) == (1, ["same results"])
         assert executed_project.committed.read_text() == original
         assert "started" not in run(executed_project)[1]
 
@@ -571,7 +580,7 @@ def test_pages_are_executed_once_with_other_package_versions(
     notebook, fingerprint = project.notebook().read_bytes(), project.committed.read_text()
     install(packages, locked)
     output = run(project)[1]
-    assert (output.count("started"), outcomes(output)) == (1, ["same results"])
+    assert (output.count("started"), read_outcomes(output)) == (1, ["same results"])
     assert project.notebook().read_bytes() == notebook
     assert (project.committed.read_text() != fingerprint) == is_replaced
     assert "started" not in run(project)[1]
@@ -589,17 +598,17 @@ def test_a_fingerprint_depends_on_code_and_shim_but_not_comments(
     monkeypatch.setattr(fingerprints, "ROOT", tmp_path)
     monkeypatch.setattr(fingerprints, "find_shim_sources", lambda _: [file])
 
-    def sources(cell: str, shim: str) -> str:
+    def compute_sources(cell: str, shim: str) -> str:
         file.write_text(shim)
-        fingerprints._content.cache_clear()
+        fingerprints._digest.cache_clear()
         return compute_fingerprint(
             Notebook(tmp_path, "en", framework), [CodeCell("one", cell)]
         ).sources
 
-    before = sources("f(x);", f"x = 1; {mark} a comment")
-    assert sources(f"f(x); {mark} a comment", f"x = 1; {mark} another") == before
-    assert sources("f(y);", "x = 1;") != before
-    assert sources("f(x);", "x = 2;") != before
+    original = compute_sources("f(x);", f"x = 1; {mark} a comment")
+    assert compute_sources(f"f(x); {mark} a comment", f"x = 1; {mark} another") == original
+    assert compute_sources("f(y);", "x = 1;") != original
+    assert compute_sources("f(x);", "x = 2;") != original
 
 
 SLOW_TO_IMPORT = {"jax", "mxnet", "paddle", "tensorflow"}
@@ -613,20 +622,20 @@ SLOW_TO_IMPORT = {"jax", "mxnet", "paddle", "tensorflow"}
     ],
 )
 def test_a_fingerprint_covers_all_imported_sources_and_packages(framework):
-    """Check that the sources include every module that a process loads, and no other framework's."""
+    """Check that the sources include every module that the import loads, and no other framework's."""
     module = FRAMEWORKS[framework].module
     program = (
         f"import sys, d2l_compat.{module}\n"
         "print(*(m.__file__ for name, m in sys.modules.items() if name[:10] == 'd2l_compat'))"
     )
     try:
-        loaded = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True)
+        output = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True)
     except subprocess.CalledProcessError:
         pytest.skip(f"{framework} is not installed")
-    found = {str(file) for file in fingerprints.find_shim_sources(framework)}
-    assert {*loaded.split()} <= found
-    others = {each.module for each in FRAMEWORKS.values()} - {module}
-    assert [file for file in found if Path(file).parent.name in others] == []
+    sources = {str(file) for file in fingerprints.find_shim_sources(framework)}
+    assert {*output.split()} <= sources
+    other_modules = {each.module for each in FRAMEWORKS.values()} - {module}
+    assert [file for file in sources if Path(file).parent.name in other_modules] == []
     needed = {"numpy", *(package.distribution for package in PYTHON_FRAMEWORKS[framework].packages)}
     assert needed <= fingerprints.list_installed_packages(framework).keys()
     assert needed <= {name for name, _ in fingerprints.read_locked_versions(framework)}
@@ -677,20 +686,25 @@ def test_a_cell_has_to_show_the_same_in_every_language(run, translated_project, 
 
 
 def test_outputs_are_kept_or_replaced_in_all_languages_together(run, project):
-    """Otherwise two languages might show the numbers of different processors."""
+    """If only one language kept its outputs, two languages might show the numbers of different processors."""
     project.write(TEXT, a=CODE.replace("print(x)", 'print("number", x)'))
     project.translate(TEXT, '[words]\n"number" = "數字"\n')
     run(project)
     chinese = project.notebook(language="zh-TW")
     project.replace(str(2 / 3), "0.66666667")
     stored = project.notebook().read_bytes()
-    assert outcomes(run(project, "--always")[1]) == ["same results", "woven"]
+    assert read_outcomes(run(project, "--always")[1]) == ["same results", "woven"]
     assert project.notebook().read_bytes() == stored
-    assert code_cells(chinese)["two"].outputs == code_cells(project.notebook())["two"].outputs
+    assert (
+        read_code_cells(chinese)["two"].outputs
+        == read_code_cells(project.notebook())["two"].outputs
+    )
 
     project.translate(TEXT, '[words]\n"number" = "數"\n')
     assert run(project)[0] == 0
-    printed = [code_cells(path)["one"].outputs[0].text for path in (project.notebook(), chinese)]
+    printed = [
+        read_code_cells(path)["one"].outputs[0].text for path in (project.notebook(), chinese)
+    ]
     assert printed == [f"number {2 / 3}\n", f"數 {2 / 3}\n"]
 
 
@@ -720,7 +734,7 @@ def test_an_unwritable_notebook_is_reported_but_not_an_unwritable_cache(run, pro
     project.notebook("b").mkdir(parents=True)
     (project.root / "build").touch()
     code, output = run(project)
-    assert (code, outcomes(output)) == (1, ["failed", "failed", "written"])
+    assert (code, read_outcomes(output)) == (1, ["failed", "failed", "written"])
     for framework in "ab":
         assert f"{project.notebook(framework)}: cannot be written: " in output
     assert project.notebook("a").parent.read_bytes() == OLD

@@ -17,24 +17,24 @@ from tools.compare.figures import PNG, SVG
 from tools.compare.pictures import blend_on_white, decode_png, render
 from tools.weave.lessons import Notebook, list_notebooks
 
-# matplotlib draws in all frameworks but DJL. Each pair of framework and language has another lesson.
+# Two frameworks are enough, because matplotlib draws in all but DJL. Each group yields a notebook of another lesson.
 GROUPS = [
     list(list_notebooks([language], [name]))
     for name in ("pytorch", "djl")
     for language in ("en", "zh-TW")
 ]
 NOTEBOOKS = [group[number % len(group)] for number, group in enumerate(GROUPS)]
-# `make test` takes one notebook of each framework, one in each language; `make test-all` takes all of them.
+# `make test` uses one notebook of each framework and of each language; `make test-all` uses all of them.
 QUICK = NOTEBOOKS[1:3]
 
 
-def figures(node: NotebookNode) -> list[NotebookNode]:
+def list_figures(node: NotebookNode) -> list[NotebookNode]:
     outputs = [output for cell in node.cells for output in cell.get("outputs", [])]
     return [output.data for output in outputs if "data" in output and PNG in output.data]
 
 
-def picture(address: str) -> np.ndarray:
-    """Return the pixels of an image whose data is in its address."""
+def decode_image(address: str) -> np.ndarray:
+    """Return the pixels of an image from a data address."""
     kind, _, data = address.partition(";base64,")
     if kind == f"data:{SVG}":
         return render(b64decode(data, validate=True).decode())
@@ -65,19 +65,19 @@ def test_nbconvert_shows_every_figure_as_an_image(
     html, _ = exporter.from_notebook_node(node)
     body = BeautifulSoup(html, "html.parser").body
     outputs = body.select(".jp-OutputArea img, .output_area img")
-    assert len(outputs) == len(figures(node)) > 0
-    for image, figure in zip(outputs, figures(node), strict=True):
-        shown = picture(str(image["src"]))
-        expected = picture(f"data:{PNG};base64,{figure[PNG]}")
-        assert shown.shape == expected.shape
-        assert np.abs(shown.astype(int) - expected).max() <= 24  # a PNG has few colours
+    assert len(outputs) == len(list_figures(node)) > 0
+    for image, figure in zip(outputs, list_figures(node), strict=True):
+        actual = decode_image(str(image["src"]))
+        expected = decode_image(f"data:{PNG};base64,{figure[PNG]}")
+        assert actual.shape == expected.shape
+        assert np.abs(actual.astype(int) - expected).max() <= 24  # the PNG has few colours
     if sanitized:  # images in prose are removed
         return
     drawings = [image for image in body("img") if image not in outputs]
     prose = "".join(cell.source for cell in node.cells if cell.cell_type == "markdown")
     assert len(drawings) == prose.count("<img ") > 0
     for drawing in drawings:
-        assert picture(str(drawing["src"])).shape[1] == 2 * 760
+        assert decode_image(str(drawing["src"])).shape[1] == 2 * 760
         assert drawing["width"] == "760"
         assert len(str(drawing["alt"])) >= 30
     for script in body(["script", "style"]):

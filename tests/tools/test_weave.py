@@ -1,4 +1,4 @@
-"""Test how a tiny lesson is woven, and that each fault is reported with file and line."""
+"""Test that a tiny lesson is woven correctly, and that each fault is reported with file and line."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ Weave = Callable[..., NotebookNode]
 
 @pytest.fixture
 def lesson(tmp_path: Path) -> Path:
-    """Return a lesson without a text, in two frameworks."""
+    """Return the folder of a lesson in two frameworks, which has no text yet."""
     lesson = tmp_path / "lessons" / "tiny"
     (lesson / "live").mkdir(parents=True)
     write_chapter(tmp_path, "tiny")
@@ -39,7 +39,7 @@ def lesson(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def weave_lesson(lesson: Path, monkeypatch: pytest.MonkeyPatch) -> Weave:
-    """Return a function that weaves the lesson with a given text and code, in its folder."""
+    """Return a function that weaves the lesson with a text and code; change to the lesson's folder."""
     monkeypatch.chdir(lesson)
 
     def make(text: str = TEXT, code: str = CODE, framework: str = "a") -> NotebookNode:
@@ -50,15 +50,15 @@ def weave_lesson(lesson: Path, monkeypatch: pytest.MonkeyPatch) -> Weave:
     return make
 
 
-def cells(notebook: NotebookNode) -> list[NotebookNode]:
+def list_cells(notebook: NotebookNode) -> list[NotebookNode]:
     """Return the lesson's cells, without the credit line at the end of every notebook."""
     *cells, last = notebook.cells
     assert "CC BY 4.0" in last.source
     return cells
 
 
-def sources(notebook: NotebookNode) -> list[str]:
-    return [cell.source for cell in cells(notebook)]
+def list_sources(notebook: NotebookNode) -> list[str]:
+    return [cell.source for cell in list_cells(notebook)]
 
 
 # The woven notebook
@@ -69,7 +69,7 @@ def test_cells_are_inserted_where_the_text_asks_for_them(weave_lesson):
     two = '# %% two tags=["nbval-ignore-output", "hide"]\n2\n\n\ndef f():\n    return 2\n\n\n'
     code = f"# %% one\n1\n\n{two}# %% three\n3\n"
     notebook = weave_lesson(text, code)
-    assert [(cell.id, cell.cell_type, cell.source) for cell in cells(notebook)] == [
+    assert [(cell.id, cell.cell_type, cell.source) for cell in list_cells(notebook)] == [
         ("text-01", "markdown", "# Title\n\nBefore."),
         ("two", "code", "2\n\n\ndef f():\n    return 2"),
         ("text-02", "markdown", "Between."),
@@ -102,36 +102,36 @@ def test_cells_are_inserted_where_the_text_asks_for_them(weave_lesson):
     ],
 )
 def test_prose_is_split_into_cells(weave_lesson, text, expected):
-    assert sources(weave_lesson(text, f"\ufeff{CODE}")) == expected
+    assert list_sources(weave_lesson(text, f"\ufeff{CODE}")) == expected
 
 
 @pytest.mark.parametrize(
-    ("framework", "shown"), [("a", ["For a.", "For both."]), ("b", ["For b.", "For both."])]
+    ("framework", "headings"), [("a", ["For a.", "For both."]), ("b", ["For b.", "For both."])]
 )
-def test_a_block_is_shown_in_its_frameworks(weave_lesson, framework, shown):
+def test_a_block_is_shown_in_its_frameworks(weave_lesson, framework, headings):
     text = (
         "<<one>>\n\n:::{only} a\n## For a.\n\n<<more>>\n:::\n"
         ":::{only} b\n## For b.\n:::\n:::{only} a b\n## For both.\n:::\n"
     )
     code = CODE + "\n# %% more\n2\n" * (framework == "a")
     notebook = weave_lesson(text, code, framework)
-    prose = [cell.source for cell in cells(notebook) if cell.cell_type == "markdown"]
-    assert prose == [f"## {words}" for words in shown]
-    assert ("more" in [cell.id for cell in cells(notebook)]) == (framework == "a")
+    prose = [cell.source for cell in list_cells(notebook) if cell.cell_type == "markdown"]
+    assert prose == [f"## {heading}" for heading in headings]
+    assert ("more" in [cell.id for cell in list_cells(notebook)]) == (framework == "a")
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~", "````"])
 def test_code_fences_and_formulas_are_not_parsed(weave_lesson, fence):
     example = "<<two>>\n:::{only} a\n:::\n# %% two\n$$\n# Not\n![x](x.svg)"
     prose = f"{fence}text\n{example}\n{fence}\n$$x$$\n$$\nx\n$$\n$$x,\n<<two>>\n:::\n# y$$"
-    assert sources(weave_lesson(f"{prose}\n<<one>>\n")) == [prose, "1"]
+    assert list_sources(weave_lesson(f"{prose}\n<<one>>\n")) == [prose, "1"]
 
 
 def test_local_images_are_embedded_with_alternative_text(weave_lesson, lesson):
     (lesson / "a b.svg").write_bytes(DRAWING)
     elsewhere = "![x](https://example.org/x.png)"
     text = f'{elsewhere} ![Is "x" <\ny & z?](a b.svg)\n\nafter\n<<one>>\n'
-    prose, _ = sources(weave_lesson(text))
+    prose, _ = list_sources(weave_lesson(text))
     data = b64encode(render_png(DRAWING.decode())).decode()
     alt = "Is &quot;x&quot; &lt; y &amp; z?"
     image = f'<img src="data:image/png;base64,{data}" width="100" alt="{alt}">'
@@ -182,7 +182,7 @@ def test_a_fault_in_a_text_is_reported_with_its_line(weave_lesson, more, line, w
         # The ids of prose cells, and nbformat's limit for ids.
         ("# %% text-01\n1\n", 1, "'text-01'"),
         (f"# %% {'a' * 65}\n1\n", 1, "named 'aaa"),
-        # Jupytext would parse these two in another way.
+        # jupytext would parse these two differently.
         ('# %% one\nx = """\n# %% two\n"""\n', 3, "'two'"),
         ("# %% one\n# %%time\n1\n", 2, "a cell named '': need # %% NAME"),
     ],
@@ -274,10 +274,10 @@ def weave_german(weave_lesson: Weave, lesson: Path) -> Callable[..., NotebookNod
 
 def test_code_is_translated_for_its_readers(weave_german, lesson):
     notebook = weave_german(GERMAN)
-    assert sources(notebook) == ["# Titel", '"hallo"', "## Teil", "2"]
-    assert [cell.id for cell in cells(notebook)] == ["text-01", "one", "text-02", "two"]
+    assert list_sources(notebook) == ["# Titel", '"hallo"', "## Teil", "2"]
+    assert [cell.id for cell in list_cells(notebook)] == ["text-01", "one", "text-02", "two"]
     english = weave(Notebook(lesson, "en", "a"))
-    assert sources(english) == ["# Title", '"hello"', "## Part", "2"]
+    assert list_sources(english) == ["# Title", '"hello"', "## Part", "2"]
 
 
 BLOCK = "\n:::{only} b\n## More\n:::\n"
@@ -285,7 +285,7 @@ SLIDE = "\n:::{slide}\n## More\n<<live wheel>>\n:::\n"
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "fault"),
+    ("text", "more_english", "fault"),
     [
         (
             "# T\n\n<<two>>\n\n## T\n\n<<one>>\n",
@@ -321,9 +321,9 @@ SLIDE = "\n:::{slide}\n## More\n<<live wheel>>\n:::\n"
         ),
     ],
 )
-def test_a_text_has_to_follow_the_english_order(weave_german, here, there, fault):
+def test_a_text_has_to_follow_the_english_order(weave_german, text, more_english, fault):
     with pytest.raises(LessonError) as caught:
-        weave_german(here, english=ENGLISH + there)
+        weave_german(text, english=ENGLISH + more_english)
     assert str(caught.value) == f"text.de.md{fault}"
 
 

@@ -37,7 +37,7 @@ strings = ["log", "two words"]
 
 @pytest.fixture
 def translate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Return a function that translates a program by a given table."""
+    """Return a function that translates a program by a table."""
     monkeypatch.chdir(tmp_path)
 
     def run(source: str, suffix: str = ".py", table: str = TABLE, line: int = 1) -> str:

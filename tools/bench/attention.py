@@ -26,7 +26,7 @@ from tools.bench.layers import MASKS, Mask, Step
 ROUNDS = 3
 MIN_SECONDS = 1.0  # of a measurement, which repeats the step as often as needed
 LONG_STEP = 10.0  # seconds from which one round is enough
-NAMES = ("shim", "upstream", "own")
+NAMES = ("shim", "upstream", "own")  # of the layers; "own" is the framework's
 
 
 class Cost(NamedTuple):
@@ -40,9 +40,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Return 1 if the shim is slower than upstream, or on average than the framework's own layer."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.attention", description=__doc__)
     parser.add_argument("framework", nargs="*", default=[*PYTHON_FRAMEWORKS], help="only these")
-    about = "sequence lengths; at 4096 some layers take 17 GB, and more with a bias"
-    default = [128, 256, 512, 1024, 2048, 4096]
-    parser.add_argument("--lengths", type=int, nargs="*", default=default, help=about)
+    parser.add_argument(
+        "--lengths",
+        type=int,
+        nargs="*",
+        default=[128, 256, 512, 1024, 2048, 4096],
+        help="sequence lengths; at 4096 some layers take 17 GB, and more with a bias",
+    )
     parser.add_argument("--alone", nargs=2, metavar=("NAME", "MASK"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.alone:
@@ -51,19 +55,19 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     has_failed = False
     for framework in options.framework:
-        if framework in PYTHON_FRAMEWORKS:  # DJL has no layer but the shim's
+        if framework in PYTHON_FRAMEWORKS:  # DJL's only such layer is the shim's
             has_failed |= compare(framework, options.lengths)
     return int(has_failed)
 
 
-def compare(framework: str, all_lengths: list[int]) -> bool:
-    """Print the table of a framework; return whether the shim is slower, or ran out of memory."""
+def compare(framework: str, lengths: list[int]) -> bool:
+    """Print the table of a framework; return whether the shim is slower or ran out of memory."""
     names = "".join(f"{name:>10}" for name in NAMES)
     print(f"\n{framework:21}seconds a step{'':16}megabytes a step")
     print(f"    n  {'mask':10}{names}{names}", flush=True)
     ratios: dict[str, list[float]] = {name: [] for name in NAMES}
     out_of_memory = False
-    for n, mask in product(all_lengths, MASKS):
+    for n, mask in product(lengths, MASKS):
         costs = measure_rounds(framework, mask, n)
         if "shim" not in costs:
             out_of_memory = True
@@ -87,19 +91,20 @@ def is_slower(ratios: dict[str, list[float]]) -> bool:
     means = {name: statistics.geometric_mean(each) for name, each in ratios.items() if each}
     for name in ("upstream", "own"):
         if name in means:
-            most = max(ratios[name])
-            print(f"shim / {name}: {means[name]:.2f} in the geometric mean, at most {most:.2f}")
-    # The margin is for noise: of two equally fast layers, either may be ahead.
+            worst = max(ratios[name])
+            print(f"shim / {name}: {means[name]:.2f} in the geometric mean, at most {worst:.2f}")
+    # The margin is for noise: one of two equally fast layers is always ahead.
     return max(ratios["upstream"], default=0) > 1.1 or means.get("own", 0) > 1
 
 
 def measure_rounds(framework: str, mask: str, n: int) -> dict[str, Cost]:
-    """Return the median cost of each layer, without those that do not exist or ran out of memory."""
+    """Return the median cost of each layer that exists and does not run out of memory."""
     rounds: dict[str, list[Cost]] = {name: [] for name in NAMES}
     remaining = list(NAMES)
     for number in range(ROUNDS):
-        for name in remaining[:: -1 if number % 2 else 1]:  # a copy
-            cost = measure_in_process(framework, name, mask, n)
+        order = remaining[::-1] if number % 2 else remaining[:]  # copies, because names are removed
+        for name in order:
+            cost = measure_in_new_process(framework, name, mask, n)
             if cost is None:
                 remaining.remove(name)
             else:
@@ -111,28 +116,31 @@ def measure_rounds(framework: str, mask: str, n: int) -> dict[str, Cost]:
     }
 
 
-def measure_in_process(framework: str, name: str, mask: str, n: int) -> Cost | None:
+def measure_in_new_process(framework: str, name: str, mask: str, n: int) -> Cost | None:
     arguments = [framework, "--alone", name, mask, "--lengths", str(n)]
     command = [sys.executable, "-W", "ignore", "-m", "tools.bench.attention", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode < 0:
-        print(f"{n:5}  {mask:10}  {name}: ended by signal {-done.returncode}; too little memory?")
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode < 0:
+        signal = -process.returncode
+        print(f"{n:5}  {mask:10}  {name}: ended by signal {signal}; too little memory?")
         return None
-    if done.returncode:
-        raise RuntimeError(f"{framework}, {name}, {mask}, n = {n}:\n{done.stderr}")
-    cost = json.loads(done.stdout.splitlines()[-1])
+    if process.returncode:
+        raise RuntimeError(f"{framework}, {name}, {mask}, n = {n}:\n{process.stderr}")
+    cost = json.loads(process.stdout.splitlines()[-1])
     return Cost(*cost) if cost else None
 
 
 def measure(framework: str, name: str, mask: str, n: int) -> Cost | None:
     """Measure a layer in this process; return None if there is no such layer for this mask."""
     layers = import_module(f"tools.bench.layers.{framework}")
-    contenders: Callable[[Mask], dict[str, Callable[[], Step]]] = layers.contenders
-    if name not in (small := contenders(MASKS[mask](16))):
+    list_layers: Callable[[Mask], dict[str, Callable[[], Step]]] = layers.list_layers
+    small_layers = list_layers(MASKS[mask](16))
+    if name not in small_layers:
         return None
-    small[name]()()  # allocates what the first step of any size allocates
+    warm_up = small_layers[name]()
+    warm_up()  # allocates what the first step of any size allocates
     before = peak_memory()
-    step = contenders(MASKS[mask](n))[name]()
+    step = list_layers(MASKS[mask](n))[name]()
     step()
     memory = peak_memory() - before
     return Cost(measure_seconds(step), memory)

@@ -1,8 +1,8 @@
 """``python -m tools.bench.imports [FRAMEWORK ...]``: measure what importing the shim costs.
 
-One process imports the framework and then the shim, another the framework and then upstream's d2l. Each is compared
-with the framework's import in the same process, because a machine's speed changes over time. Numbers are medians over
-the rounds, without the first, which fills the disk cache.
+One process imports the framework and then the shim, another the framework and then upstream's d2l. Each import is
+compared with the framework's in the same process, because a machine's speed changes over time. Numbers are medians
+over the rounds without the first, which fills the disk cache.
 """
 
 import argparse
@@ -16,9 +16,9 @@ from statistics import median
 
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
-# On today's NumPy, MXNet can only be imported with the shim's help. So can upstream's d2l for it.
+# On today's NumPy, MXNet and upstream's d2l for MXNet can only be imported with the shim's help.
 MXNET = "from d2l_compat._mxnet_numpy import removed_names\nwith removed_names(): import mxnet\n"
-# The modules of a framework that the shim uses, if these are more than its packages.
+# How to import a framework if the shim uses more modules than its top-level packages.
 FRAMEWORK_IMPORTS = {
     "jax": "import jax, flax.linen",
     "mxnet": MXNET + "from mxnet import np, npx, gluon",
@@ -58,20 +58,20 @@ def measure(framework: str, package: str) -> Import | None:
     program = PROGRAM.format(framework=import_framework(framework), package=statement)
     # Without cached bytecode, this would measure the compilation of Python files.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
         capture_output=True,
         text=True,
         check=False,
         env=environment,
     )
-    return Import(*map(float, done.stdout.split()[-2:])) if done.returncode == 0 else None
+    return Import(*map(float, process.stdout.split()[-2:])) if process.returncode == 0 else None
 
 
 def measure_rounds(framework: str, package: str, count: int) -> list[Import]:
     """Return ``count`` measurements, or none if the package cannot be imported."""
-    found = [measure(framework, package) for _ in range(count + 1)]
-    return [each for each in found[1:] if each is not None]
+    imports = [measure(framework, package) for _ in range(count + 1)]
+    return [each for each in imports[1:] if each is not None]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         shim = measure_rounds(framework, "d2l_compat", options.rounds)
         if not shim:
-            raise RuntimeError(f"{framework}: it cannot be imported")
+            raise RuntimeError(f"d2l_compat cannot be imported for {framework}")
         upstream = measure_rounds(framework, "d2l", options.rounds)
         row = [median(each.framework for each in shim)]
         row += [_median(each.both for each in imports) for imports in (shim, upstream)]
@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
         line = "{:20}{:7.2f}{:8.2f}{:11.2f}{:13.2f}{:17.2f}".format(framework, *row, *ratios)
         print(line, flush=True)
         is_too_slow |= ratios[0] > 1.05
-    print("\nThe shim may cost 1.05 times what the framework does.")
+    print("\nAllowed: shim/alone up to 1.05.")
     return int(is_too_slow)
 
 

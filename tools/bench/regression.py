@@ -1,7 +1,7 @@
 """``python -m tools.bench.regression [FRAMEWORK ...]``: measure how long the notebook regression takes.
 
-Compare, one after the other: plain nbval, without and with xdist; our regression run; and the lower bound, which is
-to run the lessons' programs alone, as many at a time.
+Run, one after the other: plain nbval, without and with xdist; our regression run; and the lessons' programs alone, as
+many at a time, which is the lower bound.
 """
 
 import argparse
@@ -41,34 +41,33 @@ def count_failed_cells(folders: list[Path], *options: str) -> int:
     with TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         options = ("-q", "--nbval", "--junit-xml", str(report), *options)
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "pytest", *options, *map(str, folders)],
             cwd=ROOT,
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode not in (0, 1):
-            raise RuntimeError(done.stdout + done.stderr)
+        if process.returncode not in (0, 1):
+            raise RuntimeError(process.stdout + process.stderr)
         (suite,) = ElementTree.parse(report).iter("testsuite")
         return int(suite.attrib["failures"]) + int(suite.attrib["errors"])
 
 
-def count_failed_programs(chosen: list[Notebook], jobs: int) -> int:
-    """Run programs without nbval; return how many failed."""
+def count_failed_programs(notebooks: list[Notebook], jobs: int) -> int:
+    """Run the programs of notebooks without nbval; return how many failed."""
     with ThreadPoolExecutor(jobs) as pool, neutral_environment():
-        return sum(pool.map(_has_failed, chosen))
+        return sum(pool.map(_program_fails, notebooks))
 
 
-def _has_failed(notebook: Notebook) -> bool:
+def _program_fails(notebook: Notebook) -> bool:
     command = [sys.executable, str(notebook.code)]
     if notebook.code.suffix == ".java":
         # Java's cells cannot run without Jupyter: execute the notebook.
         command = [str(Path(sys.prefix, "bin", "jupyter-execute")), str(notebook.path)]
     environment = os.environ | {"MPLBACKEND": "agg"}
-    return bool(
-        subprocess.run(command, capture_output=True, env=environment, check=False).returncode
-    )
+    process = subprocess.run(command, capture_output=True, env=environment, check=False)
+    return process.returncode != 0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -78,12 +77,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at a time")
     options = parser.parse_args(arguments)
     jobs = ["-n", str(options.jobs)]
-    chosen = list(list_notebooks(frameworks=options.framework or None))
-    folders = sorted({notebook.path.parent for notebook in chosen})
-    one_language = list({notebook.code: notebook for notebook in chosen}.values())
+    notebooks = list(list_notebooks(frameworks=options.framework or None))
+    folders = sorted({notebook.path.parent for notebook in notebooks})
+    one_per_code_file = list({notebook.code: notebook for notebook in notebooks}.values())
     plain = ["--noconftest", "-c", os.devnull, "--rootdir", str(ROOT)]
-    print(f"{len(chosen)} notebooks of {len(one_language)} code files, {options.jobs} at a time")
-    with neutral_environment():  # limits threads, which would only slow plain nbval down
+    counts = f"{len(notebooks)} notebooks of {len(one_per_code_file)} code files"
+    print(f"{counts}, {options.jobs} at a time")
+    with neutral_environment():  # limits threads: more would only slow plain nbval down
         a = measure("(a) plain nbval", lambda: count_failed_cells(folders, *plain))
         b = measure(
             "(b) plain nbval, xdist",
@@ -91,11 +91,11 @@ def main(arguments: list[str] | None = None) -> int:
         )
     c = measure("(c) ours", lambda: count_failed_cells(folders, *jobs))
     d = measure(
-        "(d) the code files, bare", lambda: count_failed_programs(one_language, options.jobs)
+        "(d) the code files, bare", lambda: count_failed_programs(one_per_code_file, options.jobs)
     )
-    print(f"\n(c) / (a) = {c.seconds / a.seconds:.2f}, which may be 0.50")
+    print(f"\n(c) / (a) = {c.seconds / a.seconds:.2f} (allowed: up to 0.50)")
     print(f"(c) / (b) = {c.seconds / b.seconds:.2f}")
-    print(f"(c) / (d) = {c.seconds / d.seconds:.2f}, which may be 1.25")
+    print(f"(c) / (d) = {c.seconds / d.seconds:.2f} (allowed: up to 1.25)")
     is_too_slow = c.seconds > 0.5 * a.seconds or c.seconds > 1.25 * d.seconds
     return 1 if c.failed or d.failed or is_too_slow else 0
 

@@ -27,14 +27,14 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.book.is_dir():
         sys.exit(f"{options.book}: there is no such folder; need a copy of D2L's repository")
     frameworks = options.framework or [name for name in PYTHON_FRAMEWORKS if name != "mlx"]
-    chosen = [pair for pair in list_pairs(options.book, frameworks) if options.only in pair[0].name]
-    if not chosen:
+    pairs = [pair for pair in list_pairs(options.book, frameworks) if options.only in pair[0].name]
+    if not pairs:
         sys.exit(f"{options.book}: no page there uses d2l; need a copy of D2L's repository")
     edition = read_edition(options.book)
     if options.rest:
-        known = {each.key for each in load_results()}
-        chosen = [pair for pair in chosen if (edition, pair[0].name, pair[1]) not in known]
-        if not chosen:
+        saved_keys = {result.key for result in load_results()}
+        pairs = [pair for pair in pairs if (edition, pair[0].name, pair[1]) not in saved_keys]
+        if not pairs:
             sys.exit("nothing is left to run: all results are recorded")
     outcomes = []
 
@@ -43,13 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
         return run_page(page, framework, options.timeout, options.epochs)
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(run_pair, chosen):
+        for outcome in pool.map(run_pair, pairs):
             outcomes.append(outcome)
             if options.record:
                 save_results([make_result(outcome, edition)])
             print(format_row(outcome), flush=True)
     print(summarize(outcomes))
-    return 0 if not any(each.cause == "shim" for each in outcomes) else 1
+    return 1 if any(outcome.cause == "shim" for outcome in outcomes) else 0
 
 
 def format_row(outcome: Outcome) -> str:
@@ -71,8 +71,8 @@ def summarize(outcomes: list[Outcome]) -> str:
     frameworks = list_frameworks(results)
     rows = []
     for chapter in sorted({each.chapter for each in results}):
-        in_chapter = [each for each in results if each.chapter == chapter]
-        rows.append([chapter, *count_runs(in_chapter, frameworks)])
+        chapter_results = [each for each in results if each.chapter == chapter]
+        rows.append([chapter, *count_runs(chapter_results, frameworks)])
     lines = ["", render_table(["chapter", *frameworks], [":--", *["--:"] * len(frameworks)], rows)]
     causes = Counter(each.cause for each in outcomes if not each.has_passed)
     lines += [f"{sum(each.has_passed for each in outcomes)} of {len(outcomes)} run to the end."]
@@ -84,14 +84,16 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
     parser.add_argument("book", type=Path, help="a copy of D2L's repository, in any language")
     parser.add_argument("--framework", action="append", choices=[*PYTHON_FRAMEWORKS])
-    parser.add_argument("--only", default="", metavar="SUBSTRING", help="of chapter/page")
+    parser.add_argument(
+        "--only", default="", metavar="SUBSTRING", help="only pages with this in CHAPTER/PAGE"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="pages at a time (default: 2)")
     parser.add_argument("--timeout", type=float, default=300, help="seconds a page (default: 300)")
     parser.add_argument(
         "--epochs",
         type=int,
         default=EPOCHS,
-        help="train for at most so many epochs (default: %(default)s)",
+        help="train for at most this many epochs (default: %(default)s)",
     )
     parser.add_argument("--record", action="store_true", help="save the results for the docs")
     parser.add_argument("--rest", action="store_true", help="only pages without a saved result")

@@ -9,8 +9,8 @@ EPOCHS = 3
 NAMES = "num_epochs", "max_epochs"
 
 
-def cap_epochs(source: str, most: int) -> str:
-    """Return a cell in which no number given to ``num_epochs`` or ``max_epochs`` exceeds ``most``."""
+def cap_epochs(source: str, limit: int) -> str:
+    """Return a cell in which no number given to ``num_epochs`` or ``max_epochs`` exceeds ``limit``."""
     program = TransformerManager().transform_cell(source)  # replaces Jupyter's magics
     try:
         tree = ast.parse(program)
@@ -19,10 +19,10 @@ def cap_epochs(source: str, most: int) -> str:
     lines = program.encode().splitlines(keepends=True)
     numbers = sorted(_find_numbers(tree), key=lambda each: (each.lineno, each.col_offset))
     for number in reversed(numbers):  # from the end, so that the other positions stay valid
-        if isinstance(number.value, int) and number.value > most:
+        if isinstance(number.value, int) and number.value > limit:
             line = lines[number.lineno - 1]
-            after = line[number.end_col_offset :]
-            lines[number.lineno - 1] = line[: number.col_offset] + b"%d" % most + after
+            head, tail = line[: number.col_offset], line[number.end_col_offset :]
+            lines[number.lineno - 1] = head + b"%d" % limit + tail
     return b"".join(lines).decode()
 
 

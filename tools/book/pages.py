@@ -12,13 +12,13 @@ from pathlib import Path
 
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
-FENCED = re.compile(
+FENCED_BLOCK = re.compile(
     r"^[ \t]*```\s*\{([^}\n]*)\}[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL
 )
-SELECTED = re.compile(r" *if (tab\.selected\(.*\)):\s*$")
-MARK = re.compile(r"\s*(?:#\s*@tab|(?:#\s*)?%%tab)\s+([^\n]+)\n?")
-OFFERS = re.compile(r"^\s*tab\.interact_select\(([^)]*)\)", re.MULTILINE)
-CHOOSES = re.compile(r"^\s*(?:%load_ext\s+d2lbook\.tab|tab\.interact_select)", re.MULTILINE)
+TAB_CONDITION = re.compile(r" *if (tab\.selected\(.*\)):\s*$")
+TAB_MARK = re.compile(r"\s*(?:#\s*@tab|(?:#\s*)?%%tab)\s+([^\n]+)\n?")
+TAB_LIST = re.compile(r"^\s*tab\.interact_select\(([^)]*)\)", re.MULTILINE)
+TAB_SETUP = re.compile(r"^\s*(?:%load_ext\s+d2lbook\.tab|tab\.interact_select)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -41,41 +41,41 @@ class Page:
         text = self.path.read_text(encoding="utf-8")
         blocks = [
             (text.count("\n", 0, block.start(2)) + 1, block[2])
-            for block in FENCED.finditer(text)
+            for block in FENCED_BLOCK.finditer(text)
             if ".input" in block[1]
         ]
-        is_new = any(CHOOSES.search(source) for _, source in blocks)
-        found = []
-        is_offered = False
+        is_new = any(TAB_SETUP.search(source) for _, source in blocks)
+        page_cells = []
+        has_framework = False
         for line, source in blocks:
-            if CHOOSES.search(source):
-                is_offered |= framework in _list_offered(source)
+            if TAB_SETUP.search(source):
+                has_framework |= framework in _list_frameworks(source)
                 continue
-            mark = MARK.match(source)
+            mark = TAB_MARK.match(source)
             names = mark[1].split(",") if mark else ["pytorch" if is_new else "mxnet"]
             frameworks = {name.strip() for name in names}
             code = select_lines(source[mark.end() :] if mark else source, framework)
             if frameworks & {framework, "all"} and code.strip():
-                found.append(PageCell(line, code))
-                is_offered |= framework in frameworks
-        return found if is_offered else []
+                page_cells.append(PageCell(line, code))
+                has_framework |= framework in frameworks
+        return page_cells if has_framework else []
 
 
-def _list_offered(source: str) -> list[str]:
+def _list_frameworks(source: str) -> list[str]:
     """Return the frameworks that a newer page lists."""
-    return [name for listed in OFFERS.findall(source) for name in re.findall(r"\w+", listed)]
+    return [name for names in TAB_LIST.findall(source) for name in re.findall(r"\w+", names)]
 
 
 def select_lines(source: str, framework: str) -> str:
     """Return a cell for a framework: a block ``if tab.selected(...):`` is replaced by its lines, or dropped.
 
-    As in D2L's own tools, such a line ends the block around it: lines below both are dedented only once.
+    As in D2L's own tools, such a line ends the block around it, so the lines of a nested block are dedented only once.
     """
     lines: list[str] = []
-    block: tuple[int, bool] | None = None  # its indentation, and whether it is for the framework
+    block: tuple[int, bool] | None = None  # indentation, and whether the framework is selected
     for line in source.splitlines():
         indentation = len(line) - len(line.lstrip())
-        if match := SELECTED.match(line):
+        if match := TAB_CONDITION.match(line):
             block = indentation, framework in re.findall(r"\w+", match[1])
             continue
         if block and line.strip() and indentation <= block[0]:
@@ -88,17 +88,21 @@ def select_lines(source: str, framework: str) -> str:
 
 
 def list_pages(book: Path) -> list[Page]:
-    """Return the pages of all chapters, without the originals that a translation keeps beside it."""
-    found = sorted(book.glob("chapter_*/*.md"))
-    return [Page(path) for path in found if not path.stem.endswith("_origin")]
+    """Return the pages of all chapters, without the originals that translators keep beside them."""
+    paths = sorted(book.glob("chapter_*/*.md"))
+    return [Page(path) for path in paths if not path.stem.endswith("_origin")]
 
 
 def list_pairs(book: Path, frameworks: list[str]) -> list[tuple[Page, str]]:
     """Return each page that uses d2l, with each framework in which it exists."""
+    in_python = [framework for framework in frameworks if framework in PYTHON_FRAMEWORKS]
     return [
         (page, framework)
         for page in list_pages(book)
-        for framework in frameworks
-        if framework in PYTHON_FRAMEWORKS
-        and any(re.search(r"\bd2l\.\w", cell.source) for cell in page.cells(framework))
+        for framework in in_python
+        if _uses_d2l(page, framework)
     ]
+
+
+def _uses_d2l(page: Page, framework: str) -> bool:
+    return any(re.search(r"\bd2l\.\w", cell.source) for cell in page.cells(framework))

@@ -1,4 +1,4 @@
-"""Make stand-ins for D2L's data sets of pictures, with few and small pictures, and for its figures."""
+"""Make stand-ins for D2L's image data sets, with few and small pictures, and for its figures."""
 
 import re
 import shutil
@@ -13,12 +13,12 @@ from tools.archives import Pixels, encode_png, pack, write_bananas, write_voc
 
 POKEMON = 256  # one batch
 HOTDOGS = 16  # of each class; a page shows eight
-# Of CIFAR-10: enough for a batch of 32 for validation, and for more than five for training.
+# Pictures of CIFAR-10: enough for one batch of 32 in validation, and for more than five in training.
 CLASSES, PER_CLASS = 8, 40
-BREEDS, PER_BREED = 32, 6  # validation gets one of each breed, which is a batch
+BREEDS, PER_BREED = 32, 6  # validation gets one dog of each breed, which is a batch
 BANANAS = 16  # a page shows ten
 SEGMENTED = 64  # one batch
-CROPPED = 320, 480  # the size to which D2L crops them
+CROP_SIZE = 320, 480  # height and width to which D2L crops them
 FIGURE = 281, 364  # half the size of D2L's cat and dog
 FIGURES = re.compile(r"\.\./img/([\w-]+\.(?:jpg|png))")
 
@@ -31,7 +31,7 @@ def make_archives(folder: Path, code: str) -> None:
 
 
 def copy_figures(folder: Path, code: str, book: Path) -> None:
-    """Copy the figures that code opens from the book, or draw one if the book lacks it."""
+    """Copy the figures that code opens from the book, and draw those that the book lacks."""
     folder.mkdir()
     rng = np.random.default_rng(4)
     for name in sorted(set(FIGURES.findall(code))):
@@ -44,10 +44,11 @@ def copy_figures(folder: Path, code: str, book: Path) -> None:
 def draw_gradient(rng: np.random.Generator, height: int, width: int) -> Pixels:
     """Draw a gradient between four random colours in the corners."""
     corners = rng.integers(0, 256, (2, 2, 3))
-    down, right = np.linspace(1, 0, height), np.linspace(1, 0, width)
-    shares = np.stack([down, 1 - down], 1), np.stack([right, 1 - right], 1)
-    mixed = np.einsum("ia,jb,abc->ijc", *shares, corners, optimize=True)
-    return mixed.round().astype(np.uint8)
+    top, left = np.linspace(1, 0, height), np.linspace(1, 0, width)
+    row_weights = np.stack([top, 1 - top], 1)
+    column_weights = np.stack([left, 1 - left], 1)
+    pixels = np.einsum("ia,jb,abc->ijc", row_weights, column_weights, corners, optimize=True)
+    return pixels.round().astype(np.uint8)
 
 
 def _make_hotdogs(folder: Path, rng: np.random.Generator) -> None:
@@ -71,7 +72,7 @@ def _make_dogs(folder: Path, rng: np.random.Generator) -> None:
 
 
 def _make_competition(path: Path, rng: np.random.Generator, table: str, kinds: list[str]) -> None:
-    """Write an archive like one of Kaggle's: pictures for training with a table of labels, and for a test."""
+    """Write an archive like Kaggle's: training pictures with a table of labels, and test pictures."""
     names = [f"train/{number}.png" for number, _ in enumerate(kinds, 1)]
     names += [f"test/{number}.png" for number in range(1, 6)]
     rows = ["id,label", *(f"{number},{kind}" for number, kind in enumerate(kinds, 1))]
@@ -91,8 +92,8 @@ def _make_bananas(folder: Path, rng: np.random.Generator) -> None:
 
 
 def _make_voc(folder: Path, rng: np.random.Generator) -> None:
-    """Draw pictures with an object of one class in the middle, larger than the size to which they are cropped."""
-    height, width = CROPPED[0] + 10, CROPPED[1] + 20
+    """Draw pictures, larger than D2L crops them, with an object of one class in the middle."""
+    height, width = CROP_SIZE[0] + 10, CROP_SIZE[1] + 20
     colors = []
     for number in range(SEGMENTED):
         color = np.zeros((height, width, 3), np.uint8)

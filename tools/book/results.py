@@ -18,12 +18,14 @@ from tools.book.words import TABLE_TEXT, TableText
 from tools.weave.lessons import ROOT
 from tools.weave.prose import ORIGINAL
 
-if TYPE_CHECKING:  # `make` reads the results each time, and need not import what runs pages
+if (
+    TYPE_CHECKING
+):  # `make` reads the results each time, and does not need the modules that run pages
     from tools.book.run import Outcome
 
 RESULTS = ROOT / "docs" / "book.jsonl"
 MAX_ERROR = 90  # characters of an error's first line
-# Causes that say nothing about a page: it would need a GPU, or a network.
+# A page with one of these causes cannot be tested: it needs a GPU or a network.
 NOT_TESTABLE = "gpu", "network"
 
 
@@ -81,10 +83,10 @@ def load_results(file: Path | None = None) -> list[Result]:
     return [Result(**json.loads(line)) for line in lines]
 
 
-def save_results(new: Iterable[Result], file: Path | None = None) -> None:
+def save_results(new_results: Iterable[Result], file: Path | None = None) -> None:
     """Save new results in place of those of the same pages and frameworks."""
     file = file or RESULTS
-    results = {each.key: each for each in (*load_results(file), *new)}
+    results = {each.key: each for each in (*load_results(file), *new_results)}
     lines = []
     for _, each in sorted(results.items()):
         line = json.dumps({name: value for name, value in asdict(each).items() if value != ""})
@@ -128,12 +130,12 @@ def _render_chapters(results: list[Result], text: TableText) -> str:
     for each in results:
         chapters.setdefault((each.edition, each.chapter), []).append(each)
     rows = [
-        [text.format_chapter(*key), *count_runs(in_chapter, frameworks, text.count)]
-        for key, in_chapter in sorted(chapters.items())
+        [text.format_chapter(*key), *count_runs(chapter_results, frameworks, text.count)]
+        for key, chapter_results in sorted(chapters.items())
     ]
     rows.append([text.all, *count_runs(results, frameworks, text.count)])
-    heads = [text.chapter, *(FRAMEWORKS[name].title for name in frameworks)]
-    return render_table(heads, [":--", *["--:"] * len(frameworks)], rows)
+    headers = [text.chapter, *(FRAMEWORKS[name].title for name in frameworks)]
+    return render_table(headers, [":--", *["--:"] * len(frameworks)], rows)
 
 
 def _render_failures(results: list[Result], text: TableText) -> str:
@@ -144,17 +146,17 @@ def _render_failures(results: list[Result], text: TableText) -> str:
         return each.edition, each.page, each.cause, error
 
     rows = []
-    failed = sorted((each for each in results if not each.has_passed), key=group_key)
-    for (edition, page, cause, error), group in groupby(failed, group_key):
+    failures = sorted((each for each in results if not each.has_passed), key=group_key)
+    for (edition, page, cause, error), group in groupby(failures, group_key):
         title = text.title.format(page.partition("/")[2], text.editions[edition])
         frameworks = ", ".join(FRAMEWORKS[each.framework].title for each in group)
         escaped = error.replace("|", "\\|").replace("`", "'")
         rows.append([title, frameworks, text.causes[cause], f"`{escaped}`" if escaped else ""])
-    heads = [text.page, text.framework, text.cause, text.error]
-    return render_table(heads, [":--"] * len(heads), rows)
+    headers = [text.page, text.framework, text.cause, text.error]
+    return render_table(headers, [":--"] * len(headers), rows)
 
 
-def render_table(heads: list[str], alignments: list[str], rows: list[list[str]]) -> str:
+def render_table(headers: list[str], alignments: list[str], rows: list[list[str]]) -> str:
     """Return a table in Markdown."""
-    lines = [f"| {' | '.join(row)} |\n" for row in (heads, *rows)]
+    lines = [f"| {' | '.join(row)} |\n" for row in (headers, *rows)]
     return f"{lines[0]}|{'|'.join(alignments)}|\n{''.join(lines[1:])}"

@@ -25,15 +25,15 @@ from tools.weave.lessons import ROOT
 SETUP = """\
 import d2l_compat.alias
 from d2l_compat._shared.data import hub
-hub.verify_check_sum = lambda path, check_sum: None  # the files are stand-ins, whatever sum a page names
+hub.verify_check_sum = lambda path, check_sum: None  # the files are stand-ins with other checksums
 """
-# Settings with which libraries still run code as old as the pages. Readers need them as well.
+# Settings that let today's libraries run code as old as the pages. Readers need them as well.
 SWITCHES = {"TF_USE_LEGACY_KERAS": "1", "PANDAS_FUTURE_INFER_STRING": "0"}
 # The version of d2l for which an edition of the book was written; for other editions, the newest.
 VERSIONS = {"zh": "0.17"}
-PACKAGE = re.compile(r"it is not installed|^ImportError: Failed importing \w+\.")
+MISSING_PACKAGE = re.compile(r"it is not installed|^ImportError: Failed importing \w+\.")
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(|non cpu device", re.IGNORECASE)
-# A line of a traceback that takes one of the GPUs, or one of the parts that were split over them.
+# A line of a traceback that indexes the list of GPUs, or the parts of a batch that was split over them.
 INDEXED_GPU = re.compile(r"^-*> ?\d+ .*\b(devices(\('gpu'\))?|[xy]_shards)\[\d\]", re.MULTILINE)
 NETWORK = re.compile(
     r"ConnectionError|URLError|URL fetch|[Dd]ownload|Max retries|resolve host|gaierror"
@@ -62,7 +62,7 @@ CAUSES = {
     "name": "a name that the shim does not have yet",
     "shim": "the shim",
     "framework": "today's framework, or another package",
-    "page": "the page itself, or what it expects of an older framework",
+    "page": "the page itself, or its assumptions about an older framework",
     "package": "a package that is not installed",
     "gpu": "there is no GPU",
     "network": "the page fetches something itself",
@@ -73,7 +73,7 @@ CAUSES = {
 def run_page(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> Outcome:
     """Run a page in a temporary folder, with small stand-ins for its data.
 
-    All cells together may take ``limit`` seconds, and training is limited to a number of ``epochs``.
+    ``limit`` is in seconds, for all cells together; training stops after ``epochs`` epochs.
     """
     cells = page.cells(framework)
     book = page.path.parent.parent
@@ -82,7 +82,9 @@ def run_page(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> 
     sentences = stand_ins.LONG if "TimeMachine(" in code else stand_ins.SHORT
     started = time.monotonic()
     with TemporaryDirectory(prefix="book-") as folder:
-        work = Path(folder) / "page" / "work"  # so ../data and ../img are in the folder as well
+        work = (
+            Path(folder) / "page" / "work"
+        )  # two levels down, so that ../data and ../img are within the folder
         work.mkdir(parents=True)
         stand_ins.make_data(Path(folder) / "data", images, sentences)
         pictures.make_archives(Path(folder) / "data", code)
@@ -94,7 +96,7 @@ def run_page(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> 
             "D2L_VERSION": VERSIONS.get(read_edition(book), ""),
             "D2L_DATA": str(Path(folder) / "data"),
             "OMP_NUM_THREADS": "1",
-            # Pages can import what the caller can.
+            # Let pages import whatever the caller can import.
             "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.getenv("PYTHONPATH")))),
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",
@@ -112,17 +114,17 @@ async def _execute(
 ) -> tuple[int, str, str]:
     """Return how many cells passed after the setup, and the error of the next one with its cause."""
     notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
-    workplace = KernelWorkspace("python3")
-    manager = AsyncKernelManager(**workplace.settings)
+    workspace = KernelWorkspace("python3")
+    manager = AsyncKernelManager(**workspace.settings)
     client = NotebookClient(notebook, km=manager, record_timing=False)
-    end = time.monotonic() + limit
+    deadline = time.monotonic() + limit
     passed = 0
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
         await client.async_start_new_kernel(cwd=str(work), env=environment, **quiet)
         await client.async_start_new_kernel_client()
         for number, cell in enumerate(notebook.cells):
-            client.timeout = max(1, int(end - time.monotonic()))
+            client.timeout = max(1, int(deadline - time.monotonic()))
             passed = max(0, number - 1)
             await client.async_execute_cell(cell, number)
     except CellTimeoutError:
@@ -135,7 +137,7 @@ async def _execute(
         if client.kc is not None:
             client.kc.stop_channels()
         await manager.shutdown_kernel(now=True)
-        workplace.cleanup()
+        workspace.cleanup()
     return len(sources) - 1, "", ""
 
 
@@ -143,26 +145,26 @@ def _describe_failure(failure: CellExecutionError, cell: nbformat.NotebookNode) 
     """Return the error of a failed cell and its cause."""
     lines = [line for output in cell.outputs for line in output.get("traceback", [])]
     trace = ANSI.sub("", "\n".join(lines))
-    first, *others = ANSI.sub("", failure.evalue).strip().splitlines() or [""]
-    if others and first.startswith("Traceback"):  # MXNet's engine puts its message last
-        first = others[-1]
-    return f"{failure.ename}: {first}", find_cause(failure.ename, first, trace)
+    message, *more = ANSI.sub("", failure.evalue).strip().splitlines() or [""]
+    if more and message.startswith("Traceback"):  # MXNet's engine puts its message last
+        message = more[-1]
+    return f"{failure.ename}: {message}", find_cause(failure.ename, message, trace)
 
 
 def find_cause(name: str, message: str, trace: str) -> str:
     """Return the cause of an error, from its message and from the last frame of its traceback."""
-    files = [match["file"] for match in FRAME.finditer(trace)]
-    last = files[-1] if files else None
+    files = [match["file"] for match in FRAME.finditer(trace)]  # None for a cell
+    last_file = files[-1] if files else None
     if "has no such name" in message:
         return "name"
-    if name == "ModuleNotFoundError" or PACKAGE.search(f"{name}: {message}"):
+    if name == "ModuleNotFoundError" or MISSING_PACKAGE.search(f"{name}: {message}"):
         return "package"
-    # The second condition is about a page that takes one more GPU than there are.
+    # The second condition holds for a page that uses one GPU more than the machine has.
     if GPU.search(f"{name} {message}") or (name == "IndexError" and INDEXED_GPU.search(trace)):
         return "gpu"
     if NETWORK.search(f"{name} {message}"):
         return "network"
-    if last is None:
+    if last_file is None:
         return "page"
-    is_ours = Path(last).expanduser().is_relative_to(ROOT / "d2l_compat")
+    is_ours = Path(last_file).expanduser().is_relative_to(ROOT / "d2l_compat")
     return "shim" if is_ours else "framework"

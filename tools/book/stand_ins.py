@@ -7,18 +7,18 @@ import numpy as np
 
 from tools.archives import pack
 
-# Numbers of pictures for training and for tests. Pages that resize them take long.
+# Numbers of pictures for training and for tests; few for pages that resize pictures, which is slow.
 MANY, FEW = (1536, 512), (48, 24)
 ENGLISH = "go", "run", "wait", "stop", "look", "come", "sit", "stand", "sing", "read"
 FRENCH = "va", "cours", "attends", "arrête", "regarde", "viens", "assieds", "reste", "chante", "lis"
 
-# Numbers of sentences of a novel: D2L 1.0 reads 15,000 characters, 0.17 trains on the first ones 500 times.
+# Numbers of sentences of the novel: D2L 1.0 reads 15,000 characters, 0.17 trains on the first ones for 500 epochs.
 LONG, SHORT = 260, 45
 SENTENCE = (
     "The Time Traveller (for so it will be convenient to speak of him) said: take {} apples!\n"
 )
 
-# Words that pages look up. One page looks up the 3367th word of all.
+# Words that pages look up by name. One page looks up the word of index 3367.
 LOOKED_UP = (
     *("the", "a", "he", "is", "good", "bad", "chip", "join", "baby", "beautiful", "man", "woman"),
     *("son", "beijing", "china", "tokyo", "worst", "big", "do", "did", "go", "this", "movie"),
@@ -30,8 +30,8 @@ PARAGRAPHS = 40  # of Wikipedia
 PAIRS = 128  # of SNLI
 SENTENCES = 900  # of PTB
 
-# The setup of a page that loads a trained BERT: saves an untrained one in the framework's format.
-BERT = """
+# The setup of a page that loads a trained BERT: it saves an untrained one in the framework's format.
+BERT_SETUP = """
 import json, os, zipfile
 {imports}
 vocab = d2l.Vocab({words!r}, reserved_tokens=["<pad>", "<mask>", "<cls>", "<sep>"])
@@ -41,7 +41,7 @@ with zipfile.ZipFile(os.path.join(os.environ["D2L_DATA"], "{name}.zip"), "w") as
     archive.write("params", "{name}/pretrained.{suffix}")
     archive.writestr("{name}/vocab.json", json.dumps(vocab.idx_to_token))
 """
-SAVED = {
+BERT_FORMATS = {
     "pytorch": {
         "imports": "import torch\nfrom d2l import torch as d2l",
         "save": "torch.save(bert.state_dict(), 'params')",
@@ -64,14 +64,14 @@ SAVED = {
 
 
 def make_setup(framework: str, code: str) -> str:
-    """Return code for a page's kernel that makes files which need the framework."""
-    if "bert.small" not in code or framework not in SAVED:
+    """Return code for a page's kernel, which makes the files that only the framework can make."""
+    if "bert.small" not in code or framework not in BERT_FORMATS:
         return ""
-    return BERT.format(words=[*LOOKED_UP], **SAVED[framework])
+    return BERT_SETUP.format(words=[*LOOKED_UP], **BERT_FORMATS[framework])
 
 
 def make_data(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
-    """Write the files that pages load; ``pictures`` are the numbers for training and for tests."""
+    """Write the files that pages load; ``pictures`` has their numbers for training and for tests."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     np.savetxt(folder / "airfoil_self_noise.dat", rng.normal(size=(1503, 6)), delimiter="\t")
@@ -85,9 +85,9 @@ def make_data(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
         for image, label in zip(images, labels, strict=True):  # each class has its own stripe
             image[2 * label : 2 * label + 6] += 150
         for name, array in ("images-idx3", images), ("labels-idx1", labels):
-            head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
+            header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
             file = folder / f"{kind}-{name}-ubyte.gz"
-            file.write_bytes(gzip.compress(head + array.tobytes()))
+            file.write_bytes(gzip.compress(header + array.tobytes()))
     _make_houses(folder)
     _make_films(folder)
     _make_clicks(folder)
@@ -99,12 +99,13 @@ def _make_words(folder: Path, rng: np.random.Generator) -> None:
     """Write word vectors, and two texts for language models."""
     for size in (50, 100):
         _zip(folder, f"glove.6B.{size}d", {"vec.txt": _make_vectors(rng, size)})
-    often = rng.choice(WORDS[:1000], (SENTENCES, 25))
-    _zip(folder, "ptb", {"ptb.train.txt": _join_lines(often)})
-    chosen = _choose_words(rng, PARAGRAPHS, 4, 9)
-    paragraphs = [" . ".join(_join_lines(words).splitlines()) for words in chosen]
+    sentences = rng.choice(WORDS[:1000], (SENTENCES, 25))
+    _zip(folder, "ptb", {"ptb.train.txt": _join_lines(sentences)})
+    paragraphs = []
+    for words in _choose_words(rng, PARAGRAPHS, 4, 9):
+        paragraphs.append(" . ".join(_join_lines(words).splitlines()))
     text = "".join(f" {paragraph} . \n" for paragraph in paragraphs)
-    _zip(folder, "wikitext-2-v1", {"wiki.train.tokens": text}, inside="wikitext-2")
+    _zip(folder, "wikitext-2-v1", {"wiki.train.tokens": text}, root="wikitext-2")
 
 
 def _make_sentences(folder: Path, rng: np.random.Generator) -> None:
@@ -140,13 +141,14 @@ def _make_vectors(rng: np.random.Generator, size: int) -> str:
     return "\n".join(f"{word} {rows[i % 61]}" for i, word in enumerate(WORDS))
 
 
-def _zip(folder: Path, name: str, files: dict[str, str], inside: str = "") -> None:
-    inside = inside or name
-    pack(folder / f"{name}.zip", {f"{inside}/{file}": text for file, text in files.items()})
+def _zip(folder: Path, name: str, files: dict[str, str], root: str = "") -> None:
+    """Pack files into an archive, within a folder of the archive's name or the folder ``root``."""
+    root = root or name
+    pack(folder / f"{name}.zip", {f"{root}/{file}": text for file, text in files.items()})
 
 
 def _make_houses(folder: Path) -> None:
-    """Write tables of houses with some missing sizes; only those for training have prices."""
+    """Write tables of houses, some without a size; only those for training have prices."""
     rng = np.random.default_rng(2)
     for part, count in ("train", 200), ("test", 100):
         columns = ["Id,MSSubClass,MSZoning,LotArea,SaleType,SaleCondition"]
@@ -160,14 +162,17 @@ def _make_houses(folder: Path) -> None:
         (folder / f"kaggle_house_pred_{part}.csv").write_text("\n".join(columns + lines))
 
 
-# As many films as D2L's batches have: an incomplete batch waits for the next epoch.
+# More films than a batch of D2L's, which has 256: an incomplete batch would wait for the next epoch.
 USERS, FILMS = 60, 260
 
 
 def _make_films(folder: Path) -> None:
     """Write ratings: each user rates 30 films in turn, and some users like the same films."""
-    rated = [(user, (30 * user + i) % FILMS, i) for user in range(USERS) for i in range(30)]
-    lines = [f"{u + 1}\t{film + 1}\t{1 + (u + film) % 5}\t{time}" for u, film, time in rated]
+    lines = []
+    for user in range(USERS):
+        for time in range(30):
+            film = (30 * user + time) % FILMS
+            lines.append(f"{user + 1}\t{film + 1}\t{1 + (user + film) % 5}\t{time}")
     _zip(folder, "ml-100k", {"u.data": "\n".join(lines)})
 
 

@@ -11,7 +11,7 @@ class TableText:
     chapter: str
     title: str  # a chapter or a page, and its edition
     all: str
-    count: str  # how many run, of how many
+    count: str  # pages that run, of all
     summary: str
     page: str
     framework: str

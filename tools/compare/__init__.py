@@ -1,1 +1,1 @@
-"""Compare what two executions show: numbers, words and figures."""
+"""Compare the outputs of two executions: numbers, words and figures."""

@@ -1,13 +1,13 @@
-"""Parse a drawing into a list of pieces: what is drawn, and where.
+"""Parse a drawing into a list of pieces, each with its shape and its places.
 
-Every element of the SVG makes a piece, and everything in the element is compared exactly: its
-attributes, its text, its depth in the tree. The exceptions, each for a reason:
+Every element of the SVG becomes a piece, and everything in the element is compared exactly: its
+attributes, its text, its depth in the tree. The exceptions are:
 
-* places, that is, coordinates: they are compared with a tolerance, as fractions of the axes within axes
+* places, that is, coordinates: they are compared with a tolerance; within axes, as fractions of the axes
 * ids: a reference is compared by the piece that it refers to
-* definitions of markers and letters: they are compared where they are used
+* definitions of markers and letters: they are compared at each use
 * the colours of a heat map's cells, and the title and description: tools/compare/figures.py compares them
-* blanks between elements and within paths, and the order of attributes
+* blanks between elements and within paths, and the order of attributes: they are ignored
 """
 
 import re
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from tools.compare.numbers import NUMBER
 
-# How far two versions of matplotlib may differ in placing words, and the axes with them, in points.
+# Points by which two versions of matplotlib may place words differently, and the axes beside them.
 SPACING = 2.0
-LETTER_SPACING = 0.5  # the same for letters within words
+LETTER_SPACING = 0.5  # points, for letters within words
 # The ids that matplotlib gives to groups of elements.
 AXES, LEGEND, TEXT = (re.compile(name + r"_\d+") for name in ("axes", "legend", "text"))
 HREF = re.compile(r"(\{.*\})?href")
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
     extent: tuple[float, float] = (1, 1)
 
     def measure_all(self, numbers: Iterable[float]) -> list[Place]:
-        """Return the places of numbers that are x and y in turn."""
+        """Return the places of numbers that alternate between x and y."""
         return [self.measure(number, i % 2) for i, number in enumerate(numbers)]
 
     def measure(self, number: float, axis: int, is_extent: bool = False) -> Place:
@@ -64,7 +64,7 @@ class Piece:
     colors: NDArray[Any] | None = None  # of a heat map, (rows, columns, 4)
     description: str = ""
     letters: tuple[str, ...] = ()  # their outlines
-    words: str = ""  # spelt by the letters
+    words: str = ""  # that the letters spell
 
 
 class Drawing:
@@ -73,9 +73,9 @@ class Drawing:
 
         Raises ValueError, SyntaxError or LookupError for an invalid drawing.
         """
-        before, _, rest = svg.partition(b"<svg")
-        # A style sheet or an entity may be there.
-        self.around = before, rest.rpartition(b">")[2].strip()
+        prolog, _, rest = svg.partition(b"<svg")
+        # A style sheet or an entity may be outside the root element.
+        self.around = prolog, rest.rpartition(b">")[2].strip()
         builder = ElementTree.TreeBuilder(insert_comments=True, insert_pis=True)
         root = ElementTree.fromstring(svg, ElementTree.XMLParser(target=builder))
         ids = [element.get("id", "") for element in root.iter()]
@@ -85,7 +85,7 @@ class Drawing:
         for element in root.iter():
             self._by_id.setdefault(element.get("id", ""), element)  # the first, as in a browser
         self.pieces: list[Piece] = []
-        self._numbers: dict[Element, int] = {}  # of the pieces
+        self._piece_numbers: dict[Element, int] = {}
         frame = Frame(SPACING if self.is_from_matplotlib else tolerance)
         self._add(root, None, frame, "", 0)
         for piece in self.pieces:
@@ -96,16 +96,17 @@ class Drawing:
     def _replace_reference(self, reference: re.Match[str]) -> str:
         """Return the number of the piece that a reference refers to."""
         target = self._by_id.get(reference[1])
-        if target is None or target not in self._numbers:
+        if target is None or target not in self._piece_numbers:
             return reference[0]
-        return f"piece {self._numbers[target]}"
+        return f"piece {self._piece_numbers[target]}"
 
     def _add(
         self, element: Element, parent: Element | None, frame: Frame, words: str, depth: int
     ) -> None:
         """Add the pieces of an element and its children; ``words`` are what its letters spell."""
         name = element.get("id", "") if self.is_from_matplotlib else ""
-        outer_frame, is_axes = frame, bool(AXES.fullmatch(name))
+        outer_frame = frame
+        is_axes = bool(AXES.fullmatch(name))
         if is_axes:
             frame = self._axes_frame(element)
         elif LEGEND.fullmatch(name) or TEXT.fullmatch(name):
@@ -118,10 +119,10 @@ class Drawing:
             frame = Frame(self._tolerance)
             if words and not len(element):
                 return
-        self._numbers[element] = len(self.pieces)
+        self._piece_numbers[element] = len(self.pieces)
         own_frame = outer_frame if is_axes else frame
         self.pieces.append(self._make_piece(element, own_frame, depth, is_definition))
-        if is_axes:  # places in the axes are relative to the axes
+        if is_axes:  # compare its corners too: places within the axes are relative to them
             self.pieces[-1].places += outer_frame.measure_all((*frame.corner, *frame.extent))
         letters = [child for child in element if words and tag(child) == "use" and not len(child)]
         if letters:
@@ -168,7 +169,7 @@ class Drawing:
         """Return the places of a marker's strokes where it is used."""
         marker = self._pop_target(exact)
         path = marker.get("d", "")
-        exact["of"] = self._numbers.get(marker)
+        exact["marker"] = self._piece_numbers.get(marker)
         offset = [float(exact.pop(side, 0)) for side in "xy"]
         exact["strokes"] = _strip_numbers(path)
         numbers = _parse_numbers(path)
@@ -227,19 +228,21 @@ def _split_places(key: str, text: str, frame: Frame) -> tuple[str, list[Place]]:
         return NUMBER.sub("", text), Frame(frame.tolerance).measure_all(_parse_numbers(text))
     if key == "d":
         commands = _strip_numbers(text)
-        if commands.strip("MLCQSTz"):  # the numbers of other commands are not x and y in turn
+        if commands.strip(
+            "MLCQSTz"
+        ):  # the numbers of other commands do not alternate between x and y
             return text, []
         return commands, frame.measure_all(_parse_numbers(text))
-    found = NUMBER.match(text)
-    if not found or text.endswith("%"):
+    number = NUMBER.match(text)
+    if not number or text.endswith("%"):
         return text, []
     axis = 0 if key in ("x", "cx", "width") else 1
-    place = frame.measure(float(found[0]), axis, key in ("width", "height"))
-    return text[found.end() :], [place]
+    place = frame.measure(float(number[0]), axis, is_extent=key in ("width", "height"))
+    return text[number.end() :], [place]
 
 
 def _split_transform(text: str, frame: Frame) -> tuple[str, list[Place]]:
-    """Split a transform into its exact part, which rotates and scales, and its places, which translate."""
+    """Split a transform into its exact part, for rotation and scale, and its places, for translation."""
     places = []
 
     def remove_places(call: re.Match[str]) -> str:
@@ -254,7 +257,7 @@ def _split_transform(text: str, frame: Frame) -> tuple[str, list[Place]]:
 
 
 def is_heat_map(element: Element) -> bool:
-    """Check whether a group is a heat map: squares, drawn on whole pixels."""
+    """Check whether an element is a heat map: a group of squares drawn on whole pixels."""
     return tag(element) == "g" and element.get("shape-rendering") == "crispEdges"
 
 
@@ -263,22 +266,24 @@ def read_heat_map(heat_map: Element) -> NDArray[Any]:
 
     Raises ValueError if the heat map has anything but cells.
     """
-    found: dict[tuple[int, int], tuple[int, ...]] = {}
+    color_by_cell: dict[tuple[int, int], tuple[int, ...]] = {}
     for path in heat_map:
-        squares, color = path.get("d", ""), COLOR.fullmatch(path.get("fill", ""))
+        squares = path.get("d", "")
+        color = COLOR.fullmatch(path.get("fill", ""))
         has_content = _collapse_blanks(path.text) or _collapse_blanks(path.tail) or len(path)
         if tag(path) != "path" or len(path.attrib) != 2 or color is None or has_content:
             raise ValueError(f"a heat map with <{tag(path)}> {path.attrib}"[:80])
         if rest := SQUARE.sub("", squares):
             raise ValueError(f"a heat map with {rest:.20}")
         for column, row in SQUARE.findall(squares):
-            if (cell := (int(row), int(column))) in found:
+            if (cell := (int(row), int(column))) in color_by_cell:
                 raise ValueError(f"a heat map with two cells at {cell}")
-            found[cell] = *(int(part, 16) for part in color.groups()), 255
-    if not found:
+            color_by_cell[cell] = *(int(part, 16) for part in color.groups()), 255
+    if not color_by_cell:
         raise ValueError("a heat map without cells")
-    colors = np.zeros((*np.max([*found], axis=0) + 1, 4), int)
-    colors[tuple(np.transpose([*found]))] = [*found.values()]
+    cells = np.array([*color_by_cell])  # (row, column) each
+    colors = np.zeros((*cells.max(axis=0) + 1, 4), int)
+    colors[tuple(cells.T)] = [*color_by_cell.values()]
     return colors
 
 
@@ -286,7 +291,7 @@ def _heat_map_corners(exact: dict[str, Any], colors: NDArray[Any], frame: Frame)
     """Return the places of two corners of a heat map, whose unit squares are scaled by a matrix."""
     matrix = CALL.fullmatch(exact.pop("transform", ""))
     if matrix is None or matrix[1] != "matrix":
-        raise ValueError("a heat map that is not stretched by a matrix")
+        raise ValueError("a heat map without a matrix that scales it")
     x_scale, *exact["slant"], y_scale, x, y = _parse_numbers(matrix[2])
     height, width = colors.shape[:2]
     return frame.measure_all([x, y, x + width * x_scale, y + height * y_scale])

@@ -1,11 +1,11 @@
 """Compare two figures by what they show, not by their bytes.
 
 A figure consists of an SVG, a PNG and words. Two SVGs are compared element by element
-(tools/compare/drawing.py), and everything in them counts, with these tolerances:
+(tools/compare/drawing.py). Everything in them has to be equal, with these tolerances:
 
-* positions may differ by ``Tolerance.points``; those of words, and of what is placed beside them, by SPACING
+* positions may differ by ``Tolerance.points``; those of words, and of shapes placed beside them, by SPACING
 * the colour of a heat map's cell may differ by ``Tolerance.levels``
-* newer versions of matplotlib draw some pairs of letters as one shape
+* ligatures may replace pairs of letters, as newer versions of matplotlib draw them
 
 A PNG is compared with the SVG beside it.
 """
@@ -41,7 +41,8 @@ def compare_drawings(stored: Drawing, fresh: Drawing, tolerance: Tolerance) -> s
     """Return the first difference between two drawings, or None."""
     if stored.around != fresh.around:
         return f"{fresh.around} around it instead of {stored.around}"
-    old_words, new_words = ([p.words for p in each.pieces if p.words] for each in (stored, fresh))
+    old_words = [piece.words for piece in stored.pieces if piece.words]
+    new_words = [piece.words for piece in fresh.pieces if piece.words]
     if old_words != new_words:
         return f"{new_words} instead of {old_words}"
     for old, new in zip(stored.pieces, fresh.pieces, strict=False):
@@ -55,15 +56,16 @@ def _compare_pieces(old: Piece, new: Piece, tolerance: Tolerance) -> str | None:
     if old.exact != new.exact:
         keys = [*old.exact, *new.exact]
         key = next(key for key in keys if old.exact.get(key) != new.exact.get(key))
-        now, was = (piece.exact.get(key) for piece in (new, old))
-        return f"{new.name} {key}: {now!r:.80} instead of {was!r:.80}".replace(" :", ":")
+        new_value, old_value = new.exact.get(key), old.exact.get(key)
+        message = f"{new.name} {key}: {new_value!r:.80} instead of {old_value!r:.80}"
+        return message.replace(" :", ":")  # if the key is ""
     if old.letters != new.letters:
         return None if _differ_by_ligatures(old, new) else f"{new.name} is drawn with other letters"
     if len(old.places) != len(new.places):
         return f"{new.name} has {len(new.places)} places instead of {len(old.places)}"
     pairs = zip(old.places, new.places, strict=True)
-    distances = [abs(was - now) * extent for (was, extent), (now, _) in pairs]
-    if not all(distance <= old.tolerance for distance in distances):  # NaN is not, either
+    distances = [abs(before - after) * extent for (before, extent), (after, _) in pairs]
+    if not all(distance <= old.tolerance for distance in distances):  # also true for NaN
         return f"{new.name} is {max(distances):.2f} points off"
     if fault := compare_texts(old.description, new.description, tolerance):
         return fault
@@ -73,9 +75,10 @@ def _compare_pieces(old: Piece, new: Piece, tolerance: Tolerance) -> str | None:
 
 
 def _differ_by_ligatures(old: Piece, new: Piece) -> bool:
-    """Check whether one piece has a ligature for two or three letters of the other, which else are equal."""
+    """Check whether two pieces are equal except that one has ligatures for letters of the other."""
     fewer, more = (Counter(each) for each in sorted((old.letters, new.letters), key=len))
-    ligatures, letters = (fewer - more).total(), (more - fewer).total()
+    ligatures = (fewer - more).total()
+    letters = (more - fewer).total()
     pairs = len(re.findall("ff|fi|fl", old.words))
     return 0 < ligatures <= pairs and 2 * ligatures <= letters <= 3 * ligatures
 
@@ -84,5 +87,5 @@ def compare_heat_maps(stored: Array, fresh: Array, tolerance: Tolerance) -> str 
     """Return the difference between the colours of two heat maps, or None."""
     if stored.shape != fresh.shape:
         return f"{fresh.shape[:2]} cells instead of {stored.shape[:2]}"
-    off = np.abs(stored - fresh).max(axis=-1) > tolerance.levels
-    return f"{off.sum()} of {off.size} cells have another colour" if off.any() else None
+    differs = np.abs(stored - fresh).max(axis=-1) > tolerance.levels
+    return f"{differs.sum()} of {differs.size} cells have another colour" if differs.any() else None

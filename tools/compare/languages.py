@@ -1,7 +1,7 @@
 """Compare a cell's outputs in two languages, which may differ in their words.
 
-Numbers have to agree, and so do the colours of heat maps and the shapes of curves. Where the parts of a
-figure are may differ, since words take more room in one language than in another.
+Numbers have to agree, and so do the colours of heat maps and the shapes of curves. The positions of a figure's
+parts may differ, since words are longer in one language than in another.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from tools.compare.drawing import is_heat_map, read_heat_map, tag
 from tools.compare.figures import PNG, SVG, compare_heat_maps
 from tools.compare.numbers import DEFAULT, NUMBER, Tolerance, compare_texts
 
-MAX_STROKE = 3  # points in a stroke beside words, such as a legend's; what has more is a curve
+MAX_STROKE = 3  # points in a stroke beside words, such as a legend's; a path with more is a curve
 
 
 @dataclass
 class Figure:
-    """The colours of a figure's heat maps, and its curves relative to where each begins."""
+    """The colours of a figure's heat maps, and its curves, each relative to its first point."""
 
     heat_maps: list[NDArray[Any]] = field(default_factory=list)
     curves: list[NDArray[Any]] = field(default_factory=list)
@@ -55,9 +55,9 @@ def _parse_figure(svg: str) -> Figure:
     figure = Figure()
     for element in ElementTree.fromstring(svg).iter():
         attributes = element.attrib
-        fill_of_style = attributes.get("style", "").partition(";")[0]
-        is_open = attributes.get("fill") == "none" or fill_of_style.endswith("none")
-        if tag(element) == "path" and is_open and "z" not in attributes["d"]:
+        fill_in_style = attributes.get("style", "").partition(";")[0]
+        is_unfilled = attributes.get("fill") == "none" or fill_in_style.endswith("none")
+        if tag(element) == "path" and is_unfilled and "z" not in attributes["d"]:
             points = np.array(NUMBER.findall(attributes["d"]), float)
             if len(points) > 2 * MAX_STROKE:
                 figure.curves.append(points.reshape(-1, 2) - points[:2])

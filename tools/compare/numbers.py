@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 # The last digit may differ only if it is a small part of the number: 1 of 0.1 is not.
 SMALL_PART = 0.02
-# The number of a heat map's cells that are zero, in the figure's description.
+# The number of zeros in a heat map, in the figure's description.
 ZEROS = re.compile(r"\d+(?= of \d+ zero)|(?<=零有 )\d+")
 
 
@@ -17,12 +17,11 @@ class Tolerance:
 
     absolute: float = 1e-6  # for residuals, which are zero up to rounding
     relative: float = 1e-5  # float32 precision, with room for sums in another order
-    last_digits: float = (
-        1  # units in the last printed place, if one unit is a small part of the number
-    )
+    # Units in the last printed place, if one unit is a small part of the number.
+    last_digits: float = 1
     points: float = 0.05  # 1/72 inch each, for the strokes of a figure
     levels: float = 4  # of 255, for a heat map's colours: one step of the colour map
-    zeros: float = 0  # for the number of a heat map's cells that are zero
+    zeros: float = 0  # for the number of zeros in a heat map
 
 
 DEFAULT = Tolerance()
@@ -44,8 +43,8 @@ def read_tolerance(tags: Iterable[str]) -> Tolerance:
             except ValueError:
                 number = -1
             if name not in names or not 0 <= number < float("inf"):
-                needed = f"need {TAG}NAME=NUMBER, of {', '.join(names)}, and a number from 0 on"
-                raise ValueError(f"the tag {tag!r}: {needed}")
+                needed = f"need {TAG}NAME=NUMBER with a name of {', '.join(names)}"
+                raise ValueError(f"the tag {tag!r}: {needed} and a number that is at least 0")
             tolerance = replace(tolerance, **{name: number})
     return tolerance
 
@@ -63,7 +62,7 @@ def compare_texts(stored: str, fresh: str, tolerance: Tolerance) -> str | None:
 
 
 def _replace_zero_counts(stored: str, fresh: str, max_distance: float) -> str:
-    """Return the fresh text with the stored counts of zeros where they differ by ``max_distance`` at most.
+    """Replace the counts of zeros by the stored ones if they differ by at most ``max_distance``.
 
     Below the smallest normal number, 1e-38 in float32, some processors compute zero.
     """
@@ -81,8 +80,8 @@ def _texts_agree(old: str, new: str, tolerance: Tolerance) -> bool:
         return True
     old_words, new_words = NUMBER.split(old), NUMBER.split(new)
     pairs = list(zip(NUMBER.findall(old), NUMBER.findall(new), strict=False))
-    # Blanks align columns, and depend on the widths of the numbers: on a sign or one more digit.
-    if any(len(was) != len(now) for was, now in pairs):
+    # Blanks align columns, so a sign or another digit changes their number.
+    if any(len(old_number) != len(new_number) for old_number, new_number in pairs):
         old_words, new_words = map(_collapse_blanks, (old_words, new_words))
     if old_words != new_words:
         return False
@@ -98,10 +97,10 @@ def _numbers_agree(old: str, new: str, tolerance: Tolerance) -> bool:
         return True
     a, b = float(old), float(new)
     are_integers = not any(mark in number for number in (old, new) for mark in ".eE")
-    if a == b:  # written in another way: only the sign of 0.0 may differ
+    if a == b:  # two spellings of one number, which may differ only in the sign of 0.0
         return a == 0 and not are_integers and old.lstrip("+-") == new.lstrip("+-")
     if are_integers:
-        return False  # they are exact
+        return False  # integers are exact
     size = max(abs(a), abs(b))
     allowed = max(tolerance.absolute, tolerance.relative * size)
     last_digit = max(_last_digit(old), _last_digit(new))

@@ -1,4 +1,4 @@
-"""Compare a cell's outputs in two executions, by one rule for the runner and for nbval.
+"""Compare a cell's outputs in two executions, by the same rules for the runner and for nbval.
 
 Numbers that are not integers may differ in the last digit, as they do between two processors
 (tools/compare/numbers.py). Figures (tools/compare/figures.py) and pictures (tools/compare/pictures.py) may

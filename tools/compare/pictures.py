@@ -16,7 +16,7 @@ from d2l_compat._shared.fonts import FONT
 from tools.compare.figures import PNG, SVG
 
 ZOOM = 2  # pixels per CSS pixel
-LEVELS = 24  # of 255: a PNG with few colours differs by less from the drawing it was made from
+LEVELS = 24  # of 255: a PNG with few colours differs by less from its drawing
 LABEL_WIDTH = 200  # pixels, for the label above a picture
 
 Array = NDArray[Any]
@@ -40,7 +40,7 @@ def render(svg: str) -> Array:
         zoom=ZOOM,
         dpi=96,
         background="white",
-        # The same letters on every machine.
+        # Draw the same letters on every machine.
         skip_system_fonts=True,
         font_dirs=[str(Path(matplotlib.get_data_path(), "fonts", "ttf")), str(FONT.parent)],
     )
@@ -60,12 +60,12 @@ def decode_png(png: str) -> Array:
     try:
         data = b64decode("".join(png.split()), validate=True)  # some kernels break it into lines
         image: Image.Image = Image.open(BytesIO(data), formats=["PNG"])
-        if image.mode.startswith("I"):  # grey in 16 bits, which Pillow would cut off at 255
+        if image.mode.startswith("I"):  # grey in 16 bits, which Pillow would clip at 255
             image = Image.fromarray((np.asarray(image) // 257).astype(np.uint8))
-        # Multiplied, so that the colour of an invisible pixel does not count.
+        # RGBa multiplies colours by the opacity, so that the colour of an invisible pixel does not count.
         return np.asarray(image.convert("RGBA").convert("RGBa"), int)
     except (OSError, SyntaxError, ValueError, struct.error, zlib.error) as error:
-        raise ValueError(f"no PNG: {error}") from None
+        raise ValueError(f"not a PNG: {error}") from None
 
 
 def blend_on_white(pixels: Array) -> Array:
@@ -86,7 +86,7 @@ def add_pngs(outputs: list[NotebookNode]) -> list[NotebookNode]:
 
 
 def compare_png_with_svg(png: str, svg: str) -> str | None:
-    """Return how a PNG, in base64, differs from the SVG, or None."""
+    """Return the difference between a PNG, in base64, and an SVG, or None."""
     if not png:
         return "no PNG beside the SVG"
     try:
@@ -99,7 +99,7 @@ def compare_png_with_svg(png: str, svg: str) -> str | None:
 
 
 def compare_pngs(stored: str, fresh: str) -> str | None:
-    """Return how the pixels of two PNGs, in base64, differ, or None."""
+    """Return the difference between the pixels of two PNGs, in base64, or None."""
     if stored == fresh:
         return None
     decoded = []
@@ -115,25 +115,25 @@ def _compare_pixels(old: Array, new: Array) -> str | None:
     if old.shape != new.shape:
         (height, width), (old_height, old_width) = new.shape[:2], old.shape[:2]
         return f"{width} x {height} pixels instead of {old_width} x {old_height}"
-    off = np.abs(old - new).max(axis=-1) > LEVELS
-    return f"{off.sum()} of {off.size} pixels differ" if off.any() else None
+    differs = np.abs(old - new).max(axis=-1) > LEVELS
+    return f"{differs.sum()} of {differs.size} pixels differ" if differs.any() else None
 
 
 def _pad_to_same_size(*pictures: Array) -> list[Array]:
     height, width = np.max([picture.shape[:2] for picture in pictures], axis=0)
     padded = []
     for picture in pictures:
-        margins = (0, height - picture.shape[0]), (0, width - picture.shape[1]), (0, 0)
-        padded.append(np.pad(picture, margins, constant_values=255))
+        below, right = height - picture.shape[0], width - picture.shape[1]
+        padded.append(np.pad(picture, ((0, below), (0, right), (0, 0)), constant_values=255))
     return padded
 
 
 def draw_comparison(stored: Array, fresh: Array) -> bytes:
-    """Draw a PNG of two pictures on white: the stored one, the fresh one, and the differences in red."""
+    """Draw a PNG with three panels: the stored picture, the fresh one, and their differences in red."""
     old, new = _pad_to_same_size(stored.astype(int), fresh.astype(int))
     faint = 255 - (255 - new.mean(axis=-1, keepdims=True)) / 4
-    is_different = np.abs(old - new).max(axis=-1, keepdims=True) > 8  # of 255: visible
-    difference = np.where(is_different, (213, 0, 0), faint)
+    differs = np.abs(old - new).max(axis=-1, keepdims=True) > 8  # of 255: visible
+    difference = np.where(differs, (213, 0, 0), faint)
     panels = []
     for title, pixels in (("stored", old), ("fresh", new), ("difference", difference)):
         width = max(pixels.shape[1], LABEL_WIDTH) + 40

@@ -1,4 +1,4 @@
-"""Citation data made from pyproject.toml: CITATION.cff, and a BibTeX entry for README and the web site."""
+"""Make CITATION.cff, and a BibTeX entry for README and the web site, from pyproject.toml."""
 
 import re
 from textwrap import dedent

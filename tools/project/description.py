@@ -1,7 +1,8 @@
 """Make the package's description from README, with links to this version of the repository.
 
-A package index shows the description, where relative links would lead nowhere. Hatchling runs this file (pyproject.toml)
-whenever a package is built, also from an sdist, which has nothing else of this project: import none of it.
+A package index shows the description, in which relative links would be broken. Hatchling runs this file
+(pyproject.toml) whenever a package is built, also from an sdist, which lacks the project's other modules: import none
+of them.
 """
 
 import re

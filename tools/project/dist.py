@@ -1,7 +1,7 @@
 """``python -m tools.project.dist FOLDER [TAG]``: build the package into a folder, and check it with twine.
 
 The wheel is built from the sdist, which proves that the sdist is complete. Nothing is downloaded. The TAG of a release
-has to be that of the version, which the changelog has to list with a date.
+has to be "v" and the version, and the changelog has to begin with this version and a date.
 """
 
 import re
@@ -26,8 +26,8 @@ def main(arguments: list[str]) -> int:
             return 1
     shutil.rmtree(folder, ignore_errors=True)
     code = _build(folder)
-    built = map(str, sorted(folder.glob("d2l_compat-*")))
-    return code or _run("twine", "check", "--strict", *built)
+    packages = map(str, sorted(folder.glob("d2l_compat-*")))
+    return code or _run("twine", "check", "--strict", *packages)
 
 
 def build_wheel(folder: Path) -> int:

@@ -1,6 +1,6 @@
 """``python -m tools.project.documents``: fill in the generated parts of README, notebooks/README.md and docs/.
 
-A generated part stands between two comments: ``<!-- make: NAME -->`` and ``<!-- end of make: NAME -->``.
+A generated part is enclosed by two comments: ``<!-- make: NAME -->`` and ``<!-- end of make: NAME -->``.
 """
 
 import re
@@ -51,11 +51,11 @@ def generate_parts(language: str) -> dict[str, str]:
 
     Raises LessonError if the lessons have a fault.
     """
-    all_notebooks = list(list_notebooks())
+    notebooks = list(list_notebooks())
     return {
-        "start": render_start(all_notebooks, language),
+        "start": render_start(notebooks, language),
         "site": f"<{SITE_ADDRESS}{language}/>\n",
-        "notebooks": render_launch_tables(all_notebooks),
+        "notebooks": render_launch_tables(notebooks),
         "install": f"```\n{FROM_A_CLONE}\n```\n",
         "first cell": f"```python\n{FOR_D2L}\n```\n",
         "book": results.render_tables(results.load_results(), language),
@@ -64,35 +64,35 @@ def generate_parts(language: str) -> dict[str, str]:
 
 
 def find_language(document: Path) -> str:
-    """Return the language of a document: docs/zh-TW/index.md, README.zh-TW.md."""
-    named = [*document.name.split(".")[1:-1], document.parent.name]
-    return next((name for name in named if name in LANGUAGES), "en")
+    """Return the language in a document's path, as in docs/zh-TW/index.md and README.zh-TW.md."""
+    candidates = [*document.name.split(".")[1:-1], document.parent.name]
+    return next((name for name in candidates if name in LANGUAGES), "en")
 
 
-def render_start(all_notebooks: list[Notebook], language: str) -> str:
+def render_start(notebooks: list[Notebook], language: str) -> str:
     """Return the links that open the first lesson in PyTorch."""
-    first = next(notebook for notebook in all_notebooks if notebook.language == language)
+    first = next(notebook for notebook in notebooks if notebook.language == language)
     return f"**{read_title(first.text)}** {_render_launch_links(first)}\n"
 
 
-def render_launch_tables(all_notebooks: list[Notebook]) -> str:
+def render_launch_tables(notebooks: list[Notebook]) -> str:
     """Return a table for each lesson, with a row for each framework and a column for each language."""
     sections = []
-    for folder, of_lesson in groupby(all_notebooks, key=lambda notebook: notebook.lesson):
-        heading = escape(read_title(find_original(folder)))
-        sections.append(f"## {heading}\n\n{_render_launch_table(list(of_lesson))}")
+    for lesson, group in groupby(notebooks, key=lambda notebook: notebook.lesson):
+        heading = escape(read_title(find_original(lesson)))
+        sections.append(f"## {heading}\n\n{_render_launch_table(list(group))}")
     return "\n".join(sections)
 
 
-def _render_launch_table(of_lesson: list[Notebook]) -> str:
+def _render_launch_table(notebooks: list[Notebook]) -> str:
+    """Return a table of links from notebooks/README.md to the notebooks of a lesson."""
+    folder = f"{NOTEBOOKS.parent.name}/"
     links = {
-        (notebook.framework, notebook.language): _render_launch_links(
-            notebook, f"{NOTEBOOKS.parent.name}/"
-        )
-        for notebook in of_lesson
+        (notebook.framework, notebook.language): _render_launch_links(notebook, folder)
+        for notebook in notebooks
     }
-    frameworks = dict.fromkeys(notebook.framework for notebook in of_lesson)
-    languages = dict.fromkeys(notebook.language for notebook in of_lesson)
+    frameworks = dict.fromkeys(notebook.framework for notebook in notebooks)
+    languages = dict.fromkeys(notebook.language for notebook in notebooks)
     rows = [
         ["", *(LANGUAGES.get(name, name) for name in languages)],
         [":--"] * (len(languages) + 1),
@@ -104,10 +104,9 @@ def _render_launch_table(of_lesson: list[Notebook]) -> str:
 
 
 def _render_launch_links(notebook: Notebook, folder: str = "") -> str:
-    """Return links and badges for a document in this folder."""
-    links = [
-        f"[{SITE_TEXT[notebook.language].notebook}]({project_path(notebook).removeprefix(folder)})"
-    ]
+    """Return links and badges that open a notebook, for a document in this folder."""
+    relative_path = project_path(notebook).removeprefix(folder)
+    links = [f"[{SITE_TEXT[notebook.language].notebook}]({relative_path})"]
     for service in list_services(notebook.framework):
         if badge := BADGES.get(service):
             links.append(f"[![{service.name}]({badge})]({service.link(notebook)})")

@@ -1,8 +1,8 @@
 """``python -m tools.project.font``: make the font for Chinese text in figures.
 
-matplotlib's font and those of notebook services have no Chinese. This font is a subset of Noto Sans CJK TC, which has to
-be installed (Debian's fonts-noto-cjk), with the characters in strings of the lessons' cells and in their drawings. The
-result is reproducible.
+matplotlib's font and those of notebook services have no Chinese characters. This font is a subset of Noto Sans CJK TC,
+which has to be installed (Debian's fonts-noto-cjk). It has the characters in the lessons' drawings and in the strings
+of their cells. The result is reproducible.
 """
 
 import sys
@@ -26,16 +26,13 @@ NAMES = {1: FAMILY, 4: FAMILY, 6: FAMILY.replace(" ", "")}
 
 
 def list_characters() -> set[str]:
-    """Return the Chinese characters in strings of cells, which figures may contain, and in drawings."""
-    strings = [
-        found.text
-        for notebook in list_notebooks()
-        for cell in read_code(notebook.code, notebook.language).values()
-        for found in find_fragments(cell.source, notebook.code.suffix)
-        if found.kind == "string"
-    ]
-    drawings = [svg.read_text(encoding="utf-8") for svg in ROOT.glob("lessons/*/*.svg")]
-    return {*CHINESE.findall("".join(strings + drawings))}
+    """Return the Chinese characters in strings of cells, which figures may show, and in drawings."""
+    texts = [svg.read_text(encoding="utf-8") for svg in ROOT.glob("lessons/*/*.svg")]
+    for notebook in list_notebooks():
+        for cell in read_code(notebook.code, notebook.language).values():
+            fragments = find_fragments(cell.source, notebook.code.suffix)
+            texts += [fragment.text for fragment in fragments if fragment.kind == "string"]
+    return {*CHINESE.findall("".join(texts))}
 
 
 def is_installed() -> bool:
@@ -58,8 +55,8 @@ def make_font(target: Path = FONT) -> None:
     subsetter = Subsetter(Options(**OPTIONS))
     subsetter.populate(text="".join(list_characters()))
     subsetter.subset(font)
-    for number, name in NAMES.items():
-        font["name"].setName(name, number, 3, 1, 0x409)
+    for name_id, name in NAMES.items():
+        font["name"].setName(name, name_id, 3, 1, 0x409)
     font["CFF "].cff.fontNames = [NAMES[6]]
     font.save(target, reorderTables=True)
 

@@ -1,7 +1,7 @@
-"""``python -m tools.project.published``: check that links, buttons and first cells find what they need.
+"""``python -m tools.project.published``: check that links, buttons and first cells work for readers.
 
-Run this after the project was published or moved. It needs a network: it opens the project's addresses and the page of
-each service, and it runs git and pip like a reader without an account.
+Run this after the project has been published or moved. It needs a network: it opens the project's addresses and a page
+of each service, and it runs git and pip as a reader without an account would.
 """
 
 import os
@@ -34,57 +34,58 @@ BROWSER = {"User-Agent": "Mozilla/5.0"}
 
 
 def main() -> int:
-    """Print what has to be changed, one sentence per problem; return 1 if there is any."""
-    all_notebooks = list(list_notebooks())
-    links = {each.name: each.link(all_notebooks[0]) for each in (SOURCE, COLAB, KAGGLE, BINDER)}
-    files = [*BINDER_FILES, "LICENSE", *map(project_path, all_notebooks)]
+    """Print a sentence per problem, which says what to change; return 1 if there is any."""
+    notebooks = list(list_notebooks())
+    services = (SOURCE, COLAB, KAGGLE, BINDER)
+    links = {service.name: service.link(notebooks[0]) for service in services}
+    files = [*BINDER_FILES, "LICENSE", *map(project_path, notebooks)]
     problems = [
         *check_addresses(PROJECT["urls"]),
         *check_repository(REPOSITORY, files),
         *check_services(links),
     ]
-    print(*problems or [f"All is there: {REPOSITORY}"], sep="\n")
+    print(*problems or [f"Everything is published: {REPOSITORY}"], sep="\n")
     return 1 if problems else 0
 
 
 def check_addresses(addresses: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each address, by its name in pyproject.toml, that does not answer or has moved."""
+    """Yield a sentence for each address that does not answer or has moved; keys are names in pyproject.toml."""
     for name, address in addresses.items():
         setting = SETTING.format(name)
         try:
-            found = _open(address)
+            final_address = _open(address)
         except URLError as error:
-            network = "" if isinstance(error, HTTPError) else "see that there is a network, "
+            network = "" if isinstance(error, HTTPError) else "check the network, "
             yield f"{address} does not answer ({_describe_error(error)}): {network}make it public or, if it is elsewhere, {setting}."
             continue
-        if found.rstrip("/") != address.rstrip("/"):
-            yield f"{address} has moved: {setting}, to {found}."
+        if final_address.rstrip("/") != address.rstrip("/"):
+            yield f"{address} has moved: {setting}, to {final_address}."
 
 
 def check_repository(address: str, files: Iterable[str]) -> Iterator[str]:
     """Yield a sentence if the branch cannot be cloned, lacks files, or cannot be installed by pip."""
     with TemporaryDirectory() as folder:
         clone = ["git", "-c", "credential.helper=", "clone", "--quiet", f"--branch={BRANCH}"]
-        without_files = ["--bare", "--depth=1", "--filter=blob:none"]
-        if error := _run([*clone, *without_files, address, folder]):
+        names_only = ["--bare", "--depth=1", "--filter=blob:none"]
+        if error := _run([*clone, *names_only, address, folder]):
             setting = "push it, or set `BRANCH` in tools/weave/launch.py"
             yield f"git cannot clone the branch {BRANCH} of {address} ({error}): {setting}."
             return
         list_files = ["git", "-C", folder, "ls-tree", "-r", "-z", "--name-only", "HEAD"]
         listing = subprocess.run(list_files, capture_output=True, text=True, check=True).stdout
-    published = listing.split("\0")
-    missing = [file for file in files if file not in published]
+    published_files = listing.split("\0")
+    missing = [file for file in files if file not in published_files]
     if missing:
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         yield f"The branch {BRANCH} of {address} lacks {missing[0]}{more}: commit what `make` writes, and push it."
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
-    alone = ["--no-deps", "--no-build-isolation"]
-    if error := _run([*install, *alone, f"git+{address}@{BRANCH}"]):
+    no_dependencies = ["--no-deps", "--no-build-isolation"]
+    if error := _run([*install, *no_dependencies, f"git+{address}@{BRANCH}"]):
         yield f"pip cannot install git+{address}, as a notebook's first cell does ({error}): fix it there, and push."
 
 
 def check_services(links: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each service, by its name, that does not open its link to a notebook."""
+    """Yield a sentence for each service that does not open its link to a notebook; keys are the services' names."""
     for name, link in links.items():
         try:
             _open(link)
@@ -98,8 +99,8 @@ def check_services(links: Mapping[str, str]) -> Iterator[str]:
 def _open(address: str) -> str:
     """Open an address; return the final one, after redirects. Raise URLError."""
     try:
-        with urlopen(Request(address, headers=BROWSER), timeout=TIMEOUT) as answer:
-            return str(answer.url)
+        with urlopen(Request(address, headers=BROWSER), timeout=TIMEOUT) as response:
+            return str(response.url)
     except TimeoutError as error:
         raise URLError(error) from None
 
@@ -111,16 +112,16 @@ def _describe_error(error: URLError) -> str:
 def _run(command: list[str]) -> str:
     """Run a command that cannot ask for a password; return the last line of its error, or ""."""
     environment = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
-    run = subprocess.run(
+    process = subprocess.run(
         command,
-        cwd=Path.home(),  # not in this project, where pip would find it without a network
+        cwd=Path.home(),  # not in this project, which pip would find without a network
         env=os.environ | environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    lines = run.stderr.strip().splitlines() or [f"exit code {run.returncode}"]
-    return lines[-1] if run.returncode else ""
+    lines = process.stderr.strip().splitlines() or [f"exit code {process.returncode}"]
+    return lines[-1] if process.returncode else ""
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """``python -m tools.project.summary FOLDER``: summarize the reports of several machines in Markdown.
 
-FOLDER has a folder ``report-NAME`` for each machine, with the JUnit files of its checks at any depth. They
+FOLDER has a folder ``report-MACHINE`` for each machine, with the JUnit files of its checks at any depth. These files
 are merged into build/merged.xml. The exit code is 1 if a test failed or a machine has no report.
 """
 

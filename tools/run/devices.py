@@ -1,6 +1,6 @@
-"""``python -m tools.run.devices FRAMEWORK ...``: print those that see a GPU, and name the others on stderr.
+"""``python -m tools.run.devices FRAMEWORK ...``: print the frameworks that see a GPU, and the others on stderr.
 
-Each framework is asked in a process of its own, since some cannot share one. DJL has a build for the CPU only.
+Each framework runs in a process of its own, since some cannot share one. DJL has a build for the CPU only.
 """
 
 import subprocess
@@ -12,7 +12,7 @@ PROGRAM = "from d2l_compat import {} as d2l; print('GPUs:', d2l.num_gpus())"
 
 
 def count_gpus(framework: str) -> int:
-    """Return the number of GPUs, 0 if the framework cannot be imported."""
+    """Return the number of GPUs that a framework sees, or 0 if it cannot be imported."""
     program = PROGRAM.format(FRAMEWORKS[framework].module)
     command = [sys.executable, "-c", program]
     output = subprocess.run(command, capture_output=True, text=True, check=False).stdout

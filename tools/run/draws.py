@@ -1,8 +1,8 @@
 """Draw random numbers on the CPU for PyTorch's notebooks on a GPU.
 
-From one seed PyTorch draws other numbers on a GPU than on the CPU, and nearly every cell of the notebooks would
-show something else. On a GPU the regression run therefore draws on the CPU and copies the numbers to the GPU;
-everything else is computed on the GPU.
+From the same seed PyTorch draws different numbers on a GPU and on the CPU, so nearly every cell of the notebooks would
+differ. The regression run on a GPU therefore draws random numbers on the CPU and copies them; everything else is
+computed on the GPU.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 
 
 class RandomNumbersOnCPU(TorchDispatchMode):
-    """Runs on the CPU, while active, all operations that PyTorch marks as random and seeded."""
+    """While active, run on the CPU all operations that PyTorch marks as random and seeded."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -21,22 +21,23 @@ class RandomNumbersOnCPU(TorchDispatchMode):
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags:
             return func(*args, **kwargs)
-        tensors, device = _find_tensors((args, kwargs)), kwargs.get("device")
+        tensors = _find_tensors((args, kwargs))
+        device = kwargs.get("device")
         if device is None:
             device = tensors[0].device if tensors else "cpu"
         cpu_args, cpu_kwargs = tree_map_only(torch.Tensor, self.to_cpu, (args, kwargs))
         if "device" in cpu_kwargs:
             cpu_kwargs["device"] = torch.device("cpu")
         try:
-            drawn = func(*cpu_args, **cpu_kwargs)
-        except NotImplementedError:  # the GPU's attention with dropout, which the CPU does not have
+            result = func(*cpu_args, **cpu_kwargs)
+        except NotImplementedError:  # the GPU's attention with dropout, which the CPU lacks
             return func(*args, **kwargs)
         if func._schema.is_mutable:
             copies = _find_tensors((cpu_args, cpu_kwargs))
             for tensor, copy in zip(tensors, copies, strict=True):
                 tensor.copy_(copy)
             return args[0]
-        return tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), drawn)
+        return tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), result)
 
     def to_cpu(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.cpu()

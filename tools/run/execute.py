@@ -1,4 +1,4 @@
-"""Execute cells in a fresh kernel, and report which one failed and how."""
+"""Execute cells in a fresh kernel, and report the cell that failed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -14,11 +14,11 @@ from nbformat import NotebookNode, v4
 
 from tools.run.kernels import ANSI, KernelWorkspace
 
-MAX_PRINTED = 5_000_000  # characters, by all cells together
+MAX_PRINTED = 5_000_000  # characters, in all cells together
 
 
 class ExecutionError(Exception):
-    """The failure of a cell, by its index; the message describes it."""
+    """The failure of the cell at ``index``, which the message describes."""
 
     def __init__(self, index: int, message: str) -> None:
         super().__init__(message)
@@ -32,17 +32,17 @@ class _TooMuchPrintedError(Exception):
 class _Client(NotebookClient):
     """An nbclient that limits how much is printed, and leaves Ctrl-C to asyncio.
 
-    nbclient would handle Ctrl-C in the notebook that started last; it has to stop all of them.
+    nbclient would stop only the notebook that started last; Ctrl-C has to stop all of them.
     """
 
-    printed = 0
+    num_printed = 0  # characters
 
     def process_message(
         self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
     ) -> NotebookNode | None:
         if msg["msg_type"] == "stream":
-            self.printed += len(msg["content"]["text"])
-            if self.printed > MAX_PRINTED:
+            self.num_printed += len(msg["content"]["text"])
+            if self.num_printed > MAX_PRINTED:
                 raise _TooMuchPrintedError
         return super().process_message(msg, cell, cell_index)
 
@@ -61,14 +61,14 @@ async def execute(
 ) -> list[list[NotebookNode]]:
     """Return each cell's outputs. Raise ExecutionError.
 
-    ``limit`` is in seconds, for all cells together; ``on_start`` gets the index of each cell that starts.
+    ``limit`` is in seconds, for all cells together; ``on_start`` is called with the index of each cell that starts.
     """
     cells = [v4.new_code_cell(source) for source in sources]
-    started: list[NotebookNode] = []
+    started_cells: list[NotebookNode] = []
 
-    def start(cell: NotebookNode, cell_index: int) -> None:
-        on_start(len(started))
-        started.append(cell)
+    def record_start(cell: NotebookNode, cell_index: int) -> None:
+        on_start(len(started_cells))
+        started_cells.append(cell)
 
     workspace = KernelWorkspace(kernelspec.name)
     manager = AsyncKernelManager(**workspace.settings)
@@ -79,10 +79,10 @@ async def execute(
         startup_timeout=ceil(limit),  # the default is too short for a slow machine
         record_timing=False,
         coalesce_streams=True,
-        on_cell_start=start,
+        on_cell_start=record_start,
     )
     try:
-        fault = await _find_fault(client, workspace, limit, started)
+        fault = await _execute_all(client, workspace, limit, started_cells)
     finally:
         if await manager.is_alive():
             await manager.shutdown_kernel(now=True)
@@ -91,14 +91,14 @@ async def execute(
             client.kc.stop_channels()
         workspace.cleanup()
     if fault:
-        raise ExecutionError(max(len(started) - 1, 0), fault)
+        raise ExecutionError(max(len(started_cells) - 1, 0), fault)
     return [cell.outputs for cell in cells]
 
 
-async def _find_fault(
-    client: _Client, workspace: KernelWorkspace, limit: float, started: list[NotebookNode]
+async def _execute_all(
+    client: _Client, workspace: KernelWorkspace, limit: float, started_cells: list[NotebookNode]
 ) -> str:
-    """Execute all cells, and return what went wrong with the cell that started last, or ""."""
+    """Execute all cells; return the fault of the cell that started last, or ""."""
     task = asyncio.current_task()
     assert task is not None
     try:
@@ -108,14 +108,15 @@ async def _find_fault(
         if client.nb.metadata.kernelspec.language == "python":
             return ANSI.sub("", error.traceback)
         # Java's kernel reports the error only in the cell's output.
-        (output,) = (output for output in started[-1].outputs if "traceback" in output)
+        (output,) = (output for output in started_cells[-1].outputs if "traceback" in output)
         return ANSI.sub("", "\n".join(output.traceback))
     except (DeadKernelError, TimeoutError):
-        # nbclient takes a cancellation for the kernel's death.
+        # nbclient reports a cancellation as the kernel's death.
         if task.cancelling() and not timer.expired():
             raise asyncio.CancelledError from None
-        over = f"over the limit of {limit:g} s for the notebook"
-        return over if timer.expired() else "the kernel died"
+        if timer.expired():
+            return f"over the limit of {limit:g} s for the notebook"
+        return "the kernel died"
     except _TooMuchPrintedError:
         return f"it prints more than {MAX_PRINTED:,} characters"
     except (RuntimeError, OSError, NoSuchKernel) as error:

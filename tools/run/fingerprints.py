@@ -1,8 +1,8 @@
 """Compute and store fingerprints: hashes of everything that a notebook's outputs depend on.
 
-notebooks/fingerprints.json has one for each notebook, and is committed with it: a notebook with an unchanged
-fingerprint need not be executed again, on any machine. build/executed.json has those of the notebooks
-that this machine has executed. Neither depends on the machine.
+notebooks/fingerprints.json is committed with the notebooks: a notebook whose fingerprint is unchanged need not be
+executed again, on any machine. build/executed.json has the fingerprints of the notebooks that this machine has
+executed. Fingerprints do not depend on the machine.
 """
 
 import hashlib
@@ -30,11 +30,10 @@ JAVA = SHIM / "java"  # sources of the classes that Java's notebooks import
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """``sources`` is a digest of a notebook's code and of the shim's sources that it imports, all without
-    comments; ``packages`` has the installed version of each package that the shim requires for it."""
+    """The fingerprint of a notebook."""
 
-    sources: str
-    packages: dict[str, str]
+    sources: str  # digest of its code and of the shim's sources that it imports, without comments
+    packages: dict[str, str]  # installed version of each package that the shim requires for it
 
 
 def compute_fingerprint(notebook: Notebook, cells: list[CodeCell]) -> Fingerprint:
@@ -44,27 +43,27 @@ def compute_fingerprint(notebook: Notebook, cells: list[CodeCell]) -> Fingerprin
     for number, cell in enumerate(cells):
         digest.update("\0".join(map(str, identify_cell(number, cell, suffix))).encode() + b"\0")
     for file in find_shim_sources(notebook.framework):
-        digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + _content(file))
+        digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + _digest(file))
     return Fingerprint(digest.hexdigest()[:32], list_installed_packages(notebook.framework))
 
 
 @cache
 def find_shim_sources(framework: str) -> list[Path]:
-    """Return the shim's sources that an import of a framework's module may run, found without running them."""
+    """Return the shim's sources that a framework's module may import, without importing any."""
     if framework not in FRAMEWORKS:
         return []
     if not FRAMEWORKS[framework].is_python:
         return [JAVA / "pom.xml", *sorted((JAVA / "src" / "main").rglob("*.*"))]
     finder = ModuleFinder([str(ROOT)])
     finder.import_hook(f"{SHIM.name}.{FRAMEWORKS[framework].module}")
-    paths = (getattr(module, "__file__", None) for module in finder.modules.values())
-    modules = (Path(path) for path in paths if path)
+    paths = [getattr(module, "__file__", None) for module in finder.modules.values()]
+    modules = [Path(path) for path in paths if path]
     fonts = (SHIM / "_shared" / "fonts").glob("*.otf")
     return sorted({file for file in (*modules, *fonts) if file.is_relative_to(SHIM)})
 
 
 @cache
-def _content(file: Path) -> bytes:
+def _digest(file: Path) -> bytes:
     """Return a digest of a source file without its comments."""
     content = file.read_bytes()
     if file.suffix in (".py", ".java"):
@@ -75,15 +74,15 @@ def _content(file: Path) -> bytes:
 @cache
 def list_required_packages(framework: str) -> list[Requirement]:
     """Return a framework's requirements in pyproject.toml, for all Pythons and machines."""
-    required = PROJECT["optional-dependencies"].get(framework, [])
+    requirements = PROJECT["optional-dependencies"].get(framework, [])
     if framework not in FRAMEWORKS or FRAMEWORKS[framework].is_python:
-        required = [*PROJECT["dependencies"], *required]
-    return [*map(Requirement, required)]
+        requirements = [*PROJECT["dependencies"], *requirements]
+    return [*map(Requirement, requirements)]
 
 
 @cache
 def list_installed_packages(framework: str) -> dict[str, str]:
-    """Return the version of each required package that is installed, of those that are needed here."""
+    """Return the version of each installed package that is required on this machine."""
     versions = {}
     for package in list_required_packages(framework):
         if package.marker is None or package.marker.evaluate():
@@ -101,7 +100,7 @@ def list_conditional_packages(framework: str) -> frozenset[str]:
 
 @cache
 def read_locked_versions(framework: str) -> frozenset[tuple[str, str]]:
-    """Return each (package, version) in a framework's lock, which may have several versions for several Pythons."""
+    """Return each (package, version) in a framework's lock, which may have one version for each Python."""
     lock = ROOT / "requirements" / f"{framework}.lock"
     text = lock.read_text(encoding="utf-8") if lock.exists() else ""
     return frozenset(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.MULTILINE))
@@ -116,9 +115,9 @@ class Fingerprints:
     def get(self, notebook: Notebook) -> Fingerprint | None:
         return self._read().get(str(notebook))
 
-    def update(self, new: dict[Notebook, Fingerprint]) -> None:
+    def update(self, changes: dict[Notebook, Fingerprint]) -> None:
         """Add or replace fingerprints. Raise LessonError if the file cannot be written."""
-        fingerprints = self._read() | {str(notebook): each for notebook, each in new.items()}
+        fingerprints = self._read() | {str(notebook): each for notebook, each in changes.items()}
         lines = [
             f"{json.dumps(name)}: {json.dumps(asdict(fingerprint))}"
             for name, fingerprint in sorted(fingerprints.items())

@@ -1,4 +1,4 @@
-"""Configure Jupyter's Java kernel in this environment: where the d2l classes for DJL are.
+"""Configure Jupyter's Java kernel in this environment, so that it finds the d2l classes for DJL.
 
 ``python -m tools.run.java``, after ``mvn package`` in d2l_compat/java, rewrites the kernel's
 kernel.json. DJL unpacks its native library beside the classes, not into the user's home folder.
@@ -15,18 +15,18 @@ TARGET = ROOT / "d2l_compat" / "java" / "target"
 KERNEL = Path(sys.prefix, "share", "jupyter", "kernels", "java")
 
 SPEC = {
-    # Without JJava's launcher, which would keep running with its child when Jupyter stops it.
+    # Not JJava's launcher, which keeps running, with its child, when Jupyter stops it.
     "argv": [
         "java",
         "-Xmx512m",
         "-XX:+UseSerialGC",  # needs no threads
         "-XX:TieredStopAtLevel=1",  # a lesson is too short for the optimizing compiler
-        # The same messages and number formats in every locale.
+        # Use the same messages and number formats in every locale.
         "-Dfile.encoding=UTF-8",
         "-Duser.language=en",
         "-Duser.country=US",
         f"-Djava.util.logging.config.file={os.devnull}",  # JJava logs when its loops start
-        "--enable-native-access=ALL-UNNAMED",  # or Java 24 and newer would warn
+        "--enable-native-access=ALL-UNNAMED",  # otherwise Java 24 and newer would warn
         "--add-opens=jdk.jshell/jdk.jshell=ALL-UNNAMED",
         "-jar",
         "{resource_dir}/jjava.jar",
@@ -49,7 +49,7 @@ SPEC = {
 
 def main() -> None:
     spec = KERNEL / "kernel.json"
-    # Installers may hard-link a file to their cache: write a new file, not into the cache.
+    # An installer may have hard-linked the file to its cache: write a new file, not into the cache.
     spec.unlink(missing_ok=True)
     spec.write_text(json.dumps(SPEC, indent=2) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Give kernels an environment without the user's settings, and an empty folder to work in."""
+"""Prepare kernels: an environment without the user's settings, and an empty working folder."""
 
 import os
 import re
@@ -10,14 +10,14 @@ from types import MappingProxyType
 
 from zmq import IPC_PATH_MAX_LEN
 
-PREFIX = "kernel-"  # of the folders that kernels work in
+PREFIX = "kernel-"  # of kernels' working folders
 ANSI = re.compile(r"\x1b\[[0-9;]*m")  # colours in kernels' messages
 NEUTRAL_ENVIRONMENT = {
     "MATPLOTLIBRC": os.devnull,
     "PYTHONHASHSEED": "0",
-    # The stored PNG is made from the SVG.
+    # Kernels send no PNG: the stored one is made from the SVG.
     "D2L_COMPAT_PNG": "never",
-    # Report missing packages (d2l_compat/_install.py), and install nothing that is not in the locks.
+    # Report missing packages (d2l_compat/_install.py), and install only what is in the locks.
     "D2L_COMPAT_INSTALL": "never",
     "PIP_REQUIRE_HASHES": "1",
     # The lessons' programs take JAX longer to compile than to execute.
@@ -31,11 +31,11 @@ NEUTRAL_ENVIRONMENT = {
 
 @contextmanager
 def neutral_environment(variables: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """Set the environment of kernels that start within: no user settings, and also these variables."""
+    """Set the environment, without the user's settings and with these variables, for kernels that start within."""
     before = dict(os.environ)
     os.environ.pop("MPLBACKEND", None)
     try:
-        # Builds matplotlib's font cache if it is missing, which a kernel would report in its output.
+        # Build matplotlib's font cache if it is missing, or a kernel would report this in its output.
         import matplotlib.font_manager  # noqa: F401
 
         with tempfile.TemporaryDirectory(prefix="ipython-") as empty:
@@ -47,15 +47,15 @@ def neutral_environment(variables: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 class KernelWorkspace:
-    """An empty folder for a kernel, as a reader has no files of a lesson, and the kernel manager's settings."""
+    """A kernel's empty working folder (a reader has no files of the lesson), and its manager's settings."""
 
     def __init__(self, kernel_name: str) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix=PREFIX, dir=_find_temporary_folder())
         self.folder = self._folder.name
         self.cleanup = self._folder.cleanup
         self.settings = {"kernel_name": kernel_name}
-        # Files instead of ports: nobody else can connect to the kernel, and two kernels cannot choose the
-        # same port. Java's kernel supports only ports.
+        # Sockets in files instead of ports: nobody else can connect to the kernel, and two kernels cannot
+        # choose the same port. Java's kernel supports only ports.
         if kernel_name != "java":
             self.settings |= {"transport": "ipc", "ip": str(Path(self.folder, "kernel"))}
 

@@ -1,7 +1,7 @@
-"""Check that a page shows the same in every language, and each language its own words.
+"""Check that a page shows the same in every language, with words of that language only.
 
-A cell with words is executed once in every language. Random numbers or training would differ the second time,
-and variables would keep the words of the last language.
+A cell with words is executed once in every language. Such a cell must not draw random numbers or train, because the
+results would differ the second time, and its variables would keep the words of the last language.
 """
 
 import re
@@ -20,34 +20,34 @@ OWN_WORDS = "write the words that a cell shows into this cell"
 
 
 def find_language_fault(outputs: dict[str, Any], tables: Iterable[Translations]) -> str | None:
-    """Return what is wrong with a cell's outputs by language, or None."""
+    """Return the first fault in a cell's outputs, given by language, or None."""
     (first, expected), *others = outputs.items()
-    for language, shown in others:
-        if found := compare_languages(expected, shown):
-            fault = f"in {language} it shows something else than in {first}: {found}"
+    for language, actual in others:
+        if difference := compare_languages(expected, actual):
+            fault = f"in {language} it shows something else than in {first}: {difference}"
             return f"{fault}; {SAME_EACH_TIME}"
-    for language, shown in outputs.items():
+    for language, actual in outputs.items():
         for translations in tables:
-            if found := next(_find_foreign_words(shown, language, translations), None):
-                return f"in {language} it shows {found!r}, of another language; {OWN_WORDS}"
+            if word := next(_find_foreign_words(actual, language, translations), None):
+                return f"in {language} it shows {word!r}, of another language; {OWN_WORDS}"
     return None
 
 
-def _find_foreign_words(shown: Any, language: str, translations: Translations) -> Iterator[str]:
-    """Yield words of a table that the outputs in one of its languages have from the other language."""
-    text = " ".join(_find_texts(shown))
+def _find_foreign_words(outputs: Any, language: str, translations: Translations) -> Iterator[str]:
+    """Yield the words in outputs of one language that belong to the other language of a table."""
+    text = " ".join(_find_texts(outputs))
     if language == ORIGINAL:
         for translation in translations.words.values():
             if not translation.isascii() and translation in text:
                 yield translation
     elif language == translations.language:
-        for found in translations.pattern.findall(text):
-            if found in translations.words and any(map(WORD.fullmatch, re.split(r"\W+", found))):
-                yield found
+        for entry in translations.pattern.findall(text):
+            if entry in translations.words and any(map(WORD.fullmatch, re.split(r"\W+", entry))):
+                yield entry
 
 
-def _find_texts(shown: Any) -> Iterator[str]:
-    """Yield the text of each output; of a figure, its alternative text."""
-    for output in shown:
+def _find_texts(outputs: Any) -> Iterator[str]:
+    """Yield the text of each output; for a figure, its alternative text."""
+    for output in outputs:
         yield output.get("text", "")
         yield output.get("data", {}).get("text/plain", "")

@@ -1,8 +1,9 @@
 """Give nbval one kernel for a page, in all its languages.
 
-It starts as the runner's kernels do, without the user's settings and in an empty folder. A cell that the page's
-notebooks share is executed once, and its messages are replayed to the other notebooks. A cell that they do not
-share is executed in all languages at its place, and its messages are kept until its notebook asks for them.
+The kernel starts as the runner's kernels do, without the user's settings and in an empty folder. A cell that the
+page's notebooks share is executed once, and its messages are replayed to the other notebooks. When a cell differs
+between languages, it is executed in all of them, one after the other, and the messages are kept until its notebook asks
+for them.
 """
 
 import time
@@ -19,16 +20,16 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tools.run.kernels import ANSI, KernelWorkspace
 from tools.run.sharing import CodeCell, Identity, Step, identify_cell, plan_steps
 
-# A lesson's code for the CPU, and what replaces it on a GPU.
 EXTRA_GPU_CODE = {
     "pytorch": "; from tools.run.draws import RandomNumbersOnCPU; RandomNumbersOnCPU().__enter__()"
 }
+# Replacements on a GPU: keys are a lesson's code for the CPU, values the code for a GPU.
 GPU_CODE = {
     framework.to_gpu[0]: framework.to_gpu[1] + EXTRA_GPU_CODE.get(name, "")
     for name, framework in FRAMEWORKS.items()
 }
-# A GPU has to compute as the CPU does, with full floats and sums in the same order; and several pages
-# share its memory.
+# Make a GPU compute as the CPU does, with full floats and sums in the same order, and let several pages share
+# its memory.
 GPU_ENVIRONMENT = {
     "NVIDIA_TF32_OVERRIDE": "0",
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
@@ -49,6 +50,7 @@ class Execution:
 
     @property
     def printed(self) -> str:
+        """The text on the standard output."""
         contents = self._contents("stream")
         return "".join(each["text"] for each in contents if each["name"] == "stdout")
 
@@ -64,7 +66,7 @@ class Execution:
 
     @property
     def fault(self) -> str:
-        """The traceback if it failed, or ""."""
+        """The traceback of a failed execution, or ""."""
         lines = [line for each in self._contents("error") for line in each["traceback"]]
         return ANSI.sub("", "\n".join(lines))
 
@@ -84,16 +86,18 @@ class PageKernel(RunningKernel):
     def __init__(self, kernel_name: str, cwd: str, startup_timeout: float) -> None:
         self.workspace = KernelWorkspace(kernel_name)
         specs = NbvalKernelspecManager()
-        specs.get_kernel_spec(kernel_name)  # raises, while the manager would log a long message
+        specs.get_kernel_spec(kernel_name)  # raises; the manager would also log a long message
         self.km = KernelManager(kernel_spec_manager=specs, **self.workspace.settings)
         self.km.start_kernel(cwd=self.workspace.folder)
         self.kc = self.km.client()
         self.kc.start_channels()
         self.executed: dict[Identity, Execution] = {}
         self.running: Execution | None = None
-        self.replayed: deque[dict[str, Any]] = deque()  # messages that nbval has not read yet
+        self.unread: deque[dict[str, Any]] = (
+            deque()
+        )  # replayed messages that nbval has not read yet
         self.names: dict[int, str] = {}  # of the first notebook's cells, by number
-        self.next_cell = 0, ""  # its number and name
+        self.next_cell = 0, ""  # number and name
         self.suffix = ".java" if kernel_name == "java" else ".py"
         self.remaining_steps: deque[Step] = deque()
         try:
@@ -108,37 +112,37 @@ class PageKernel(RunningKernel):
         self.workspace.cleanup()
 
     def expect(self, number: int, name: str) -> str | None:
-        """Set the next cell; return the first notebook's name for this number if it is another."""
+        """Set the next cell; return the name of the first notebook's cell of this number if it differs."""
         self.next_cell = number, name
-        first = self.names.setdefault(number, name)
-        return first if first != name else None
+        first_name = self.names.setdefault(number, name)
+        return first_name if first_name != name else None
 
     def prepare(self, notebooks: list[list[CodeCell]]) -> None:
-        """Plan the execution of a page with these notebooks."""
+        """Plan the execution of a page, given the cells of its notebooks."""
         self.remaining_steps.extend(plan_steps(notebooks, self.suffix))
 
     def execute_cell_input(self, cell_input: str, allow_stdin: bool | None = None) -> str:
         number, name = self.next_cell
         identity = identify_cell(number, CodeCell(name, cell_input), self.suffix)
-        self.replayed.clear()
+        self.unread.clear()
         self._execute_steps_before(identity)
-        if known := self.executed.get(identity):
-            self.replayed.extend(known.messages)
-            return known.request
+        if execution := self.executed.get(identity):
+            self.unread.extend(execution.messages)
+            return execution.request
         self.executed[identity] = self._start(cell_input, allow_stdin)
         return self.executed[identity].request
 
     def _start(self, code: str, allow_stdin: bool | None = False) -> Execution:
         if self.on_gpu:
-            for on_cpu, on_gpu in GPU_CODE.items():
-                code = code.replace(on_cpu, on_gpu)
+            for cpu_code, gpu_code in GPU_CODE.items():
+                code = code.replace(cpu_code, gpu_code)
         self.running = Execution(super().execute_cell_input(code, allow_stdin))
         return self.running
 
     def _execute_steps_before(self, identity: Identity) -> None:
-        """Execute the steps before this cell: other notebooks' cells, and definitions."""
-        cells = [step.identity for step in self.remaining_steps if not step.is_definition]
-        if identity not in cells:
+        """Execute the planned steps before this cell: other notebooks' cells, and definitions."""
+        remaining_cells = [step.identity for step in self.remaining_steps if not step.is_definition]
+        if identity not in remaining_cells:
             return
         while True:
             step = self.remaining_steps.popleft()
@@ -148,7 +152,7 @@ class PageKernel(RunningKernel):
                 self._execute_step(step)
 
     def _execute_step(self, step: Step) -> None:
-        """Execute a step to its end; a fault is reported when nbval comes to the cell."""
+        """Execute a step to its end; a fault is reported when nbval reaches the cell."""
         execution = self._start(step.source)
         with suppress(KernelDiedError):
             if not self._wait_for_end(execution, self.cell_timeout):
@@ -157,7 +161,7 @@ class PageKernel(RunningKernel):
                 self.executed[step.identity] = execution
 
     def _wait_for_end(self, execution: Execution, seconds: float | None) -> bool:
-        """Wait for at most so many seconds; return whether the execution has ended."""
+        """Wait for at most ``seconds``; return whether the execution has ended."""
         try:
             self.await_reply(execution.request, seconds)
             self.await_idle(execution.request, seconds)
@@ -172,12 +176,12 @@ class PageKernel(RunningKernel):
     def execute_extra(self, code: str) -> Execution:
         """Execute code that is not a cell.
 
-        Raises KernelDiedError, and TimeoutError if it takes longer than a cell may; then it is interrupted,
-        and the kernel is stopped if it does not respond.
+        Raises KernelDiedError. Raises TimeoutError after the time limit for a cell, when it has interrupted the
+        execution, or stopped the kernel if that does not respond.
         """
         if not self.is_alive():
             raise KernelDiedError
-        self.replayed.clear()
+        self.unread.clear()
         execution = self._start(code)
         if not self._wait_for_end(execution, self.cell_timeout):
             self.interrupt()
@@ -187,24 +191,24 @@ class PageKernel(RunningKernel):
         return execution
 
     def await_reply(self, msg_id: str, timeout: float | None = None) -> None:
-        until = time.monotonic() + (timeout or float("inf"))
-        while not self.replayed:
+        deadline = time.monotonic() + (timeout or float("inf"))
+        while not self.unread:
             try:
                 return super().await_reply(msg_id, 1)
             except Empty:
                 # A dead kernel never replies.
                 if not self.is_alive():
                     raise KernelDiedError from None
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     raise
         return None
 
     def get_message(self, stream: str, timeout: float | None = None) -> dict[str, Any]:
-        if stream == "iopub" and self.replayed:
-            return self.replayed.popleft()
+        if stream == "iopub" and self.unread:
+            return self.unread.popleft()
         message = super().get_message(stream, timeout)
         if stream == "shell":
-            # nbval needs a status, which Java's kernel leaves out of its reply about itself.
+            # nbval needs a status, which Java's kernel omits from its kernel_info reply.
             message["content"].setdefault("status", "ok")
         elif self.running and message["parent_header"].get("msg_id") == self.running.request:
             self.running.messages.append(message)

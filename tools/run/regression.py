@@ -1,6 +1,6 @@
-"""Extend nbval (conftest.py): a pytest plugin on top of nbval's own.
+"""Extend nbval's pytest plugin (see conftest.py).
 
-* Outputs are compared by tools/compare/outputs.py; two figures that differ are kept as a picture.
+* Outputs are compared by tools/compare/outputs.py; if two figures differ, a picture of both is saved.
 * The notebooks of a page share a kernel (tools/run/page_kernel.py) and a worker of xdist
   (tools/run/schedule.py).
 """
@@ -35,7 +35,7 @@ from tools.run.page_kernel import GPU_ENVIRONMENT, KernelDiedError, PageKernel
 from tools.run.schedule import Stopwatch
 from tools.run.sharing import CodeCell, page_key
 
-PICTURES = Path("build", "figures")  # of figures that differ
+PICTURES = Path("build", "figures")  # pictures of figures that differ
 
 REMAINING = pytest.StashKey[Counter[tuple[str, ...]]]()  # the number of notebooks, by page
 KERNELS = pytest.StashKey[dict[tuple[str, ...], PageKernel]]()  # by page
@@ -54,11 +54,11 @@ class NotebookFile(IPyNbFile):
             ValidationError,
         ) as error:
             fault = f"{type(error).__name__}: {error}"
-            raise self.CollectError(f"{self.path}: no notebook: {fault:.200}") from None
+            raise self.CollectError(f"{self.path}: not a notebook: {fault:.200}") from None
         for cell in cells:
             arguments = {"cell_num": cell.cell_num, "cell": cell.cell, "options": cell.options}
             cell = NotebookCell.from_parent(self, name=cell.name, **arguments)
-            cell.add_marker(pytest.mark.random_order(disabled=True))  # within its notebook
+            cell.add_marker(pytest.mark.random_order(disabled=True))  # cells depend on each other
             yield cell
 
     def setup(self) -> None:
@@ -75,7 +75,7 @@ class NotebookFile(IPyNbFile):
         self.kernel.prepare(self.list_page_cells())
 
     def list_page_cells(self) -> list[list[CodeCell]]:
-        """Return the cells of this notebook and of the page's other notebooks that are tested after it."""
+        """Return the cells of each notebook of the page that is tested in this session."""
         notebooks: dict[Path, list[CodeCell]] = {}
         for item in self.session.items:
             if isinstance(item, NotebookCell) and page_key(item.path) == page_key(self.path):
@@ -109,17 +109,16 @@ class NotebookCell(IPyNbCell):
         self, fresh: list[Any], stored: list[Any], skip_compare: Any = None
     ) -> bool:
         self.picture.unlink(missing_ok=True)
-        new, old = (
-            [f"{output.output_type} {output.get('name', '')}".strip() for output in outputs]
-            for outputs in (fresh, stored)
-        )
-        if new != old and sorted(new) == sorted(old):  # nbval compares each kind separately
-            self.comparison_traceback = [f"outputs in another order: {new} instead of {old}"]
+        new_kinds, old_kinds = list_kinds(fresh), list_kinds(stored)
+        # nbval compares each kind separately, and would not notice their order.
+        if new_kinds != old_kinds and sorted(new_kinds) == sorted(old_kinds):
+            message = f"outputs in another order: {new_kinds} instead of {old_kinds}"
+            self.comparison_traceback = [message]
             return False
         # nbval would skip pictures; here they are replaced by texts that can be compared.
-        skipped = skip_compare or self.parent.skip_compare
-        skipped = [key for key in skipped if not key.startswith("image/")]
-        return super().compare_outputs(*self.unify_outputs(fresh, stored), skipped)
+        skip_compare = skip_compare or self.parent.skip_compare
+        skip_compare = [key for key in skip_compare if not key.startswith("image/")]
+        return super().compare_outputs(*self.unify_outputs(fresh, stored), skip_compare)
 
     @property
     def picture(self) -> Path:
@@ -139,9 +138,8 @@ class NotebookCell(IPyNbCell):
             new["data"], old["data"] = dict(new.get("data", {})), dict(old.get("data", {}))
             if SVG in new["data"] and SVG in old["data"]:
                 self.unify_figures(new["data"], old["data"], tolerance)
-            elif (
-                SVG in new["data"] or SVG in old["data"]
-            ):  # the PNG is missing together with the SVG
+            elif SVG in new["data"] or SVG in old["data"]:
+                # Report only the missing SVG: its PNG is missing, too.
                 new["data"].pop(PNG, None)
                 old["data"].pop(PNG, None)
             elif PNG in new["data"] and PNG in old["data"]:
@@ -160,7 +158,7 @@ class NotebookCell(IPyNbCell):
         """Compare two SVGs, and the stored PNG with its SVG; replace them by the result."""
         fault = compare_figures(stored[SVG], fresh[SVG], tolerance)
         if fault:
-            message = self.keep_picture(stored[SVG], fresh[SVG], render)
+            message = self.save_picture(stored[SVG], fresh[SVG], render)
             fault = f"the fresh figure differs: {fault}\n{message}"
         else:
             fault = compare_png_with_svg(stored.get(PNG, ""), stored[SVG])
@@ -171,24 +169,29 @@ class NotebookCell(IPyNbCell):
         """Compare two PNGs without SVGs; replace them by the result."""
         fault = compare_pngs(stored[PNG], fresh[PNG])
         if fault:
-            message = self.keep_picture(
+            message = self.save_picture(
                 stored[PNG], fresh[PNG], lambda png: blend_on_white(decode_png(png))
             )
             fault = f"the fresh picture differs: {fault}\n{message}"
         fresh[PNG], stored[PNG] = (fault, "the stored one") if fault else ("", "")
 
-    def keep_picture(self, stored: str, fresh: str, to_pixels: Callable[[str], Array]) -> str:
-        """Keep a picture of two figures that differ; return a message that says where it is."""
+    def save_picture(self, stored: str, fresh: str, to_pixels: Callable[[str], Array]) -> str:
+        """Save a picture of two figures that differ; return a message with its path."""
         try:
             self.picture.parent.mkdir(parents=True, exist_ok=True)
             self.picture.write_bytes(draw_comparison(to_pixels(stored), to_pixels(fresh)))
         except (OSError, ValueError) as error:
-            return f"no picture of it: {error}"
+            return f"no picture could be saved: {error}"
         return f"see {self.picture}"
 
 
+def list_kinds(outputs: list[Any]) -> list[str]:
+    """Return the type of each output, and the stream's name if it is printed."""
+    return [f"{output.output_type} {output.get('name', '')}".strip() for output in outputs]
+
+
 def remove_png(output: Any) -> Any:
-    """Return an output without the PNG beside an SVG, which is made from the SVG and not sent by kernels."""
+    """Return an output without the PNG beside an SVG: it is made from the SVG, and kernels do not send it."""
     if SVG not in output.get("data", {}):
         return output
     data = {kind: text for kind, text in output.data.items() if kind != PNG}
@@ -196,7 +199,7 @@ def remove_png(output: Any) -> Any:
 
 
 def unify_texts(fresh: str, stored: str, tolerance: Tolerance) -> str:
-    """Return the stored text if the fresh one agrees with it, else the fresh one."""
+    """Return the stored text if the fresh one agrees with it, otherwise the fresh one."""
     return stored if compare_outputs(stored, fresh, tolerance) is None else fresh
 
 
@@ -226,10 +229,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector
 ) -> Generator[None, list[Any], list[Any]]:
-    collected = yield
+    files = yield
     return [
         NotebookFile.from_parent(parent, path=file_path) if isinstance(file, IPyNbFile) else file
-        for file in collected
+        for file in files
     ]
 
 

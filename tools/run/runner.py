@@ -1,7 +1,7 @@
-"""Make the notebooks of pages: weave them, execute those that are out of date, and write what is new.
+"""Make the notebooks of pages: weave them, execute those that are out of date, and write those that changed.
 
-A page is executed only if its fingerprints (tools/run/fingerprints.py) have changed. Several pages run at a time,
-and files stay complete whatever happens.
+A page is executed only if its fingerprints (tools/run/fingerprints.py) have changed. Several pages run at a time.
+An interruption or a fault leaves no incomplete file.
 """
 
 import asyncio
@@ -36,23 +36,26 @@ from tools.weave.notebooks import weave
 from tools.weave.programs import read_code
 from tools.weave.words import read_translations
 
-# How IPython and the kernels name the place of an exception.
+# The location of an exception in a traceback: the cell's execution count, and the line.
 LINE_IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
 NOT_COMPARED = "nbval-ignore-output"  # a cell's tag
-NEW = "nothing is stored"
+NOT_STORED = "nothing is stored"  # in place of a difference
 
-Progress = Callable[[Page, int, int], None]  # page, cells done, cells in all
+Progress = Callable[[Page, int, int], None]  # page, number of cells done, number of all cells
 Outputs = dict[Identity, list[NotebookNode]]
 
 
 @dataclass
 class Result:
-    """The result for a notebook. ``outcome`` is one of
+    """The result for a notebook.
+
+    ``outcome`` is one of:
 
     * ``up to date``: nothing was executed or written
-    * ``woven``: the text was written anew, the outputs are as they were
-    * ``same results``, ``written``: executed; a notebook is written if an output differs
-    * ``other results``: executed to see whether the framework works here, and not written
+    * ``woven``: the text was rewritten, the outputs were kept
+    * ``same results``: executed; no output differs
+    * ``written``: executed and written, because an output differs
+    * ``other results``: executed to see whether the framework works here, and not written although outputs differ
     * ``out of date``: the framework was not chosen
     * ``failed``
     """
@@ -61,8 +64,8 @@ class Result:
     cells: int = 0
     seconds: float | None = None  # of the execution, which the notebooks of a page share
     outcome: str = "failed"
-    fault: str = ""  # if it failed: where, and what happened
-    differences: list[str] = field(default_factory=list)  # from the stored outputs, by cell
+    fault: str = ""  # of a failed notebook, with the place
+    differences: list[str] = field(default_factory=list)  # from the stored outputs, one per cell
 
 
 class Draft:
@@ -98,7 +101,7 @@ class Draft:
         return all(len(self.stored[each]) == self.results[each].cells for each in self.woven)
 
     def plan_steps(self) -> list[Step]:
-        """Return everything that has to be executed, in order."""
+        """Return all steps of the execution, in order."""
         return list(plan_steps([*map(list_cells, self.woven.values())], self.suffix))
 
     def compute_fingerprints(self) -> dict[Notebook, Fingerprint]:
@@ -107,7 +110,7 @@ class Draft:
         }
 
     def find_notebook(self, step: Step) -> Notebook:
-        """Return the first notebook with a step's cell."""
+        """Return the first notebook that has a step's cell."""
         return list(self.woven)[step.notebook]
 
 
@@ -125,8 +128,11 @@ class Runner:
         frameworks: Collection[str] | None = None,
         proof: str = "",
     ) -> None:
-        """``limit`` is in seconds, for one page; ``always`` executes up-to-date pages, too; pages of other
-        ``frameworks`` are only woven; the lesson named ``proof`` is executed once on each machine."""
+        """Set up a runner.
+
+        ``limit`` is in seconds, for one page; ``always`` executes up-to-date pages, too. If ``frameworks`` is given,
+        pages of other frameworks are only woven. The lesson named ``proof`` is executed once on each machine.
+        """
         self.jobs = jobs
         self.limit = limit
         self.progress = progress
@@ -137,9 +143,9 @@ class Runner:
         self.executed_here = Fingerprints(root / "build" / "executed.json")
 
     async def make(self, pages: list[Page]) -> list[Result]:
-        """Weave each page, execute it if it is out of date, and write what is new.
+        """Weave each page, execute it if it is out of date, and write the notebooks that changed.
 
-        Raises nothing: faults are in the results, and a page that fails does not stop the others.
+        Faults are recorded in the results, not raised, and a page that fails does not stop the others.
         """
         drafts = [Draft(page) for page in pages]
         to_execute = []
@@ -150,10 +156,10 @@ class Runner:
                 elif draft.woven:
                     self._write_without_execution(draft)
         if to_execute:
-            free = asyncio.Semaphore(self.jobs)
+            free_slots = asyncio.Semaphore(self.jobs)
 
             async def run(draft: Draft) -> None:
-                async with free:
+                async with free_slots:
                     await self._execute(draft)
 
             with neutral_environment():
@@ -182,12 +188,12 @@ class Runner:
         return self.frameworks is None or draft.page.notebooks[0].framework in self.frameworks
 
     def _write_without_execution(self, draft: Draft) -> None:
-        """Write new text with the stored outputs, if they belong to the current code."""
+        """Write changed texts with the stored outputs, if these belong to the current code."""
         if not draft.has_all_outputs:
             for result in draft.results_of_woven:
                 result.outcome = "out of date"
             return
-        is_current = all(
+        has_current_sources = all(
             (stored := self.committed.get(notebook)) and stored.sources == current.sources
             for notebook, current in draft.compute_fingerprints().items()
         )
@@ -198,7 +204,7 @@ class Runner:
             with record_faults(result):
                 is_new = _write_if_changed(node, notebook.path)
                 result.outcome = "woven" if is_new else "up to date"
-                if not is_current and not self._may_execute(draft):
+                if not has_current_sources and not self._may_execute(draft):
                     result.outcome = "out of date"
 
     async def _execute(self, draft: Draft) -> None:
@@ -229,13 +235,13 @@ class Runner:
             result.seconds = time.monotonic() - start
 
     def _write(self, draft: Draft, fresh: Outputs) -> None:
-        """Write the notebooks, with each cell's stored outputs if the fresh ones agree, and the fingerprints.
+        """Write the fingerprints and the notebooks; cells keep their stored outputs if the fresh ones agree.
 
         A page that was up to date is not written: it was executed only as a proof.
         """
-        changed = _fill_outputs(draft, fresh)
-        differences = [f"{name}: {what}" for name, what in changed.items() if what != NEW]
-        if changed and self._is_up_to_date(draft) and not self.always:
+        changes = _fill_outputs(draft, fresh)
+        differences = [f"{name}: {what}" for name, what in changes.items() if what != NOT_STORED]
+        if changes and self._is_up_to_date(draft) and not self.always:
             for result in draft.results_of_woven:
                 result.outcome, result.differences = "other results", differences
             return
@@ -243,18 +249,25 @@ class Runner:
             result = draft.results[notebook]
             is_new = _write_if_changed(node, notebook.path)
             result.differences = differences
-            result.outcome = "written" if changed else "woven" if is_new else "same results"
+            if changes:
+                result.outcome = "written"
+            else:
+                result.outcome = "woven" if is_new else "same results"
         current = draft.compute_fingerprints()
-        outdated = [each for each in current if changed or self._is_outdated(each, current[each])]
-        if outdated:
-            self.committed.update({notebook: current[notebook] for notebook in outdated})
-        with suppress(LessonError):  # not needed, and impossible in a read-only checkout
+        replacements = {
+            notebook: fingerprint
+            for notebook, fingerprint in current.items()
+            if changes or self._is_outdated(notebook, fingerprint)
+        }
+        if replacements:
+            self.committed.update(replacements)
+        with suppress(LessonError):  # optional, and impossible in a read-only checkout
             self.executed_here.update(current)
 
     def _is_outdated(self, notebook: Notebook, current: Fingerprint) -> bool:
         """Check whether the committed fingerprint has to be replaced although the outputs are the same.
 
-        It is not if the lock has other versions for another Python: each Python would undo the other's change.
+        Versions that the lock has for another Python do not count: each Python would undo the other's change.
         """
         stored = self.committed.get(notebook)
         if stored is None or stored.sources != current.sources:
@@ -287,7 +300,7 @@ def record_faults(*results: Result) -> Iterator[None]:
     except LessonError as error:
         for result in results:
             result.fault, result.outcome = str(error), "failed"
-    except OSError as error:  # for example no room for a kernel's files
+    except OSError as error:  # for example, a full disk
         for result in results:
             result.fault, result.outcome = f"{result.notebook}: {error}", "failed"
 
@@ -303,9 +316,9 @@ def list_cells(node: NotebookNode) -> list[CodeCell]:
 def _fill_outputs(draft: Draft, fresh: Outputs) -> dict[str, str]:
     """Give each cell its stored outputs, or the fresh ones if they differ. Return the differences by cell.
 
-    So the last digits of another processor change nothing for a reader, or for git. Nothing is stored for the
-    first cell whose code has changed, and for those below it. A cell keeps its stored outputs in all languages or
-    in none, so that all show the same numbers.
+    So the last digits of another processor change nothing for a reader or for git. The first cell whose code has
+    changed, and the cells below it, have no stored outputs. A cell keeps its stored outputs in all languages or in
+    none, so that all show the same numbers.
     """
     differences = {}
     by_language = zip(*map(list_code_cells, draft.woven.values()), strict=True)
@@ -330,7 +343,7 @@ def _find_difference(
 ) -> str | None:
     """Return the first difference between a cell's stored and fresh outputs in any language, or None."""
     if None in stored.values():
-        return NEW
+        return NOT_STORED
     if NOT_COMPARED in tags:
         return None
     tolerance = read_tolerance(tags)
@@ -350,13 +363,13 @@ def _set_count(outputs: list[NotebookNode], count: int) -> list[NotebookNode]:
 def _read_stored_outputs(notebook: Notebook, woven: NotebookNode) -> dict[str, list[NotebookNode]]:
     """Return the stored outputs by cell, up to the first cell whose code has changed.
 
-    Nothing is returned for a notebook that is missing or invalid.
+    The result is empty for a notebook that is missing or invalid.
     """
     try:
         node = nbformat.read(notebook.path, as_version=4)
         nbformat.validate(node)
     except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError, NameError):
-        return {}  # nbformat itself raises NameError if a key is missing
+        return {}  # NameError: nbformat raises it by mistake if a key is missing
     suffix = notebook.code.suffix
     outputs = {}
     for old, new in zip(list_code_cells(node), list_code_cells(woven), strict=False):
@@ -368,7 +381,7 @@ def _read_stored_outputs(notebook: Notebook, woven: NotebookNode) -> dict[str, l
 
 
 def _make_lesson_error(notebook: Notebook, name: str, number: int, message: str) -> LessonError:
-    """Return an error in a cell with its line in the code file, that of the statement if known.
+    """Return an error in a cell, at the line of the failing statement or, if unknown, of the cell.
 
     ``number`` is the cell's execution count.
     """
@@ -376,7 +389,7 @@ def _make_lesson_error(notebook: Notebook, name: str, number: int, message: str)
     message = f"in {notebook}, cell {name!r}: {message.strip()}"
     if cell is None:  # a cell that the weave has added
         return LessonError(message, notebook.code)
-    # Of a chain of exceptions the last one counts, and of its frames the first in this cell.
+    # Take the last of several chained exceptions, and its first frame in this cell.
     last_traceback = message.rpartition("Traceback (most recent call last)")[2]
     for count, line in LINE_IN_CELL.findall(last_traceback):
         if int(count) == number:

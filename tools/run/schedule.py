@@ -1,4 +1,4 @@
-"""Distribute pages to xdist's workers: a page with all its languages to one worker, the longest page first."""
+"""Distribute pages to xdist's workers: all languages of a page to the same worker, and the longest page first."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def _page_scope(nodeid: str) -> str | None:
 
 
 class Stopwatch:
-    """Keeps how long each page takes, in pytest's cache."""
+    """Record in pytest's cache how long each page takes."""
 
     KEY = "regression/seconds"
 

@@ -1,8 +1,8 @@
 """Plan the execution of a page, whose notebooks in several languages share a kernel and most of their cells.
 
-Cells that differ only in comments and docstrings are one cell, executed once. A cell whose strings differ is
-executed in each language, one after the other, and so has to be repeatable: it shows the same and leaves the
-same state. If such a cell only defines functions or classes, the definitions are executed again, in the right
+Cells that differ only in comments and docstrings count as one cell, which is executed once. A cell whose strings differ
+is executed in each language, one after the other. So it has to be repeatable: it shows the same and leaves the same
+state each time. If such a cell only defines functions or classes, the definitions are executed again, in the right
 language, before a cell that names them.
 
 The runner (tools/run/runner.py) and nbval (tools/run/page_kernel.py) both use this plan.
@@ -18,15 +18,15 @@ from typing import NamedTuple
 
 from tools.weave.fragments import strip_comments, strip_strings
 
-BODY = "\0"  # replaces what is in braces
+BODY = "\0"  # stands for braces and their content
 NAME = re.compile(r"\w+")
 JAVA_DEFINITION = re.compile(r"(?:class|record|interface|enum)\s+(\w+)|(\w+)\s*\(")
-# A statement with a body, which defines nothing.
+# The beginning of a statement that has a body but defines nothing.
 JAVA_STATEMENT = r"\s*(?:do|for|if|switch|synchronized|try|while)\b"
 
 
 class Identity(NamedTuple):
-    """Identifies a cell of a page; the same in all languages in which the cell is executed only once."""
+    """The identity of a page's cell; languages with the same identity share one execution."""
 
     number: int  # among the code cells, from 0
     name: str
@@ -57,7 +57,7 @@ class Definitions:
 
     names: set[str]
     steps: dict[int, Step]  # by notebook
-    current: int  # the notebook whose definitions the kernel has now
+    current: int  # the notebook whose definitions were executed last
 
     def redefine_for(self, step: Step) -> Iterator[Step]:
         """Yield the definitions again if a step in another language names one of them."""
@@ -68,7 +68,7 @@ class Definitions:
 
 
 def plan_steps(notebooks: Sequence[Sequence[CodeCell]], suffix: str) -> Iterator[Step]:
-    """Yield all steps of a page's execution: cell by cell, in each language that differs."""
+    """Yield all steps of a page's execution: each cell in turn, once for each distinct version."""
     all_definitions: list[Definitions] = []
     for steps in _group_cells(notebooks, suffix):
         if len(steps) == 1:
@@ -83,7 +83,7 @@ def plan_steps(notebooks: Sequence[Sequence[CodeCell]], suffix: str) -> Iterator
 
 
 def _group_cells(notebooks: Sequence[Sequence[CodeCell]], suffix: str) -> Iterator[dict[int, Step]]:
-    """Yield the distinct versions of each cell, by the first notebook that has the version.
+    """Yield the distinct versions of each cell; keys are the first notebook with the version.
 
     A cell that is not a translation of the first notebook's cell is left out.
     """
@@ -104,17 +104,17 @@ def _is_translation(one: CodeCell, other: CodeCell, suffix: str) -> bool:
 
 
 def find_definitions(source: str, suffix: str) -> set[str]:
-    """Return the functions and classes of a cell that does nothing but define them, or an empty set."""
+    """Return the functions and classes of a cell that only defines some, otherwise an empty set."""
     if suffix == ".py":
         with suppress(SyntaxError):
             body = ast.parse(source).body
-            found = {part.name for part in body if isinstance(part, ast.FunctionDef | ast.ClassDef)}
-            return found if len(found) == len(body) else set()
+            names = {part.name for part in body if isinstance(part, ast.FunctionDef | ast.ClassDef)}
+            return names if len(names) == len(body) else set()
         return set()
     code = re.sub(r'"(?:\\.|[^"\\])*"', "", strip_comments(source, suffix))
-    count = 1
-    while count:
-        code, count = re.subn(r"\{[^{}]*\}", BODY, code)
+    num_replaced = 1
+    while num_replaced:  # from the innermost braces outwards
+        code, num_replaced = re.subn(r"\{[^{}]*\}", BODY, code)
     definition = rf"(?!{JAVA_STATEMENT})[^;={{}}{BODY}]+{BODY}"
     if not re.fullmatch(rf"(?:{definition})+\s*", code):
         return set()

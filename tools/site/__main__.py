@@ -21,19 +21,19 @@ from tools.weave.launch import FILES, REPOSITORY, SITE_ADDRESS, project_path
 from tools.weave.lessons import ROOT, LessonError, Notebook, list_notebooks, shorten_path
 
 HERE = Path(__file__).parent
-DRAWING = re.compile(r"\]\(\.\./\.\./lessons/(?=[^)]*\.svg\))")  # the path of one in a document
-UNLISTED = "search", "genindex", "py-modindex"  # pages that the site map leaves out
+DRAWING = re.compile(r"\]\(\.\./\.\./lessons/(?=[^)]*\.svg\))")  # a drawing's path in a document
+UNLISTED_PAGES = "search", "genindex", "py-modindex"  # that the site map leaves out
 
 
 def main() -> int:
     """Build the site; return the exit code, which is 1 if a file is missing or Sphinx warns."""
     shutil.rmtree(SITE, ignore_errors=True)
-    all_notebooks = list(list_notebooks())
+    notebooks = list(list_notebooks())
     try:
         live.collect()
         for language in SITE_TEXT:
             _write_sources(language, list(list_notebooks([language])))
-        write_slides(all_notebooks, SITE)
+        write_slides(notebooks, SITE)
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
@@ -41,35 +41,35 @@ def main() -> int:
     if code := build_wheel(SITE):
         return code
     shutil.copy(preview.FILE, SITE)
-    for notebook in all_notebooks:  # for readers who cannot reach a notebook service
+    for notebook in notebooks:  # for readers who cannot reach a notebook service
         (SITE / project_path(notebook)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(notebook.path, SITE / project_path(notebook))
-    # One process per language, because Sphinx keeps its settings in global variables. Spawned, because
-    # the threads of some libraries do not survive a fork.
+    # Sphinx keeps its settings in global variables, so each language has its own process. These are spawned
+    # because the threads of some libraries do not survive a fork.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        status = max(pool.map(build, SITE_TEXT))
+        exit_code = max(pool.map(build, SITE_TEXT))
     shutil.rmtree(SITE / "jupyter_execute", ignore_errors=True)  # the pages have their own copies
     (SITE / "sitemap.txt").write_text(_render_sitemap(), encoding="utf-8")
-    if status == 0:
+    if exit_code == 0:
         print(f"The web site is built: open {shorten_path(SITE / 'index.html')}")
-    return status
+    return exit_code
 
 
-def _write_sources(language: str, chosen: list[Notebook]) -> None:
-    """Write what Sphinx reads in one language: its documents, and a page for each lesson."""
+def _write_sources(language: str, notebooks: list[Notebook]) -> None:
+    """Write Sphinx's sources in one language: the documents, and a page for each lesson."""
     folder = SOURCES / language
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs" / language, folder)
     lessons = []
-    for lesson, of_lesson in groupby(chosen, key=lambda notebook: notebook.lesson):
-        nbformat.write(make_page(list(of_lesson)), folder / f"{lesson.name}.ipynb")
+    for lesson, group in groupby(notebooks, key=lambda notebook: notebook.lesson):
+        nbformat.write(make_page(list(group)), folder / f"{lesson.name}.ipynb")
         (folder / lesson.name).mkdir()
         for drawing in lesson.glob("*.svg"):
             shutil.copy(drawing, folder / lesson.name)
         lessons.append(lesson.name)
     replacements = {
         "@LESSONS@": "\n".join(lessons),
-        "@SLIDES@": list_decks(chosen),
+        "@SLIDES@": list_decks(notebooks),
         "@NAMES@": names.render_table(),
         "@FRAMEWORKS@": _render_framework_links(lessons[0]),
         "@REPOSITORY@": REPOSITORY,
@@ -87,15 +87,15 @@ def _write_sources(language: str, chosen: list[Notebook]) -> None:
 
 def _render_sitemap() -> str:
     """Return the address of each page, one per line, for search engines."""
-    pages = [file for file in SITE.glob("*/**/*.html") if file.stem not in UNLISTED]
+    pages = [file for file in SITE.glob("*/**/*.html") if file.stem not in UNLISTED_PAGES]
     return "".join(f"{SITE_ADDRESS}{file.relative_to(SITE).as_posix()}\n" for file in sorted(pages))
 
 
 def _render_framework_links(lesson: str) -> str:
-    """Return a link for each framework, which opens a lesson with this framework chosen."""
+    """Return for each framework a link that opens a lesson in this framework."""
     links = [
-        f'<a href="{lesson}.html?framework={name}">{about.title}</a>'
-        for name, about in FRAMEWORKS.items()
+        f'<a href="{lesson}.html?framework={name}">{framework.title}</a>'
+        for name, framework in FRAMEWORKS.items()
     ]
     return f'<p class="launch">{" ".join(links)}</p>'
 

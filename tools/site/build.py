@@ -13,7 +13,7 @@ SITE = ROOT / "build" / "site"
 
 
 def build(language: str) -> int:
-    """Build the pages of one language; return Sphinx's exit code. A warning is an error."""
+    """Build the pages of one language; return Sphinx's exit code. Warnings count as errors."""
     with patch_docutils(HERE), docutils_namespace():
         app = Sphinx(
             srcdir=SOURCES / language,
@@ -23,7 +23,7 @@ def build(language: str) -> int:
             buildername="html",
             confoverrides={"language": language.replace("-", "_")},
             warningiserror=True,
-            freshenv=True,  # a cached page would not repeat its warnings
+            freshenv=True,  # cached pages do not repeat their warnings
             status=None,  # print warnings only
         )
         app.build()

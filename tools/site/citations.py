@@ -1,7 +1,7 @@
-"""Link the citations on a page to its list of references, with the reference as a tooltip, and back.
+"""Link the citations on a page to its list of references, and the references back to their citations.
 
-A lesson cites as in (Su et al., 2021). Its last section is a list of references, one per line, which begin with
-the first author's surname and have the year in parentheses.
+A citation is written as (Su et al., 2021), and its tooltip is the reference. A lesson's last section is the list of
+references, one per line. Each begins with the first author's surname and has the year in parentheses.
 """
 
 import re
@@ -15,8 +15,15 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from tools.site.words import SITE_TEXT
 
 ENTRY = re.compile(r"(?P<surname>[^\W\d]+)[^(]*\((?P<year>\d{4})\)")
-# In these, a name is not a citation, or is part of another link.
-SKIPPED = nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.math, nodes.raw
+# Text in these nodes is not a citation, or is part of another link.
+IGNORED_NODES = (
+    nodes.title,
+    nodes.literal,
+    nodes.literal_block,
+    nodes.reference,
+    nodes.math,
+    nodes.raw,
+)
 
 
 class Reference(NamedTuple):
@@ -40,8 +47,10 @@ class LinkCitations(SphinxPostTransform):
         anchors: dict[str, list[str]] = {name: [] for name in references}
         entries = [each.entry for each in references.values()]
         for text in [*self.document.findall(nodes.Text)]:
-            if not any(isinstance(each, SKIPPED) or each in entries for each in _ancestors(text)):
-                text.parent.replace(text, [*_link_citations(text, pattern, references, anchors)])
+            ancestors = [*_list_ancestors(text)]
+            if any(isinstance(each, IGNORED_NODES) or each in entries for each in ancestors):
+                continue
+            text.parent.replace(text, [*_link_citations(text, pattern, references, anchors)])
         title = SITE_TEXT[self.config.language.replace("_", "-")].back_to_text
         for name, citations in anchors.items():
             entry = references[name].entry
@@ -57,9 +66,9 @@ def _find_references(document: nodes.document) -> Iterator[Reference]:
     for section in document.findall(nodes.section):
         if any(name.endswith("references") for name in section["ids"]):
             for entry in section.findall(nodes.list_item):
-                if found := ENTRY.match(entry.astext()):
-                    surname, year = found.groups()
-                    # Other authors may stand between: et al., and Pinter, 等人.
+                if match := ENTRY.match(entry.astext()):
+                    surname, year = match.groups()
+                    # Other authors may be between the two: et al., and Pinter, 等人.
                     pattern = (
                         rf"\b{surname}\b[^\d()（）]{{0,30}}?(?:[(（]{year}[)）]|[,，] ?{year})"
                     )
@@ -72,28 +81,28 @@ def _link_citations(
     references: dict[str, Reference],
     anchors: dict[str, list[str]],
 ) -> Iterator[nodes.Node]:
-    """Yield the text in pieces, with links for citations, and add their anchors to ``anchors``."""
+    """Yield the text in pieces, with links for citations, and add the citations' anchors to ``anchors``."""
     content = text.astext()
     position = 0
-    for found in pattern.finditer(content):
-        name = str(found.lastgroup)
-        yield nodes.Text(content[position : found.start()])
+    for citation in pattern.finditer(content):
+        name = str(citation.lastgroup)
+        yield nodes.Text(content[position : citation.start()])
         title = " ".join(references[name].entry.astext().split())
-        link = nodes.reference("", found[0], refid=name, reftitle=title, classes=["cites"])
-        if not _may_be_hidden(text):  # a reference cannot lead back to a hidden passage
+        link = nodes.reference("", citation[0], refid=name, reftitle=title, classes=["cites"])
+        if not _may_be_hidden(text):  # a reference cannot link back to a hidden passage
             anchors[name].append(f"{name}_cited_{len(anchors[name]) + 1}")
             link["ids"].append(anchors[name][-1])
         yield link
-        position = found.end()
+        position = citation.end()
     yield nodes.Text(content[position:])
 
 
 def _may_be_hidden(text: nodes.Text) -> bool:
-    """Return whether a text is in a passage for some frameworks only."""
-    return any("only" in each["classes"] for each in _ancestors(text))
+    """Check whether a text is in a passage for some frameworks only."""
+    return any("only" in each["classes"] for each in _list_ancestors(text))
 
 
-def _ancestors(text: nodes.Text) -> Iterator[nodes.Element]:
+def _list_ancestors(text: nodes.Text) -> Iterator[nodes.Element]:
     """Yield the elements around a text, innermost first."""
     element = text.parent
     while element is not None:

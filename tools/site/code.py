@@ -1,4 +1,4 @@
-"""Highlight code with less markup: two thirds of Pygments' tokens have no colour of their own."""
+"""Highlight code with less markup: leave out the two thirds of Pygments' tokens that have no colour of their own."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from pygments.lexers import JavaLexer, PythonLexer
 from pygments.token import Comment, Keyword, Name, Operator, String, Text, _TokenType
 from sphinx.application import Sphinx
 
-# The token types that keep their markup. A subtype is marked up as the type that contains it.
+# The token types that keep their markup. A subtype gets the markup of the type that contains it.
 HIGHLIGHTED = (Comment, Keyword, String, Operator.Word, Name.Builtin, Name.Class, Name.Function)
 LANGUAGES = {"python": "page-python", "java": "page-java"}
 

@@ -36,7 +36,7 @@ autoapi_options = ["members", "imported-members", "inherited-members"]
 autoapi_template_dir = str(Path(__file__).parent / "templates" / "autoapi")
 autoapi_member_order = "groupwise"
 autoapi_python_class_content = "both"
-# Lists of parameters are in numpydoc's form only.
+# Docstrings list parameters in numpydoc's format only.
 napoleon_google_docstring = False
 
 html_theme = "furo"

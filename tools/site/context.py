@@ -1,4 +1,4 @@
-"""Add to the context of every page: the bar, other languages, previews, and less markup."""
+"""Extend the context of every page by the bar, links to other languages and previews, and shrink its HTML."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ SIZE = re.compile(
 # Furo's labels that it does not translate.
 LABEL = re.compile(r'Toggle navigation of |(?<= aria-label=")[^"]+|(?<=<title>)[^<]+')
 translate = get_translation("sphinx")
-# A page would use one of their 100 kilobytes, which site.css repeats.
+# Style sheets of 100 kilobytes, of which a page needs one; site.css repeats that part.
 UNUSED_CSS = ("sphinx-design", "mystnb", "graphviz")
 
 
@@ -81,7 +81,7 @@ def _link_to_lesson(folder: Path | None, language: str) -> dict[str, str] | None
 
 
 def _describe_page(pagename: str, language: str) -> str:
-    """Return the meta description of a lesson's page, or of any other, which is the chapter's."""
+    """Return the meta description: a lesson's for its page, and the chapter's for any other page."""
     text = SITE_TEXT[language]
     folder = ROOT / "lessons" / pagename
     is_lesson = folder in list_lessons()
@@ -93,30 +93,29 @@ def _describe_page(pagename: str, language: str) -> str:
 
 def _add_labels(html: str, pages: str) -> str:
     """Label the landmarks that Furo leaves without a name, and translate its other labels."""
-    for aside, name in (("sidebar-drawer", pages), ("toc-drawer", translate("On this page"))):
+    for aside, label in (("sidebar-drawer", pages), ("toc-drawer", translate("On this page"))):
         html = html.replace(
-            f'<aside class="{aside}"', f'<aside class="{aside}" aria-label="{name}"'
+            f'<aside class="{aside}"', f'<aside class="{aside}" aria-label="{label}"'
         )
-    return LABEL.sub(lambda label: str(translate(label[0])), html)
+    return LABEL.sub(lambda match: str(translate(match[0])), html)
 
 
 def _load_lazily(app: Sphinx, image: re.Match[str]) -> str:
-    """Load an image when it is seen, which most tabs never are, and reserve its space if its size is known."""
+    """Delay an image's loading until it is visible (most tabs never are), and reserve its space if possible."""
     name = image["file"].rpartition("/")[2]
     sources = [source for source, copy in app.builder.images.items() if copy == name]
     is_svg = name.endswith(".svg") and sources
     svg = Path(app.srcdir, sources[0]).read_text(encoding="utf-8") if is_svg else ""
     size = ""
-    if found := SIZE.search(svg):
-        pixels = 4 / 3 if found["unit"] == "pt" else 1
-        size = (
-            f'width="{float(found["w"]) * pixels:.0f}" height="{float(found["h"]) * pixels:.0f}" '
-        )
+    if match := SIZE.search(svg):
+        pixels = 4 / 3 if match["unit"] == "pt" else 1
+        width, height = float(match["w"]) * pixels, float(match["h"]) * pixels
+        size = f'width="{width:.0f}" height="{height:.0f}" '
     return f'<img loading="lazy" {size}{image["rest"]}'
 
 
 def _find_counterpart(app: Sphinx, pagename: str, tag: str) -> str:
-    """Return the name of a page in another language, or that of the front page if it is not translated."""
+    """Return the name of a page in another language: its own, or the front page's if it is not translated."""
     sources = Path(app.srcdir).parent / tag
     # The reference is translated as a whole or not at all.
     source = "reference" if pagename.startswith("reference/") else pagename
@@ -125,5 +124,5 @@ def _find_counterpart(app: Sphinx, pagename: str, tag: str) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    # A late priority: all other extensions have added their style sheets by then.
+    # A late priority, so that all other extensions have added their style sheets.
     app.connect("html-page-context", _extend_context, priority=900)

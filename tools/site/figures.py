@@ -1,7 +1,7 @@
-"""Shrink matplotlib's figures for the web site without changing what they show.
+"""Shrink matplotlib's figures for the web site without a visible change.
 
-In a notebook every letter is an outline, because the reader's fonts are not known. On a page, as in Java's
-figures, text is text: in DejaVu Sans or a similar font, stretched to the same length.
+In a notebook's figure every letter is an outline, because the reader's fonts are unknown. On a page, as in Java's
+figures, letters are text in DejaVu Sans or a similar font, stretched to the same length.
 """
 
 import re
@@ -19,12 +19,12 @@ from tools.compare.drawing import SQUARE, is_heat_map
 SVG = "{http://www.w3.org/2000/svg}"
 HREF = "{http://www.w3.org/1999/xlink}href"
 FAMILY = "DejaVu Sans, Verdana, sans-serif"
-# With fonts whose Chinese characters have the forms used in Taiwan.
+# These fonts have the forms of Chinese characters that are used in Taiwan.
 CHINESE_FAMILY = FAMILY.replace("sans-serif", ", ".join([*OTHERS[:5], "sans-serif"]))
-# The transform of a group of outlines: its position, perhaps a rotation, and a hundredth of its font size.
+# The transform of a group of outlines: its position, a rotation or none, and a hundredth of its font size.
 TRANSFORM = re.compile(r"(translate\([^)]*\)(?: rotate\([^)]*\))?) scale\(([\d.]+) -[\d.]+\)")
 LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
-PADDED = re.compile(r" ?([MLCQz:;]) ?")  # the blanks are not needed
+PADDED_COMMAND = re.compile(r" ?([MLCQz:;]) ?")  # the blanks are not needed
 
 
 def shrink_figure(svg: str) -> str:
@@ -36,17 +36,17 @@ def shrink_figure(svg: str) -> str:
     parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
     root = ElementTree.fromstring(svg, parser)
     for description in [*root.findall(f"{SVG}title"), *root.findall(f"{SVG}desc")]:
-        root.remove(description)  # the page has it as the alternative text
+        root.remove(description)  # the page has it as alternative text
     for heat_map in filter(is_heat_map, root.iter()):
         _merge_squares(heat_map)
     shapes = {shape.get("id", ""): shape for shape in root.iter(f"{SVG}path")}
     _replace_outlines(root)
-    used = set(re.findall(r"#([-\w]+)", ElementTree.tostring(root, "unicode")))
-    # A formula may use outlines that were defined in a text that was replaced.
-    defined = {element.get("id") for element in root.iter()}
-    removed = ElementTree.SubElement(root, f"{SVG}defs")
-    removed.extend([shapes[name] for name in sorted(used & shapes.keys() - defined)])
-    _strip(root, used)
+    used_ids = set(re.findall(r"#([-\w]+)", ElementTree.tostring(root, "unicode")))
+    # Restore outlines that a formula uses, but that were defined in a replaced text.
+    remaining_ids = {element.get("id") for element in root.iter()}
+    definitions = ElementTree.SubElement(root, f"{SVG}defs")
+    definitions.extend([shapes[name] for name in sorted(used_ids & shapes.keys() - remaining_ids)])
+    _strip(root, used_ids)
     has_chinese = CHINESE.search(ElementTree.tostring(root, "unicode"))
     root.set("font-family", CHINESE_FAMILY if has_chinese else FAMILY)
     _share_styles(root)
@@ -54,7 +54,7 @@ def shrink_figure(svg: str) -> str:
 
 
 def _merge_squares(heat_map: Element) -> None:
-    """Replace the squares of each colour with strokes along rows or along columns, whichever are fewer."""
+    """Replace the squares of each colour by strokes along rows or along columns, whichever are fewer."""
     squares = [SQUARE.findall(path.get("d", "")) for path in heat_map]
     # The transform moves a stroke to the middle of its cells.
     strokes = {
@@ -70,7 +70,7 @@ def _merge_squares(heat_map: Element) -> None:
 
 
 def _find_runs(cells: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Join neighbours among cells (line, position) into runs [line, first position, length]."""
+    """Join neighbouring cells (line, position) into runs [line, first position, length]."""
     runs: list[list[int]] = []
     for line, position in sorted(cells):
         if runs and runs[-1][0] == line and sum(runs[-1][1:]) == position:
@@ -81,7 +81,7 @@ def _find_runs(cells: Iterable[tuple[int, int]]) -> list[list[int]]:
 
 
 def _replace_outlines(parent: Element) -> None:
-    """Replace outlines of letters with text; formulas stay outlines. matplotlib has the text in a comment."""
+    """Replace outlines of letters, but not of formulas, by the text that matplotlib has in a comment."""
     for group in list(parent):
         comments = [child for child in group if callable(child.tag)]
         if not comments:
@@ -115,21 +115,21 @@ def _measure_letter(letter: str, size: float) -> float:
     return float(font.load_char(ord(letter)).linearHoriAdvance) / 65536
 
 
-def _strip(element: Element, used: set[str]) -> None:
+def _strip(element: Element, used_ids: set[str]) -> None:
     """Remove unused ids, groups without attributes, blanks, and decimals that cannot be seen."""
     element.text = element.text.strip() if element.text and element.text.strip() else None
     element.tail = None
-    if element.get("id") not in used:
+    if element.get("id") not in used_ids:
         element.attrib.pop("id", None)
     for name, value in element.attrib.items():
         if name != HREF:
             short = value if name == "style" else LONG_NUMBER.sub(_shorten_number, value)
-            element.set(name, PADDED.sub(r"\1", " ".join(short.split())))
+            element.set(name, PADDED_COMMAND.sub(r"\1", " ".join(short.split())))
     if element.tag == f"{SVG}use":  # the repeated element has a style of its own
         element.attrib.pop("style", None)
     children: list[Element] = []
     for child in element:
-        _strip(child, used)
+        _strip(child, used_ids)
         is_bare_group = child.tag == f"{SVG}g" and not child.attrib
         children.extend(child if is_bare_group else [child])
     element[:] = children

@@ -1,6 +1,6 @@
-"""Render the Javadoc of the Java package as Sphinx renders the reference of Python.
+"""Render the Javadoc of the Java package in the style of Sphinx's reference of Python.
 
-The directive ``java-package`` inserts all of it into a page.
+The directive ``java-package`` inserts the whole reference into a page.
 """
 
 import re
@@ -29,7 +29,7 @@ class JavaPackage(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         doc, types = read_package(FOLDER)
-        # By the target of a link. Of methods with one name, the first.
+        # Anchors by the target of a link. If several methods have the same name, the first one's is used.
         self.anchors = {
             f"{each.name}#{member.name}": make_anchor(member)
             for each in types
@@ -50,11 +50,12 @@ class JavaPackage(SphinxDirective):
     def _render_doc(self, doc: str, outer: str) -> Iterator[nodes.Node]:
         prose, *parts = TAGS.split(doc)
         yield from self._render_prose(prose, outer)
-        tagged = list(zip(parts[::2], parts[1::2], strict=True))
+        tags_and_texts = list(zip(parts[::2], parts[1::2], strict=True))
         fields = nodes.field_list()
         for tag, label in FIELDS.items():
-            items = [self._render_tag(tag, text, outer) for each, text in tagged if each == tag]
-            if items:
+            texts = [text for each, text in tags_and_texts if each == tag]
+            if texts:
+                items = [self._render_tag(tag, text, outer) for text in texts]
                 name = nodes.field_name("", _(label))
                 fields += nodes.field("", name, nodes.field_body("", *_make_list(items)))
         if fields.children:
@@ -62,8 +63,8 @@ class JavaPackage(SphinxDirective):
 
     def _render_tag(self, tag: str, text: str, outer: str) -> nodes.Node:
         name, description = ("", text) if tag == "return" else text.split(maxsplit=1)
-        begin = [nodes.strong("", name), nodes.Text(" – ")] if name else []
-        return nodes.paragraph("", "", *begin, *self._render_inline(description, outer))
+        prefix = [nodes.strong("", name), nodes.Text(" – ")] if name else []
+        return nodes.paragraph("", "", *prefix, *self._render_inline(description, outer))
 
     def _render_prose(self, prose: str, outer: str) -> Iterator[nodes.Node]:
         for number, part in enumerate(PROGRAM.split(prose)):
@@ -76,12 +77,12 @@ class JavaPackage(SphinxDirective):
     def _render_inline(self, text: str, outer: str) -> Iterator[nodes.Node]:
         text = " ".join(text.split())
         position = 0
-        for found in INLINE.finditer(text):
-            yield nodes.Text(text[position : found.start()])
-            position = found.end()
-            target = found["target"]
+        for tag in INLINE.finditer(text):
+            yield nodes.Text(text[position : tag.start()])
+            position = tag.end()
+            target = tag["target"]
             node = nodes.literal("", target.removeprefix("#"))
-            if found["kind"] == "link":
+            if tag["kind"] == "link":
                 anchor = self.anchors[f"{outer}{target}" if target.startswith("#") else target]
                 node = nodes.reference("", "", node, internal=True, refid=anchor)
             yield node
@@ -103,12 +104,13 @@ def _make_list(paragraphs: list[nodes.Node]) -> list[nodes.Node]:
 
 
 def _render_signature(declaration: Declaration) -> nodes.Node:
-    """Render a declaration as in the source, without ``public``, which all of them are."""
-    name, parameters, text = declaration.name, declaration.parameters, declaration.text
+    """Render a declaration as in the source, but without ``public``, because all of them are public."""
+    name, parameters = declaration.name, declaration.parameters
     anchor = make_anchor(declaration)
     is_top_level = "." not in declaration.outer
     node = addnodes.desc_signature(ids=[anchor], classes=["sig", "sig-object"])
-    before, after = re.split(rf"\b{name}\b", text.replace("public ", ""), maxsplit=1)
+    text = declaration.text.replace("public ", "")
+    before, after = re.split(rf"\b{name}\b", text, maxsplit=1)
     node += addnodes.desc_annotation("", before)
     node += addnodes.desc_addname("", f"{declaration.outer}." if is_top_level else "")
     node += addnodes.desc_name("", name)

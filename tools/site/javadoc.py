@@ -14,7 +14,7 @@ from pygments.lexers import JavaLexer
 from pygments.token import Comment, String
 
 TYPE = re.compile(r"\b(class|interface|enum|record)\s+(\w+)")
-# The name of a method, which stands before its parameters, or of a field, at the end.
+# The name of a method, before its parameters, or of a field, at the end.
 NAME = re.compile(r"(\w+)\s*(?:\(|$)")
 ANNOTATION = re.compile(r"@\w+(?:\([^)]*\))?\s*")
 PAIRS = {"(": ")", "{": "}"}
@@ -34,7 +34,7 @@ class Declaration:
     text: str  # without body and comments
     name: str
     file: Path
-    line: int  # where its name stands
+    line: int  # of its name
     doc: str  # Javadoc without the stars
     members: tuple["Declaration", ...]
     is_constant: bool = False
@@ -54,12 +54,11 @@ class Declaration:
     @cached_property
     def parameters(self) -> tuple[Parameter, ...] | None:
         """The parameters of a method or a constructor; None for any other declaration."""
-        found = re.search(rf"\b{self.name}\s*\((.*?)\)", self.text)
-        if found is None or self.is_constant:
+        match = re.search(rf"\b{self.name}\s*\((.*?)\)", self.text)
+        if match is None or self.is_constant:
             return None
-        # A comma within <> separates type parameters.
-        parts = [each.strip() for each in re.split(r",(?![^<]*>)", found[1]) if each.strip()]
-        return tuple(Parameter(*each.rsplit(" ", 1)) for each in parts)
+        parts = re.split(r",(?![^<]*>)", match[1])  # a comma within <> separates type parameters
+        return tuple(Parameter(*part.strip().rsplit(" ", 1)) for part in parts if part.strip())
 
 
 def read_package(folder: Path) -> tuple[str, list[Declaration]]:
@@ -74,7 +73,7 @@ def read_package(folder: Path) -> tuple[str, list[Declaration]]:
 
 
 class _SourceFile:
-    """A parsed file; ``code`` is its text with comments and strings blanked out, so that positions are the same."""
+    """A parsed file; ``code`` is its text with blanks for comments and strings, which keeps all positions."""
 
     def __init__(self, file: Path, package: str) -> None:
         self.file = file
@@ -96,19 +95,19 @@ class _SourceFile:
         while (position := self._skip_blanks(position, end)) < end:
             body = self._find("{;", position, end)
             head = self.code[position:body]
-            found = TYPE.search(head)
+            type_match = TYPE.search(head)
             last = self._find_closing(body) if body < end and self.code[body] == "{" else body
-            if found is None and "=" in head:  # braces belong to the field's value
+            if type_match is None and "=" in head:  # braces belong to the field's value
                 head = head.partition("=")[0]
                 last = self._find(";", position, end)
             members: tuple[Declaration, ...] = ()
-            if found:
-                name = f"{outer}.{found[2]}"
+            if type_match:
+                name = f"{outer}.{type_match[2]}"
                 inside = body + 1
-                if found[1] == "enum":
-                    inside = self._find(";", inside, last)
-                    constants = self._read_constants(name, body + 1, inside)
-                    members = (*constants, *self._read_declarations(name, inside + 1, last))
+                if type_match[1] == "enum":
+                    semicolon = self._find(";", inside, last)
+                    constants = self._read_constants(name, inside, semicolon)
+                    members = (*constants, *self._read_declarations(name, semicolon + 1, last))
                 else:
                     members = tuple(self._read_declarations(name, inside, last))
             yield self._make_declaration(outer, position, head, start, members)
@@ -132,24 +131,24 @@ class _SourceFile:
         is_constant: bool = False,
     ) -> Declaration:
         """Return the declaration at a position; its Javadoc starts after the previous declaration."""
-        bare = ANNOTATION.sub(lambda found: " " * len(found[0]), head)
-        named = TYPE.search(bare) or NAME.search(bare)
-        assert named
-        assert named.lastindex
+        without_annotations = ANNOTATION.sub(lambda annotation: " " * len(annotation[0]), head)
+        match = TYPE.search(without_annotations) or NAME.search(without_annotations)
+        assert match
+        assert match.lastindex
         docs = [doc for end, doc in self.docs.items() if previous_end <= end <= position]
         return Declaration(
             outer=outer,
             text=" ".join(head.split()),
-            name=named[named.lastindex],
+            name=match[match.lastindex],
             file=self.file,
-            line=self.code.count("\n", 0, position + named.start(named.lastindex)) + 1,
+            line=self.code.count("\n", 0, position + match.start(match.lastindex)) + 1,
             doc=docs[-1] if docs else "",
             members=tuple(each for each in members if each.is_public),
             is_constant=is_constant,
         )
 
     def _skip_blanks(self, position: int, end: int) -> int:
-        """Return the first position that is not blank and not the end of the last declaration."""
+        """Return the first position after blanks and the end of the previous declaration."""
         while position < end and (self.code[position].isspace() or self.code[position] in ";}"):
             position += 1
         return position
@@ -163,7 +162,7 @@ class _SourceFile:
         return min(position, end)
 
     def _find_closing(self, position: int) -> int:
-        """Return where the parenthesis or the brace at a position is closed."""
+        """Return the position that closes the parenthesis or the brace at a position."""
         opening, closing = self.code[position], PAIRS[self.code[position]]
         depth = 0
         while True:

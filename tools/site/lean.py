@@ -1,15 +1,15 @@
-"""Shrink the HTML of lessons: the markup of a cell is repeated for each cell in each framework."""
+"""Shrink the HTML of lessons, in which every cell in every framework repeats the same markup."""
 
 import re
 
-# A cell's code or output, which Sphinx puts into nested boxes.
+# The nested boxes that Sphinx puts around a cell's code or output.
 BOX = re.compile(
     r'<div class="(output )?[^"]*\bhighlight-(?:page|myst)-\w+ notranslate">'
     r'<div class="highlight"><pre><span></span>(.*?)</pre></div>\n</div>',
     re.DOTALL,
 )
 TOKEN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
-# HTML's shortest element without a meaning of its own.
+# <b> is the shortest element that has no meaning for screen readers.
 SHORT_TOKEN = r"<b class=\1>\2</b>"
 # Attributes of tabs that are not needed: no script refers to these ids, and site.js adds the group.
 NEEDLESS = re.compile(
@@ -19,7 +19,7 @@ NEEDLESS = re.compile(
 
 
 def shrink_html(html: str) -> str:
-    """Return a page that shows and does the same with fewer bytes."""
+    """Return a page of fewer bytes that looks and behaves the same."""
     html = BOX.sub(_shrink_box, NEEDLESS.sub("", html))
     return html.replace('"sd-tab-item-', '"tab-').replace('"sd-tab-set-', '"tabs-')
 

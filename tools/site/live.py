@@ -1,7 +1,8 @@
 """Load the scripts and styles of live figures on the pages and decks that have one.
 
-``lessons/_live`` has what the figures of all lessons share, ``live/shared`` what those of one lesson share. These are
-loaded in this order, each folder's files alphabetically; then come the figures themselves.
+The figures of all lessons share the files in ``lessons/_live``, and those of one lesson the files in its
+``live/shared``. These are loaded first, in this order, each folder's files alphabetically, and then the figures
+themselves.
 """
 
 import re
@@ -18,13 +19,13 @@ STATIC = ROOT / "build" / "site-sources" / "static"  # copied into the site by S
 
 
 def collect() -> None:
-    """Copy the files of all figures into one folder, those of a lesson into a folder of its name."""
+    """Copy the files of all figures into STATIC, those of each lesson into a folder of its name."""
     shutil.rmtree(STATIC, ignore_errors=True)
     shutil.copytree(SHARED, STATIC / "live")
     for lesson in list_lessons():
         if (lesson / "live").exists():
-            not_claims = shutil.ignore_patterns("*.py", "__pycache__")
-            shutil.copytree(lesson / "live", STATIC / "live" / lesson.name, ignore=not_claims)
+            ignore_claims = shutil.ignore_patterns("*.py", "__pycache__")
+            shutil.copytree(lesson / "live", STATIC / "live" / lesson.name, ignore=ignore_claims)
 
 
 def list_files(figures: list[str], lesson: str) -> list[str]:
@@ -49,7 +50,7 @@ def _add_files(
 
 
 def _find_script(name: str, lesson: str) -> Path:
-    """Return the script of a figure: the lesson's own, else that of the first lesson that has one."""
+    """Return the script of a figure: the lesson's own or, if it has none, that of the first lesson that does."""
     names = [lesson, *(each.name for each in list_lessons())]
     scripts = [STATIC / "live" / each / f"{name}.js" for each in names]
     return next(script for script in scripts if script.exists())

@@ -10,32 +10,34 @@ from sphinx.writers.html5 import HTML5Translator
 
 # The converter splits a word such as softmax into letters.
 LETTERS = re.compile(r'(?:<mi mathvariant="normal">(\w)</mi>){2,}')
-# Browsers do not know this attribute, and the page's font has no bold italic Greek capitals.
-CAPITALS = re.compile(r'<mi mathvariant="bold-italic">(&#x0*(?:39[1-9A-F]|3A[0-9]);)</mi>')
-# A function's name, perhaps with an exponent or a base, needs space before it, and before an argument
-# without parentheses.
+# Browsers ignore this attribute, and the page's font has no bold italic Greek capitals.
+GREEK_CAPITALS = re.compile(r'<mi mathvariant="bold-italic">(&#x0*(?:39[1-9A-F]|3A[0-9]);)</mi>')
+# A function's name, with an exponent, a base or neither, needs space before it, and after it if its argument has no
+# parentheses.
 NAME = "<mi>(?:sin|cos|tan|log|exp)</mi>"
 FUNCTION = rf"((?<!<msub>)(?<!<msup>){NAME}|<msu[bp]>{NAME}<m[in]>[^<]*</m[in]></msu[bp]>)"
-BEFORE = re.compile(rf"(?<=</mi>|</mn>){FUNCTION}")
-AFTER = re.compile(rf"{FUNCTION}(?=<m[in]>)")
-# As an operator, it would have space between itself and its sign, and before a comma.
+SPACE_BEFORE = re.compile(rf"(?<=</mi>|</mn>){FUNCTION}")
+SPACE_AFTER = re.compile(rf"{FUNCTION}(?=<m[in]>)")
+# As an operator, infinity would have space after its sign, and before a comma.
 INFINITY = re.compile("<mo>(&#x0*221E;)</mo>")
-# Attributes with a value that is the default in HTML.
-NEEDLESS = re.compile(' xmlns="http://www.w3.org/1998/Math/MathML"| display="inline"')
-THIN = '<mspace width="0.17em"/>'
-# No line may begin with these or end with those. Browsers break a line there if a formula is the neighbour.
+# Attributes whose value is the default in HTML.
+DEFAULT_ATTRIBUTES = re.compile(' xmlns="http://www.w3.org/1998/Math/MathML"| display="inline"')
+THIN_SPACE = '<mspace width="0.17em"/>'
+# No line may begin with a closing mark or end with an opening one. Browsers break lines between a mark and a formula.
 CLOSING = re.compile(r"[.,;:!?)”’。，、；：！？）」』]+")
 OPENING = re.compile(r"[(“‘（「『]+$")
 
 
 def to_mathml(formula: str, display: str = "inline") -> str:
-    """Convert a formula in TeX, without its dollars, to MathML; ``display`` is "inline" or "block"."""
-    # The converter knows only this name for lines that are aligned at their &.
+    """Convert a formula in TeX, without its dollar signs, to MathML; ``display`` is "inline" or "block"."""
+    # The converter supports only align* for lines that are aligned at their &.
     markup = convert(formula.replace("{aligned}", "{align*}"), display=display)
     markup = LETTERS.sub(lambda letters: f"<mi>{re.sub('<[^>]*>', '', letters[0])}</mi>", markup)
-    markup = CAPITALS.sub(r'<mi mathvariant="normal" class="bold">\1</mi>', markup)
-    markup = NEEDLESS.sub("", INFINITY.sub(r"<mi>\1</mi>", markup))
-    return AFTER.sub(rf"\1{THIN}", BEFORE.sub(rf"{THIN}\1", markup))
+    markup = GREEK_CAPITALS.sub(r'<mi mathvariant="normal" class="bold">\1</mi>', markup)
+    markup = INFINITY.sub(r"<mi>\1</mi>", markup)
+    markup = DEFAULT_ATTRIBUTES.sub("", markup)
+    markup = SPACE_BEFORE.sub(rf"{THIN_SPACE}\1", markup)
+    return SPACE_AFTER.sub(rf"\1{THIN_SPACE}", markup)
 
 
 class JoinPunctuation(SphinxPostTransform):
@@ -48,22 +50,26 @@ class JoinPunctuation(SphinxPostTransform):
         for formula in list(self.document.findall(nodes.math)):
             parent = formula.parent
             position = parent.index(formula)
-            before, after = parent[:position][-1:], parent[position + 1 :][:1]
-            opened = [found[0] for each in before if (found := OPENING.search(_get_text(each)))]
-            closed = [found[0] for each in after if (found := CLOSING.match(_get_text(each)))]
-            if not opened and not closed:
+            before, after = _get_text(parent, position - 1), _get_text(parent, position + 1)
+            opening, closing = OPENING.search(before), CLOSING.match(after)
+            if not opening and not closing:
                 continue
-            if opened:
-                parent[position - 1] = nodes.Text(_get_text(before[0]).removesuffix(opened[0]))
-            if closed:
-                parent[position + 1] = nodes.Text(_get_text(after[0]).removeprefix(closed[0]))
-            joined = nodes.inline(classes=["joined"])
-            parent.replace(formula, joined)
-            joined += [*map(nodes.Text, opened), formula, *map(nodes.Text, closed)]
+            group = nodes.inline(classes=["joined"])
+            parent.replace(formula, group)
+            if opening:
+                parent[position - 1] = nodes.Text(before.removesuffix(opening[0]))
+                group += nodes.Text(opening[0])
+            group += formula
+            if closing:
+                parent[position + 1] = nodes.Text(after.removeprefix(closing[0]))
+                group += nodes.Text(closing[0])
 
 
-def _get_text(node: nodes.Node) -> str:
-    """Return the content of a text node, and "" for any other node."""
+def _get_text(parent: nodes.Element, position: int) -> str:
+    """Return the text at a position among a node's children, or "" if there is no text node."""
+    if not 0 <= position < len(parent):
+        return ""
+    node = parent[position]
     return node.astext() if isinstance(node, nodes.Text) else ""
 
 

@@ -1,4 +1,4 @@
-"""Make the table of the shim's public names, read from its source: no framework is imported."""
+"""Make the table of the shim's public names from its source, without importing a framework."""
 
 import ast
 from pathlib import Path
@@ -8,7 +8,7 @@ from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.weave.lessons import ROOT
 
 PACKAGE = ROOT / "d2l_compat"
-# In the order of the table. A module that is missing here is an error.
+# All modules, in the order of the table; one that is missing here raises an error.
 MODULES = (
     "attention",
     "additive",
@@ -40,7 +40,7 @@ MODULES = (
 
 
 def render_table() -> str:
-    """Return a row in Markdown for each name, with its module and the frameworks that have it."""
+    """Return a row in Markdown for each name, with its module and a mark for each framework that has it."""
     rows: dict[tuple[str, str], list[str]] = {}
     for column, framework in enumerate(PYTHON_FRAMEWORKS.values()):
         for name, module in read_names(PACKAGE / framework.module).items():
@@ -54,7 +54,7 @@ def render_table() -> str:
 def read_names(folder: Path) -> dict[str, str]:
     """Return each public name of a framework's package with its module.
 
-    These are the modules that the package imports with a star, some of them for type checkers only.
+    The names come from the modules that the package imports with a star, some of them for type checkers only.
     """
     modules = [
         node.module.removeprefix(f"{PACKAGE.name}.").split(".")

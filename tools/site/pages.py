@@ -68,7 +68,7 @@ def make_page(notebooks: list[Notebook]) -> NotebookNode:
 def _group_by_block(text: Path) -> list[tuple[str, list[Passage]]]:
     """Return the passages of a text, grouped by block, with the kind of each block ("" outside of blocks)."""
     groups: list[tuple[str, list[Passage]]] = []
-    block: object = groups  # neither a block nor None
+    block: object = object()  # differs from any block and from None
     for passage in read_passages(text):
         if passage.block is not block:
             block = passage.block
@@ -87,7 +87,7 @@ def _read_cells(notebook: Notebook) -> dict[str, NotebookNode]:
 
 
 def _rewrite_drawings(prose: str, lesson: str) -> str:
-    """Let drawings refer to the folder beside the page that has the lesson's name.
+    """Make drawings refer to the folder with the lesson's name, which is beside the page.
 
     Their alternative text is put on one line, because MyST drops line breaks and would join two words.
     """
@@ -101,10 +101,10 @@ def _rewrite_drawings(prose: str, lesson: str) -> str:
 
 
 def _generate_anchors(text: Path) -> Iterator[str]:
-    """Yield an anchor for each heading of the original text, which its translations use as well.
+    """Yield an anchor for each heading of the original text; the translations use the same anchors.
 
-    So a link keeps its place when the language changes. The lesson's name is part of it, because other lessons
-    have a summary as well.
+    So a link keeps its place when the language changes. An anchor begins with the lesson's name, because several
+    lessons have headings such as "Summary".
     """
     for passage in read_passages(text):
         if passage.block is None and len(passage.heading) > 1:
@@ -115,11 +115,14 @@ def _generate_anchors(text: Path) -> Iterator[str]:
 def _render_only(passage: Passage, notebooks: list[Notebook]) -> str:
     """Render a passage for some frameworks, or return "" if the page has none of them."""
     assert passage.block
-    shown = [each.framework for each in notebooks if each.framework in passage.block.frameworks]
-    classes = " ".join(f"for-{framework}" for framework in shown)
-    names = ", ".join(FRAMEWORKS[framework].title for framework in shown)
-    box = f"::::::{{div}} only {classes}\n:::{{div}} only-title\n{names}\n:::\n\n"
-    return f"{box}{passage.prose}\n::::::" if shown else ""
+    all_frameworks = [notebook.framework for notebook in notebooks]
+    frameworks = [each for each in all_frameworks if each in passage.block.frameworks]
+    if not frameworks:
+        return ""
+    classes = " ".join(f"for-{framework}" for framework in frameworks)
+    titles = ", ".join(FRAMEWORKS[framework].title for framework in frameworks)
+    box = f"::::::{{div}} only {classes}\n:::{{div}} only-title\n{titles}\n:::\n\n"
+    return f"{box}{passage.prose}\n::::::"
 
 
 def _render_live(passage: Passage) -> str:
@@ -152,9 +155,9 @@ def _render_launch(notebooks: list[Notebook]) -> str:
 
 
 def _render_button(name: str, link: str, attributes: str = "") -> str:
-    """Render a link; its tooltip is the address if it leaves the site."""
-    title = f' title="{escape(link)}"' if "://" in link else ""
-    return f'<a href="{escape(link)}"{title}{attributes}>{name}</a>'
+    """Render a link; one that leaves the site has its address as a tooltip."""
+    tooltip = f' title="{escape(link)}"' if "://" in link else ""
+    return f'<a href="{escape(link)}"{tooltip}{attributes}>{name}</a>'
 
 
 def _make_code_cell(name: str, framework: str, executed: NotebookNode) -> NotebookNode:

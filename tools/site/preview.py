@@ -10,12 +10,12 @@ from tools.weave.lessons import ROOT
 FILE = ROOT / "docs" / "preview.png"
 SIZE = 1200, 630  # pixels: previews are cropped to this shape
 SENTENCE = "the cat sat because it purred"
-VECTORS = np.array([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])  # things and actions
+VECTORS = np.array([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])  # each word as (thing, action)
 INK, FAINT = "#1b1f24", "#57606a"
 
 
 def draw(file: Path) -> None:
-    """Draw a sentence that attends to itself, as a PNG."""
+    """Draw a sentence and the attention weights between its words, as a PNG."""
     from matplotlib.figure import Figure
 
     weights = np.exp(VECTORS @ VECTORS.T)
@@ -24,7 +24,7 @@ def draw(file: Path) -> None:
     figure = Figure(figsize=(SIZE[0] / 100, SIZE[1] / 100), dpi=100, facecolor="white")
     figure.text(0.06, 0.66, "Attention", size=44, weight="bold", color=INK)
     figure.text(0.06, 0.54, "in every framework", size=27, color=INK)
-    titles = [about.title for about in FRAMEWORKS.values()]
+    titles = [framework.title for framework in FRAMEWORKS.values()]
     half = (len(titles) + 1) // 2
     for line, names in enumerate((titles[:half], titles[half:])):
         figure.text(0.06, 0.34 - 0.06 * line, "  ·  ".join(names), size=16, color=FAINT)

@@ -1,6 +1,6 @@
 """Configure sphinx-autoapi, which makes the shim's reference from its source without importing a framework.
 
-The reference of the Java classes is another page (tools/site/java.py).
+The Java classes have a page of their own (tools/site/java.py).
 """
 
 import sys
@@ -23,7 +23,7 @@ COMMON = {name for name, module in read_names(PACKAGE / "torch").items() if modu
 
 
 def _own_names(framework_package: str) -> set[str]:
-    """Return a package's names without those that all share and a framework's functions under D2L's names."""
+    """Return a package's names, except those that all packages share and D2L's names of framework functions."""
     modules = read_names(PACKAGE / framework_package)
     return {name for name, module in modules.items() if module not in ("common", "tensors")}
 
@@ -31,7 +31,7 @@ def _own_names(framework_package: str) -> set[str]:
 OWN_NAMES = {
     f"{SHIM}.{each.module}": _own_names(each.module) for each in PYTHON_FRAMEWORKS.values()
 }
-# Private names that occur in signatures, and the public ones that readers know.
+# Private names that occur in signatures, and the public names that replace them.
 PUBLIC_NAMES = {
     f"{SHIM}._shared.data.loader.Loader": "collections.abc.Iterable[tuple[Any, ...]]",
     f"{SHIM}.jax._arrays.Array": "jax.Array | numpy.ndarray",
@@ -45,10 +45,10 @@ JAVA = "# d2l (Java)\n\n```{java-package}\n```\n"
 
 
 class _SkippedModules(set[str]):
-    """All modules that astroid should not read.
+    """All modules that astroid must not read.
 
-    Reading the frameworks takes longer than the rest of the site, and would only put their docstrings under
-    our names.
+    Reading the frameworks would take longer than building the rest of the site, and our names would get the
+    frameworks' docstrings.
     """
 
     NEEDED = frozenset({SHIM, *sys.builtin_module_names, "typing", "functools"})
@@ -58,9 +58,9 @@ class _SkippedModules(set[str]):
 
 
 def _merge_typed_imports(package: Module) -> Module:
-    """Replace ``if TYPE_CHECKING:`` with its content, which AutoAPI would not read.
+    """Replace ``if TYPE_CHECKING:`` by its content, which AutoAPI would not read.
 
-    A package imports some of its modules for type checkers only, and loads them when they are used.
+    A package imports some of its modules for type checkers only, and loads them on first use.
     """
     for node in [each for each in package.body if isinstance(each, If)]:
         if node.test.as_string() == "TYPE_CHECKING":
@@ -73,20 +73,20 @@ def _merge_typed_imports(package: Module) -> Module:
 
 
 def _skip_member(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object) -> bool:
-    """Document names where users find them, in a framework's package, not in its modules."""
-    parent, _, short = name.rpartition(".")
-    if parent in OWN_NAMES:  # AutoAPI cannot read its __all__, which is computed
-        return short not in OWN_NAMES[parent] or obj.is_undoc_member
-    if short == "__call__":  # the forward method of Flax's and MLX's layers
+    """Skip a name unless it is in a framework's package, where users find it, and not in a module."""
+    parent, _, short_name = name.rpartition(".")
+    if parent in OWN_NAMES:  # AutoAPI cannot read the package's __all__, which is computed
+        return short_name not in OWN_NAMES[parent] or obj.is_undoc_member
+    if short_name == "__call__":  # the forward method of Flax's and MLX's layers
         skip = obj.is_undoc_member
     if obj.inherited:
-        return skip or not _is_new_member(parent, short)
+        return skip or not _is_new_member(parent, short_name)
     is_inner_module = what in ("module", "package") and name.count(".") > 1
-    return skip or is_inner_module or name == f"{SHIM}.frameworks"  # the project's own table
+    return skip or is_inner_module or name == f"{SHIM}.frameworks"  # not for users
 
 
 def _list_arguments(class_: Any) -> str:
-    """Return the arguments of a class's constructor, as its signature shows them."""
+    """Return the arguments of a class's constructor as its signature displays them."""
     init = class_.constructor
     if init and init.obj.get("inherited_from", {}).get("name") != "CheckedModule":
         return class_.args
@@ -128,16 +128,15 @@ def _add_filters(templates: Environment) -> None:
 
 
 def _is_new_member(class_: str, member: str) -> bool:
-    """Return whether an inherited member is documented nowhere else: no base class that readers know has it."""
+    """Check whether an inherited member is documented nowhere else, because no public base class has it."""
     package, _, name = class_.rpartition(".")
     if package not in OWN_NAMES:
         return False
-    known = [
-        each
-        for each in _find_definition(package, name).ancestors()
-        if each.name in COMMON or not each.root().name.startswith(f"{SHIM}._shared.")
-    ]
-    return not any(member in (method.name for method in each.methods()) for each in known)
+    for base in _find_definition(package, name).ancestors():
+        is_public = base.name in COMMON or not base.root().name.startswith(f"{SHIM}._shared.")
+        if is_public and member in (method.name for method in base.methods()):
+            return False
+    return True
 
 
 @cache
@@ -181,9 +180,9 @@ def setup(app: Sphinx) -> None:
     if not (Path(app.srcdir) / "reference.md").exists():
         return
     AstroidManager.brain["module_denylist"] = _SkippedModules()
-    typed = {*OWN_NAMES, f"{SHIM}.tensorflow._keras"}  # these have imports for type checkers
+    has_typed_imports = {*OWN_NAMES, f"{SHIM}.tensorflow._keras"}
     AstroidManager().register_transform(
-        Module, _merge_typed_imports, lambda module: module.name in typed
+        Module, _merge_typed_imports, lambda module: module.name in has_typed_imports
     )
     for extension in (
         "sphinx.ext.napoleon",

@@ -1,6 +1,6 @@
 """Search in Traditional Chinese by pairs of characters, which need no dictionary.
 
-Sphinx's own search for Chinese uses a dictionary of Simplified Chinese, and its script does not run.
+Sphinx's own search for Chinese uses a dictionary of Simplified Chinese, and its script fails.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Make a deck of slides for each notebook, with nbconvert and reveal.js.
 
-A text marks its slides (tools/weave/prose.py); the prose between one slide and the next becomes the
-speaker's notes. Code and outputs are those of the executed notebook. Live figures load the same files as
-on the lesson's page. The first slide also has the credit line and a link to the lesson.
+A text marks its slides (tools/weave/prose.py); the prose between two slides becomes the speaker's notes. Code and
+outputs come from the executed notebook. Live figures load the same files as on the lesson's page. The first slide also
+has the credit line and a link to the lesson.
 """
 
 import json
@@ -43,10 +43,10 @@ def list_decks(notebooks: list[Notebook]) -> str:
     """Return a list in Markdown of the lessons in one language, each with links to its decks."""
     site_text = SITE_TEXT[notebooks[0].language]
     lines = []
-    for lesson, of_lesson in groupby(notebooks, key=lambda notebook: notebook.lesson):
+    for lesson, group in groupby(notebooks, key=lambda notebook: notebook.lesson):
         decks = [
             f'<a href="../{deck_path(notebook)}">{FRAMEWORKS[notebook.framework].title}</a>'
-            for notebook in of_lesson
+            for notebook in group
         ]
         link = f"{{doc}}`{lesson.name}`"
         frameworks = site_text.separator.join(decks)
@@ -73,7 +73,7 @@ def write_slides(notebooks: list[Notebook], site: Path) -> None:
 
 
 def _write_reveal(folder: Path, language: str) -> None:
-    """Write reveal.js with its messages in a language, and the style sheets and scripts of decks."""
+    """Write reveal.js, with its messages translated, and the style sheets and scripts of decks."""
     for part in ("dist", "plugin/notes"):
         shutil.copytree(REVEAL / part, folder / part, ignore=_ignore_unused)
     for name in ("deck.css", "deck.js"):
@@ -91,7 +91,7 @@ def _write_reveal(folder: Path, language: str) -> None:
 
 
 def translate_script(script: str, messages: dict[str, str]) -> str:
-    """Replace messages in a script with their translations; reveal.js has no other way to translate them."""
+    """Replace messages in a script by their translations; reveal.js has no other way to translate them."""
     pattern = rf"""(?<=["'>])({"|".join(map(re.escape, messages))})(?=\\?["'<])"""
     return re.sub(pattern, lambda message: messages[message[0]], script)
 
@@ -124,8 +124,8 @@ def make_deck(notebook: Notebook) -> NotebookNode:
             slide_type = "-"
         prose = [embed_images(passage, notebook.text, make_svg_tag) for passage in notes]
         text = "\n\n".join(map(_convert_formulas, prose))
-        text = HEADING.sub(r"**\1**", text)  # only slides have headings
-        text = link_lessons(text, link=r"\1")  # only pages have links to lessons
+        text = HEADING.sub(r"**\1**", text)  # a heading would look like a slide's
+        text = link_lessons(text, link=r"\1")  # notes have no links to lessons, only their names
         cell = v4.new_markdown_cell(text, metadata={"slideshow": {"slide_type": "notes"}})
         result.cells.append(cell)
     return result
@@ -144,20 +144,21 @@ def _render_credit(notebook: Notebook) -> str:
 def _split_slides(notebook: Notebook) -> list[tuple[list[Passage], list[Passage]]]:
     """Return the passages of each slide, and those of its notes. Raise LessonError if there is no slide."""
     slides: list[tuple[list[Passage], list[Passage]]] = []
-    before: list[Passage] = []  # notes from before the first slide, which gets them
+    first_notes: list[Passage] = []  # above the first slide; they are added to its notes
     block = None
     for passage in read_passages(notebook.text):
         if passage.block is not None and passage.block.kind == "slide":
             if passage.block is not block:
-                slides.append(([], before))
-                before = []
+                slides.append(([], first_notes))
+                first_notes = []
             block = passage.block
             if passage.cell or passage.figure or passage.prose.strip():
                 slides[-1][0].append(passage)
         elif passage.cell or not passage.prose.strip():
             continue
         elif passage.block is None or notebook.framework in passage.block.frameworks:
-            (slides[-1][1] if slides else before).append(passage)
+            notes = slides[-1][1] if slides else first_notes
+            notes.append(passage)
     if not slides:
         raise LessonError("no slide: need a block :::{slide}", notebook.text)
     return slides
@@ -166,9 +167,9 @@ def _split_slides(notebook: Notebook) -> list[tuple[list[Passage], list[Passage]
 def _make_cell(
     passage: Passage, code_cells: dict[str, NotebookNode], notebook: Notebook
 ) -> NotebookNode:
-    """Return the cell of a passage: a live figure, prose, or code."""
+    """Return the cell for a passage: a live figure, prose, or code."""
     if passage.figure:
-        # The attribute tells reveal.js to ignore swipes on the figure.
+        # data-prevent-swipe makes reveal.js ignore swipes on the figure.
         figure = f'<div class="live" data-live="{passage.figure}" data-prevent-swipe></div>'
         return v4.new_markdown_cell(figure)
     if not passage.cell:
@@ -191,11 +192,11 @@ def _embed_figure(output: NotebookNode) -> NotebookNode:
 
 
 def _convert_formulas(prose: str) -> str:
-    def convert(found: re.Match[str]) -> str:
-        if found["code"]:
-            return found[0]
-        if found["block"]:
-            return f'\n<div class="math">{to_mathml(found["block"], "block")}</div>\n'
-        return to_mathml(found["inline"])
+    def convert(match: re.Match[str]) -> str:
+        if match["code"]:
+            return match[0]
+        if match["block"]:
+            return f'\n<div class="math">{to_mathml(match["block"], "block")}</div>\n'
+        return to_mathml(match["inline"])
 
     return FORMULA.sub(convert, prose)

@@ -1,4 +1,4 @@
-"""Put the code cells of one name, one for each framework, into a set of tabs."""
+"""Put the code cells with the same name, one for each framework, into a set of tabs."""
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -35,8 +35,7 @@ def _is_cell(node: nodes.Node) -> bool:
 
 def _unwrap(cell: nodes.Element) -> list[nodes.Node]:
     """Return the code of a cell and its outputs without the boxes that MyST-NB puts around each."""
-    source, *output = cell.children
-    return [*source.children, *(each for box in output for each in box.children)]
+    return [child for box in cell.children for child in box.children]
 
 
 def _make_tab(framework: str, contents: list[nodes.Node]) -> nodes.Element:

@@ -8,7 +8,7 @@ class SiteText:
     languages: str  # label of the language switch
     pages: str  # label of the list of all pages
     framework: str  # label of the framework selector
-    menu: str  # the menu that runs a notebook
+    menu: str  # label of the menu that runs a notebook
     previous: str  # link to the previous lesson
     next: str  # link to the next lesson
     chapter: str  # the subject of all lessons

@@ -1,6 +1,6 @@
-"""Render the credit line, which every notebook, deck and page carries, since each may be passed on alone.
+"""Render the credit line. Every notebook, deck and page has it, because each may be shared alone.
 
-CC BY 4.0 asks whoever passes the text on to keep this line.
+CC BY 4.0 requires everyone who shares the text to keep this line.
 """
 
 from dataclasses import dataclass
@@ -42,6 +42,6 @@ CREDIT_TEXTS = {
 
 
 def render_credit(language: str, what: str) -> str:
-    """Return the credit line, in Markdown, of a ``notebook``, the ``slides`` or the ``site``."""
+    """Return the credit line in Markdown; ``what`` is "notebook", "slides" or "site"."""
     text = CREDIT_TEXTS.get(language, CREDIT_TEXTS[ORIGINAL])
     return text.credit.format(what=getattr(text, what))

@@ -1,7 +1,7 @@
 """Find the comments, docstrings and strings of a program in Python or Java.
 
-Of an f-string these are its literal parts, and the strings in its expressions. They are found by regular
-expressions, so that the result does not depend on the version of Python.
+In an f-string, the literal parts and the strings in its expressions are found. Regular expressions find them, so that
+the result does not depend on the version of Python.
 """
 
 import re
@@ -29,8 +29,8 @@ BLOCK_COMMENT_LINE = re.compile(r"\n[ \t]*\*? ?")
 ESCAPE = re.compile(r"\\[\s\S]")
 COMMAND = re.compile(r"\\(?:[A-Za-z]+|[\s\S])")
 FORMAT = re.compile(r"\\[\s\S]|%(?:\d+\$)?[-#+0,(]*\d*(?:\.\d+)?[A-Za-z%]")
-NOTHING = re.compile(r"(?!)")
-# The beginning of a body, where a docstring may follow.
+NOTHING = re.compile(r"(?!)")  # matches nowhere
+# The beginning of a body, after which a docstring may follow.
 BODY = re.compile(r":[ \t]*(?:#.*)?(?:\n[ \t]*(?:#.*)?)*\n[ \t]+\Z")
 BRACE = re.compile(r"\{\{|\}\}|[{}]")
 
@@ -42,55 +42,56 @@ class Fragment:
     kind: str  # comment, docstring or string
     start: int
     end: int
-    span: tuple[int, int]  # includes the marks or quotes
+    span: tuple[int, int]  # with the comment's marks or the quotes
     text: str  # without marks and indentation
-    line_break: str = "\n"  # separates two lines in the program
-    ignored: re.Pattern[str] = NOTHING  # parts of the text that are not words
-    is_literal: bool = False  # a whole string, not a part of an f-string
+    line_break: str = "\n"  # between two lines in the program
+    ignored: re.Pattern[str] = NOTHING  # matches parts of the text that are not words
+    is_literal: bool = False  # whether it is a whole string, not a part of an f-string
 
     def format(self, text: str) -> str:
-        """Return another text as it has to be written in the program."""
+        """Return another text, such as a translation, in the form that it needs in the program."""
         return text.replace("\n", self.line_break)
 
 
 def strip_comments(source: str, suffix: str) -> str:
     """Return a program without its comments, docstrings and empty lines."""
-    for found in reversed(list(find_fragments(source, suffix))):
-        if found.kind != "string":
-            start, end = found.span
+    for fragment in reversed(list(find_fragments(source, suffix))):
+        if fragment.kind != "string":
+            start, end = fragment.span
             source = source[:start] + source[end:]
     return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
 
 
 def strip_strings(source: str, suffix: str) -> str:
-    """Return a program without comments and with empty strings: what is the same in every language."""
+    """Return a program without comments and with empty strings, so that it is the same in every language."""
     program = strip_comments(source, suffix)
-    for found in reversed(list(find_fragments(program, suffix))):
-        program = program[: found.start] + program[found.end :]
+    for fragment in reversed(list(find_fragments(program, suffix))):
+        program = program[: fragment.start] + program[fragment.end :]
     return program
 
 
 def find_fragments(source: str, suffix: str) -> Iterator[Fragment]:
-    """Yield a program's fragments in order; the file's suffix stands for the programming language."""
+    """Yield a program's fragments in order; the file's suffix determines the programming language."""
     return PARSERS[suffix](source)
 
 
 def _parse_python(source: str) -> Iterator[Fragment]:
-    for found in PYTHON.finditer(source):
-        if found["quote"] is None:
-            yield _parse_comment(source, found)
-        elif "b" not in (prefix := (found["prefix"] or "").lower()):
-            yield from _parse_string(source, found, prefix)
+    for match in PYTHON.finditer(source):
+        prefix = (match["prefix"] or "").lower()
+        if match["quote"] is None:
+            yield _parse_comment(source, match)
+        elif "b" not in prefix:
+            yield from _parse_string(source, match, prefix)
 
 
 def _parse_java(source: str) -> Iterator[Fragment]:
-    for found in JAVA.finditer(source):
-        if found["block"] is not None:
-            yield _parse_block_comment(source, found)
-        elif found["quote"] is None:
-            yield _parse_comment(source, found)
-        elif found["quote"] != "'":
-            yield _make_literal(found, FORMAT)
+    for match in JAVA.finditer(source):
+        if match["block"] is not None:
+            yield _parse_block_comment(source, match)
+        elif match["quote"] is None:
+            yield _parse_comment(source, match)
+        elif match["quote"] != "'":  # not a character
+            yield _make_literal(match, FORMAT)
 
 
 PARSERS: dict[str, Callable[[str], Iterator[Fragment]]] = {
@@ -99,10 +100,11 @@ PARSERS: dict[str, Callable[[str], Iterator[Fragment]]] = {
 }
 
 
-def _parse_comment(source: str, found: re.Match[str]) -> Fragment:
+def _parse_comment(source: str, match: re.Match[str]) -> Fragment:
     """Return one fragment for a comment on one line or several successive lines."""
-    group = "lines" if found["comment"] is None else "comment"
-    text, start, end = found[group], found.start(group), found.end()
+    group = "lines" if match["comment"] is None else "comment"
+    text = match[group]
+    start, end = match.span(group)
     mark = COMMENT_MARK.match(text)
     assert mark is not None
     line_break = f"\n{_indentation(source, start)}{mark[0].rstrip()} "
@@ -110,41 +112,44 @@ def _parse_comment(source: str, found: re.Match[str]) -> Fragment:
     return Fragment("comment", start + len(mark[0]), end, (start, end), words, line_break)
 
 
-def _parse_block_comment(source: str, found: re.Match[str]) -> Fragment:
-    parts = BLOCK_COMMENT.fullmatch(found[0])
+def _parse_block_comment(source: str, match: re.Match[str]) -> Fragment:
+    parts = BLOCK_COMMENT.fullmatch(match[0])
     assert parts is not None
-    start, end = found.start() + len(parts[1]), found.end() - len(parts[3])
-    line_break = f"\n{_indentation(source, found.start())} * "
+    start, end = match.start() + len(parts[1]), match.end() - len(parts[3])
+    line_break = f"\n{_indentation(source, match.start())} * "
     text = BLOCK_COMMENT_LINE.sub("\n", parts[2])
-    return Fragment("comment", start, end, found.span(), text, line_break)
+    return Fragment("comment", start, end, match.span(), text, line_break)
 
 
-def _make_literal(found: re.Match[str], ignored: re.Pattern[str]) -> Fragment:
-    start, end = found.span("body")
-    return Fragment("string", start, end, found.span(), found["body"], "\n", ignored, True)
+def _make_literal(match: re.Match[str], ignored: re.Pattern[str]) -> Fragment:
+    start, end = match.span("body")
+    return Fragment(
+        "string", start, end, match.span(), match["body"], ignored=ignored, is_literal=True
+    )
 
 
-def _parse_string(source: str, found: re.Match[str], prefix: str) -> Iterator[Fragment]:
+def _parse_string(source: str, match: re.Match[str], prefix: str) -> Iterator[Fragment]:
     ignored = COMMAND if "r" in prefix else ESCAPE
     if "f" in prefix:
-        yield from _parse_f_string(found, ignored)
+        yield from _parse_f_string(match, ignored)
         return
-    string, indentation = _make_literal(found, ignored), _indentation(source, found.start())
-    is_first = indentation and BODY.search(source, 0, found.start())
-    if is_first and len(found["quote"]) == 3:
+    string = _make_literal(match, ignored)
+    indentation = _indentation(source, match.start())
+    is_first_in_body = indentation and BODY.search(source, 0, match.start())
+    if is_first_in_body and len(match["quote"]) == 3:
         line_break = "\n" + indentation
         text = string.text.replace(line_break, "\n")
         string = replace(string, kind="docstring", text=text, line_break=line_break)
     yield string
 
 
-def _parse_f_string(found: re.Match[str], ignored: re.Pattern[str]) -> Iterator[Fragment]:
+def _parse_f_string(match: re.Match[str], ignored: re.Pattern[str]) -> Iterator[Fragment]:
     """Yield an f-string's literal parts, and the strings in its expressions."""
-    body, start = found["body"], found.start("body")
+    body, start = match["body"], match.start("body")
     depth = 0
     part_start = 0  # in the body
     for brace in BRACE.finditer(body):
-        if depth == 0 and len(brace[0]) == 2:
+        if depth == 0 and len(brace[0]) == 2:  # an escaped brace
             continue
         part, offset = body[part_start : brace.start()], start + part_start
         if depth == 0:
@@ -159,18 +164,19 @@ def _parse_f_string(found: re.Match[str], ignored: re.Pattern[str]) -> Iterator[
     yield Fragment("string", *span, span, body[part_start:], "\n", ignored)
 
 
-def _shift(found: Fragment, offset: int) -> Fragment:
-    span = found.span[0] + offset, found.span[1] + offset
-    return replace(found, start=found.start + offset, end=found.end + offset, span=span)
+def _shift(fragment: Fragment, offset: int) -> Fragment:
+    start, end = fragment.start + offset, fragment.end + offset
+    span = fragment.span[0] + offset, fragment.span[1] + offset
+    return replace(fragment, start=start, end=end, span=span)
 
 
 def _strip_format(code: str) -> str:
-    """Remove the format specifier: what follows a colon outside of brackets and strings."""
+    """Remove the format specifier, which begins with a colon outside of brackets and strings."""
     depth = 0
-    for found in re.finditer(r"'[^']*'|\"[^\"]*\"|[][(){}:]", code):
-        depth += (found[0] in "([{") - (found[0] in ")]}")
-        if found[0] == ":" and depth == 0:
-            return code[: found.start()]
+    for token in re.finditer(r"'[^']*'|\"[^\"]*\"|[][(){}:]", code):
+        depth += (token[0] in "([{") - (token[0] in ")]}")
+        if token[0] == ":" and depth == 0:
+            return code[: token.start()]
     return code
 
 

@@ -1,7 +1,7 @@
 """Make the links that open a notebook in a browser, and the first cell of every notebook.
 
-The repository's address is in pyproject.toml (``Repository``) and nowhere else: README's links, the
-web site's buttons and all notebooks are made from it.
+The repository's address is written only in pyproject.toml (``Repository``). README's links, the web site's buttons and
+all notebooks are made from it.
 """
 
 import tomllib
@@ -31,7 +31,7 @@ FOR_D2L = f"{PIP}\n%load_ext d2l_compat"
 
 INSTALL = "install"  # the name of a notebook's first code cell
 
-# Comments and messages are in the reader's language.
+# {text} stands for the comments and messages in the reader's language.
 PYTHON = f"""\
 # {{text.installs}}
 from importlib.util import find_spec
@@ -42,7 +42,7 @@ import d2l_compat
 
 d2l_compat.install("{{framework}}")"""
 
-# Colab executes it as Python, and shows its first line above "invalid syntax".
+# Colab executes this as Python, and displays its first line above "invalid syntax".
 JAVA = f"""\
 // {{text.needs_java}}https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}
 // {{text.at_home}}
@@ -83,7 +83,7 @@ class Service:
     """A service that opens a notebook in a browser."""
 
     name: str
-    address: str  # {path} and {quoted} stand for the notebook's path, as it is and percent-encoded
+    address: str  # {path} stands for the notebook's path, {quoted} for the percent-encoded path
 
     def link(self, notebook: Notebook) -> str:
         path = project_path(notebook)

@@ -15,12 +15,12 @@ ROOT = Path(__file__).parents[2]
 
 LANGUAGES = {"en": "English", "zh-TW": "繁體中文"}
 
-# Needs no escaping in a path or a link.
+# A name that needs no escaping in a path or a link.
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 class LessonError(Exception):
-    """A fault in a lesson; its message begins with the file, and with the line if there is one."""
+    """A fault in a lesson; its message begins with the file and, if known, the line."""
 
     def __init__(self, message: str, file: Path, line: int | None = None) -> None:
         super().__init__(message, file, line)  # all arguments, so that it can be pickled
@@ -45,9 +45,9 @@ class Notebook:
 
     @property
     def code(self) -> Path:
-        """The code file; its suffix stands for the programming language."""
-        found = sorted(self.lesson.glob(f"code.{self.framework}.*"))
-        return found[0] if found else self.lesson / f"code.{self.framework}.py"
+        """The code file; its suffix determines the programming language."""
+        files = sorted(self.lesson.glob(f"code.{self.framework}.*"))
+        return files[0] if files else self.lesson / f"code.{self.framework}.py"
 
     @property
     def exists(self) -> bool:
@@ -87,22 +87,22 @@ def list_lessons(root: Path = ROOT) -> list[Path]:
     Raises LessonError if lessons/chapter.toml does not list exactly the folders beside it.
     """
     chapter, text = _read_chapter(root)
-    listed = tomllib.loads(text).get("lessons")
-    if not (isinstance(listed, list) and all(isinstance(name, str) for name in listed)):
+    names = tomllib.loads(text).get("lessons")
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise LessonError('need lessons = ["FOLDER", ...]', chapter)
-    # A folder without files is not a lesson: Python leaves one behind when a lesson is removed.
+    # A folder without files is not a lesson: when one is removed, Python's cache may leave its folders behind.
     files = [file for file in chapter.parent.glob("[!._]*/*") if file.is_file()]
     folders = {file.parent.name: file.parent for file in files}
     lines = text.splitlines()
-    for index, name in enumerate(listed):
+    for index, name in enumerate(names):
         line = next((n for n, content in enumerate(lines, 1) if f'"{name}"' in content), None)
         if name not in folders:
             raise LessonError(f"no lesson {name!r}: there is no such folder", chapter, line)
-        if name in listed[:index]:
+        if name in names[:index]:
             raise LessonError(f"lesson {name!r} is listed twice", chapter, line)
-    for name in sorted(folders.keys() - {*listed}):
+    for name in sorted(folders.keys() - {*names}):
         raise LessonError(f"a lesson that is not listed in {chapter.name}", folders[name])
-    return [folders[name] for name in listed]
+    return [folders[name] for name in names]
 
 
 def read_proof_lesson(root: Path = ROOT) -> str:
@@ -131,14 +131,14 @@ def list_notebooks(
 ) -> Iterator[Notebook]:
     """Yield every notebook that exists in the requested languages, frameworks and lessons (default: all).
 
-    Lessons come in the chapter's order, languages and frameworks in the order of their tables. Raises
-    LessonError for an unknown language, framework or lesson, and for a name that would need escaping in a link.
+    Lessons come in the chapter's order, languages and frameworks in the order of their tables; ``names`` are those of
+    lessons. Raises LessonError for an unknown language, framework or lesson, and for a name that would need escaping
+    in a link.
     """
-    chosen = choose(
-        "lesson", names, [lesson.name for lesson in list_lessons(root)], root / "lessons"
-    )
+    available = [lesson.name for lesson in list_lessons(root)]
+    lesson_names = choose("lesson", names, available, root / "lessons")
     for notebook in _list_requested(languages, frameworks, root):
-        if notebook.exists and notebook.lesson.name in chosen:
+        if notebook.exists and notebook.lesson.name in lesson_names:
             yield notebook
 
 
@@ -164,21 +164,21 @@ def _list_requested(
 ) -> Iterator[Notebook]:
     """Yield the requested notebooks, whether or not they exist. Raise LessonError."""
     lessons = list_lessons(root)
-    known = {
+    available = {
         "lesson": [lesson.name for lesson in lessons],
         "language": find_languages(*lessons),
         "framework": find_frameworks(*lessons),
     }
-    if not (known["language"] and known["framework"]):
+    if not (available["language"] and available["framework"]):
         fault = "no lesson here: need LESSON/text.LANGUAGE.md and LESSON/code.FRAMEWORK.py"
         raise LessonError(fault, root / "lessons")
-    for what, names in known.items():
+    for what, names in available.items():
         for name in names:
             if not SAFE_NAME.fullmatch(name):
                 fault = f"a {what} named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
                 raise LessonError(fault, root / "lessons")
-    languages = choose("language", languages, known["language"], root / "lessons")
-    frameworks = choose("framework", frameworks, known["framework"], root / "lessons")
+    languages = choose("language", languages, available["language"], root / "lessons")
+    frameworks = choose("framework", frameworks, available["framework"], root / "lessons")
     for lesson in lessons:
         for language in languages:
             for framework in frameworks:
@@ -197,8 +197,8 @@ def find_frameworks(*lessons: Path) -> list[str]:
 
 def _find_names(pattern: str, lessons: tuple[Path, ...], known: Iterable[str]) -> list[str]:
     """Return the middle part of the files' names: known names first, in their order, then the others."""
-    found = {file.name.split(".")[1] for lesson in lessons for file in lesson.glob(pattern)}
-    return [*(name for name in known if name in found), *sorted(found - {*known})]
+    names = {file.name.split(".")[1] for lesson in lessons for file in lesson.glob(pattern)}
+    return [*(name for name in known if name in names), *sorted(names - {*known})]
 
 
 def shorten_path(path: Path) -> str:
@@ -210,13 +210,17 @@ def shorten_path(path: Path) -> str:
 
 
 def choose(
-    what: str, requested: list[str] | None, known: list[str], file: Path, line: int | None = None
+    what: str,
+    requested: list[str] | None,
+    available: list[str],
+    file: Path,
+    line: int | None = None,
 ) -> list[str]:
-    """Return the requested names without duplicates, or all known names if none is requested.
+    """Return the requested names without duplicates, or all available names if none is requested.
 
     Raises LessonError, at ``file`` and ``line``, for an unknown name.
     """
     for name in requested or []:
-        if name not in known:
-            raise LessonError(f"no {what} {name!r}; there are: {', '.join(known)}", file, line)
-    return list(dict.fromkeys(requested or known))
+        if name not in available:
+            raise LessonError(f"no {what} {name!r}; there are: {', '.join(available)}", file, line)
+    return list(dict.fromkeys(requested or available))

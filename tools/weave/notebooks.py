@@ -1,8 +1,7 @@
 """Weave a text (tools/weave/prose.py) and the cells of its program (tools/weave/programs.py) into a notebook.
 
-Drawings are embedded, so that a notebook is complete wherever it is opened. Two cells are added: the first
-code cell, which installs what is missing (tools/weave/launch.py), and the last cell, which has the credit line
-(tools/weave/credit.py).
+Drawings are embedded, so that a notebook is complete wherever it is opened. Two cells are added: a first code cell,
+which installs missing packages (tools/weave/launch.py), and a last cell with the credit line (tools/weave/credit.py).
 """
 
 import re
@@ -24,7 +23,7 @@ from tools.weave.prose import Passage, check_same_order, read_passages, read_tex
 from tools.weave.words import check_no_unused_entries, read_translations
 
 LESSON_LINK = re.compile(r"\[([^]]*)\]\(\.\./([\w-]+)/text\.[\w-]+\.md(#[^)]*)?\)")
-# An image, or a code fence, in which images are left alone.
+# An image, or a code fence, whose images must not be replaced.
 IMAGE = re.compile(
     r"^\s*(?P<fence>`{3,}|~{3,}).*?^\s*(?P=fence)\s*?$|!\[(?P<alt>[^]]*)\]\((?P<file>[^():]+\.svg)\)",
     re.DOTALL | re.MULTILINE,
@@ -54,7 +53,7 @@ def weave(notebook: Notebook) -> NotebookNode:
         number = sum(cell.cell_type == "markdown" for cell in node.cells) + 1
         node.cells.append(v4.new_markdown_cell(source, id=f"text-{number:02}"))
 
-    lines: dict[str, int] = {}  # of the text, by the name of the cell that is inserted there
+    lines: dict[str, int] = {}  # the line of the text at which each cell is inserted, by name
     if INSTALL in cells:
         fault = f"a cell named {INSTALL!r}: the weave adds a cell of that name"
         raise LessonError(fault, notebook.code, cells[INSTALL].marker)

@@ -78,7 +78,7 @@ def _parse_cells(file: Path, program: str) -> list[ProgramCell]:
             raise LessonError(fault, file, i + 1)
     cells: dict[str, ProgramCell] = {}
     for start, end in pairwise([*starts, len(lines)]):
-        # Cell by cell: given the whole program, jupytext finds cell markers in strings, too.
+        # Parse cell by cell: in a whole program, jupytext would also find cell markers in strings.
         cell = jupytext.reads("".join(lines[start:end]), fmt=language.jupytext).cells[0]
         name = cell.metadata.get("title", "")
         if cell.cell_type != "code" or not CELL_NAME.fullmatch(name):

@@ -6,8 +6,9 @@
     :::{live} clock-hands       the caption of that live figure, which only the web site shows
     :::{slide}                  a slide; the prose after the block is its speaker's notes
 
-A slide inserts a cell (code and output) as the text does, or one part of it: ``<<name output>>``; and
-a live figure by ``<<live clock-hands>>``.
+On a slide, ``<<name>>`` inserts a cell's code and output, ``<<name output>>`` only its output, and
+``<<live clock-hands>>`` a live figure.
+
 All texts of a lesson have the same headings, cells and blocks, in the order of the English text.
 """
 
@@ -37,8 +38,8 @@ class Block:
 
     kind: str
     line: int
-    frameworks: tuple[str, ...] = ()  # of ``only``
-    name: str = ""  # of a live figure
+    frameworks: tuple[str, ...] = ()  # for kind ``only``
+    name: str = ""  # of the figure, for kind ``live``
 
     def __str__(self) -> str:
         return " ".join(["a block", f"{{{self.kind}}}", *self.frameworks, self.name]).rstrip()
@@ -46,7 +47,7 @@ class Block:
 
 @dataclass
 class Passage:
-    """A stretch of prose, or the name of a cell, or the name of a live figure on a slide."""
+    """A piece of a text: prose, or the name of a cell, or the name of a live figure on a slide."""
 
     line: int
     prose: str = ""
@@ -58,18 +59,18 @@ class Passage:
     @property
     def heading(self) -> str:
         """The level of the passage's heading, such as "##", or ""."""
-        found = HEADING.match(self.prose)
-        return found[0].strip() if found else ""
+        match = HEADING.match(self.prose)
+        return match[0].strip() if match else ""
 
 
 def read_text(file: Path, framework: str) -> Iterator[Passage]:
     """Yield the passages of one framework's notebook, a new one at each heading. Raise LessonError."""
-    shown = [
+    passages = [
         passage
         for passage in read_passages(file)
         if passage.block is None or framework in passage.block.frameworks
     ]
-    yield from join_prose(shown)
+    yield from join_prose(passages)
 
 
 def join_prose(passages: list[Passage]) -> Iterator[Passage]:
@@ -96,14 +97,14 @@ def read_passages(file: Path) -> Iterator[Passage]:
     fence_line = 0
     for number, line in enumerate(read_file(file).splitlines(), 1):
         if fence:
-            closed = line.strip() == fence if fence != "$$" else line.rstrip().endswith("$$")
-            fence = "" if closed else fence
-        elif begun := BLOCK.fullmatch(line):
+            is_end = line.strip() == fence if fence != "$$" else line.rstrip().endswith("$$")
+            fence = "" if is_end else fence
+        elif opening := BLOCK.fullmatch(line):
             if block is not None:
                 fault = f"a block within the block of line {block.line}"
                 raise LessonError(fault, file, number)
             yield passage
-            block = _parse_block(begun[1], begun[2].split(), file, number)
+            block = _parse_block(opening[1], opening[2].split(), file, number)
             passage = Passage(number + 1, block=block)
             continue
         elif line.rstrip() == ":::":
@@ -135,8 +136,8 @@ def read_passages(file: Path) -> Iterator[Passage]:
 def _parse_block(kind: str, words: list[str], file: Path, line: int) -> Block:
     if kind == "only":
         # Includes frameworks for which this lesson has no code file yet.
-        known = list(dict.fromkeys([*FRAMEWORKS, *find_frameworks(file.parent)]))
-        frameworks = choose("framework", words or [""], known, file, line)
+        available = list(dict.fromkeys([*FRAMEWORKS, *find_frameworks(file.parent)]))
+        frameworks = choose("framework", words or [""], available, file, line)
         return Block(kind, line, frameworks=tuple(frameworks))
     if kind == LIVE:
         return Block(kind, line, name=_check_live_figure(" ".join(words), file, line))
@@ -170,7 +171,7 @@ def _parse_request(request: str, block: Block | None, file: Path, line: int) -> 
 
 
 def find_original(lesson: Path) -> Path:
-    """Return the text that a lesson's others follow: the English text or, if missing, the first."""
+    """Return the text that a lesson's translations follow: the English text or, if missing, the first."""
     languages = find_languages(lesson)
     language = ORIGINAL if ORIGINAL in languages else next(iter(languages), ORIGINAL)
     return lesson / f"text.{language}.md"
@@ -189,17 +190,16 @@ def check_same_order(notebook: Notebook) -> None:
     original = find_original(notebook.lesson)
     if notebook.text == original:
         return
-    there, here = _outline(original), _outline(notebook.text)
-    pairs = zip_longest(there, here, fillvalue=("the end", None))
-    for (expected, expected_line), (found, line) in pairs:
-        if expected != found:
+    pairs = zip_longest(_outline(original), _outline(notebook.text), fillvalue=("the end", None))
+    for (expected, expected_line), (actual, line) in pairs:
+        if expected != actual:
             place = "" if expected_line is None else f" (line {expected_line})"
-            fault = f"{found}, where {original.name} has {expected}{place}"
+            fault = f"{actual}, where {original.name} has {expected}{place}"
             raise LessonError(fault, notebook.text, line)
 
 
 def _outline(file: Path) -> list[tuple[str, int | None]]:
-    """Return each block, heading and cell with its line; of a heading, only the level."""
+    """Return each block, cell and heading with its line; a heading is represented by its level."""
     outline: list[tuple[str, int | None]] = []
     block = None
     for passage in read_passages(file):

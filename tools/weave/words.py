@@ -8,9 +8,8 @@
     [words]
     "largest difference" = "最大的差"
 
-The longest entries are replaced first, in comments, docstrings and strings, unless a letter or digit
-adjoins them; a blank also matches the end of a line. Every English word needs an entry, and every entry
-has to be used.
+Entries are replaced in comments, docstrings and strings, the longest first, but not next to a letter or digit. A blank
+in an entry also matches the end of a line. Every English word needs an entry, and every entry has to be used.
 """
 
 import ast
@@ -37,7 +36,7 @@ class Translation:
     """The translation of a fragment."""
 
     text: str = ""
-    used: set[str] = field(default_factory=set)  # entries of the table
+    used_entries: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)  # English words without an entry
 
 
@@ -66,12 +65,11 @@ class Translations:
 
         Raises LessonError for words that have no entry.
         """
-        faults = [
-            (line + source[: found.start].count("\n"), words)
-            for source, line in cells
-            for found in find_fragments(source, file.suffix)
-            for words in self.translate(found).missing
-        ]
+        faults: list[tuple[int, str]] = []
+        for source, cell_line in cells:
+            for fragment in find_fragments(source, file.suffix):
+                line = cell_line + source[: fragment.start].count("\n")
+                faults += [(line, words) for words in self.translate(fragment).missing]
         if faults:
             (first_line, words), *others = faults[:MAX_FAULTS]
             messages = [f"no words for {words!r} in {self.file.name}"]
@@ -81,29 +79,29 @@ class Translations:
 
     def _translate_program(self, source: str, file: Path, line: int) -> str:
         program = source
-        for found in reversed(list(find_fragments(source, file.suffix))):
-            text = found.format(self.translate(found).text)
-            program = program[: found.start] + text + program[found.end :]
+        for fragment in reversed(list(find_fragments(source, file.suffix))):
+            text = fragment.format(self.translate(fragment).text)
+            program = program[: fragment.start] + text + program[fragment.end :]
         if file.suffix == ".py" and _dump_without_words(program) != _dump_without_words(source):
             raise LessonError(f"the words of {self.file.name} change the program", file, line)
         return program
 
     def find_used_entries(self, program: str, suffix: str) -> set[str]:
-        used: set[str] = set()
-        for found in find_fragments(program, suffix):
-            used |= self.translate(found).used
-        return used
+        used_entries: set[str] = set()
+        for fragment in find_fragments(program, suffix):
+            used_entries |= self.translate(fragment).used_entries
+        return used_entries
 
-    def translate(self, found: Fragment) -> Translation:
-        if found.is_literal and found.text in self.strings:
-            return Translation(found.text, {found.text})
+    def translate(self, fragment: Fragment) -> Translation:
+        if fragment.is_literal and fragment.text in self.strings:
+            return Translation(fragment.text, {fragment.text})
         translation = Translation()
         end = 0
-        for gap in found.ignored.finditer(found.text):
-            self._translate_part(found.text[end : gap.start()], translation)
+        for gap in fragment.ignored.finditer(fragment.text):
+            self._translate_part(fragment.text[end : gap.start()], translation)
             translation.text += gap[0]
             end = gap.end()
-        self._translate_part(found.text[end:], translation)
+        self._translate_part(fragment.text[end:], translation)
         return translation
 
     def _translate_part(self, text: str, translation: Translation) -> None:
@@ -112,28 +110,28 @@ class Translations:
         for match in self.pattern.finditer(text):
             _append_unchanged(text[end : match.start()], translation)
             entry = re.sub(r"\s+", " ", match[0])
-            translation.used.add(entry)
+            translation.used_entries.add(entry)
             translation.text += self.words.get(entry, match[0])
             end = match.end()
         _append_unchanged(text[end:], translation)
 
 
 def _append_unchanged(text: str, translation: Translation) -> None:
-    """Append a text unchanged, and note whether it has English words."""
+    """Append a text unchanged, and record it as missing if it has English words."""
     translation.text += text
     if any(map(WORD.fullmatch, TOKEN.findall(text))):
         translation.missing.append(" ".join(text.split()))
 
 
 def _entry_pattern(entry: str) -> str:
-    """Return a pattern of an entry that is not a part of a word, or of a name such as d2l.plot."""
+    """Return a pattern that matches an entry, but not within a word or a name such as d2l.plot."""
     words = r"\s+".join(map(re.escape, entry.split(" ")))
     before = r"(?<![A-Za-z0-9_.])" if entry[:1].isalnum() else ""
     return before + words + (r"(?!\.?[A-Za-z0-9_])" if entry[-1:].isalnum() else "")
 
 
 def _dump_without_words(program: str) -> str:
-    """Return a Python program's syntax tree with empty strings, or "" if it is not valid."""
+    """Return a Python program's syntax tree with empty strings, or "" for an invalid program."""
     try:
         return ast.dump(_RemoveWords().visit(ast.parse(program)))
     except SyntaxError:
@@ -176,11 +174,11 @@ def read_translations(lesson: Path, language: str) -> Translations:
 
 def check_no_unused_entries(translations: Translations, programs: list[Path]) -> None:
     """Raise LessonError for an entry that no cell of these code files uses."""
-    used: set[str] = set()
+    used_entries: set[str] = set()
     for file in programs:
         cells = read_file(file).partition("%%")[2]
-        used |= translations.find_used_entries(cells, file.suffix)
-    unused = [entry for entry in translations.entries if entry not in used]
+        used_entries |= translations.find_used_entries(cells, file.suffix)
+    unused = [entry for entry in translations.entries if entry not in used_entries]
     if unused:
         fault = f"no code file needs {', '.join(map(repr, unused[:MAX_FAULTS]))}"
         raise LessonError(fault, translations.file, _find_line(translations.file, unused[0]))

@@ -7,7 +7,7 @@ IN_ANOTHER_FORM: list[str] = []
 
 
 def test_the_sum_is_six(cells):
-    assert numbers(cells["sum"].printed) == [6]  # in whatever language
+    assert numbers(cells["sum"].printed) == [6]  # the words depend on the language
 
 
 def test_the_curve_is_the_square(cells):

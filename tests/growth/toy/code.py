@@ -1,5 +1,5 @@
 # %% setup
-from d2l_compat import @FACE@ as d2l
+from d2l_compat import @MODULE@ as d2l
 @IMPORT@
 
 device = @DEVICE@

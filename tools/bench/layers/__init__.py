@@ -1,11 +1,11 @@
 """Multi-head attention of the shim, of upstream's d2l and of the framework, forward and backward.
 
-Every module here has a function ``contenders(mask)``. It returns functions by name: ``shim``, ``upstream`` (if it can
+Every module here has a function ``list_layers(mask)``. It returns functions by name: ``shim``, ``upstream`` (if it can
 be imported) and ``own`` (if the framework has such a layer). Each creates a layer and returns a function that runs one
 step and waits for its result: self-attention of ``BATCH`` sequences of ``mask.n`` vectors of size ``WIDTH``, with
 ``HEADS`` heads and no dropout, and the gradients of the output's sum with respect to inputs and weights. Each layer
-gets the mask, prepared before the steps, in the fastest form that it accepts. Layers without a form for a mask are
-left out (upstream's has none for a bias).
+gets the mask, prepared before the steps, in the fastest form that it accepts. Layers that do not support a mask are
+left out (upstream's supports no bias).
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ BATCH, WIDTH, HEADS = 4, 512, 8
 
 @dataclass(frozen=True)
 class Mask:
-    """Which of ``n`` keys each of ``n`` queries sees, as arguments of the shim and in other forms."""
+    """Which of ``n`` keys each of ``n`` queries sees, as the shim's arguments and in other forms."""
 
     n: int
     valid_lens: np.ndarray | None = None  # (BATCH,)
@@ -28,29 +28,29 @@ class Mask:
     score_bias: np.ndarray | None = None  # (HEADS, n, n)
 
     @property
-    def lens(self) -> np.ndarray | None:
-        """Lengths for upstream, which accepts nothing else; in a causal mask each query has its own."""
+    def all_lens(self) -> np.ndarray | None:
+        """Any mask but a bias as lengths, the only form for upstream; a causal mask has one per query."""
         if self.causal:
             return np.tile(np.arange(1, self.n + 1, dtype="int32"), (BATCH, 1))
         return self.valid_lens
 
     @property
-    def keys(self) -> np.ndarray | None:
+    def key_mask(self) -> np.ndarray | None:
         """True for the keys within ``valid_lens``; shape (BATCH, n)."""
         return None if self.valid_lens is None else np.arange(self.n) < self.valid_lens[:, None]
 
     @property
-    def added(self) -> np.ndarray | None:
+    def additive(self) -> np.ndarray | None:
         """Any mask as numbers to add to the scores; broadcasts to (BATCH, HEADS, n, n)."""
-        seen = np.tri(self.n, dtype=bool) if self.causal else self.keys
-        if seen is None:
+        is_visible = np.tri(self.n, dtype=bool) if self.causal else self.key_mask
+        if is_visible is None:
             return self.score_bias
-        added = np.where(seen, 0, -np.inf).astype("float32")
-        return added if self.causal else added[:, None, None]
+        additive = np.where(is_visible, 0, -np.inf).astype("float32")
+        return additive if self.causal else additive[:, None, None]
 
 
 def optional_converter(make: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray | None], Any]:
-    """Return a converter to the framework's arrays that keeps None."""
+    """Return a converter to the framework's arrays that passes None through."""
     return lambda array: None if array is None else make(array)
 
 
@@ -64,7 +64,7 @@ def make_lengths(n: int) -> np.ndarray:
 
 
 def make_alibi(n: int) -> np.ndarray:
-    """Return ALiBi's bias, which decreases with the distance, in each head at another rate."""
+    """Return ALiBi's bias, which decreases with the distance, at a different rate in each head."""
     distance = np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype("float32")
     slopes = 2.0 ** -np.arange(1, HEADS + 1, dtype="float32")
     return -slopes[:, None, None] * distance

@@ -12,10 +12,10 @@ from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_c
 array = optional_converter(jnp.asarray)
 
 
-def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = jnp.asarray(make_inputs(mask.n))
 
-    def step(layer: nn.Module, **masks: Any) -> Step:
+    def make_step(layer: nn.Module, **masks: Any) -> Step:
         initialize = jax.jit(layer.init, static_argnames="causal")
         variables = initialize(jax.random.key(0), X, X, X, **masks)
 
@@ -30,28 +30,34 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return lambda: jax.block_until_ready(gradients(variables, X, **masks))
 
-    def shim() -> Step:
+    def shim_layer() -> Step:
         layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
         lens, bias = array(mask.valid_lens), array(mask.score_bias)
-        return step(layer, valid_lens=lens, causal=mask.causal, score_bias=bias)
+        return make_step(layer, valid_lens=lens, causal=mask.causal, score_bias=bias)
 
-    def theirs() -> Step:
+    def upstream_layer() -> Step:
         from d2l import jax as upstream
 
         layer = upstream.MultiHeadAttention(WIDTH, HEADS, 0.0)
-        return step(layer, valid_lens=array(mask.lens))
+        return make_step(layer, valid_lens=array(mask.all_lens))
 
-    def own() -> Step:
+    def own_layer() -> Step:
         layer = nn.MultiHeadDotProductAttention(HEADS, qkv_features=WIDTH, use_bias=False)
-        if mask.score_bias is not None:  # only the layer's function accepts a bias
-            return step(layer.clone(attention_fn=attend_with_bias), mask=array(mask.score_bias))
+        if (
+            mask.score_bias is not None
+        ):  # the layer does not accept a bias; its attention function does
+            return make_step(
+                layer.clone(attention_fn=attend_with_bias), mask=array(mask.score_bias)
+            )
         if mask.causal:
-            return step(layer, mask=nn.make_causal_mask(X[:1, :, 0], dtype=jnp.bool_))
-        return step(layer, mask=None if mask.keys is None else array(mask.keys[:, None, None]))
+            return make_step(layer, mask=nn.make_causal_mask(X[:1, :, 0], dtype=jnp.bool_))
+        return make_step(
+            layer, mask=None if mask.key_mask is None else array(mask.key_mask[:, None, None])
+        )
 
     if mask.score_bias is not None:
-        return {"shim": shim, "own": own}
-    return {"shim": shim, "upstream": theirs, "own": own}
+        return {"shim": shim_layer, "own": own_layer}
+    return {"shim": shim_layer, "upstream": upstream_layer, "own": own_layer}
 
 
 def attend_with_bias(

@@ -10,10 +10,10 @@ from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_c
 array = optional_converter(mx.array)
 
 
-def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = mx.array(make_inputs(mask.n))
 
-    def step(layer: Any, *args: Any, **kwargs: Any) -> Step:
+    def make_step(layer: Any, *args: Any, **kwargs: Any) -> Step:
         layer.eval()
 
         def total(parameters: Any, X: mx.array) -> mx.array:
@@ -29,12 +29,12 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return run
 
-    def shim() -> Step:
+    def shim_layer() -> Step:
         layer = d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
         lens, bias = array(mask.valid_lens), array(mask.score_bias)
-        return step(layer, lens, causal=mask.causal, score_bias=bias)
+        return make_step(layer, lens, causal=mask.causal, score_bias=bias)
 
-    def own() -> Step:
-        return step(nn.MultiHeadAttention(WIDTH, HEADS), array(mask.added))
+    def own_layer() -> Step:
+        return make_step(nn.MultiHeadAttention(WIDTH, HEADS), array(mask.additive))
 
-    return {"shim": shim, "own": own}
+    return {"shim": shim_layer, "own": own_layer}

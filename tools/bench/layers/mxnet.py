@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-# This has to come first: it makes MXNet importable.
+# Import this first: it makes MXNet importable.
 from d2l_compat import mxnet as d2l  # isort: skip
 from mxnet import autograd
 from mxnet import np as mx
@@ -11,11 +11,11 @@ from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_c
 array = optional_converter(mx.array)
 
 
-def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = mx.array(make_inputs(mask.n))
     X.attach_grad()
 
-    def step(layer: Any, *args: Any, **kwargs: Any) -> Step:
+    def make_step(layer: Any, *args: Any, **kwargs: Any) -> Step:
         layer.initialize()
 
         def run() -> None:
@@ -28,16 +28,16 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return run
 
-    def shim() -> Step:
+    def shim_layer() -> Step:
         layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
         lens, bias = array(mask.valid_lens), array(mask.score_bias)
-        return step(layer, lens, causal=mask.causal, score_bias=bias)
+        return make_step(layer, lens, causal=mask.causal, score_bias=bias)
 
-    def theirs() -> Step:
+    def upstream_layer() -> Step:
         from d2l import mxnet as upstream
 
-        return step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), array(mask.lens))
+        return make_step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), array(mask.all_lens))
 
     if mask.score_bias is not None:
-        return {"shim": shim}
-    return {"shim": shim, "upstream": theirs}
+        return {"shim": shim_layer}
+    return {"shim": shim_layer, "upstream": upstream_layer}

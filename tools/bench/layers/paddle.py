@@ -10,10 +10,10 @@ from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_c
 tensor = optional_converter(paddle.to_tensor)
 
 
-def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = paddle.to_tensor(make_inputs(mask.n), stop_gradient=False)
 
-    def step(layer: Any, *args: Any, **kwargs: Any) -> Step:
+    def make_step(layer: Any, *args: Any, **kwargs: Any) -> Step:
         def run() -> object:
             layer.clear_gradients()
             X.clear_gradient()
@@ -22,13 +22,13 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return run
 
-    def shim() -> Step:
+    def shim_layer() -> Step:
         layer = d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
         lens, bias = tensor(mask.valid_lens), tensor(mask.score_bias)
-        return step(layer, lens, causal=mask.causal, score_bias=bias)
+        return make_step(layer, lens, causal=mask.causal, score_bias=bias)
 
-    def own() -> Step:
+    def own_layer() -> Step:
         layer = paddle.nn.MultiHeadAttention(WIDTH, HEADS, bias_attr=False)
-        return step(layer, attn_mask=tensor(mask.added))
+        return make_step(layer, attn_mask=tensor(mask.additive))
 
-    return {"shim": shim, "own": own}
+    return {"shim": shim_layer, "own": own_layer}

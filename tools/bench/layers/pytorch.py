@@ -11,10 +11,10 @@ from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, make_inputs, opt
 tensor = optional_converter(torch.tensor)
 
 
-def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = torch.tensor(make_inputs(mask.n), requires_grad=True)
 
-    def step(layer: nn.Module, *args: Any, **kwargs: Any) -> Step:
+    def make_step(layer: nn.Module, *args: Any, **kwargs: Any) -> Step:
         def run() -> None:
             layer.zero_grad(set_to_none=True)
             X.grad = None
@@ -24,25 +24,27 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return run
 
-    def shim() -> Step:
+    def shim_layer() -> Step:
         layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
         lens, bias = tensor(mask.valid_lens), tensor(mask.score_bias)
-        return step(layer, lens, causal=mask.causal, score_bias=bias)
+        return make_step(layer, lens, causal=mask.causal, score_bias=bias)
 
-    def theirs() -> Step:
+    def upstream_layer() -> Step:
         from d2l import torch as upstream
 
-        return step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), tensor(mask.lens))
+        return make_step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), tensor(mask.all_lens))
 
-    def own() -> Step:
+    def own_layer() -> Step:
         layer = nn.MultiheadAttention(WIDTH, HEADS, bias=False, batch_first=True)
-        if mask.keys is not None:
-            return step(layer, key_padding_mask=tensor(~mask.keys), need_weights=False)
-        added = mask.added
+        if mask.key_mask is not None:
+            return make_step(layer, key_padding_mask=tensor(~mask.key_mask), need_weights=False)
+        additive = mask.additive
         if mask.score_bias is not None:  # the layer needs the heads' biases for each example
-            added = np.tile(mask.score_bias, (BATCH, 1, 1))
-        return step(layer, attn_mask=tensor(added), is_causal=mask.causal, need_weights=False)
+            additive = np.tile(mask.score_bias, (BATCH, 1, 1))
+        return make_step(
+            layer, attn_mask=tensor(additive), is_causal=mask.causal, need_weights=False
+        )
 
     if mask.score_bias is not None:
-        return {"shim": shim, "own": own}
-    return {"shim": shim, "upstream": theirs, "own": own}
+        return {"shim": shim_layer, "own": own_layer}
+    return {"shim": shim_layer, "upstream": upstream_layer, "own": own_layer}

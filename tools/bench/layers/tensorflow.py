@@ -10,11 +10,11 @@ from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_c
 tensor = optional_converter(tf.constant)
 
 
-def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
+def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = tf.constant(make_inputs(mask.n))
     sizes = (WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
 
-    def step(layer: Any, *args: Any, **kwargs: Any) -> Step:
+    def make_step(layer: Any, *args: Any, **kwargs: Any) -> Step:
         def run() -> object:
             with tf.GradientTape() as tape:
                 tape.watch(X)
@@ -24,20 +24,20 @@ def contenders(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return run
 
-    def shim() -> Step:
+    def shim_layer() -> Step:
         lens, bias = tensor(mask.valid_lens), tensor(mask.score_bias)
-        return step(d2l.MultiHeadAttention(*sizes), lens, causal=mask.causal, score_bias=bias)
+        return make_step(d2l.MultiHeadAttention(*sizes), lens, causal=mask.causal, score_bias=bias)
 
-    def theirs() -> Step:
+    def upstream_layer() -> Step:
         from d2l import tensorflow as upstream
 
-        return step(upstream.MultiHeadAttention(*sizes), tensor(mask.lens))
+        return make_step(upstream.MultiHeadAttention(*sizes), tensor(mask.all_lens))
 
-    def own() -> Step:
+    def own_layer() -> Step:
         layer = keras.layers.MultiHeadAttention(HEADS, WIDTH // HEADS, use_bias=False)
-        keys = None if mask.keys is None else tensor(mask.keys[:, None])
-        return step(layer, attention_mask=keys, use_causal_mask=mask.causal)
+        key_mask = None if mask.key_mask is None else tensor(mask.key_mask[:, None])
+        return make_step(layer, attention_mask=key_mask, use_causal_mask=mask.causal)
 
     if mask.score_bias is not None:
-        return {"shim": shim}
-    return {"shim": shim, "upstream": theirs, "own": own}
+        return {"shim": shim_layer}
+    return {"shim": shim_layer, "upstream": upstream_layer, "own": own_layer}

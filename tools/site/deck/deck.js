@@ -1,10 +1,10 @@
-/* Show slides one at a time. In print and on small screens, stack them as a page to read. Live figures keep their
-   keyboard input for themselves. */
+/* Show slides one at a time; in print and on small screens, stack them as on a page. A live figure that has the focus
+   keeps its keyboard input, so that the slide does not change. */
 (() => {
   "use strict";
   const slides = [...document.querySelectorAll(".slides > section")];
   const parameters = new URLSearchParams(location.search);
-  // The speaker's window shows slides in small frames, with ?receiver.
+  // The speaker's window shows slides in small frames, which have ?receiver in their address.
   const isSmall = () => !parameters.has("receiver") && (innerWidth <= 600 || innerHeight <= 480);
   const isPage = isSmall();
   addEventListener("resize", () => isSmall() !== isPage && location.reload());
@@ -17,7 +17,7 @@
     layOut(true);
     addEventListener("load", () => slides[Number(location.hash.slice(2))]?.scrollIntoView());
   } else {
-    // reveal.js only makes other slides invisible. Keep the Tab key out of them as well.
+    // reveal.js makes other slides invisible, but the Tab key would still reach them.
     const updateInert = () => {
       for (const slide of slides) slide.firstElementChild.inert = !slide.classList.contains("present");
     };
@@ -38,7 +38,7 @@
     addEventListener("afterprint", () => layOut(isPage));
   }
 
-  // The keys of a remote control change the slide even from within a figure. Escape gives all keys back to the deck.
+  // The keys of a remote control change the slide even from within a figure. After Escape, all keys control the deck.
   for (const figure of document.querySelectorAll(".live")) {
     figure.addEventListener("keydown", (event) => {
       const changesSlide = ["PageUp", "PageDown"].includes(event.key);

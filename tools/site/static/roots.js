@@ -1,4 +1,4 @@
-/* After a root, Chromium leaves a gap as wide as the font's widest root sign. This script measures the gap, and the
+/* Chromium leaves a gap after a root, as wide as the font's widest root sign. This script measures the gap, and the
    style sheets of pages and decks remove it. */
 addEventListener("load", async () => {
   "use strict";
@@ -8,10 +8,10 @@ addEventListener("load", async () => {
   probe.innerHTML = "<math><msqrt><mi>d</mi></msqrt></math>";
   document.querySelector("article, .reveal")?.append(probe);
   const sign = probe.querySelector("msqrt");
-  const right = (element) => element.getBoundingClientRect().right;
-  right(sign); // starts to load the font
+  const rightEdge = (element) => element.getBoundingClientRect().right;
+  rightEdge(sign); // forces a layout, which starts to load the font
   await document.fonts.ready;
-  const gap = (right(sign) - right(sign.firstChild)) / parseFloat(getComputedStyle(sign).fontSize);
+  const gap = (rightEdge(sign) - rightEdge(sign.firstChild)) / parseFloat(getComputedStyle(sign).fontSize);
   document.documentElement.style.setProperty("--root-gap", `${-gap}em`);
   probe.remove();
 });

@@ -1,35 +1,35 @@
-/* The bar: the framework selector, the menu that runs a notebook, and the language switch, which all keep the reader's
-   position. Also folded solutions, and copy buttons in the page's language. */
+/* The bar: the framework selector, the menu that runs a notebook, and the language switch. Choosing a framework or a
+   language keeps the reader's position. Also: folded solutions, and copy buttons in the page's language. */
 (() => {
   "use strict";
   const root = document.documentElement;
   const bar = document.querySelector(".bar");
-  const chooser = bar?.querySelector("select");
-  const run = bar?.querySelector(".run");
-  const sets = document.querySelectorAll(".sd-tab-set");
-  const chosenLabel = () =>
+  const selector = bar?.querySelector("select");
+  const runMenu = bar?.querySelector(".run");
+  const tabSets = document.querySelectorAll(".sd-tab-set");
+  const findChosenLabel = () =>
     document.querySelector('.sd-tab-set > input:checked + label[data-sync-group="framework"]');
 
   // sphinx-design's script needs this attribute, which tools/site/lean.py removed from hundreds of labels.
   for (const label of document.querySelectorAll(".sd-tab-label")) label.dataset.syncGroup = "framework";
 
   function showChoice() {
-    const label = chosenLabel();
+    const label = findChosenLabel();
     if (!label) return;
     const framework = label.dataset.syncId;
     root.dataset.framework = framework;
     for (const passage of document.querySelectorAll(".only")) {
       passage.classList.toggle("is-chosen", passage.classList.contains(`for-${framework}`));
     }
-    if (!chooser) return;
-    chooser.value = framework;
+    if (!selector) return;
+    selector.value = framework;
     const links = label.nextElementSibling.querySelector(".launch").cloneNode(true);
-    run.replaceChildren(run.firstElementChild, links);
+    runMenu.replaceChildren(runMenu.firstElementChild, links);
   }
 
   const top = (element) => element.getBoundingClientRect().top;
 
-  /** Find the element that the reader is reading: the first that begins below the bar, or the one that covers it. */
+  /** Find what is being read: the first element that begins below the bar, or else the one that crosses its edge. */
   function findElementInSight() {
     const edge = bar.offsetHeight;
     const visible = [...document.querySelectorAll("article > section :is(h1, h2, h3, p, li, .sd-tab-set)")]
@@ -38,7 +38,7 @@
       ?? visible.find((element) => element.getBoundingClientRect().bottom > edge);
   }
 
-  // Another framework changes the height of the cells above. Scroll back to what was clicked or read.
+  // A change of the framework changes the height of the cells above. Scroll back to the element that was clicked or read.
   const scrollBack = (element, oldTop) =>
     window.scrollBy({ top: top(element) - oldTop, behavior: "instant" });
   let clicked, clickedTop; // sphinx-design's script switches the cells between these two listeners
@@ -51,33 +51,33 @@
     showChoice();
     scrollBack(clicked, clickedTop);
   });
-  chooser?.addEventListener("change", () => {
+  selector?.addEventListener("change", () => {
     const element = findElementInSight();
     const oldTop = top(element);
-    sets[0].querySelector(`label[data-sync-id="${chooser.value}"]`).click();
+    tabSets[0].querySelector(`label[data-sync-id="${selector.value}"]`).click();
     scrollBack(element, oldTop);
   });
 
   // The bar chooses the framework of all cells, so the Tab key skips their tabs.
-  for (const set of chooser ? sets : []) {
-    set.setAttribute("role", "radiogroup");
-    set.setAttribute("aria-label", chooser.getAttribute("aria-label"));
-    for (const radio of set.querySelectorAll(":scope > input")) radio.tabIndex = -1;
+  for (const tabSet of selector ? tabSets : []) {
+    tabSet.setAttribute("role", "radiogroup");
+    tabSet.setAttribute("aria-label", selector.getAttribute("aria-label"));
+    for (const radio of tabSet.querySelectorAll(":scope > input")) radio.tabIndex = -1;
   }
 
   // A click elsewhere or Escape closes the menu.
   document.addEventListener("click", (event) => {
-    if (run && !run.contains(event.target)) run.open = false;
+    if (runMenu && !runMenu.contains(event.target)) runMenu.open = false;
   });
-  run?.addEventListener("keydown", (event) => {
+  runMenu?.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    run.open = false;
-    run.firstElementChild.focus();
+    runMenu.open = false;
+    runMenu.firstElementChild.focus();
   });
 
-  // Remember a framework in the address, also on a page without cells.
-  const asked = new URLSearchParams(location.search).get("framework");
-  if (asked && !sets.length) set_stored_id("framework", asked);
+  // Remember the framework in the address. On pages with cells, sphinx-design's script does this.
+  const requested = new URLSearchParams(location.search).get("framework");
+  if (requested && !tabSets.length) set_stored_id("framework", requested);
 
   /** Return the id of the section or cell at the top of the window. */
   function findPosition() {
@@ -95,7 +95,7 @@
     link.href = url.href;
   });
 
-  // Each solution is folded until the reader or a link opens it. In print all are shown.
+  // Fold each solution until the reader or a link opens it. Print shows all solutions.
   for (const solution of document.querySelectorAll('section[id$="solutions"] > section')) {
     const heading = solution.querySelector("h3");
     const show = document.createElement("button");
@@ -111,7 +111,7 @@
   }
   window.addEventListener("hashchange", unfold);
 
-  // The target of a link moves when the choice is restored and when figures are loaded.
+  // Scroll again to the target of a link, which moves when the framework is restored and when figures are loaded.
   const goToTarget = () => document.getElementById(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" });
   document.addEventListener("DOMContentLoaded", () => {
     showChoice();

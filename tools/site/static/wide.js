@@ -1,9 +1,9 @@
-/* Content that is too wide, on pages and decks: formulas shrink to fit, within limits; all else can be scrolled, also
-   with the keyboard. */
+/* Handle content that is too wide, on pages and decks: formulas shrink to fit, within limits; everything else can be
+   scrolled, also with the keyboard. */
 (() => {
   "use strict";
   const WIDE = ".table-wrapper, div.math, .highlight pre, .page .reveal :is(pre, table:not(.live *))";
-  const SMALLEST = 0.75; // of a formula's size
+  const MIN_SCALE = 0.75; // of formulas
 
   // Shrink formulas that are a little too wide.
   function fitFormulas() {
@@ -11,15 +11,15 @@
     const formulas = boxes.map((box) => box.querySelector("math"));
     for (const formula of formulas) formula.style.fontSize = "";
     // Measure all before changing any, so that the page is laid out only once.
-    const fits = boxes.map((box) => box.clientWidth / box.scrollWidth);
+    const scales = boxes.map((box) => box.clientWidth / box.scrollWidth);
     formulas.forEach((formula, k) => {
-      if (fits[k] < 1 && fits[k] > SMALLEST) formula.style.fontSize = `${fits[k]}em`;
+      if (scales[k] < 1 && scales[k] > MIN_SCALE) formula.style.fontSize = `${scales[k]}em`;
     });
   }
   window.addEventListener("resize", fitFormulas);
 
-  // Make a box focusable if it is too wide, with its section's heading as its name. The shade is never wider than the
-  // hidden part (wide.css).
+  // Make a box focusable if its content is too wide, and name it after its section's heading. The shade is never wider
+  // than the hidden part (wide.css).
   function updateFocus(box) {
     const hiddenWidth = box.scrollWidth - box.clientWidth;
     if (hiddenWidth > 0) {

@@ -13,7 +13,7 @@ LESSON = Path(__file__).parent.parent
 @pytest.mark.parametrize("language", find_languages(LESSON))
 def test_the_figure_doubles_in_this_lessons_words(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON.name}.html")
-    shown = page.locator('[data-live="double"]').evaluate(
+    state = page.locator('[data-live="double"]').evaluate(
         "root => { root.live.set({ n: 4 }); return root.live.state(); }"
     )
-    assert shown == {"n": 4, "double": 8, "lesson": "@TITLE@"}
+    assert state == {"n": 4, "double": 8, "lesson": "@TITLE@"}
