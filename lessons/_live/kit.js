@@ -18,7 +18,7 @@ globalThis.d2lLive ??= {};
   const svg = (tag, attributes = {}, ...children) =>
     fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-  /** An <output> that does not announce its changes to screen readers. */
+  /** Create an <output> that does not announce its changes to screen readers. */
   const quiet = (attributes) => html("output", { ...attributes, "aria-live": "off" });
 
   /** @type {(label: string, onClick: () => void) => HTMLElement} */
@@ -28,7 +28,7 @@ globalThis.d2lLive ??= {};
     return node;
   };
 
-  /** An input and its label, for text fields, sliders, checkboxes and radio buttons. */
+  /** Create an input and its label, for text fields, sliders, checkboxes and radio buttons. */
   const labelled = (label, attributes, onInput) => {
     const id = `live-${++ids}`;
     const input = html("input", { id, ...attributes });
@@ -37,7 +37,7 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * A labelled slider that shows its value. Setting `value` does not call onInput.
+   * Create a labelled slider that shows its value. Setting `value` does not call onInput.
    * @param {string} label
    * @param {{min: number, max: number, value: number}} range
    * @param {() => void} onInput called when the reader moves it
@@ -68,7 +68,7 @@ globalThis.d2lLive ??= {};
     };
   };
 
-  /** A labelled checkbox. */
+  /** Create a labelled checkbox. */
   const checkbox = (label, onInput) => {
     const { input, label: text } = labelled(label, { type: "checkbox" }, onInput);
     return {
@@ -83,7 +83,7 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * Radio buttons under a legend. The value is the index of the chosen one.
+   * Create radio buttons under a legend. The value is the index of the chosen button.
    * @type {(legend: string, options: string[], value: number, onInput: () => void) => object}
    */
   const choice = (legend, options, value, onInput) => {
@@ -141,7 +141,7 @@ globalThis.d2lLive ??= {};
   /** Return the end of a clock hand at an angle. In SVG, y points downward. */
   const tip = (angle, radius = 1) => [radius * Math.sin(angle), -radius * Math.cos(angle)];
 
-  /** A clock face of radius 1, and the group to draw its hands in. */
+  /** Create a clock face of radius 1, and the group to draw its hands in. */
   const dial = () => {
     const ticks = [0, 90, 180, 270].map((turn) =>
       svg("line", { class: "live-tick", y1: -1, y2: -0.9, transform: `rotate(${turn})` }),

@@ -33,7 +33,7 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * Scaled dot-product attention, softmax(Q K^T / sqrt(d)) V.
+   * Compute scaled dot-product attention, softmax(Q K^T / sqrt(d)) V.
    * @type {(Q: Matrix, K: Matrix, V: Matrix) => {weights: Matrix, outputs: Matrix}}
    */
   const attention = (Q, K, V) => {
@@ -43,7 +43,7 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * The largest absolute difference of two vectors, or of two matrices.
+   * Return the largest absolute difference of two vectors, or of two matrices.
    * @type {(A: Vector | Matrix, B: Vector | Matrix) => number}
    */
   const difference = (A, B) => {
@@ -52,7 +52,7 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * A generator of uniform numbers in [0, 1), the same for the same seed (mulberry32).
+   * Return a generator of uniform numbers in [0, 1), the same for the same seed (mulberry32).
    * @type {(seed: number) => () => number}
    */
   const generator = (seed) => () => {
@@ -63,7 +63,7 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * A matrix of normal numbers (Box-Muller).
+   * Return a matrix of normal numbers (Box-Muller).
    * @type {(random: () => number, rows: number, columns: number, deviation?: number) => Matrix}
    */
   const normal = (random, rows, columns, deviation = 1) => {
@@ -72,7 +72,7 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * The numbers 0 to n - 1 in random order (Fisher-Yates).
+   * Return the numbers 0 to n - 1 in random order (Fisher-Yates).
    * @type {(random: () => number, n: number) => number[]}
    */
   const permutation = (random, n) => {

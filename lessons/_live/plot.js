@@ -36,7 +36,7 @@
       const points = xs.map((at, k) => [x(at), y(ys[k])]).join(" ");
       return svg("polyline", { class: kind, points, ...attributes });
     };
-    /** A vertical line across the plot. */
+    /** Return a vertical line across the plot. */
     const guide = (at) => line(x(at), y(y0), x(at), top, "live-guide");
     /** Draw the grid, and over it the parts, which are created for the current width. */
     const draw = (label, parts) => {

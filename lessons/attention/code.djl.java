@@ -36,24 +36,24 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** A layer's output in evaluation. */
+/** Return a layer's output in evaluation. */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
 
-/** Makes the parameters of a layer that takes inputs of these shapes. */
+/** Make the parameters of a layer that takes inputs of these shapes. */
 <B extends Block> B initialized(B layer, Shape... shapes) {
     layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
 }
 
-/** A number as an array. A plain one DJL has let go by the time that gradients are taken. */
+/** Return a number as an array: a plain one DJL frees before gradients are taken. */
 NDArray number(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
 
-/** The largest difference between two arrays. */
-float apart(NDArray X, NDArray Y) {
+/** Return the largest difference between two arrays. */
+float largestDifference(NDArray X, NDArray Y) {
     return X.sub(Y).abs().max().getFloat();
 }
 
@@ -67,12 +67,12 @@ for (var fruit : List.of("lemon", "lime")) {
 // %% soft-look-up
 var fruits = List.of("apple", "lemon", "pear");
 var keys = manager.create(new float[][] {{2, 1}, {0, 3}, {3, 0}}); // how sweet, and how sour
-var values = manager.create(new float[] {50, 40, 70}); // what it costs, in cents
+var values = manager.create(new float[] {50, 40, 70}); // the price, in cents
 var query = manager.create(new float[] {0, 1}); // a lime: not sweet, a little sour
 
 var scores = keys.matMul(query); // how well does each key fit?
 var weights = scores.exp().div(scores.exp().sum()); // softmax: positive, and they sum to 1
-var answer = weights.matMul(values); // the average of the values, in these shares
+var answer = weights.matMul(values); // the average of the values, with these weights
 
 for (int i = 0; i < 3; i++) {
     float score = scores.getFloat(i), weight = weights.getFloat(i);
@@ -91,15 +91,15 @@ for (int factor : new int[] {0, 1, 3, 10}) {
 }
 
 // %% attend
-/** Each matrix turned over, whatever is in front of its two axes. */
-NDArray transposed(NDArray X) {
+/** Transpose each matrix, whatever axes come before its two. */
+NDArray transpose(NDArray X) {
     int axes = X.getShape().dimension();
     return X.swapAxes(axes - 2, axes - 1);
 }
 
-/** Score, softmax, average: an answer for each query. */
+/** Return an answer for each query: score, softmax, average. */
 NDArray attend(NDArray queries, NDArray keys, NDArray values) {
-    var scores = queries.matMul(transposed(keys)); // (queries, keys)
+    var scores = queries.matMul(transpose(keys)); // (queries, keys)
     return scores.softmax(-1).matMul(values);
 }
 
@@ -130,40 +130,40 @@ NDArray curve(NDArray x) {
 
 record Points(NDArray x, NDArray y) {}
 
-/** Measurements of the curve, with noise, at random places from 0 to 5. */
-Points points(int count, int seed) {
+/** Draw noisy measurements of the curve at random places from 0 to 5. */
+Points drawPoints(int count, int seed) {
     Engine.getInstance().setRandomSeed(seed);
     var x = manager.randomUniform(0, 5, new Shape(count)).sort();
     return new Points(x, curve(x).add(manager.randomNormal(new Shape(count)).mul(0.3)));
 }
 
 // %% kernel-regression
-/** Scores: the logarithm of a Gaussian kernel, shape (queries, keys). */
+/** Return scores, the logarithm of a Gaussian kernel: shape (queries, keys). */
 NDArray closeness(NDArray queries, NDArray keys, NDArray width) {
     var two = number(width.getManager(), 2);
     return queries.expandDims(1).sub(keys).square().neg().div(width.square().mul(two));
 }
 
-var measured = points(40, 0);
+var measured = drawPoints(40, 0);
 NDArray x = measured.x(), y = measured.y();
-var between = manager.linspace(0, 5, 101);
+var grid = manager.linspace(0, 5, 101);
 var fits = new LinkedHashMap<Number, NDArray>();
 for (Number width : List.of(0.05, 0.3, 3)) {
-    var scores = closeness(between, x, number(manager, width.doubleValue()));
+    var scores = closeness(grid, x, number(manager, width.doubleValue()));
     fits.put(width, scores.softmax(1).matMul(y));
 }
 
 // %% three-widths
-double[] numbers(NDArray X) {
+double[] toDoubles(NDArray X) {
     return X.toType(DataType.FLOAT64, false).toDoubleArray();
 }
 
-var xs = new ArrayList<>(List.of(numbers(x), numbers(between)));
-var ys = new ArrayList<>(List.of(numbers(y), numbers(curve(between))));
+var xs = new ArrayList<>(List.of(toDoubles(x), toDoubles(grid)));
+var ys = new ArrayList<>(List.of(toDoubles(y), toDoubles(curve(grid))));
 var legend = new ArrayList<>(List.of("measured", "true curve"));
 fits.forEach((width, fit) -> {
-    xs.add(numbers(between));
-    ys.add(numbers(fit));
+    xs.add(toDoubles(grid));
+    ys.add(toDoubles(fit));
     legend.add("width " + width);
 });
 Plots.curves(xs, ys)
@@ -191,29 +191,29 @@ Plots.heatmaps(NDArrays.stack(scaled).expandDims(0))
         .show();
 
 // %% without-itself
-/** The mean squared error of predicting each point from the others (or from all). */
-NDArray error(NDArray width, Points points, boolean withoutItself) {
+/** Return the mean squared error of predicting each point from others (or all). */
+NDArray error(NDArray width, Points points, boolean hideItself) {
     var scores = closeness(points.x(), points.x(), width);
-    if (withoutItself) {
+    if (hideItself) {
         var itself = scores.getManager().eye((int) scores.size(0)).gt(0);
-        var nothing = scores.zerosLike().add(Float.NEGATIVE_INFINITY);
-        scores = NDArrays.where(itself, nothing, scores);
+        var minusInfinity = scores.zerosLike().add(Float.NEGATIVE_INFINITY);
+        scores = NDArrays.where(itself, minusInfinity, scores);
     }
     return scores.softmax(1).matMul(points.y()).sub(points.y()).square().mean();
 }
 
 // %% learned-width
-/** Gradient descent on the logarithm of the width, which keeps it positive. */
-double learnedWidth(Points points, double start, boolean withoutItself) {
+/** Learn the width by gradient descent on its logarithm: it stays positive. */
+double learnWidth(Points points, double start, boolean hideItself) {
     var logWidth = number(manager, Math.log(start));
     logWidth.setRequiresGradient(true);
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.1f)).build();
     for (int step = 0; step < 100; step++) {
-        // All that a step computes goes with its manager.
+        // All that a step computes is freed with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
             scratch.tempAttachAll(logWidth, points.x(), points.y());
-            gradients.backward(error(logWidth.exp(), points, withoutItself));
+            gradients.backward(error(logWidth.exp(), points, hideItself));
         }
         try (var gradient = logWidth.getGradient()) {
             adam.update("log width", logWidth, gradient);
@@ -224,24 +224,24 @@ double learnedWidth(Points points, double start, boolean withoutItself) {
 
 // %% learned-widths
 for (Number start : List.of(0.1, 1)) {
-    double width = learnedWidth(measured, start.doubleValue(), true);
+    double width = learnWidth(measured, start.doubleValue(), true);
     System.out.println("from %s, without itself: %.2f".formatted(start, width));
 }
-double alone = learnedWidth(measured, 1, false);
-System.out.println("from 1, itself among them: %.2f".formatted(alone));
+double unmaskedWidth = learnWidth(measured, 1, false);
+System.out.println("from 1, itself among them: %.2f".formatted(unmaskedWidth));
 
 // %% four-scores
 NDArray dot(NDArray Q, NDArray K) {
-    return Q.matMul(transposed(K));
+    return Q.matMul(transpose(K));
 }
 
 NDArray scaledDot(NDArray Q, NDArray K) {
     double root = Math.sqrt(K.getShape().getLastDimension());
-    return Q.matMul(transposed(K)).div(number(Q.getManager(), root));
+    return Q.matMul(transpose(K)).div(number(Q.getManager(), root));
 }
 
 NDArray bilinear(NDArray Q, NDArray K, NDArray W) {
-    return Q.matMul(W).matMul(transposed(K));
+    return Q.matMul(W).matMul(transpose(K));
 }
 
 NDArray additive(NDArray Q, NDArray K, NDArray W_q, NDArray W_k, NDArray w) {
@@ -251,22 +251,22 @@ NDArray additive(NDArray Q, NDArray K, NDArray W_q, NDArray W_k, NDArray w) {
 }
 
 // %% two-layers
-/** A projection, with weights from -1/√n to 1/√n for n inputs. */
-Linear linear(int units, boolean hasBias) {
-    var made = Linear.builder().setUnits(units).optBias(hasBias).build();
-    var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
-    made.setInitializer(narrow, Parameter.Type.WEIGHT);
-    return made;
+/** Make a projection with weights from -1/√n to 1/√n for n inputs. */
+Linear projection(int units, boolean hasBias) {
+    var layer = Linear.builder().setUnits(units).optBias(hasBias).build();
+    var uniform = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
+    layer.setInitializer(uniform, Parameter.Type.WEIGHT);
+    return layer;
 }
 
-/** Additive attention, of DJL's own layers. */
+/** Additive attention, made of DJL's layers. */
 class AdditiveAttention {
     final Linear W_q, W_k, w_v;
 
     AdditiveAttention(int numHiddens, int querySize, int keySize) {
-        W_q = initialized(linear(numHiddens, false), new Shape(1, querySize));
-        W_k = initialized(linear(numHiddens, false), new Shape(1, keySize));
-        w_v = initialized(linear(1, false), new Shape(1, numHiddens));
+        W_q = initialized(projection(numHiddens, false), new Shape(1, querySize));
+        W_k = initialized(projection(numHiddens, false), new Shape(1, keySize));
+        w_v = initialized(projection(1, false), new Shape(1, numHiddens));
     }
 
     NDArray forward(NDArray Q, NDArray K, NDArray V) {
@@ -275,7 +275,7 @@ class AdditiveAttention {
     }
 }
 
-/** The matrix that a layer multiplies with, on the right. */
+/** Return the matrix by which a layer multiplies from the right. */
 NDArray matrix(Linear layer) {
     return layer.getParameters().valueAt(0).getArray().transpose();
 }
@@ -285,21 +285,21 @@ NDArray K = manager.randomNormal(new Shape(2, 5, 8));
 NDArray V = manager.randomNormal(new Shape(2, 5, 4));
 var scaledLayer = new DotProductAttention(0);
 var additiveLayer = new AdditiveAttention(16, 8, 8);
-var layersSay = List.of(evaluate(scaledLayer, Q, K, V), additiveLayer.forward(Q, K, V));
+var layerOutputs = List.of(evaluate(scaledLayer, Q, K, V), additiveLayer.forward(Q, K, V));
 
 NDArray W_q = matrix(additiveLayer.W_q), W_k = matrix(additiveLayer.W_k);
 NDArray w = matrix(additiveLayer.w_v).squeeze(1);
-var weSay = List.of(
+var manualOutputs = List.of(
         scaledDot(Q, K).softmax(-1).matMul(V),
         additive(Q, K, W_q, W_k, w).softmax(-1).matMul(V));
 
 // %% two-layers-shown
 names = List.of("scaled dot", "additive");
 for (int i = 0; i < 2; i++) {
-    float top = weSay.get(i).abs().max().getFloat();
-    float difference = apart(layersSay.get(i), weSay.get(i));
+    float largest = manualOutputs.get(i).abs().max().getFloat();
+    float difference = largestDifference(layerOutputs.get(i), manualOutputs.get(i));
     var line = "%10s: largest answer %.4f, largest difference %.4f";
-    System.out.println(line.formatted(names.get(i), top, difference));
+    System.out.println(line.formatted(names.get(i), largest, difference));
 }
 
 // %% gaussian-or-dot
@@ -308,30 +308,30 @@ NDArray gaussian(NDArray Q, NDArray K) {
     return steps.square().sum(new int[] {3}).div(-2);
 }
 
-float weightsDiffer(NDArray Q, NDArray K) {
-    return apart(gaussian(Q, K).softmax(-1), dot(Q, K).softmax(-1));
+float weightDifference(NDArray Q, NDArray K) {
+    return largestDifference(gaussian(Q, K).softmax(-1), dot(Q, K).softmax(-1));
 }
 
-var equallyLong = K.normalize(2, 2);
+var unitKeys = K.normalize(2, 2);
 
 // %% gaussian-or-dot-shown
-float ofAnyLength = weightsDiffer(Q, K), ofOneLength = weightsDiffer(Q, equallyLong);
-System.out.println("keys of any length:    weights differ by up to %.4f".formatted(ofAnyLength));
-System.out.println("keys of equal length:  weights differ by up to %.4f".formatted(ofOneLength));
+float anyLength = weightDifference(Q, K), equalLength = weightDifference(Q, unitKeys);
+System.out.println("keys of any length:    weights differ by up to %.4f".formatted(anyLength));
+System.out.println("keys of equal length:  weights differ by up to %.4f".formatted(equalLength));
 
 // %% saturation
 Engine.getInstance().setRandomSeed(0);
 var widths = IntStream.rangeClosed(2, 10).map(power -> 1 << power).toArray();
 // For each width: unscaled, and scaled.
-var largest = new double[2][widths.length];
+var largestWeights = new double[2][widths.length];
 var slopes = new double[2][widths.length];
 for (int i = 0; i < widths.length; i++) {
     query = manager.randomNormal(new Shape(1000, 1, widths[i]));
     var tenKeys = manager.randomNormal(new Shape(1000, 10, widths[i]));
-    var scoresOfBoth = List.of(dot(query, tenKeys), scaledDot(query, tenKeys));
+    var bothScores = List.of(dot(query, tenKeys), scaledDot(query, tenKeys));
     for (int k = 0; k < 2; k++) {
-        var weights = scoresOfBoth.get(k).softmax(-1).squeeze(1);
-        largest[k][i] = weights.max(new int[] {1}).mean().getFloat();
+        var weights = bothScores.get(k).softmax(-1).squeeze(1);
+        largestWeights[k][i] = weights.max(new int[] {1}).mean().getFloat();
         var column = weights.expandDims(2);
         var outer = column.mul(weights.expandDims(1)); // (queries, keys, keys)
         var derivative = column.mul(manager.eye(10)).sub(outer);
@@ -342,7 +342,7 @@ for (int i = 0; i < widths.length; i++) {
 
 // %% largest-weight
 var powers = IntStream.rangeClosed(2, 10).asDoubleStream().toArray();
-Plots.curves(powers, largest)
+Plots.curves(powers, largestWeights)
         .xlabel("log2(d)")
         .ylabel("Largest weight")
         .ylim(0, 1.05)
@@ -360,10 +360,10 @@ Plots.curves(powers, slopes)
         .show();
 
 // %% masked
-/** A softmax over what each query may see; the rest gets a weight of zero. */
-NDArray maskedWeights(NDArray scores, NDArray maySee) {
-    var nothing = scores.zerosLike().add(Float.NEGATIVE_INFINITY);
-    return NDArrays.where(maySee, scores, nothing).softmax(-1);
+/** Take the softmax over the visible keys; the others get a weight of zero. */
+NDArray maskedWeights(NDArray scores, NDArray visible) {
+    var minusInfinity = scores.zerosLike().add(Float.NEGATIVE_INFINITY);
+    return NDArrays.where(visible, scores, minusInfinity).softmax(-1);
 }
 
 void show(NDList maps, String... titles) {
@@ -379,16 +379,17 @@ void show(NDList maps, String... titles) {
 Engine.getInstance().setRandomSeed(0);
 var position = manager.arange(5);
 var real = position.lt(3).broadcast(5, 5); // three real keys, two of padding
-var causal = position.lte(position.expandDims(1)); // nothing that comes later
+var causal = position.lte(position.expandDims(1)); // no later key
 scores = manager.randomNormal(new Shape(5, 5));
 var masks = Stream.of(real, causal, real.logicalAnd(causal));
 show(
-        new NDList(masks.map(maySee -> maskedWeights(scores, maySee)).toList()),
+        new NDList(masks.map(visible -> maskedWeights(scores, visible)).toList()),
         "Padding", "Causal", "Both");
 
 // %% last-queries
-/** Scaled attention of X's last queries, with these masks. */
-NDArray attended(DotProductAttention layer, NDArray queries, NDArray X, Map<String, Object> masks) {
+/** Return scaled attention of these queries, the last of X, with these masks. */
+NDArray maskedAttention(
+        DotProductAttention layer, NDArray queries, NDArray X, Map<String, Object> masks) {
     var inputs = new NDList(queries, X, X);
     return layer.forward(parameters, inputs, false, new PairList<>(masks)).head();
 }
@@ -396,11 +397,11 @@ NDArray attended(DotProductAttention layer, NDArray queries, NDArray X, Map<Stri
 Engine.getInstance().setRandomSeed(0);
 var layer = new DotProductAttention(0);
 var X = manager.randomNormal(new Shape(1, 5, 8));
-var ofAll = attended(layer, X, X, Map.of("causal", true));
-var ofTwo = attended(layer, X.get(":, -2:"), X, Map.of("causal", true));
+var outputAll = maskedAttention(layer, X, X, Map.of("causal", true));
+var outputLastTwo = maskedAttention(layer, X.get(":, -2:"), X, Map.of("causal", true));
 var seen = layer.attentionWeights().get(0).gt(0).sum(new int[] {1}).toLongArray();
 System.out.println("two queries: keys seen " + Arrays.toString(seen));
-float difference = apart(ofTwo, ofAll.get(":, -2:"));
+float difference = largestDifference(outputLastTwo, outputAll.get(":, -2:"));
 System.out.println("from the last two of five: largest difference %.4f".formatted(difference));
 
 // %% empty-row
@@ -415,58 +416,58 @@ void printRow(String name, NDArray weights) {
 real = position.gte(2).broadcast(5, 5); // here the padding comes first
 weights = maskedWeights(scores, real.logicalAnd(causal));
 printRow("by hand:   ", weights.get(0));
-var nothing = manager.full(new Shape(5, 5), Float.NEGATIVE_INFINITY);
-var hidden = NDArrays.where(real, nothing.zerosLike(), nothing);
-attended(layer, X, X, Map.of("causal", true, "scoreBias", hidden));
+var minusInfinity = manager.full(new Shape(5, 5), Float.NEGATIVE_INFINITY);
+var bias = NDArrays.where(real, minusInfinity.zerosLike(), minusInfinity);
+maskedAttention(layer, X, X, Map.of("causal", true, "scoreBias", bias));
 printRow("the layer: ", layer.attentionWeights().get(0).get(0));
 
 // %% dictionaries
-record Examples(NDList given, NDArray answers) {}
+record Examples(NDList inputs, NDArray answers) {}
 
-/** Entries, each a letter with a digit; then the letters asked for, and what is right. */
-Examples dictionaries(NDManager manager, int count, int size) {
-    // none of the letters twice
-    var order = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
-    var letters = order.get(":, :{}", size);
+/** Draw entries (a letter and a digit each), letters to ask for, and the answers. */
+Examples drawDictionaries(NDManager manager, int count, int size) {
+    // no letter twice
+    var alphabets = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
+    var letters = alphabets.get(":, :{}", size);
     var digits = manager.randomInteger(0, 10, new Shape(count, size), DataType.INT64);
-    var asked = manager.randomUniform(0, 1, new Shape(count, size)).argSort(1); // in another order
-    var given = new NDList(letters, digits, letters.gather(asked, 1));
-    return new Examples(given, digits.gather(asked, 1));
+    var order = manager.randomUniform(0, 1, new Shape(count, size)).argSort(1);
+    var inputs = new NDList(letters, digits, letters.gather(order, 1));
+    return new Examples(inputs, digits.gather(order, 1));
 }
 
-String written(NDArray letters, NDArray digits) {
+String formatPairs(NDArray letters, NDArray digits) {
     long[] x = letters.toLongArray(), y = digits.toLongArray();
     return IntStream.range(0, x.length)
             .mapToObj(i -> (char) ('a' + x[i]) + "" + y[i])
             .collect(Collectors.joining(" "));
 }
 
-var three = dictionaries(manager, 3, 6);
+var samples = drawDictionaries(manager, 3, 6);
 for (int i = 0; i < 3; i++) {
-    NDArray letters = three.given().get(0).get(i), digits = three.given().get(1).get(i);
-    NDArray questions = three.given().get(2).get(i), answers = three.answers().get(i);
-    System.out.println(written(letters, digits) + "  ->  " + written(questions, answers));
+    NDArray letters = samples.inputs().get(0).get(i), digits = samples.inputs().get(1).get(i);
+    NDArray questions = samples.inputs().get(2).get(i), answers = samples.answers().get(i);
+    System.out.println(formatPairs(letters, digits) + "  ->  " + formatPairs(questions, answers));
 }
 
 // %% look-up
-/** A table with a vector for each of so many letters or digits. */
+/** Make a table with a vector for each letter or digit. */
 Block embedding(int size) {
     var table = new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(32).build();
     table.setInitializer(new NormalInitializer(1), Parameter.Type.WEIGHT);
     return table;
 }
 
-/** A score for each digit as the answer; queries, keys and values are learned. */
+/** A dictionary with learned queries, keys and values, which scores each digit. */
 class LookUp extends AbstractBlock {
     final Block letter = addChildBlock("letter", embedding(26));
     final Block digit = addChildBlock("digit", embedding(10));
-    final Block W_q = addChildBlock("W_q", linear(32, false));
-    final Block W_k = addChildBlock("W_k", linear(32, false));
-    final Block W_v = addChildBlock("W_v", linear(32, false));
-    final Block output = addChildBlock("output", linear(10, true));
+    final Block W_q = addChildBlock("W_q", projection(32, false));
+    final Block W_k = addChildBlock("W_k", projection(32, false));
+    final Block W_v = addChildBlock("W_v", projection(32, false));
+    final Block output = addChildBlock("output", projection(10, true));
     NDArray weights;
 
-    /** The inputs are the entries' letters and digits, and the letters asked for. */
+    /** Take the entries' letters and digits, and the letters asked for. */
     @Override
     protected NDList forwardInternal(
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
@@ -495,21 +496,21 @@ class LookUp extends AbstractBlock {
 }
 
 // %% train
-/** The model, trained for 150 steps, each on new examples, starting from this seed. */
-<B extends Block> B trained(B model, int seed, Function<NDManager, Examples> draw) {
+/** Train the model for 150 steps from this seed, each on new examples. */
+<B extends Block> B train(B model, int seed, Function<NDManager, Examples> draw) {
     Engine.getInstance().setRandomSeed(seed);
     initialized(model);
-    model.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
+    model.getParameters().values().forEach(part -> part.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.015f)).build();
-    var error = Loss.softmaxCrossEntropyLoss();
+    var loss = Loss.softmaxCrossEntropyLoss();
     for (int step = 0; step < 150; step++) {
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
             var batch = draw.apply(scratch);
-            var answers = model.forward(parameters, batch.given(), true).head();
-            // DJL's error takes a row for each answer.
-            var rows = new NDList(answers.reshape(-1, 10));
-            gradients.backward(error.evaluate(new NDList(batch.answers().flatten()), rows));
+            var logits = model.forward(parameters, batch.inputs(), true).head();
+            // DJL's loss takes a row for each answer.
+            var rows = new NDList(logits.reshape(-1, 10));
+            gradients.backward(loss.evaluate(new NDList(batch.answers().flatten()), rows));
         }
         model.getParameters().forEach(named -> {
             var weights = named.getValue().getArray();
@@ -521,55 +522,56 @@ class LookUp extends AbstractBlock {
     return model;
 }
 
-/** Of scores for each digit, how often the highest is that of the right one. */
-double shareOf(NDArray answers, NDArray right) {
-    return answers.argMax(2).eq(right).toType(DataType.FLOAT32, false).mean().getFloat();
+/** Return how often the right digit has the highest score. */
+double accuracy(NDArray logits, NDArray answers) {
+    return logits.argMax(2).eq(answers).toType(DataType.FLOAT32, false).mean().getFloat();
 }
 
 // The same questions for every model.
 var tests = new TreeMap<Integer, Examples>();
 for (int size : new int[] {6, 12, 26}) {
-    tests.put(size, dictionaries(manager, 500, size));
+    tests.put(size, drawDictionaries(manager, 500, size));
 }
 
-double shareRight(Block model, Examples test) {
-    // All that a model computes of these goes with this manager.
+double accuracy(Block model, Examples test) {
+    // All that a model computes from these is freed with this manager.
     try (var scratch = manager.newSubManager()) {
-        scratch.tempAttachAll(test.given(), test.answers());
-        var answers = evaluate(model, test.given().toArray(NDArray[]::new));
-        return shareOf(answers, test.answers());
+        scratch.tempAttachAll(test.inputs(), test.answers());
+        var logits = evaluate(model, test.inputs().toArray(NDArray[]::new));
+        return accuracy(logits, test.answers());
     }
 }
 
-/** For each number of entries the models' shares, from low to high. */
-Map<Integer, double[]> sharesRight(List<? extends Block> models) {
-    var shares = new TreeMap<Integer, double[]>();
+/** Return the models' accuracies for each number of entries, from low to high. */
+Map<Integer, double[]> accuracyBySize(List<? extends Block> models) {
+    var accuracies = new TreeMap<Integer, double[]>();
     tests.forEach((size, test) -> {
-        var right = models.stream().mapToDouble(model -> shareRight(model, test));
-        shares.put(size, right.sorted().toArray());
+        var runs = models.stream().mapToDouble(model -> accuracy(model, test));
+        accuracies.put(size, runs.sorted().toArray());
     });
-    return shares;
+    return accuracies;
 }
 
-Function<NDManager, Examples> ofSix = scratch -> dictionaries(scratch, 64, 6);
+Function<NDManager, Examples> drawSix = scratch -> drawDictionaries(scratch, 64, 6);
 var seeds = List.of(0, 1, 2, 3, 4);
-var models = seeds.stream().map(seed -> trained(new LookUp(), seed, ofSix)).toList();
-var shares = sharesRight(models);
+var models = seeds.stream().map(seed -> train(new LookUp(), seed, drawSix)).toList();
+var accuracies = accuracyBySize(models);
 
 // %% shares tags=["tolerance:absolute=0.02"]
-shares.forEach((size, right) -> {
-    double low = right[0], median = right[2], high = right[4];
+accuracies.forEach((size, runs) -> {
+    double low = runs[0], median = runs[2], high = runs[4];
     System.out.printf("%2d entries: %.3f (%.3f-%.3f) right%n", size, median, low, high);
 });
 
 // %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 Engine.getInstance().setRandomSeed(0);
-var one = dictionaries(manager, 1, 6);
-NDArray letters = one.given().get(0), digits = one.given().get(1), questions = one.given().get(2);
+var example = drawDictionaries(manager, 1, 6);
+NDArray letters = example.inputs().get(0), digits = example.inputs().get(1);
+NDArray questions = example.inputs().get(2);
 evaluate(models.get(0), letters, digits, questions);
-System.out.println("entries:   " + written(letters, digits));
-var asksFor = LongStream.of(questions.toLongArray()).mapToObj(x -> "" + (char) ('a' + x));
-System.out.println("asked for: " + asksFor.collect(Collectors.joining(" ")));
+System.out.println("entries:   " + formatPairs(letters, digits));
+var askedFor = LongStream.of(questions.toLongArray()).mapToObj(x -> "" + (char) ('a' + x));
+System.out.println("asked for: " + askedFor.collect(Collectors.joining(" ")));
 Plots.heatmaps(models.get(0).weights.expandDims(0))
         .xlabel("Entries")
         .ylabel("Letters asked for")
@@ -578,19 +580,21 @@ Plots.heatmaps(models.get(0).weights.expandDims(0))
         .show();
 
 // %% letters-in-keys
-var many = tests.get(6);
-letters = many.given().get(0);
-digits = many.given().get(1);
-questions = many.given().get(2);
-answers = many.answers();
+var test = tests.get(6);
+letters = test.inputs().get(0);
+digits = test.inputs().get(1);
+questions = test.inputs().get(2);
+answers = test.answers();
 var model = models.get(0);
-NDArray asked = evaluate(model.letter, questions), letter = evaluate(model.letter, letters);
-NDArray digit = evaluate(model.digit, digits), both = letter.add(digit);
-double[] right = {
-    shareOf(model.answer(asked, both, both), answers),
-    shareOf(model.answer(asked, letter, digit), answers),
-    shareOf(model.answer(asked, digit, both), answers),
-    shareOf(model.answer(asked, both, letter), answers)
+queries = evaluate(model.letter, questions);
+var letterVectors = evaluate(model.letter, letters);
+var digitVectors = evaluate(model.digit, digits);
+var entries = letterVectors.add(digitVectors);
+double[] partAccuracies = {
+    accuracy(model.answer(queries, entries, entries), answers),
+    accuracy(model.answer(queries, letterVectors, digitVectors), answers),
+    accuracy(model.answer(queries, digitVectors, entries), answers),
+    accuracy(model.answer(queries, entries, letterVectors), answers)
 };
 
 // %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
@@ -600,69 +604,70 @@ var names = List.of(
         "digits alone in the keys",
         "letters alone in the values");
 for (int i = 0; i < names.size(); i++) {
-    System.out.println("%.3f  %s".formatted(right[i], names.get(i)));
+    System.out.println("%.3f  %s".formatted(partAccuracies[i], names.get(i)));
 }
 
 // %% removed
 evaluate(model, letters, digits, questions);
 var sharpest = model.weights.argMax(2); // the entry each question looks at
-var isIt = sharpest.oneHot(6).gt(0);
-scores = model.scores(asked, both);
-var withoutIt = maskedWeights(scores, isIt.logicalNot()).matMul(evaluate(model.W_v, both));
-var itAlone = maskedWeights(scores, isIt).matMul(evaluate(model.W_v, both));
-double[] kept = {
-    shareOf(evaluate(model.output, withoutIt), answers),
-    shareOf(evaluate(model.output, itAlone), answers)
+var isSharpest = sharpest.oneHot(6).gt(0);
+scores = model.scores(queries, entries);
+values = evaluate(model.W_v, entries);
+var othersOnly = maskedWeights(scores, isSharpest.logicalNot()).matMul(values);
+var sharpestOnly = maskedWeights(scores, isSharpest).matMul(values);
+double[] maskedAccuracies = {
+    accuracy(evaluate(model.output, othersOnly), answers),
+    accuracy(evaluate(model.output, sharpestOnly), answers)
 };
 
 // %% removed-shown tags=["tolerance:absolute=0.03"]
 names = List.of("that entry hidden", "that entry alone");
 for (int i = 0; i < names.size(); i++) {
-    System.out.println("%.3f  right with %s".formatted(kept[i], names.get(i)));
+    System.out.println("%.3f  right with %s".formatted(maskedAccuracies[i], names.get(i)));
 }
 
 // %% same-answer
 values = manager.create(new float[][] {{0, 0}, {1, 0}, {0, 1}, {1, 1}});
-var ways = List.<List<Number>>of(
+var weightSets = List.<List<Number>>of(
         List.of(0.5, 0, 0, 0.5), List.of(0, 0.5, 0.5, 0), List.of(0.25, 0.25, 0.25, 0.25));
-for (var way : ways) {
-    var shares = way.stream().mapToDouble(Number::doubleValue).toArray();
-    var answer = manager.create(shares).toType(DataType.FLOAT32, false).matMul(values);
-    System.out.println(way + " -> " + Arrays.toString(answer.toFloatArray()));
+for (var weights : weightSets) {
+    var numbers = weights.stream().mapToDouble(Number::doubleValue).toArray();
+    var answer = manager.create(numbers).toType(DataType.FLOAT32, false).matMul(values);
+    System.out.println(weights + " -> " + Arrays.toString(answer.toFloatArray()));
 }
 
 // %% solution-box
-var near = between.expandDims(1).sub(x).abs().lt(0.3);
-var box = maskedWeights(manager.zeros(new Shape(101, 40)), near).matMul(y);
+var isNear = grid.expandDims(1).sub(x).abs().lt(0.3);
+var box = maskedWeights(manager.zeros(new Shape(101, 40)), isNear).matMul(y);
 difference = 0;
 int empty = 0;
 for (int i = 0; i < 101; i++) {
-    var seen = y.get(near.get(i));
-    if (seen.size() == 0) {
+    var nearby = y.get(isNear.get(i));
+    if (nearby.size() == 0) {
         empty++;
     } else {
-        difference = Math.max(difference, apart(box.get(i), seen.mean()));
+        difference = Math.max(difference, largestDifference(box.get(i), nearby.mean()));
     }
 }
 var line = "largest difference: %.4f; places without a point nearby: %d";
 System.out.println(line.formatted(difference, empty));
 
 // %% solution-width
-var byCount = new LinkedHashMap<Integer, double[]>(); // from low to high
+var widthsByCount = new LinkedHashMap<Integer, double[]>(); // from low to high
 for (int count : new int[] {20, 80, 320}) {
-    var found = seeds.stream().mapToDouble(seed -> learnedWidth(points(count, seed), 1, true));
-    byCount.put(count, found.sorted().toArray());
+    var runs = seeds.stream().mapToDouble(seed -> learnWidth(drawPoints(count, seed), 1, true));
+    widthsByCount.put(count, runs.sorted().toArray());
 }
 
 // %% solution-width-shown
-byCount.forEach((count, found) -> {
-    double low = found[0], median = found[2], high = found[4];
+widthsByCount.forEach((count, runs) -> {
+    double low = runs[0], median = runs[2], high = runs[4];
     System.out.printf("%3d points: %.2f (%.2f-%.2f)%n", count, median, low, high);
 });
 
 // %% solution-additive
 class AdditiveLookUp extends LookUp {
-    final Block w = addChildBlock("w", linear(1, false));
+    final Block w = addChildBlock("w", projection(1, false));
 
     @Override
     NDArray scores(NDArray queries, NDArray keys) {
@@ -673,23 +678,23 @@ class AdditiveLookUp extends LookUp {
 }
 
 var additiveModels = seeds.stream()
-        .map(seed -> trained(new AdditiveLookUp(), seed, ofSix))
+        .map(seed -> train(new AdditiveLookUp(), seed, drawSix))
         .toList();
-shares = sharesRight(additiveModels);
+accuracies = accuracyBySize(additiveModels);
 
 // %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-shares.forEach((size, right) -> {
-    double low = right[0], median = right[2], high = right[4];
+accuracies.forEach((size, runs) -> {
+    double low = runs[0], median = runs[2], high = runs[4];
     System.out.printf("%2d entries: %.3f (%.3f-%.3f) right%n", size, median, low, high);
 });
 
 // %% solution-reversal
-/** Writes digits backwards; queries are learned, keys are a place plus a digit. */
+/** A model that writes digits backwards; a key is the sum of place and digit. */
 class Reverser extends AbstractBlock {
     final Block digit = addChildBlock("digit", embedding(10));
-    final Block asks = addChildBlock("asks", embedding(8));
-    final Block stands = addChildBlock("stands", embedding(8));
-    final Block output = addChildBlock("output", linear(10, true));
+    final Block query = addChildBlock("query", embedding(8));
+    final Block place = addChildBlock("place", embedding(8));
+    final Block output = addChildBlock("output", projection(10, true));
     NDArray weights;
 
     @Override
@@ -697,8 +702,8 @@ class Reverser extends AbstractBlock {
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
         var digits = evaluate(digit, inputs.head());
         var position = inputs.head().getManager().arange(8);
-        var keys = digits.add(evaluate(stands, position));
-        weights = scaledDot(evaluate(asks, position), keys).softmax(-1);
+        var keys = digits.add(evaluate(place, position));
+        weights = scaledDot(evaluate(query, position), keys).softmax(-1);
         return new NDList(evaluate(output, weights.matMul(digits)));
     }
 
@@ -713,22 +718,22 @@ class Reverser extends AbstractBlock {
     }
 }
 
-Examples backwards(NDManager manager, int count) {
+Examples drawReversals(NDManager manager, int count) {
     var digits = manager.randomInteger(0, 10, new Shape(count, 8), DataType.INT64);
     return new Examples(new NDList(digits), digits.flip(1));
 }
 
 var reversers = seeds.stream()
-        .map(seed -> trained(new Reverser(), seed, scratch -> backwards(scratch, 64)))
+        .map(seed -> train(new Reverser(), seed, scratch -> drawReversals(scratch, 64)))
         .toList();
 digits = manager.randomInteger(0, 10, new Shape(500, 8), DataType.INT64);
-var reversed = reversers.stream()
-        .map(each -> shareOf(evaluate(each, digits), digits.flip(1)))
+var reverserAccuracies = reversers.stream()
+        .map(reverser -> accuracy(evaluate(reverser, digits), digits.flip(1)))
         .toList();
 
 // %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 System.out.print("right:");
-reversed.forEach(share -> System.out.printf(" %.3f", share));
+reverserAccuracies.forEach(share -> System.out.printf(" %.3f", share));
 System.out.println();
 Plots.heatmaps(reversers.get(0).weights.get(":1").expandDims(0))
         .xlabel("Digits read")
@@ -740,20 +745,20 @@ Plots.heatmaps(reversers.get(0).weights.get(":1").expandDims(0))
 // %% solution-twice
 letters = manager.create(new long[][] {{0, 1, 0, 2}, {0, 1, 0, 2}});
 digits = manager.create(new long[][] {{3, 5, 7, 9}, {7, 5, 3, 9}}); // a3 b5 a7 c9; a7 b5 a3 c9
-asked = manager.create(new long[][] {{0}, {0}});
-var said = models.stream()
-        .map(model -> evaluate(model, letters, digits, asked).argMax(-1).toLongArray())
+questions = manager.create(new long[][] {{0}, {0}});
+var predictions = models.stream()
+        .map(model -> evaluate(model, letters, digits, questions).argMax(-1).toLongArray())
         .toList();
-var looked = models.stream().map(model -> model.weights.squeeze(1)).toList();
+var attentionMaps = models.stream().map(model -> model.weights.squeeze(1)).toList();
 
 // %% solution-twice-shown tags=["nbval-ignore-output"]
 for (int i = 0; i < 2; i++) {
-    var entries = written(letters.get(i), digits.get(i));
+    var entries = formatPairs(letters.get(i), digits.get(i));
     System.out.println("weights of " + entries + ", and the answer to a:");
     for (int seed = 0; seed < 5; seed++) {
-        for (float weight : looked.get(seed).get(i).toFloatArray()) {
+        for (float weight : attentionMaps.get(seed).get(i).toFloatArray()) {
             System.out.printf("%.2f ", weight);
         }
-        System.out.println("-> " + said.get(seed)[i]);
+        System.out.println("-> " + predictions.get(seed)[i]);
     }
 }

@@ -21,12 +21,12 @@ for fruit in "lemon", "lime":
 # %% soft-look-up
 fruits = ["apple", "lemon", "pear"]
 keys = mx.array([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
-values = mx.array([50.0, 40, 70])  # what it costs, in cents
+values = mx.array([50.0, 40, 70])  # the price, in cents
 query = mx.array([0.0, 1])  # a lime: not sweet, a little sour
 
 scores = keys @ query  # how well does each key fit?
 weights = scores.exp() / scores.exp().sum()  # softmax: positive, and they sum to 1
-answer = weights @ values  # the average of the values, in these shares
+answer = weights @ values  # the average of the values, with these weights
 
 for score, weight, fruit in zip(scores, weights, fruits, strict=True):
     print(f"{score:4.0f}{weight:8.3f}   {fruit}")
@@ -41,7 +41,7 @@ for factor in 0, 1, 3, 10:
 
 # %% attend
 def attend(queries, keys, values):
-    """Score, softmax, average: an answer for each query."""
+    """Return an answer for each query: score, softmax, average."""
     scores = queries @ keys.mT  # (queries, keys)
     return mx.softmax(scores, axis=-1) @ values
 
@@ -67,8 +67,8 @@ def curve(x):
     return mx.sin(2 * x) + x / 2
 
 
-def points(count, seed):
-    """Measurements of the curve, with noise, at random places from 0 to 5."""
+def draw_points(count, seed):
+    """Draw noisy measurements of the curve at random places from 0 to 5."""
     mx.random.seed(seed)
     x = mx.sort(5 * mx.random.uniform(shape=(count,)))
     return x, curve(x) + 0.3 * mx.random.normal((count,))
@@ -76,21 +76,21 @@ def points(count, seed):
 
 # %% kernel-regression
 def closeness(queries, keys, width):
-    """Scores: the logarithm of a Gaussian kernel, shape (queries, keys)."""
+    """Return scores, the logarithm of a Gaussian kernel: shape (queries, keys)."""
     return -((queries[:, None] - keys) ** 2) / (2 * width**2)
 
 
-x, y = points(40, seed=0)
-between = mx.linspace(0, 5, 101)
+x, y = draw_points(40, seed=0)
+grid = mx.linspace(0, 5, 101)
 fits = {
-    width: mx.softmax(closeness(between, x, width), axis=-1) @ y
+    width: mx.softmax(closeness(grid, x, width), axis=-1) @ y
     for width in (0.05, 0.3, 3)
 }
 
 # %% three-widths
 d2l.plot(
-    [x, *[between] * 4],
-    [y, curve(between), *fits.values()],
+    [x, *[grid] * 4],
+    [y, curve(grid), *fits.values()],
     xlabel="x",
     ylabel="y",
     figsize=(6, 3),
@@ -111,35 +111,36 @@ d2l.show_heatmaps(
 
 
 # %% without-itself
-def error(width, x, y, without_itself=True):
-    """The mean squared error of predicting each point from the others (or from all)."""
+def error(width, x, y, hide_itself=True):
+    """Return the mean squared error of predicting each point from others (or all)."""
     scores = closeness(x, x, width)
-    if without_itself:
+    if hide_itself:
         scores = mx.where(mx.eye(len(x), dtype=mx.bool_), -math.inf, scores)
     return ((mx.softmax(scores, axis=-1) @ y - y) ** 2).mean()
 
 
 # %% learned-width
-def learned_width(x, y, start, **options):
-    """Gradient descent on the logarithm of the width, which keeps it positive."""
+def learn_width(x, y, start, **options):
+    """Learn the width by gradient descent on its logarithm: it stays positive."""
 
-    def error_of(learned):
-        return error(learned["log_width"].exp(), x, y, **options)
+    def loss(parameters):
+        return error(parameters["log_width"].exp(), x, y, **options)
 
-    learned = {"log_width": mx.array(math.log(start))}
+    parameters = {"log_width": mx.array(math.log(start))}
     optimizer = optimizers.Adam(learning_rate=0.1, bias_correction=True)
     for _ in range(100):
-        learned = optimizer.apply_gradients(mx.grad(error_of)(learned), learned)
-        # MLX computes nothing until it is asked: here, or all steps would pile up.
-        mx.eval(learned, optimizer.state)
-    return learned["log_width"].exp().item()
+        gradients = mx.grad(loss)(parameters)
+        parameters = optimizer.apply_gradients(gradients, parameters)
+        # MLX computes only on request; without one here, all steps would pile up.
+        mx.eval(parameters, optimizer.state)
+    return parameters["log_width"].exp().item()
 
 
 # %% learned-widths
 for start in 0.1, 1:
-    print(f"from {start}, without itself: {learned_width(x, y, start):.2f}")
-alone = learned_width(x, y, 1, without_itself=False)
-print(f"from 1, itself among them: {alone:.2f}")
+    print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
+unmasked_width = learn_width(x, y, 1, hide_itself=False)
+print(f"from 1, itself among them: {unmasked_width:.2f}")
 
 
 # %% four-scores
@@ -165,28 +166,31 @@ def additive(Q, K, W_q, W_k, w):
 Q, K, V = (mx.random.normal(shape) for shape in ((2, 3, 8), (2, 5, 8), (2, 5, 4)))
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
-layers_say = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
+layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
 
 parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
 W_q, W_k, w = (part.weight.T for part in parts)
-we_say = [
+manual_outputs = [
     mx.softmax(scaled_dot(Q, K), axis=-1) @ V,
     mx.softmax(additive(Q, K, W_q, W_k, w[:, 0]), axis=-1) @ V,
 ]
 
 # %% two-layers-shown
-for name, theirs, ours in zip(
-    ["scaled dot", "additive"], layers_say, we_say, strict=True
+for name, layer_output, output in zip(
+    ["scaled dot", "additive"], layer_outputs, manual_outputs, strict=True
 ):
-    largest, apart = ours.abs().max(), (theirs - ours).abs().max()
-    print(f"{name:>10}: largest answer {largest:.4f}, largest difference {apart:.4f}")
+    largest = output.abs().max()
+    difference = (layer_output - output).abs().max()
+    print(
+        f"{name:>10}: largest answer {largest:.4f}, largest difference {difference:.4f}"
+    )
 
 # %% own-function
-# It wants an axis of heads before the queries and keys; here there is one.
+# MLX expects heads on the axis before the queries and keys; here there is one.
 heads = (X[:, None] for X in (Q, K, V))
-own = mx.fast.scaled_dot_product_attention(*heads, scale=1 / math.sqrt(8))
-apart = (own[:, 0] - we_say[0]).abs().max()
-print(f"MLX's own: largest difference {apart:.4f}")
+framework_output = mx.fast.scaled_dot_product_attention(*heads, scale=1 / math.sqrt(8))
+difference = (framework_output[:, 0] - manual_outputs[0]).abs().max()
+print(f"MLX's own: largest difference {difference:.4f}")
 
 
 # %% gaussian-or-dot
@@ -194,32 +198,30 @@ def gaussian(Q, K):
     return -((Q[:, :, None] - K[:, None]) ** 2).sum(axis=-1) / 2
 
 
-def weights_differ(Q, K):
-    by_distance, by_product = (
-        mx.softmax(gaussian(Q, K), axis=-1),
-        mx.softmax(dot(Q, K), axis=-1),
-    )
-    return (by_distance - by_product).abs().max()
+def weight_difference(Q, K):
+    distance_weights = mx.softmax(gaussian(Q, K), axis=-1)
+    product_weights = mx.softmax(dot(Q, K), axis=-1)
+    return (distance_weights - product_weights).abs().max()
 
 
-equally_long = K / mx.linalg.norm(K, axis=-1, keepdims=True)
+unit_keys = K / mx.linalg.norm(K, axis=-1, keepdims=True)
 
 # %% gaussian-or-dot-shown
-print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
-print(
-    f"keys of equal length:  weights differ by up to {weights_differ(Q, equally_long):.4f}"
-)
+print(f"keys of any length:    weights differ by up to {weight_difference(Q, K):.4f}")
+difference = weight_difference(Q, unit_keys)
+print(f"keys of equal length:  weights differ by up to {difference:.4f}")
 
 # %% saturation
 mx.random.seed(0)
 widths = [2**power for power in range(2, 11)]
-largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
+largest_weights = {"unscaled": [], "scaled": []}
+slopes = {"unscaled": [], "scaled": []}
 for width in widths:
     query = mx.random.normal((1000, 1, width))
     ten_keys = mx.random.normal((1000, 10, width))
     for name, score in ("unscaled", dot), ("scaled", scaled_dot):
         weights = mx.softmax(score(query, ten_keys), axis=-1)[:, 0]
-        largest[name].append(weights.max(axis=1).mean())
+        largest_weights[name].append(weights.max(axis=1).mean())
         outer = weights[:, :, None] * weights[:, None]
         derivative = weights[:, :, None] * mx.eye(10) - outer
         slopes[name].append(mx.median(mx.linalg.norm(derivative, axis=(1, 2))))
@@ -228,7 +230,7 @@ for width in widths:
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest.values()],
+    [*largest_weights.values()],
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -249,9 +251,9 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, may_see):
-    """A softmax over what each query may see; the rest gets a weight of zero."""
-    return mx.softmax(mx.where(may_see, scores, -math.inf), axis=-1)
+def masked_weights(scores, visible):
+    """Take the softmax over the visible keys; the others get a weight of zero."""
+    return mx.softmax(mx.where(visible, scores, -math.inf), axis=-1)
 
 
 def show(*maps, titles):
@@ -268,10 +270,10 @@ def show(*maps, titles):
 mx.random.seed(0)
 position = mx.arange(5)
 real = mx.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
-causal = position <= position[:, None]  # nothing that comes later
+causal = position <= position[:, None]  # no later key
 scores = mx.random.normal((5, 5))
 show(
-    *(masked_weights(scores, may_see) for may_see in (real, causal, real & causal)),
+    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
     titles=["Padding", "Causal", "Both"],
 )
 
@@ -279,55 +281,55 @@ show(
 mx.random.seed(0)
 layer = d2l.DotProductAttention(dropout=0)
 X = mx.random.normal((1, 5, 8))
-of_all = layer(X, X, X, causal=True)
-of_two = layer(X[:, -2:], X, X, causal=True)
+output_all = layer(X, X, X, causal=True)
+output_last_two = layer(X[:, -2:], X, X, causal=True)
 print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(axis=-1).tolist())
-apart = (of_two - of_all[:, -2:]).abs().max()
-print(f"from the last two of five: largest difference {apart:.4f}")
+difference = (output_last_two - output_all[:, -2:]).abs().max()
+print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
 real = mx.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
 weights = masked_weights(scores, real & causal)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-hidden = mx.where(real, 0.0, -math.inf)
-layer(X, X, X, causal=True, score_bias=hidden)
+bias = mx.where(real, 0.0, -math.inf)
+layer(X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
 
 # %% dictionaries
-def dictionaries(count, size=6):
-    """Entries, each a letter with a digit; then the letters asked for, and what is right."""
+def draw_dictionaries(count, size=6):
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
     alphabets = mx.argsort(mx.random.uniform(shape=(count, 26)), axis=1)
-    letters = alphabets[:, :size]  # none of them twice
+    letters = alphabets[:, :size]  # no letter twice
     digits = mx.random.randint(0, 10, (count, size))
-    asked = mx.argsort(mx.random.uniform(shape=(count, size)), axis=1)
+    order = mx.argsort(mx.random.uniform(shape=(count, size)), axis=1)
     questions, answers = (
-        mx.take_along_axis(each, asked, axis=1) for each in (letters, digits)
+        mx.take_along_axis(array, order, axis=1) for array in (letters, digits)
     )
     return letters, digits, questions, answers
 
 
-def written(letters, digits):
+def format_pairs(letters, digits):
     return " ".join(
         f"{chr(97 + x)}{y}"
         for x, y in zip(letters.tolist(), digits.tolist(), strict=True)
     )
 
 
-for letters, digits, questions, answers in zip(*dictionaries(3), strict=True):
-    print(written(letters, digits), " -> ", written(questions, answers))
+for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
+    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
 
 
 # %% look-up
 def table(rows, width):
-    """A trainable vector for each row, of variance 1: MLX draws shorter ones."""
+    """Make a table of trainable vectors of variance 1; MLX draws shorter ones."""
     embedding = nn.Embedding(rows, width)
     embedding.weight = mx.random.normal(embedding.weight.shape)
     return embedding
 
 
 class LookUp(nn.Module):
-    """A score for each digit as the answer; queries, keys and values are learned."""
+    """A dictionary with learned queries, keys and values, which scores each digit."""
 
     def __init__(self, num_hiddens=32):
         super().__init__()
@@ -342,58 +344,58 @@ class LookUp(nn.Module):
         return self.answer(self.letter(questions), entries, entries)
 
     def answer(self, queries, keys, values):
-        """A logit for each digit, and the weights."""
+        """Return a logit for each digit, and the weights."""
         weights = mx.softmax(scaled_dot(self.W_q(queries), self.W_k(keys)), axis=-1)
         return self.output(weights @ self.W_v(values)), weights
 
 
 # %% train
-def fit(model, examples):
+def fit(model, draw):
     """Train a model on new examples in each step, 64 at a time."""
     optimizer = optimizers.Adam(learning_rate=0.015, bias_correction=True)
 
-    def loss(*given, answers):
-        logits, _ = model(*given)
+    def loss(*inputs, answers):
+        logits, _ = model(*inputs)
         return nn.losses.cross_entropy(logits, answers, reduction="mean")
 
     for _ in range(150):
-        *given, answers = examples(64)
-        _, gradients = nn.value_and_grad(model, loss)(*given, answers=answers)
+        *inputs, answers = draw(64)
+        _, gradients = nn.value_and_grad(model, loss)(*inputs, answers=answers)
         optimizer.update(model, gradients)
-        mx.eval(model.parameters(), optimizer.state)  # now, as above
+        mx.eval(model.parameters(), optimizer.state)  # compute now, as above
     return model
 
 
-def trained(seed, make=LookUp):
+def train(seed, model_class=LookUp):
     mx.random.seed(seed)
-    return fit(make(), dictionaries)
+    return fit(model_class(), draw_dictionaries)
 
 
 # The same questions for every model.
-tests = {size: dictionaries(500, size) for size in (6, 12, 26)}
+tests = {size: draw_dictionaries(500, size) for size in (6, 12, 26)}
 
 
-def share_right(model, size=6):
-    *given, answers = tests[size]
-    logits, _ = model(*given)
+def accuracy(model, size=6):
+    *inputs, answers = tests[size]
+    logits, _ = model(*inputs)
     return (logits.argmax(axis=-1) == answers).mean().item()
 
 
-models = [trained(seed) for seed in range(5)]
-shares = {size: [share_right(model, size) for model in models] for size in tests}
+models = [train(seed) for seed in range(5)]
+accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, right in shares.items():
-    low, high = min(right), max(right)
+for size, runs in accuracies.items():
+    low, high = min(runs), max(runs)
     print(
-        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 mx.random.seed(0)
-letters, digits, questions, answers = dictionaries(1)
+letters, digits, questions, answers = draw_dictionaries(1)
 _, weights = models[0](letters, digits, questions)
-print("entries:  ", written(letters[0], digits[0]))
+print("entries:  ", format_pairs(letters[0], digits[0]))
 print("asked for:", " ".join(chr(97 + x) for x in questions[0].tolist()))
 d2l.show_heatmaps(
     weights[None],
@@ -407,15 +409,18 @@ d2l.show_heatmaps(
 mx.random.seed(0)
 letters, digits, questions, answers = tests[6]
 model = models[0]
-asked, letter, digit = (
-    model.letter(questions),
-    model.letter(letters),
-    model.digit(digits),
-)
-both = letter + digit
-keys_and_values = [(both, both), (letter, digit), (digit, both), (both, letter)]
-right = [
-    (model.answer(asked, K, V)[0].argmax(axis=-1) == answers).mean()
+queries = model.letter(questions)
+letter_vectors = model.letter(letters)
+digit_vectors = model.digit(digits)
+entries = letter_vectors + digit_vectors
+keys_and_values = [
+    (entries, entries),
+    (letter_vectors, digit_vectors),
+    (digit_vectors, entries),
+    (entries, letter_vectors),
+]
+part_accuracies = [
+    (model.answer(queries, K, V)[0].argmax(axis=-1) == answers).mean()
     for K, V in keys_and_values
 ]
 
@@ -426,23 +431,24 @@ names = (
     "digits alone in the keys",
     "letters alone in the values",
 )
-for share, name in zip(right, names, strict=True):
+for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
 # %% removed
 _, weights = model(letters, digits, questions)
 sharpest = weights.argmax(axis=-1)  # the entry each question looks at
-is_it = sharpest[:, :, None] == mx.arange(6)
-scores = scaled_dot(model.W_q(asked), model.W_k(both))
-without_it = masked_weights(scores, ~is_it) @ model.W_v(both)
-it_alone = masked_weights(scores, is_it) @ model.W_v(both)
-kept = [
-    (model.output(Y).argmax(axis=-1) == answers).mean() for Y in (without_it, it_alone)
+is_sharpest = sharpest[:, :, None] == mx.arange(6)
+scores = scaled_dot(model.W_q(queries), model.W_k(entries))
+others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
+sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+masked_accuracies = [
+    (model.output(Y).argmax(axis=-1) == answers).mean()
+    for Y in (others_only, sharpest_only)
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
 names = "that entry hidden", "that entry alone"
-for share, name in zip(kept, names, strict=True):
+for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
@@ -451,26 +457,26 @@ for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
     print(weights, "->", (mx.array(weights) @ values).tolist())
 
 # %% solution-box
-near = (between[:, None] - x).abs() < 0.3
-box = masked_weights(mx.zeros((101, 40)), near) @ y
-by_hand = (near * y).sum(axis=1) / near.sum(axis=1)
-has_a_point = near.any(axis=1)
-apart = mx.where(has_a_point, (box - by_hand).abs(), 0).max()
+is_near = (grid[:, None] - x).abs() < 0.3
+box = masked_weights(mx.zeros((101, 40)), is_near) @ y
+means = (is_near * y).sum(axis=1) / is_near.sum(axis=1)
+has_point = is_near.any(axis=1)
+difference = mx.where(has_point, (box - means).abs(), 0).max()
 print(
-    f"largest difference: {apart:.4f}; places without a point nearby: {(~has_a_point).sum()}"
+    f"largest difference: {difference:.4f}; places without a point nearby: "
+    f"{(~has_point).sum()}"
 )
 
 # %% solution-width
-by_count = {
-    count: [learned_width(*points(count, seed), 1) for seed in range(5)]
+widths_by_count = {
+    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
     for count in (20, 80, 320)
 }
 
 # %% solution-width-shown
-for count, found in by_count.items():
-    print(
-        f"{count:>3} points: {statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
-    )
+for count, runs in widths_by_count.items():
+    low, high = min(runs), max(runs)
+    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
 
 
 # %% solution-additive
@@ -485,53 +491,53 @@ class AdditiveLookUp(LookUp):
         return self.output(weights @ self.W_v(values)), weights
 
 
-additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
-shares = {
-    size: [share_right(model, size) for model in additive_models] for size in tests
+additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
+accuracies = {
+    size: [accuracy(model, size) for model in additive_models] for size in tests
 }
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, right in shares.items():
-    low, high = min(right), max(right)
+for size, runs in accuracies.items():
+    low, high = min(runs), max(runs)
     print(
-        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
 
 # %% solution-reversal
 class Reverser(nn.Module):
-    """Writes digits backwards; queries are learned, keys are a place plus a digit."""
+    """A model that writes digits backwards; a key is the sum of place and digit."""
 
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
         self.digit = table(10, num_hiddens)
-        self.asks, self.stands = (table(length, num_hiddens) for _ in range(2))
+        self.query, self.place = (table(length, num_hiddens) for _ in range(2))
         self.output = nn.Linear(num_hiddens, 10)
 
     def __call__(self, digits):
-        keys = self.stands.weight + self.digit(digits)
-        weights = mx.softmax(scaled_dot(self.asks.weight, keys), axis=-1)
+        keys = self.place.weight + self.digit(digits)
+        weights = mx.softmax(scaled_dot(self.query.weight, keys), axis=-1)
         return self.output(weights @ self.digit(digits)), weights
 
 
-def reversals(count):
+def draw_reversals(count):
     digits = mx.random.randint(0, 10, (count, 8))
     return digits, digits[:, ::-1]
 
 
-def reverser(seed):
+def train_reverser(seed):
     mx.random.seed(seed)
-    return fit(Reverser(), reversals)
+    return fit(Reverser(), draw_reversals)
 
 
-reversers = [reverser(seed) for seed in range(5)]
-digits, backwards = reversals(500)
-said_and_seen = [each(digits) for each in reversers]
-right = [(Y.argmax(axis=-1) == backwards).mean() for Y, _ in said_and_seen]
+reversers = [train_reverser(seed) for seed in range(5)]
+digits, answers = draw_reversals(500)
+results = [reverser(digits) for reverser in reversers]
+reverser_accuracies = [(Y.argmax(axis=-1) == answers).mean() for Y, _ in results]
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
-print("right:", *(f"{share:.3f}" for share in right))
-_, weights = said_and_seen[0]
+print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
+_, weights = results[0]
 d2l.show_heatmaps(
     weights[:1, None],
     xlabel="Digits read",
@@ -543,13 +549,13 @@ d2l.show_heatmaps(
 # %% solution-twice
 letters = mx.array([[0, 1, 0, 2]] * 2)
 digits = mx.array([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
-asked = mx.array([[0]] * 2)
-answered = [model(letters, digits, asked) for model in models]
-said = [logits.argmax(axis=-1)[:, 0] for logits, _ in answered]
-looked = [weights[:, 0] for _, weights in answered]
+questions = mx.array([[0]] * 2)
+results = [model(letters, digits, questions) for model in models]
+predictions = [logits.argmax(axis=-1)[:, 0] for logits, _ in results]
+attention_maps = [weights[:, 0] for _, weights in results]
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
-    for weights, answers in zip(looked, said, strict=True):
-        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(answers[i]))
+    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    for weights, prediction in zip(attention_maps, predictions, strict=True):
+        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))

@@ -5,8 +5,8 @@
 import math
 import statistics
 
-# First: with it MXNet, of before NumPy 2, can be imported on the NumPy of today. It
-# also turns on MXNet's NumPy arrays, as npx.set_np() does.
+# This import comes first: MXNet, which is older than NumPy 2, cannot be imported
+# without it. It also turns on MXNet's NumPy arrays, as npx.set_np() does.
 from d2l_compat import mxnet as d2l
 
 from mxnet import autograd, gluon, init, np, npx
@@ -25,12 +25,12 @@ for fruit in "lemon", "lime":
 # %% soft-look-up
 fruits = ["apple", "lemon", "pear"]
 keys = d2l.tensor([[2, 1], [0, 3], [3, 0]])  # how sweet, and how sour
-values = d2l.tensor([50, 40, 70])  # what it costs, in cents
+values = d2l.tensor([50, 40, 70])  # the price, in cents
 query = d2l.tensor([0, 1])  # a lime: not sweet, a little sour
 
 scores = keys @ query  # how well does each key fit?
 weights = np.exp(scores) / np.exp(scores).sum()  # softmax: positive, and they sum to 1
-answer = weights @ values  # the average of the values, in these shares
+answer = weights @ values  # the average of the values, with these weights
 
 for score, weight, fruit in zip(scores, weights, fruits, strict=True):
     print(f"{score:4.0f}{weight:8.3f}   {fruit}")
@@ -45,7 +45,7 @@ for factor in 0, 1, 3, 10:
 
 # %% attend
 def attend(queries, keys, values):
-    """Score, softmax, average: an answer for each query."""
+    """Return an answer for each query: score, softmax, average."""
     scores = queries @ keys.swapaxes(-1, -2)  # (queries, keys)
     return npx.softmax(scores, axis=-1) @ values
 
@@ -70,8 +70,8 @@ def curve(x):
     return np.sin(2 * x) + x / 2
 
 
-def points(count, seed):
-    """Measurements of the curve, with noise, at random places from 0 to 5."""
+def draw_points(count, seed):
+    """Draw noisy measurements of the curve at random places from 0 to 5."""
     npx.random.seed(seed)
     x = np.sort(5 * d2l.rand(count))
     return x, curve(x) + 0.3 * d2l.randn(count)
@@ -79,21 +79,21 @@ def points(count, seed):
 
 # %% kernel-regression
 def closeness(queries, keys, width):
-    """Scores: the logarithm of a Gaussian kernel, shape (queries, keys)."""
+    """Return scores, the logarithm of a Gaussian kernel: shape (queries, keys)."""
     return -((queries[:, None] - keys) ** 2) / (2 * width**2)
 
 
-x, y = points(40, seed=0)
-between = np.linspace(0, 5, 101)
+x, y = draw_points(40, seed=0)
+grid = np.linspace(0, 5, 101)
 fits = {
-    width: npx.softmax(closeness(between, x, width), axis=-1) @ y
+    width: npx.softmax(closeness(grid, x, width), axis=-1) @ y
     for width in (0.05, 0.3, 3)
 }
 
 # %% three-widths
 d2l.plot(
-    [x, *[between] * 4],
-    [y, curve(between), *fits.values()],
+    [x, *[grid] * 4],
+    [y, curve(grid), *fits.values()],
     xlabel="x",
     ylabel="y",
     figsize=(6, 3),
@@ -114,17 +114,17 @@ d2l.show_heatmaps(
 
 
 # %% without-itself
-def error(width, x, y, without_itself=True):
-    """The mean squared error of predicting each point from the others (or from all)."""
+def error(width, x, y, hide_itself=True):
+    """Return the mean squared error of predicting each point from others (or all)."""
     scores = closeness(x, x, width)
-    if without_itself:
+    if hide_itself:
         scores = scores + np.log(1 - d2l.eye(len(x)))  # minus infinity on the diagonal
     return ((npx.softmax(scores, axis=-1) @ y - y) ** 2).mean()
 
 
 # %% learned-width
-def learned_width(x, y, start, **options):
-    """Gradient descent on the logarithm of the width, which keeps it positive."""
+def learn_width(x, y, start, **options):
+    """Learn the width by gradient descent on its logarithm: it stays positive."""
     log_start = init.Constant(math.log(start))
     log_width = gluon.Parameter("log_width", shape=(1,), init=log_start)
     log_width.initialize()
@@ -139,9 +139,9 @@ def learned_width(x, y, start, **options):
 
 # %% learned-widths
 for start in 0.1, 1:
-    print(f"from {start}, without itself: {learned_width(x, y, start):.2f}")
-alone = learned_width(x, y, 1, without_itself=False)
-print(f"from 1, itself among them: {alone:.2f}")
+    print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
+unmasked_width = learn_width(x, y, 1, hide_itself=False)
+print(f"from 1, itself among them: {unmasked_width:.2f}")
 
 
 # %% four-scores
@@ -168,21 +168,24 @@ Q, K, V = d2l.randn(2, 3, 8), d2l.randn(2, 5, 8), d2l.randn(2, 5, 4)
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
 additive_layer.initialize(initializer)
-layers_say = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
+layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
 
 parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
 W_q, W_k, w = (part.weight.data().T for part in parts)
-we_say = [
+manual_outputs = [
     npx.softmax(scaled_dot(Q, K), axis=-1) @ V,
     npx.softmax(additive(Q, K, W_q, W_k, w[:, 0]), axis=-1) @ V,
 ]
 
 # %% two-layers-shown
-for name, theirs, ours in zip(
-    ["scaled dot", "additive"], layers_say, we_say, strict=True
+for name, layer_output, output in zip(
+    ["scaled dot", "additive"], layer_outputs, manual_outputs, strict=True
 ):
-    largest, apart = np.abs(ours).max(), np.abs(theirs - ours).max()
-    print(f"{name:>10}: largest answer {largest:.4f}, largest difference {apart:.4f}")
+    largest = np.abs(output).max()
+    difference = np.abs(layer_output - output).max()
+    print(
+        f"{name:>10}: largest answer {largest:.4f}, largest difference {difference:.4f}"
+    )
 
 
 # %% gaussian-or-dot
@@ -191,28 +194,29 @@ def gaussian(Q, K):
     return -(steps**2).sum(axis=-1) / 2
 
 
-def weights_differ(Q, K):
-    by_distance = npx.softmax(gaussian(Q, K), axis=-1)
-    by_product = npx.softmax(dot(Q, K), axis=-1)
-    return np.abs(by_distance - by_product).max()
+def weight_difference(Q, K):
+    distance_weights = npx.softmax(gaussian(Q, K), axis=-1)
+    product_weights = npx.softmax(dot(Q, K), axis=-1)
+    return np.abs(distance_weights - product_weights).max()
 
 
-equally_long = K / np.linalg.norm(K, axis=-1, keepdims=True)
+unit_keys = K / np.linalg.norm(K, axis=-1, keepdims=True)
 
 # %% gaussian-or-dot-shown
-print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
-apart = weights_differ(Q, equally_long)
-print(f"keys of equal length:  weights differ by up to {apart:.4f}")
+print(f"keys of any length:    weights differ by up to {weight_difference(Q, K):.4f}")
+difference = weight_difference(Q, unit_keys)
+print(f"keys of equal length:  weights differ by up to {difference:.4f}")
 
 # %% saturation
 npx.random.seed(0)
 widths = [2**power for power in range(2, 11)]
-largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
+largest_weights = {"unscaled": [], "scaled": []}
+slopes = {"unscaled": [], "scaled": []}
 for width in widths:
     query, ten_keys = d2l.randn(1000, 1, width), d2l.randn(1000, 10, width)
     for name, score in ("unscaled", dot), ("scaled", scaled_dot):
         weights = npx.softmax(score(query, ten_keys), axis=-1)[:, 0]
-        largest[name].append(weights.max(axis=1).mean())
+        largest_weights[name].append(weights.max(axis=1).mean())
         outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
         derivative = d2l.eye(10) * weights[:, None] - outer
         norms = np.linalg.norm(derivative, axis=(1, 2))
@@ -222,7 +226,7 @@ for width in widths:
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest.values()],
+    [*largest_weights.values()],
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -243,9 +247,9 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, may_see):
-    """A softmax over what each query may see; the rest gets a weight of zero."""
-    return npx.softmax(np.where(may_see, scores, -math.inf), axis=-1)
+def masked_weights(scores, visible):
+    """Take the softmax over the visible keys; the others get a weight of zero."""
+    return npx.softmax(np.where(visible, scores, -math.inf), axis=-1)
 
 
 def show(*maps, titles):
@@ -262,10 +266,10 @@ def show(*maps, titles):
 npx.random.seed(0)
 position = np.arange(5)
 real = np.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
-causal = position <= position[:, None]  # nothing that comes later
+causal = position <= position[:, None]  # no later key
 scores = d2l.randn(5, 5)
 show(
-    *(masked_weights(scores, may_see) for may_see in (real, causal, real & causal)),
+    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
     titles=["Padding", "Causal", "Both"],
 )
 
@@ -273,45 +277,45 @@ show(
 npx.random.seed(0)
 layer = d2l.DotProductAttention(dropout=0)
 X = d2l.randn(1, 5, 8)
-of_all = layer(X, X, X, causal=True)
-of_two = layer(X[:, -2:], X, X, causal=True)
+output_all = layer(X, X, X, causal=True)
+output_last_two = layer(X[:, -2:], X, X, causal=True)
 print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(axis=-1).tolist())
-apart = np.abs(of_two - of_all[:, -2:]).max()
-print(f"from the last two of five: largest difference {apart:.4f}")
+difference = np.abs(output_last_two - output_all[:, -2:]).max()
+print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
 real = np.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
 weights = masked_weights(scores, real & causal)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-hidden = np.where(real, d2l.zeros((5, 5)), -math.inf)
-layer(X, X, X, causal=True, score_bias=hidden)
+bias = np.where(real, d2l.zeros((5, 5)), -math.inf)
+layer(X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
 
 # %% dictionaries
-def dictionaries(count, size=6):
-    """Entries, each a letter with a digit; then the letters asked for, and what is right."""
-    letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]  # none of them twice
+def draw_dictionaries(count, size=6):
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
     digits = np.random.randint(10, size=(count, size))
-    asked = d2l.rand(count, size).argsort(axis=1)  # in another order
-    row = np.arange(count, dtype="int64")[:, None]
-    return letters, digits, letters[row, asked], digits[row, asked]
+    order = d2l.rand(count, size).argsort(axis=1)
+    rows = np.arange(count, dtype="int64")[:, None]
+    return letters, digits, letters[rows, order], digits[rows, order]
 
 
-def written(letters, digits):
+def format_pairs(letters, digits):
     return " ".join(
         f"{chr(97 + x)}{y}"
         for x, y in zip(letters.tolist(), digits.tolist(), strict=True)
     )
 
 
-for letters, digits, questions, answers in zip(*dictionaries(3), strict=True):
-    print(written(letters, digits), " -> ", written(questions, answers))
+for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
+    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
 
 
 # %% look-up
 class LookUp(nn.Block):
-    """A score for each digit as the answer; queries, keys and values are learned."""
+    """A dictionary with learned queries, keys and values, which scores each digit."""
 
     def __init__(self, num_hiddens=32):
         super().__init__()
@@ -336,49 +340,49 @@ class LookUp(nn.Block):
 
 # %% train
 def batches(count, examples):
-    """All examples are drawn at once, which is faster, and then cut into batches."""
-    return zip(*(np.split(each, count) for each in examples), strict=True)
+    """Cut examples into batches: drawing all of them at once is faster."""
+    return zip(*(np.split(array, count) for array in examples), strict=True)
 
 
-def trained(seed, make=LookUp):
+def train(seed, model_class=LookUp):
     npx.random.seed(seed)
-    model = make()
+    model = model_class()
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for *given, answers in batches(150, dictionaries(150 * 64)):
+    for *inputs, answers in batches(150, draw_dictionaries(150 * 64)):
         with autograd.record():
-            loss = cross_entropy(model(*given), answers)
+            loss = cross_entropy(model(*inputs), answers)
         loss.backward()
         trainer.step(batch_size=64)
     return model
 
 
 # The same questions for every model.
-tests = {size: dictionaries(500, size) for size in (6, 12, 26)}
+tests = {size: draw_dictionaries(500, size) for size in (6, 12, 26)}
 
 
-def share_right(model, size=6):
-    *given, answers = tests[size]
-    return (model(*given).argmax(axis=-1) == answers).mean().item()
+def accuracy(model, size=6):
+    *inputs, answers = tests[size]
+    return (model(*inputs).argmax(axis=-1) == answers).mean().item()
 
 
-models = [trained(seed) for seed in range(5)]
-shares = {size: [share_right(model, size) for model in models] for size in tests}
+models = [train(seed) for seed in range(5)]
+accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, right in shares.items():
-    low, high = min(right), max(right)
+for size, runs in accuracies.items():
+    low, high = min(runs), max(runs)
     print(
-        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 npx.random.seed(0)
-letters, digits, questions, answers = dictionaries(1)
+letters, digits, questions, answers = draw_dictionaries(1)
 models[0](letters, digits, questions)
-print("entries:  ", written(letters[0], digits[0]))
+print("entries:  ", format_pairs(letters[0], digits[0]))
 print("asked for:", " ".join(chr(97 + x) for x in questions[0].tolist()))
 d2l.show_heatmaps(
     models[0].weights[None],
@@ -392,15 +396,18 @@ d2l.show_heatmaps(
 npx.random.seed(0)
 letters, digits, questions, answers = tests[6]
 model = models[0]
-asked, letter, digit = (
-    model.letter(questions),
-    model.letter(letters),
-    model.digit(digits),
-)
-both = letter + digit
-keys_and_values = [(both, both), (letter, digit), (digit, both), (both, letter)]
-right = [
-    (model.answer(asked, K, V).argmax(axis=-1) == answers).mean()
+queries = model.letter(questions)
+letter_vectors = model.letter(letters)
+digit_vectors = model.digit(digits)
+entries = letter_vectors + digit_vectors
+keys_and_values = [
+    (entries, entries),
+    (letter_vectors, digit_vectors),
+    (digit_vectors, entries),
+    (entries, letter_vectors),
+]
+part_accuracies = [
+    (model.answer(queries, K, V).argmax(axis=-1) == answers).mean()
     for K, V in keys_and_values
 ]
 
@@ -411,23 +418,24 @@ names = (
     "digits alone in the keys",
     "letters alone in the values",
 )
-for share, name in zip(right, names, strict=True):
+for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
 # %% removed
 model(letters, digits, questions)
 sharpest = model.weights.argmax(axis=-1)  # the entry each question looks at
-is_it = npx.one_hot(sharpest, 6) > 0
-scores = scaled_dot(model.W_q(asked), model.W_k(both))
-without_it = masked_weights(scores, ~is_it) @ model.W_v(both)
-it_alone = masked_weights(scores, is_it) @ model.W_v(both)
-kept = [
-    (model.output(Y).argmax(axis=-1) == answers).mean() for Y in (without_it, it_alone)
+is_sharpest = npx.one_hot(sharpest, 6) > 0
+scores = scaled_dot(model.W_q(queries), model.W_k(entries))
+others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
+sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+masked_accuracies = [
+    (model.output(Y).argmax(axis=-1) == answers).mean()
+    for Y in (others_only, sharpest_only)
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
 names = "that entry hidden", "that entry alone"
-for share, name in zip(kept, names, strict=True):
+for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
@@ -436,26 +444,26 @@ for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
     print(weights, "->", (d2l.tensor(weights) @ values).tolist())
 
 # %% solution-box
-near = np.abs(between[:, None] - x) < 0.3
-box = masked_weights(d2l.zeros((101, 40)), near) @ y
-by_hand = d2l.stack([y[seen].mean() for seen in near])
-anyone = near.any(axis=1)
-apart = np.abs(box - by_hand)[anyone].max()
+is_near = np.abs(grid[:, None] - x) < 0.3
+box = masked_weights(d2l.zeros((101, 40)), is_near) @ y
+means = d2l.stack([y[nearby].mean() for nearby in is_near])
+has_point = is_near.any(axis=1)
+difference = np.abs(box - means)[has_point].max()
 print(
-    f"largest difference: {apart:.4f}; places without a point nearby: {(~anyone).sum()}"
+    f"largest difference: {difference:.4f}; places without a point nearby: "
+    f"{(~has_point).sum()}"
 )
 
 # %% solution-width
-by_count = {
-    count: [learned_width(*points(count, seed), 1) for seed in range(5)]
+widths_by_count = {
+    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
     for count in (20, 80, 320)
 }
 
 # %% solution-width-shown
-for count, found in by_count.items():
-    print(
-        f"{count:>3} points: {statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
-    )
+for count, runs in widths_by_count.items():
+    low, high = min(runs), max(runs)
+    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
 
 
 # %% solution-additive
@@ -472,26 +480,26 @@ class AdditiveLookUp(LookUp):
         return self.output(npx.batch_dot(self.weights, self.W_v(values)))
 
 
-additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
-shares = {
-    size: [share_right(model, size) for model in additive_models] for size in tests
+additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
+accuracies = {
+    size: [accuracy(model, size) for model in additive_models] for size in tests
 }
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, right in shares.items():
-    low, high = min(right), max(right)
+for size, runs in accuracies.items():
+    low, high = min(runs), max(runs)
     print(
-        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
 
 # %% solution-reversal
 class Reverser(nn.Block):
-    """Writes digits backwards; queries are learned, keys are a place plus a digit."""
+    """A model that writes digits backwards; a key is the sum of place and digit."""
 
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
-        self.digit, self.asks, self.stands = (
+        self.digit, self.query, self.place = (
             nn.Embedding(n, num_hiddens, weight_initializer=init.Normal(1))
             for n in (10, length, length)
         )
@@ -499,13 +507,13 @@ class Reverser(nn.Block):
 
     def forward(self, digits):
         position = np.broadcast_to(np.arange(digits.shape[1]), digits.shape)
-        queries = self.asks(position)
-        keys = self.stands(position) + self.digit(digits)
+        queries = self.query(position)
+        keys = self.place(position) + self.digit(digits)
         self.weights = npx.softmax(scaled_dot(queries, keys), axis=-1)
         return self.output(npx.batch_dot(self.weights, self.digit(digits)))
 
 
-def reverser(seed):
+def train_reverser(seed):
     npx.random.seed(seed)
     model = Reverser()
     model.initialize(initializer)
@@ -520,12 +528,15 @@ def reverser(seed):
     return model
 
 
-reversers = [reverser(seed) for seed in range(5)]
+reversers = [train_reverser(seed) for seed in range(5)]
 digits = np.random.randint(10, size=(500, 8))
-right = [(each(digits).argmax(axis=-1) == digits[:, ::-1]).mean() for each in reversers]
+reverser_accuracies = [
+    (reverser(digits).argmax(axis=-1) == digits[:, ::-1]).mean()
+    for reverser in reversers
+]
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
-print("right:", *(f"{share:.3f}" for share in right))
+print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
 d2l.show_heatmaps(
     reversers[0].weights[:1, None],
     xlabel="Digits read",
@@ -538,12 +549,14 @@ d2l.show_heatmaps(
 letters = np.array([[0, 1, 0, 2]] * 2, dtype="int32")
 # a3 b5 a7 c9; a7 b5 a3 c9
 digits = np.array([[3, 5, 7, 9], [7, 5, 3, 9]], dtype="int32")
-asked = np.array([[0]] * 2, dtype="int32")
-said = [model(letters, digits, asked).argmax(axis=-1)[:, 0] for model in models]
-looked = [model.weights[:, 0] for model in models]
+questions = np.array([[0]] * 2, dtype="int32")
+predictions = [
+    model(letters, digits, questions).argmax(axis=-1)[:, 0] for model in models
+]
+attention_maps = [model.weights[:, 0] for model in models]
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
-    for weights, answers in zip(looked, said, strict=True):
-        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(answers[i]))
+    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    for weights, prediction in zip(attention_maps, predictions, strict=True):
+        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))

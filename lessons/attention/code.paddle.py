@@ -13,7 +13,7 @@ from paddle.nn import functional as F
 
 paddle.seed(0)
 paddle.set_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
-# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's own are wider.
+# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's default range is wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
 nn.initializer.set_global_initializer(initializer)
 
@@ -25,12 +25,12 @@ for fruit in "lemon", "lime":
 # %% soft-look-up
 fruits = ["apple", "lemon", "pear"]
 keys = d2l.tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
-values = d2l.tensor([50.0, 40, 70])  # what it costs, in cents
+values = d2l.tensor([50.0, 40, 70])  # the price, in cents
 query = d2l.tensor([0.0, 1])  # a lime: not sweet, a little sour
 
 scores = keys @ query  # how well does each key fit?
 weights = scores.exp() / scores.exp().sum()  # softmax: positive, and they sum to 1
-answer = weights @ values  # the average of the values, in these shares
+answer = weights @ values  # the average of the values, with these weights
 
 for score, weight, fruit in zip(scores, weights, fruits, strict=True):
     print(f"{score:4.0f}{weight:8.3f}   {fruit}")
@@ -45,7 +45,7 @@ for factor in 0, 1, 3, 10:
 
 # %% attend
 def attend(queries, keys, values):
-    """Score, softmax, average: an answer for each query."""
+    """Return an answer for each query: score, softmax, average."""
     scores = paddle.matmul(queries, keys, transpose_y=True)  # (queries, keys)
     return F.softmax(scores, axis=-1) @ values
 
@@ -70,8 +70,8 @@ def curve(x):
     return d2l.sin(2 * x) + x / 2
 
 
-def points(count, seed):
-    """Measurements of the curve, with noise, at random places from 0 to 5."""
+def draw_points(count, seed):
+    """Draw noisy measurements of the curve at random places from 0 to 5."""
     paddle.seed(seed)
     x = (5 * d2l.rand((count,))).sort()
     return x, curve(x) + 0.3 * d2l.randn((count,))
@@ -79,21 +79,20 @@ def points(count, seed):
 
 # %% kernel-regression
 def closeness(queries, keys, width):
-    """Scores: the logarithm of a Gaussian kernel, shape (queries, keys)."""
+    """Return scores, the logarithm of a Gaussian kernel: shape (queries, keys)."""
     return -((queries.unsqueeze(1) - keys) ** 2) / (2 * width**2)
 
 
-x, y = points(40, seed=2)  # whose legend hides no point
-between = d2l.linspace(0, 5, 101)
+x, y = draw_points(40, seed=2)  # with this seed the legend hides no point
+grid = d2l.linspace(0, 5, 101)
 fits = {
-    width: F.softmax(closeness(between, x, width), axis=-1) @ y
-    for width in (0.05, 0.3, 3)
+    width: F.softmax(closeness(grid, x, width), axis=-1) @ y for width in (0.05, 0.3, 3)
 }
 
 # %% three-widths
 d2l.plot(
-    [x, *[between] * 4],
-    [y, curve(between), *fits.values()],
+    [x, *[grid] * 4],
+    [y, curve(grid), *fits.values()],
     xlabel="x",
     ylabel="y",
     figsize=(6, 3),
@@ -114,17 +113,17 @@ d2l.show_heatmaps(
 
 
 # %% without-itself
-def error(width, x, y, without_itself=True):
-    """The mean squared error of predicting each point from the others (or from all)."""
+def error(width, x, y, hide_itself=True):
+    """Return the mean squared error of predicting each point from others (or all)."""
     scores = closeness(x, x, width)
-    if without_itself:
+    if hide_itself:
         scores = scores.masked_fill(d2l.eye(len(x)).astype(bool), -math.inf)
     return ((F.softmax(scores, axis=-1) @ y - y) ** 2).mean()
 
 
 # %% learned-width
-def learned_width(x, y, start, **options):
-    """Gradient descent on the logarithm of the width, which keeps it positive."""
+def learn_width(x, y, start, **options):
+    """Learn the width by gradient descent on its logarithm: it stays positive."""
     log_width = d2l.tensor(math.log(start), stop_gradient=False)
     optimizer = paddle.optimizer.Adam(0.1, parameters=[log_width])
     for _ in range(100):
@@ -136,9 +135,9 @@ def learned_width(x, y, start, **options):
 
 # %% learned-widths
 for start in 0.1, 1:
-    print(f"from {start}, without itself: {learned_width(x, y, start):.2f}")
-alone = learned_width(x, y, 1, without_itself=False)
-print(f"from 1, itself among them: {alone:.2f}")
+    print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
+unmasked_width = learn_width(x, y, 1, hide_itself=False)
+print(f"from 1, itself among them: {unmasked_width:.2f}")
 
 
 # %% four-scores
@@ -164,26 +163,31 @@ def additive(Q, K, W_q, W_k, w):
 Q, K, V = d2l.randn((2, 3, 8)), d2l.randn((2, 5, 8)), d2l.randn((2, 5, 4))
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
-layers_say = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
+layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
 
 parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
 W_q, W_k, w = (part.weight for part in parts)
-we_say = [
+manual_outputs = [
     F.softmax(scaled_dot(Q, K), axis=-1) @ V,
     F.softmax(additive(Q, K, W_q, W_k, w[:, 0]), axis=-1) @ V,
 ]
 
 # %% two-layers-shown
-for name, theirs, ours in zip(
-    ["scaled dot", "additive"], layers_say, we_say, strict=True
+for name, layer_output, output in zip(
+    ["scaled dot", "additive"], layer_outputs, manual_outputs, strict=True
 ):
-    largest, apart = ours.abs().max(), (theirs - ours).abs().max()
-    print(f"{name:>10}: largest answer {largest:.4f}, largest difference {apart:.4f}")
+    largest = output.abs().max()
+    difference = (layer_output - output).abs().max()
+    print(
+        f"{name:>10}: largest answer {largest:.4f}, largest difference {difference:.4f}"
+    )
 
 # %% own-function
-# Paddle has its heads on an axis before the last; here there is one.
-own = F.scaled_dot_product_attention(*(X.unsqueeze(2) for X in (Q, K, V))).squeeze(2)
-print(f"Paddle's own: largest difference {(own - we_say[0]).abs().max():.4f}")
+# Paddle expects heads on the axis before the last; here there is one.
+heads = (X.unsqueeze(2) for X in (Q, K, V))
+framework_output = F.scaled_dot_product_attention(*heads).squeeze(2)
+difference = (framework_output - manual_outputs[0]).abs().max()
+print(f"Paddle's own: largest difference {difference:.4f}")
 
 
 # %% gaussian-or-dot
@@ -191,40 +195,39 @@ def gaussian(Q, K):
     return -((Q.unsqueeze(2) - K.unsqueeze(1)) ** 2).sum(axis=-1) / 2
 
 
-def weights_differ(Q, K):
-    by_distance, by_product = (
-        F.softmax(score(Q, K), axis=-1) for score in (gaussian, dot)
-    )
-    return (by_distance - by_product).abs().max()
+def weight_difference(Q, K):
+    distance_weights = F.softmax(gaussian(Q, K), axis=-1)
+    product_weights = F.softmax(dot(Q, K), axis=-1)
+    return (distance_weights - product_weights).abs().max()
 
 
-equally_long = F.normalize(K, axis=-1)
+unit_keys = F.normalize(K, axis=-1)
 
 # %% gaussian-or-dot-shown
-print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
-print(
-    f"keys of equal length:  weights differ by up to {weights_differ(Q, equally_long):.4f}"
-)
+print(f"keys of any length:    weights differ by up to {weight_difference(Q, K):.4f}")
+difference = weight_difference(Q, unit_keys)
+print(f"keys of equal length:  weights differ by up to {difference:.4f}")
 
 # %% saturation
 paddle.seed(0)
 widths = [2**power for power in range(2, 11)]
-largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
+largest_weights = {"unscaled": [], "scaled": []}
+slopes = {"unscaled": [], "scaled": []}
 for width in widths:
     query, ten_keys = d2l.randn((1000, 1, width)), d2l.randn((1000, 10, width))
     for name, score in ("unscaled", dot), ("scaled", scaled_dot):
         weights = F.softmax(score(query, ten_keys), axis=-1)[:, 0]
-        largest[name].append(weights.max(axis=1).mean())
+        largest_weights[name].append(weights.max(axis=1).mean())
         outer = weights.unsqueeze(2) * weights.unsqueeze(1)
         derivative = paddle.diag_embed(weights) - outer
-        # Over two axes Paddle's own norm is the spectral one.
+        # Over two axes, Paddle's default norm is the spectral one.
         slopes[name].append(derivative.norm("fro", axis=[1, 2]).median())
 
 # %% largest-weight
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest.values()],
+    [*largest_weights.values()],
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -245,11 +248,11 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, may_see):
-    """A softmax over what each query may see; the rest gets a weight of zero."""
-    weights = F.softmax(scores.masked_fill(~may_see, -math.inf), axis=-1)
-    # Paddle's softmax leaves 1.6e-28 to what is hidden; make that zero.
-    weights = weights.masked_fill(~may_see, 0)
+def masked_weights(scores, visible):
+    """Take the softmax over the visible keys; the others get a weight of zero."""
+    weights = F.softmax(scores.masked_fill(~visible, -math.inf), axis=-1)
+    # Paddle's softmax leaves hidden keys a weight of 1.6e-28; make it zero.
+    weights = weights.masked_fill(~visible, 0)
     return weights / weights.sum(axis=-1, keepdim=True)
 
 
@@ -266,11 +269,11 @@ def show(*maps, titles):
 
 position = d2l.arange(5)
 real = (position < 3).expand([5, 5])  # three real keys, two of padding
-causal = position <= position.unsqueeze(1)  # nothing that comes later
+causal = position <= position.unsqueeze(1)  # no later key
 paddle.seed(0)
 scores = d2l.randn((5, 5))
 show(
-    *(masked_weights(scores, may_see) for may_see in (real, causal, real & causal)),
+    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
     titles=["Padding", "Causal", "Both"],
 )
 
@@ -278,49 +281,49 @@ show(
 paddle.seed(0)
 layer = d2l.DotProductAttention(dropout=0)
 X = d2l.randn((1, 5, 8))
-of_all = layer(X, X, X, causal=True)
-of_two = layer(X[:, -2:], X, X, causal=True)
+output_all = layer(X, X, X, causal=True)
+output_last_two = layer(X[:, -2:], X, X, causal=True)
 print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(axis=-1).tolist())
-apart = (of_two - of_all[:, -2:]).abs().max()
-print(f"from the last two of five: largest difference {apart:.4f}")
+difference = (output_last_two - output_all[:, -2:]).abs().max()
+print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
 real = (position >= 2).expand([5, 5])  # here the padding comes first
 weights = masked_weights(scores, real & causal)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-hidden = d2l.zeros((5, 5)).masked_fill(~real, -math.inf)
-layer(X, X, X, causal=True, score_bias=hidden)
+bias = d2l.zeros((5, 5)).masked_fill(~real, -math.inf)
+layer(X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
 
 # %% dictionaries
-def dictionaries(count, size=6):
-    """Entries, each a letter with a digit; then the letters asked for, and what is right."""
-    letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]  # none of them twice
+def draw_dictionaries(count, size=6):
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]  # no letter twice
     digits = paddle.randint(10, shape=(count, size))
-    asked = d2l.rand((count, size)).argsort(axis=1)  # in another order
+    order = d2l.rand((count, size)).argsort(axis=1)
     questions, answers = (
-        each.take_along_axis(asked, axis=1) for each in (letters, digits)
+        array.take_along_axis(order, axis=1) for array in (letters, digits)
     )
     return letters, digits, questions, answers
 
 
-def written(letters, digits):
+def format_pairs(letters, digits):
     return " ".join(f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
 
 
-for letters, digits, questions, answers in zip(*dictionaries(3), strict=True):
-    print(written(letters, digits), " -> ", written(questions, answers))
+for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
+    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
 
 
 # %% look-up
 def table(rows, width):
-    """A trainable vector for each row, of variance 1."""
+    """Make a table of trainable vectors of variance 1."""
     return nn.Embedding(rows, width, weight_attr=nn.initializer.Normal())
 
 
 class LookUp(nn.Layer):
-    """A score for each digit as the answer; queries, keys and values are learned."""
+    """A dictionary with learned queries, keys and values, which scores each digit."""
 
     def __init__(self, num_hiddens=32):
         super().__init__()
@@ -341,13 +344,13 @@ class LookUp(nn.Layer):
 
 
 # %% train
-def trained(seed, make=LookUp):
+def train(seed, model_class=LookUp):
     paddle.seed(seed)
-    model = make()
+    model = model_class()
     optimizer = paddle.optimizer.Adam(0.015, parameters=model.parameters())
     for _ in range(150):
-        *given, answers = dictionaries(64)
-        loss = F.cross_entropy(model(*given), answers)
+        *inputs, answers = draw_dictionaries(64)
+        loss = F.cross_entropy(model(*inputs), answers)
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()
@@ -355,32 +358,32 @@ def trained(seed, make=LookUp):
 
 
 # The same questions for every model.
-tests = {size: dictionaries(500, size) for size in (6, 12, 26)}
+tests = {size: draw_dictionaries(500, size) for size in (6, 12, 26)}
 
 
-def share_right(model, size=6):
-    *given, answers = tests[size]
+def accuracy(model, size=6):
+    *inputs, answers = tests[size]
     with paddle.no_grad():
-        correct = model(*given).argmax(axis=-1) == answers
+        correct = model(*inputs).argmax(axis=-1) == answers
     return correct.astype("float32").mean().item()
 
 
-models = [trained(seed) for seed in range(5)]
-shares = {size: [share_right(model, size) for model in models] for size in tests}
+models = [train(seed) for seed in range(5)]
+accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, right in shares.items():
-    low, high = min(right), max(right)
+for size, runs in accuracies.items():
+    low, high = min(runs), max(runs)
     print(
-        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 paddle.seed(0)
-letters, digits, questions, answers = dictionaries(1)
+letters, digits, questions, answers = draw_dictionaries(1)
 with paddle.no_grad():
     models[0](letters, digits, questions)
-print("entries:  ", written(letters[0], digits[0]))
+print("entries:  ", format_pairs(letters[0], digits[0]))
 print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
 d2l.show_heatmaps(
     models[0].weights.unsqueeze(0),
@@ -394,16 +397,19 @@ d2l.show_heatmaps(
 letters, digits, questions, answers = tests[6]
 model = models[0]
 with paddle.no_grad():
-    asked, letter, digit = (
-        model.letter(questions),
-        model.letter(letters),
-        model.digit(digits),
-    )
-    both = letter + digit
-    keys_and_values = [(both, both), (letter, digit), (digit, both), (both, letter)]
-    right = [
-        (model.answer(asked, K, V).argmax(axis=-1) == answers).astype("float32").mean()
-        for K, V in keys_and_values
+    queries = model.letter(questions)
+    letter_vectors = model.letter(letters)
+    digit_vectors = model.digit(digits)
+    entries = letter_vectors + digit_vectors
+    keys_and_values = [
+        (entries, entries),
+        (letter_vectors, digit_vectors),
+        (digit_vectors, entries),
+        (entries, letter_vectors),
+    ]
+    predictions = [model.answer(queries, K, V).argmax(-1) for K, V in keys_and_values]
+    part_accuracies = [
+        (prediction == answers).astype("float32").mean() for prediction in predictions
     ]
 
 # %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
@@ -413,25 +419,25 @@ names = (
     "digits alone in the keys",
     "letters alone in the values",
 )
-for share, name in zip(right, names, strict=True):
+for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
 # %% removed
 with paddle.no_grad():
     model(letters, digits, questions)
     sharpest = model.weights.argmax(axis=-1)  # the entry each question looks at
-    is_it = F.one_hot(sharpest, 6).astype(bool)
-    scores = scaled_dot(model.W_q(asked), model.W_k(both))
-    without_it = masked_weights(scores, ~is_it) @ model.W_v(both)
-    it_alone = masked_weights(scores, is_it) @ model.W_v(both)
-    kept = [
+    is_sharpest = F.one_hot(sharpest, 6).astype(bool)
+    scores = scaled_dot(model.W_q(queries), model.W_k(entries))
+    others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
+    sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+    masked_accuracies = [
         (model.output(Y).argmax(axis=-1) == answers).astype("float32").mean()
-        for Y in (without_it, it_alone)
+        for Y in (others_only, sharpest_only)
     ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
 names = "that entry hidden", "that entry alone"
-for share, name in zip(kept, names, strict=True):
+for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
@@ -440,26 +446,26 @@ for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
     print(weights, "->", (d2l.tensor(weights) @ values).tolist())
 
 # %% solution-box
-near = (between.unsqueeze(1) - x).abs() < 0.3
-box = masked_weights(d2l.zeros((101, 40)), near) @ y
-by_hand = d2l.stack([y[seen].mean() for seen in near])
-has_a_point = near.any(axis=1)
-apart = (box - by_hand)[has_a_point].abs().max()
+is_near = (grid.unsqueeze(1) - x).abs() < 0.3
+box = masked_weights(d2l.zeros((101, 40)), is_near) @ y
+means = d2l.stack([y[nearby].mean() for nearby in is_near])
+has_point = is_near.any(axis=1)
+difference = (box - means)[has_point].abs().max()
 print(
-    f"largest difference: {apart:.4f}; places without a point nearby: {(~has_a_point).sum()}"
+    f"largest difference: {difference:.4f}; places without a point nearby: "
+    f"{(~has_point).sum()}"
 )
 
 # %% solution-width
-by_count = {
-    count: [learned_width(*points(count, seed), 1) for seed in range(5)]
+widths_by_count = {
+    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
     for count in (20, 80, 320)
 }
 
 # %% solution-width-shown
-for count, found in by_count.items():
-    print(
-        f"{count:>3} points: {statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
-    )
+for count, runs in widths_by_count.items():
+    low, high = min(runs), max(runs)
+    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
 
 
 # %% solution-additive
@@ -475,36 +481,36 @@ class AdditiveLookUp(LookUp):
         return self.output(self.weights @ self.W_v(values))
 
 
-additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
-shares = {
-    size: [share_right(model, size) for model in additive_models] for size in tests
+additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
+accuracies = {
+    size: [accuracy(model, size) for model in additive_models] for size in tests
 }
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, right in shares.items():
-    low, high = min(right), max(right)
+for size, runs in accuracies.items():
+    low, high = min(runs), max(runs)
     print(
-        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
 
 # %% solution-reversal
 class Reverser(nn.Layer):
-    """Writes digits backwards; queries are learned, keys are a place plus a digit."""
+    """A model that writes digits backwards; a key is the sum of place and digit."""
 
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
         self.digit = table(10, num_hiddens)
-        self.asks, self.stands = (table(length, num_hiddens) for _ in range(2))
+        self.query, self.place = (table(length, num_hiddens) for _ in range(2))
         self.output = nn.Linear(num_hiddens, 10)
 
     def forward(self, digits):
-        keys = self.stands.weight + self.digit(digits)
-        self.weights = F.softmax(scaled_dot(self.asks.weight, keys), axis=-1)
+        keys = self.place.weight + self.digit(digits)
+        self.weights = F.softmax(scaled_dot(self.query.weight, keys), axis=-1)
         return self.output(self.weights @ self.digit(digits))
 
 
-def reverser(seed):
+def train_reverser(seed):
     paddle.seed(seed)
     model = Reverser()
     optimizer = paddle.optimizer.Adam(0.015, parameters=model.parameters())
@@ -517,16 +523,16 @@ def reverser(seed):
     return model
 
 
-reversers = [reverser(seed) for seed in range(5)]
+reversers = [train_reverser(seed) for seed in range(5)]
 digits = paddle.randint(10, shape=(500, 8))
 with paddle.no_grad():
-    right = [
-        (each(digits).argmax(axis=-1) == digits.flip(1)).astype("float32").mean()
-        for each in reversers
+    reverser_accuracies = [
+        (reverser(digits).argmax(axis=-1) == digits.flip(1)).astype("float32").mean()
+        for reverser in reversers
     ]
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
-print("right:", *(f"{share:.3f}" for share in right))
+print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
 d2l.show_heatmaps(
     reversers[0].weights[:1].unsqueeze(1),
     xlabel="Digits read",
@@ -538,13 +544,15 @@ d2l.show_heatmaps(
 # %% solution-twice
 letters = d2l.tensor([[0, 1, 0, 2]] * 2)
 digits = d2l.tensor([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
-asked = d2l.tensor([[0]] * 2)
+questions = d2l.tensor([[0]] * 2)
 with paddle.no_grad():
-    said = [model(letters, digits, asked).argmax(axis=-1)[:, 0] for model in models]
-looked = [model.weights[:, 0] for model in models]
+    predictions = [
+        model(letters, digits, questions).argmax(axis=-1)[:, 0] for model in models
+    ]
+attention_maps = [model.weights[:, 0] for model in models]
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
-    for weights, answers in zip(looked, said, strict=True):
-        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(answers[i]))
+    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    for weights, prediction in zip(attention_maps, predictions, strict=True):
+        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))

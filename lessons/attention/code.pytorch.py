@@ -20,12 +20,12 @@ for fruit in "lemon", "lime":
 # %% soft-look-up
 fruits = ["apple", "lemon", "pear"]
 keys = torch.tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
-values = torch.tensor([50.0, 40, 70])  # what it costs, in cents
+values = torch.tensor([50.0, 40, 70])  # the price, in cents
 query = torch.tensor([0.0, 1])  # a lime: not sweet, a little sour
 
 scores = keys @ query  # how well does each key fit?
 weights = scores.exp() / scores.exp().sum()  # softmax: positive, and they sum to 1
-answer = weights @ values  # the average of the values, in these shares
+answer = weights @ values  # the average of the values, with these weights
 
 for score, weight, fruit in zip(scores, weights, fruits, strict=True):
     print(f"{score:4.0f}{weight:8.3f}   {fruit}")
@@ -40,7 +40,7 @@ for factor in 0, 1, 3, 10:
 
 # %% attend
 def attend(queries, keys, values):
-    """Score, softmax, average: an answer for each query."""
+    """Return an answer for each query: score, softmax, average."""
     scores = queries @ keys.mT  # (queries, keys)
     return scores.softmax(dim=-1) @ values
 
@@ -65,8 +65,8 @@ def curve(x):
     return torch.sin(2 * x) + x / 2
 
 
-def points(count, seed):
-    """Measurements of the curve, with noise, at random places from 0 to 5."""
+def draw_points(count, seed):
+    """Draw noisy measurements of the curve at random places from 0 to 5."""
     torch.manual_seed(seed)
     x = (5 * torch.rand(count)).sort().values
     return x, curve(x) + 0.3 * torch.randn(count)
@@ -74,20 +74,20 @@ def points(count, seed):
 
 # %% kernel-regression
 def closeness(queries, keys, width):
-    """Scores: the logarithm of a Gaussian kernel, shape (queries, keys)."""
+    """Return scores, the logarithm of a Gaussian kernel: shape (queries, keys)."""
     return -((queries[:, None] - keys) ** 2) / (2 * width**2)
 
 
-x, y = points(40, seed=0)
-between = torch.linspace(0, 5, 101)
+x, y = draw_points(40, seed=0)
+grid = torch.linspace(0, 5, 101)
 fits = {
-    width: closeness(between, x, width).softmax(dim=-1) @ y for width in (0.05, 0.3, 3)
+    width: closeness(grid, x, width).softmax(dim=-1) @ y for width in (0.05, 0.3, 3)
 }
 
 # %% three-widths
 d2l.plot(
-    [x, *[between] * 4],
-    [y, curve(between), *fits.values()],
+    [x, *[grid] * 4],
+    [y, curve(grid), *fits.values()],
     xlabel="x",
     ylabel="y",
     figsize=(6, 3),
@@ -108,17 +108,17 @@ d2l.show_heatmaps(
 
 
 # %% without-itself
-def error(width, x, y, without_itself=True):
-    """The mean squared error of predicting each point from the others (or from all)."""
+def error(width, x, y, hide_itself=True):
+    """Return the mean squared error of predicting each point from others (or all)."""
     scores = closeness(x, x, width)
-    if without_itself:
+    if hide_itself:
         scores = scores.masked_fill(torch.eye(len(x), dtype=bool), -math.inf)
     return ((scores.softmax(dim=-1) @ y - y) ** 2).mean()
 
 
 # %% learned-width
-def learned_width(x, y, start, **options):
-    """Gradient descent on the logarithm of the width, which keeps it positive."""
+def learn_width(x, y, start, **options):
+    """Learn the width by gradient descent on its logarithm: it stays positive."""
     log_width = torch.tensor(math.log(start), requires_grad=True)
     optimizer = torch.optim.Adam([log_width], lr=0.1)
     for _ in range(100):
@@ -130,9 +130,9 @@ def learned_width(x, y, start, **options):
 
 # %% learned-widths
 for start in 0.1, 1:
-    print(f"from {start}, without itself: {learned_width(x, y, start):.2f}")
-alone = learned_width(x, y, 1, without_itself=False)
-print(f"from 1, itself among them: {alone:.2f}")
+    print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
+unmasked_width = learn_width(x, y, 1, hide_itself=False)
+print(f"from 1, itself among them: {unmasked_width:.2f}")
 
 
 # %% four-scores
@@ -158,27 +158,29 @@ def additive(Q, K, W_q, W_k, w):
 Q, K, V = torch.randn(2, 3, 8), torch.randn(2, 5, 8), torch.randn(2, 5, 4)
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
-layers_say = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
+layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
 
 parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
 W_q, W_k, w = (part.weight.T for part in parts)
-we_say = [
+manual_outputs = [
     scaled_dot(Q, K).softmax(dim=-1) @ V,
     additive(Q, K, W_q, W_k, w[:, 0]).softmax(dim=-1) @ V,
 ]
 
 # %% two-layers-shown
-for name, theirs, ours in zip(
-    ["scaled dot", "additive"], layers_say, we_say, strict=True
+for name, layer_output, output in zip(
+    ["scaled dot", "additive"], layer_outputs, manual_outputs, strict=True
 ):
-    apart = (theirs - ours).abs().max()
+    largest = output.abs().max()
+    difference = (layer_output - output).abs().max()
     print(
-        f"{name:>10}: largest answer {ours.abs().max():.4f}, largest difference {apart:.4f}"
+        f"{name:>10}: largest answer {largest:.4f}, largest difference {difference:.4f}"
     )
 
 # %% own-function
-own = nn.functional.scaled_dot_product_attention(Q, K, V)
-print(f"PyTorch's own: largest difference {(own - we_say[0]).abs().max():.4f}")
+framework_output = nn.functional.scaled_dot_product_attention(Q, K, V)
+difference = (framework_output - manual_outputs[0]).abs().max()
+print(f"PyTorch's own: largest difference {difference:.4f}")
 
 
 # %% gaussian-or-dot
@@ -186,28 +188,29 @@ def gaussian(Q, K):
     return -((Q[:, :, None] - K[:, None]) ** 2).sum(dim=-1) / 2
 
 
-def weights_differ(Q, K):
-    by_distance, by_product = gaussian(Q, K).softmax(dim=-1), dot(Q, K).softmax(dim=-1)
-    return (by_distance - by_product).abs().max()
+def weight_difference(Q, K):
+    distance_weights = gaussian(Q, K).softmax(dim=-1)
+    product_weights = dot(Q, K).softmax(dim=-1)
+    return (distance_weights - product_weights).abs().max()
 
 
-equally_long = nn.functional.normalize(K, dim=-1)
+unit_keys = nn.functional.normalize(K, dim=-1)
 
 # %% gaussian-or-dot-shown
-print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
-print(
-    f"keys of equal length:  weights differ by up to {weights_differ(Q, equally_long):.4f}"
-)
+print(f"keys of any length:    weights differ by up to {weight_difference(Q, K):.4f}")
+difference = weight_difference(Q, unit_keys)
+print(f"keys of equal length:  weights differ by up to {difference:.4f}")
 
 # %% saturation
 torch.manual_seed(0)
 widths = [2**power for power in range(2, 11)]
-largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
+largest_weights = {"unscaled": [], "scaled": []}
+slopes = {"unscaled": [], "scaled": []}
 for width in widths:
     query, ten_keys = torch.randn(1000, 1, width), torch.randn(1000, 10, width)
     for name, score in ("unscaled", dot), ("scaled", scaled_dot):
         weights = score(query, ten_keys).softmax(dim=-1)[:, 0]
-        largest[name].append(weights.amax(dim=1).mean())
+        largest_weights[name].append(weights.amax(dim=1).mean())
         derivative = torch.diag_embed(weights) - weights[:, :, None] * weights[:, None]
         slopes[name].append(derivative.norm(dim=(1, 2)).median())
 
@@ -215,7 +218,7 @@ for width in widths:
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest.values()],
+    [*largest_weights.values()],
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -236,9 +239,9 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, may_see):
-    """A softmax over what each query may see; the rest gets a weight of zero."""
-    return scores.masked_fill(~may_see, -math.inf).softmax(dim=-1)
+def masked_weights(scores, visible):
+    """Take the softmax over the visible keys; the others get a weight of zero."""
+    return scores.masked_fill(~visible, -math.inf).softmax(dim=-1)
 
 
 def show(*maps, titles):
@@ -255,10 +258,10 @@ def show(*maps, titles):
 torch.manual_seed(0)
 position = torch.arange(5)
 real = (position < 3).expand(5, 5)  # three real keys, two of padding
-causal = position <= position[:, None]  # nothing that comes later
+causal = position <= position[:, None]  # no later key
 scores = torch.randn(5, 5)
 show(
-    *(masked_weights(scores, may_see) for may_see in (real, causal, real & causal)),
+    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
     titles=["Padding", "Causal", "Both"],
 )
 
@@ -266,58 +269,56 @@ show(
 torch.manual_seed(0)
 layer = d2l.DotProductAttention(dropout=0)
 X = torch.randn(1, 5, 8)
-of_all = layer(X, X, X, causal=True)
-of_two = layer(X[:, -2:], X, X, causal=True)
+output_all = layer(X, X, X, causal=True)
+output_last_two = layer(X[:, -2:], X, X, causal=True)
 print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(dim=-1).tolist())
-apart = (of_two - of_all[:, -2:]).abs().max()
-print(f"from the last two of five: largest difference {apart:.4f}")
+difference = (output_last_two - output_all[:, -2:]).abs().max()
+print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
 real = (position >= 2).expand(5, 5)  # here the padding comes first
 weights = masked_weights(scores, real & causal)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-hidden = torch.zeros(5, 5).masked_fill(~real, -math.inf)
-layer(X, X, X, causal=True, score_bias=hidden)
+bias = torch.zeros(5, 5).masked_fill(~real, -math.inf)
+layer(X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
 # %% two-meanings
 torch.manual_seed(0)
-function, layer = (
-    nn.functional.scaled_dot_product_attention,
-    nn.MultiheadAttention(8, 1),
-)
+function = nn.functional.scaled_dot_product_attention
+layer = nn.MultiheadAttention(8, 1)
 identity = torch.eye(5)[None]  # with these values, the answers are the weights
-of_function = function(X, X, identity, attn_mask=causal)[0]
-_, of_layer = layer(X[0], X[0], X[0], attn_mask=causal)
-of_two = function(X[:, -2:], X, identity, is_causal=True)[0]
+function_weights = function(X, X, identity, attn_mask=causal)[0]
+_, layer_weights = layer(X[0], X[0], X[0], attn_mask=causal)
+causal_weights = function(X[:, -2:], X, identity, is_causal=True)[0]
 for name, weights in (
-    ("function", of_function),
-    ("layer", of_layer),
-    ("is_causal", of_two),
+    ("function", function_weights),
+    ("layer", layer_weights),
+    ("is_causal", causal_weights),
 ):
     print(f"{name:>9}: keys seen", (weights > 0).sum(dim=-1).tolist())
 
 
 # %% dictionaries
-def dictionaries(count, size=6):
-    """Entries, each a letter with a digit; then the letters asked for, and what is right."""
-    letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # none of them twice
+def draw_dictionaries(count, size=6):
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # no letter twice
     digits = torch.randint(10, (count, size))
-    asked = torch.rand(count, size).argsort(dim=1)  # in another order
-    return letters, digits, letters.gather(1, asked), digits.gather(1, asked)
+    order = torch.rand(count, size).argsort(dim=1)
+    return letters, digits, letters.gather(1, order), digits.gather(1, order)
 
 
-def written(letters, digits):
+def format_pairs(letters, digits):
     return " ".join(f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
 
 
-for letters, digits, questions, answers in zip(*dictionaries(3), strict=True):
-    print(written(letters, digits), " -> ", written(questions, answers))
+for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
+    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
 
 
 # %% look-up
 class LookUp(nn.Module):
-    """A score for each digit as the answer; queries, keys and values are learned."""
+    """A dictionary with learned queries, keys and values, which scores each digit."""
 
     def __init__(self, num_hiddens=32):
         super().__init__()
@@ -338,13 +339,13 @@ class LookUp(nn.Module):
 
 
 # %% train
-def trained(seed, make=LookUp):
+def train(seed, model_class=LookUp):
     torch.manual_seed(seed)
-    model = make()
+    model = model_class()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.015, fused=True)
     for _ in range(150):
-        *given, answers = dictionaries(64)
-        loss = nn.functional.cross_entropy(model(*given).mT, answers)
+        *inputs, answers = draw_dictionaries(64)
+        loss = nn.functional.cross_entropy(model(*inputs).mT, answers)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -352,31 +353,31 @@ def trained(seed, make=LookUp):
 
 
 # The same questions for every model.
-tests = {size: dictionaries(500, size) for size in (6, 12, 26)}
+tests = {size: draw_dictionaries(500, size) for size in (6, 12, 26)}
 
 
-def share_right(model, size=6):
-    *given, answers = tests[size]
+def accuracy(model, size=6):
+    *inputs, answers = tests[size]
     with torch.no_grad():
-        return (model(*given).argmax(dim=-1) == answers).float().mean().item()
+        return (model(*inputs).argmax(dim=-1) == answers).float().mean().item()
 
 
-models = [trained(seed) for seed in range(5)]
-shares = {size: [share_right(model, size) for model in models] for size in tests}
+models = [train(seed) for seed in range(5)]
+accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, right in shares.items():
-    low, high = min(right), max(right)
+for size, runs in accuracies.items():
+    low, high = min(runs), max(runs)
     print(
-        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 torch.manual_seed(0)
-letters, digits, questions, answers = dictionaries(1)
+letters, digits, questions, answers = draw_dictionaries(1)
 with torch.no_grad():
     models[0](letters, digits, questions)
-print("entries:  ", written(letters[0], digits[0]))
+print("entries:  ", format_pairs(letters[0], digits[0]))
 print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
 d2l.show_heatmaps(
     models[0].weights[None],
@@ -390,15 +391,18 @@ d2l.show_heatmaps(
 letters, digits, questions, answers = tests[6]
 model = models[0]
 with torch.no_grad():
-    asked, letter, digit = (
-        model.letter(questions),
-        model.letter(letters),
-        model.digit(digits),
-    )
-    both = letter + digit
-    keys_and_values = [(both, both), (letter, digit), (digit, both), (both, letter)]
-    right = [
-        (model.answer(asked, K, V).argmax(dim=-1) == answers).float().mean()
+    queries = model.letter(questions)
+    letter_vectors = model.letter(letters)
+    digit_vectors = model.digit(digits)
+    entries = letter_vectors + digit_vectors
+    keys_and_values = [
+        (entries, entries),
+        (letter_vectors, digit_vectors),
+        (digit_vectors, entries),
+        (entries, letter_vectors),
+    ]
+    part_accuracies = [
+        (model.answer(queries, K, V).argmax(dim=-1) == answers).float().mean()
         for K, V in keys_and_values
     ]
 
@@ -409,25 +413,25 @@ names = (
     "digits alone in the keys",
     "letters alone in the values",
 )
-for share, name in zip(right, names, strict=True):
+for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
 # %% removed
 with torch.no_grad():
     model(letters, digits, questions)
     sharpest = model.weights.argmax(dim=-1)  # the entry each question looks at
-    is_it = nn.functional.one_hot(sharpest, 6).bool()
-    scores = scaled_dot(model.W_q(asked), model.W_k(both))
-    without_it = masked_weights(scores, ~is_it) @ model.W_v(both)
-    it_alone = masked_weights(scores, is_it) @ model.W_v(both)
-    kept = [
+    is_sharpest = nn.functional.one_hot(sharpest, 6).bool()
+    scores = scaled_dot(model.W_q(queries), model.W_k(entries))
+    others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
+    sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+    masked_accuracies = [
         (model.output(Y).argmax(dim=-1) == answers).float().mean()
-        for Y in (without_it, it_alone)
+        for Y in (others_only, sharpest_only)
     ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
 names = "that entry hidden", "that entry alone"
-for share, name in zip(kept, names, strict=True):
+for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
@@ -436,25 +440,26 @@ for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
     print(weights, "->", (torch.tensor(weights) @ values).tolist())
 
 # %% solution-box
-near = (between[:, None] - x).abs() < 0.3
-box = masked_weights(torch.zeros(101, 40), near) @ y
-by_hand = torch.stack([y[seen].mean() for seen in near])
-apart = (box - by_hand)[near.any(dim=1)].abs().max()
+is_near = (grid[:, None] - x).abs() < 0.3
+box = masked_weights(torch.zeros(101, 40), is_near) @ y
+means = torch.stack([y[nearby].mean() for nearby in is_near])
+has_point = is_near.any(dim=1)
+difference = (box - means)[has_point].abs().max()
 print(
-    f"largest difference: {apart:.4f}; places without a point nearby: {(~near.any(dim=1)).sum()}"
+    f"largest difference: {difference:.4f}; places without a point nearby: "
+    f"{(~has_point).sum()}"
 )
 
 # %% solution-width
-by_count = {
-    count: [learned_width(*points(count, seed), 1) for seed in range(5)]
+widths_by_count = {
+    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
     for count in (20, 80, 320)
 }
 
 # %% solution-width-shown
-for count, found in by_count.items():
-    print(
-        f"{count:>3} points: {statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
-    )
+for count, runs in widths_by_count.items():
+    low, high = min(runs), max(runs)
+    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
 
 
 # %% solution-additive
@@ -469,37 +474,37 @@ class AdditiveLookUp(LookUp):
         return self.output(self.weights @ self.W_v(values))
 
 
-additive_models = [trained(seed, AdditiveLookUp) for seed in range(5)]
-shares = {
-    size: [share_right(model, size) for model in additive_models] for size in tests
+additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
+accuracies = {
+    size: [accuracy(model, size) for model in additive_models] for size in tests
 }
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, right in shares.items():
-    low, high = min(right), max(right)
+for size, runs in accuracies.items():
+    low, high = min(runs), max(runs)
     print(
-        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
 
 # %% solution-reversal
 class Reverser(nn.Module):
-    """Writes digits backwards; queries are learned, keys are a place plus a digit."""
+    """A model that writes digits backwards; a key is the sum of place and digit."""
 
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
         self.digit = nn.Embedding(10, num_hiddens)
-        self.asks, self.stands = (nn.Embedding(length, num_hiddens) for _ in range(2))
+        self.query, self.place = (nn.Embedding(length, num_hiddens) for _ in range(2))
         self.output = nn.Linear(num_hiddens, 10)
 
     def forward(self, digits):
-        queries = self.asks.weight.expand(len(digits), -1, -1)
-        keys = self.stands.weight + self.digit(digits)
+        queries = self.query.weight.expand(len(digits), -1, -1)
+        keys = self.place.weight + self.digit(digits)
         self.weights = scaled_dot(queries, keys).softmax(dim=-1)
         return self.output(self.weights @ self.digit(digits))
 
 
-def reverser(seed):
+def train_reverser(seed):
     torch.manual_seed(seed)
     model = Reverser()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.015, fused=True)
@@ -512,14 +517,15 @@ def reverser(seed):
     return model
 
 
-reversers = [reverser(seed) for seed in range(5)]
+reversers = [train_reverser(seed) for seed in range(5)]
 digits = torch.randint(10, (500, 8))
-right = [
-    (each(digits).argmax(dim=-1) == digits.flip(1)).float().mean() for each in reversers
+reverser_accuracies = [
+    (reverser(digits).argmax(dim=-1) == digits.flip(1)).float().mean()
+    for reverser in reversers
 ]
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
-print("right:", *(f"{share:.3f}" for share in right))
+print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
 d2l.show_heatmaps(
     reversers[0].weights[:1, None].detach(),
     xlabel="Digits read",
@@ -531,13 +537,15 @@ d2l.show_heatmaps(
 # %% solution-twice
 letters = torch.tensor([[0, 1, 0, 2]] * 2)
 digits = torch.tensor([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
-asked = torch.tensor([[0]] * 2)
+questions = torch.tensor([[0]] * 2)
 with torch.no_grad():
-    said = [model(letters, digits, asked).argmax(dim=-1)[:, 0] for model in models]
-looked = [model.weights[:, 0] for model in models]
+    predictions = [
+        model(letters, digits, questions).argmax(dim=-1)[:, 0] for model in models
+    ]
+attention_maps = [model.weights[:, 0] for model in models]
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
-    for weights, answers in zip(looked, said, strict=True):
-        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(answers[i]))
+    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    for weights, prediction in zip(attention_maps, predictions, strict=True):
+        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))

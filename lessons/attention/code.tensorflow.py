@@ -23,13 +23,15 @@ for fruit in "lemon", "lime":
 # %% soft-look-up
 fruits = ["apple", "lemon", "pear"]
 keys = d2l.tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
-values = d2l.tensor([50.0, 40, 70])  # what it costs, in cents
+values = d2l.tensor([50.0, 40, 70])  # the price, in cents
 query = d2l.tensor([0.0, 1])  # a lime: not sweet, a little sour
 
 scores = tf.linalg.matvec(keys, query)  # how well does each key fit?
 powers = tf.exp(scores)
 weights = powers / tf.reduce_sum(powers)  # softmax: positive, and they sum to 1
-answer = tf.reduce_sum(weights * values)  # the average of the values, in these shares
+answer = tf.reduce_sum(
+    weights * values
+)  # the average of the values, with these weights
 
 for score, weight, fruit in zip(scores, weights, fruits, strict=True):
     print(f"{score:4.0f}{weight:8.3f}   {fruit}")
@@ -45,7 +47,7 @@ for factor in 0, 1, 3, 10:
 
 # %% attend
 def attend(queries, keys, values):
-    """Score, softmax, average: an answer for each query."""
+    """Return an answer for each query: score, softmax, average."""
     scores = tf.matmul(queries, keys, transpose_b=True)  # (queries, keys)
     return tf.nn.softmax(scores) @ values
 
@@ -70,8 +72,8 @@ def curve(x):
     return tf.sin(2 * x) + x / 2
 
 
-def points(count, seed):
-    """Measurements of the curve, with noise, at random places from 0 to 5."""
+def draw_points(count, seed):
+    """Draw noisy measurements of the curve at random places from 0 to 5."""
     keras.utils.set_random_seed(seed)
     x = tf.sort(5 * d2l.rand((count,)))
     return x, curve(x) + 0.3 * d2l.normal((count,))
@@ -79,21 +81,21 @@ def points(count, seed):
 
 # %% kernel-regression
 def closeness(queries, keys, width):
-    """Scores: the logarithm of a Gaussian kernel, shape (queries, keys)."""
+    """Return scores, the logarithm of a Gaussian kernel: shape (queries, keys)."""
     return -((queries[:, tf.newaxis] - keys) ** 2) / (2 * width**2)
 
 
-x, y = points(40, seed=0)
-between = d2l.linspace(0.0, 5, 101)
+x, y = draw_points(40, seed=0)
+grid = d2l.linspace(0.0, 5, 101)
 fits = {
-    width: tf.linalg.matvec(tf.nn.softmax(closeness(between, x, width)), y)
+    width: tf.linalg.matvec(tf.nn.softmax(closeness(grid, x, width)), y)
     for width in (0.05, 0.3, 3)
 }
 
 # %% three-widths
 d2l.plot(
-    [x, *[between] * 4],
-    [y, curve(between), *fits.values()],
+    [x, *[grid] * 4],
+    [y, curve(grid), *fits.values()],
     xlabel="x",
     ylabel="y",
     figsize=(6, 3),
@@ -114,17 +116,17 @@ d2l.show_heatmaps(
 
 
 # %% without-itself
-def error(width, x, y, without_itself=True):
-    """The mean squared error of predicting each point from the others (or from all)."""
+def error(width, x, y, hide_itself=True):
+    """Return the mean squared error of predicting each point from others (or all)."""
     scores = closeness(x, x, width)
-    if without_itself:
+    if hide_itself:
         scores = tf.where(tf.eye(x.shape[0], dtype=bool), -math.inf, scores)
     return tf.reduce_mean((tf.linalg.matvec(tf.nn.softmax(scores), y) - y) ** 2)
 
 
 # %% learned-width
-def learned_width(x, y, start, **options):
-    """Gradient descent on the logarithm of the width, which keeps it positive."""
+def learn_width(x, y, start, **options):
+    """Learn the width by gradient descent on its logarithm: it stays positive."""
     log_width = tf.Variable(math.log(start))
     adam = keras.optimizers.Adam(0.1)
     adam.build([log_width])
@@ -142,9 +144,9 @@ def learned_width(x, y, start, **options):
 
 # %% learned-widths
 for start in 0.1, 1:
-    print(f"from {start}, without itself: {learned_width(x, y, start):.2f}")
-alone = learned_width(x, y, 1, without_itself=False)
-print(f"from 1, itself among them: {alone:.2f}")
+    print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
+unmasked_width = learn_width(x, y, 1, hide_itself=False)
+print(f"from 1, itself among them: {unmasked_width:.2f}")
 
 
 # %% four-scores
@@ -170,27 +172,31 @@ def additive(Q, K, W_q, W_k, w):
 Q, K, V = d2l.normal((2, 3, 8)), d2l.normal((2, 5, 8)), d2l.normal((2, 5, 4))
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
-layers_say = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
+layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
 
 parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
 W_q, W_k, w = (part.kernel for part in parts)
-we_say = [
+manual_outputs = [
     tf.nn.softmax(scaled_dot(Q, K)) @ V,
     tf.nn.softmax(additive(Q, K, W_q, W_k, w[:, 0])) @ V,
 ]
 
 # %% two-layers-shown
-for name, theirs, ours in zip(
-    ["scaled dot", "additive"], layers_say, we_say, strict=True
+for name, layer_output, output in zip(
+    ["scaled dot", "additive"], layer_outputs, manual_outputs, strict=True
 ):
-    largest, apart = tf.reduce_max(abs(ours)), tf.reduce_max(abs(theirs - ours))
-    print(f"{name:>10}: largest answer {largest:.4f}, largest difference {apart:.4f}")
+    largest = tf.reduce_max(abs(output))
+    difference = tf.reduce_max(abs(layer_output - output))
+    print(
+        f"{name:>10}: largest answer {largest:.4f}, largest difference {difference:.4f}"
+    )
 
 # %% own-function
-# Keras has its heads on an axis before the last; here there is one.
-own = keras.ops.dot_product_attention(*(X[:, :, tf.newaxis] for X in (Q, K, V)))
-apart = tf.reduce_max(abs(own[:, :, 0] - we_say[0]))
-print(f"Keras' own: largest difference {apart:.4f}")
+# Keras expects heads on the axis before the last; here there is one.
+heads = (X[:, :, tf.newaxis] for X in (Q, K, V))
+framework_output = keras.ops.dot_product_attention(*heads)
+difference = tf.reduce_max(abs(framework_output[:, :, 0] - manual_outputs[0]))
+print(f"Keras' own: largest difference {difference:.4f}")
 
 
 # %% gaussian-or-dot
@@ -198,28 +204,29 @@ def gaussian(Q, K):
     return -tf.reduce_sum((Q[:, :, tf.newaxis] - K[:, tf.newaxis]) ** 2, axis=-1) / 2
 
 
-def weights_differ(Q, K):
-    by_distance, by_product = tf.nn.softmax(gaussian(Q, K)), tf.nn.softmax(dot(Q, K))
-    return tf.reduce_max(abs(by_distance - by_product))
+def weight_difference(Q, K):
+    distance_weights = tf.nn.softmax(gaussian(Q, K))
+    product_weights = tf.nn.softmax(dot(Q, K))
+    return tf.reduce_max(abs(distance_weights - product_weights))
 
 
-equally_long = tf.math.l2_normalize(K, axis=-1)
+unit_keys = tf.math.l2_normalize(K, axis=-1)
 
 # %% gaussian-or-dot-shown
-print(f"keys of any length:    weights differ by up to {weights_differ(Q, K):.4f}")
-print(
-    f"keys of equal length:  weights differ by up to {weights_differ(Q, equally_long):.4f}"
-)
+print(f"keys of any length:    weights differ by up to {weight_difference(Q, K):.4f}")
+difference = weight_difference(Q, unit_keys)
+print(f"keys of equal length:  weights differ by up to {difference:.4f}")
 
 # %% saturation
 keras.utils.set_random_seed(0)
 widths = [2**power for power in range(2, 11)]
-largest, slopes = {"unscaled": [], "scaled": []}, {"unscaled": [], "scaled": []}
+largest_weights = {"unscaled": [], "scaled": []}
+slopes = {"unscaled": [], "scaled": []}
 for width in widths:
     query, ten_keys = d2l.normal((1000, 1, width)), d2l.normal((1000, 10, width))
     for name, score in ("unscaled", dot), ("scaled", scaled_dot):
         weights = tf.nn.softmax(score(query, ten_keys))[:, 0]
-        largest[name].append(tf.reduce_mean(tf.reduce_max(weights, axis=1)))
+        largest_weights[name].append(tf.reduce_mean(tf.reduce_max(weights, axis=1)))
         outer = weights[:, :, tf.newaxis] * weights[:, tf.newaxis]
         derivative = tf.linalg.diag(weights) - outer
         slopes[name].append(np.median(tf.norm(derivative, axis=(1, 2))))
@@ -228,7 +235,7 @@ for width in widths:
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest.values()],
+    [*largest_weights.values()],
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -249,9 +256,9 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, may_see):
-    """A softmax over what each query may see; the rest gets a weight of zero."""
-    return tf.nn.softmax(tf.where(may_see, scores, -math.inf))
+def masked_weights(scores, visible):
+    """Take the softmax over the visible keys; the others get a weight of zero."""
+    return tf.nn.softmax(tf.where(visible, scores, -math.inf))
 
 
 def show(*maps, titles):
@@ -267,11 +274,11 @@ def show(*maps, titles):
 
 position = d2l.arange(5)
 real = tf.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
-causal = position <= position[:, tf.newaxis]  # nothing that comes later
+causal = position <= position[:, tf.newaxis]  # no later key
 keras.utils.set_random_seed(0)
 scores = d2l.normal((5, 5))
 show(
-    *(masked_weights(scores, may_see) for may_see in (real, causal, real & causal)),
+    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
     titles=["Padding", "Causal", "Both"],
 )
 
@@ -279,62 +286,62 @@ show(
 keras.utils.set_random_seed(0)
 layer = d2l.DotProductAttention(dropout=0)
 X = d2l.normal((1, 5, 8))
-of_all = layer(X, X, X, causal=True)
-of_two = layer(X[:, -2:], X, X, causal=True)
+output_all = layer(X, X, X, causal=True)
+output_last_two = layer(X[:, -2:], X, X, causal=True)
 seen = tf.math.count_nonzero(layer.attention_weights[0], axis=-1)
 print("two queries: keys seen", d2l.numpy(seen).tolist())
-apart = tf.reduce_max(abs(of_two - of_all[:, -2:]))
-print(f"from the last two of five: largest difference {apart:.4f}")
+difference = tf.reduce_max(abs(output_last_two - output_all[:, -2:]))
+print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
 real = tf.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
 weights = masked_weights(scores, real & causal)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-hidden = tf.where(real, 0.0, -math.inf)
-layer(X, X, X, causal=True, score_bias=hidden)
+bias = tf.where(real, 0.0, -math.inf)
+layer(X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
 
 # %% dictionaries
-def dictionaries(count, size=6):
-    """Entries, each a letter with a digit; then the letters asked for, and what is right."""
-    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # none of them twice
+def draw_dictionaries(count, size=6):
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
     digits = np.random.randint(10, size=(count, size))
-    asked = np.random.rand(count, size).argsort(axis=1)  # in another order
+    order = np.random.rand(count, size).argsort(axis=1)
     questions, answers = (
-        np.take_along_axis(each, asked, axis=1) for each in (letters, digits)
+        np.take_along_axis(array, order, axis=1) for array in (letters, digits)
     )
     return letters, digits, questions, answers
 
 
-def written(letters, digits):
+def format_pairs(letters, digits):
     return " ".join(f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
 
 
-for letters, digits, questions, answers in zip(*dictionaries(3), strict=True):
-    print(written(letters, digits), " -> ", written(questions, answers))
+for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
+    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
 
 
 # %% look-up
 def table(rows, width):
-    """A trainable vector for each row, of variance 1: Keras draws far shorter ones."""
+    """Make a table of trainable vectors of variance 1; Keras draws far shorter ones."""
     normal = keras.initializers.RandomNormal(stddev=1)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
 
 
-def matrix(width):
-    """With entries from -1/sqrt(d) to 1/sqrt(d), where d is the width of the input."""
+def projection(width):
+    """Make a projection with weights from -1/sqrt(d) to 1/sqrt(d) for input width d."""
     small = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
     return keras.layers.Dense(width, use_bias=False, kernel_initializer=small)
 
 
 class LookUp(keras.Model):
-    """A score for each digit as the answer; queries, keys and values are learned."""
+    """A dictionary with learned queries, keys and values, which scores each digit."""
 
     def __init__(self, num_hiddens=32):
         super().__init__()
         self.letter, self.digit = table(26, num_hiddens), table(10, num_hiddens)
-        self.W_q, self.W_k, self.W_v = (matrix(num_hiddens) for _ in range(3))
+        self.W_q, self.W_k, self.W_v = (projection(num_hiddens) for _ in range(3))
         self.logits = keras.layers.Dense(10)
 
     def call(self, letters, digits, questions):
@@ -348,75 +355,77 @@ class LookUp(keras.Model):
 
 
 # %% train
-def fit(models, drawn):
-    """Train models of one kind side by side: stacked, their weights have one more axis."""
-    for model, (*given, _) in zip(models, drawn, strict=True):
-        model(*(each[:1] for each in given))  # makes the weights
-    of_models = zip(*(model.get_weights() for model in models), strict=True)
-    weights = [tf.Variable(np.stack(each)) for each in of_models]
+def fit(models, samples):
+    """Train models of one kind side by side, their weights stacked on a new axis."""
+    for model, (*inputs, _) in zip(models, samples, strict=True):
+        model(*(array[:1] for array in inputs))  # makes the weights
+    model_weights = [model.get_weights() for model in models]
+    weights = [
+        tf.Variable(np.stack(arrays)) for arrays in zip(*model_weights, strict=True)
+    ]
     adam = keras.optimizers.Adam(0.015)
     adam.build(weights)
 
-    def loss(one):
-        """That of one model, with its own weights and its own batch."""
-        weights, *given, answers = one
-        logits, _ = models[0].stateless_call(weights, [], *given)
+    def model_loss(weights_and_batch):
+        """Return the loss of one model, with its own weights and its own batch."""
+        weights, *inputs, answers = weights_and_batch
+        logits, _ = models[0].stateless_call(weights, [], *inputs)
         entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(answers, logits)
         return tf.reduce_mean(entropy)
 
     @tf.function
     def step(*batch):
         with tf.GradientTape() as tape:
-            losses = tf.vectorized_map(loss, (weights, *batch))
+            losses = tf.vectorized_map(model_loss, (weights, *batch))
             total = tf.reduce_sum(losses)
         adam.apply(tape.gradient(total, weights), weights)
 
-    # Each model's examples, in batches of 64: of shape (steps, models, 64, ...).
+    # Each model's examples in batches of 64, with shape (steps, models, 64, ...).
     batches = (
-        np.stack([np.split(each, len(each) // 64) for each in of_each], axis=1)
-        for of_each in zip(*drawn, strict=True)
+        np.stack([np.split(array, len(array) // 64) for array in arrays], axis=1)
+        for arrays in zip(*samples, strict=True)
     )
     for batch in zip(*batches, strict=True):
         step(*batch)
     for i, model in enumerate(models):
-        model.set_weights([each[i] for each in weights])
+        model.set_weights([weight[i] for weight in weights])
     return models
 
 
-def trained(*seeds, make=LookUp):
-    """A model for each seed."""
-    models, drawn = [], []
+def train(*seeds, model_class=LookUp):
+    """Train a model for each seed."""
+    models, samples = [], []
     for seed in seeds:
         keras.utils.set_random_seed(seed)
-        drawn.append(dictionaries(150 * 64))
-        models.append(make())
-    return fit(models, drawn)
+        samples.append(draw_dictionaries(150 * 64))
+        models.append(model_class())
+    return fit(models, samples)
 
 
 # The same questions for every model.
-tests = {size: dictionaries(500, size) for size in (6, 12, 26)}
+tests = {size: draw_dictionaries(500, size) for size in (6, 12, 26)}
 
 
-def share_right(model, size=6):
-    *given, answers = tests[size]
-    return np.mean(np.argmax(model(*given), axis=-1) == answers)
+def accuracy(model, size=6):
+    *inputs, answers = tests[size]
+    return np.mean(np.argmax(model(*inputs), axis=-1) == answers)
 
 
-models = trained(*range(5))
-shares = {size: [share_right(model, size) for model in models] for size in tests}
+models = train(*range(5))
+accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, right in shares.items():
-    low, high = min(right), max(right)
+for size, runs in accuracies.items():
+    low, high = min(runs), max(runs)
     print(
-        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 keras.utils.set_random_seed(0)
-letters, digits, questions, answers = dictionaries(1)
+letters, digits, questions, answers = draw_dictionaries(1)
 models[0](letters, digits, questions)
-print("entries:  ", written(letters[0], digits[0]))
+print("entries:  ", format_pairs(letters[0], digits[0]))
 print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
 d2l.show_heatmaps(
     models[0].attention_weights[tf.newaxis],
@@ -429,15 +438,18 @@ d2l.show_heatmaps(
 # %% letters-in-keys
 letters, digits, questions, answers = tests[6]
 model = models[0]
-asked, letter, digit = (
-    model.letter(questions),
-    model.letter(letters),
-    model.digit(digits),
-)
-both = letter + digit
-keys_and_values = [(both, both), (letter, digit), (digit, both), (both, letter)]
-right = [
-    np.mean(np.argmax(model.answer(asked, K, V), axis=-1) == answers)
+queries = model.letter(questions)
+letter_vectors = model.letter(letters)
+digit_vectors = model.digit(digits)
+entries = letter_vectors + digit_vectors
+keys_and_values = [
+    (entries, entries),
+    (letter_vectors, digit_vectors),
+    (digit_vectors, entries),
+    (entries, letter_vectors),
+]
+part_accuracies = [
+    np.mean(np.argmax(model.answer(queries, K, V), axis=-1) == answers)
     for K, V in keys_and_values
 ]
 
@@ -448,24 +460,24 @@ names = (
     "digits alone in the keys",
     "letters alone in the values",
 )
-for share, name in zip(right, names, strict=True):
+for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
 # %% removed
 model(letters, digits, questions)
 sharpest = tf.argmax(model.attention_weights, axis=-1)  # what each question looks at
-is_it = tf.one_hot(sharpest, 6) > 0
-scores = scaled_dot(model.W_q(asked), model.W_k(both))
-without_it = masked_weights(scores, ~is_it) @ model.W_v(both)
-it_alone = masked_weights(scores, is_it) @ model.W_v(both)
-kept = [
+is_sharpest = tf.one_hot(sharpest, 6) > 0
+scores = scaled_dot(model.W_q(queries), model.W_k(entries))
+others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
+sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+masked_accuracies = [
     np.mean(np.argmax(model.logits(Y), axis=-1) == answers)
-    for Y in (without_it, it_alone)
+    for Y in (others_only, sharpest_only)
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
 names = "that entry hidden", "that entry alone"
-for share, name in zip(kept, names, strict=True):
+for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
@@ -475,34 +487,33 @@ for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
     print(weights, "->", d2l.numpy(average).tolist())
 
 # %% solution-box
-near = abs(between[:, tf.newaxis] - x) < 0.3
-box = tf.linalg.matvec(masked_weights(d2l.zeros((101, 40)), near), y)
-by_hand = d2l.stack([tf.reduce_mean(y[seen]) for seen in near])
-has_a_point = tf.reduce_any(near, axis=1)
-apart = tf.reduce_max(abs(box - by_hand)[has_a_point])
+is_near = abs(grid[:, tf.newaxis] - x) < 0.3
+box = tf.linalg.matvec(masked_weights(d2l.zeros((101, 40)), is_near), y)
+means = d2l.stack([tf.reduce_mean(y[nearby]) for nearby in is_near])
+has_point = tf.reduce_any(is_near, axis=1)
+difference = tf.reduce_max(abs(box - means)[has_point])
 print(
-    f"largest difference: {apart:.4f}; places without a point nearby: "
-    f"{tf.math.count_nonzero(~has_a_point)}"
+    f"largest difference: {difference:.4f}; places without a point nearby: "
+    f"{tf.math.count_nonzero(~has_point)}"
 )
 
 # %% solution-width
-by_count = {
-    count: [learned_width(*points(count, seed), 1) for seed in range(5)]
+widths_by_count = {
+    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
     for count in (20, 80, 320)
 }
 
 # %% solution-width-shown
-for count, found in by_count.items():
-    print(
-        f"{count:>3} points: {statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
-    )
+for count, runs in widths_by_count.items():
+    low, high = min(runs), max(runs)
+    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
 
 
 # %% solution-additive
 class AdditiveLookUp(LookUp):
     def __init__(self, num_hiddens=32):
         super().__init__(num_hiddens)
-        self.w = matrix(1)
+        self.w = projection(1)
 
     def answer(self, queries, keys, values):
         every_pair = self.W_q(queries)[:, :, tf.newaxis] + self.W_k(keys)[:, tf.newaxis]
@@ -511,56 +522,56 @@ class AdditiveLookUp(LookUp):
         return self.logits(self.attention_weights @ self.W_v(values))
 
 
-additive_models = trained(*range(5), make=AdditiveLookUp)
-shares = {
-    size: [share_right(model, size) for model in additive_models] for size in tests
+additive_models = train(*range(5), model_class=AdditiveLookUp)
+accuracies = {
+    size: [accuracy(model, size) for model in additive_models] for size in tests
 }
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, right in shares.items():
-    low, high = min(right), max(right)
+for size, runs in accuracies.items():
+    low, high = min(runs), max(runs)
     print(
-        f"{size:>2} entries: {statistics.median(right):.3f} ({low:.3f}-{high:.3f}) right"
+        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
     )
 
 
 # %% solution-reversal
 class Reverser(keras.Model):
-    """Writes digits backwards; queries are learned, keys are a place plus a digit."""
+    """A model that writes digits backwards; a key is the sum of place and digit."""
 
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
         self.digit = table(10, num_hiddens)
-        self.asks, self.stands = (table(length, num_hiddens) for _ in range(2))
+        self.query, self.place = (table(length, num_hiddens) for _ in range(2))
         self.logits = keras.layers.Dense(10)
 
     def call(self, digits):
-        place = d2l.arange(digits.shape[1])
-        keys = self.stands(place) + self.digit(digits)
-        self.attention_weights = tf.nn.softmax(scaled_dot(self.asks(place), keys))
+        places = d2l.arange(digits.shape[1])
+        keys = self.place(places) + self.digit(digits)
+        self.attention_weights = tf.nn.softmax(scaled_dot(self.query(places), keys))
         return self.logits(self.attention_weights @ self.digit(digits))
 
 
-def reversers_of(*seeds):
-    """A reverser for each seed."""
-    models, drawn = [], []
+def train_reversers(*seeds):
+    """Train a reverser for each seed."""
+    models, samples = [], []
     for seed in seeds:
         keras.utils.set_random_seed(seed)
         digits = np.random.randint(10, size=(150 * 64, 8))
-        drawn.append((digits, np.flip(digits, axis=1)))
+        samples.append((digits, np.flip(digits, axis=1)))
         models.append(Reverser())
-    return fit(models, drawn)
+    return fit(models, samples)
 
 
-reversers = reversers_of(*range(5))
+reversers = train_reversers(*range(5))
 digits = np.random.randint(10, size=(500, 8))
-right = [
-    np.mean(np.argmax(each(digits), axis=-1) == np.flip(digits, axis=1))
-    for each in reversers
+reverser_accuracies = [
+    np.mean(np.argmax(reverser(digits), axis=-1) == np.flip(digits, axis=1))
+    for reverser in reversers
 ]
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
-print("right:", *(f"{share:.3f}" for share in right))
+print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
 d2l.show_heatmaps(
     reversers[0].attention_weights[:1, tf.newaxis],
     xlabel="Digits read",
@@ -572,12 +583,14 @@ d2l.show_heatmaps(
 # %% solution-twice
 letters = np.array([[0, 1, 0, 2]] * 2)
 digits = np.array([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
-asked = np.array([[0]] * 2)
-said = [np.argmax(model(letters, digits, asked), axis=-1)[:, 0] for model in models]
-looked = [model.attention_weights[:, 0] for model in models]
+questions = np.array([[0]] * 2)
+predictions = [
+    np.argmax(model(letters, digits, questions), axis=-1)[:, 0] for model in models
+]
+attention_maps = [model.attention_weights[:, 0] for model in models]
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {written(letters[i], digits[i])}, and the answer to a:")
-    for weights, answers in zip(looked, said, strict=True):
-        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(answers[i]))
+    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    for weights, prediction in zip(attention_maps, predictions, strict=True):
+        print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))

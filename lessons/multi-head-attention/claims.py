@@ -1,6 +1,6 @@
-"""What the lesson claims, held to the reference: figures by their data, and every printed result.
+"""Test the lesson's claims: figures by their data, and every printed result against a reference.
 
-nbval compares a notebook with what was stored, and so cannot know that what was stored is right.
+nbval compares a notebook with its stored outputs, so it cannot tell whether these are right.
 """
 
 from typing import Any
@@ -10,15 +10,15 @@ import pytest
 
 from tests.lessons.cells import array, assert_printed, rows_of, softmax, table
 from tests.lessons.shared_claims import (
+    accuracy,
     assert_maps,
     assert_variables,
     median_and_range,
-    share_right,
 )
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import reference_multi_head
 
-# What does not depend on random numbers is the same in every framework, to the last digit.
+# Cells without random numbers show the same in every framework, to the last digit.
 DETERMINED = [
     "one-average",
     "two-averages",
@@ -27,9 +27,9 @@ DETERMINED = [
     "costs",
     "solution-rank",
 ]
-# Letters are drawn.
+# Letters are drawn at random.
 IN_ANOTHER_FORM = ["questions", "two-heads-map", "texts", "readers-maps"]
-# Of training: the steps, the questions in each, and the rate.
+# For training: the steps, the questions in each step, and the learning rate.
 BUDGETS = {
     "tensorflow": (100, 128, 0.015),
     "jax": (150, 128, 0.015),
@@ -43,70 +43,73 @@ BUDGETS_OF_READERS = {
     "paddle": (100, 128),
     "mlx": (150, 64),
     "djl": (300, 64),
-    "jax": (),  # as the comparers
+    "jax": (),  # the same as for the comparers
 }
 
 PRICES = np.array([50, 40, 70], float)  # apple, lemon, pear
 
-# What the text says in words, with room for another framework's draws.
-NEARLY_NONE = 0.0011  # of the shares: answers that are as good as equally likely
+# What the text says in words, with tolerance for the random numbers of other frameworks.
+# A difference of accuracies: some answers are nearly equally likely.
+NEARLY_NONE = 0.0011
 NEAR_ONE = pytest.approx(1, abs=0.2)
 GONE = 0.03
 NEEDED = 0.7
 NOT_MISSED = 0.1
 A_LOT = 0.3
 SOLVED = 0.95
-# How often one of four digits is right by chance: another of the four may equal it.
+# Probability that a random one of four digits is right: another of the four may equal it.
 BLIND = 1 / 4 + 3 / 4 / 10
-MOST_FREQUENT = pytest.approx(
-    0.383, abs=0.05
-)  # of the four, the one that stands most often
+# Probability that the most frequent of four digits is right.
+MOST_FREQUENT = pytest.approx(0.383, abs=0.05)
 
 Arrays = dict[str, Any]
 
 
-# What depends on chance is as the text says it.
+# Results that depend on random numbers
 
 
-def test_layers_are_as_told(rows):
+def test_layer_outputs_agree_with_text(rows):
     (largest,), *differences = rows["all-alike"]
     assert largest > 0.5
     assert differences == [[0], [0]]
     if "own-layer" in rows:
         assert rows["own-layer"] == [[0]]
-    (_, of_head), (_, of_model) = rows["wrong-root"]
-    assert 0.1 < of_model < 0.2 < of_head
-    (before,), (difference,) = rows["solution-order"]
-    assert (before > 0.5, difference) == (True, 0)
+    (_, by_head_width), (_, by_model_width) = rows["wrong-root"]
+    assert 0.1 < by_model_width < 0.2 < by_head_width
+    (largest,), (difference,) = rows["solution-order"]
+    assert largest > 0.5
+    assert difference == 0
 
 
-def test_heads_are_as_told(rows):
+def test_head_errors_agree_with_text(rows):
     one, *more = rows["errors"]
     assert one[:2] == [1, NEAR_ONE]
     assert [row[0] for row in more] == [2, 4]
     assert max(np.abs(row[1:]).max() for row in more) < GONE
-    for heads, of_models in removed_heads(rows["without-a-head-shown"]).items():
-        assert len(of_models) == 5
-        for costs in of_models:
+    for heads, runs in parse_head_errors(rows["without-a-head-shown"]).items():
+        assert len(runs) == 5
+        for costs in runs:
             assert len(costs) == heads
             if heads == 2:
                 assert min(costs) > NEEDED
             else:
-                assert (min(costs) < NOT_MISSED, max(costs) > A_LOT) == (True, True)
-    (of_sums,) = rows["solution-sum-shown"]
-    assert np.abs(of_sums).max() < 0.4
+                assert min(costs) < NOT_MISSED
+                assert max(costs) > A_LOT
+    (sum_errors,) = rows["solution-sum-shown"]
+    assert np.abs(sum_errors).max() < 0.4
 
 
-def removed_heads(rows: list[list[float]]) -> dict[int, list[list[float]]]:
-    """By how many heads there were, for each seed what the removal of each costs."""
-    (two, *of_two), (four, *of_four) = rows[:6], rows[6:]
-    assert (two, four) == ([2], [4])
-    for seeds in (of_two, of_four):
+def parse_head_errors(rows: list[list[float]]) -> dict[float, list[list[float]]]:
+    """Return the printed errors without each head: by number of heads, then by seed."""
+    errors = {}
+    for (heads,), *seeds in (rows[:6], rows[6:]):
         assert [row[0] for row in seeds] == [0, 1, 2, 3, 4]
-    return {2: [row[1:] for row in of_two], 4: [row[1:] for row in of_four]}
+        errors[heads] = [row[1:] for row in seeds]
+    assert list(errors) == [2, 4]
+    return errors
 
 
-def test_readers_are_as_told(rows):
+def test_reader_accuracies_agree_with_text(rows):
     one, two = rows["readers-shares"]
     assert (one[0], two[0]) == (1, 2)
     assert one[1] == MOST_FREQUENT
@@ -118,7 +121,7 @@ def test_readers_are_as_told(rows):
 # One average is not enough
 
 
-def test_one_query_finds_one_fruit_and_two_at_once_their_mean(cells):
+def test_one_query_for_two_fruits_gives_their_mean(cells):
     lines = table(cells["one-average"].printed)
     for words, query in zip(lines, ([0, 0, 6], [0, 6, 0], [0, 6, 6]), strict=True):
         weights = softmax(np.array(query, float))
@@ -142,53 +145,57 @@ def test_two_heads_can_subtract(cells):
 # Split, attend, merge
 
 
-def test_split_cuts_vectors_and_merge_puts_them_together_again(adapter, cells):
+def test_merge_undoes_split(adapter, cells):
     names = cells["split-and-merge"].names
     X = np.random.default_rng(0).normal(size=(2, 5, 12)).astype("float32")
     for heads in (1, 3, 4):
         parts = np.split(X, heads, axis=-1)
-        cut = names["split"](adapter.tensor(X), heads)
-        np.testing.assert_array_equal(
-            array(cut), array(adapter.tensor(np.stack(parts, axis=1)))
-        )
-        np.testing.assert_array_equal(array(names["merge"](cut)), X.astype(float))
+        split = names["split"](adapter.tensor(X), heads)
+        expected = adapter.tensor(np.stack(parts, axis=1))
+        np.testing.assert_array_equal(array(split), array(expected))
+        np.testing.assert_array_equal(array(names["merge"](split)), X.astype(float))
 
 
-def attention_by_hand(
-    its: Arrays, queries: np.ndarray, keys: np.ndarray, heads: int, causal: bool = False
+def compute_attention(
+    params: Arrays,
+    queries: np.ndarray,
+    keys: np.ndarray,
+    heads: int,
+    causal: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What the layer puts out, and the weights of each head."""
-    return reference_multi_head(its, heads, queries, keys, keys, causal=causal)
+    """Compute a layer's output, and the weights of each head."""
+    return reference_multi_head(params, heads, queries, keys, keys, causal=causal)
 
 
-def test_all_ways_to_compute_it_are_one_head_after_the_other(cells):
+def test_all_computations_agree_with_reference(cells):
     names = cells["the-layer"].names
-    its = {W: array(names[W]) for W in ("W_q", "W_k", "W_v", "W_o")}
+    params = {W: array(names[W]) for W in ("W_q", "W_k", "W_v", "W_o")}
     X = array(names["X"])
-    expected, _ = attention_by_hand(its, X, X, 2)
-    assert_variables(names, by_heads=expected, by_layer=expected, ours=expected)
+    expected, _ = compute_attention(params, X, X, 2)
+    assert_variables(
+        names, headwise_output=expected, layer_output=expected, output=expected
+    )
     (largest,), *differences = cells["all-alike"].rows
     assert_printed(largest, np.abs(expected).max(), 4)
     assert differences == [[0], [0]]
     if "own-layer" in cells:
-        assert_variables(cells["own-layer"].names, by_own=expected)
+        assert_variables(cells["own-layer"].names, framework_output=expected)
         assert cells["own-layer"].rows == [[0]]
 
 
-def test_any_number_of_heads_is_one_head_after_the_other(adapter, cells):
+def test_multi_head_agrees_with_reference(adapter, cells):
     multi_head = cells["multi-head"].names["multi_head"]
     rng = np.random.default_rng(1)
     X, *matrices = rng.normal(size=(1, 7, 12)), *rng.normal(size=(4, 12, 12)) / 3
-    its = dict(zip(("W_q", "W_k", "W_v", "W_o"), matrices, strict=True))
+    params = dict(zip(("W_q", "W_k", "W_v", "W_o"), matrices, strict=True))
     for heads in (1, 2, 3, 6):
-        given = (adapter.tensor(each.astype("float32")) for each in (X, *matrices))
-        expected, _ = attention_by_hand(its, X, X, heads)
-        np.testing.assert_allclose(
-            array(multi_head(*given, heads)), expected, atol=1e-4
-        )
+        tensors = [adapter.tensor(A.astype("float32")) for A in (X, *matrices)]
+        expected, _ = compute_attention(params, X, X, heads)
+        actual = array(multi_head(*tensors, heads))
+        np.testing.assert_allclose(actual, expected, atol=1e-4)
 
 
-def test_each_step_has_the_shape_that_is_printed(cells):
+def test_printed_shapes(cells):
     steps = {
         name: array(step).shape for name, step in cells["shapes"].names["steps"].items()
     }
@@ -203,25 +210,25 @@ def test_each_step_has_the_shape_that_is_printed(cells):
     assert [tuple(row) for row in cells["shapes"].rows] == [*steps.values()]
 
 
-def test_weights_come_averaged_unless_told_otherwise(cells):
+def test_framework_averages_weights_by_default(cells):
     if "averaged-maps" in cells:
         names = cells["averaged-maps"].names
-        averaged, by_head = array(names["weights"]), array(names["by_head"])
-        np.testing.assert_allclose(averaged, by_head.mean(axis=1), atol=1e-6)
+        weights, head_weights = array(names["weights"]), array(names["head_weights"])
+        np.testing.assert_allclose(weights, head_weights.mean(axis=1), atol=1e-6)
         assert cells["averaged-maps"].rows == [[1, 5, 5], [1, 2, 5, 5]]
 
 
-def test_merged_without_exchanging_one_number_in_five_is_in_its_place(cells):
+def test_wrong_merge_leaves_one_number_in_five_in_place(cells):
     names = cells["merged-wrongly"].names
     attended = array(names["attended"])
     right = np.concatenate([*attended[0]], axis=-1)
-    in_place = (attended.reshape(5, 8) == right).mean()
+    share_in_place = (attended.reshape(5, 8) == right).mean()
     np.testing.assert_array_equal(array(names["wrong"])[0], attended.reshape(5, 8))
-    assert cells["merged-wrongly"].rows == [[1, 5, 8, 1, 5, 8], [in_place]]
-    assert in_place == 1 / 5
+    assert cells["merged-wrongly"].rows == [[1, 5, 8, 1, 5, 8], [share_in_place]]
+    assert share_in_place == 1 / 5
 
 
-def test_the_wrong_root_flattens_the_weights(cells):
+def test_wrong_root_flattens_weights(cells):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(8, 1000, 64)) @ rng.normal(size=(8, 10, 64)).mT
     for row, root in zip(cells["wrong-root"].rows, (64, 512), strict=True):
@@ -229,7 +236,7 @@ def test_the_wrong_root_flattens_the_weights(cells):
         assert row == [root, pytest.approx(largest, abs=0.03)]
 
 
-def test_costs_do_not_depend_on_the_number_of_heads(cells):
+def test_costs_do_not_depend_on_number_of_heads(cells):
     n, d = 10, 64
     assert rows_of(cells["costs"].printed.replace(",", "")) == [
         [heads, d / heads, 4 * d**2, 4 * n * d**2 + 2 * n**2 * d, heads * n**2]
@@ -240,21 +247,18 @@ def test_costs_do_not_depend_on_the_number_of_heads(cells):
 # One head or two, trained
 
 
-def drawn(adapter: Adapter, cells: Any, count: int, sign: int = -1) -> list[np.ndarray]:
-    """Letters, numbers, pairs asked for, answers."""
-    return [
-        array(each)
-        for each in adapter.lesson_drawn(
-            cells["questions"].names, "questions", count, 6, sign
-        )
-    ]
+def draw_questions(
+    adapter: Adapter, cells: Any, count: int, sign: int = -1
+) -> list[np.ndarray]:
+    """Draw letters, their numbers, the pairs of letters asked for, and the answers."""
+    names = cells["questions"].names
+    samples = adapter.lesson_drawn(names, "draw_questions", count, 6, sign)
+    return [array(sample) for sample in samples]
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_a_question_is_a_pair_of_letters_and_its_answer_their_difference_or_sum(
-    adapter, cells, sign
-):
-    letters, values, asked, answers = drawn(adapter, cells, 200, sign)
+def test_answers_are_differences_or_sums_of_two_numbers(adapter, cells, sign):
+    letters, values, asked, answers = draw_questions(adapter, cells, 200, sign)
     assert letters.shape == values.shape == (200, 6)
     assert {*letters.ravel()} == {*range(26)}
     assert abs(values.mean()) < 0.1
@@ -262,51 +266,58 @@ def test_a_question_is_a_pair_of_letters_and_its_answer_their_difference_or_sum(
     for letter, value, pairs, answer in zip(
         letters, values, asked, answers, strict=True
     ):
-        its = dict(zip(letter, value, strict=True))
-        assert len(its) == 6
+        numbers = dict(zip(letter, value, strict=True))
+        assert len(numbers) == 6
         assert all(a != b for a, b in pairs)
-        told = [its[a] + sign * its[b] for a, b in pairs]
-        np.testing.assert_allclose(answer, told, atol=1e-5)
+        expected = [numbers[a] + sign * numbers[b] for a, b in pairs]
+        np.testing.assert_allclose(answer, expected, atol=1e-5)
     assert {*asked[..., 0].ravel()} == {*asked[..., 1].ravel()} == {*range(26)}
 
 
-def test_the_questions_shown_are_answered_right(cells):
+def test_printed_questions_have_right_answers(cells):
     entries, *asked = cells["questions"].printed.splitlines()
     words = entries.split(":")[1].split()
-    its = dict(zip(words[::2], map(float, words[1::2]), strict=True))
-    assert len(its) == 6
+    numbers = dict(zip(words[::2], map(float, words[1::2]), strict=True))
+    assert len(numbers) == 6
     assert len(asked) == 3
     for line in asked:
         a, _, b, _, answer = line.split()
-        assert float(answer) == pytest.approx(its[a] - its[b], abs=0.11)
+        assert float(answer) == pytest.approx(numbers[a] - numbers[b], abs=0.11)
 
 
-def comparer_by_hand(
-    its: Arrays, letters: np.ndarray, values: np.ndarray, asked: np.ndarray, heads: int
+def compute_comparer(
+    params: Arrays,
+    letters: np.ndarray,
+    values: np.ndarray,
+    asked: np.ndarray,
+    heads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What the model makes of its parameters: answers and weights."""
+    """Compute a comparer's answers and weights from its parameters."""
     asked = asked.astype(int)
-    entries = its["letter"][letters.astype(int)] + values[..., None] @ its["number"]
-    queries = its["first"][asked[..., 0]] + its["second"][asked[..., 1]]
-    Y, weights = attention_by_hand(its, queries, entries, heads)
-    return (Y @ its["output"] + its["bias"])[..., 0], weights
+    entries = (
+        params["letter"][letters.astype(int)] + values[..., None] @ params["number"]
+    )
+    queries = params["first"][asked[..., 0]] + params["second"][asked[..., 1]]
+    Y, weights = compute_attention(params, queries, entries, heads)
+    return (Y @ params["output"] + params["bias"])[..., 0], weights
 
 
-def error_by_hand(its: Arrays, given: list[np.ndarray], heads: int) -> float:
-    *inputs, answers = given
-    said, _ = comparer_by_hand(its, *inputs, heads)
-    return float(((said - answers) ** 2).mean())
+def compute_error(params: Arrays, examples: list[np.ndarray], heads: int) -> float:
+    """Compute a comparer's mean squared error on these examples."""
+    *inputs, answers = examples
+    predictions, _ = compute_comparer(params, *inputs, heads)
+    return float(((predictions - answers) ** 2).mean())
 
 
-def comparer(adapter: Adapter, model: Any) -> Arrays:
-    """What a model that compares numbers has learned."""
-    projections = (f"attention.{W}" for W in ("W_q", "W_k", "W_v", "W_o"))
+def read_comparer(adapter: Adapter, model: Any) -> Arrays:
+    """Return a comparer's parameters by name."""
+    projections = [f"attention.{W}" for W in ("W_q", "W_k", "W_v", "W_o")]
     matrices = "number", *projections
     return adapter.lesson_weights(model, ("letter", "first", "second"), matrices)
 
 
-def exactly(error: float) -> Any:
-    """The same error of the same questions, in single precision."""
+def approximately(error: float) -> Any:
+    """Return this error with a tolerance for single precision."""
     return pytest.approx(error, rel=0.005, abs=1e-5)
 
 
@@ -314,30 +325,29 @@ def exactly(error: float) -> Any:
     ("cell", "test", "sign"),
     [("errors", "differences", -1), ("solution-sum", "sums", 1)],
 )
-def test_tests_are_questions_of_many_dictionaries(adapter, cells, cell, test, sign):
+def test_tests_have_many_dictionaries(adapter, cells, cell, test, sign):
     letters, values, asked, answers = adapter.lesson_test(cells[cell].names[test])
     assert letters.shape == values.shape == answers.shape == (len(letters), 6)
     assert len(letters) in (500, 1000)
     at = (letters[:, None, None] == asked[..., None]).argmax(axis=-1)
-    told = np.take_along_axis(values[:, None], at, axis=-1)
-    np.testing.assert_allclose(answers, told[..., 0] + sign * told[..., 1], atol=1e-5)
+    numbers = np.take_along_axis(values[:, None], at, axis=-1)
+    expected = numbers[..., 0] + sign * numbers[..., 1]
+    np.testing.assert_allclose(answers, expected, atol=1e-5)
     assert len({*map(tuple, letters)}) > len(letters) - 10
 
 
-def test_errors_are_those_of_the_models_which_differ_in_their_heads_alone(
-    adapter, cells
-):
+def test_errors_are_those_of_models_of_equal_size(adapter, cells):
     names = cells["errors"].names
-    given = adapter.lesson_test(names["differences"])
+    examples = adapter.lesson_test(names["differences"])
     sizes = set()
     for heads, models in names["models"].items():
-        found = []
+        expected = []
         for model, error in zip(models, names["errors"][heads], strict=True):
-            its = comparer(adapter, model)
-            sizes.add(sum(each.size for each in its.values()))
-            found.append(error_by_hand(its, given, heads))
-            assert float(error) == exactly(found[-1])
-        assert len({*np.round(found, 6)}) == 5
+            params = read_comparer(adapter, model)
+            sizes.add(sum(matrix.size for matrix in params.values()))
+            expected.append(compute_error(params, examples, heads))
+            assert float(error) == approximately(expected[-1])
+        assert len({*np.round(expected, 6)}) == 5
     assert len(sizes) == 1
     for row, (heads, errors) in zip(
         cells["errors"].rows[-3:], names["errors"].items(), strict=True
@@ -346,69 +356,68 @@ def test_errors_are_those_of_the_models_which_differ_in_their_heads_alone(
         assert_printed(np.abs(row), [heads, *median_and_range(errors)], 3)
 
 
-def test_models_are_trained_for_so_many_steps(cells, framework, assert_trained_on):
+def test_training_budget(cells, framework, assert_trained_on):
     assert {*BUDGETS_OF_READERS[framework]} <= cells["train-readers"].numbers
-    assert_trained_on("solution-sum", "questions", 6)
+    assert_trained_on("solution-sum", "draw_questions", 6)
 
 
-def test_the_error_of_one_head_is_one_at_best():
-    """For weights w and w' of the two letters and a factor c, as the text derives it."""
+def test_best_error_of_one_head_is_one():
+    """Test the text's formula, for weights w and w' of the two letters and a factor c."""
     w, other, c = np.meshgrid(
         np.linspace(0, 1, 51), np.linspace(0, 1, 51), np.linspace(-5, 5, 201)
     )
     error = np.where(w + other <= 1, (c * w - 1) ** 2 + (c * other + 1) ** 2, np.inf)
     assert error.min() == pytest.approx(1)
     a, b = np.random.default_rng(0).normal(size=(2, 10**6))
-    drawn = (1.5 * (0.7 * a + 0.2 * b) - (a - b)) ** 2
+    errors = (1.5 * (0.7 * a + 0.2 * b) - (a - b)) ** 2
     expected = (1.5 * 0.7 - 1) ** 2 + (1.5 * 0.2 + 1) ** 2
-    assert drawn.mean() == pytest.approx(expected, rel=0.01)
+    assert errors.mean() == pytest.approx(expected, rel=0.01)
 
 
-def test_one_head_finds_the_first_letter_and_the_other_the_second(adapter, cells):
+def test_each_head_finds_one_letter(adapter, cells):
     cell = cells["two-heads-map"]
     entries, pairs = (line.split(":")[1].split() for line in cell.printed.splitlines())
-    its = comparer(adapter, cell.names["models"][2][0])
-    _, weights = comparer_by_hand(its, *adapter.lesson_question(cell.names), 2)
+    params = read_comparer(adapter, cell.names["models"][2][0])
+    _, weights = compute_comparer(params, *adapter.lesson_question(cell.names), 2)
     axes, titles = ("Entries", "Questions"), ["Head 1", "Head 2"]
     maps = assert_maps(cell, weights[0], axes, titles, atol=1e-3)
-    found = [[entries[i] for i in each.argmax(axis=1)] for each in maps]
-    first, second = ([pair.split("-")[i] for pair in pairs] for i in (0, 1))
-    assert sorted(found) == sorted([first, second])
+    letters_seen = [[entries[i] for i in head.argmax(axis=1)] for head in maps]
+    first = [pair.split("-")[0] for pair in pairs]
+    second = [pair.split("-")[1] for pair in pairs]
+    assert sorted(letters_seen) == sorted([first, second])
 
 
-def test_a_head_is_missed_as_much_as_is_printed(adapter, cells):
+def test_errors_without_a_head_match_formula(adapter, cells):
     names = cells["without-a-head-shown"].names
-    given = adapter.lesson_test(names["differences"])
-    printed = removed_heads(cells["without-a-head-shown"].rows)
-    for heads, of_models in names["removed"].items():
-        for seed, costs in enumerate(of_models):
-            its = comparer(adapter, names["models"][heads][seed])
-            width = its["W_o"].shape[0] // heads
+    examples = adapter.lesson_test(names["differences"])
+    printed = parse_head_errors(cells["without-a-head-shown"].rows)
+    for heads, runs in names["errors_without"].items():
+        for seed, costs in enumerate(runs):
+            params = read_comparer(adapter, names["models"][heads][seed])
+            width = params["W_o"].shape[0] // heads
             assert len(costs) == heads
             for head, cost in enumerate(costs):
-                W_o = its["W_o"].copy()
+                W_o = params["W_o"].copy()
                 W_o[head * width : (head + 1) * width] = 0
-                found = error_by_hand(its | {"W_o": W_o}, given, heads)
-                assert float(cost) == exactly(found)
+                expected = compute_error(params | {"W_o": W_o}, examples, heads)
+                assert float(cost) == approximately(expected)
                 assert_printed(printed[heads][seed][head], float(cost), 3)
 
 
-def test_the_models_hear_all_their_heads_again_afterwards(adapter, cells):
+def test_removed_heads_are_restored(adapter, cells):
     names = cells["without-a-head-shown"].names
-    given = drawn(adapter, cells, 400)
+    examples = draw_questions(adapter, cells, 400)
     for heads in (2, 4):
         for model in names["models"][heads]:
-            assert error_by_hand(comparer(adapter, model), given, heads) < GONE
+            params = read_comparer(adapter, model)
+            assert compute_error(params, examples, heads) < GONE
 
 
 # Two layers
 
 
-def test_a_text_is_a_dictionary_and_the_same_in_another_order(adapter, cells):
-    tokens, digits = (
-        array(each).astype(int)
-        for each in adapter.lesson_drawn(cells["texts"].names, "texts", 200)
-    )
+def test_texts_repeat_their_pairs_in_new_order(adapter, cells):
+    tokens, digits = draw_texts(adapter, cells, 200)
     assert (tokens.shape, digits.shape) == ((200, 16), (200, 4))
     for text, answer in zip(tokens, digits, strict=True):
         pairs = text.reshape(8, 2)
@@ -418,108 +427,102 @@ def test_a_text_is_a_dictionary_and_the_same_in_another_order(adapter, cells):
         np.testing.assert_array_equal(pairs[4:, 1] - 26, answer)
     assert any((text[:8] != text[8:]).any() for text in tokens)
     for line in cells["texts"].printed.splitlines():
-        written = line.split()
-        first, second = (
-            {*zip(half[::2], half[1::2], strict=True)}
-            for half in (written[:8], written[8:])
-        )
+        words = line.split()
+        first = {*zip(words[:8:2], words[1:8:2], strict=True)}
+        second = {*zip(words[8::2], words[9::2], strict=True)}
         assert first == second
 
 
-def reader_by_hand(
-    its: Arrays, layers: list[Arrays], tokens: np.ndarray
+def compute_reader(
+    params: Arrays, layers: list[Arrays], tokens: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Logits at the letters of the second half, and the map of each layer."""
-    X, maps = its["token"][tokens] + its["place"][: tokens.shape[1]], []
+    """Compute logits at the letters of the second half, and the map of each layer."""
+    X = params["token"][tokens] + params["place"][: tokens.shape[1]]
+    maps = []
     for layer in layers:  # two heads in all
-        Y, weights = attention_by_hand(layer, X, X, 2 // len(layers), causal=True)
+        Y, weights = compute_attention(layer, X, X, 2 // len(layers), causal=True)
         X = X + Y
         maps.append(weights[:, 0])
-    return X[:, 8::2] @ its["output"] + its["bias"], maps
+    return X[:, 8::2] @ params["output"] + params["bias"], maps
 
 
-def share_by_hand(
-    its: Arrays, layers: list[Arrays], tokens: np.ndarray, digits: np.ndarray
+def compute_accuracy(
+    params: Arrays, layers: list[Arrays], tokens: np.ndarray, digits: np.ndarray
 ) -> float:
-    logits, _ = reader_by_hand(its, layers, tokens)
-    return share_right(logits.argmax(axis=-1), digits)
+    """Compute a reader's accuracy from its parameters."""
+    logits, _ = compute_reader(params, layers, tokens)
+    return accuracy(logits.argmax(axis=-1), digits)
 
 
-def texts(adapter: Adapter, cells: Any) -> list[np.ndarray]:
-    return [
-        array(each).astype(int)
-        for each in adapter.lesson_drawn(cells["texts"].names, "texts", 400)
-    ]
+def draw_texts(adapter: Adapter, cells: Any, count: int = 400) -> list[np.ndarray]:
+    """Draw the tokens of texts, and the digits to say in their second halves."""
+    samples = adapter.lesson_drawn(cells["texts"].names, "draw_texts", count)
+    return [array(sample).astype(int) for sample in samples]
 
 
-def read_test(adapter: Adapter, cells: Any) -> list[np.ndarray]:
-    """What the readers are tested on."""
+def get_reader_test(adapter: Adapter, cells: Any) -> list[np.ndarray]:
+    """Return the tokens and digits on which the readers are tested."""
     test = adapter.lesson_test(cells["readers-shares"].names["test"])
-    tokens, digits = (each.astype(int) for each in test)
+    tokens, digits = (array.astype(int) for array in test)
     assert (tokens.shape, digits.shape) == ((500, 16), (500, 4))
     np.testing.assert_array_equal(tokens[:, 9::2] - 26, digits)
     assert len({*map(tuple, tokens)}) > 490
     return [tokens, digits]
 
 
-def test_shares_are_those_of_the_readers(adapter, cells):
+def test_accuracies_are_those_of_readers(adapter, cells):
     names = cells["readers-shares"].names
-    tokens, digits = read_test(adapter, cells)
-    for row, (count, readers) in zip(
-        cells["readers-shares"].rows, names["readers"].items(), strict=True
-    ):
-        of_seeds = [float(share) for share in names["shares"][count]]
-        of_tables = set()
-        for reader, share in zip(readers, of_seeds, strict=True):
-            its, layers = adapter.lesson_layers(reader, count)
-            of_tables.add(float(its["token"].sum()))
-            found = share_by_hand(its, layers, tokens, digits)
-            assert share == pytest.approx(found, abs=NEARLY_NONE)
-        assert len(of_tables) == 5  # from five seeds
-        assert_printed(np.abs(row), [count, *median_and_range(of_seeds)], 3)
+    tokens, digits = get_reader_test(adapter, cells)
+    rows = cells["readers-shares"].rows
+    for row, (count, readers) in zip(rows, names["readers"].items(), strict=True):
+        accuracies = [float(share) for share in names["accuracies"][count]]
+        table_sums = set()
+        for reader, share in zip(readers, accuracies, strict=True):
+            params, layers = adapter.lesson_layers(reader, count)
+            table_sums.add(float(params["token"].sum()))
+            expected = compute_accuracy(params, layers, tokens, digits)
+            assert share == pytest.approx(expected, abs=NEARLY_NONE)
+        assert len(table_sums) == 5  # five seeds
+        assert_printed(np.abs(row), [count, *median_and_range(accuracies)], 3)
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_reader_is_the_formula(adapter, cells, count):
+def test_reader_matches_formula(adapter, cells, count):
     reader = cells["readers-shares"].names["readers"][count][0]
-    tokens, _ = texts(adapter, cells)
-    said = reader(adapter.tensor(tokens[:50].astype("int32")))
-    logits = said[0] if isinstance(said, tuple) else said  # with its maps, or alone
-    expected, _ = reader_by_hand(*adapter.lesson_layers(reader, count), tokens[:50])
+    tokens, _ = draw_texts(adapter, cells)
+    output = reader(adapter.tensor(tokens[:50].astype("int32")))
+    logits = output[0] if isinstance(output, tuple) else output  # JAX adds the maps
+    expected, _ = compute_reader(*adapter.lesson_layers(reader, count), tokens[:50])
     np.testing.assert_allclose(array(logits), expected, rtol=1e-3, atol=2e-2)
 
 
-def test_blind_choice_is_right_about_one_time_in_three(adapter, cells):
-    tokens, digits = texts(adapter, cells)
-    there = tokens[:, 1:8:2] - 26
-    right = (there[:, :, None] == digits[:, None]).mean()
-    assert right == pytest.approx(BLIND, abs=0.03)
+def test_blind_choice_is_right_one_time_in_three(adapter, cells):
+    tokens, digits = draw_texts(adapter, cells)
+    choices = tokens[:, 1:8:2] - 26
+    share = (choices[:, :, None] == digits[:, None]).mean()
+    assert share == pytest.approx(BLIND, abs=0.03)
     assert 0.3 < BLIND < 0.35
 
 
-def test_the_digit_that_stands_most_often_is_right_as_often_as_one_layer(
-    adapter, cells
-):
-    tokens, digits = texts(adapter, cells)
-    there = tokens[:, 1:8:2] - 26
-    often = (there[:, :, None] == there[:, None]).sum(axis=-1)
-    said = np.take_along_axis(there, often.argmax(axis=1)[:, None], axis=1)
-    assert (said == digits).mean() == MOST_FREQUENT
-    for share in cells["readers-shares"].names["shares"][1]:
+def test_one_layer_is_as_good_as_most_frequent_digit(adapter, cells):
+    tokens, digits = draw_texts(adapter, cells)
+    choices = tokens[:, 1:8:2] - 26
+    counts = (choices[:, :, None] == choices[:, None]).sum(axis=-1)
+    guesses = np.take_along_axis(choices, counts.argmax(axis=1)[:, None], axis=1)
+    assert (guesses == digits).mean() == MOST_FREQUENT
+    for share in cells["readers-shares"].names["accuracies"][1]:
         assert float(share) == MOST_FREQUENT
 
 
-def test_the_first_layer_looks_one_back_and_the_second_behind_the_letter(
-    adapter, cells
-):
+def test_layers_look_where_text_says(adapter, cells):
     cell = cells["readers-maps"]
     words = cell.printed.split()
     names = cell.names
     tokens = array(names["tokens"]).astype(int).reshape(1, 16)
-    its, layers = adapter.lesson_layers(names["readers"][2][0], 2)
-    _, maps = reader_by_hand(its, layers, tokens)
+    params, layers = adapter.lesson_layers(names["readers"][2][0], 2)
+    _, maps = compute_reader(params, layers, tokens)
     axes, titles = ("Keys", "Queries"), ["First layer", "Second layer"]
-    expected = [each[0] for each in maps]
+    expected = [layer_map[0] for layer_map in maps]
     first, second = assert_maps(cell, expected, axes, titles, atol=1e-3)
     for digit in (1, 3, 5, 7):
         assert first[digit].argmax() == digit - 1
@@ -527,48 +530,50 @@ def test_the_first_layer_looks_one_back_and_the_second_behind_the_letter(
         assert second[letter].argmax() == words.index(words[letter]) + 1
 
 
-def test_what_is_left_without_a_layer(adapter, cells):
+def test_accuracies_without_a_layer_match_formula(adapter, cells):
     names = cells["solution-without-a-layer-shown"].names
-    tokens, digits = read_test(adapter, cells)
-    for row, (left_out, shares) in zip(
-        cells["solution-without-a-layer-shown"].rows, names["left"].items(), strict=True
-    ):
-        shares = [float(share) for share in shares]
-        for reader, share in zip(names["readers"][2], shares, strict=True):
-            its, layers = adapter.lesson_layers(reader, 2)
-            layers[left_out] = {W: 0 * each for W, each in layers[left_out].items()}
-            found = share_by_hand(its, layers, tokens, digits)
-            assert share == pytest.approx(found, abs=NEARLY_NONE)
-        assert_printed(np.abs(row), median_and_range(shares), 3)
+    tokens, digits = get_reader_test(adapter, cells)
+    rows = cells["solution-without-a-layer-shown"].rows
+    lesson_accuracies = names["accuracies_without"].items()
+    for row, (removed, accuracies) in zip(rows, lesson_accuracies, strict=True):
+        accuracies = [float(share) for share in accuracies]
+        for reader, share in zip(names["readers"][2], accuracies, strict=True):
+            params, layers = adapter.lesson_layers(reader, 2)
+            layers[removed] = {W: 0 * matrix for W, matrix in layers[removed].items()}
+            expected = compute_accuracy(params, layers, tokens, digits)
+            assert share == pytest.approx(expected, abs=NEARLY_NONE)
+        assert_printed(np.abs(row), median_and_range(accuracies), 3)
     lines = cells["solution-without-a-layer-shown"].printed.splitlines()
-    assert ["first" in lines[0], "second" in lines[1]] == [True, True]
+    assert "first" in lines[0]
+    assert "second" in lines[1]
 
 
 # Solutions
 
 
-def test_a_heads_scores_have_the_rank_of_its_width(cells):
+def test_rank_of_scores_is_head_width(cells):
     names = cells["solution-rank"].names
-    X, W_q, W_k = (array(names[each])[-20:] for each in ("X", "W_q", "W_k"))
-    found = []
+    X, W_q, W_k = (array(names[name]) for name in ("X", "W_q", "W_k"))
+    tokens = X.reshape(20, 8)
+    expected = []
     for heads in (1, 2, 4, 8):
         width = 8 // heads
-        scores = (X.reshape(20, 8) @ W_q[:, :width]) @ (
-            X.reshape(20, 8) @ W_k[:, :width]
-        ).T
-        found.append([heads, width, np.linalg.matrix_rank(scores, rtol=1e-6)])
-    assert cells["solution-rank"].rows == found
+        scores = (tokens @ W_q[:, :width]) @ (tokens @ W_k[:, :width]).T
+        expected.append([heads, width, np.linalg.matrix_rank(scores, rtol=1e-6)])
+    assert cells["solution-rank"].rows == expected
 
 
 def test_heads_have_no_order(cells):
     names = cells["solution-order"].names
-    its = {W: array(names[W]) for W in ("W_q", "W_k", "W_v", "W_o")}
+    params = {W: array(names[W]) for W in ("W_q", "W_k", "W_v", "W_o")}
     X, order = array(names["X"]), array(names["order"]).astype(int)
     assert order.tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
-    expected, _ = attention_by_hand(its, X, X, 2)
-    assert_variables(names, before=expected, after=expected)
-    for found, W in zip(names["exchanged"], ("W_q", "W_k", "W_v"), strict=True):
-        np.testing.assert_allclose(array(found), its[W][:, order], atol=1e-6)
+    expected, _ = compute_attention(params, X, X, 2)
+    assert_variables(names, original_output=expected, reordered_output=expected)
+    for actual, W in zip(
+        names["reordered_weights"], ("W_q", "W_k", "W_v"), strict=True
+    ):
+        np.testing.assert_allclose(array(actual), params[W][:, order], atol=1e-6)
     (largest,), (difference,) = cells["solution-order"].rows
     assert_printed(largest, np.abs(expected).max(), 4)
     assert difference == 0
@@ -576,22 +581,22 @@ def test_heads_have_no_order(cells):
 
 def test_one_head_can_add(adapter, cells):
     names = cells["solution-sum-shown"].names
-    given = adapter.lesson_test(names["sums"])
-    errors = [float(error) for error in names["of_sums"]]
+    examples = adapter.lesson_test(names["sums"])
+    errors = [float(error) for error in names["sum_errors"]]
     starts = set()
     for model, error in zip(names["adders"], errors, strict=True):
-        its = comparer(adapter, model)
-        starts.add(its["letter"][0, 0])
-        assert error == exactly(error_by_hand(its, given, 1))
-    assert len(starts) == 5  # each from a seed of its own
+        params = read_comparer(adapter, model)
+        starts.add(params["letter"][0, 0])
+        assert error == approximately(compute_error(params, examples, 1))
+    assert len(starts) == 5  # five seeds
     (row,) = cells["solution-sum-shown"].rows
     assert_printed(np.abs(row), median_and_range(errors), 3)
 
 
-def test_the_mean_map_is_the_mean_of_the_two(adapter, cells):
+def test_mean_map_is_mean_of_heads(adapter, cells):
     cell = cells["solution-mean-map"]
-    its = comparer(adapter, cell.names["models"][2][0])
-    _, weights = comparer_by_hand(its, *adapter.lesson_question(cell.names), 2)
+    params = read_comparer(adapter, cell.names["models"][2][0])
+    _, weights = compute_comparer(params, *adapter.lesson_question(cell.names), 2)
     expected = [*weights[0], weights[0].mean(axis=0)]
     axes, titles = ("Entries", "Questions"), ["Head 1", "Head 2", "Mean"]
     first, second, mean = assert_maps(cell, expected, axes, titles, atol=1e-3)

@@ -37,26 +37,26 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** A layer's output in evaluation. */
+/** Return a layer's output in evaluation. */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
 
-/** Makes the parameters of a layer that takes inputs of these shapes. */
+/** Make the parameters of a layer that takes inputs of these shapes. */
 <B extends Block> B initialized(B layer, Shape... shapes) {
     layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
 }
 
-/** The largest difference between two arrays. */
-float apart(NDArray X, NDArray Y) {
+/** Return the largest difference between two arrays. */
+float largestDifference(NDArray X, NDArray Y) {
     return X.sub(Y).abs().max().getFloat();
 }
 
 // %% one-average
 var fruits = List.of("apple", "lemon", "pear");
-var keys = manager.eye(3); // a number of its own for each fruit
-var values = manager.create(new float[] {50, 40, 70}); // what it costs, in cents
+var keys = manager.eye(3); // each fruit has its own number
+var values = manager.create(new float[] {50, 40, 70}); // the price, in cents
 var pear = manager.create(new float[] {0, 0, 6});
 var lemon = manager.create(new float[] {0, 6, 0});
 
@@ -72,8 +72,8 @@ for (int i = 0; i < 3; i++) {
 }
 
 // %% two-averages
-var both = NDArrays.stack(new NDList(pear, lemon));
-var heads = both.matMul(keys.transpose()).softmax(1).matMul(values);
+var twoQueries = NDArrays.stack(new NDList(pear, lemon));
+var heads = twoQueries.matMul(keys.transpose()).softmax(1).matMul(values);
 var W_o = manager.create(new float[] {1, -1}); // the first minus the second
 float more = heads.matMul(W_o).getFloat(), less = heads.flip(0).matMul(W_o).getFloat();
 System.out.println("the two heads: %.1f %.1f".formatted(heads.getFloat(0), heads.getFloat(1)));
@@ -87,26 +87,26 @@ NDArray split(NDArray X, int numHeads) {
     return X.reshape(batch, n, numHeads, d / numHeads).swapAxes(1, 2);
 }
 
-/** And put them side by side again: (batch, heads, n, width) to (batch, n, d). */
+/** Put the heads side by side again: (batch, heads, n, width) to (batch, n, d). */
 NDArray merge(NDArray X) {
     long batch = X.size(0), numHeads = X.size(1), n = X.size(2), width = X.size(3);
     return X.swapAxes(1, 2).reshape(batch, n, numHeads * width);
 }
 
 // %% multi-head
-/** Each matrix turned over, whatever is in front of its two axes. */
-NDArray transposed(NDArray X) {
+/** Transpose each matrix, whatever axes come before its two. */
+NDArray transpose(NDArray X) {
     int axes = X.getShape().dimension();
     return X.swapAxes(axes - 2, axes - 1);
 }
 
-/** Scaled dot-product attention, over the last two axes. */
+/** Return scaled dot-product attention over the last two axes. */
 NDArray attend(NDArray q, NDArray k, NDArray v) {
     double root = Math.sqrt(q.getShape().getLastDimension());
-    return q.matMul(transposed(k)).div(root).softmax(-1).matMul(v);
+    return q.matMul(transpose(k)).div(root).softmax(-1).matMul(v);
 }
 
-/** Self-attention with several heads: project, split, attend, merge, project. */
+/** Compute self-attention with heads: project, split, attend, merge, project. */
 NDArray multiHead(
         NDArray X, NDArray W_q, NDArray W_k, NDArray W_v, NDArray W_o, int numHeads) {
     NDArray q = X.matMul(W_q), k = X.matMul(W_k), v = X.matMul(W_v);
@@ -136,54 +136,54 @@ steps.forEach((name, step) -> System.out.println("%8s %s".formatted(name, step.g
 
 // %% head-by-head
 int width = d / numHeads;
-var oneByOne = new NDList();
+var headOutputs = new NDList();
 for (int head = 0; head < numHeads; head++) {
     var columns = new NDIndex(":, {}:{}", head * width, (head + 1) * width);
     NDArray W_q1 = W_q.get(columns), W_k1 = W_k.get(columns), W_v1 = W_v.get(columns);
-    oneByOne.add(attend(X.matMul(W_q1), X.matMul(W_k1), X.matMul(W_v1)));
+    headOutputs.add(attend(X.matMul(W_q1), X.matMul(W_k1), X.matMul(W_v1)));
 }
-var byHeads = NDArrays.concat(oneByOne, -1).matMul(W_o);
+var headwiseOutput = NDArrays.concat(headOutputs, -1).matMul(W_o);
 
 // %% the-layer
-/** The weights of a projection, (outputs, inputs). */
-NDArray weight(Linear projection) {
+/** Return the weights of a projection, (outputs, inputs). */
+NDArray projectionWeights(Linear projection) {
     return projection.getParameters().valueAt(0).getArray();
 }
 
 var shape = X.getShape();
 var layer = initialized(new MultiHeadAttention(d, numHeads, 0), shape, shape, shape);
-W_q.transpose().copyTo(weight(layer.W_q));
-W_k.transpose().copyTo(weight(layer.W_k));
-W_v.transpose().copyTo(weight(layer.W_v));
-W_o.transpose().copyTo(weight(layer.W_o));
-var byLayer = evaluate(layer, X, X, X);
-var ours = multiHead(X, W_q, W_k, W_v, W_o, numHeads);
+W_q.transpose().copyTo(projectionWeights(layer.W_q));
+W_k.transpose().copyTo(projectionWeights(layer.W_k));
+W_v.transpose().copyTo(projectionWeights(layer.W_v));
+W_o.transpose().copyTo(projectionWeights(layer.W_o));
+var layerOutput = evaluate(layer, X, X, X);
+var output = multiHead(X, W_q, W_k, W_v, W_o, numHeads);
 
 // %% all-alike
-System.out.println("largest output: %.4f".formatted(ours.abs().max().getFloat()));
+System.out.println("largest output: %.4f".formatted(output.abs().max().getFloat()));
 var line = "%12s: largest difference %.4f";
-System.out.println(line.formatted("head by head", apart(byHeads, ours)));
-System.out.println(line.formatted("the layer", apart(byLayer, ours)));
+System.out.println(line.formatted("head by head", largestDifference(headwiseOutput, output)));
+System.out.println(line.formatted("the layer", largestDifference(layerOutput, output)));
 
 // %% merged-wrongly
 var wrong = attended.reshape(1, 5, d); // the right shape, and the wrong numbers
 System.out.println("shapes: " + wrong.getShape() + " " + merge(attended).getShape());
-var inPlace = wrong.eq(merge(attended)).toType(DataType.FLOAT32, false).mean().getFloat();
-System.out.println("numbers in their place: %.2f".formatted(inPlace));
+var shareInPlace = wrong.eq(merge(attended)).toType(DataType.FLOAT32, false).mean().getFloat();
+System.out.println("numbers in their place: %.2f".formatted(shareInPlace));
 
 // %% wrong-root
-/** The largest weight, on average over a thousand queries of 8 heads. */
-float sharpness(double root) {
+/** Return the mean largest weight of a thousand queries in each of 8 heads. */
+float sharpness(int width) {
     Engine.getInstance().setRandomSeed(0);
     var q = manager.randomNormal(new Shape(8, 1000, 64)); // 512 / 8 = 64
     var k = manager.randomNormal(new Shape(8, 10, 64));
-    var weights = q.matMul(transposed(k)).div(root).softmax(-1);
+    var weights = q.matMul(transpose(k)).div(Math.sqrt(width)).softmax(-1);
     return weights.max(new int[] {-1}).mean().getFloat();
 }
 
 line = "divided by the root of %15s: %.2f";
-System.out.println(line.formatted("the head's 64", sharpness(Math.sqrt(64))));
-System.out.println(line.formatted("the model's 512", sharpness(Math.sqrt(512))));
+System.out.println(line.formatted("the head's 64", sharpness(64)));
+System.out.println(line.formatted("the model's 512", sharpness(512)));
 
 // %% costs
 var tokens = manager.zeros(new Shape(1, 10, 64));
@@ -193,7 +193,7 @@ for (int numHeads : new int[] {1, 2, 4, 8, 16}) {
     var layer = initialized(new MultiHeadAttention(64, numHeads, 0), shape, shape, shape);
     long products = Counting.multiplyAdds(X -> evaluate(layer, X, X, X), tokens);
     long count = layer.getParameters().values().stream()
-            .mapToLong(each -> each.getArray().size())
+            .mapToLong(part -> part.getArray().size())
             .sum();
     evaluate(layer, tokens, tokens, tokens);
     long weights = layer.attentionWeights().size();
@@ -202,66 +202,66 @@ for (int numHeads : new int[] {1, 2, 4, 8, 16}) {
 }
 
 // %% questions
-record Examples(NDList given, NDArray answers) {}
+record Examples(NDList inputs, NDArray answers) {}
 
-/** Entries, a letter and a number each; pairs of letters; what is right. */
-Examples questions(NDManager manager, int count, int sign) {
-    // none of the letters twice
-    var order = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
-    var letters = order.get(":, :{}", 6);
+/** Draw entries (a letter and a number each), pairs of letters, and the answers. */
+Examples drawQuestions(NDManager manager, int count, int sign) {
+    // no letter twice
+    var alphabets = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
+    var letters = alphabets.get(":, :{}", 6);
     var numbers = manager.randomNormal(new Shape(count, 6));
-    // For each question two different places.
+    // Each question has two different places.
     var places = manager.randomUniform(0, 1, new Shape(count, 6, 6)).argSort(2);
     NDArray first = places.get("..., 0"), second = places.get("..., 1");
     NDArray a = numbers.gather(first, 1), b = numbers.gather(second, 1);
-    NDArray askedFirst = letters.gather(first, 1), askedSecond = letters.gather(second, 1);
-    var given = new NDList(letters, numbers, askedFirst, askedSecond);
-    return new Examples(given, a.add(b.mul(sign)));
+    NDArray firstLetters = letters.gather(first, 1), secondLetters = letters.gather(second, 1);
+    var inputs = new NDList(letters, numbers, firstLetters, secondLetters);
+    return new Examples(inputs, a.add(b.mul(sign)));
 }
 
-/** A letter of the first row. */
+/** Return a letter of the first row. */
 char letter(NDArray letters, int i) {
     return (char) ('a' + letters.getLong(0, i));
 }
 
 Engine.getInstance().setRandomSeed(2);
-var one = questions(manager, 1, -1);
-NDArray letters = one.given().get(0), numbers = one.given().get(1);
-NDArray first = one.given().get(2), second = one.given().get(3);
+var example = drawQuestions(manager, 1, -1);
+NDArray letters = example.inputs().get(0), numbers = example.inputs().get(1);
+NDArray first = example.inputs().get(2), second = example.inputs().get(3);
 System.out.print("entries:");
 for (int i = 0; i < 6; i++) {
     System.out.printf(" %c %.1f ", letter(letters, i), numbers.getFloat(0, i));
 }
 System.out.println();
 for (int i = 0; i < 3; i++) {
-    float answer = one.answers().getFloat(0, i);
+    float answer = example.answers().getFloat(0, i);
     System.out.printf("%c - %c = %.1f%n", letter(first, i), letter(second, i), answer);
 }
 
 // %% comparer
-/** A table with a vector for each of so many letters, tokens or places. */
+/** Make a table with a vector for each letter, token or place. */
 Block embedding(int size) {
     var table = new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(32).build();
     table.setInitializer(new NormalInitializer(1), Parameter.Type.WEIGHT);
     return table;
 }
 
-/** A projection, with weights from -1/√n to 1/√n for n inputs. */
-Linear linear(int units, boolean hasBias) {
-    var made = Linear.builder().setUnits(units).optBias(hasBias).build();
-    var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
-    made.setInitializer(narrow, Parameter.Type.WEIGHT);
-    return made;
+/** Make a projection with weights from -1/√n to 1/√n for n inputs. */
+Linear projection(int units, boolean hasBias) {
+    var layer = Linear.builder().setUnits(units).optBias(hasBias).build();
+    var uniform = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
+    layer.setInitializer(uniform, Parameter.Type.WEIGHT);
+    return layer;
 }
 
-/** How much greater is the first letter's number than the second's? */
+/** A model that compares the numbers of two letters. */
 class Comparer extends AbstractBlock {
     final Block letter = addChildBlock("letterTable", embedding(26));
     final Block first = addChildBlock("firstTable", embedding(26));
     final Block second = addChildBlock("secondTable", embedding(26));
-    final Block number = addChildBlock("numberLayer", linear(32, false));
+    final Block number = addChildBlock("numberLayer", projection(32, false));
     final MultiHeadAttention attention;
-    final Block output = addChildBlock("outputLayer", linear(1, true));
+    final Block output = addChildBlock("outputLayer", projection(1, true));
 
     Comparer(int numHeads) {
         attention = addChildBlock("attentionLayer", new MultiHeadAttention(32, numHeads, 0));
@@ -270,11 +270,11 @@ class Comparer extends AbstractBlock {
     @Override
     protected NDList forwardInternal(
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
-        var ofNumbers = evaluate(number, inputs.get(1).expandDims(2));
-        var entries = evaluate(letter, inputs.get(0)).add(ofNumbers);
+        var numberVectors = evaluate(number, inputs.get(1).expandDims(2));
+        var entries = evaluate(letter, inputs.get(0)).add(numberVectors);
         var queries = evaluate(first, inputs.get(2)).add(evaluate(second, inputs.get(3)));
-        var found = evaluate(attention, queries, entries, entries);
-        return new NDList(evaluate(output, found).squeeze(2));
+        var Y = evaluate(attention, queries, entries, entries);
+        return new NDList(evaluate(output, Y).squeeze(2));
     }
 
     @Override
@@ -295,19 +295,19 @@ class Comparer extends AbstractBlock {
 }
 
 // %% train
-/** Makes the model's weights, and takes so many steps, each on new examples. */
-void train(
-        Block model, int steps, Function<NDManager, Examples> draw, BinaryOperator<NDArray> error) {
+/** Initialize the model, and train it on new examples in each step. */
+void fit(
+        Block model, int steps, Function<NDManager, Examples> draw, BinaryOperator<NDArray> loss) {
     initialized(model);
-    model.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
+    model.getParameters().values().forEach(part -> part.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.01f)).build();
     for (int step = 0; step < steps; step++) {
-        // All that a step computes goes with its manager.
+        // All that a step computes is freed with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
             var batch = draw.apply(scratch);
-            var answers = model.forward(parameters, batch.given(), true).head();
-            gradients.backward(error.apply(answers, batch.answers()));
+            var predictions = model.forward(parameters, batch.inputs(), true).head();
+            gradients.backward(loss.apply(predictions, batch.answers()));
         }
         model.getParameters().forEach(named -> {
             var weights = named.getValue().getArray();
@@ -318,24 +318,25 @@ void train(
     }
 }
 
-BinaryOperator<NDArray> meanSquare = (answers, right) -> answers.sub(right).square().mean();
+BinaryOperator<NDArray> meanSquare =
+        (predictions, answers) -> predictions.sub(answers).square().mean();
 
-Comparer trained(int numHeads, int seed, int sign) {
+Comparer train(int numHeads, int seed, int sign) {
     Engine.getInstance().setRandomSeed(seed);
     var model = new Comparer(numHeads);
-    train(model, 250, scratch -> questions(scratch, 32, sign), meanSquare);
+    fit(model, 250, scratch -> drawQuestions(scratch, 32, sign), meanSquare);
     return model;
 }
 
 // The same questions for every model.
-var differences = questions(manager, 500, -1);
+var differences = drawQuestions(manager, 500, -1);
 
 double error(Block model, Examples test) {
-    // All that a model computes of these goes with this manager.
+    // All that a model computes from these is freed with this manager.
     try (var scratch = manager.newSubManager()) {
-        scratch.tempAttachAll(test.given(), test.answers());
-        var answers = model.forward(parameters, test.given(), false).head();
-        return meanSquare.apply(answers, test.answers()).getFloat();
+        scratch.tempAttachAll(test.inputs(), test.answers());
+        var predictions = model.forward(parameters, test.inputs(), false).head();
+        return meanSquare.apply(predictions, test.answers()).getFloat();
     }
 }
 
@@ -343,34 +344,35 @@ var seeds = List.of(0, 1, 2, 3, 4);
 var models = new TreeMap<Integer, List<Comparer>>();
 var errors = new TreeMap<Integer, double[]>();
 for (int h : new int[] {1, 2, 4}) {
-    var ofH = seeds.stream().map(seed -> trained(h, seed, -1)).toList();
-    models.put(h, ofH);
-    errors.put(h, ofH.stream().mapToDouble(model -> error(model, differences)).toArray());
+    var runs = seeds.stream().map(seed -> train(h, seed, -1)).toList();
+    models.put(h, runs);
+    errors.put(h, runs.stream().mapToDouble(model -> error(model, differences)).toArray());
 }
 
 // %% errors tags=["tolerance:absolute=0.03"]
-/** The median, and the range. */
-String spread(double... found) {
-    var sorted = DoubleStream.of(found).sorted().toArray();
+/** Return the median and the range as text. */
+String formatMedianAndRange(double... runs) {
+    var sorted = DoubleStream.of(runs).sorted().toArray();
     double low = sorted[0], median = sorted[2], high = sorted[4];
     return "%.3f (%.3f-%.3f)".formatted(median, low, high);
 }
 
 System.out.println("heads  mean squared error, five seeds: median (range)");
-errors.forEach((h, found) -> System.out.println("%5d  %s".formatted(h, spread(found))));
+errors.forEach((h, runs) ->
+        System.out.println("%5d  %s".formatted(h, formatMedianAndRange(runs))));
 
 // %% two-heads-map tags=["tolerance:levels=16"]
 Engine.getInstance().setRandomSeed(4);
-var given = questions(manager, 1, -1).given();
-evaluate(models.get(2).get(0), given.toArray(NDArray[]::new));
+var inputs = drawQuestions(manager, 1, -1).inputs();
+evaluate(models.get(2).get(0), inputs.toArray(NDArray[]::new));
 System.out.print("entries:  ");
 for (int i = 0; i < 6; i++) {
-    System.out.printf(" %c", letter(given.get(0), i));
+    System.out.printf(" %c", letter(inputs.get(0), i));
 }
 System.out.println();
 System.out.print("questions:");
 for (int i = 0; i < 6; i++) {
-    System.out.printf(" %c-%c", letter(given.get(2), i), letter(given.get(3), i));
+    System.out.printf(" %c-%c", letter(inputs.get(2), i), letter(inputs.get(3), i));
 }
 System.out.println();
 Plots.heatmaps(models.get(2).get(0).attention.attentionWeights())
@@ -382,31 +384,31 @@ Plots.heatmaps(models.get(2).get(0).attention.attentionWeights())
         .show();
 
 // %% without-a-head
-/** The error once a head's output is zero: its rows of W_o are. */
+/** Return the error after setting a head's rows of W_o to zero. */
 double errorWithout(Comparer model, int numHeads, int head) {
-    var W_o = weight(model.attention.W_o); // transposed: its rows are columns
+    var W_o = projectionWeights(model.attention.W_o); // stored transposed
     int width = 32 / numHeads;
-    var kept = W_o.duplicate();
+    var original = W_o.duplicate();
     W_o.set(new NDIndex(":, {}:{}", head * width, (head + 1) * width), 0);
-    double found = error(model, differences);
-    kept.copyTo(W_o);
-    return found;
+    double result = error(model, differences);
+    original.copyTo(W_o);
+    return result;
 }
 
-var removed = new TreeMap<Integer, List<double[]>>();
+var errorsWithout = new TreeMap<Integer, List<double[]>>();
 for (int h : new int[] {2, 4}) {
-    removed.put(h, models.get(h).stream()
+    errorsWithout.put(h, models.get(h).stream()
             .map(model -> IntStream.range(0, h).mapToDouble(head -> errorWithout(model, h, head)))
             .map(DoubleStream::toArray)
             .toList());
 }
 
 // %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-removed.forEach((h, ofModels) -> {
+errorsWithout.forEach((h, runs) -> {
     System.out.println(h + " heads, without one of them:");
     for (int seed : seeds) {
         System.out.print("   seed " + seed + ":");
-        for (double cost : ofModels.get(seed)) {
+        for (double cost : runs.get(seed)) {
             System.out.printf(" %6.3f", cost);
         }
         System.out.println();
@@ -414,41 +416,42 @@ removed.forEach((h, ofModels) -> {
 });
 
 // %% texts
-/** Letters, each with its digit after it; then the same pairs, shuffled. */
-Examples texts(NDManager manager, int count) {
-    var order = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
-    var letters = order.get(":, :{}", 4);
+/** Draw letters, each followed by its digit; then the same pairs, shuffled. */
+Examples drawTexts(NDManager manager, int count) {
+    var alphabets = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
+    var letters = alphabets.get(":, :{}", 4);
     var digits = manager.randomInteger(0, 10, new Shape(count, 4), DataType.INT64);
-    var again = manager.randomUniform(0, 1, new Shape(count, 4)).argSort(1);
+    var order = manager.randomUniform(0, 1, new Shape(count, 4)).argSort(1);
     // tokens 26 to 35 are digits
     var pairs = NDArrays.stack(new NDList(letters, digits.add(26)), 2);
-    var repeated = pairs.gather(again.expandDims(2).repeat(2, 2), 1);
+    var repeated = pairs.gather(order.expandDims(2).repeat(2, 2), 1);
     var tokens = pairs.concat(repeated, 1).reshape(count, 16);
-    return new Examples(new NDList(tokens), digits.gather(again, 1));
+    return new Examples(new NDList(tokens), digits.gather(order, 1));
 }
 
-String written(NDArray tokens) {
+String formatTokens(NDArray tokens) {
     return LongStream.of(tokens.toLongArray())
             .mapToObj(x -> x < 26 ? "" + (char) ('a' + x) : "" + (x - 26))
             .collect(Collectors.joining(" "));
 }
 
-var three = texts(manager, 3).given().head();
+var samples = drawTexts(manager, 3).inputs().head();
 for (int i = 0; i < 3; i++) {
-    System.out.println(written(three.get(i)));
+    System.out.println(formatTokens(samples.get(i)));
 }
 
 // %% reader
-/** One or two layers, of two causal heads in all; what they bring is added. */
+/** One or two residual layers, with two causal heads in all. */
 class Reader extends AbstractBlock {
     final Block token = addChildBlock("tokenTable", embedding(36));
     final Block place = addChildBlock("placeTable", embedding(16));
     final List<MultiHeadAttention> layers = new ArrayList<>();
-    final Block output = addChildBlock("outputLayer", linear(10, true));
+    final Block output = addChildBlock("outputLayer", projection(10, true));
 
     Reader(int numLayers) {
         for (int i = 0; i < numLayers; i++) {
-            layers.add(addChildBlock("attentionLayer" + i, new MultiHeadAttention(32, 2 / numLayers, 0)));
+            var layer = new MultiHeadAttention(32, 2 / numLayers, 0);
+            layers.add(addChildBlock("attentionLayer" + i, layer));
         }
     }
 
@@ -482,48 +485,48 @@ class Reader extends AbstractBlock {
 }
 
 // %% train-readers
-BinaryOperator<NDArray> crossEntropy = (scores, digits) -> {
-    // DJL's takes a row for each answer.
-    var rows = new NDList(scores.reshape(-1, 10));
+BinaryOperator<NDArray> crossEntropy = (logits, digits) -> {
+    // DJL's loss takes a row for each answer.
+    var rows = new NDList(logits.reshape(-1, 10));
     return Loss.softmaxCrossEntropyLoss().evaluate(new NDList(digits.flatten()), rows);
 };
 
-Reader reader(int numLayers, int seed) {
+Reader trainReader(int numLayers, int seed) {
     Engine.getInstance().setRandomSeed(seed);
     var model = new Reader(numLayers);
-    train(model, 300, scratch -> texts(scratch, 64), crossEntropy);
+    fit(model, 300, scratch -> drawTexts(scratch, 64), crossEntropy);
     return model;
 }
 
 // The same texts for every model.
-var test = texts(manager, 500);
+var test = drawTexts(manager, 500);
 
-double shareRight(Reader model) {
+double accuracy(Reader model) {
     try (var scratch = manager.newSubManager()) {
-        scratch.tempAttachAll(test.given(), test.answers());
-        var right = evaluate(model, test.given().head()).argMax(2).eq(test.answers());
-        return right.toType(DataType.FLOAT32, false).mean().getFloat();
+        scratch.tempAttachAll(test.inputs(), test.answers());
+        var isRight = evaluate(model, test.inputs().head()).argMax(2).eq(test.answers());
+        return isRight.toType(DataType.FLOAT32, false).mean().getFloat();
     }
 }
 
 var readers = new TreeMap<Integer, List<Reader>>();
-var shares = new TreeMap<Integer, double[]>();
+var accuracies = new TreeMap<Integer, double[]>();
 for (int count : new int[] {1, 2}) {
-    var ofCount = seeds.stream().map(seed -> reader(count, seed)).toList();
-    readers.put(count, ofCount);
-    shares.put(count, ofCount.stream().mapToDouble(model -> shareRight(model)).toArray());
+    var runs = seeds.stream().map(seed -> trainReader(count, seed)).toList();
+    readers.put(count, runs);
+    accuracies.put(count, runs.stream().mapToDouble(model -> accuracy(model)).toArray());
 }
 
 // %% readers-shares tags=["tolerance:absolute=0.02"]
-shares.forEach((count, found) ->
-        System.out.println("layers: %d, right: %s".formatted(count, spread(found))));
+accuracies.forEach((count, runs) ->
+        System.out.println("layers: %d, right: %s".formatted(count, formatMedianAndRange(runs))));
 
 // %% readers-maps tags=["nbval-ignore-output"]
 Engine.getInstance().setRandomSeed(4);
-tokens = texts(manager, 1).given().head();
+tokens = drawTexts(manager, 1).inputs().head();
 var model = readers.get(2).get(0);
 evaluate(model, tokens);
-System.out.println(written(tokens));
+System.out.println(formatTokens(tokens));
 var maps = model.layers.stream().map(layer -> layer.attentionWeights()).toList();
 Plots.heatmaps(NDArrays.concat(new NDList(maps), 1))
         .xlabel("Keys")
@@ -534,7 +537,7 @@ Plots.heatmaps(NDArrays.concat(new NDList(maps), 1))
         .show();
 
 // %% solution-rank
-/** How often a row times a column can be taken away until nothing is left but rounding. */
+/** Subtract columns times rows until only rounding errors are left; return how many. */
 int rank(NDArray A) {
     int rank = 0;
     while (A.abs().max().getFloat() > 1e-4) {
@@ -562,25 +565,32 @@ Engine.getInstance().setRandomSeed(0);
 X = manager.randomNormal(new Shape(1, 5, d));
 // the second of two heads comes first
 var order = manager.create(new int[] {4, 5, 6, 7, 0, 1, 2, 3});
-var exchanged = Stream.of(W_q, W_k, W_v).map(W -> W.get(new NDIndex(":, {}", order))).toList();
-var before = multiHead(X, W_q, W_k, W_v, W_o, 2);
-var after = multiHead(
-        X, exchanged.get(0), exchanged.get(1), exchanged.get(2), W_o.get(order), 2);
-System.out.println("largest output: %.4f".formatted(before.abs().max().getFloat()));
-System.out.println("largest difference: %.4f".formatted(apart(after, before)));
+var columns = new NDIndex(":, {}", order);
+var reorderedWeights = Stream.of(W_q, W_k, W_v).map(W -> W.get(columns)).toList();
+var originalOutput = multiHead(X, W_q, W_k, W_v, W_o, 2);
+var reorderedOutput = multiHead(
+        X,
+        reorderedWeights.get(0),
+        reorderedWeights.get(1),
+        reorderedWeights.get(2),
+        W_o.get(order),
+        2);
+System.out.println("largest output: %.4f".formatted(originalOutput.abs().max().getFloat()));
+float difference = largestDifference(reorderedOutput, originalOutput);
+System.out.println("largest difference: %.4f".formatted(difference));
 
 // %% solution-sum
-var adders = seeds.stream().map(seed -> trained(1, seed, 1)).toList();
-var sums = questions(manager, 500, 1);
-var ofSums = adders.stream().mapToDouble(model -> error(model, sums)).toArray();
+var adders = seeds.stream().map(seed -> train(1, seed, 1)).toList();
+var sums = drawQuestions(manager, 500, 1);
+var sumErrors = adders.stream().mapToDouble(model -> error(model, sums)).toArray();
 
 // %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-System.out.println("one head, sums: mean squared error " + spread(ofSums));
+System.out.println("one head, sums: mean squared error " + formatMedianAndRange(sumErrors));
 
 // %% solution-mean-map tags=["tolerance:levels=16"]
 Engine.getInstance().setRandomSeed(0);
-given = questions(manager, 1, -1).given();
-evaluate(models.get(2).get(0), given.toArray(NDArray[]::new));
+inputs = drawQuestions(manager, 1, -1).inputs();
+evaluate(models.get(2).get(0), inputs.toArray(NDArray[]::new));
 var weights = models.get(2).get(0).attention.attentionWeights();
 Plots.heatmaps(weights.concat(weights.mean(new int[] {1}, true), 1))
         .xlabel("Entries")
@@ -591,26 +601,26 @@ Plots.heatmaps(weights.concat(weights.mean(new int[] {1}, true), 1))
         .show();
 
 // %% solution-without-a-layer
-/** What is right where one layer brings nothing. */
-double shareWithout(Reader model, int leftOut) {
-    var W_o = weight(model.layers.get(leftOut).W_o);
-    var kept = W_o.duplicate();
+/** Return the accuracy when one layer contributes nothing. */
+double accuracyWithout(Reader model, int layer) {
+    var W_o = projectionWeights(model.layers.get(layer).W_o);
+    var original = W_o.duplicate();
     W_o.zerosLike().copyTo(W_o);
-    double found = shareRight(model);
-    kept.copyTo(W_o);
-    return found;
+    double result = accuracy(model);
+    original.copyTo(W_o);
+    return result;
 }
 
-var left = new TreeMap<Integer, double[]>();
+var accuraciesWithout = new TreeMap<Integer, double[]>();
 for (int layer : new int[] {0, 1}) {
-    var ofModels = readers.get(2).stream().mapToDouble(model -> shareWithout(model, layer));
-    left.put(layer, ofModels.toArray());
+    var runs = readers.get(2).stream().mapToDouble(model -> accuracyWithout(model, layer));
+    accuraciesWithout.put(layer, runs.toArray());
 }
 
 // %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-left.forEach((layer, found) -> {
+accuraciesWithout.forEach((layer, runs) -> {
     var name = List.of("first", "second").get(layer);
-    var sorted = DoubleStream.of(found).sorted().toArray();
+    var sorted = DoubleStream.of(runs).sorted().toArray();
     double low = sorted[0], median = sorted[2], high = sorted[4];
     var line = "without the %6s: %.3f (%.3f-%.3f) right";
     System.out.println(line.formatted(name, median, low, high));

@@ -21,8 +21,8 @@ jax.config.update("jax_default_device", d2l.cpu())
 
 # %% one-average
 fruits = ["apple", "lemon", "pear"]
-keys = jnp.eye(3)  # a number of its own for each fruit
-values = d2l.tensor([50.0, 40, 70])  # what it costs, in cents
+keys = jnp.eye(3)  # each fruit has its own number
+values = d2l.tensor([50.0, 40, 70])  # the price, in cents
 pear, lemon = d2l.tensor([0.0, 0, 6]), d2l.tensor([0.0, 6, 0])
 
 for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
@@ -46,20 +46,20 @@ def split(X, num_heads):
 
 
 def merge(X):
-    """And put them side by side again: (batch, heads, n, width) to (batch, n, d)."""
+    """Put the heads side by side again: (batch, heads, n, width) to (batch, n, d)."""
     batch, num_heads, n, width = X.shape
     return X.swapaxes(1, 2).reshape(batch, n, num_heads * width)
 
 
 # %% multi-head
 def attend(q, k, v):
-    """Scaled dot-product attention, over the last two axes."""
+    """Return scaled dot-product attention over the last two axes."""
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     return jax.nn.softmax(scores) @ v
 
 
 def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Self-attention with several heads: project, split, attend, merge, project."""
+    """Compute self-attention with heads: project, split, attend, merge, project."""
     q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
     return merge(attend(q, k, v)) @ W_o
 
@@ -77,53 +77,54 @@ for name, step in steps.items():
 
 # %% head-by-head
 width = d // num_heads
-one_by_one = []
+head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
     q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    one_by_one.append(attend(q, k, v))
-by_heads = d2l.concat(one_by_one, axis=-1) @ W_o
+    head_outputs.append(attend(q, k, v))
+headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
 layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
 parts = {"W_q": W_q, "W_k": W_k, "W_v": W_v, "W_o": W_o}
 parameters = {name: {"kernel": W} for name, W in parts.items()}
-by_layer, _ = layer.apply({"params": parameters}, X, X, X)
-ours = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+layer_output, _ = layer.apply({"params": parameters}, X, X, X)
+output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
 
 # %% all-alike
-print(f"largest output: {jnp.abs(ours).max():.4f}")
-for name, Y in ("head by head", by_heads), ("the layer", by_layer):
-    print(f"{name:>12}: largest difference {jnp.abs(Y - ours).max():.4f}")
+print(f"largest output: {jnp.abs(output).max():.4f}")
+for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
+    print(f"{name:>12}: largest difference {jnp.abs(Y - output).max():.4f}")
 
 # %% own-layer
-own = nn.MultiHeadDotProductAttention(num_heads, use_bias=False)
-# In its weights, too, heads have an axis of their own.
+framework_layer = nn.MultiHeadDotProductAttention(num_heads, use_bias=False)
+# Its weights also have an axis for the heads.
 parts = {"query": W_q, "key": W_k, "value": W_v}
 parameters = {
     name: {"kernel": W.reshape(d, num_heads, width)} for name, W in parts.items()
 }
 parameters["out"] = {"kernel": W_o.reshape(num_heads, width, d)}
-by_own = own.apply({"params": parameters}, X)
-print(f"Flax's own: largest difference {jnp.abs(by_own - ours).max():.4f}")
+framework_output = framework_layer.apply({"params": parameters}, X)
+difference = jnp.abs(framework_output - output).max()
+print(f"Flax's own: largest difference {difference:.4f}")
 
 # %% merged-wrongly
 wrong = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
 print("shapes:", wrong.shape, merge(attended).shape)
-in_place = (wrong == merge(attended)).mean()
-print(f"numbers in their place: {in_place:.2f}")
+share_in_place = (wrong == merge(attended)).mean()
+print(f"numbers in their place: {share_in_place:.2f}")
 
 
 # %% wrong-root
-def sharpness(root):
-    """The largest weight, on average over a thousand queries of 8 heads."""
+def sharpness(width):
+    """Return the mean largest weight of a thousand queries in each of 8 heads."""
     q, k = jax.random.normal(jax.random.key(13), (2, 8, 1000, 64))  # 512 / 8 = 64
-    scores = q @ k[:, :10].mT / math.sqrt(root)
+    scores = q @ k[:, :10].mT / math.sqrt(width)
     return jax.nn.softmax(scores).max(axis=-1).mean()
 
 
-for name, root in ("the head's 64", 64), ("the model's 512", 512):
-    print(f"divided by the root of {name:>15}: {sharpness(root):.2f}")
+for name, width in ("the head's 64", 64), ("the model's 512", 512):
+    print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
 tokens = jnp.zeros((1, 10, 64))
@@ -142,23 +143,24 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
-def questions(rng, count, size=6, sign=-1):
-    """Entries, a letter and a number each; pairs of letters; what is right."""
-    # In NumPy, as data often are: there is nothing to compile for each new shape.
+def draw_questions(rng, count, size=6, sign=-1):
+    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    # NumPy has nothing to compile for each new shape.
     alphabets = rng.random((count, 26)).argsort(axis=1)
-    letters = alphabets[:, :size]  # none of them twice
+    letters = alphabets[:, :size]  # no letter twice
     numbers = rng.normal(size=(count, size)).astype("float32")
-    # For each question two different places.
-    shuffled = rng.random((count, size, size)).argsort(axis=2)
-    asked, told = (
-        np.take_along_axis(each[:, None], shuffled[:, :, :2], axis=2)
-        for each in (letters, numbers)
+    # Each question has two different places.
+    places = rng.random((count, size, size)).argsort(axis=2)[:, :, :2]
+    asked, pair_numbers = (
+        np.take_along_axis(array[:, None], places, axis=2)
+        for array in (letters, numbers)
     )
-    return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
+    answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
+    return letters, numbers, asked, answers
 
 
-example = questions(np.random.default_rng(15), 1)
-letters, numbers, asked, answers = (each[0] for each in example)
+example = draw_questions(np.random.default_rng(15), 1)
+letters, numbers, asked, answers = (array[0] for array in example)
 print(
     "entries:",
     *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
@@ -169,12 +171,12 @@ for (a, b), answer in zip(asked[:3], answers, strict=False):
 
 # %% comparer
 def table(rows, width):
-    """A trainable vector for each row, of variance 1: Flax draws shorter ones."""
+    """Make a table of trainable vectors of variance 1; Flax draws shorter ones."""
     return nn.Embed(rows, width, embedding_init=nn.initializers.normal(stddev=1))
 
 
 class Comparer(nn.Module):
-    """How much greater is the first letter's number than the second's?"""
+    """A model that compares the numbers of two letters."""
 
     num_heads: int
     num_hiddens: int = 32
@@ -194,8 +196,8 @@ class Comparer(nn.Module):
 
 
 # %% train
-def narrowed(variables):
-    """With kernels of variance 1 / (3 d): of those that Flax draws it is 1 / d."""
+def narrow_weights(variables):
+    """Scale kernels to a variance of 1 / (3 d): Flax draws them with 1 / d."""
     return path_aware_map(
         lambda path, W: W / math.sqrt(3) if "kernel" in path else W, variables
     )
@@ -204,23 +206,23 @@ def narrowed(variables):
 # Compiled once for each kind of model.
 @partial(jax.jit, static_argnames=("model", "loss"))
 def fit(model, keys, examples, rate, loss):
-    """The variables of one model for each key, trained side by side."""
+    """Train one model for each key, side by side; return their variables."""
     adam = optax.adam(rate)
 
     def mean_loss(variables, batch):
-        *given, answers = batch
-        said, _ = model.apply(variables, *given)
-        return loss(said, answers).mean()
+        *inputs, answers = batch
+        predictions, _ = model.apply(variables, *inputs)
+        return loss(predictions, answers).mean()
 
     def step(state, batch):
-        variables, of_adam = state
+        variables, adam_state = state
         gradients = jax.grad(mean_loss)(variables, batch)
-        updates, of_adam = adam.update(gradients, of_adam)
-        return (optax.apply_updates(variables, updates), of_adam), None
+        updates, adam_state = adam.update(gradients, adam_state)
+        return (optax.apply_updates(variables, updates), adam_state), None
 
     def train_one(key, examples):
-        *given, _ = (each[0] for each in examples)
-        variables = narrowed(model.init(key, *given))
+        *inputs, _ = (array[0] for array in examples)
+        variables = narrow_weights(model.init(key, *inputs))
         state = variables, adam.init(variables)
         (variables, _), _ = jax.lax.scan(step, state, examples)
         return variables
@@ -228,50 +230,51 @@ def fit(model, keys, examples, rate, loss):
     return jax.vmap(train_one)(keys, examples)
 
 
-def fitted(model, draw, rate, loss, seeds):
-    """A model for each seed, after one pass over its examples, 128 at a time."""
-    drawn = [draw(np.random.default_rng(seed), 150 * 128) for seed in seeds]
+def fit_models(model, draw, rate, loss, seeds):
+    """Train a model for each seed in one pass over its examples, 128 at a time."""
+    samples = [draw(np.random.default_rng(seed), 150 * 128) for seed in seeds]
     examples = [
-        np.stack([each.reshape(150, 128, *each.shape[1:]) for each in of_seeds])
-        for of_seeds in zip(*drawn, strict=True)
+        np.stack([array.reshape(150, 128, *array.shape[1:]) for array in arrays])
+        for arrays in zip(*samples, strict=True)
     ]
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     variables = jax.tree.map(d2l.numpy, fit(model, keys, examples, rate, loss))
-    of_seeds = (jax.tree.map(itemgetter(i), variables) for i in range(len(seeds)))
-    return [model.bind(each) for each in of_seeds]
+    return [
+        model.bind(jax.tree.map(itemgetter(i), variables)) for i in range(len(seeds))
+    ]
 
 
-def trained(num_heads, seeds=range(5), sign=-1):
-    draw = partial(questions, sign=sign)
-    return fitted(Comparer(num_heads), draw, 0.015, optax.squared_error, seeds)
+def train(num_heads, seeds=range(5), sign=-1):
+    draw = partial(draw_questions, sign=sign)
+    return fit_models(Comparer(num_heads), draw, 0.015, optax.squared_error, seeds)
 
 
 @partial(jax.jit, static_argnames="model")
-def ask(model, variables, *given):
-    """What the model says, and its weights."""
-    return model.apply(variables, *given)
+def ask(model, variables, *inputs):
+    """Return the model's predictions, and its weights."""
+    return model.apply(variables, *inputs)
 
 
 # The same questions for every model.
-differences = questions(np.random.default_rng(16), 1000)
+differences = draw_questions(np.random.default_rng(16), 1000)
 
 
 def error(model, examples=differences):
-    *given, answers = examples
-    said, _ = ask(*model.unbind(), *given)
-    return ((d2l.numpy(said) - answers) ** 2).mean()
+    *inputs, answers = examples
+    predictions, _ = ask(*model.unbind(), *inputs)
+    return ((d2l.numpy(predictions) - answers) ** 2).mean()
 
 
-models = {h: trained(h) for h in (1, 2, 4)}
-errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
+models = {h: train(h) for h in (1, 2, 4)}
+errors = {h: [error(model) for model in runs] for h, runs in models.items()}
 
 # %% errors tags=["tolerance:absolute=0.03"]
 print("heads  mean squared error, five seeds: median (range)")
-for h, found in errors.items():
-    print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
+for h, runs in errors.items():
+    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
 
 # %% two-heads-map tags=["tolerance:levels=16"]
-letters, numbers, asked, _ = questions(np.random.default_rng(17), 1)
+letters, numbers, asked, _ = draw_questions(np.random.default_rng(17), 1)
 _, weights = ask(*models[2][0].unbind(), letters, numbers, asked)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
 print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
@@ -287,52 +290,52 @@ d2l.show_heatmaps(
 
 # %% without-a-head
 def error_without(model, head):
-    """The error once a head's output is zero: its rows of W_o are."""
+    """Return the error after setting a head's rows of W_o to zero."""
     width = model.num_hiddens // model.num_heads
-    kept = np.arange(model.num_hiddens) // width != head
+    mask = np.arange(model.num_hiddens) // width != head
 
     def remove(path, W):
-        return W * kept[:, None] if "W_o" in path else W
+        return W * mask[:, None] if "W_o" in path else W
 
     model, variables = model.unbind()
     return error(model.bind(path_aware_map(remove, variables)))
 
 
-removed = {
+errors_without = {
     h: [[error_without(model, head) for head in range(h)] for model in models[h]]
     for h in (2, 4)
 }
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, of_models in removed.items():
+for h, runs in errors_without.items():
     print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(of_models):
+    for seed, costs in enumerate(runs):
         print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
 
 
 # %% texts
-def texts(rng, count, size=4):
-    """Letters, each with its digit after it; then the same pairs, shuffled."""
+def draw_texts(rng, count, size=4):
+    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
     letters = rng.random((count, 26)).argsort(axis=1)[:, :size]
     digits = rng.integers(10, size=(count, size))
-    again = rng.random((count, size)).argsort(axis=1)
+    order = rng.random((count, size)).argsort(axis=1)
     pairs = np.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
-    repeated = np.take_along_axis(pairs, again[..., None], axis=1)
+    repeated = np.take_along_axis(pairs, order[..., None], axis=1)
     tokens = np.concatenate([pairs, repeated], axis=1).reshape(count, 4 * size)
-    return tokens, np.take_along_axis(digits, again, axis=1)
+    return tokens, np.take_along_axis(digits, order, axis=1)
 
 
-def written(tokens):
+def format_tokens(tokens):
     return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens)
 
 
-for tokens in texts(np.random.default_rng(18), 3)[0]:
-    print(written(tokens))
+for tokens in draw_texts(np.random.default_rng(18), 3)[0]:
+    print(format_tokens(tokens))
 
 
 # %% reader
 class Reader(nn.Module):
-    """One or two layers, of two causal heads in all; what they bring is added."""
+    """One or two residual layers, with two causal heads in all."""
 
     num_layers: int
     num_hiddens: int = 32
@@ -348,45 +351,49 @@ class Reader(nn.Module):
         self.output = nn.Dense(10)
 
     def __call__(self, tokens):
-        X, maps = self.token(tokens) + self.place(jnp.arange(tokens.shape[1])), []
+        X = self.token(tokens) + self.place(jnp.arange(tokens.shape[1]))
+        maps = []
         for layer in self.layers:
             Y, weights = layer(X, X, X, causal=True)
             X = X + Y
             maps.append(weights)
-        asked = tokens.shape[1] // 2  # the letters of the second half
-        return self.output(X[:, asked::2]), d2l.concat(maps, axis=1)
+        half = tokens.shape[1] // 2
+        logits = self.output(X[:, half::2])  # the letters of the second half
+        return logits, d2l.concat(maps, axis=1)
 
 
 # %% train-readers
-def trained_readers(num_layers, seeds=range(5)):
+def train_readers(num_layers, seeds=range(5)):
     entropy = optax.softmax_cross_entropy_with_integer_labels
-    return fitted(Reader(num_layers), texts, 0.01, entropy, seeds)
+    return fit_models(Reader(num_layers), draw_texts, 0.01, entropy, seeds)
 
 
 # The same texts for every model.
-test = texts(np.random.default_rng(19), 500)
+test = draw_texts(np.random.default_rng(19), 500)
 
 
-def share_right(model):
+def accuracy(model):
     tokens, digits = test
     logits, _ = ask(*model.unbind(), tokens)
     return (d2l.numpy(logits).argmax(axis=-1) == digits).mean()
 
 
-readers = {count: trained_readers(count) for count in (1, 2)}
-shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
+readers = {count: train_readers(count) for count in (1, 2)}
+accuracies = {
+    count: [accuracy(model) for model in runs] for count, runs in readers.items()
+}
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-for count, found in shares.items():
+for count, runs in accuracies.items():
     print(
-        f"layers: {count}, right: {statistics.median(found):.3f} "
-        f"({min(found):.3f}-{max(found):.3f})"
+        f"layers: {count}, right: {statistics.median(runs):.3f} "
+        f"({min(runs):.3f}-{max(runs):.3f})"
     )
 
 # %% readers-maps tags=["nbval-ignore-output"]
-tokens, _ = texts(np.random.default_rng(20), 1)
+tokens, _ = draw_texts(np.random.default_rng(20), 1)
 _, weights = ask(*readers[2][0].unbind(), tokens)
-print(written(tokens[0]))
+print(format_tokens(tokens[0]))
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
@@ -406,23 +413,23 @@ for num_heads in 1, 2, 4, 8:
 # %% solution-order
 X = jax.random.normal(jax.random.key(22), (1, 5, d))
 order = d2l.tensor([4, 5, 6, 7, 0, 1, 2, 3])  # the second of two heads comes first
-exchanged = [W[:, order] for W in (W_q, W_k, W_v)]
-before = multi_head(X, W_q, W_k, W_v, W_o, 2)
-after = multi_head(X, *exchanged, W_o[order], 2)
-print(f"largest output: {jnp.abs(before).max():.4f}")
-print(f"largest difference: {jnp.abs(after - before).max():.4f}")
+reordered_weights = [W[:, order] for W in (W_q, W_k, W_v)]
+original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
+reordered_output = multi_head(X, *reordered_weights, W_o[order], 2)
+print(f"largest output: {jnp.abs(original_output).max():.4f}")
+print(f"largest difference: {jnp.abs(reordered_output - original_output).max():.4f}")
 
 # %% solution-sum
-adders = trained(1, sign=1)
-sums = questions(np.random.default_rng(16), 1000, sign=1)
-of_sums = [error(model, sums) for model in adders]
+adders = train(1, sign=1)
+sums = draw_questions(np.random.default_rng(16), 1000, sign=1)
+sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
+median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
 print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
-letters, numbers, asked, _ = questions(np.random.default_rng(23), 1)
+letters, numbers, asked, _ = draw_questions(np.random.default_rng(23), 1)
 _, weights = ask(*models[2][0].unbind(), letters, numbers, asked)
 weights = d2l.numpy(weights)
 d2l.show_heatmaps(
@@ -436,25 +443,25 @@ d2l.show_heatmaps(
 
 
 # %% solution-without-a-layer
-def share_without(model, left_out):
-    """What is right where one layer brings nothing."""
+def accuracy_without(model, layer):
+    """Return the accuracy when one layer contributes nothing."""
 
-    def leave_out(path, W):
-        is_it = f"layers_{left_out}" in path and "W_o" in path
-        return 0 * W if is_it else W
+    def remove(path, W):
+        is_removed = f"layers_{layer}" in path and "W_o" in path
+        return 0 * W if is_removed else W
 
     model, variables = model.unbind()
-    return share_right(model.bind(path_aware_map(leave_out, variables)))
+    return accuracy(model.bind(path_aware_map(remove, variables)))
 
 
-left = {
-    layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
+accuracies_without = {
+    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
 }
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, found in left.items():
+for layer, runs in accuracies_without.items():
     name = ["first", "second"][layer]
     print(
-        f"without the {name:>6}: {statistics.median(found):.3f} "
-        f"({min(found):.3f}-{max(found):.3f}) right"
+        f"without the {name:>6}: {statistics.median(runs):.3f} "
+        f"({min(runs):.3f}-{max(runs):.3f}) right"
     )

@@ -5,8 +5,8 @@
 import math
 import statistics
 
-# First: with it MXNet, of before NumPy 2, can be imported on the NumPy of today. It
-# also turns on MXNet's NumPy arrays, as npx.set_np() does.
+# This import comes first: MXNet, which is older than NumPy 2, cannot be imported
+# without it. It also turns on MXNet's NumPy arrays, as npx.set_np() does.
 from d2l_compat import mxnet as d2l
 
 from mxnet import autograd, gluon, init, np, npx
@@ -19,8 +19,8 @@ initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
 
 # %% one-average
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.eye(3)  # a number of its own for each fruit
-values = d2l.tensor([50, 40, 70])  # what it costs, in cents
+keys = d2l.eye(3)  # each fruit has its own number
+values = d2l.tensor([50, 40, 70])  # the price, in cents
 pear, lemon = d2l.tensor([0, 0, 6]), d2l.tensor([0, 6, 0])
 
 for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
@@ -46,20 +46,20 @@ def split(X, num_heads):
 
 
 def merge(X):
-    """And put them side by side again: (batch, heads, n, width) to (batch, n, d)."""
+    """Put the heads side by side again: (batch, heads, n, width) to (batch, n, d)."""
     batch, num_heads, n, width = X.shape
     return X.swapaxes(1, 2).reshape(batch, n, num_heads * width)
 
 
 # %% multi-head
 def attend(q, k, v):
-    """Scaled dot-product attention, over the last two axes."""
+    """Return scaled dot-product attention over the last two axes."""
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     return npx.softmax(scores, axis=-1) @ v
 
 
 def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Self-attention with several heads: project, split, attend, merge, project."""
+    """Compute self-attention with heads: project, split, attend, merge, project."""
     q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
     return merge(attend(q, k, v)) @ W_o
 
@@ -78,12 +78,12 @@ for name, step in steps.items():
 
 # %% head-by-head
 width = d // num_heads
-one_by_one = []
+head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
     q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    one_by_one.append(attend(q, k, v))
-by_heads = d2l.concat(one_by_one, axis=-1) @ W_o
+    head_outputs.append(attend(q, k, v))
+headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
 layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
@@ -92,32 +92,32 @@ layer(X, X, X)
 parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
 for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
     part.weight.set_data(W.T)
-by_layer = layer(X, X, X)
-ours = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+layer_output = layer(X, X, X)
+output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
 
 # %% all-alike
-print(f"largest output: {np.abs(ours).max():.4f}")
-for name, Y in ("head by head", by_heads), ("the layer", by_layer):
-    print(f"{name:>12}: largest difference {np.abs(Y - ours).max():.4f}")
+print(f"largest output: {np.abs(output).max():.4f}")
+for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
+    print(f"{name:>12}: largest difference {np.abs(Y - output).max():.4f}")
 
 # %% merged-wrongly
 wrong = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
 print("shapes:", wrong.shape, merge(attended).shape)
-in_place = (wrong == merge(attended)).mean()
-print(f"numbers in their place: {in_place:.2f}")
+share_in_place = (wrong == merge(attended)).mean()
+print(f"numbers in their place: {share_in_place:.2f}")
 
 
 # %% wrong-root
-def sharpness(root):
-    """The largest weight, on average over a thousand queries of 8 heads."""
+def sharpness(width):
+    """Return the mean largest weight of a thousand queries in each of 8 heads."""
     npx.random.seed(0)
     q, k = d2l.randn(2, 8, 1000, 64)  # 512 / 8 = 64
-    scores = q @ k[:, :10].swapaxes(-1, -2) / math.sqrt(root)
+    scores = q @ k[:, :10].swapaxes(-1, -2) / math.sqrt(width)
     return npx.softmax(scores, axis=-1).max(axis=-1).mean()
 
 
-for name, root in ("the head's 64", 64), ("the model's 512", 512):
-    print(f"divided by the root of {name:>15}: {sharpness(root):.2f}")
+for name, width in ("the head's 64", 64), ("the model's 512", 512):
+    print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
 tokens = d2l.zeros((1, 10, 64))
@@ -134,19 +134,20 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
-def questions(count, size=6, sign=-1):
-    """Entries, a letter and a number each; pairs of letters; what is right."""
-    letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]  # none of them twice
+def draw_questions(count, size=6, sign=-1):
+    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
     numbers = d2l.randn(count, size)
-    # For each question two different places.
+    # Each question has two different places.
     places = d2l.rand(count, size, size).argsort(axis=2)[:, :, :2]
-    row = np.arange(count, dtype="int64")[:, None, None]
-    asked, told = letters[row, places], numbers[row, places]
-    return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
+    rows = np.arange(count, dtype="int64")[:, None, None]
+    asked, pair_numbers = letters[rows, places], numbers[rows, places]
+    answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
+    return letters, numbers, asked, answers
 
 
 npx.random.seed(2)
-letters, numbers, asked, answers = (each[0] for each in questions(1))
+letters, numbers, asked, answers = (array[0] for array in draw_questions(1))
 print(
     "entries:",
     *(
@@ -160,7 +161,7 @@ for (a, b), answer in zip(asked[:3].tolist(), answers, strict=False):
 
 # %% comparer
 class Comparer(nn.Block):
-    """How much greater is the first letter's number than the second's?"""
+    """A model that compares the numbers of two letters."""
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
@@ -180,43 +181,43 @@ class Comparer(nn.Block):
 
 # %% train
 def batches(count, examples):
-    """All examples are drawn at once, which is faster, and then cut into batches."""
-    return zip(*(np.split(each, count) for each in examples), strict=True)
+    """Cut examples into batches: drawing all of them at once is faster."""
+    return zip(*(np.split(array, count) for array in examples), strict=True)
 
 
-def trained(num_heads, seed, **task):
+def train(num_heads, seed, **task):
     npx.random.seed(seed)
     model = Comparer(num_heads)
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
-    for *given, answers in batches(100, questions(100 * 128, **task)):
+    for *inputs, answers in batches(100, draw_questions(100 * 128, **task)):
         with autograd.record():
-            loss = ((model(*given) - answers) ** 2).mean(axis=1)
+            loss = ((model(*inputs) - answers) ** 2).mean(axis=1)
         loss.backward()
         trainer.step(batch_size=128)
     return model
 
 
 # The same questions for every model.
-differences = questions(1000)
+differences = draw_questions(1000)
 
 
 def error(model, examples=differences):
-    *given, answers = examples
-    return ((model(*given) - answers) ** 2).mean().item()
+    *inputs, answers = examples
+    return ((model(*inputs) - answers) ** 2).mean().item()
 
 
-models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
-errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
+models = {h: [train(h, seed) for seed in range(5)] for h in (1, 2, 4)}
+errors = {h: [error(model) for model in runs] for h, runs in models.items()}
 
 # %% errors tags=["tolerance:absolute=0.03"]
 print("heads  mean squared error, five seeds: median (range)")
-for h, found in errors.items():
-    print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
+for h, runs in errors.items():
+    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 npx.random.seed(4)
-letters, numbers, asked, _ = questions(1)
+letters, numbers, asked, _ = draw_questions(1)
 models[2][0](letters, numbers, asked)
 print("entries:  ", *(chr(97 + x) for x in letters[0].tolist()))
 print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0].tolist()))
@@ -232,51 +233,51 @@ d2l.show_heatmaps(
 
 # %% without-a-head
 def error_without(model, head):
-    """The error once a head's output is zero: its rows of W_o are."""
+    """Return the error after setting a head's rows of W_o to zero."""
     W_o, num_heads = model.attention.W_o.weight, model.attention.num_heads
     width = W_o.shape[1] // num_heads
-    kept = W_o.data().copy()
-    W_o.data()[:, head * width : (head + 1) * width] = 0  # Gluon's rows are columns
-    found = error(model)
-    W_o.set_data(kept)
-    return found
+    original = W_o.data().copy()
+    W_o.data()[:, head * width : (head + 1) * width] = 0  # stored transposed
+    result = error(model)
+    W_o.set_data(original)
+    return result
 
 
-removed = {
+errors_without = {
     h: [[error_without(model, head) for head in range(h)] for model in models[h]]
     for h in (2, 4)
 }
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, of_models in removed.items():
+for h, runs in errors_without.items():
     print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(of_models):
+    for seed, costs in enumerate(runs):
         print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
 
 
 # %% texts
-def texts(count, size=4):
-    """Letters, each with its digit after it; then the same pairs, shuffled."""
+def draw_texts(count, size=4):
+    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
     letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]
     digits = np.random.randint(10, size=(count, size))
-    again = d2l.rand(count, size).argsort(axis=1)
+    order = d2l.rand(count, size).argsort(axis=1)
     pairs = d2l.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
-    row = np.arange(count, dtype="int64")[:, None]
-    tokens = d2l.concat([pairs, pairs[row, again]], axis=1)
-    return tokens.reshape(count, 4 * size), digits[row, again]
+    rows = np.arange(count, dtype="int64")[:, None]
+    tokens = d2l.concat([pairs, pairs[rows, order]], axis=1)
+    return tokens.reshape(count, 4 * size), digits[rows, order]
 
 
-def written(tokens):
+def format_tokens(tokens):
     return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
 
 
-for tokens in texts(3)[0]:
-    print(written(tokens))
+for tokens in draw_texts(3)[0]:
+    print(format_tokens(tokens))
 
 
 # %% reader
 class Reader(nn.Block):
-    """One or two layers, of two causal heads in all; what they bring is added."""
+    """One or two residual layers, with two causal heads in all."""
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
@@ -294,19 +295,19 @@ class Reader(nn.Block):
         X = self.token(tokens) + self.place(np.arange(tokens.shape[1]))
         for layer in self.layers:
             X = X + layer(X, X, X, causal=True)
-        asked = tokens.shape[1] // 2  # the letters of the second half
-        return self.output(X[:, asked::2])
+        half = tokens.shape[1] // 2
+        return self.output(X[:, half::2])  # the letters of the second half
 
 
 # %% train-readers
-def reader(num_layers, seed):
+def train_reader(num_layers, seed):
     npx.random.seed(seed)
     model = Reader(num_layers)
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.01})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for tokens, digits in batches(100, texts(100 * 128)):
+    for tokens, digits in batches(100, draw_texts(100 * 128)):
         with autograd.record():
             loss = cross_entropy(model(tokens), digits)
         loss.backward()
@@ -315,30 +316,32 @@ def reader(num_layers, seed):
 
 
 # The same texts for every model.
-test = texts(500)
+test = draw_texts(500)
 
 
-def share_right(model):
+def accuracy(model):
     tokens, digits = test
     return (model(tokens).argmax(axis=-1) == digits).mean().item()
 
 
-readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
-shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
+readers = {count: [train_reader(count, seed) for seed in range(5)] for count in (1, 2)}
+accuracies = {
+    count: [accuracy(model) for model in runs] for count, runs in readers.items()
+}
 
 # %% readers-shares tags=["tolerance:absolute=0.03"]
-for count, found in shares.items():
+for count, runs in accuracies.items():
     print(
-        f"layers: {count}, right: {statistics.median(found):.3f} "
-        f"({min(found):.3f}-{max(found):.3f})"
+        f"layers: {count}, right: {statistics.median(runs):.3f} "
+        f"({min(runs):.3f}-{max(runs):.3f})"
     )
 
 # %% readers-maps tags=["nbval-ignore-output"]
 npx.random.seed(0)
-tokens, _ = texts(1)
+tokens, _ = draw_texts(1)
 model = readers[2][0]
 model(tokens)
-print(written(tokens[0]))
+print(format_tokens(tokens[0]))
 d2l.show_heatmaps(
     d2l.concat([layer.attention_weights for layer in model.layers], axis=1),
     xlabel="Keys",
@@ -360,24 +363,24 @@ for num_heads in 1, 2, 4, 8:
 npx.random.seed(0)
 X = d2l.randn(1, 5, d)
 order = [4, 5, 6, 7, 0, 1, 2, 3]  # the second of two heads comes first
-exchanged = [W[:, order] for W in (W_q, W_k, W_v)]
-before = multi_head(X, W_q, W_k, W_v, W_o, 2)
-after = multi_head(X, *exchanged, W_o[order], 2)
-print(f"largest output: {np.abs(before).max():.4f}")
-print(f"largest difference: {np.abs(after - before).max():.4f}")
+reordered_weights = [W[:, order] for W in (W_q, W_k, W_v)]
+original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
+reordered_output = multi_head(X, *reordered_weights, W_o[order], 2)
+print(f"largest output: {np.abs(original_output).max():.4f}")
+print(f"largest difference: {np.abs(reordered_output - original_output).max():.4f}")
 
 # %% solution-sum
-adders = [trained(1, seed, sign=1) for seed in range(5)]
-sums = questions(1000, sign=1)
-of_sums = [error(model, sums) for model in adders]
+adders = [train(1, seed, sign=1) for seed in range(5)]
+sums = draw_questions(1000, sign=1)
+sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
+median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
 print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 npx.random.seed(0)
-letters, numbers, asked, _ = questions(1)
+letters, numbers, asked, _ = draw_questions(1)
 models[2][0](letters, numbers, asked)
 weights = models[2][0].attention.attention_weights
 d2l.show_heatmaps(
@@ -391,24 +394,24 @@ d2l.show_heatmaps(
 
 
 # %% solution-without-a-layer
-def share_without(model, left_out):
-    """What is right where one layer brings nothing."""
-    W_o = model.layers[left_out].W_o.weight
-    kept = W_o.data().copy()
-    W_o.set_data(np.zeros_like(kept))
-    found = share_right(model)
-    W_o.set_data(kept)
-    return found
+def accuracy_without(model, layer):
+    """Return the accuracy when one layer contributes nothing."""
+    W_o = model.layers[layer].W_o.weight
+    original = W_o.data().copy()
+    W_o.set_data(np.zeros_like(original))
+    result = accuracy(model)
+    W_o.set_data(original)
+    return result
 
 
-left = {
-    layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
+accuracies_without = {
+    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
 }
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, found in left.items():
+for layer, runs in accuracies_without.items():
     name = ["first", "second"][layer]
     print(
-        f"without the {name:>6}: {statistics.median(found):.3f} "
-        f"({min(found):.3f}-{max(found):.3f}) right"
+        f"without the {name:>6}: {statistics.median(runs):.3f} "
+        f"({min(runs):.3f}-{max(runs):.3f}) right"
     )

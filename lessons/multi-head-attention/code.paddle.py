@@ -13,14 +13,14 @@ from paddle.nn import functional as F
 
 paddle.seed(0)
 paddle.set_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
-# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's own are wider.
+# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's default range is wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
 nn.initializer.set_global_initializer(initializer)
 
 # %% one-average
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.eye(3)  # a number of its own for each fruit
-values = d2l.tensor([50.0, 40, 70])  # what it costs, in cents
+keys = d2l.eye(3)  # each fruit has its own number
+values = d2l.tensor([50.0, 40, 70])  # the price, in cents
 pear, lemon = d2l.tensor([0.0, 0, 6]), d2l.tensor([0.0, 6, 0])
 
 for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
@@ -46,20 +46,20 @@ def split(X, num_heads):
 
 
 def merge(X):
-    """And put them side by side again: (batch, heads, n, width) to (batch, n, d)."""
+    """Put the heads side by side again: (batch, heads, n, width) to (batch, n, d)."""
     batch, num_heads, n, width = X.shape
     return X.transpose([0, 2, 1, 3]).reshape([batch, n, num_heads * width])
 
 
 # %% multi-head
 def attend(q, k, v):
-    """Scaled dot-product attention, over the last two axes."""
+    """Return scaled dot-product attention over the last two axes."""
     scores = paddle.matmul(q, k, transpose_y=True) / math.sqrt(q.shape[-1])
     return F.softmax(scores, axis=-1) @ v
 
 
 def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Self-attention with several heads: project, split, attend, merge, project."""
+    """Compute self-attention with heads: project, split, attend, merge, project."""
     q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
     return merge(attend(q, k, v)) @ W_o
 
@@ -78,12 +78,12 @@ for name, step in steps.items():
 
 # %% head-by-head
 width = d // num_heads
-one_by_one = []
+head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
     q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    one_by_one.append(attend(q, k, v))
-by_heads = d2l.concat(one_by_one, axis=-1) @ W_o
+    head_outputs.append(attend(q, k, v))
+headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
 layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
@@ -92,41 +92,43 @@ with paddle.no_grad():
     parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
     for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
         part.weight.set_value(W)
-    by_layer = layer(X, X, X)
-ours = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+    layer_output = layer(X, X, X)
+output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
 
 # %% all-alike
-print(f"largest output: {ours.abs().max():.4f}")
-for name, Y in ("head by head", by_heads), ("the layer", by_layer):
-    print(f"{name:>12}: largest difference {(Y - ours).abs().max():.4f}")
+print(f"largest output: {output.abs().max():.4f}")
+for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
+    print(f"{name:>12}: largest difference {(Y - output).abs().max():.4f}")
 
 # %% own-layer
-own = nn.MultiHeadAttention(d, num_heads, bias_attr=False)
+framework_layer = nn.MultiHeadAttention(d, num_heads, bias_attr=False)
 with paddle.no_grad():
-    parts = own.q_proj, own.k_proj, own.v_proj, own.out_proj
-    for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
-        part.weight.set_value(W)
-    by_own = own(X, X, X)
-print(f"Paddle's own: largest difference {(by_own - ours).abs().max():.4f}")
+    framework_layer.q_proj.weight.set_value(W_q)
+    framework_layer.k_proj.weight.set_value(W_k)
+    framework_layer.v_proj.weight.set_value(W_v)
+    framework_layer.out_proj.weight.set_value(W_o)
+    framework_output = framework_layer(X, X, X)
+difference = (framework_output - output).abs().max()
+print(f"Paddle's own: largest difference {difference:.4f}")
 
 # %% merged-wrongly
 wrong = attended.reshape([1, 5, d])  # the right shape, and the wrong numbers
 print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
-in_place = (wrong == merge(attended)).astype("float32").mean()
-print(f"numbers in their place: {in_place:.2f}")
+share_in_place = (wrong == merge(attended)).astype("float32").mean()
+print(f"numbers in their place: {share_in_place:.2f}")
 
 
 # %% wrong-root
-def sharpness(root):
-    """The largest weight, on average over a thousand queries of 8 heads."""
+def sharpness(width):
+    """Return the mean largest weight of a thousand queries in each of 8 heads."""
     paddle.seed(0)
     q, k = d2l.randn((2, 8, 1000, 64))  # 512 / 8 = 64
-    scores = paddle.matmul(q, k[:, :10], transpose_y=True) / math.sqrt(root)
+    scores = paddle.matmul(q, k[:, :10], transpose_y=True) / math.sqrt(width)
     return F.softmax(scores, axis=-1).max(axis=-1).mean()
 
 
-for name, root in ("the head's 64", 64), ("the model's 512", 512):
-    print(f"divided by the root of {name:>15}: {sharpness(root):.2f}")
+for name, width in ("the head's 64", 64), ("the model's 512", 512):
+    print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
 tokens = d2l.zeros((1, 10, 64))
@@ -142,19 +144,20 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
-def questions(count, size=6, sign=-1):
-    """Entries, a letter and a number each; pairs of letters; what is right."""
-    letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]  # none of them twice
+def draw_questions(count, size=6, sign=-1):
+    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]  # no letter twice
     numbers = d2l.randn((count, size))
-    # For each question two different places.
+    # Each question has two different places.
     places = d2l.rand((count, size, size)).argsort(axis=2)[:, :, :2].flatten(1)
     asked = letters.take_along_axis(places, axis=1).unflatten(1, [size, 2])
-    told = numbers.take_along_axis(places, axis=1).unflatten(1, [size, 2])
-    return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
+    pair_numbers = numbers.take_along_axis(places, axis=1).unflatten(1, [size, 2])
+    answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
+    return letters, numbers, asked, answers
 
 
 paddle.seed(2)
-letters, numbers, asked, answers = (each[0] for each in questions(1))
+letters, numbers, asked, answers = (array[0] for array in draw_questions(1))
 print(
     "entries:",
     *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
@@ -165,12 +168,12 @@ for (a, b), answer in zip(asked[:3], answers, strict=False):
 
 # %% comparer
 def table(rows, width):
-    """A trainable vector for each row, of variance 1."""
+    """Make a table of trainable vectors of variance 1."""
     return nn.Embedding(rows, width, weight_attr=nn.initializer.Normal())
 
 
 class Comparer(nn.Layer):
-    """How much greater is the first letter's number than the second's?"""
+    """A model that compares the numbers of two letters."""
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
@@ -188,13 +191,13 @@ class Comparer(nn.Layer):
 
 
 # %% train
-def trained(num_heads, seed, **task):
+def train(num_heads, seed, **task):
     paddle.seed(seed)
     model = Comparer(num_heads)
     optimizer = paddle.optimizer.Adam(0.01, parameters=model.parameters())
     for _ in range(250):
-        *given, answers = questions(32, **task)
-        loss = F.mse_loss(model(*given), answers)
+        *inputs, answers = draw_questions(32, **task)
+        loss = F.mse_loss(model(*inputs), answers)
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()
@@ -202,26 +205,26 @@ def trained(num_heads, seed, **task):
 
 
 # The same questions for every model.
-differences = questions(500)
+differences = draw_questions(500)
 
 
 def error(model, examples=differences):
-    *given, answers = examples
+    *inputs, answers = examples
     with paddle.no_grad():
-        return F.mse_loss(model(*given), answers).item()
+        return F.mse_loss(model(*inputs), answers).item()
 
 
-models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
-errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
+models = {h: [train(h, seed) for seed in range(5)] for h in (1, 2, 4)}
+errors = {h: [error(model) for model in runs] for h, runs in models.items()}
 
 # %% errors tags=["tolerance:absolute=0.03"]
 print("heads  mean squared error, five seeds: median (range)")
-for h, found in errors.items():
-    print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
+for h, runs in errors.items():
+    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 paddle.seed(4)
-letters, numbers, asked, _ = questions(1)
+letters, numbers, asked, _ = draw_questions(1)
 with paddle.no_grad():
     models[2][0](letters, numbers, asked)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
@@ -238,52 +241,52 @@ d2l.show_heatmaps(
 
 # %% without-a-head
 def error_without(model, head):
-    """The error once a head's output is zero: its rows of W_o are."""
+    """Return the error after setting a head's rows of W_o to zero."""
     W_o, num_heads = model.attention.W_o.weight, model.attention.num_heads
     width = W_o.shape[0] // num_heads
-    kept = W_o.detach().clone()
+    original = W_o.detach().clone()
     with paddle.no_grad():
         W_o[head * width : (head + 1) * width] = 0
-        found = error(model)
-        W_o.set_value(kept)
-    return found
+        result = error(model)
+        W_o.set_value(original)
+    return result
 
 
-removed = {
+errors_without = {
     h: [[error_without(model, head) for head in range(h)] for model in models[h]]
     for h in (2, 4)
 }
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, of_models in removed.items():
+for h, runs in errors_without.items():
     print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(of_models):
+    for seed, costs in enumerate(runs):
         print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
 
 
 # %% texts
-def texts(count, size=4):
-    """Letters, each with its digit after it; then the same pairs, shuffled."""
+def draw_texts(count, size=4):
+    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
     letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]
     digits = paddle.randint(10, shape=(count, size))
-    again = d2l.rand((count, size)).argsort(axis=1)
+    order = d2l.rand((count, size)).argsort(axis=1)
     pairs = d2l.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
-    repeated = pairs.take_along_axis(again.unsqueeze(-1), axis=1)
+    repeated = pairs.take_along_axis(order.unsqueeze(-1), axis=1)
     tokens = d2l.concat([pairs, repeated], axis=1).flatten(1)
-    return tokens, digits.take_along_axis(again, axis=1)
+    return tokens, digits.take_along_axis(order, axis=1)
 
 
-def written(tokens):
+def format_tokens(tokens):
     return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
 
 
-for tokens in texts(3)[0]:
-    print(written(tokens))
+for tokens in draw_texts(3)[0]:
+    print(format_tokens(tokens))
 
 
 # %% reader
 class Reader(nn.Layer):
-    """One or two layers, of two causal heads in all; what they bring is added."""
+    """One or two residual layers, with two causal heads in all."""
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
@@ -299,17 +302,17 @@ class Reader(nn.Layer):
         X = self.token(tokens) + self.place.weight[: tokens.shape[1]]
         for layer in self.layers:
             X = X + layer(X, X, X, causal=True)
-        asked = tokens.shape[1] // 2  # the letters of the second half
-        return self.output(X[:, asked::2])
+        half = tokens.shape[1] // 2
+        return self.output(X[:, half::2])  # the letters of the second half
 
 
 # %% train-readers
-def reader(num_layers, seed):
+def train_reader(num_layers, seed):
     paddle.seed(seed)
     model = Reader(num_layers)
     optimizer = paddle.optimizer.Adam(0.01, parameters=model.parameters())
     for _ in range(100):
-        tokens, digits = texts(128)
+        tokens, digits = draw_texts(128)
         loss = F.cross_entropy(model(tokens), digits)
         loss.backward()
         optimizer.step()
@@ -318,33 +321,35 @@ def reader(num_layers, seed):
 
 
 # The same texts for every model.
-test = texts(500)
+test = draw_texts(500)
 
 
-def share_right(model):
+def accuracy(model):
     tokens, digits = test
     with paddle.no_grad():
         correct = model(tokens).argmax(axis=-1) == digits
     return correct.astype("float32").mean().item()
 
 
-readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
-shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
+readers = {count: [train_reader(count, seed) for seed in range(5)] for count in (1, 2)}
+accuracies = {
+    count: [accuracy(model) for model in runs] for count, runs in readers.items()
+}
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-for count, found in shares.items():
+for count, runs in accuracies.items():
     print(
-        f"layers: {count}, right: {statistics.median(found):.3f} "
-        f"({min(found):.3f}-{max(found):.3f})"
+        f"layers: {count}, right: {statistics.median(runs):.3f} "
+        f"({min(runs):.3f}-{max(runs):.3f})"
     )
 
 # %% readers-maps tags=["nbval-ignore-output"]
 paddle.seed(1)
-tokens, _ = texts(1)
+tokens, _ = draw_texts(1)
 model = readers[2][0]
 with paddle.no_grad():
     model(tokens)
-print(written(tokens[0]))
+print(format_tokens(tokens[0]))
 d2l.show_heatmaps(
     d2l.concat([layer.attention_weights for layer in model.layers], axis=1),
     xlabel="Keys",
@@ -366,24 +371,24 @@ for num_heads in 1, 2, 4, 8:
 paddle.seed(0)
 X = d2l.randn((1, 5, d))
 order = [4, 5, 6, 7, 0, 1, 2, 3]  # the second of two heads comes first
-exchanged = [W[:, order] for W in (W_q, W_k, W_v)]
-before = multi_head(X, W_q, W_k, W_v, W_o, 2)
-after = multi_head(X, *exchanged, W_o[order], 2)
-print(f"largest output: {before.abs().max():.4f}")
-print(f"largest difference: {(after - before).abs().max():.4f}")
+reordered_weights = [W[:, order] for W in (W_q, W_k, W_v)]
+original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
+reordered_output = multi_head(X, *reordered_weights, W_o[order], 2)
+print(f"largest output: {original_output.abs().max():.4f}")
+print(f"largest difference: {(reordered_output - original_output).abs().max():.4f}")
 
 # %% solution-sum
-adders = [trained(1, seed, sign=1) for seed in range(5)]
-sums = questions(500, sign=1)
-of_sums = [error(model, sums) for model in adders]
+adders = [train(1, seed, sign=1) for seed in range(5)]
+sums = draw_questions(500, sign=1)
+sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
+median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
 print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 paddle.seed(0)
-letters, numbers, asked, _ = questions(1)
+letters, numbers, asked, _ = draw_questions(1)
 with paddle.no_grad():
     models[2][0](letters, numbers, asked)
 weights = models[2][0].attention.attention_weights
@@ -398,25 +403,25 @@ d2l.show_heatmaps(
 
 
 # %% solution-without-a-layer
-def share_without(model, left_out):
-    """What is right where one layer brings nothing."""
-    W_o = model.layers[left_out].W_o.weight
-    kept = W_o.detach().clone()
+def accuracy_without(model, layer):
+    """Return the accuracy when one layer contributes nothing."""
+    W_o = model.layers[layer].W_o.weight
+    original = W_o.detach().clone()
     with paddle.no_grad():
         W_o.zero_()
-        found = share_right(model)
-        W_o.set_value(kept)
-    return found
+        result = accuracy(model)
+        W_o.set_value(original)
+    return result
 
 
-left = {
-    layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
+accuracies_without = {
+    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
 }
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, found in left.items():
+for layer, runs in accuracies_without.items():
     name = ["first", "second"][layer]
     print(
-        f"without the {name:>6}: {statistics.median(found):.3f} "
-        f"({min(found):.3f}-{max(found):.3f}) right"
+        f"without the {name:>6}: {statistics.median(runs):.3f} "
+        f"({min(runs):.3f}-{max(runs):.3f}) right"
     )

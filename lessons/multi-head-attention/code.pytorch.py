@@ -14,8 +14,8 @@ _ = torch.manual_seed(0)
 
 # %% one-average
 fruits = ["apple", "lemon", "pear"]
-keys = torch.eye(3)  # a number of its own for each fruit
-values = torch.tensor([50.0, 40, 70])  # what it costs, in cents
+keys = torch.eye(3)  # each fruit has its own number
+values = torch.tensor([50.0, 40, 70])  # the price, in cents
 pear, lemon = torch.tensor([0.0, 0, 6]), torch.tensor([0.0, 6, 0])
 
 for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
@@ -41,20 +41,20 @@ def split(X, num_heads):
 
 
 def merge(X):
-    """And put them side by side again: (batch, heads, n, width) to (batch, n, d)."""
+    """Put the heads side by side again: (batch, heads, n, width) to (batch, n, d)."""
     batch, num_heads, n, width = X.shape
     return X.transpose(1, 2).reshape(batch, n, num_heads * width)
 
 
 # %% multi-head
 def attend(q, k, v):
-    """Scaled dot-product attention, over the last two axes."""
+    """Return scaled dot-product attention over the last two axes."""
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     return scores.softmax(dim=-1) @ v
 
 
 def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Self-attention with several heads: project, split, attend, merge, project."""
+    """Compute self-attention with heads: project, split, attend, merge, project."""
     q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
     return merge(attend(q, k, v)) @ W_o
 
@@ -73,12 +73,12 @@ for name, step in steps.items():
 
 # %% head-by-head
 width = d // num_heads
-one_by_one = []
+head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
     q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    one_by_one.append(attend(q, k, v))
-by_heads = torch.cat(one_by_one, dim=-1) @ W_o
+    head_outputs.append(attend(q, k, v))
+headwise_output = torch.cat(head_outputs, dim=-1) @ W_o
 
 # %% the-layer
 layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
@@ -87,45 +87,46 @@ with torch.no_grad():
     parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
     for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
         part.weight.copy_(W.T)  # a layer stores its matrix transposed
-    by_layer = layer(X, X, X)
-ours = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+    layer_output = layer(X, X, X)
+output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
 
 # %% all-alike
-print(f"largest output: {ours.abs().max():.4f}")
-for name, Y in ("head by head", by_heads), ("the layer", by_layer):
-    print(f"{name:>12}: largest difference {(Y - ours).abs().max():.4f}")
+print(f"largest output: {output.abs().max():.4f}")
+for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
+    print(f"{name:>12}: largest difference {(Y - output).abs().max():.4f}")
 
 # %% own-layer
-own = nn.MultiheadAttention(d, num_heads, bias=False, batch_first=True)
+framework_layer = nn.MultiheadAttention(d, num_heads, bias=False, batch_first=True)
 with torch.no_grad():
-    own.in_proj_weight.copy_(torch.cat([W_q.T, W_k.T, W_v.T]))
-    own.out_proj.weight.copy_(W_o.T)
-    by_own, weights = own(X, X, X)
-print(f"PyTorch's own: largest difference {(by_own - ours).abs().max():.4f}")
+    framework_layer.in_proj_weight.copy_(torch.cat([W_q.T, W_k.T, W_v.T]))
+    framework_layer.out_proj.weight.copy_(W_o.T)
+    framework_output, weights = framework_layer(X, X, X)
+difference = (framework_output - output).abs().max()
+print(f"PyTorch's own: largest difference {difference:.4f}")
 
 # %% averaged-maps
 print("weights, as they come:", tuple(weights.shape))
-_, by_head = own(X, X, X, average_attn_weights=False)
-print("weights, head by head:", tuple(by_head.shape))
+_, head_weights = framework_layer(X, X, X, average_attn_weights=False)
+print("weights, head by head:", tuple(head_weights.shape))
 
 # %% merged-wrongly
 wrong = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
 print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
-in_place = (wrong == merge(attended)).float().mean()
-print(f"numbers in their place: {in_place:.2f}")
+share_in_place = (wrong == merge(attended)).float().mean()
+print(f"numbers in their place: {share_in_place:.2f}")
 
 
 # %% wrong-root
-def sharpness(root):
-    """The largest weight, on average over a thousand queries of 8 heads."""
+def sharpness(width):
+    """Return the mean largest weight of a thousand queries in each of 8 heads."""
     torch.manual_seed(0)
     q, k = torch.randn(2, 8, 1000, 64)  # 512 / 8 = 64
-    scores = q @ k[:, :10].mT / math.sqrt(root)
+    scores = q @ k[:, :10].mT / math.sqrt(width)
     return scores.softmax(dim=-1).amax(dim=-1).mean()
 
 
-for name, root in ("the head's 64", 64), ("the model's 512", 512):
-    print(f"divided by the root of {name:>15}: {sharpness(root):.2f}")
+for name, width in ("the head's 64", 64), ("the model's 512", 512):
+    print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
 tokens = torch.zeros(1, 10, 64)
@@ -141,19 +142,20 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
-def questions(count, size=6, sign=-1):
-    """Entries, a letter and a number each; pairs of letters; what is right."""
-    letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # none of them twice
+def draw_questions(count, size=6, sign=-1):
+    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # no letter twice
     numbers = torch.randn(count, size)
-    # For each question two different places.
+    # Each question has two different places.
     places = torch.rand(count, size, size).argsort(dim=2)[:, :, :2].flatten(1)
     asked = letters.gather(1, places).unflatten(1, (size, 2))
-    told = numbers.gather(1, places).unflatten(1, (size, 2))
-    return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
+    pair_numbers = numbers.gather(1, places).unflatten(1, (size, 2))
+    answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
+    return letters, numbers, asked, answers
 
 
 torch.manual_seed(2)
-letters, numbers, asked, answers = (each[0] for each in questions(1))
+letters, numbers, asked, answers = (array[0] for array in draw_questions(1))
 print(
     "entries:",
     *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
@@ -164,7 +166,7 @@ for (a, b), answer in zip(asked[:3], answers, strict=False):
 
 # %% comparer
 class Comparer(nn.Module):
-    """How much greater is the first letter's number than the second's?"""
+    """A model that compares the numbers of two letters."""
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
@@ -182,14 +184,14 @@ class Comparer(nn.Module):
 
 
 # %% train
-def trained(num_heads, seed, **task):
+def train(num_heads, seed, **task):
     torch.manual_seed(seed)
     model = Comparer(num_heads)
-    model(*questions(1)[:3])  # now all parameters are there
+    model(*draw_questions(1)[:3])  # creates all parameters
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
     for _ in range(250):
-        *given, answers = questions(32, **task)
-        loss = ((model(*given) - answers) ** 2).mean()
+        *inputs, answers = draw_questions(32, **task)
+        loss = ((model(*inputs) - answers) ** 2).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -197,26 +199,26 @@ def trained(num_heads, seed, **task):
 
 
 # The same questions for every model.
-differences = questions(500)
+differences = draw_questions(500)
 
 
 def error(model, examples=differences):
-    *given, answers = examples
+    *inputs, answers = examples
     with torch.no_grad():
-        return ((model(*given) - answers) ** 2).mean().item()
+        return ((model(*inputs) - answers) ** 2).mean().item()
 
 
-models = {h: [trained(h, seed) for seed in range(5)] for h in (1, 2, 4)}
-errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
+models = {h: [train(h, seed) for seed in range(5)] for h in (1, 2, 4)}
+errors = {h: [error(model) for model in runs] for h, runs in models.items()}
 
 # %% errors tags=["tolerance:absolute=0.03"]
 print("heads  mean squared error, five seeds: median (range)")
-for h, found in errors.items():
-    print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
+for h, runs in errors.items():
+    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 torch.manual_seed(4)
-letters, numbers, asked, _ = questions(1)
+letters, numbers, asked, _ = draw_questions(1)
 with torch.no_grad():
     models[2][0](letters, numbers, asked)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
@@ -233,51 +235,51 @@ d2l.show_heatmaps(
 
 # %% without-a-head
 def error_without(model, head):
-    """The error once a head's output is zero: its rows of W_o are."""
+    """Return the error after setting a head's rows of W_o to zero."""
     W_o, num_heads = model.attention.W_o.weight, model.attention.num_heads
     width = W_o.shape[1] // num_heads
-    kept = W_o.detach().clone()
+    original = W_o.detach().clone()
     with torch.no_grad():
         W_o[:, head * width : (head + 1) * width] = 0  # stored transposed
-        found = error(model)
-        W_o.copy_(kept)
-    return found
+        result = error(model)
+        W_o.copy_(original)
+    return result
 
 
-removed = {
+errors_without = {
     h: [[error_without(model, head) for head in range(h)] for model in models[h]]
     for h in (2, 4)
 }
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, of_models in removed.items():
+for h, runs in errors_without.items():
     print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(of_models):
+    for seed, costs in enumerate(runs):
         print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
 
 
 # %% texts
-def texts(count, size=4):
-    """Letters, each with its digit after it; then the same pairs, shuffled."""
+def draw_texts(count, size=4):
+    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
     letters = torch.rand(count, 26).argsort(dim=1)[:, :size]
     digits = torch.randint(10, (count, size))
-    again = torch.rand(count, size).argsort(dim=1)
+    order = torch.rand(count, size).argsort(dim=1)
     pairs = torch.stack([letters, 26 + digits], dim=-1)  # tokens 26 to 35 are digits
-    repeated = pairs.gather(1, again[..., None].expand_as(pairs))
-    return torch.cat([pairs, repeated], dim=1).flatten(1), digits.gather(1, again)
+    repeated = pairs.gather(1, order[..., None].expand_as(pairs))
+    return torch.cat([pairs, repeated], dim=1).flatten(1), digits.gather(1, order)
 
 
-def written(tokens):
+def format_tokens(tokens):
     return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
 
 
-for tokens in texts(3)[0]:
-    print(written(tokens))
+for tokens in draw_texts(3)[0]:
+    print(format_tokens(tokens))
 
 
 # %% reader
 class Reader(nn.Module):
-    """One or two layers, of two causal heads in all; what they bring is added."""
+    """One or two residual layers, with two causal heads in all."""
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
@@ -293,18 +295,18 @@ class Reader(nn.Module):
         X = self.token(tokens) + self.place.weight[: tokens.shape[1]]
         for layer in self.layers:
             X = X + layer(X, X, X, causal=True)
-        asked = tokens.shape[1] // 2  # the letters of the second half
-        return self.output(X[:, asked::2])
+        half = tokens.shape[1] // 2
+        return self.output(X[:, half::2])  # the letters of the second half
 
 
 # %% train-readers
-def reader(num_layers, seed):
+def train_reader(num_layers, seed):
     torch.manual_seed(seed)
     model = Reader(num_layers)
-    model(texts(1)[0])
+    model(draw_texts(1)[0])
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
     for _ in range(200):
-        tokens, digits = texts(64)
+        tokens, digits = draw_texts(64)
         loss = nn.functional.cross_entropy(model(tokens).mT, digits)
         optimizer.zero_grad()
         loss.backward()
@@ -313,32 +315,34 @@ def reader(num_layers, seed):
 
 
 # The same texts for every model.
-test = texts(500)
+test = draw_texts(500)
 
 
-def share_right(model):
+def accuracy(model):
     tokens, digits = test
     with torch.no_grad():
         return (model(tokens).argmax(dim=-1) == digits).float().mean().item()
 
 
-readers = {count: [reader(count, seed) for seed in range(5)] for count in (1, 2)}
-shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
+readers = {count: [train_reader(count, seed) for seed in range(5)] for count in (1, 2)}
+accuracies = {
+    count: [accuracy(model) for model in runs] for count, runs in readers.items()
+}
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-for count, found in shares.items():
+for count, runs in accuracies.items():
     print(
-        f"layers: {count}, right: {statistics.median(found):.3f} "
-        f"({min(found):.3f}-{max(found):.3f})"
+        f"layers: {count}, right: {statistics.median(runs):.3f} "
+        f"({min(runs):.3f}-{max(runs):.3f})"
     )
 
 # %% readers-maps tags=["nbval-ignore-output"]
 torch.manual_seed(4)
-tokens, _ = texts(1)
+tokens, _ = draw_texts(1)
 model = readers[2][0]
 with torch.no_grad():
     model(tokens)
-print(written(tokens[0]))
+print(format_tokens(tokens[0]))
 d2l.show_heatmaps(
     torch.cat([layer.attention_weights for layer in model.layers], dim=1),
     xlabel="Keys",
@@ -360,24 +364,24 @@ for num_heads in 1, 2, 4, 8:
 torch.manual_seed(0)
 X = torch.randn(1, 5, d)
 order = torch.tensor([4, 5, 6, 7, 0, 1, 2, 3])  # the second of two heads comes first
-exchanged = [W[:, order] for W in (W_q, W_k, W_v)]
-before = multi_head(X, W_q, W_k, W_v, W_o, 2)
-after = multi_head(X, *exchanged, W_o[order], 2)
-print(f"largest output: {before.abs().max():.4f}")
-print(f"largest difference: {(after - before).abs().max():.4f}")
+reordered_weights = [W[:, order] for W in (W_q, W_k, W_v)]
+original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
+reordered_output = multi_head(X, *reordered_weights, W_o[order], 2)
+print(f"largest output: {original_output.abs().max():.4f}")
+print(f"largest difference: {(reordered_output - original_output).abs().max():.4f}")
 
 # %% solution-sum
-adders = [trained(1, seed, sign=1) for seed in range(5)]
-sums = questions(500, sign=1)
-of_sums = [error(model, sums) for model in adders]
+adders = [train(1, seed, sign=1) for seed in range(5)]
+sums = draw_questions(500, sign=1)
+sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
+median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
 print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 torch.manual_seed(0)
-letters, numbers, asked, _ = questions(1)
+letters, numbers, asked, _ = draw_questions(1)
 with torch.no_grad():
     models[2][0](letters, numbers, asked)
 weights = models[2][0].attention.attention_weights
@@ -392,25 +396,25 @@ d2l.show_heatmaps(
 
 
 # %% solution-without-a-layer
-def share_without(model, left_out):
-    """What is right where one layer brings nothing."""
-    W_o = model.layers[left_out].W_o.weight
-    kept = W_o.detach().clone()
+def accuracy_without(model, layer):
+    """Return the accuracy when one layer contributes nothing."""
+    W_o = model.layers[layer].W_o.weight
+    original = W_o.detach().clone()
     with torch.no_grad():
         W_o.zero_()
-        found = share_right(model)
-        W_o.copy_(kept)
-    return found
+        result = accuracy(model)
+        W_o.copy_(original)
+    return result
 
 
-left = {
-    layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
+accuracies_without = {
+    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
 }
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, found in left.items():
+for layer, runs in accuracies_without.items():
     name = ["first", "second"][layer]
     print(
-        f"without the {name:>6}: {statistics.median(found):.3f} "
-        f"({min(found):.3f}-{max(found):.3f}) right"
+        f"without the {name:>6}: {statistics.median(runs):.3f} "
+        f"({min(runs):.3f}-{max(runs):.3f}) right"
     )

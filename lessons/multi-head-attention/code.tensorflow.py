@@ -17,8 +17,8 @@ tf.config.set_visible_devices([], "GPU")
 
 # %% one-average
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.eye(3)  # a number of its own for each fruit
-values = d2l.tensor([50.0, 40, 70])  # what it costs, in cents
+keys = d2l.eye(3)  # each fruit has its own number
+values = d2l.tensor([50.0, 40, 70])  # the price, in cents
 pear, lemon = d2l.tensor([0.0, 0, 6]), d2l.tensor([0.0, 6, 0])
 
 for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
@@ -41,25 +41,25 @@ print(f"a lemon costs {less:.1f} cents more than a pear")
 def split(X, num_heads):
     """Cut each vector into heads: (batch, n, d) to (batch, heads, n, d / heads)."""
     batch, n, d = X.shape
-    cut = tf.reshape(X, (batch, n, num_heads, d // num_heads))
-    return tf.transpose(cut, (0, 2, 1, 3))
+    heads = tf.reshape(X, (batch, n, num_heads, d // num_heads))
+    return tf.transpose(heads, (0, 2, 1, 3))
 
 
 def merge(X):
-    """And put them side by side again: (batch, heads, n, width) to (batch, n, d)."""
+    """Put the heads side by side again: (batch, heads, n, width) to (batch, n, d)."""
     batch, num_heads, n, width = X.shape
     return tf.reshape(tf.transpose(X, (0, 2, 1, 3)), (batch, n, num_heads * width))
 
 
 # %% multi-head
 def attend(q, k, v):
-    """Scaled dot-product attention, over the last two axes."""
+    """Return scaled dot-product attention over the last two axes."""
     scores = tf.matmul(q, k, transpose_b=True) / math.sqrt(q.shape[-1])
     return tf.nn.softmax(scores) @ v
 
 
 def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Self-attention with several heads: project, split, attend, merge, project."""
+    """Compute self-attention with heads: project, split, attend, merge, project."""
     q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
     return merge(attend(q, k, v)) @ W_o
 
@@ -78,12 +78,12 @@ for name, step in steps.items():
 
 # %% head-by-head
 width = d // num_heads
-one_by_one = []
+head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
     q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    one_by_one.append(attend(q, k, v))
-by_heads = d2l.concat(one_by_one, axis=-1) @ W_o
+    head_outputs.append(attend(q, k, v))
+headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
 layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
@@ -91,41 +91,42 @@ layer(X, X, X)  # makes the weights
 parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
 for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
     part.kernel.assign(W)
-by_layer = layer(X, X, X)
-ours = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+layer_output = layer(X, X, X)
+output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
 
 # %% all-alike
-print(f"largest output: {tf.reduce_max(abs(ours)):.4f}")
-for name, Y in ("head by head", by_heads), ("the layer", by_layer):
-    print(f"{name:>12}: largest difference {tf.reduce_max(abs(Y - ours)):.4f}")
+print(f"largest output: {tf.reduce_max(abs(output)):.4f}")
+for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
+    print(f"{name:>12}: largest difference {tf.reduce_max(abs(Y - output)):.4f}")
 
 # %% own-layer
-own = keras.layers.MultiHeadAttention(num_heads, width, use_bias=False)
-own.build(X.shape, X.shape)
-# In its weights, too, heads have an axis of their own.
-cut = [tf.reshape(W, (d, num_heads, width)) for W in (W_q, W_k, W_v)]
-own.set_weights([*cut, tf.reshape(W_o, (num_heads, width, d))])
-by_own = own(X, X)
-print(f"Keras' own: largest difference {tf.reduce_max(abs(by_own - ours)):.4f}")
+framework_layer = keras.layers.MultiHeadAttention(num_heads, width, use_bias=False)
+framework_layer.build(X.shape, X.shape)
+# Its weights also have an axis for the heads.
+kernels = [tf.reshape(W, (d, num_heads, width)) for W in (W_q, W_k, W_v)]
+framework_layer.set_weights([*kernels, tf.reshape(W_o, (num_heads, width, d))])
+framework_output = framework_layer(X, X)
+difference = tf.reduce_max(abs(framework_output - output))
+print(f"Keras' own: largest difference {difference:.4f}")
 
 # %% merged-wrongly
 wrong = tf.reshape(attended, (1, 5, d))  # the right shape, and the wrong numbers
 print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
-in_place = np.mean(wrong == merge(attended))
-print(f"numbers in their place: {in_place:.2f}")
+share_in_place = np.mean(wrong == merge(attended))
+print(f"numbers in their place: {share_in_place:.2f}")
 
 
 # %% wrong-root
-def sharpness(root):
-    """The largest weight, on average over a thousand queries of 8 heads."""
+def sharpness(width):
+    """Return the mean largest weight of a thousand queries in each of 8 heads."""
     keras.utils.set_random_seed(0)
     q, k = d2l.normal((2, 8, 1000, 64))  # 512 / 8 = 64
-    scores = tf.matmul(q, k[:, :10], transpose_b=True) / math.sqrt(root)
+    scores = tf.matmul(q, k[:, :10], transpose_b=True) / math.sqrt(width)
     return tf.reduce_mean(tf.reduce_max(tf.nn.softmax(scores), axis=-1))
 
 
-for name, root in ("the head's 64", 64), ("the model's 512", 512):
-    print(f"divided by the root of {name:>15}: {sharpness(root):.2f}")
+for name, width in ("the head's 64", 64), ("the model's 512", 512):
+    print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
 tokens = d2l.zeros((1, 10, 64))
@@ -141,21 +142,22 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
-def questions(count, size=6, sign=-1):
-    """Entries, a letter and a number each; pairs of letters; what is right."""
-    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # none of them twice
+def draw_questions(count, size=6, sign=-1):
+    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
     numbers = np.random.randn(count, size).astype("float32")
-    # For each question two different places.
+    # Each question has two different places.
     places = np.random.rand(count, size, size).argsort(axis=2)[:, :, :2]
-    asked, told = (
-        np.take_along_axis(each[:, np.newaxis], places, axis=2)
-        for each in (letters, numbers)
+    asked, pair_numbers = (
+        np.take_along_axis(array[:, np.newaxis], places, axis=2)
+        for array in (letters, numbers)
     )
-    return letters, numbers, asked, told[..., 0] + sign * told[..., 1]
+    answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
+    return letters, numbers, asked, answers
 
 
 keras.utils.set_random_seed(2)
-letters, numbers, asked, answers = (each[0] for each in questions(1))
+letters, numbers, asked, answers = (array[0] for array in draw_questions(1))
 print(
     "entries:",
     *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
@@ -166,13 +168,13 @@ for (a, b), answer in zip(asked[:3], answers, strict=False):
 
 # %% comparer
 def table(rows, width):
-    """A trainable vector for each row, of variance 1: Keras draws far shorter ones."""
+    """Make a table of trainable vectors of variance 1; Keras draws far shorter ones."""
     normal = keras.initializers.RandomNormal(stddev=1)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
 
 
 class Comparer(keras.Model):
-    """How much greater is the first letter's number than the second's?"""
+    """A model that compares the numbers of two letters."""
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
@@ -190,77 +192,79 @@ class Comparer(keras.Model):
 
 
 # %% train
-def narrowed(model, *given):
-    """With weights from -1/sqrt(d) to 1/sqrt(d): Keras draws from a wider range."""
-    model(*given)  # makes the weights
+def narrow_weights(model, *inputs):
+    """Scale weights into -1/sqrt(d) to 1/sqrt(d): Keras draws from a wider range."""
+    model(*inputs)  # makes the weights
     for weight in model.weights:
         if weight.name == "kernel":
             weight.assign(weight / math.sqrt(3))
     return model
 
 
-def fit(models, drawn, rate, loss):
-    """Train models of one kind side by side: stacked, their weights have one more axis."""
-    of_models = zip(*(model.get_weights() for model in models), strict=True)
-    weights = [tf.Variable(np.stack(each)) for each in of_models]
+def fit(models, samples, rate, loss):
+    """Train models of one kind side by side, their weights stacked on a new axis."""
+    model_weights = [model.get_weights() for model in models]
+    weights = [
+        tf.Variable(np.stack(arrays)) for arrays in zip(*model_weights, strict=True)
+    ]
     adam = keras.optimizers.Adam(rate)
     adam.build(weights)
 
-    def loss_of(one):
-        """That of one model, with its own weights and its own batch."""
-        weights, *given, answers = one
-        said, _ = models[0].stateless_call(weights, [], *given)
-        return tf.reduce_mean(loss(answers, said))
+    def model_loss(weights_and_batch):
+        """Return the loss of one model, with its own weights and its own batch."""
+        weights, *inputs, answers = weights_and_batch
+        predictions, _ = models[0].stateless_call(weights, [], *inputs)
+        return tf.reduce_mean(loss(answers, predictions))
 
     @tf.function
     def step(*batch):
         with tf.GradientTape() as tape:
-            losses = tf.vectorized_map(loss_of, (weights, *batch))
+            losses = tf.vectorized_map(model_loss, (weights, *batch))
             total = tf.reduce_sum(losses)
         adam.apply(tape.gradient(total, weights), weights)
 
-    # Each model's examples, in 100 batches: of shape (steps, models, batch, ...).
+    # Each model's examples in 100 batches, with shape (steps, models, batch, ...).
     batches = (
-        np.stack([np.split(each, 100) for each in of_each], axis=1)
-        for of_each in zip(*drawn, strict=True)
+        np.stack([np.split(array, 100) for array in arrays], axis=1)
+        for arrays in zip(*samples, strict=True)
     )
     for batch in zip(*batches, strict=True):
         step(*batch)
     for i, model in enumerate(models):
-        model.set_weights([each[i] for each in weights])
+        model.set_weights([weight[i] for weight in weights])
     return models
 
 
-def trained(num_heads, seeds=range(5), **task):
-    """A model for each seed."""
-    models, drawn = [], []
+def train(num_heads, seeds=range(5), **task):
+    """Train a model for each seed."""
+    models, samples = [], []
     for seed in seeds:
         keras.utils.set_random_seed(seed)
-        models.append(narrowed(Comparer(num_heads), *questions(1)[:3]))
-        drawn.append(questions(100 * 128, **task))
-    return fit(models, drawn, 0.015, tf.math.squared_difference)
+        models.append(narrow_weights(Comparer(num_heads), *draw_questions(1)[:3]))
+        samples.append(draw_questions(100 * 128, **task))
+    return fit(models, samples, 0.015, tf.math.squared_difference)
 
 
 # The same questions for every model.
-differences = questions(1000)
+differences = draw_questions(1000)
 
 
 def error(model, examples=differences):
-    *given, answers = examples
-    return np.mean((model(*given) - answers) ** 2)
+    *inputs, answers = examples
+    return np.mean((model(*inputs) - answers) ** 2)
 
 
-models = {h: trained(h) for h in (1, 2, 4)}
-errors = {h: [error(model) for model in of_h] for h, of_h in models.items()}
+models = {h: train(h) for h in (1, 2, 4)}
+errors = {h: [error(model) for model in runs] for h, runs in models.items()}
 
 # %% errors tags=["tolerance:absolute=0.03"]
 print("heads  mean squared error, five seeds: median (range)")
-for h, found in errors.items():
-    print(f"{h:>5}  {statistics.median(found):.3f} ({min(found):.3f}-{max(found):.3f})")
+for h, runs in errors.items():
+    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 keras.utils.set_random_seed(4)
-letters, numbers, asked, _ = questions(1)
+letters, numbers, asked, _ = draw_questions(1)
 models[2][0](letters, numbers, asked)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
 print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
@@ -276,53 +280,53 @@ d2l.show_heatmaps(
 
 # %% without-a-head
 def error_without(model, head):
-    """The error once a head's output is zero: its rows of W_o are."""
+    """Return the error after setting a head's rows of W_o to zero."""
     W_o, num_heads = model.attention.W_o.kernel, model.attention.num_heads
     width = W_o.shape[0] // num_heads
-    kept = W_o.numpy()
-    without = kept.copy()
-    without[head * width : (head + 1) * width] = 0
-    W_o.assign(without)
-    found = error(model)
-    W_o.assign(kept)
-    return found
+    original = W_o.numpy()
+    changed = original.copy()
+    changed[head * width : (head + 1) * width] = 0
+    W_o.assign(changed)
+    result = error(model)
+    W_o.assign(original)
+    return result
 
 
-removed = {
+errors_without = {
     h: [[error_without(model, head) for head in range(h)] for model in models[h]]
     for h in (2, 4)
 }
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, of_models in removed.items():
+for h, runs in errors_without.items():
     print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(of_models):
+    for seed, costs in enumerate(runs):
         print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
 
 
 # %% texts
-def texts(count, size=4):
-    """Letters, each with its digit after it; then the same pairs, shuffled."""
+def draw_texts(count, size=4):
+    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
     letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]
     digits = np.random.randint(10, size=(count, size))
-    again = np.random.rand(count, size).argsort(axis=1)
+    order = np.random.rand(count, size).argsort(axis=1)
     pairs = np.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
-    repeated = np.take_along_axis(pairs, again[..., np.newaxis], axis=1)
+    repeated = np.take_along_axis(pairs, order[..., np.newaxis], axis=1)
     tokens = np.concatenate([pairs, repeated], axis=1).reshape(count, 4 * size)
-    return tokens, np.take_along_axis(digits, again, axis=1)
+    return tokens, np.take_along_axis(digits, order, axis=1)
 
 
-def written(tokens):
+def format_tokens(tokens):
     return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens)
 
 
-for tokens in texts(3)[0]:
-    print(written(tokens))
+for tokens in draw_texts(3)[0]:
+    print(format_tokens(tokens))
 
 
 # %% reader
 class Reader(keras.Model):
-    """One or two layers, of two causal heads in all; what they bring is added."""
+    """One or two residual layers, with two causal heads in all."""
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
@@ -338,47 +342,49 @@ class Reader(keras.Model):
         X = self.token(tokens) + self.place(d2l.arange(tokens.shape[1]))
         for layer in self.attentions:
             X = X + layer(X, X, X, causal=True)
-        asked = tokens.shape[1] // 2  # the letters of the second half
-        return self.logits(X[:, asked::2])
+        half = tokens.shape[1] // 2
+        return self.logits(X[:, half::2])  # the letters of the second half
 
 
 # %% train-readers
-def trained_readers(num_layers, seeds=range(5)):
-    """A reader for each seed."""
-    models, drawn = [], []
+def train_readers(num_layers, seeds=range(5)):
+    """Train a reader for each seed."""
+    models, samples = [], []
     for seed in seeds:
         keras.utils.set_random_seed(seed)
-        models.append(narrowed(Reader(num_layers), texts(1)[0]))
-        drawn.append(texts(100 * 128))
+        models.append(narrow_weights(Reader(num_layers), draw_texts(1)[0]))
+        samples.append(draw_texts(100 * 128))
     entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
-    return fit(models, drawn, 0.01, entropy)
+    return fit(models, samples, 0.01, entropy)
 
 
 # The same texts for every model.
-test = texts(500)
+test = draw_texts(500)
 
 
-def share_right(model):
+def accuracy(model):
     tokens, digits = test
     return np.mean(np.argmax(model(tokens), axis=-1) == digits)
 
 
-readers = {count: trained_readers(count) for count in (1, 2)}
-shares = {count: [share_right(model) for model in of] for count, of in readers.items()}
+readers = {count: train_readers(count) for count in (1, 2)}
+accuracies = {
+    count: [accuracy(model) for model in runs] for count, runs in readers.items()
+}
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-for count, found in shares.items():
+for count, runs in accuracies.items():
     print(
-        f"layers: {count}, right: {statistics.median(found):.3f} "
-        f"({min(found):.3f}-{max(found):.3f})"
+        f"layers: {count}, right: {statistics.median(runs):.3f} "
+        f"({min(runs):.3f}-{max(runs):.3f})"
     )
 
 # %% readers-maps tags=["nbval-ignore-output"]
 keras.utils.set_random_seed(5)
-tokens, _ = texts(1)
+tokens, _ = draw_texts(1)
 model = readers[2][0]
 model(tokens)
-print(written(tokens[0]))
+print(format_tokens(tokens[0]))
 d2l.show_heatmaps(
     d2l.concat([layer.attention_weights for layer in model.attentions], axis=1),
     xlabel="Keys",
@@ -400,24 +406,25 @@ for num_heads in 1, 2, 4, 8:
 keras.utils.set_random_seed(0)
 X = d2l.normal((1, 5, d))
 order = [4, 5, 6, 7, 0, 1, 2, 3]  # the second of two heads comes first
-exchanged = [tf.gather(W, order, axis=1) for W in (W_q, W_k, W_v)]
-before = multi_head(X, W_q, W_k, W_v, W_o, 2)
-after = multi_head(X, *exchanged, tf.gather(W_o, order), 2)
-print(f"largest output: {tf.reduce_max(abs(before)):.4f}")
-print(f"largest difference: {tf.reduce_max(abs(after - before)):.4f}")
+reordered_weights = [tf.gather(W, order, axis=1) for W in (W_q, W_k, W_v)]
+original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
+reordered_output = multi_head(X, *reordered_weights, tf.gather(W_o, order), 2)
+print(f"largest output: {tf.reduce_max(abs(original_output)):.4f}")
+difference = tf.reduce_max(abs(reordered_output - original_output))
+print(f"largest difference: {difference:.4f}")
 
 # %% solution-sum
-adders = trained(1, sign=1)
-sums = questions(1000, sign=1)
-of_sums = [error(model, sums) for model in adders]
+adders = train(1, sign=1)
+sums = draw_questions(1000, sign=1)
+sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(of_sums), min(of_sums), max(of_sums)
+median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
 print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 keras.utils.set_random_seed(0)
-letters, numbers, asked, _ = questions(1)
+letters, numbers, asked, _ = draw_questions(1)
 models[2][0](letters, numbers, asked)
 weights = models[2][0].attention.attention_weights
 d2l.show_heatmaps(
@@ -431,24 +438,24 @@ d2l.show_heatmaps(
 
 
 # %% solution-without-a-layer
-def share_without(model, left_out):
-    """What is right where one layer brings nothing."""
-    W_o = model.attentions[left_out].W_o.kernel
-    kept = W_o.numpy()
-    W_o.assign(tf.zeros_like(kept))
-    found = share_right(model)
-    W_o.assign(kept)
-    return found
+def accuracy_without(model, layer):
+    """Return the accuracy when one layer contributes nothing."""
+    W_o = model.attentions[layer].W_o.kernel
+    original = W_o.numpy()
+    W_o.assign(tf.zeros_like(original))
+    result = accuracy(model)
+    W_o.assign(original)
+    return result
 
 
-left = {
-    layer: [share_without(model, layer) for model in readers[2]] for layer in (0, 1)
+accuracies_without = {
+    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
 }
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, found in left.items():
+for layer, runs in accuracies_without.items():
     name = ["first", "second"][layer]
     print(
-        f"without the {name:>6}: {statistics.median(found):.3f} "
-        f"({min(found):.3f}-{max(found):.3f}) right"
+        f"without the {name:>6}: {statistics.median(runs):.3f} "
+        f"({min(runs):.3f}-{max(runs):.3f}) right"
     )

@@ -55,7 +55,7 @@ def turned(X: Array, angles: Any, halves: bool = False) -> Array:
 # Models, tested
 
 
-def share_right(answers: Array, expected: Array) -> float:
+def accuracy(answers: Array, expected: Array) -> float:
     return float((answers == expected).mean())
 
 

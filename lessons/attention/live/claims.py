@@ -1,4 +1,4 @@
-"""What the live figure claims: it shows the numbers of the notebook, and is operated by keyboard and pointer."""
+"""Test that the live figure shows the notebook's numbers, and is operated by keyboard and pointer."""
 
 import re
 
@@ -22,85 +22,81 @@ def points(page: Page) -> Points:
     return np.array(x), np.array(y)
 
 
-def test_the_curves_are_the_notebooks(page: Page):
-    shown = [state(page, FIGURE, width=width) for width in WIDTHS]
-    places = np.array(shown[0]["places"])
+def test_curves_match_notebook(page: Page):
+    live_states = [state(page, FIGURE, width=width) for width in WIDTHS]
+    places = np.array(live_states[0]["places"])
     np.testing.assert_allclose(places, np.linspace(0, 5, 101), atol=1e-12)
-    truth, *drawn = curves(LESSON, "three-widths", 101)
-    fits = [np.array(each["answers"]) for each in shown]
-    assert lies_on([truth, *drawn], [np.sin(2 * places) + places / 2, *fits])
-    assert not lies_on(drawn, fits[::-1])
+    truth, *notebook_fits = curves(LESSON, "three-widths", 101)
+    fits = [np.array(live_state["answers"]) for live_state in live_states]
+    assert lies_on([truth, *notebook_fits], [np.sin(2 * places) + places / 2, *fits])
+    assert not lies_on(notebook_fits, fits[::-1])
 
 
-def test_the_points_are_the_notebooks(points: Points):
+def test_points_match_notebook(points: Points):
     marks = figure(LESSON, "three-widths").iter(f"{SVG}use")
     dots = [mark for mark in marks if mark.get("style", "").startswith("fill")][:40]
     for axis, values in zip("xy", points, strict=True):
-        drawn = np.array([float(dot.get(axis)) for dot in dots])
-        assert lies_on([drawn], [values])
+        positions = np.array([float(dot.get(axis)) for dot in dots])
+        assert lies_on([positions], [values])
 
 
 @pytest.mark.parametrize("width", [*WIDTHS, 0.18, 1.08])
 @pytest.mark.parametrize("q", [0, 1.15, 2.5, 5])
-def test_the_weights_are_the_kernels(
-    page: Page, points: Points, width: float, q: float
-):
-    shown = state(page, FIGURE, width=width, q=q)
-    assert (shown["width"], shown["q"]) == (width, q)
+def test_weights_match_kernel(page: Page, points: Points, width: float, q: float):
+    live_state = state(page, FIGURE, width=width, q=q)
+    assert (live_state["width"], live_state["q"]) == (width, q)
     x, y = points
     kernel = np.exp(-((q - x) ** 2) / (2 * width**2))
     weights = kernel / kernel.sum()
-    np.testing.assert_allclose(shown["weights"], weights, atol=1e-12)
-    assert sum(shown["weights"]) == pytest.approx(1, abs=1e-12)
-    assert shown["answer"] == pytest.approx(weights @ y, abs=1e-12)
-    assert shown["share"] == pytest.approx(weights[np.abs(q - x).argmin()], abs=1e-12)
+    np.testing.assert_allclose(live_state["weights"], weights, atol=1e-12)
+    assert sum(live_state["weights"]) == pytest.approx(1, abs=1e-12)
+    assert live_state["answer"] == pytest.approx(weights @ y, abs=1e-12)
+    nearest = weights[np.abs(q - x).argmin()]
+    assert live_state["share"] == pytest.approx(nearest, abs=1e-12)
 
 
-def test_a_points_area_grows_with_its_weight_and_none_disappears(
-    page: Page, live: Locator
-):
+def test_point_areas_grow_with_weights(page: Page, live: Locator):
     weights = np.array(state(page, FIGURE, width=0.05, q=4)["weights"])
     radii = live.locator(".live-point").evaluate_all(
-        "all => all.map((each) => each.r.baseVal.value)"
+        "circles => circles.map((circle) => circle.r.baseVal.value)"
     )
     assert min(weights) < 1e-12
     assert min(radii) >= 2
     assert max(radii) > 10
     areas = np.square(radii)
-    np.testing.assert_allclose(
-        areas, np.polyval(np.polyfit(weights, areas, 1), weights), rtol=1e-4
-    )
+    line = np.polyfit(weights, areas, 1)
+    np.testing.assert_allclose(areas, np.polyval(line, weights), rtol=1e-4)
 
 
-def test_it_is_said_in_numbers(page: Page, live: Locator):
-    shown = state(page, FIGURE, width=0.3, q=1.15)
-    said = (
-        f"At q = 1.15 the answer is {shown['answer']:.2f}; "
-        f"the nearest point has {100 * shown['share']:.1f}% of the weight."
+def test_caption_says_the_numbers(page: Page, live: Locator):
+    live_state = state(page, FIGURE, width=0.3, q=1.15)
+    caption = (
+        f"At q = 1.15 the answer is {live_state['answer']:.2f}; "
+        f"the nearest point has {100 * live_state['share']:.1f}% of the weight."
     )
-    expect(live.locator("p output")).to_have_text(said)
+    expect(live.locator("p output")).to_have_text(caption)
     expect(live.get_by_role("img")).to_have_attribute(
-        "aria-label", re.compile(re.escape(said))
+        "aria-label", re.compile(re.escape(caption))
     )
     slider = live.get_by_label("Query q")
     slider.press("ArrowRight")
     slider.press("ArrowLeft")
-    expect(live.locator("[role=status]")).to_have_text(said)
+    expect(live.locator("[role=status]")).to_have_text(caption)
 
 
-def test_what_is_drawn_are_these_numbers(page: Page, live: Locator):
-    shown = state(page, FIGURE, width=0.3, q=1.15)
-    curve, truth = (
-        live.locator(kind).evaluate("line => Array.from(line.points, (each) => each.y)")
-        for kind in (".live-curve", ".live-truth")
-    )
-    ring = live.locator("circle.live-target").get_attribute("cy")
-    places = np.array(shown["places"])
-    values = [shown["answers"], np.sin(2 * places) + places / 2, [shown["answer"]]]
-    assert lies_on([np.array(curve), np.array(truth), np.array([float(ring)])], values)
+def test_drawing_shows_the_numbers(page: Page, live: Locator):
+    live_state = state(page, FIGURE, width=0.3, q=1.15)
+    heights = "line => Array.from(line.points, (point) => point.y)"
+    curve = np.array(live.locator(".live-curve").evaluate(heights))
+    truth = np.array(live.locator(".live-truth").evaluate(heights))
+    ring = np.array([float(live.locator("circle.live-target").get_attribute("cy"))])
+    places = np.array(live_state["places"])
+    true_values = np.sin(2 * places) + places / 2
+    values = [live_state["answers"], true_values, [live_state["answer"]]]
+    assert lies_on([curve, truth, ring], values)
 
 
-def test_the_keyboard_moves_the_width_and_the_place(page: Page, live: Locator):
+def test_keyboard_moves_width_and_query(page: Page, live: Locator):
     before = state(page, FIGURE, width=0.3, q=2.5)
     live.get_by_label("Query q").press("ArrowRight")
     after = state(page, FIGURE)
@@ -111,7 +107,7 @@ def test_the_keyboard_moves_the_width_and_the_place(page: Page, live: Locator):
     expect(live.get_by_label("Width σ")).to_have_attribute("aria-valuetext", "3.00")
 
 
-def test_the_pointer_moves_the_place(page: Page, live: Locator):
+def test_pointer_moves_query(page: Page, live: Locator):
     plot = live.get_by_role("img")
     plot.scroll_into_view_if_needed()
     dots = live.locator(".live-point")
@@ -128,7 +124,7 @@ def test_the_pointer_moves_the_place(page: Page, live: Locator):
 
 
 @pytest.mark.release
-def test_words_are_the_pages_language(open_page: Open):
+def test_words_have_page_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="width"]')
     expect(live.get_by_label("寬度 σ")).to_be_visible()

@@ -1,7 +1,7 @@
 // Kernel regression as attention: places are keys, measurements are values, and the width says how far "nearby" reaches.
 //   state()  {width, q, weights, answer, share, places, answers}: weights of the measured points for the query q;
-//            share is the largest of them; answers are those at all places
-//   set({width, q})  width one of the slider's, q from 0 to 5 in steps of 0.05
+//            share is the largest weight; answers are for all places
+//   set({width, q})  width is one of the slider's values, q is from 0 to 5 in steps of 0.05
 "use strict";
 {
   const { kit, mathematics, points } = d2lLive;
@@ -9,17 +9,17 @@
   const { plot, circle } = d2lLive.plot;
   const STEPS = 20; // from one whole number to the next
   const PLACES = Array.from({ length: 5 * STEPS + 1 }, (_, k) => k / STEPS);
-  // From 0.05 to 3 in hundredths, by equal factors where these are not too small for that.
+  // From 0.05 to 3 in hundredths, by equal factors where hundredths are fine enough.
   const WIDTHS = [...new Set(Array.from({ length: 33 }, (_, k) => Math.round(5 * 60 ** (k / 32)) / 100))];
 
   const truth = (x) => Math.sin(2 * x) + x / 2;
   const weigh = (q, width) => mathematics.softmax(points.x.map((k) => -((q - k) ** 2) / (2 * width ** 2)));
   const ask = (q, width) => mathematics.dot(weigh(q, width), points.y);
 
-  /** The radius of a point: its area grows with its weight, and without any it is still seen. */
+  /** Return a point's radius: its area grows with its weight, and a weight of 0 stays visible. */
   const radius = (weight) => Math.sqrt(4 + 200 * weight);
 
-  /** All that is drawn over the grid. */
+  /** Return what is drawn over the grid. */
   const parts = ({ x, y, guide, curve }, { q, weights, answer, answers }) => [
     guide(q),
     curve(PLACES, PLACES.map(truth), "live-truth"),
@@ -44,13 +44,13 @@
       const label = words.plot(points.x.length, decimals(now.width, 2), answer.value);
       canvas.draw(label, () => parts(canvas, now));
     };
-    const moved = () => {
+    const update = () => {
       draw();
       announce(answer.value);
     };
     const choice = (label, values, value) => {
       const range = { min: 0, max: values.length - 1, value: values.indexOf(value) };
-      return kit.slider(label, range, moved, (k) => decimals(values[k], 2));
+      return kit.slider(label, range, update, (k) => decimals(values[k], 2));
     };
     const width = choice(words.width, WIDTHS, 0.3);
     const query = choice(words.query, PLACES, 2.5);

@@ -1,4 +1,4 @@
-"""What the live figure claims: it shows the numbers of the notebook, and is operated by keyboard and pointer."""
+"""Test that the live figure shows the notebook's numbers, and is operated by keyboard and pointer."""
 
 import re
 from itertools import product
@@ -18,14 +18,14 @@ APPLE, LEMON, PEAR = range(3)
 NUMBER = re.compile(r"-?\d+\.\d+")
 
 
-def printed(name: str) -> list[list[str]]:
-    """The numbers of a cell's output, line by line."""
+def printed_numbers(name: str) -> list[list[str]]:
+    """Return the numbers of a cell's output, line by line."""
     lines = "".join(output.get("text", "") for output in cells(LESSON)[name].outputs)
     return [NUMBER.findall(line) for line in lines.splitlines()]
 
 
-def told(live: Locator) -> list[list[str]]:
-    """The numbers of each head's table: its weights, and its answer."""
+def table_numbers(live: Locator) -> list[list[str]]:
+    """Return the numbers of each head's table: its weights, and its answer."""
     return [
         NUMBER.findall(" ".join(table.locator("td").all_inner_texts()))
         for table in live.locator("table").all()
@@ -33,117 +33,114 @@ def told(live: Locator) -> list[list[str]]:
 
 
 def attention(query: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Return the weights of the three fruits, and the average of their prices."""
     powers = np.exp(np.eye(3) @ query)
     weights = powers / powers.sum()
     return weights, weights @ PRICES
 
 
-def test_one_head_and_two_show_what_the_notebook_prints(page: Page, live: Locator):
-    pear, lemon, both = printed("one-average")
+def test_tables_match_notebook(page: Page, live: Locator):
+    pear, lemon, both = printed_numbers("one-average")
     state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
-    assert told(live) == [both]
+    assert table_numbers(live) == [both]
     state(page, FIGURE, two=True)
-    assert told(live) == [pear, lemon]
+    assert table_numbers(live) == [pear, lemon]
 
 
-def test_the_difference_is_the_notebooks_in_either_order(page: Page, live: Locator):
-    heads, *differences = printed("two-averages")
+def test_difference_matches_notebook_in_either_order(page: Page, live: Locator):
+    heads, *differences = printed_numbers("two-averages")
     for first, second, difference in zip(
         (PEAR, LEMON), (LEMON, PEAR), differences, strict=True
     ):
         state(page, FIGURE, first=first, second=second, loud=6, two=True)
         (cents,) = difference
         a, b = heads if first == PEAR else heads[::-1]
-        said = f"{a} − {b} = {cents}: a {FRUITS[first]} costs {cents} cents more than a {FRUITS[second]}."
-        expect(live.locator("p output")).to_have_text(said.replace("-", "−"))
+        caption = f"{a} − {b} = {cents}: a {FRUITS[first]} costs {cents} cents more than a {FRUITS[second]}."
+        expect(live.locator("p output")).to_have_text(caption.replace("-", "−"))
 
 
 @pytest.mark.parametrize("loud", [0, 1, 6, 10])
 @pytest.mark.parametrize("two", [False, True])
-def test_the_numbers_are_attentions(page: Page, loud: int, two: bool):
+def test_numbers_match_attention(page: Page, loud: int, two: bool):
     orders = list(product(range(3), repeat=2))
     settings = [{"first": a, "second": b, "loud": loud, "two": two} for a, b in orders]
-    for (first, second), shown in zip(
-        orders, states(page, FIGURE, settings), strict=True
-    ):
+    live_states = states(page, FIGURE, settings)
+    for (first, second), live_state in zip(orders, live_states, strict=True):
         a, b = loud * np.eye(3)[[first, second]]
         queries = [a, b] if two else [a + b]
         weights, answers = zip(*map(attention, queries), strict=True)
-        np.testing.assert_array_equal(shown["queries"], queries)
-        np.testing.assert_allclose(shown["weights"], weights, atol=1e-12)
-        np.testing.assert_allclose(shown["answers"], answers, atol=1e-12)
+        np.testing.assert_array_equal(live_state["queries"], queries)
+        np.testing.assert_allclose(live_state["weights"], weights, atol=1e-12)
+        np.testing.assert_allclose(live_state["answers"], answers, atol=1e-12)
         if two:
             difference = answers[0] - answers[1]
-            assert shown["difference"] == pytest.approx(difference, abs=1e-12)
+            assert live_state["difference"] == pytest.approx(difference, abs=1e-12)
         else:
-            assert shown["difference"] is None
-            assert PRICES.min() - 1e-9 <= shown["answers"][0] <= PRICES.max() + 1e-9
+            assert live_state["difference"] is None
+            (answer,) = live_state["answers"]
+            assert PRICES.min() - 1e-9 <= answer <= PRICES.max() + 1e-9
 
 
-def test_one_head_cannot_tell_which_fruit_came_first(page: Page):
-    there, back = (
-        state(page, FIGURE, first=first, second=second, loud=6, two=False)
-        for first, second in ((PEAR, LEMON), (LEMON, PEAR))
-    )
-    assert there["answers"] == back["answers"]
+def test_one_head_ignores_order_of_fruits(page: Page):
+    pear_first = state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
+    lemon_first = state(page, FIGURE, first=LEMON, second=PEAR, loud=6, two=False)
+    assert pear_first["answers"] == lemon_first["answers"]
 
 
-def test_one_head_says_that_it_is_an_average_and_not_what_was_asked(
-    page: Page, live: Locator
-):
+def test_one_head_says_that_it_averages(page: Page, live: Locator):
     state(page, FIGURE, first=APPLE, second=PEAR, loud=6, two=False)
-    said = (
+    caption = (
         "One head answers 60.0 cents: an average of the three prices, "
         "and not the difference asked for, 50 − 70 = −20."
     )
-    expect(live.locator("p output")).to_have_text(said)
+    expect(live.locator("p output")).to_have_text(caption)
 
 
-def test_rounded_numbers_that_do_not_add_up_are_not_called_equal(page: Page):
-    live = page.locator('[data-live="heads"] p output')
+def test_rounding_is_marked_as_approximate(page: Page):
+    caption = page.locator('[data-live="heads"] p output')
     state(page, FIGURE, first=PEAR, second=LEMON, loud=7, two=True)
-    expect(live).to_contain_text("70.0 − 40.0 ≈ 29.9")
+    expect(caption).to_contain_text("70.0 − 40.0 ≈ 29.9")
     for loud, first, second in product(range(11), range(3), range(3)):
         state(page, FIGURE, first=first, second=second, loud=loud, two=True)
-        said, _ = live.inner_text().split(":")
-        a, _, b, sign, difference = said.replace("−", "-").split()
+        subtraction, _ = caption.inner_text().split(":")
+        a, _, b, sign, difference = subtraction.replace("−", "-").split()
         adds_up = abs(float(a) - float(b) - float(difference)) < 0.01
-        assert sign == "=≈"[not adds_up], said
+        assert sign == ("=" if adds_up else "≈"), subtraction
 
 
-def test_bars_are_as_long_as_the_weights(page: Page, live: Locator):
+def test_bars_are_as_long_as_weights(page: Page, live: Locator):
     weights = state(page, FIGURE, first=PEAR, second=APPLE, loud=1, two=True)["weights"]
     shares = live.locator(".live-bar").evaluate_all(
-        "all => all.map((bar) => bar.getBoundingClientRect().width / "
+        "bars => bars.map((bar) => bar.getBoundingClientRect().width / "
         "(bar.parentElement.clientWidth - parseFloat(getComputedStyle(bar.parentElement).paddingRight)))"
     )
     np.testing.assert_allclose(shares, np.ravel(weights), atol=0.02)
 
 
-def test_the_keyboard_chooses_fruits_loudness_and_heads(page: Page, live: Locator):
+def test_keyboard_sets_fruits_loudness_and_heads(page: Page, live: Locator):
     before = state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
-    live.get_by_role("group", name="First fruit").get_by_label("pear").press(
-        "ArrowLeft"
-    )
-    live.get_by_role("group", name="Second fruit").get_by_label("lemon").press(
-        "ArrowLeft"
-    )
+    first = live.get_by_role("group", name="First fruit")
+    second = live.get_by_role("group", name="Second fruit")
+    first.get_by_label("pear").press("ArrowLeft")
+    second.get_by_label("lemon").press("ArrowLeft")
     live.get_by_label("How loud").press("End")
     live.get_by_label("Two heads").press("Space")
     after = state(page, FIGURE)
-    for name, was, now in (
-        ("first", PEAR, LEMON),
-        ("second", LEMON, APPLE),
-        ("loud", 6, 10),
-        ("two", False, True),
-    ):
-        assert (before[name], after[name]) == (was, now)
+    changes = {
+        name: (before[name], after[name]) for name in ("first", "second", "loud", "two")
+    }
+    assert changes == {
+        "first": (PEAR, LEMON),
+        "second": (LEMON, APPLE),
+        "loud": (6, 10),
+        "two": (False, True),
+    }
     expect(live.locator("table")).to_have_count(2)
-    said = live.locator("p output").inner_text()
-    expect(live.locator("[role=status]")).to_have_text(said)
+    caption = live.locator("p output").inner_text()
+    expect(live.locator("[role=status]")).to_have_text(caption)
 
 
-def test_the_pointer_chooses_by_the_words_too(page: Page, live: Locator):
+def test_clicking_words_sets_controls(page: Page, live: Locator):
     state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
     live.get_by_role("group", name="Second fruit").get_by_text("apple").click()
     live.get_by_text("Two heads").click()
@@ -152,7 +149,7 @@ def test_the_pointer_chooses_by_the_words_too(page: Page, live: Locator):
 
 
 @pytest.mark.release
-def test_words_are_the_pages_language(open_page: Open):
+def test_words_have_page_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="heads"]')
     expect(live.locator("p output")).to_have_text(

@@ -1,6 +1,6 @@
-// "How much more does a pear cost than a lemon?", asked of one head, which has one average to give, and of two.
+// Ask one head, which gives one average, or two heads: "How much more does a pear cost than a lemon?"
 //   state()  {first, second, loud, two, queries, weights, answers, difference}: a query, its weights and its answer for
-//            each head; the difference of the two answers, null where there is one
+//            each head; the difference of the two answers, or null for one head
 //   set({first, second, loud, two})  fruits by number, 0 to 2; a whole number from 0 to 10; true or false
 "use strict";
 {
@@ -22,12 +22,12 @@
 
   kit.figure("heads", (root, words) => {
     const heads = html("div", { class: "live-heads" });
-    const said = kit.quiet();
+    const caption = kit.quiet();
 
     const state = () => {
       const [a, b] = [first, second].map((fruit) => KEYS[fruit.value].map((x) => x * loud.value));
-      const asked = { first: first.value, second: second.value, loud: loud.value, two: two.value };
-      return { ...asked, ...ask(two.value ? [a, b] : mathematics.add([a], [b])) };
+      const settings = { first: first.value, second: second.value, loud: loud.value, two: two.value };
+      return { ...settings, ...ask(two.value ? [a, b] : mathematics.add([a], [b])) };
     };
     const sentence = ({ first, second, answers: [a, b], difference }) =>
       difference === null
@@ -56,19 +56,19 @@
     const draw = () => {
       const now = state();
       heads.replaceChildren(...now.queries.map((_, head) => table(now, head)));
-      said.value = sentence(now);
+      caption.value = sentence(now);
     };
-    const changed = () => {
+    const update = () => {
       draw();
-      announce(said.value);
+      announce(caption.value);
     };
 
-    const first = kit.choice(words.first, words.fruits, 2, changed);
-    const second = kit.choice(words.second, words.fruits, 1, changed);
-    const loud = kit.slider(words.loud, { min: 0, max: 10, value: 6 }, changed);
-    const two = kit.checkbox(words.two, changed);
+    const first = kit.choice(words.first, words.fruits, 2, update);
+    const second = kit.choice(words.second, words.fruits, 1, update);
+    const loud = kit.slider(words.loud, { min: 0, max: 10, value: 6 }, update);
+    const two = kit.checkbox(words.two, update);
     const controls = [first, second, loud, two].map(({ node }) => node);
-    root.append(html("div", { class: "live-controls" }, ...controls), heads, html("p", {}, said));
+    root.append(html("div", { class: "live-controls" }, ...controls), heads, html("p", {}, caption));
     const announce = kit.announcer(root);
     const set = (control) => (value) => (control.value = value);
     return { controls: { first: set(first), second: set(second), loud: set(loud), two: set(two) }, draw, state };

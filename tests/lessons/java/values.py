@@ -43,7 +43,7 @@ def assigned_names(source: str) -> list[str]:
 
 
 def camel(name: str) -> str:
-    """A Python name as Java writes it: ``by_heads`` is ``byHeads``, and ``W_q`` stays."""
+    """A Python name as Java writes it: ``head_outputs`` is ``headOutputs``, and ``W_q`` stays."""
     return re.sub(r"(?<=[a-z\d])_([a-z])(?=[a-z\d])", lambda found: found[1].upper(), name)
 
 

@@ -1,4 +1,4 @@
-// The notebook's measured points, points(40, seed=0) in PyTorch, to five decimals.
+// The notebook's measured points, draw_points(40, seed=0) in PyTorch, to five decimals.
 "use strict";
 {
   d2lLive.points = {

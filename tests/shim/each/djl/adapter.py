@@ -24,7 +24,7 @@ class Adapter:
 
     @staticmethod
     def lesson_question(names: Names) -> list[np.ndarray]:
-        letters, numbers, first, second = names["given"]
+        letters, numbers, first, second = names["inputs"]
         return [letters, numbers, np.stack([first, second], axis=-1)]
 
     def lesson_drawn(self, names: Names, function: str, *args: Any) -> list[np.ndarray]:
@@ -35,7 +35,7 @@ class Adapter:
 
     @staticmethod
     def _draw(names: Names, function: str, *args: Any) -> list[np.ndarray]:
-        if function == "questions":
+        if function == "draw_questions":
             count, _, sign = args
             args = count, sign
         if function == "sequences" and len(args) == 1:
@@ -45,9 +45,9 @@ class Adapter:
     @staticmethod
     def lesson_test(examples: Any) -> list[np.ndarray]:
         """Questions have their two letters side by side, as in the other frameworks."""
-        if not hasattr(examples, "given"):
+        if not hasattr(examples, "inputs"):
             return [*examples]
-        *given, last = examples.given
+        *given, last = examples.inputs
         if len(given) == 3:
             given[2:], last = [], np.stack([given[2], last], axis=-1)
         return [*given, last, examples.answers]
