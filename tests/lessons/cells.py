@@ -258,7 +258,7 @@ def assert_trained_on(
         watch, names = request.getfixturevalue("watch"), cells[cell].names
 
         def run(watched: Callable[..., Any]) -> None:
-            watch(names["trained"], **{draws: watched})
+            watch(names["train"], **{draws: watched})
             cells[cell].again()
 
         drawn = [first for first, *_ in first_calls(run, names[draws])]

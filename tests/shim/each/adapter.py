@@ -389,7 +389,7 @@ class Adapter(ABC):
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         """Of a reader with a learned table of positions: the table, before and after some steps of training."""
-        train, readers, before = names["trained"], [], []
+        train, readers, before = names["train"], [], []
 
         def table(reader: Any) -> NDArray[Any]:
             return self.layer(reader).parameters("positions.P")["table"].copy()

@@ -45,9 +45,9 @@ class Adapter:
     @staticmethod
     def lesson_test(examples: Any) -> list[np.ndarray]:
         """Questions have their two letters side by side, as in the other frameworks."""
-        if not hasattr(examples, "given"):
+        if not hasattr(examples, "inputs"):
             return [*examples]
-        *given, last = examples.given
+        *given, last = examples.inputs
         if len(given) == 3:
             given[2:], last = [], np.stack([given[2], last], axis=-1)
         return [*given, last, examples.answers]
@@ -117,7 +117,7 @@ class Adapter:
         maker = names["readers"]["learned"]
         maker.java.run("Engine.getInstance().setRandomSeed(0);")
         before = self.new_reader(names, "learned")
-        after = names["trained"](maker, 0)
+        after = names["train"](maker, 0)
         return [reader.parameters("positions")[0][0] for reader in (before, after)]
 
     @staticmethod
