@@ -1,6 +1,6 @@
-"""What the lesson claims, held to the reference: figures by their data, and every printed result.
+"""Check the lesson's claims against NumPy: the data of figures, and every printed result.
 
-nbval compares a notebook with what was stored, and so cannot know that what was stored is right.
+nbval compares a notebook with its stored outputs, and cannot know whether these are right.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,15 +13,15 @@ import pytest
 
 from tests.lessons.cells import array, assert_printed, numbers, softmax
 from tests.lessons.shared_claims import (
+    accuracy,
     assert_maps,
     assert_medians_with_bars,
     assert_variables,
     floats,
-    frequencies,
-    in_parts,
     median_and_range,
-    share_right,
-    turned,
+    rope_frequencies,
+    rotate_pairs,
+    run_in_batches,
 )
 from tests.shim.reference import positional_encoding
 
@@ -36,23 +36,23 @@ DETERMINED = [
     "wavelengths",
     "solution-untouched",
 ]
-# Letters and digits are drawn.
+# Each framework draws letters and digits of its own.
 PAST_THE_END = ["maps-past-the-end", "rotary-past-the-end", "alibi-past-the-end"]
 IN_ANOTHER_FORM = ["entries", "maps", *PAST_THE_END]
-# Of training: the steps, the texts in each, and the rate.
+# The training steps, the texts in each, and the learning rate.
 BUDGETS = {"mlx": (150, 64, 0.015), "others": (100, 256, 0.02)}
 
 PAIRS = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)
 SCHEMES = "NoPositions", "Sinusoids", "Rotary", "ALiBi", "Table", "Buckets"
 NAMES = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 LENGTHS = 16, 32, 64, 128
-CHANCE = 0.1  # of ten digits
-NEARLY_NONE = 0.0041  # of 500 answers: some may be as good as equally likely
+CHANCE = 0.1  # one of ten digits
+TIES = 0.0041  # two of 500 answers, which may be equally likely but for rounding
 
 Arrays = dict[str, Any]
 
 
-# Two hands. A pair of numbers is a complex one, and to turn it is to multiply.
+# Two hands: a pair of numbers is a complex number, and a turn is a product.
 
 
 def hand(vector: tuple[float, float], position: int) -> complex:
@@ -63,22 +63,22 @@ def dot(a: complex, b: complex) -> float:
     return (a * b.conjugate()).real
 
 
-def test_two_hands_that_turn_together_keep_their_score(cells):
+def test_hands_that_turn_together_keep_their_score(cells):
     assert [*map(tuple, cells["turned-by-hand"].names["pairs"])] == [*PAIRS]
     for row, (i, j) in zip(cells["turned-by-hand"].rows, PAIRS, strict=True):
         q, k = hand((1, 2), i), hand((2, 2), j)
         assert_printed(row, [i, j, q.real, q.imag, k.real, k.imag, dot(q, k)])
 
 
-def test_any_vector_is_turned_by_30_degrees_for_each_position(adapter, cells):
+def test_turn_is_by_30_degrees_for_each_position(adapter, cells):
     turn = cells["turn"].names["turn"]
     for x, y, position in ((1, 0, 3), (3, -2, 1), (0.5, 4, 7), (2, 1, -5)):
-        found = array(turn(adapter.tensor(np.array([x, y], adapter.HAND)), position))
+        actual = array(turn(adapter.tensor(np.array([x, y], adapter.HAND)), position))
         expected = hand((x, y), position)
-        np.testing.assert_allclose(found, [expected.real, expected.imag], atol=1e-5)
+        np.testing.assert_allclose(actual, [expected.real, expected.imag], atol=1e-5)
 
 
-def test_what_is_added_makes_four_terms(cells):
+def test_added_positions_make_four_terms(cells):
     q, k = complex(1, 2), complex(2, 2)
     for row, (i, j) in zip(cells["four-terms"].rows, PAIRS, strict=True):
         p_i, p_j = hand((1, 0), i), hand((1, 0), j)
@@ -90,10 +90,10 @@ def test_what_is_added_makes_four_terms(cells):
 # Rotary position embedding
 
 
-def test_frequencies_fall_from_one_by_the_same_factor(cells):
+def test_frequencies_are_those_of_the_formula(cells):
     for d, base in ((8, 10000), (32, 10000), (64, 500)):
-        found = array(cells["rotate"].names["frequencies"](d, base))
-        np.testing.assert_allclose(found, frequencies(d, base), rtol=1e-5)
+        actual = array(cells["rotate"].names["rope_frequencies"](d, base))
+        np.testing.assert_allclose(actual, rope_frequencies(d, base), rtol=1e-5)
 
 
 @pytest.mark.parametrize("cell", ["rotate", "rotate-halves"])
@@ -103,85 +103,95 @@ def test_pairs_are_turned_by_position_times_frequency(adapter, cells, cell):
     for shape, start in (((5, 8), 0), ((3, 7, 12), 4), ((2, 1, 4), 20)):
         X = rng.normal(size=shape).astype("float32")
         positions = np.arange(start, start + shape[-2])
-        omega = frequencies(shape[-1], 100).astype("float32")
-        found = array(rotate(*map(adapter.tensor, (X, positions, omega))))
+        omega = rope_frequencies(shape[-1], 100).astype("float32")
+        actual = array(rotate(*map(adapter.tensor, (X, positions, omega))))
         angles, halves = positions[:, None] * omega, cell == "rotate-halves"
-        expected = turned(X, angles, halves)
-        np.testing.assert_allclose(found, expected, atol=1e-4)
+        expected = rotate_pairs(X, angles, halves)
+        np.testing.assert_allclose(actual, expected, atol=1e-4)
 
 
-def spread_by_hand(scores: np.ndarray) -> float:
+def expected_spread(scores: np.ndarray) -> float:
     n = len(scores)
     return max(np.ptp(np.diagonal(scores, offset)) for offset in range(1 - n, n))
 
 
-def test_the_spread_is_the_most_that_a_diagonal_differs_by(adapter, cells):
+def test_spread_is_the_largest_difference_on_a_diagonal(adapter, cells):
     spread = cells["spread"].names["spread"]
-    drawn = np.random.default_rng(0).normal(size=(9, 9)).astype("float32")
-    for scores in (drawn, drawn + 3 * np.eye(9, k=-8, dtype="float32"), drawn.T):
-        found = float(array(spread(adapter.tensor(scores))))
-        assert found == pytest.approx(spread_by_hand(scores), rel=1e-5)
+    samples = np.random.default_rng(0).normal(size=(9, 9)).astype("float32")
+    corner = 3 * np.eye(9, k=-8, dtype="float32")
+    for scores in (samples, samples + corner, samples.T):
+        actual = float(array(spread(adapter.tensor(scores))))
+        assert actual == pytest.approx(expected_spread(scores), rel=1e-5)
     i, j = np.indices((9, 9))
     assert float(array(spread(adapter.tensor(np.sin(i - j).astype("float32"))))) == 0
 
 
-def turned_everywhere(cells: Any, halves: bool = False) -> list[np.ndarray]:
-    """The lesson's one query, and its one key, at each of 40 positions."""
+def rotate_to_all_positions(cells: Any, halves: bool = False) -> list[np.ndarray]:
+    """Return the lesson's query and its key, rotated to each of 40 positions."""
     names = cells["rotary-check"].names
     vectors = [array(names[name]).reshape(1, 8) for name in ("query", "key")]
-    angles = np.arange(40)[:, None] * frequencies(8)
-    return [turned(np.tile(vector, (40, 1)), angles, halves) for vector in vectors]
+    angles = np.arange(40)[:, None] * rope_frequencies(8)
+    return [
+        rotate_pairs(np.tile(vector, (40, 1)), angles, halves) for vector in vectors
+    ]
 
 
-def test_the_same_query_and_key_have_one_score_at_one_distance(cells):
+def test_rotated_scores_depend_on_distance_alone(cells):
     names = cells["rotary-check"].names
-    q, k = turned_everywhere(cells)
+    q, k = rotate_to_all_positions(cells)
     scores = q @ k.T
-    assert_variables(names, q=q, k=k, by_layer=q, scores=scores, atol=1e-4)
-    assert spread_by_hand(scores) < 1e-9
+    assert_variables(names, q=q, k=k, layer_output=q, scores=scores, atol=1e-4)
+    assert expected_spread(scores) < 1e-9
     (low, high), *rest = cells["rotary-check"].rows
     assert_printed([low, high], [scores.min(), scores.max()])
-    assert (high - low > 2, rest) == (True, [[0], [0], [0]])
+    assert high - low > 2
+    assert rest == [[0], [0], [0]]
     assert names["n"] == 40
 
 
-def test_one_layout_is_the_other_in_another_order(cells):
+def test_layouts_differ_in_the_order_of_numbers(cells):
     names = cells["layouts"].names
     X, order = array(names["X"]), array(names["order"]).astype(int)
     n, d = X.shape
     assert order.tolist() == [*range(0, d, 2), *range(1, d, 2)]
-    angles = np.arange(n)[:, None] * frequencies(d)
-    neighbours, halves = turned(X, angles), turned(X[:, order], angles, halves=True)
+    angles = np.arange(n)[:, None] * rope_frequencies(d)
+    neighbours, halves = (
+        rotate_pairs(X, angles),
+        rotate_pairs(X[:, order], angles, halves=True),
+    )
     np.testing.assert_allclose(neighbours[:, order], halves, atol=1e-12)
-    expected = {"neighbours": neighbours, "halves": halves, "by_layer": halves}
+    expected = {"neighbours": neighbours, "halves": halves, "layer_output": halves}
     assert_variables(names, **expected, atol=1e-4)
     assert cells["layouts"].rows == [[0], [0]]
 
 
-def test_mixed_layouts_make_scores_that_depend_on_more_than_distance(cells):
-    q, k = turned_everywhere(cells)
-    q_halves, k_halves = turned_everywhere(cells, halves=True)
+def test_mixed_layouts_depend_on_more_than_distance(cells):
+    q, k = rotate_to_all_positions(cells)
+    q_halves, k_halves = rotate_to_all_positions(cells, halves=True)
     pairs = (q, k), (q_halves, k_halves), (q, k_halves)
-    shown, expected = cells["mixed"].rows, [[spread_by_hand(a @ b.T)] for a, b in pairs]
-    np.testing.assert_allclose(shown, expected, atol=2e-4)
+    expected = [[expected_spread(queries @ keys.T)] for queries, keys in pairs]
+    printed = cells["mixed"].rows
+    np.testing.assert_allclose(printed, expected, atol=2e-4)
     assert_variables(cells["mixed"].names, q_halves=q_halves, atol=1e-4)
-    assert (*shown[0], *shown[1], shown[2][0] > 1) == (0, 0, True)
+    assert printed[:2] == [[0], [0]]
+    assert printed[2][0] > 1
 
 
 # Added to the scores
 
 
-def test_each_heads_slope_is_half_of_the_one_before(cells):
+def test_each_slope_is_half_of_the_one_before(cells):
     slopes = [2.0 ** -(head + 1) for head in range(8)]
     np.testing.assert_allclose(array(cells["slopes"].names["slopes"]), slopes)
-    of_slopes = [each for slope in slopes for each in (1, 1 / slope)]
-    assert cells["slopes"].rows == [of_slopes, [0]]
+    printed, difference = cells["slopes"].rows
+    assert printed == [x for slope in slopes for x in (1, 1 / slope)]  # as in 1/2
+    assert difference == [0]
 
 
-def test_without_content_each_step_back_costs_the_same_factor(cells):
+def test_alibi_lowers_weights_by_one_factor_per_step(cells):
     cell = cells["alibi-map"]
     i, j = np.indices((12, 12))
-    costs = [(i - j) / 2 ** (head + 1) for head in range(8)]  # also of heads not drawn
+    costs = [(i - j) / 2 ** (head + 1) for head in range(8)]  # of all heads
     bias = array(cell.names["bias"]).reshape(8, 12, 12)
     np.testing.assert_allclose(bias, -np.array(costs))
     expected = [softmax(np.where(j <= i, -costs[h], -np.inf)) for h in (0, 2, 6)]
@@ -195,29 +205,30 @@ def test_distances_are_clipped_on_both_sides(cells):
     assert cells["clipped"].rows == np.clip(i - j, -3, 3).tolist()
 
 
-def bucket_by_hand(distance: int, count: int = 8, far: int = 16) -> int:
-    """By the least distance of each bucket: those of the far half grow by one factor."""
+def expected_bucket(distance: int, count: int = 8, far: int = 16) -> int:
+    """Find the bucket by the least distance of each: in the far half these grow by one factor."""
     near = count // 2
     growth = (far / near) ** (1 / (count - near))
-    starts = [*range(near), *(near * growth**each for each in range(count - near))]
+    far_starts = [near * growth**step for step in range(count - near)]
+    starts = [*range(near), *far_starts]
     return sum(distance >= start - 1e-9 for start in starts) - 1
 
 
 @pytest.mark.parametrize(("count", "far"), [(8, 16), (16, 64), (32, 128)])
-def test_far_distances_share_ever_wider_buckets(adapter, cells, count, far):
-    asked = [(distance, count, far) for distance in range(2 * far)]
-    found = adapter.lesson_each(cells["bucket"].names, "bucket", asked)
-    assert found == [bucket_by_hand(*each) for each in asked]
+def test_far_distances_share_wider_buckets(adapter, cells, count, far):
+    calls = [(distance, count, far) for distance in range(2 * far)]
+    buckets = adapter.lesson_each(cells["bucket"].names, "bucket", calls)
+    assert buckets == [expected_bucket(*args) for args in calls]
 
 
-def test_the_buckets_of_the_first_distances_are_printed(cells):
+def test_printed_buckets_of_the_first_distances(cells):
     distances = [*range(1, 21)]
-    buckets = [*map(bucket_by_hand, distances)]
+    buckets = [*map(expected_bucket, distances)]
     assert cells["bucket"].rows == [distances, buckets]
     assert buckets[15:] == [7] * 5
 
 
-def test_a_causal_mask_alone_tells_how_much_came_before(cells):
+def test_causal_mask_alone_shows_the_position(cells):
     without, causal = cells["mask-alone"].rows
     assert without == [1 / 8] * 8
     assert_printed(causal, 1 / np.arange(1, 9), 3)
@@ -226,24 +237,26 @@ def test_a_causal_mask_alone_tells_how_much_came_before(cells):
 # One task, six schemes
 
 
-def last_asked(letters: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Where the letter asked for stands last."""
-    has_it = letters == asked
-    return has_it & (np.cumsum(has_it[:, ::-1], axis=1)[:, ::-1] == 1)
+def mark_last_match(letters: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """Return a mask of the last place of the letter asked for."""
+    is_match = letters == asked
+    return is_match & (np.cumsum(is_match[:, ::-1], axis=1)[:, ::-1] == 1)
 
 
 @pytest.mark.parametrize("n", [16, 48])
-def test_the_answer_is_the_last_digit_of_the_letter(adapter, cells, n):
-    made = adapter.lesson_drawn(cells["entries"].names, "entries", 300, n)
-    letters, digits, asked, answers = (array(each).astype(int) for each in made)
+def test_answer_is_the_last_digit_of_the_letter(adapter, cells, n):
+    samples = adapter.lesson_drawn(cells["entries"].names, "draw_entries", 300, n)
+    letters, digits, asked, answers = (array(x).astype(int) for x in samples)
     assert letters.shape == digits.shape == (300, n)
     assert asked.shape == answers.shape == (300, 1)
     assert {*letters.ravel()} == {*asked.ravel()} == {*range(6)}
     assert {*digits.ravel()} == {*range(10)}
-    np.testing.assert_array_equal(digits[last_asked(letters, asked)], answers[:, 0])
+    np.testing.assert_array_equal(
+        digits[mark_last_match(letters, asked)], answers[:, 0]
+    )
 
 
-def test_the_texts_shown_are_answered_right(cells):
+def test_printed_texts_have_right_answers(cells):
     lines = cells["entries"].printed.splitlines()
     assert len(lines) == 3
     for line in lines:
@@ -253,8 +266,8 @@ def test_the_texts_shown_are_answered_right(cells):
         assert last[asked.removesuffix("?")] == answer
 
 
-def finder_by_hand(
-    its: Arrays,
+def run_finder(
+    parameters: Arrays,
     letters: np.ndarray,
     digits: np.ndarray,
     asked: np.ndarray,
@@ -263,112 +276,129 @@ def finder_by_hand(
     way: str = "unchanged",
     halves: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What a model makes of its parameters: the scores of the digits, and its weights."""
-    n, d = letters.shape[1], its["W_q"].shape[0]
-    X, question = its["letter"][letters] + its["digit"][digits], its["letter"][asked]
+    """Return the scores of the digits, and the attention weights."""
+    n, d = letters.shape[1], parameters["W_q"].shape[0]
+    X = parameters["letter"][letters] + parameters["digit"][digits]
+    question = parameters["letter"][asked]
     if scheme == "Sinusoids":
         P = positional_encoding(n + 1, d)
         X, question = X + P[:n], question + P[n:]
-    q, k, v = question @ its["W_q"], X @ its["W_k"], X @ its["W_v"]
+    q = question @ parameters["W_q"]
+    k, v = X @ parameters["W_k"], X @ parameters["W_v"]
     if scheme == "Rotary":
-        omega = ways(n / 16)[way]
-        q = turned(q, n * omega, halves)
-        k = turned(k, np.arange(n)[:, None] * omega, halves)
+        omega = stretch_frequencies(n / 16)[way]
+        q = rotate_pairs(q, n * omega, halves)
+        k = rotate_pairs(k, np.arange(n)[:, None] * omega, halves)
     distances = n - np.arange(n)
     if scheme == "Table":
-        k = k + its["vectors"][np.minimum(distances, len(its["vectors"])) - 1]
+        k = (
+            k
+            + parameters["vectors"][
+                np.minimum(distances, len(parameters["vectors"])) - 1
+            ]
+        )
     scores = q @ k.mT / np.sqrt(d)
     if scheme == "ALiBi":
         scores = scores - distances / 2
     if scheme == "Buckets":
-        scores = scores + its["numbers"][[*map(bucket_by_hand, distances)]]
+        scores = scores + parameters["numbers"][[*map(expected_bucket, distances)]]
     weights = softmax(scores)
-    return weights @ v @ its["output"] + its["bias"], weights
+    return weights @ v @ parameters["output"] + parameters["bias"], weights
 
 
 @pytest.fixture(scope="module")
 def finders(adapter, cells) -> dict[str, list[Arrays]]:
-    """What the models of each scheme have learned."""
+    """Return the parameters of each scheme's models."""
     models = cells["train-all"].names["models"].values()
-    learned = [[*map(adapter.lesson_finder, of_scheme)] for of_scheme in models]
-    return dict(zip(SCHEMES, learned, strict=True))
+    parameters = [[*map(adapter.lesson_finder, runs)] for runs in models]
+    return dict(zip(SCHEMES, parameters, strict=True))
 
 
 @pytest.fixture(scope="module")
 def tests(adapter, cells) -> dict[int, list[np.ndarray]]:
-    """The texts that all models are tested on: letters, digits, what is asked, the answers, by the number of entries."""
-    drawn, tests = cells["train"].names["tests"], {}
+    """The letters, digits, letters asked for and answers of the test texts, by their length."""
+    tests = {}
     for n in LENGTHS:
-        tests[n] = [each.astype(int) for each in adapter.lesson_test(drawn[n])]
+        examples = adapter.lesson_test(cells["train"].names["tests"][n])
+        tests[n] = [x.astype(int) for x in examples]
         letters, digits, asked, answers = tests[n]
         assert letters.shape == digits.shape == (500, n)
-        np.testing.assert_array_equal(digits[last_asked(letters, asked)], answers[:, 0])
+        np.testing.assert_array_equal(
+            digits[mark_last_match(letters, asked)], answers[:, 0]
+        )
         assert len({*map(tuple, digits)}) > 490
     return tests
 
 
-def assert_shares(
+def assert_accuracies(
     tests: dict[int, list[np.ndarray]],
     models: list[Arrays],
-    found: Any,
-    by_hand: Callable[..., tuple[np.ndarray, np.ndarray]],
+    accuracies: Any,
+    run: Callable[..., tuple[np.ndarray, np.ndarray]],
     lengths: Sequence[int] = LENGTHS,
 ) -> None:
-    """What is found of each model at each length, by what its parameters answer; each has a seed of its own."""
-    assert len({its["digit"][0, 0] for its in models}) == 5
-    for its, shares in zip(models, found, strict=True):
-        for n, share in zip(lengths, shares, strict=True):
-            *given, answers = tests[n]
-            said = in_parts(lambda *texts, its=its: by_hand(its, *texts)[0], *given)
-            expected = share_right(said.argmax(axis=-1), answers)
-            assert float(share) == pytest.approx(expected, abs=NEARLY_NONE)
+    """Check each model's accuracy at each length, and that each has a seed of its own.
+
+    ``run`` computes scores from a model's parameters and a text.
+    """
+    assert len({parameters["digit"][0, 0] for parameters in models}) == 5
+    for parameters, row in zip(models, accuracies, strict=True):
+        for n, actual in zip(lengths, row, strict=True):
+            *inputs, answers = tests[n]
+            scores = run_in_batches(partial(run, parameters), *inputs)
+            expected = accuracy(scores.argmax(axis=-1), answers)
+            assert float(actual) == pytest.approx(expected, abs=TIES)
 
 
-def assert_table(cell: Any, shares: Any, names: list[str]) -> np.ndarray:
-    """In each row the medians of the seeds at each length, the lowest and highest, and a name: (rows, lengths, 3)."""
-    expected = median_and_range(shares, axis=1)
+def assert_table(cell: Any, results: Any, names: list[str]) -> np.ndarray:
+    """Check that each row has a name, and the seeds' median and range at each length.
+
+    Returns medians, lowest and highest values, of shape (rows, lengths, 3).
+    """
+    expected = median_and_range(results, axis=1)
     lines = [line.rpartition(")") for line in cell.printed.splitlines() if ")" in line]
-    shown = np.abs([numbers(spreads) for spreads, _, _ in lines])
-    assert_printed(shown.reshape(expected.shape), expected)
+    printed = np.abs([numbers(values) for values, _, _ in lines])
+    assert_printed(printed.reshape(expected.shape), expected)
     assert [name.strip() for _, _, name in lines] == names
     return expected
 
 
-def test_shares_are_those_of_the_models_which_differ_in_their_scheme_alone(
-    cells, finders, tests
-):
+def test_models_differ_in_their_scheme_alone(cells, finders, tests):
     names = cells["train-all"].names
     assert tuple(names["lengths"]) == LENGTHS
-    for (scheme, models), found in zip(finders.items(), names["shares"], strict=True):
-        assert_shares(tests, models, found, partial(finder_by_hand, scheme=scheme))
-    sizes = [sum(each.size for each in its.values()) for its, *_ in finders.values()]
+    results = zip(finders.items(), names["accuracies"], strict=True)
+    for (scheme, models), accuracies in results:
+        run = partial(run_finder, scheme=scheme)
+        assert_accuracies(tests, models, accuracies, run)
+    sizes = [sum(x.size for x in model.values()) for model, *_ in finders.values()]
     assert [size - sizes[0] for size in sizes] == [0, 0, 0, 0, 16 * 32, 8]
 
 
-def test_models_are_trained_for_so_many_steps_on_sixteen_entries(assert_trained_on):
-    assert_trained_on("train-all", "entries", 16)
+def test_training_has_the_stated_budget_and_length(assert_trained_on):
+    assert_trained_on("train-all", "draw_entries", 16)
 
 
 def test_buckets_add_the_number_of_each_distance(adapter, cells, finders):
     *_, (model, *_) = cells["train-all"].names["models"].values()
-    found = adapter.lesson_bias(model, np.arange(1, 41)).ravel()
-    expected = finders["Buckets"][0]["numbers"][[*map(bucket_by_hand, range(1, 41))]]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    bias = adapter.lesson_bias(model, np.arange(1, 41)).ravel()
+    buckets = [*map(expected_bucket, range(1, 41))]
+    expected = finders["Buckets"][0]["numbers"][buckets]
+    np.testing.assert_allclose(bias, expected, atol=1e-6)
 
 
-def test_the_table_and_the_figure_have_medians_and_ranges_as_told(cells):
+def test_table_and_figure_show_medians_and_ranges(cells):
     cell = cells["shares"]
-    shares = cell.names["shares"]
+    accuracies = cell.names["accuracies"]
     assert cell.rows[0] == [*LENGTHS]
-    across = "Entries (trained on 16)"
-    assert_medians_with_bars(cell, shares[1:], LENGTHS, 1, NAMES[1:], across)
-    spreads = assert_table(cell, shares, NAMES)
-    none, sinusoids, rotary, alibi, table, buckets = spreads[..., 0]
+    xlabel = "Entries (trained on 16)"
+    assert_medians_with_bars(cell, accuracies[1:], LENGTHS, 1, NAMES[1:], xlabel)
+    rows = assert_table(cell, accuracies, NAMES)
+    none, sinusoids, rotary, alibi, table, buckets = rows[..., 0]
     assert none[0] == pytest.approx(0.47, abs=0.08)  # about half
-    assert spreads[1:, 0, 0].min() >= 0.9  # well
-    _, lowest, highest = spreads[0, 0]
+    assert rows[1:, 0, 0].min() >= 0.9  # well
+    _, lowest, highest = rows[0, 0]
     assert lowest > CHANCE
-    assert spreads[1:, 0, 1].min() > highest + 0.2
+    assert rows[1:, 0, 1].min() > highest + 0.2
     assert (sinusoids[1:] < 0.5).all()
     assert sinusoids[3] < none[3] + 0.05
     assert (np.diff(rotary) < 0).all()
@@ -383,40 +413,45 @@ def test_the_table_and_the_figure_have_medians_and_ranges_as_told(cells):
 
 
 @pytest.mark.parametrize(
-    ("names", "n", "down"),
+    ("names", "n", "ylabel"),
     [(["maps"], 16, "Letter asked for"), (PAST_THE_END, 32, "Letter")],
 )
-def test_maps_are_those_of_three_models(cells, finders, names, n, down):
+def test_maps_are_those_of_three_models(cells, finders, names, n, ylabel):
     letters, digits = cells[names[0]].printed.split()
     assert (len(letters), len(digits), {*letters}) == (n, n, {*"abcdef"})
     text = [[*map("abcdef".index, letters)]], [[*map(int, digits)]], [range(6)]
     schemes = ["Sinusoids", "Rotary", "ALiBi"]
-    expected = [
-        finder_by_hand(finders[scheme][0], *map(np.array, text), scheme=scheme)[1][0]
-        for scheme in schemes
-    ]
+    expected = []
+    for scheme in schemes:
+        model = finders[scheme][0]
+        _, weights = run_finder(model, *map(np.array, text), scheme=scheme)
+        expected.append(weights[0])
     last = [letters.rindex(letter) for letter in "abcdef"]
     hits = [(weights.argmax(axis=1) == last).sum() for weights in expected]
     assert sum(hits) >= 15 if n == 16 else hits[0] < hits[2]  # of eighteen rows
-    of_cells = (np.split(np.array(each), len(names)) for each in (expected, schemes))
-    for name, maps, titles in zip(names, *of_cells, strict=True):
-        assert_maps(cells[name], maps, ("Entries", down), titles.tolist(), atol=2e-3)
+    count = len(schemes) // len(names)  # of maps in each cell
+    for i, name in enumerate(names):
+        shown = slice(i * count, (i + 1) * count)
+        axes, titles = ("Entries", ylabel), schemes[shown]
+        assert_maps(cells[name], expected[shown], axes, titles, atol=2e-3)
 
 
-def test_weight_on_the_letter_and_on_its_last_entry(cells, finders, tests):
+def test_weights_on_the_letter_and_its_last_entry(cells, finders, tests):
     cell = cells["weight-shown"]
-    weight = cell.names["weight"]
+    letter_weights = cell.names["letter_weights"]
     for n in (16, 32):
         letters, digits, asked, _ = tests[n]
-        where = letters == asked, last_asked(letters, asked)
-        for (scheme, models), found in zip(finders.items(), weight[n], strict=True):
-            for its, shares in zip(models, found, strict=True):
-                _, weights = finder_by_hand(its, letters, digits, asked, scheme=scheme)
-                expected = [(weights[:, 0] * each).sum(axis=1).mean() for each in where]
-                np.testing.assert_allclose(floats(shares), expected, atol=NEARLY_NONE)
+        masks = letters == asked, mark_last_match(letters, asked)
+        results = zip(finders.items(), letter_weights[n], strict=True)
+        for (scheme, models), scheme_weights in results:
+            for parameters, actual in zip(models, scheme_weights, strict=True):
+                inputs = letters, digits, asked
+                _, weights = run_finder(parameters, *inputs, scheme=scheme)
+                expected = [(weights[:, 0] * mask).sum(axis=1).mean() for mask in masks]
+                np.testing.assert_allclose(floats(actual), expected, atol=TIES)
     assert (cell.rows[0][0], cell.rows[7][0]) == (16, 32)
-    spreads = assert_table(cell, [*weight[16], *weight[32]], 2 * NAMES)
-    (_, short, *_), (_, sinusoids, _, alibi, *_) = np.split(spreads[..., 0], 2)
+    rows = assert_table(cell, [*letter_weights[16], *letter_weights[32]], 2 * NAMES)
+    (_, short, *_), (_, sinusoids, _, alibi, *_) = np.split(rows[..., 0], 2)
     assert short[0] > 0.95
     assert short[1] > 0.8
     assert sinusoids[0] > 0.95  # nearly all
@@ -427,142 +462,149 @@ def test_weight_on_the_letter_and_on_its_last_entry(cells, finders, tests):
 # Longer than trained
 
 
-def ways(factor: float) -> dict[str, np.ndarray]:
-    """The frequencies of 16 pairs, changed for texts so many times as long."""
-    omega = frequencies(32)
+def stretch_frequencies(factor: float) -> dict[str, np.ndarray]:
+    """Return the frequencies of 16 pairs for texts this many times as long, in each way."""
+    omega = rope_frequencies(32)
     turns = 16 * omega / (2 * pi)
-    kept = np.interp(turns, [1 / 4, 2], [0, 1])
+    ramp = np.interp(turns, [1 / 4, 2], [0, 1])
     return {
         "unchanged": omega,
         "linear": omega / factor,
-        "larger_base": frequencies(32, 10000 * factor ** (32 / 30)),
-        "by_parts": kept * omega + (1 - kept) * omega / factor,
+        "larger_base": rope_frequencies(32, 10000 * factor ** (32 / 30)),
+        "by_parts": ramp * omega + (1 - ramp) * omega / factor,
     }
 
 
 @pytest.mark.parametrize("factor", [2.0, 4.0, 8.0])
-def test_frequencies_are_changed_in_four_ways(adapter, cells, factor):
-    omega = adapter.tensor(frequencies(32).astype("float32"))
-    for way, expected in ways(factor).items():
-        found = array(cells["stretch"].names[way](omega, factor))
-        np.testing.assert_allclose(found, expected, rtol=1e-4)
-    slowed = ways(factor)["larger_base"] / frequencies(32)
+def test_frequencies_are_stretched_in_four_ways(adapter, cells, factor):
+    omega = adapter.tensor(rope_frequencies(32).astype("float32"))
+    for way, expected in stretch_frequencies(factor).items():
+        actual = array(cells["stretch"].names[way](omega, factor))
+        np.testing.assert_allclose(actual, expected, rtol=1e-4)
+    slowed = stretch_frequencies(factor)["larger_base"] / rope_frequencies(32)
     assert (slowed[0], slowed[-1]) == (1, pytest.approx(1 / factor))
 
 
-def test_wavelengths_are_printed(cells):
-    wavelengths = 2 * pi / np.array([*ways(4).values()])
-    pairs, turns, *found = np.transpose(cells["wavelengths"].rows[1:])
+def test_printed_wavelengths(cells):
+    wavelengths = 2 * pi / np.array([*stretch_frequencies(4).values()])
+    pairs, turns, *printed = np.transpose(cells["wavelengths"].rows[1:])
     assert pairs.tolist() == [0, 1, 2, 3, 4, 6, 9, 12, 15]
     expected = wavelengths[:, pairs.astype(int)]
     assert_printed(turns, 16 / expected[0], 3)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=0.051)
+    np.testing.assert_allclose(printed, expected, rtol=1e-5, atol=0.051)
 
 
-def test_shares_of_rotary_models_with_other_frequencies(cells, finders, tests):
-    found = cells["stretched"].names["stretched"]
-    for way, shares in zip(ways(1), found, strict=True):
-        by_hand = partial(finder_by_hand, way=way)
-        assert_shares(tests, finders["Rotary"], shares, by_hand, LENGTHS[1:])
-    cell, names = cells["stretched-shares"], [way.replace("_", " ") for way in ways(1)]
-    unchanged, *changed = assert_table(cell, found, names)[..., 0]
+def test_accuracies_with_stretched_frequencies(cells, finders, tests):
+    results = cells["stretched"].names["stretched_accuracies"]
+    ways = [*stretch_frequencies(1)]
+    for way, accuracies in zip(ways, results, strict=True):
+        run = partial(run_finder, way=way)
+        assert_accuracies(tests, finders["Rotary"], accuracies, run, LENGTHS[1:])
+    cell, names = cells["stretched-shares"], [way.replace("_", " ") for way in ways]
+    unchanged, *changed = assert_table(cell, results, names)[..., 0]
     assert cell.rows[0] == [*LENGTHS[1:]]
-    for way in changed:
-        assert (way[:2] > unchanged[:2]).all()
+    for medians in changed:
+        assert (medians[:2] > unchanged[:2]).all()
     linear, larger_base, by_parts = changed
     assert by_parts[2] > max(unchanged[2], linear[2], larger_base[2])
 
 
-def test_the_models_have_their_own_frequencies_again_afterwards(cells, finders, tests):
+def test_models_get_their_frequencies_back(cells, finders, tests):
     names = cells["stretched"].names
     _, _, rotary, *_ = names["models"].values()
-    found = [[names["share_right"](model, 32)] for model in rotary]
-    assert_shares(tests, finders["Rotary"], found, finder_by_hand, [32])
+    accuracies = [[names["accuracy"](model, 32)] for model in rotary]
+    assert_accuracies(tests, finders["Rotary"], accuracies, run_finder, [32])
 
 
 # Solutions
 
 
-def test_the_score_is_greatest_one_place_after_the_query():
+def test_score_is_greatest_one_place_after_the_query():
     scores = [dot(complex(1, 2), hand((2, 2), position)) for position in range(12)]
     assert np.argmax(scores) == 1
     assert_printed(scores[1], 6.20)
 
 
-def test_turned_values_depend_on_where_they_stand(cells):
+def test_turned_values_depend_on_position(cells):
     names = cells["solution-values"].names
     X = array(names["X"])
 
-    def output(shift: int, values_turn: bool = False, back: bool = False) -> np.ndarray:
-        angles = (np.arange(6) + shift)[:, None] * frequencies(8)
-        q = turned(X, angles)
-        Y = softmax(q @ q.T / np.sqrt(8)) @ (q if values_turn else X)
-        return turned(Y, -angles) if back else Y
+    def shifted_output(shift, turn_values=False, turn_back=False):
+        angles = (np.arange(6) + shift)[:, None] * rope_frequencies(8)
+        q = rotate_pairs(X, angles)
+        Y = softmax(q @ q.T / np.sqrt(8)) @ (q if turn_values else X)
+        return rotate_pairs(Y, -angles) if turn_back else Y
 
     for shift in (0, 5):
-        for how in ((False, False), (True, False), (True, True)):
-            found = array(names["outputs"](shift, *how))
-            np.testing.assert_allclose(found, output(shift, *how), atol=1e-4)
-    change = np.abs(output(5, True) - output(0, True)).max()
-    (as_they_are,), (moved,), (back,) = cells["solution-values"].rows[-3:]
-    assert (as_they_are, moved > 0.5, back) == (0, True, 0)
-    assert_printed(moved, change, 3)
+        for options in ((False, False), (True, False), (True, True)):
+            actual = array(names["shifted_output"](shift, *options))
+            expected = shifted_output(shift, *options)
+            np.testing.assert_allclose(actual, expected, atol=1e-4)
+    change = np.abs(shifted_output(5, True) - shifted_output(0, True)).max()
+    (plain,), (turned,), (turned_back,) = cells["solution-values"].rows[-3:]
+    assert (plain, turned_back) == (0, 0)
+    assert turned > 0.5
+    assert_printed(turned, change, 3)
 
 
-def test_what_was_learned_in_one_layout_fits_the_other_once_reordered(
-    adapter, cells, finders, tests
-):
-    cell, trained = cells["solution-layouts-shown"], finders["Rotary"]
+def test_reordered_weights_fit_the_other_layout(adapter, cells, finders, tests):
+    cell, names = cells["solution-layouts-shown"], cells["solution-layouts-shown"].names
     order = [*range(0, 32, 2), *range(1, 32, 2)]
-    other = [its | {W: its[W][:, order] for W in ("W_q", "W_k")} for its in trained]
-    _, _, rotary, *_ = cell.names["models"].values()
-    # By their weights: the pairs' halves exchanged would find nearly as much.
-    for reorder, expected in ((False, trained), (True, other)):
+    trained = finders["Rotary"]
+    reordered = [
+        model | {name: model[name][:, order] for name in ("W_q", "W_k")}
+        for model in trained
+    ]
+    _, _, rotary, *_ = names["models"].values()
+    # Compare weights: with the pairs' halves exchanged, accuracies would be nearly as high.
+    for reorder, expected in ((False, trained), (True, reordered)):
         for model, weights in zip(rotary, expected, strict=True):
-            made = cell.names["in_halves"](model, reorder)
-            cell.names["share_right"](made, 16)  # Gluon's has its weights after a call
-            np.testing.assert_equal(adapter.lesson_finder(made), weights)
-    found, layouts = cell.names["in_layouts"], (False, True, True)
-    of_layouts = zip((trained, trained, other), layouts, found, strict=True)
-    for weights, halves, shares in of_layouts:
-        by_hand = partial(finder_by_hand, halves=halves)
-        assert_shares(tests, weights, shares, by_hand, [16])
-    names = ["as trained", "in halves", "in halves, reordered"]
-    as_trained, in_halves, reordered = assert_table(cell, found, names)[:, 0, 0]
+            converted = names["convert_to_halves"](model, reorder)
+            names["accuracy"](converted, 16)  # Gluon creates the weights in a call
+            np.testing.assert_equal(adapter.lesson_finder(converted), weights)
+    models, halves = (trained, trained, reordered), (False, True, True)
+    results = names["layout_accuracies"]
+    for parameters, layout, accuracies in zip(models, halves, results, strict=True):
+        run = partial(run_finder, halves=layout)
+        assert_accuracies(tests, parameters, accuracies, run, [16])
+    labels = ["as trained", "in halves", "in halves, reordered"]
+    as_trained, in_halves, in_order = assert_table(cell, results, labels)[:, 0, 0]
     assert 0.5 < in_halves < as_trained - 0.05
-    assert reordered == pytest.approx(as_trained, abs=0.03)
+    assert in_order == pytest.approx(as_trained, abs=0.03)
 
 
 def test_only_distances_that_occur_have_a_gradient(cells):
-    touched = array(cells["solution-untouched"].names["is_touched"]).ravel()
-    assert touched.tolist() == [True] * 16 + [False] * 16
+    has_gradient = array(cells["solution-untouched"].names["has_gradient"]).ravel()
+    assert has_gradient.tolist() == [True] * 16 + [False] * 16
     assert cells["solution-untouched"].rows == [[*range(1, 17)]]
 
 
-def two_layers_by_hand(
-    its: Arrays, letters: np.ndarray, digits: np.ndarray, asked: np.ndarray
+def run_two_layers(
+    parameters: Arrays, letters: np.ndarray, digits: np.ndarray, asked: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The scores of the digits, and the weights of the last layer."""
-    entries = its["letter"][letters] + its["digit"][digits]
-    X = np.concatenate([entries, its["letter"][asked]], axis=1)
-    is_seen = np.tri(X.shape[1], dtype=bool)
-    # Of the second layer the question alone, which comes last, is needed.
-    for layer, rows in zip(its["layers"], (slice(None), slice(-1, None)), strict=True):
-        asking = X[:, rows]
-        q, k, v = asking @ layer["W_q"], X @ layer["W_k"], X @ layer["W_v"]
+    """Return the scores of the digits, and the weights of the last layer."""
+    letter, digit = parameters["letter"], parameters["digit"]
+    X = np.concatenate([letter[letters] + digit[digits], letter[asked]], axis=1)
+    is_visible = np.tri(X.shape[1], dtype=bool)
+    # The second layer needs only the question, which comes last.
+    queries = slice(None), slice(-1, None)
+    for layer, rows in zip(parameters["layers"], queries, strict=True):
+        q, k, v = X[:, rows] @ layer["W_q"], X @ layer["W_k"], X @ layer["W_v"]
         scores = q @ k.mT / np.sqrt(X.shape[-1])
-        weights = softmax(np.where(is_seen[rows], scores, -np.inf))
-        X = asking + weights @ v @ layer["W_o"]
-    return X @ its["output"] + its["bias"], weights
+        weights = softmax(np.where(is_visible[rows], scores, -np.inf))
+        X = X[:, rows] + weights @ v @ layer["W_o"]
+    return X @ parameters["output"] + parameters["bias"], weights
 
 
-def test_two_causal_layers_are_right_as_often_as_is_printed(adapter, cells, tests):
+def test_printed_accuracies_of_two_causal_layers(adapter, cells, tests):
     cell = cells["solution-two-layers-shown"]
-    found, trained = cell.names["found"], cell.names["two_layers"]
-    learned = (adapter.lesson_layers(each, 2, ("letter", "digit")) for each in trained)
-    models = [its | {"layers": layers} for its, layers in learned]
-    assert_shares(tests, models, found, two_layers_by_hand)
-    (of_two_layers,) = assert_table(cell, [found], ["two layers"])[..., 0]
-    of_one_layer = median_and_range(cells["shares"].names["shares"][0], axis=0)
-    assert of_two_layers[0] > of_one_layer[0, 0] + 0.2
-    assert (np.diff(of_two_layers) < 0).all()
+    accuracies = cell.names["two_layer_accuracies"]
+    models = []
+    for model in cell.names["two_layers"]:
+        tables, layers = adapter.lesson_layers(model, 2, ("letter", "digit"))
+        models.append(tables | {"layers": layers})
+    assert_accuracies(tests, models, accuracies, run_two_layers)
+    (two_layers,) = assert_table(cell, [accuracies], ["two layers"])[..., 0]
+    one_layer = median_and_range(cells["shares"].names["accuracies"][0], axis=0)
+    assert two_layers[0] > one_layer[0, 0] + 0.2
+    assert (np.diff(two_layers) < 0).all()

@@ -38,36 +38,36 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** A layer's output in evaluation. */
+/** Return a layer's output in evaluation. */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
 
-/** Makes the parameters of a layer that takes inputs of these shapes. */
+/** Make the parameters of a layer that takes inputs of these shapes. */
 <B extends Block> B initialized(B layer, Shape... shapes) {
     layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
 }
 
-/** A number as an array. A plain one DJL has let go by the time that gradients are taken. */
+/** Return a number as an array: a plain one DJL frees before gradients are taken. */
 NDArray number(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
 
-/** The largest difference between two arrays. */
-float apart(NDArray X, NDArray Y) {
+/** Return the largest difference between two arrays. */
+float largestDifference(NDArray X, NDArray Y) {
     return X.sub(Y).abs().max().getFloat();
 }
 
 // %% turn
-/** A vector of two numbers, turned by 30 degrees for each position. */
+/** Turn a vector of two numbers by 30 degrees for each position. */
 NDArray turn(NDArray vector, int position) {
     double angle = Math.toRadians(30 * position), cos = Math.cos(angle), sin = Math.sin(angle);
     double x = vector.getDouble(0), y = vector.getDouble(1);
     return manager.create(new double[] {x * cos - y * sin, x * sin + y * cos});
 }
 
-String written(NDArray vector) {
+String formatVector(NDArray vector) {
     return "(%5.2f, %5.2f)".formatted(vector.getDouble(0), vector.getDouble(1));
 }
 
@@ -80,7 +80,7 @@ System.out.println("positions  turned query     turned key      score");
 for (var pair : pairs) {
     int i = pair[0], j = pair[1];
     NDArray q = turn(query, i), k = turn(key, j);
-    System.out.printf("%4d%4d   %s  %s  ", i, j, written(q), written(k));
+    System.out.printf("%4d%4d   %s  %s  ", i, j, formatVector(q), formatVector(k));
     System.out.printf("%5.2f%n", q.dot(k).getDouble());
 }
 
@@ -99,14 +99,14 @@ for (var pair : pairs) {
 }
 
 // %% rotate
-/** How far each pair turns from one position to the next, in radians. */
-NDArray frequencies(int d, double base) {
+/** Return how far each pair turns from one position to the next, in radians. */
+NDArray ropeFrequencies(int d, double base) {
     return NDArrays.pow(base, manager.arange(0f, d, 2f).div(-d));
 }
 
 /** Turn each pair of neighbouring numbers by position times frequency. */
-NDArray rotate(NDArray X, NDArray positions, NDArray frequencies) {
-    var angles = positions.expandDims(1).mul(frequencies);
+NDArray rotate(NDArray X, NDArray positions, NDArray omega) {
+    var angles = positions.expandDims(1).mul(omega);
     NDArray cos = angles.cos(), sin = angles.sin();
     NDArray x = X.get("..., ::2"), y = X.get("..., 1::2");
     NDArray first = x.mul(cos).sub(y.mul(sin)), second = x.mul(sin).add(y.mul(cos));
@@ -114,7 +114,7 @@ NDArray rotate(NDArray X, NDArray positions, NDArray frequencies) {
 }
 
 // %% spread
-/** The most by which scores at one distance differ, over all distances. */
+/** Return the largest difference between two scores at one distance. */
 double spread(NDArray scores) {
     int n = (int) scores.size(0);
     return IntStream.range(1 - n, n)
@@ -130,22 +130,24 @@ int d = 8, n = 40;
 query = manager.randomNormal(new Shape(d));
 key = manager.randomNormal(new Shape(d));
 var positions = manager.arange(n);
-var q = rotate(query.broadcast(n, d), positions, frequencies(d, 10000));
-var k = rotate(key.broadcast(n, d), positions, frequencies(d, 10000));
+var omega = ropeFrequencies(d, 10000);
+var q = rotate(query.broadcast(n, d), positions, omega);
+var k = rotate(key.broadcast(n, d), positions, omega);
 var scores = q.matMul(k.transpose());
-var byLayer = evaluate(new RotaryEncoding(d), query.broadcast(1, n, d)).get(0);
+var layerOutput = evaluate(new RotaryEncoding(d), query.broadcast(1, n, d)).get(0);
 
 float low = scores.min().getFloat(), high = scores.max().getFloat();
-float longer = q.norm(new int[] {1}).sub(query.norm()).abs().max().getFloat();
+float layerDifference = largestDifference(layerOutput, q);
+float lengthChange = q.norm(new int[] {1}).sub(query.norm()).abs().max().getFloat();
 System.out.println("scores from %.2f to %.2f".formatted(low, high));
 System.out.println("at one distance they differ by %.4f at most".formatted(spread(scores)));
-System.out.println("lengths change by %.4f at most".formatted(longer));
-System.out.println("the layer: largest difference %.4f".formatted(apart(byLayer, q)));
+System.out.println("lengths change by %.4f at most".formatted(lengthChange));
+System.out.println("the layer: largest difference %.4f".formatted(layerDifference));
 
 // %% rotate-halves
-/** The same, but number l has number l + d/2 for a partner. */
-NDArray rotateHalves(NDArray X, NDArray positions, NDArray frequencies) {
-    var angles = positions.expandDims(1).mul(frequencies);
+/** Do the same, but pair number l with number l + d/2. */
+NDArray rotateHalves(NDArray X, NDArray positions, NDArray omega) {
+    var angles = positions.expandDims(1).mul(omega);
     NDArray cos = angles.cos(), sin = angles.sin();
     long half = X.getShape().getLastDimension() / 2;
     NDArray x = X.get("..., :{}", half), y = X.get("..., {}:", half);
@@ -155,51 +157,51 @@ NDArray rotateHalves(NDArray X, NDArray positions, NDArray frequencies) {
 // %% layouts
 Engine.getInstance().setRandomSeed(0);
 var X = manager.randomNormal(new Shape(n, d));
-var omega = frequencies(d, 10000);
 var order = manager.create(new int[] {0, 2, 4, 6, 1, 3, 5, 7});
 var reorder = new NDIndex(":, {}", order);
 var neighbours = rotate(X, positions, omega);
 var halves = rotateHalves(X.get(reorder), positions, omega);
 var layer = new RotaryEncoding(d, 1000, 10000, RotaryEncoding.Layout.HALVES, 1);
-byLayer = evaluate(layer, X.get(reorder).expandDims(0)).get(0);
+layerOutput = evaluate(layer, X.get(reorder).expandDims(0)).get(0);
 
-float reordered = apart(neighbours.get(reorder), halves);
-System.out.println("reordered: largest difference %.4f".formatted(reordered));
-System.out.println("the layer: largest difference %.4f".formatted(apart(byLayer, halves)));
+float orderDifference = largestDifference(neighbours.get(reorder), halves);
+layerDifference = largestDifference(layerOutput, halves);
+System.out.println("reordered: largest difference %.4f".formatted(orderDifference));
+System.out.println("the layer: largest difference %.4f".formatted(layerDifference));
 
 // %% mixed
 var qHalves = rotateHalves(query.broadcast(n, d), positions, omega);
 var kHalves = rotateHalves(key.broadcast(n, d), positions, omega);
-double ofNeighbours = spread(q.matMul(k.transpose()));
-double ofHalves = spread(qHalves.matMul(kHalves.transpose()));
-double ofEach = spread(q.matMul(kHalves.transpose()));
+double neighboursSpread = spread(q.matMul(k.transpose()));
+double halvesSpread = spread(qHalves.matMul(kHalves.transpose()));
+double mixedSpread = spread(q.matMul(kHalves.transpose()));
 System.out.println("at one distance, scores differ by");
-System.out.println("%.4f  with neighbours for both".formatted(ofNeighbours));
-System.out.println("%.4f  with halves for both".formatted(ofHalves));
-System.out.println("%.4f  with one of each".formatted(ofEach));
+System.out.println("%.4f  with neighbours for both".formatted(neighboursSpread));
+System.out.println("%.4f  with halves for both".formatted(halvesSpread));
+System.out.println("%.4f  with one of each".formatted(mixedSpread));
 
 // %% slopes
 var slopes = AlibiSlopes.alibiSlopes(manager, 8);
-var byHand = new float[8];
+var expected = new float[8];
 System.out.print("slopes:");
 for (int head = 0; head < 8; head++) {
-    byHand[head] = (float) Math.pow(2, -(head + 1));
+    expected[head] = (float) Math.pow(2, -(head + 1));
     System.out.printf(" 1/%.0f", 1 / slopes.getFloat(head));
 }
 System.out.println();
-float difference = apart(slopes, manager.create(byHand));
+float difference = largestDifference(slopes, manager.create(expected));
 System.out.println("largest difference: %.4f".formatted(difference));
 
 // %% alibi-map
 n = 12;
 positions = manager.arange(n);
 var distances = positions.expandDims(1).sub(positions);
-var nothing = manager.zeros(new Shape(1, n, 8)); // no content: all scores are zero
-var shape = nothing.getShape();
+var zeros = manager.zeros(new Shape(1, n, 8)); // no content: all scores are zero
+var shape = zeros.getShape();
 var attention = initialized(new MultiHeadAttention(8, 8, 0), shape, shape, shape);
 var bias = slopes.reshape(8, 1, 1).mul(distances).neg();
 var masks = new PairList<String, Object>(Map.of("causal", true, "scoreBias", bias));
-attention.forward(parameters, new NDList(nothing, nothing, nothing), false, masks);
+attention.forward(parameters, new NDList(zeros, zeros, zeros), false, masks);
 var weights = attention.attentionWeights();
 System.out.print("last row, first head:");
 for (float weight : weights.get("0, 0, -1, -4:").toFloatArray()) {
@@ -224,7 +226,7 @@ for (int i = 0; i < 6; i++) {
 }
 
 // %% bucket
-/** Near distances have buckets of their own, far ones share: ever wider ones. */
+/** Return a distance's bucket: its own if near, a shared and wider one if far. */
 int bucket(int distance, int count, int far) {
     int near = count / 2;
     if (distance < near) {
@@ -246,24 +248,25 @@ for (int distance = 1; distance <= 20; distance++) {
 System.out.println();
 
 // %% mask-alone
-var first = manager.eye(8).get(":, :1").expandDims(0); // one number to a token: is it the first?
-var alike = manager.zeros(new Shape(1, 8, 2)); // all scores are zero
+// one number to a token: is it the first?
+var isFirst = manager.eye(8).get(":, :1").expandDims(0);
+zeros = manager.zeros(new Shape(1, 8, 2)); // all scores are zero
 var names = List.of("without a mask", "causal mask");
 for (int i = 0; i < 2; i++) {
-    var inputs = new NDList(alike, alike, first);
+    var inputs = new NDList(zeros, zeros, isFirst);
     var masks = new PairList<String, Object>(Map.of("causal", i == 1));
-    var found = new DotProductAttention(0).forward(parameters, inputs, false, masks).head();
-    for (float x : found.toFloatArray()) {
+    var averages = new DotProductAttention(0).forward(parameters, inputs, false, masks).head();
+    for (float x : averages.toFloatArray()) {
         System.out.printf("%.3f ", x);
     }
     System.out.println(" " + names.get(i));
 }
 
 // %% entries
-record Examples(NDList given, NDArray answers) {}
+record Examples(NDList inputs, NDArray answers) {}
 
-/** Letters and digits; a letter that is there; the digit that it had last. */
-Examples entries(NDManager manager, int count, int n) {
+/** Draw letters and digits, one of these letters, and the digit it had last. */
+Examples drawEntries(NDManager manager, int count, int n) {
     var letters = manager.randomInteger(0, 6, new Shape(count, n), DataType.INT64);
     var digits = manager.randomInteger(0, 10, new Shape(count, n), DataType.INT64);
     var place = manager.randomInteger(0, n, new Shape(count, 1), DataType.INT64);
@@ -273,49 +276,49 @@ Examples entries(NDManager manager, int count, int n) {
 }
 
 Engine.getInstance().setRandomSeed(0);
-var three = entries(manager, 3, 16);
+var examples = drawEntries(manager, 3, 16);
 for (int i = 0; i < 3; i++) {
     for (int j = 0; j < 16; j++) {
-        long letter = three.given().get(0).getLong(i, j);
-        System.out.printf("%c%d ", (char) ('a' + letter), three.given().get(1).getLong(i, j));
+        long letter = examples.inputs().get(0).getLong(i, j);
+        System.out.printf("%c%d ", (char) ('a' + letter), examples.inputs().get(1).getLong(i, j));
     }
-    char asked = (char) ('a' + three.given().get(2).getLong(i, 0));
-    System.out.println(" %c? %d".formatted(asked, three.answers().getLong(i, 0)));
+    char asked = (char) ('a' + examples.inputs().get(2).getLong(i, 0));
+    System.out.println(" %c? %d".formatted(asked, examples.answers().getLong(i, 0)));
 }
 
 // %% no-positions
-/** Where a scheme can tell positions; this one says nothing. */
+/** The three places where a scheme can use positions; this one uses none. */
 class NoPositions {
-    /** What is trained of it. */
+    /** Return the blocks that are trained. */
     List<Block> parts() {
         return List.of();
     }
 
-    /** What becomes of vectors at these positions, before the projections. */
+    /** Return vectors at these positions as they enter the projections. */
     NDArray add(NDArray X, NDArray positions) {
         return X;
     }
 
-    /** What becomes of queries or keys. */
+    /** Return queries or keys as they enter the scores. */
     NDArray turn(NDArray X, NDArray positions) {
         return X;
     }
 
-    /** What is added to the scores of queries with keys at these distances. */
+    /** Return what is added to scores of queries with keys at these distances. */
     NDArray bias(NDArray q, NDArray distances) {
         return distances.zerosLike();
     }
 }
 
 // %% finder
-/** A table with a vector of this width for each of so many letters, digits or distances. */
+/** Make a table with a vector of this width for each letter, digit or distance. */
 Block embedding(int size, int width) {
     var table = new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(width).build();
     table.setInitializer(new NormalInitializer(1), Parameter.Type.WEIGHT);
     return table;
 }
 
-/** A projection, with weights from -1/√n to 1/√n for n inputs. */
+/** Make a projection with weights from -1/√n to 1/√n for n inputs. */
 Linear projection(int units, boolean hasBias) {
     var made = Linear.builder().setUnits(units).optBias(hasBias).build();
     var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
@@ -323,14 +326,14 @@ Linear projection(int units, boolean hasBias) {
     return made;
 }
 
-/** Products of queries and keys, divided by the root of their width. */
+/** Return products of queries and keys, divided by the root of their width. */
 NDArray scaledDot(NDArray Q, NDArray K) {
     int axes = K.getShape().dimension();
     double root = Math.sqrt(K.getShape().getLastDimension());
     return Q.matMul(K.swapAxes(axes - 2, axes - 1)).div(number(Q.getManager(), root));
 }
 
-/** Finds the digit that a letter had last; the question is asked after the text. */
+/** A model that finds a letter's last digit; the question follows the text. */
 class Finder extends AbstractBlock {
     final NoPositions scheme;
     final Block letter = addChildBlock("letterTable", embedding(6, 32));
@@ -346,19 +349,19 @@ class Finder extends AbstractBlock {
         scheme.parts().forEach(part -> addChildBlock("schemePart", part));
     }
 
-    /** The inputs are the text's letters and digits, and the letters asked for. */
+    /** Take the text's letters and digits, and the letters asked for. */
     @Override
     protected NDList forwardInternal(
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
         NDArray letters = inputs.get(0), digits = inputs.get(1), asked = inputs.get(2);
         int n = (int) letters.size(1);
-        var there = letters.getManager().arange(n);
-        var here = letters.getManager().arange(n, n + 1);
-        var X = scheme.add(evaluate(letter, letters).add(evaluate(digit, digits)), there);
-        var question = scheme.add(evaluate(letter, asked), here);
-        var q = scheme.turn(evaluate(W_q, question), here);
-        var k = scheme.turn(evaluate(W_k, X), there);
-        var scores = scaledDot(q, k).add(scheme.bias(q, here.sub(there)));
+        var i = letters.getManager().arange(n, n + 1); // of the question
+        var j = letters.getManager().arange(n); // of the entries
+        var X = scheme.add(evaluate(letter, letters).add(evaluate(digit, digits)), j);
+        var question = scheme.add(evaluate(letter, asked), i);
+        var q = scheme.turn(evaluate(W_q, question), i);
+        var k = scheme.turn(evaluate(W_k, X), j);
+        var scores = scaledDot(q, k).add(scheme.bias(q, i.sub(j)));
         attentionWeights = scores.softmax(-1);
         return new NDList(evaluate(output, attentionWeights.matMul(evaluate(W_v, X))));
     }
@@ -379,17 +382,17 @@ class Sinusoids extends NoPositions {
     @Override
     NDArray add(NDArray X, NDArray positions) {
         int d = (int) X.getShape().getLastDimension();
-        var angles = positions.expandDims(1).mul(frequencies(d, 10000));
+        var angles = positions.expandDims(1).mul(ropeFrequencies(d, 10000));
         return X.add(angles.sin().stack(angles.cos(), -1).reshape(-1, d));
     }
 }
 
 class Rotary extends NoPositions {
-    NDArray frequencies = frequencies(32, 10000);
+    NDArray omega = ropeFrequencies(32, 10000);
 
     @Override
     NDArray turn(NDArray X, NDArray positions) {
-        return rotate(X, positions, frequencies);
+        return rotate(X, positions, omega);
     }
 }
 
@@ -435,31 +438,31 @@ class Buckets extends NoPositions {
 
     @Override
     NDArray bias(NDArray q, NDArray distances) {
-        var buckets = IntStream.of(distances.toIntArray()).map(each -> bucket(each, 8, 16)).toArray();
+        var buckets = IntStream.of(distances.toIntArray()).map(x -> bucket(x, 8, 16)).toArray();
         return evaluate(numbers, distances.getManager().create(buckets)).squeeze(-1);
     }
 }
 
 // %% train
-/** The error of scores for each digit as the answer. */
-NDArray error(Block model, Examples examples) {
-    // DJL's takes a row for each answer.
-    var rows = model.forward(parameters, examples.given(), true).head().reshape(-1, 10);
+/** Return the loss of the scores for each digit as the answer. */
+NDArray loss(Block model, Examples examples) {
+    // DJL's loss takes a row for each answer.
+    var rows = model.forward(parameters, examples.inputs(), true).head().reshape(-1, 10);
     var answers = new NDList(examples.answers().flatten());
     return Loss.softmaxCrossEntropyLoss().evaluate(answers, new NDList(rows));
 }
 
-/** The model, trained for 100 steps, each on new examples, starting from this seed. */
-<B extends Block> B trained(int seed, B model) {
+/** Train the model for 100 steps, each on new examples, starting from this seed. */
+<B extends Block> B train(int seed, B model) {
     Engine.getInstance().setRandomSeed(seed);
     initialized(model);
     model.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.02f)).build();
     for (int step = 0; step < 100; step++) {
-        // All that a step computes goes with its manager.
+        // All that a step computes is freed with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
-            gradients.backward(error(model, entries(scratch, 256, 16)));
+            gradients.backward(loss(model, drawEntries(scratch, 256, 16)));
         }
         model.getParameters().forEach(named -> {
             var weights = named.getValue().getArray();
@@ -475,23 +478,23 @@ NDArray error(Block model, Examples examples) {
 int[] lengths = {16, 32, 64, 128};
 var tests = new TreeMap<Integer, Examples>();
 for (int n : lengths) {
-    tests.put(n, entries(manager, 500, n));
+    tests.put(n, drawEntries(manager, 500, n));
 }
 
-double shareRight(Block model, int n) {
+double accuracy(Block model, int n) {
     var test = tests.get(n);
-    // All that a model computes of these goes with this manager.
+    // All that a model computes from these is freed with this manager.
     try (var scratch = manager.newSubManager()) {
-        scratch.tempAttachAll(test.given(), test.answers());
-        var said = model.forward(parameters, test.given(), false).head().argMax(2);
-        return said.eq(test.answers()).toType(DataType.FLOAT32, false).mean().getFloat();
+        scratch.tempAttachAll(test.inputs(), test.answers());
+        var predictions = model.forward(parameters, test.inputs(), false).head().argMax(2);
+        return predictions.eq(test.answers()).toType(DataType.FLOAT32, false).mean().getFloat();
     }
 }
 
-/** For each model, its share at each length. */
-double[][] sharesRight(List<? extends Block> models, int... lengths) {
+/** Return each model's accuracy at each length. */
+double[][] measureAccuracies(List<? extends Block> models, int... lengths) {
     return models.stream()
-            .map(model -> IntStream.of(lengths).mapToDouble(n -> shareRight(model, n)).toArray())
+            .map(model -> IntStream.of(lengths).mapToDouble(n -> accuracy(model, n)).toArray())
             .toArray(double[][]::new);
 }
 
@@ -502,23 +505,25 @@ List<Supplier<NoPositions>> schemes = List.of(
         () -> new Table(16), Buckets::new);
 var models = new LinkedHashMap<Class<?>, List<Finder>>();
 for (var scheme : schemes) {
-    var ofScheme = seeds.stream().map(seed -> trained(seed, new Finder(scheme.get()))).toList();
-    models.put(scheme.get().getClass(), ofScheme);
+    var schemeModels = seeds.stream().map(seed -> train(seed, new Finder(scheme.get()))).toList();
+    models.put(scheme.get().getClass(), schemeModels);
 }
-var shares = models.values().stream().map(ofScheme -> sharesRight(ofScheme, lengths)).toList();
+var accuracies = models.values().stream()
+        .map(schemeModels -> measureAccuracies(schemeModels, lengths))
+        .toList();
 
 // %% in-rows
-/** What the seeds have at one length, from low to high. */
-double[] column(double[][] ofSeeds, int at) {
-    return Stream.of(ofSeeds).mapToDouble(found -> found[at]).sorted().toArray();
+/** Return the seeds' values at one length, from low to high. */
+double[] column(double[][] runs, int at) {
+    return Stream.of(runs).mapToDouble(run -> run[at]).sorted().toArray();
 }
 
-/** For each name, at each length: the median over the seeds, and the range. */
-void inRows(List<String> names, List<double[][]> shares) {
+/** Print each name's median over the seeds, and the range, at each length. */
+void printRows(List<String> names, List<double[][]> results) {
     for (int i = 0; i < names.size(); i++) {
-        for (int at = 0; at < shares.get(i)[0].length; at++) {
-            var found = column(shares.get(i), at);
-            double low = found[0], median = found[2], high = found[4];
+        for (int at = 0; at < results.get(i)[0].length; at++) {
+            var values = column(results.get(i), at);
+            double low = values[0], median = values[2], high = values[4];
             System.out.printf("%18s", "%.2f (%.2f-%.2f)".formatted(median, low, high));
         }
         System.out.println("  " + names.get(i));
@@ -531,18 +536,18 @@ for (int n : lengths) {
     System.out.printf("%18d", n);
 }
 System.out.println("  entries");
-inRows(names, shares);
+printRows(names, accuracies);
 List<double[]> xs = new ArrayList<>(), ys = new ArrayList<>();
-var drawn = shares.subList(1, 6);
-for (var ofScheme : drawn) {
+var plotted = accuracies.subList(1, 6);
+for (var runs : plotted) {
     xs.add(IntStream.of(lengths).asDoubleStream().toArray());
-    ys.add(IntStream.range(0, 4).mapToDouble(at -> column(ofScheme, at)[2]).toArray());
+    ys.add(IntStream.range(0, 4).mapToDouble(at -> column(runs, at)[2]).toArray());
 }
 for (int at = 0; at < 4; at++) { // the ranges, as bars beside each other
-    for (int j = 0; j < drawn.size(); j++) {
-        var found = column(drawn.get(j), at);
+    for (int j = 0; j < plotted.size(); j++) {
+        var values = column(plotted.get(j), at);
         xs.add(new double[] {lengths[at] + j, lengths[at] + j});
-        ys.add(new double[] {found[0], found[4]});
+        ys.add(new double[] {values[0], values[4]});
     }
 }
 Plots.curves(xs, ys)
@@ -556,26 +561,26 @@ Plots.curves(xs, ys)
 // %% ask-for-all
 record Maps(String text, NDArray weights) {}
 
-/** A text, letters above digits; the weights of the questions for each letter. */
-Maps maps(int n) {
+/** Ask for every letter of a new text; return the text and the weights. */
+Maps askAllLetters(int n) {
     Engine.getInstance().setRandomSeed(1);
-    var given = entries(manager, 1, n).given();
-    NDArray letters = given.get(0), digits = given.get(1);
-    var ofSchemes = new NDList();
+    var inputs = drawEntries(manager, 1, n).inputs();
+    NDArray letters = inputs.get(0), digits = inputs.get(1);
+    var schemeWeights = new NDList();
     for (var scheme : List.of(Sinusoids.class, Rotary.class, ALiBi.class)) {
         var model = models.get(scheme).get(0);
         evaluate(model, letters, digits, manager.arange(6).expandDims(0));
-        ofSchemes.add(model.attentionWeights);
+        schemeWeights.add(model.attentionWeights);
     }
     var text = new StringBuilder();
     LongStream.of(letters.toLongArray()).forEach(x -> text.append((char) ('a' + x)));
     text.append('\n');
     LongStream.of(digits.toLongArray()).forEach(text::append);
-    return new Maps(text.toString(), NDArrays.stack(ofSchemes));
+    return new Maps(text.toString(), NDArrays.stack(schemeWeights));
 }
 
 // %% maps tags=["nbval-ignore-output"]
-var within = maps(16);
+var within = askAllLetters(16);
 System.out.println(within.text());
 Plots.heatmaps(within.weights().swapAxes(0, 1))
         .xlabel("Entries")
@@ -586,7 +591,7 @@ Plots.heatmaps(within.weights().swapAxes(0, 1))
         .show();
 
 // %% maps-past-the-end tags=["nbval-ignore-output"]
-var beyond = maps(32);
+var beyond = askAllLetters(32);
 System.out.println(beyond.text());
 Plots.heatmaps(beyond.weights().get(0).expandDims(0))
         .xlabel("Entries")
@@ -615,57 +620,57 @@ Plots.heatmaps(beyond.weights().get(2).expandDims(0))
         .show();
 
 // %% weight-found
-/** The weight on all entries with the letter asked for, and on the last of them. */
-double[] weightFound(Finder model, int n) {
-    var given = tests.get(n).given();
+/** Return the weight on all entries with the letter, and on the last of them. */
+double[] measureWeight(Finder model, int n) {
+    var inputs = tests.get(n).inputs();
     try (var scratch = manager.newSubManager()) {
-        scratch.tempAttachAll(given);
-        model.forward(parameters, given, false);
+        scratch.tempAttachAll(inputs);
+        model.forward(parameters, inputs, false);
         var weights = model.attentionWeights.squeeze(1);
-        var hasIt = given.get(0).eq(given.get(2));
-        var last = hasIt.mul(scratch.arange(1, n + 1)).argMax(1).expandDims(1);
-        float onAll = weights.mul(hasIt).sum().getFloat() / 500;
-        return new double[] {onAll, weights.gather(last, 1).mean().getFloat()};
+        var isMatch = inputs.get(0).eq(inputs.get(2));
+        var last = isMatch.mul(scratch.arange(1, n + 1)).argMax(1).expandDims(1);
+        float letterWeight = weights.mul(isMatch).sum().getFloat() / 500;
+        return new double[] {letterWeight, weights.gather(last, 1).mean().getFloat()};
     }
 }
 
-var weight = new TreeMap<Integer, List<double[][]>>();
+var letterWeights = new TreeMap<Integer, List<double[][]>>();
 for (int n : new int[] {16, 32}) {
-    weight.put(n, models.values().stream()
-            .map(ofScheme -> ofScheme.stream().map(model -> weightFound(model, n)))
-            .map(found -> found.toArray(double[][]::new))
+    letterWeights.put(n, models.values().stream()
+            .map(schemeModels -> schemeModels.stream().map(model -> measureWeight(model, n)))
+            .map(runs -> runs.toArray(double[][]::new))
             .toList());
 }
 
 // %% weight-shown tags=["tolerance:absolute=0.2"]
 names = List.of("none", "sinusoids", "rotary", "ALiBi", "table", "buckets");
-weight.forEach((n, found) -> {
+letterWeights.forEach((n, schemeWeights) -> {
     System.out.println(n + " entries: weight on the letter, and on the last entry with it");
-    inRows(names, found);
+    printRows(names, schemeWeights);
 });
 
 // %% stretch
 BiFunction<NDArray, Double, NDArray> unchanged = (omega, factor) -> omega;
 
-/** Position interpolation: all pairs turn more slowly. */
+/** Position interpolation: slow all pairs down. */
 BiFunction<NDArray, Double, NDArray> linear = (omega, factor) -> omega.div(factor);
 
-/** NTK-aware: the slowest pair as above, the fastest as it was. */
+/** NTK-aware: slow the slowest pair as above, and keep the fastest. */
 BiFunction<NDArray, Double, NDArray> largerBase = (omega, factor) -> {
     int d = 2 * (int) omega.size();
-    return frequencies(d, 10000 * Math.pow(factor, d / (d - 2.0)));
+    return ropeFrequencies(d, 10000 * Math.pow(factor, d / (d - 2.0)));
 };
 
-/** YaRN: at least two turns in training, as before; less than a quarter, slower. */
+/** YaRN: keep pairs that turned twice in training, slow those below a quarter. */
 BiFunction<NDArray, Double, NDArray> byParts = (omega, factor) -> {
     double low = 1 / 4.0, high = 2;
     var turns = omega.mul(16 / (2 * Math.PI));
-    var kept = turns.sub(low).div(high - low).clip(0, 1);
-    return kept.mul(omega).add(kept.neg().add(1).mul(omega).div(factor));
+    var ramp = turns.sub(low).div(high - low).clip(0, 1);
+    return ramp.mul(omega).add(ramp.neg().add(1).mul(omega).div(factor));
 };
 
 // %% wavelengths
-omega = frequencies(32, 10000);
+omega = ropeFrequencies(32, 10000);
 var ways = List.of(unchanged, linear, largerBase, byParts);
 var wavelengths = ways.stream()
         .map(way -> NDArrays.div(2 * Math.PI, way.apply(omega, 4.0)).toFloatArray())
@@ -673,24 +678,24 @@ var wavelengths = ways.stream()
 System.out.println("pair  turns in 16   unchanged      linear larger base    by parts");
 for (int pair : new int[] {0, 1, 2, 3, 4, 6, 9, 12, 15}) {
     System.out.printf("%4d%13.3f", pair, 16 / wavelengths.get(0)[pair]);
-    wavelengths.forEach(ofWay -> System.out.printf("%12.1f", ofWay[pair]));
+    wavelengths.forEach(row -> System.out.printf("%12.1f", row[pair]));
     System.out.println();
 }
 
 // %% stretched
-double shareStretched(Finder model, int n, BiFunction<NDArray, Double, NDArray> way) {
+double stretchedAccuracy(Finder model, int n, BiFunction<NDArray, Double, NDArray> way) {
     var rotary = (Rotary) model.scheme;
-    rotary.frequencies = way.apply(omega, n / 16.0);
-    double share = shareRight(model, n);
-    rotary.frequencies = omega;
+    rotary.omega = way.apply(omega, n / 16.0);
+    double share = accuracy(model, n);
+    rotary.omega = omega;
     return share;
 }
 
-var stretched = new ArrayList<double[][]>();
+var stretchedAccuracies = new ArrayList<double[][]>();
 for (var way : ways) {
-    stretched.add(models.get(Rotary.class).stream()
+    stretchedAccuracies.add(models.get(Rotary.class).stream()
             .map(model -> IntStream.of(lengths).skip(1)
-                    .mapToDouble(n -> shareStretched(model, n, way))
+                    .mapToDouble(n -> stretchedAccuracy(model, n, way))
                     .toArray())
             .toArray(double[][]::new));
 }
@@ -700,23 +705,24 @@ for (int n : new int[] {32, 64, 128}) {
     System.out.printf("%18d", n);
 }
 System.out.println("  entries");
-inRows(List.of("unchanged", "linear", "larger base", "by parts"), stretched);
+printRows(List.of("unchanged", "linear", "larger base", "by parts"), stretchedAccuracies);
 
 // %% solution-values
 Engine.getInstance().setRandomSeed(0);
 X = manager.randomNormal(new Shape(6, 8));
-omega = frequencies(8, 10000);
+omega = ropeFrequencies(8, 10000);
 
-/** Attention among six tokens, moved by so many positions. */
-NDArray outputs(int shift, boolean turned, boolean back) {
+/** Attend among six tokens that are shifted by this many positions. */
+NDArray shiftedOutput(int shift, boolean turnValues, boolean turnBack) {
     var positions = manager.arange(6).add(shift);
-    var moved = rotate(X, positions, omega);
-    var Y = scaledDot(moved, moved).softmax(-1).matMul(turned ? moved : X);
-    return back ? rotate(Y, positions.neg(), omega) : Y;
+    var q = rotate(X, positions, omega);
+    var Y = scaledDot(q, q).softmax(-1).matMul(turnValues ? q : X);
+    return turnBack ? rotate(Y, positions.neg(), omega) : Y;
 }
 
-float change(boolean turned, boolean back) {
-    return apart(outputs(5, turned, back), outputs(0, turned, back));
+float change(boolean turnValues, boolean turnBack) {
+    var start = shiftedOutput(0, turnValues, turnBack);
+    return largestDifference(shiftedOutput(5, turnValues, turnBack), start);
 }
 
 System.out.println("five positions on, outputs differ by");
@@ -728,40 +734,42 @@ System.out.println("%.4f  with outputs turned back".formatted(change(true, true)
 class RotaryHalves extends Rotary {
     @Override
     NDArray turn(NDArray X, NDArray positions) {
-        return rotateHalves(X, positions, frequencies);
+        return rotateHalves(X, positions, omega);
     }
 }
 
-/** The weights of a projection, (outputs, inputs). */
-NDArray weight(Linear projection) {
+/** Return the weights of a projection, (outputs, inputs). */
+NDArray projectionWeights(Linear projection) {
     return projection.getParameters().valueAt(0).getArray();
 }
 
-/** The model in the other layout, its queries and keys reordered or not. */
-Finder inHalves(Finder model, boolean reorder) {
-    var other = initialized(new Finder(new RotaryHalves()));
-    other.getParameters().forEach(named -> {
-        var trained = model.getParameters().get(named.getKey()).getArray();
-        trained.copyTo(named.getValue().getArray());
+/** Return the model in the other layout, its queries and keys reordered or not. */
+Finder convertToHalves(Finder model, boolean reorder) {
+    var converted = initialized(new Finder(new RotaryHalves()));
+    converted.getParameters().forEach(named -> {
+        var source = model.getParameters().get(named.getKey()).getArray();
+        source.copyTo(named.getValue().getArray());
     });
     var order = manager.arange(0, 32, 2).concat(manager.arange(1, 32, 2));
     if (reorder) {
-        for (var part : List.of(other.W_q, other.W_k)) {
-            weight(part).get(order).copyTo(weight(part)); // stored transposed
+        for (var part : List.of(converted.W_q, converted.W_k)) {
+            projectionWeights(part).get(order).copyTo(projectionWeights(part)); // stored transposed
         }
     }
-    return other;
+    return converted;
 }
 
 // %% solution-layouts-compared
-var rotaries = models.get(Rotary.class);
-var inLayouts = List.of(
-        sharesRight(rotaries, 16),
-        sharesRight(rotaries.stream().map(model -> inHalves(model, false)).toList(), 16),
-        sharesRight(rotaries.stream().map(model -> inHalves(model, true)).toList(), 16));
+var rotaryModels = models.get(Rotary.class);
+var halvesModels = rotaryModels.stream().map(model -> convertToHalves(model, false)).toList();
+var reorderedModels = rotaryModels.stream().map(model -> convertToHalves(model, true)).toList();
+var layoutAccuracies = List.of(
+        measureAccuracies(rotaryModels, 16),
+        measureAccuracies(halvesModels, 16),
+        measureAccuracies(reorderedModels, 16));
 
 // %% solution-layouts-shown tags=["tolerance:absolute=0.15"]
-inRows(List.of("as trained", "in halves", "in halves, reordered"), inLayouts);
+printRows(List.of("as trained", "in halves", "in halves, reordered"), layoutAccuracies);
 
 // %% solution-untouched
 Engine.getInstance().setRandomSeed(0);
@@ -770,11 +778,11 @@ var model = initialized(new Finder(table));
 var vectors = table.vectors.getParameters().valueAt(0).getArray();
 vectors.setRequiresGradient(true);
 try (var gradients = Engine.getInstance().newGradientCollector()) {
-    gradients.backward(error(model, entries(manager, 64, 16)));
+    gradients.backward(loss(model, drawEntries(manager, 64, 16)));
 }
-var isTouched = vectors.getGradient().abs().sum(new int[] {1}).gt(0);
+var hasGradient = vectors.getGradient().abs().sum(new int[] {1}).gt(0);
 System.out.println("distances with a gradient:");
-System.out.println(LongStream.of(isTouched.nonzero().add(1).toLongArray())
+System.out.println(LongStream.of(hasGradient.nonzero().add(1).toLongArray())
         .mapToObj(distance -> "" + distance)
         .collect(Collectors.joining(" ")));
 
@@ -820,12 +828,12 @@ class TwoLayers extends AbstractBlock {
 }
 
 // %% solution-two-layers-trained
-var twoLayers = seeds.stream().map(seed -> trained(seed, new TwoLayers())).toList();
-var found = sharesRight(twoLayers, lengths);
+var twoLayers = seeds.stream().map(seed -> train(seed, new TwoLayers())).toList();
+var twoLayerAccuracies = measureAccuracies(twoLayers, lengths);
 
 // %% solution-two-layers-shown tags=["tolerance:absolute=0.15"]
 for (int n : lengths) {
     System.out.printf("%18d", n);
 }
 System.out.println("  entries");
-inRows(List.of("two layers"), Collections.singletonList(found));
+printRows(List.of("two layers"), Collections.singletonList(twoLayerAccuracies));

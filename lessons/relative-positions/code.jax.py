@@ -22,13 +22,13 @@ jax.config.update("jax_default_device", d2l.cpu())
 
 # %% turn
 def turn(vector, position):
-    """A vector of two numbers, turned by 30 degrees for each position."""
+    """Turn a vector of two numbers by 30 degrees for each position."""
     angle = math.radians(30 * position)
     (x, y), cos, sin = vector, math.cos(angle), math.sin(angle)
     return d2l.tensor([x * cos - y * sin, x * sin + y * cos])
 
 
-def written(vector):
+def format_vector(vector):
     return "(" + ", ".join(f"{x:5.2f}" for x in vector) + ")"
 
 
@@ -39,7 +39,7 @@ pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # where the two stand
 print("positions  turned query     turned key      score")
 for i, j in pairs:
     q, k = turn(query, i), turn(key, j)
-    print(f"{i:>4}{j:>4}   {written(q)}  {written(k)}  {q @ k:5.2f}")
+    print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
 hand = d2l.tensor([1.0, 0])  # what is added: a hand, turned to its position
@@ -53,15 +53,15 @@ for i, j in pairs:
 
 
 # %% rotate
-def frequencies(d, base=10000):
-    """How far each pair turns from one position to the next, in radians."""
+def rope_frequencies(d, base=10000):
+    """Return how far each pair turns from one position to the next, in radians."""
     return base ** (-jnp.arange(0, d, 2) / d)
 
 
 @jax.jit
-def rotate(X, positions, frequencies):
+def rotate(X, positions, omega):
     """Turn each pair of neighbouring numbers by position times frequency."""
-    angles = positions[:, None] * frequencies
+    angles = positions[:, None] * omega
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     x, y = X[..., ::2], X[..., 1::2]
     turned = d2l.stack([x * cos - y * sin, x * sin + y * cos], axis=-1)
@@ -70,7 +70,7 @@ def rotate(X, positions, frequencies):
 
 # %% spread
 def spread(scores):
-    """The most by which scores at one distance differ, over all distances."""
+    """Return the largest difference between two scores at one distance."""
     n, scores = len(scores), d2l.numpy(scores)  # JAX would compile for each length
     diagonals = (scores.diagonal(offset) for offset in range(1 - n, n))
     return max(diagonal.max() - diagonal.min() for diagonal in diagonals)
@@ -79,44 +79,42 @@ def spread(scores):
 # %% rotary-check
 d, n = 8, 40
 query, key = jax.random.normal(jax.random.key(10), (2, d))
-positions = jnp.arange(n)
-q, k = (
-    rotate(jnp.tile(each, (n, 1)), positions, frequencies(d)) for each in (query, key)
-)
+positions, omega = jnp.arange(n), rope_frequencies(d)
+q = rotate(jnp.tile(query, (n, 1)), positions, omega)
+k = rotate(jnp.tile(key, (n, 1)), positions, omega)
 scores = q @ k.T
-by_layer = d2l.RotaryEncoding(d).apply({}, jnp.tile(query, (1, n, 1)))[0]
-apart = np.linalg.norm(q, axis=-1) - np.linalg.norm(query)
+layer_output = d2l.RotaryEncoding(d).apply({}, jnp.tile(query, (1, n, 1)))[0]
+length_change = np.linalg.norm(q, axis=-1) - np.linalg.norm(query)
 
 print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
 print(f"at one distance they differ by {spread(scores):.4f} at most")
-print(f"lengths change by {np.abs(apart).max():.4f} at most")
-print(f"the layer: largest difference {jnp.abs(by_layer - q).max():.4f}")
+print(f"lengths change by {np.abs(length_change).max():.4f} at most")
+print(f"the layer: largest difference {jnp.abs(layer_output - q).max():.4f}")
 
 
 # %% rotate-halves
 @jax.jit
-def rotate_halves(X, positions, frequencies):
-    """The same, but number l has number l + d/2 for a partner."""
-    angles = positions[:, None] * frequencies
+def rotate_halves(X, positions, omega):
+    """Do the same, but pair number l with number l + d/2."""
+    angles = positions[:, None] * omega
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     x, y = jnp.split(X, 2, axis=-1)
     return d2l.concat([x * cos - y * sin, x * sin + y * cos], axis=-1)
 
 
 # %% layouts
-X, omega = jax.random.normal(jax.random.key(11), (n, d)), frequencies(d)
+X = jax.random.normal(jax.random.key(11), (n, d))
 order = d2l.tensor([0, 2, 4, 6, 1, 3, 5, 7])
 neighbours = rotate(X, positions, omega)
 halves = rotate_halves(X[:, order], positions, omega)
-by_layer = d2l.RotaryEncoding(d, layout="halves").apply({}, X[None, :, order])[0]
-apart = jnp.abs(neighbours[:, order] - halves).max()
-print(f"reordered: largest difference {apart:.4f}")
-print(f"the layer: largest difference {jnp.abs(by_layer - halves).max():.4f}")
+layer_output = d2l.RotaryEncoding(d, layout="halves").apply({}, X[None, :, order])[0]
+difference = jnp.abs(neighbours[:, order] - halves).max()
+print(f"reordered: largest difference {difference:.4f}")
+print(f"the layer: largest difference {jnp.abs(layer_output - halves).max():.4f}")
 
 # %% mixed
-q_halves, k_halves = (
-    rotate_halves(jnp.tile(each, (n, 1)), positions, omega) for each in (query, key)
-)
+q_halves = rotate_halves(jnp.tile(query, (n, 1)), positions, omega)
+k_halves = rotate_halves(jnp.tile(key, (n, 1)), positions, omega)
 print("at one distance, scores differ by")
 print(f"{spread(q @ k.T):.4f}  with neighbours for both")
 print(f"{spread(q_halves @ k_halves.T):.4f}  with halves for both")
@@ -124,19 +122,19 @@ print(f"{spread(q @ k_halves.T):.4f}  with one of each")
 
 # %% slopes
 slopes = d2l.alibi_slopes(8)
-by_hand = [2.0 ** -(head + 1) for head in range(8)]
+expected = [2.0 ** -(head + 1) for head in range(8)]
 print("slopes:", *(f"1/{1 / slope:.0f}" for slope in slopes))
-print(f"largest difference: {jnp.abs(slopes - d2l.tensor(by_hand)).max():.4f}")
+print(f"largest difference: {jnp.abs(slopes - d2l.tensor(expected)).max():.4f}")
 
 # %% alibi-map
 n, positions = 12, jnp.arange(12)
 distances = positions[:, None] - positions
 attention = d2l.MultiHeadAttention(8, 8, dropout=0)
-nothing = jnp.zeros((1, n, 8))  # no content: all scores are zero
+zeros = jnp.zeros((1, n, 8))  # no content: all scores are zero
 bias = -slopes[:, None, None] * distances
 attend = jax.jit(attention.init_with_output, static_argnames="causal")
 (_, weights), _ = attend(
-    jax.random.key(12), nothing, nothing, nothing, causal=True, score_bias=bias
+    jax.random.key(12), zeros, zeros, zeros, causal=True, score_bias=bias
 )
 weights = d2l.numpy(weights)
 print("last row, first head:", *(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:]))
@@ -156,7 +154,7 @@ for i in range(6):
 
 # %% bucket
 def bucket(distance, count=8, far=16):
-    """Near distances have buckets of their own, far ones share: ever wider ones."""
+    """Return a distance's bucket: its own if near, a shared and wider one if far."""
     near = count // 2
     if distance < near:
         return distance
@@ -168,17 +166,18 @@ print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
 print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
 
 # %% mask-alone
-first = jnp.zeros((1, 8, 1)).at[0, 0].set(1)  # one number to a token: is it the first?
-alike = jnp.zeros((1, 8, 2))  # all scores are zero
+# one number to a token: is it the first?
+is_first = jnp.zeros((1, 8, 1)).at[0, 0].set(1)
+zeros = jnp.zeros((1, 8, 2))  # all scores are zero
 attend = jax.jit(d2l.DotProductAttention(dropout=0).apply, static_argnames="causal")
 for name, causal in ("without a mask", False), ("causal mask", True):
-    found, _ = attend({}, alike, alike, first, causal=causal)
-    print(*(f"{x:.3f}" for x in d2l.numpy(found)[0, :, 0]), f" {name}")
+    averages, _ = attend({}, zeros, zeros, is_first, causal=causal)
+    print(*(f"{x:.3f}" for x in d2l.numpy(averages)[0, :, 0]), f" {name}")
 
 
 # %% entries
-def entries(rng, count, n=16):
-    """Letters and digits; a letter that is there; the digit that it had last."""
+def draw_entries(rng, count, n=16):
+    """Draw letters and digits, one of these letters, and the digit it had last."""
     # In NumPy, as data often are: there is nothing to compile for each new shape.
     letters, digits = (rng.integers(high, size=(count, n)) for high in (6, 10))
     asked = np.take_along_axis(letters, rng.integers(n, size=(count, 1)), axis=1)
@@ -186,7 +185,7 @@ def entries(rng, count, n=16):
     return letters, digits, asked, np.take_along_axis(digits, last, axis=1)
 
 
-examples = entries(np.random.default_rng(13), 3)
+examples = draw_entries(np.random.default_rng(13), 3)
 for letters, digits, asked, answer in zip(*examples, strict=True):
     line = (f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
     print(*line, f" {chr(97 + asked.item())}?", answer.item())
@@ -194,29 +193,29 @@ for letters, digits, asked, answer in zip(*examples, strict=True):
 
 # %% no-positions
 class NoPositions(nn.Module):
-    """Where a scheme can tell positions; this one says nothing."""
+    """The three places where a scheme can use positions; this one uses none."""
 
     def add(self, X, positions):
-        """What becomes of vectors at these positions, before the projections."""
+        """Return vectors at these positions as they enter the projections."""
         return X
 
     def turn(self, X, positions):
-        """What becomes of queries or keys."""
+        """Return queries or keys as they enter the scores."""
         return X
 
     def bias(self, q, distances):
-        """What is added to the scores of queries with keys at these distances."""
+        """Return what is added to scores of queries with keys at these distances."""
         return 0
 
 
 # %% finder
 def table(rows, width):
-    """A trainable vector for each row, of variance 1: Flax draws shorter ones."""
+    """Make a table of trainable vectors of variance 1; Flax draws shorter ones."""
     return nn.Embed(rows, width, embedding_init=nn.initializers.normal(stddev=1))
 
 
 class Finder(nn.Module):
-    """Finds the digit that a letter had last; the question is asked after the text."""
+    """A model that finds a letter's last digit; the question follows the text."""
 
     scheme: nn.Module
     num_hiddens: int = 32
@@ -231,12 +230,13 @@ class Finder(nn.Module):
 
     def __call__(self, letters, digits, asked):
         # In NumPy: these are known while JAX compiles.
-        there, here = np.arange(letters.shape[1]), np.array([letters.shape[1]])
-        X = self.scheme.add(self.letter(letters) + self.digit(digits), there)
-        question = self.scheme.add(self.letter(asked), here)
-        q = self.scheme.turn(self.W_q(question), here)
-        k = self.scheme.turn(self.W_k(X), there)
-        scores = q @ k.mT / math.sqrt(k.shape[-1]) + self.scheme.bias(q, here - there)
+        n = letters.shape[1]
+        i, j = np.array([n]), np.arange(n)  # of the question, and of the entries
+        X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
+        question = self.scheme.add(self.letter(asked), i)
+        q = self.scheme.turn(self.W_q(question), i)
+        k = self.scheme.turn(self.W_k(X), j)
+        scores = q @ k.mT / math.sqrt(k.shape[-1]) + self.scheme.bias(q, i - j)
         weights = jax.nn.softmax(scores)
         return self.output(weights @ self.W_v(X)), weights
 
@@ -244,7 +244,7 @@ class Finder(nn.Module):
 # %% schemes
 class Sinusoids(NoPositions):
     def add(self, X, positions):
-        angles = positions[:, None] * frequencies(X.shape[-1])
+        angles = positions[:, None] * rope_frequencies(X.shape[-1])
         P = d2l.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)
         return X + P.reshape(len(positions), -1)
 
@@ -252,7 +252,7 @@ class Sinusoids(NoPositions):
 class Rotary(NoPositions):
     def setup(self):
         # A variable that is not trained: others can take its place later.
-        self.omega = self.variable("constants", "omega", frequencies, 32)
+        self.omega = self.variable("constants", "omega", rope_frequencies, 32)
 
     def turn(self, X, positions):
         return rotate(X, positions, jax.lax.stop_gradient(self.omega.value))
@@ -284,33 +284,33 @@ class Buckets(NoPositions):
 
 
 # %% train
-def narrowed(variables):
-    """With kernels of variance 1 / (3 d): of those that Flax draws it is 1 / d."""
+def narrow_weights(variables):
+    """Scale kernels to a variance of 1 / (3 d): Flax draws them with 1 / d."""
     return path_aware_map(
         lambda path, W: W / math.sqrt(3) if "kernel" in path else W, variables
     )
 
 
 def loss(variables, model, examples):
-    *given, answers = examples
-    logits, _ = model.apply(variables, *given)
+    *inputs, answers = examples
+    logits, _ = model.apply(variables, *inputs)
     return optax.softmax_cross_entropy_with_integer_labels(logits, answers).mean()
 
 
 @partial(jax.jit, static_argnames="model")  # compiled once for each kind of model
 def fit(model, keys, examples):
-    """The variables of one model for each key, trained side by side."""
+    """Train one model for each key, side by side; return their variables."""
     adam = optax.adam(0.02)
 
     def step(state, batch):
-        variables, of_adam = state
+        variables, adam_state = state
         gradients = jax.grad(loss)(variables, model, batch)
-        updates, of_adam = adam.update(gradients, of_adam)
-        return (optax.apply_updates(variables, updates), of_adam), None
+        updates, adam_state = adam.update(gradients, adam_state)
+        return (optax.apply_updates(variables, updates), adam_state), None
 
     def train_one(key, examples):
-        *given, _ = (each[0] for each in examples)
-        variables = narrowed(model.init(key, *given))
+        *inputs, _ = (array[0] for array in examples)
+        variables = narrow_weights(model.init(key, *inputs))
         state = variables, adam.init(variables)
         (variables, _), _ = jax.lax.scan(step, state, examples)
         return variables
@@ -318,64 +318,72 @@ def fit(model, keys, examples):
     return jax.vmap(train_one)(keys, examples)
 
 
-def trained(kind, *parts, seeds=range(5)):
-    """A model for each seed, after one pass over its examples, 256 at a time."""
-    model = kind(*(part() for part in parts))
-    drawn = [entries(np.random.default_rng(seed), 100 * 256) for seed in seeds]
+def train(model_class, *part_classes, seeds=range(5)):
+    """Train a model for each seed on one pass over its examples, 256 at a time."""
+    parts = [part_class() for part_class in part_classes]
+    model = model_class(*parts)
+    seed_examples = [
+        draw_entries(np.random.default_rng(seed), 100 * 256) for seed in seeds
+    ]
     examples = [
-        np.stack(each).reshape(len(drawn), 100, 256, -1)
-        for each in zip(*drawn, strict=True)
+        np.stack(arrays).reshape(len(seed_examples), 100, 256, -1)
+        for arrays in zip(*seed_examples, strict=True)
     ]
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     variables = jax.tree.map(d2l.numpy, fit(model, keys, examples))
-    of_seed = (jax.tree.map(itemgetter(i), variables) for i in range(len(drawn)))
-    return [model.bind(each) for each in of_seed]
+    seed_variables = [jax.tree.map(itemgetter(i), variables) for i in range(len(keys))]
+    return [model.bind(variables) for variables in seed_variables]
 
 
 @partial(jax.jit, static_argnames="model")
 def ask(model, variables, letters, digits, asked):
-    """Logits, and the weights that the question gave."""
+    """Return the logits, and the weights of the question."""
     return model.apply(variables, letters, digits, asked)
 
 
 # The same texts for every model.
 lengths = 16, 32, 64, 128
-tests = {n: entries(np.random.default_rng(14), 500, n) for n in lengths}
+tests = {n: draw_entries(np.random.default_rng(14), 500, n) for n in lengths}
 
 
-def share_right(model, n):
-    *given, answers = tests[n]
-    logits, _ = ask(*model.unbind(), *given)
+def accuracy(model, n):
+    *inputs, answers = tests[n]
+    logits, _ = ask(*model.unbind(), *inputs)
     return (d2l.numpy(logits).argmax(axis=-1) == answers).mean()
 
 
 # %% train-all
 schemes = NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets
-models = {scheme: trained(Finder, scheme) for scheme in schemes}
-shares = [[[share_right(m, n) for n in lengths] for m in of] for of in models.values()]
+models = {scheme: train(Finder, scheme) for scheme in schemes}
+accuracies = [
+    [[accuracy(model, n) for n in lengths] for model in scheme_models]
+    for scheme_models in models.values()
+]
 
 
 # %% in-rows
-def in_rows(names, shares):
-    """For each name, at each length: the median over the seeds, and the range."""
-    for name, of_name in zip(names, shares, strict=True):
-        for found in zip(*of_name, strict=True):
-            told = f"{statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
-            print(f"{told:>18}", end="")
+def print_rows(names, results):
+    """Print each name's median over the seeds, and the range, at each length."""
+    for name, runs in zip(names, results, strict=True):
+        for values in zip(*runs, strict=True):
+            low, median, high = min(values), statistics.median(values), max(values)
+            summary = f"{median:.2f} ({low:.2f}-{high:.2f})"
+            print(f"{summary:>18}", end="")
         print(f"  {name}")
 
 
 # %% shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 print("".join(f"{n:>18}" for n in lengths), " entries")
-in_rows(names, shares)
-X, Y, drawn = [lengths] * 5, [], shares[1:]
-for of in drawn:
-    Y.append([statistics.median(found) for found in zip(*of, strict=True)])
+print_rows(names, accuracies)
+X, Y = [lengths] * 5, []
+for runs in accuracies[1:]:
+    Y.append([statistics.median(values) for values in zip(*runs, strict=True)])
 for i, n in enumerate(lengths):  # the ranges, as bars beside each other
-    for j, of in enumerate(drawn):
+    for j, runs in enumerate(accuracies[1:]):
+        values = [run[i] for run in runs]
         X.append([n + j] * 2)
-        Y.append([min(each[i] for each in of), max(each[i] for each in of)])
+        Y.append([min(values), max(values)])
 d2l.plot(
     X,
     Y,
@@ -390,20 +398,21 @@ d2l.plt.gca().get_legend().set_loc((0.5, 0.25))
 
 
 # %% ask-for-all
-def maps(n):
-    """A text, letters above digits; the weights of the questions for each letter."""
-    letters, digits, _, _ = entries(np.random.default_rng(15), 1, n)
-    of_schemes = []
+def ask_all_letters(n):
+    """Ask for every letter of a new text; return the text and the weights."""
+    letters, digits, _, _ = draw_entries(np.random.default_rng(15), 1, n)
+    scheme_weights = []
     for scheme in Sinusoids, Rotary, ALiBi:
         model = models[scheme][0]
         _, weights = ask(*model.unbind(), letters, digits, np.arange(6)[None])
-        of_schemes.append(weights)
-    told = (chr(97 + x) for x in letters[0]), (str(x) for x in digits[0])
-    return "\n".join(map("".join, told)), np.stack(of_schemes)
+        scheme_weights.append(weights)
+    letter_row = "".join(chr(97 + x) for x in letters[0])
+    digit_row = "".join(str(x) for x in digits[0])
+    return f"{letter_row}\n{digit_row}", np.stack(scheme_weights)
 
 
 # %% maps tags=["nbval-ignore-output"]
-text, weights = maps(16)
+text, weights = ask_all_letters(16)
 print(text)
 d2l.show_heatmaps(
     weights.swapaxes(0, 1),
@@ -415,7 +424,7 @@ d2l.show_heatmaps(
 )
 
 # %% maps-past-the-end tags=["nbval-ignore-output"]
-text, weights = maps(32)
+text, weights = ask_all_letters(32)
 print(text)
 d2l.show_heatmaps(
     weights[0][None],
@@ -448,25 +457,28 @@ d2l.show_heatmaps(
 
 
 # %% weight-found
-def weight_found(model, n):
-    """The weight on all entries with the letter asked for, and on the last of them."""
+def measure_weight(model, n):
+    """Return the weight on all entries with the letter, and on the last of them."""
     letters, digits, asked, _ = tests[n]
     _, weights = ask(*model.unbind(), letters, digits, asked)
-    weights, has_it = d2l.numpy(weights)[:, 0], letters == asked
-    last = (has_it * np.arange(1, n + 1)).argmax(axis=1, keepdims=True)
-    on_last = np.take_along_axis(weights, last, axis=1).mean()
-    return [(weights * has_it).sum() / 500, on_last]
+    weights, is_match = d2l.numpy(weights)[:, 0], letters == asked
+    last = (is_match * np.arange(1, n + 1)).argmax(axis=1, keepdims=True)
+    last_weight = np.take_along_axis(weights, last, axis=1).mean()
+    return [(weights * is_match).sum() / 500, last_weight]
 
 
-weight = {
-    n: [[weight_found(m, n) for m in of] for of in models.values()] for n in (16, 32)
-}
+letter_weights = {}
+for n in 16, 32:
+    letter_weights[n] = [
+        [measure_weight(model, n) for model in scheme_models]
+        for scheme_models in models.values()
+    ]
 
 # %% weight-shown tags=["tolerance:absolute=0.2"]
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
-for n, found in weight.items():
+for n, scheme_weights in letter_weights.items():
     print(f"{n} entries: weight on the letter, and on the last entry with it")
-    in_rows(names, found)
+    print_rows(names, scheme_weights)
 
 
 # %% stretch
@@ -475,64 +487,67 @@ def unchanged(omega, factor):
 
 
 def linear(omega, factor):
-    """Position interpolation: all pairs turn more slowly."""
+    """Position interpolation: slow all pairs down."""
     return omega / factor
 
 
 def larger_base(omega, factor):
-    """NTK-aware: the slowest pair as above, the fastest as it was."""
+    """NTK-aware: slow the slowest pair as above, and keep the fastest."""
     d = 2 * len(omega)
-    return frequencies(d, base=10000 * factor ** (d / (d - 2)))
+    return rope_frequencies(d, base=10000 * factor ** (d / (d - 2)))
 
 
 def by_parts(omega, factor, low=1 / 4, high=2):
-    """YaRN: at least two turns in training, as before; less than a quarter, slower."""
+    """YaRN: keep pairs that turned twice in training, slow those below a quarter."""
     turns = 16 * omega / (2 * math.pi)
-    kept = ((turns - low) / (high - low)).clip(0, 1)
-    return kept * omega + (1 - kept) * omega / factor
+    ramp = ((turns - low) / (high - low)).clip(0, 1)
+    return ramp * omega + (1 - ramp) * omega / factor
 
 
 # %% wavelengths
-omega, ways = frequencies(32), (unchanged, linear, larger_base, by_parts)
+omega, ways = rope_frequencies(32), (unchanged, linear, larger_base, by_parts)
 wavelengths = [2 * math.pi / d2l.numpy(way(omega, 4)) for way in ways]
 print("pair  turns in 16   unchanged      linear larger base    by parts")
 for pair in 0, 1, 2, 3, 4, 6, 9, 12, 15:
-    columns = "".join(f"{of_way[pair]:12.1f}" for of_way in wavelengths)
+    columns = "".join(f"{row[pair]:12.1f}" for row in wavelengths)
     print(f"{pair:>4}{16 / wavelengths[0][pair]:13.3f}{columns}")
 
 
 # %% stretched
-def share_stretched(model, n, way):
+def stretched_accuracy(model, n, way):
     constants = {"scheme": {"omega": way(omega, n / 16)}}
     variables = model.variables | {"constants": constants}
-    return share_right(Finder(Rotary()).bind(variables), n)
+    return accuracy(Finder(Rotary()).bind(variables), n)
 
 
-stretched = [
-    [[share_stretched(model, n, way) for n in lengths[1:]] for model in models[Rotary]]
-    for way in ways
-]
+stretched_accuracies = []
+for way in ways:
+    runs = [
+        [stretched_accuracy(model, n, way) for n in lengths[1:]]
+        for model in models[Rotary]
+    ]
+    stretched_accuracies.append(runs)
 
 # %% stretched-shares tags=["tolerance:absolute=0.15"]
 print("".join(f"{n:>18}" for n in lengths[1:]), " entries")
-in_rows(["unchanged", "linear", "larger base", "by parts"], stretched)
+print_rows(["unchanged", "linear", "larger base", "by parts"], stretched_accuracies)
 
 # %% solution-values
-X, omega = jax.random.normal(jax.random.key(17), (6, 8)), frequencies(8)
+X, omega = jax.random.normal(jax.random.key(17), (6, 8)), rope_frequencies(8)
 
 
 @partial(jax.jit, static_argnums=(1, 2))
-def outputs(shift, turned=False, back=False):
-    """Attention among six tokens, moved by so many positions."""
+def shifted_output(shift, turn_values=False, turn_back=False):
+    """Attend among six tokens that are shifted by this many positions."""
     positions = jnp.arange(6) + shift
     q = k = rotate(X, positions, omega)
-    v = rotate(X, positions, omega) if turned else X
+    v = rotate(X, positions, omega) if turn_values else X
     Y = jax.nn.softmax(q @ k.T / math.sqrt(8)) @ v
-    return rotate(Y, -positions, omega) if back else Y
+    return rotate(Y, -positions, omega) if turn_back else Y
 
 
-def change(*how):
-    return jnp.abs(outputs(5, *how) - outputs(0, *how)).max()
+def change(*options):
+    return jnp.abs(shifted_output(5, *options) - shifted_output(0, *options)).max()
 
 
 print("five positions on, outputs differ by")
@@ -547,8 +562,8 @@ class RotaryHalves(Rotary):
         return rotate_halves(X, positions, jax.lax.stop_gradient(self.omega.value))
 
 
-def in_halves(model, reorder):
-    """The model in the other layout, its queries and keys reordered or not."""
+def convert_to_halves(model, reorder):
+    """Return the model in the other layout, its queries and keys reordered or not."""
     order = [*range(0, 32, 2), *range(1, 32, 2)]
 
     def reordered(path, W):
@@ -561,23 +576,23 @@ def in_halves(model, reorder):
 
 
 # %% solution-layouts-compared
-in_layouts = [
-    [[share_right(model, 16)] for model in models[Rotary]],
-    [[share_right(in_halves(model, False), 16)] for model in models[Rotary]],
-    [[share_right(in_halves(model, True), 16)] for model in models[Rotary]],
+layout_accuracies = [
+    [[accuracy(model, 16)] for model in models[Rotary]],
+    [[accuracy(convert_to_halves(model, False), 16)] for model in models[Rotary]],
+    [[accuracy(convert_to_halves(model, True), 16)] for model in models[Rotary]],
 ]
 
 # %% solution-layouts-shown tags=["tolerance:absolute=0.15"]
-in_rows(["as trained", "in halves", "in halves, reordered"], in_layouts)
+print_rows(["as trained", "in halves", "in halves, reordered"], layout_accuracies)
 
 # %% solution-untouched
-model, examples = Finder(Table(reach=32)), entries(np.random.default_rng(18), 64)
+model, examples = Finder(Table(reach=32)), draw_entries(np.random.default_rng(18), 64)
 variables = jax.jit(model.init)(jax.random.key(19), *examples[:-1])
 gradients = jax.jit(jax.grad(loss), static_argnums=1)(variables, model, examples)
-of_vectors = d2l.numpy(gradients["params"]["scheme"]["vectors"]["embedding"])
-is_touched = np.abs(of_vectors).sum(axis=1) > 0
+gradient = d2l.numpy(gradients["params"]["scheme"]["vectors"]["embedding"])
+has_gradient = np.abs(gradient).sum(axis=1) > 0
 print("distances with a gradient:")
-print(*(np.flatnonzero(is_touched) + 1).tolist())
+print(*(np.flatnonzero(has_gradient) + 1).tolist())
 
 
 # %% solution-two-layers
@@ -602,9 +617,9 @@ class TwoLayers(nn.Module):
 
 
 # %% solution-two-layers-trained
-two_layers = trained(TwoLayers)
-found = [[share_right(model, n) for n in lengths] for model in two_layers]
+two_layers = train(TwoLayers)
+two_layer_accuracies = [[accuracy(model, n) for n in lengths] for model in two_layers]
 
 # %% solution-two-layers-shown tags=["tolerance:absolute=0.15"]
 print("".join(f"{n:>18}" for n in lengths), " entries")
-in_rows(["two layers"], [found])
+print_rows(["two layers"], [two_layer_accuracies])

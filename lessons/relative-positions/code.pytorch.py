@@ -15,13 +15,13 @@ _ = torch.manual_seed(0)
 
 # %% turn
 def turn(vector, position):
-    """A vector of two numbers, turned by 30 degrees for each position."""
+    """Turn a vector of two numbers by 30 degrees for each position."""
     angle = math.radians(30 * position)
     (x, y), cos, sin = vector, math.cos(angle), math.sin(angle)
     return torch.tensor([x * cos - y * sin, x * sin + y * cos])
 
 
-def written(vector):
+def format_vector(vector):
     return "(" + ", ".join(f"{x:5.2f}" for x in vector) + ")"
 
 
@@ -32,7 +32,7 @@ pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # where the two stand
 print("positions  turned query     turned key      score")
 for i, j in pairs:
     q, k = turn(query, i), turn(key, j)
-    print(f"{i:>4}{j:>4}   {written(q)}  {written(k)}  {q @ k:5.2f}")
+    print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
 hand = torch.tensor([1.0, 0])  # what is added: a hand, turned to its position
@@ -46,14 +46,14 @@ for i, j in pairs:
 
 
 # %% rotate
-def frequencies(d, base=10000):
-    """How far each pair turns from one position to the next, in radians."""
+def rope_frequencies(d, base=10000):
+    """Return how far each pair turns from one position to the next, in radians."""
     return base ** (-torch.arange(0, d, 2) / d)
 
 
-def rotate(X, positions, frequencies):
+def rotate(X, positions, omega):
     """Turn each pair of neighbouring numbers by position times frequency."""
-    angles = positions[:, None] * frequencies
+    angles = positions[:, None] * omega
     cos, sin = angles.cos(), angles.sin()
     x, y = X[..., ::2], X[..., 1::2]
     return torch.stack([x * cos - y * sin, x * sin + y * cos], dim=-1).flatten(-2)
@@ -61,7 +61,7 @@ def rotate(X, positions, frequencies):
 
 # %% spread
 def spread(scores):
-    """The most by which scores at one distance differ, over all distances."""
+    """Return the largest difference between two scores at one distance."""
     n = len(scores)
     diagonals = (scores.diagonal(offset) for offset in range(1 - n, n))
     return max(diagonal.max() - diagonal.min() for diagonal in diagonals)
@@ -71,21 +71,22 @@ def spread(scores):
 torch.manual_seed(0)
 d, n = 8, 40
 query, key = torch.randn(2, d)
-positions = torch.arange(n)
-q, k = (rotate(each.repeat(n, 1), positions, frequencies(d)) for each in (query, key))
+positions, omega = torch.arange(n), rope_frequencies(d)
+q = rotate(query.repeat(n, 1), positions, omega)
+k = rotate(key.repeat(n, 1), positions, omega)
 scores = q @ k.T
-by_layer = d2l.RotaryEncoding(d)(query.repeat(1, n, 1))[0]
+layer_output = d2l.RotaryEncoding(d)(query.repeat(1, n, 1))[0]
 
 print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
 print(f"at one distance they differ by {spread(scores):.4f} at most")
 print(f"lengths change by {(q.norm(dim=-1) - query.norm()).abs().max():.4f} at most")
-print(f"the layer: largest difference {(by_layer - q).abs().max():.4f}")
+print(f"the layer: largest difference {(layer_output - q).abs().max():.4f}")
 
 
 # %% rotate-halves
-def rotate_halves(X, positions, frequencies):
-    """The same, but number l has number l + d/2 for a partner."""
-    angles = positions[:, None] * frequencies
+def rotate_halves(X, positions, omega):
+    """Do the same, but pair number l with number l + d/2."""
+    angles = positions[:, None] * omega
     cos, sin = angles.cos(), angles.sin()
     x, y = X.chunk(2, dim=-1)
     return torch.cat([x * cos - y * sin, x * sin + y * cos], dim=-1)
@@ -93,20 +94,19 @@ def rotate_halves(X, positions, frequencies):
 
 # %% layouts
 torch.manual_seed(0)
-X, omega = torch.randn(n, d), frequencies(d)
+X = torch.randn(n, d)
 order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
 neighbours = rotate(X, positions, omega)
 halves = rotate_halves(X[:, order], positions, omega)
-by_layer = d2l.RotaryEncoding(d, layout="halves")(X[None, :, order])[0]
+layer_output = d2l.RotaryEncoding(d, layout="halves")(X[None, :, order])[0]
 print(
     f"reordered: largest difference {(neighbours[:, order] - halves).abs().max():.4f}"
 )
-print(f"the layer: largest difference {(by_layer - halves).abs().max():.4f}")
+print(f"the layer: largest difference {(layer_output - halves).abs().max():.4f}")
 
 # %% mixed
-q_halves, k_halves = (
-    rotate_halves(each.repeat(n, 1), positions, omega) for each in (query, key)
-)
+q_halves = rotate_halves(query.repeat(n, 1), positions, omega)
+k_halves = rotate_halves(key.repeat(n, 1), positions, omega)
 print("at one distance, scores differ by")
 print(f"{spread(q @ k.T):.4f}  with neighbours for both")
 print(f"{spread(q_halves @ k_halves.T):.4f}  with halves for both")
@@ -114,18 +114,18 @@ print(f"{spread(q @ k_halves.T):.4f}  with one of each")
 
 # %% slopes
 slopes = d2l.alibi_slopes(8)
-by_hand = [2.0 ** -(head + 1) for head in range(8)]
+expected = [2.0 ** -(head + 1) for head in range(8)]
 print("slopes:", *(f"1/{1 / slope:.0f}" for slope in slopes))
-print(f"largest difference: {(slopes - torch.tensor(by_hand)).abs().max():.4f}")
+print(f"largest difference: {(slopes - torch.tensor(expected)).abs().max():.4f}")
 
 # %% alibi-map
 n, positions = 12, torch.arange(12)
 distances = positions[:, None] - positions
 attention = d2l.MultiHeadAttention(8, 8, dropout=0)
-nothing = torch.zeros(1, n, 8)  # no content: all scores are zero
+zeros = torch.zeros(1, n, 8)  # no content: all scores are zero
 bias = -slopes[:, None, None] * distances
 with torch.no_grad():
-    attention(nothing, nothing, nothing, causal=True, score_bias=bias)
+    attention(zeros, zeros, zeros, causal=True, score_bias=bias)
 weights = attention.attention_weights
 print("last row, first head:", *(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:]))
 d2l.show_heatmaps(
@@ -144,7 +144,7 @@ for i in range(6):
 
 # %% bucket
 def bucket(distance, count=8, far=16):
-    """Near distances have buckets of their own, far ones share: ever wider ones."""
+    """Return a distance's bucket: its own if near, a shared and wider one if far."""
     near = count // 2
     if distance < near:
         return distance
@@ -156,18 +156,18 @@ print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
 print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
 
 # %% mask-alone
-first = torch.zeros(1, 8, 1)
-first[0, 0] = 1  # one number to a token: is it the first?
-alike = torch.zeros(1, 8, 2)  # all scores are zero
+is_first = torch.zeros(1, 8, 1)
+is_first[0, 0] = 1  # one number to a token: is it the first?
+zeros = torch.zeros(1, 8, 2)  # all scores are zero
 attention = d2l.DotProductAttention(dropout=0)
 for name, causal in ("without a mask", False), ("causal mask", True):
-    found = attention(alike, alike, first, causal=causal)[0, :, 0]
-    print(*(f"{x:.3f}" for x in found), f" {name}")
+    averages = attention(zeros, zeros, is_first, causal=causal)[0, :, 0]
+    print(*(f"{x:.3f}" for x in averages), f" {name}")
 
 
 # %% entries
-def entries(count, n=16):
-    """Letters and digits; a letter that is there; the digit that it had last."""
+def draw_entries(count, n=16):
+    """Draw letters and digits, one of these letters, and the digit it had last."""
     letters, digits = torch.randint(6, (count, n)), torch.randint(10, (count, n))
     asked = letters.gather(1, torch.randint(n, (count, 1)))
     last = ((letters == asked) * torch.arange(1, n + 1)).argmax(dim=1, keepdim=True)
@@ -175,31 +175,31 @@ def entries(count, n=16):
 
 
 torch.manual_seed(1)
-for letters, digits, asked, answer in zip(*entries(3), strict=True):
+for letters, digits, asked, answer in zip(*draw_entries(3), strict=True):
     line = (f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
     print(*line, f" {chr(97 + asked.item())}?", answer.item())
 
 
 # %% no-positions
 class NoPositions(nn.Module):
-    """Where a scheme can tell positions; this one says nothing."""
+    """The three places where a scheme can use positions; this one uses none."""
 
     def add(self, X, positions):
-        """What becomes of vectors at these positions, before the projections."""
+        """Return vectors at these positions as they enter the projections."""
         return X
 
     def turn(self, X, positions):
-        """What becomes of queries or keys."""
+        """Return queries or keys as they enter the scores."""
         return X
 
     def bias(self, q, distances):
-        """What is added to the scores of queries with keys at these distances."""
+        """Return what is added to scores of queries with keys at these distances."""
         return 0
 
 
 # %% finder
 class Finder(nn.Module):
-    """Finds the digit that a letter had last; the question is asked after the text."""
+    """A model that finds a letter's last digit; the question follows the text."""
 
     def __init__(self, scheme, num_hiddens=32):
         super().__init__()
@@ -211,12 +211,13 @@ class Finder(nn.Module):
         self.output = nn.Linear(num_hiddens, 10)
 
     def forward(self, letters, digits, asked):
-        there, here = torch.arange(letters.shape[1]), torch.tensor([letters.shape[1]])
-        X = self.scheme.add(self.letter(letters) + self.digit(digits), there)
-        question = self.scheme.add(self.letter(asked), here)
-        q = self.scheme.turn(self.W_q(question), here)
-        k = self.scheme.turn(self.W_k(X), there)
-        scores = q @ k.mT / math.sqrt(k.shape[-1]) + self.scheme.bias(q, here - there)
+        n = letters.shape[1]
+        i, j = torch.tensor([n]), torch.arange(n)  # of the question, and of the entries
+        X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
+        question = self.scheme.add(self.letter(asked), i)
+        q = self.scheme.turn(self.W_q(question), i)
+        k = self.scheme.turn(self.W_k(X), j)
+        scores = q @ k.mT / math.sqrt(k.shape[-1]) + self.scheme.bias(q, i - j)
         self.attention_weights = scores.softmax(dim=-1)
         return self.output(self.attention_weights @ self.W_v(X))
 
@@ -224,15 +225,15 @@ class Finder(nn.Module):
 # %% schemes
 class Sinusoids(NoPositions):
     def add(self, X, positions):
-        angles = positions[:, None] * frequencies(X.shape[-1])
+        angles = positions[:, None] * rope_frequencies(X.shape[-1])
         return X + torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
 
 
 class Rotary(NoPositions):
-    frequencies = frequencies(32)
+    omega = rope_frequencies(32)
 
     def turn(self, X, positions):
-        return rotate(X, positions, self.frequencies)
+        return rotate(X, positions, self.omega)
 
 
 class ALiBi(NoPositions):
@@ -261,14 +262,15 @@ class Buckets(NoPositions):
 
 
 # %% train
-def trained(seed, kind, *parts):
+def train(seed, model_class, *part_classes):
     torch.manual_seed(seed)
-    model = kind(*(part() for part in parts))
-    model(*entries(1)[:3])  # now all parameters are there
+    parts = [part_class() for part_class in part_classes]
+    model = model_class(*parts)
+    model(*draw_entries(1)[:3])  # creates all parameters
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02, fused=True)
     for _ in range(100):
-        *given, answers = entries(256)
-        loss = nn.functional.cross_entropy(model(*given)[:, 0], answers[:, 0])
+        *inputs, answers = draw_entries(256)
+        loss = nn.functional.cross_entropy(model(*inputs)[:, 0], answers[:, 0])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -277,44 +279,49 @@ def trained(seed, kind, *parts):
 
 # The same texts for every model.
 lengths = 16, 32, 64, 128
-tests = {n: entries(500, n) for n in lengths}
+tests = {n: draw_entries(500, n) for n in lengths}
 
 
-def share_right(model, n):
-    *given, answers = tests[n]
+def accuracy(model, n):
+    *inputs, answers = tests[n]
     with torch.no_grad():
-        return (model(*given).argmax(dim=-1) == answers).float().mean().item()
+        return (model(*inputs).argmax(dim=-1) == answers).float().mean().item()
 
 
 # %% train-all
 schemes = NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets
 models = {
-    scheme: [trained(seed, Finder, scheme) for seed in range(5)] for scheme in schemes
+    scheme: [train(seed, Finder, scheme) for seed in range(5)] for scheme in schemes
 }
-shares = [[[share_right(m, n) for n in lengths] for m in of] for of in models.values()]
+accuracies = [
+    [[accuracy(model, n) for n in lengths] for model in scheme_models]
+    for scheme_models in models.values()
+]
 
 
 # %% in-rows
-def in_rows(names, shares):
-    """For each name, at each length: the median over the seeds, and the range."""
-    for name, of_name in zip(names, shares, strict=True):
-        for found in zip(*of_name, strict=True):
-            told = f"{statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
-            print(f"{told:>18}", end="")
+def print_rows(names, results):
+    """Print each name's median over the seeds, and the range, at each length."""
+    for name, runs in zip(names, results, strict=True):
+        for values in zip(*runs, strict=True):
+            low, median, high = min(values), statistics.median(values), max(values)
+            summary = f"{median:.2f} ({low:.2f}-{high:.2f})"
+            print(f"{summary:>18}", end="")
         print(f"  {name}")
 
 
 # %% shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 print("".join(f"{n:>18}" for n in lengths), " entries")
-in_rows(names, shares)
-X, Y, drawn = [lengths] * 5, [], shares[1:]
-for of in drawn:
-    Y.append([statistics.median(found) for found in zip(*of, strict=True)])
+print_rows(names, accuracies)
+X, Y = [lengths] * 5, []
+for runs in accuracies[1:]:
+    Y.append([statistics.median(values) for values in zip(*runs, strict=True)])
 for i, n in enumerate(lengths):  # the ranges, as bars beside each other
-    for j, of in enumerate(drawn):
+    for j, runs in enumerate(accuracies[1:]):
+        values = [run[i] for run in runs]
         X.append([n + j] * 2)
-        Y.append([min(each[i] for each in of), max(each[i] for each in of)])
+        Y.append([min(values), max(values)])
 d2l.plot(
     X,
     Y,
@@ -329,22 +336,23 @@ d2l.plt.gca().get_legend().set_loc((0.5, 0.25))
 
 
 # %% ask-for-all
-def maps(n):
-    """A text, letters above digits; the weights of the questions for each letter."""
+def ask_all_letters(n):
+    """Ask for every letter of a new text; return the text and the weights."""
     torch.manual_seed(1)
-    letters, digits, _, _ = entries(1, n)
-    of_schemes = []
+    letters, digits, _, _ = draw_entries(1, n)
+    scheme_weights = []
     for scheme in Sinusoids, Rotary, ALiBi:
         model = models[scheme][0]
         with torch.no_grad():
             model(letters, digits, torch.arange(6)[None])
-        of_schemes.append(model.attention_weights)
-    told = (chr(97 + x) for x in letters[0]), (str(x.item()) for x in digits[0])
-    return "\n".join(map("".join, told)), torch.stack(of_schemes)
+        scheme_weights.append(model.attention_weights)
+    letter_row = "".join(chr(97 + x) for x in letters[0])
+    digit_row = "".join(str(x.item()) for x in digits[0])
+    return f"{letter_row}\n{digit_row}", torch.stack(scheme_weights)
 
 
 # %% maps tags=["nbval-ignore-output"]
-text, weights = maps(16)
+text, weights = ask_all_letters(16)
 print(text)
 d2l.show_heatmaps(
     weights.transpose(0, 1),
@@ -356,7 +364,7 @@ d2l.show_heatmaps(
 )
 
 # %% maps-past-the-end tags=["nbval-ignore-output"]
-text, weights = maps(32)
+text, weights = ask_all_letters(32)
 print(text)
 d2l.show_heatmaps(
     weights[0][None],
@@ -389,25 +397,28 @@ d2l.show_heatmaps(
 
 
 # %% weight-found
-def weight_found(model, n):
-    """The weight on all entries with the letter asked for, and on the last of them."""
+def measure_weight(model, n):
+    """Return the weight on all entries with the letter, and on the last of them."""
     letters, digits, asked, _ = tests[n]
     with torch.no_grad():
         model(letters, digits, asked)
-    weights, has_it = model.attention_weights[:, 0], letters == asked
-    last = (has_it * torch.arange(1, n + 1)).argmax(dim=1, keepdim=True)
-    return [(weights * has_it).sum() / 500, weights.gather(1, last).mean()]
+    weights, is_match = model.attention_weights[:, 0], letters == asked
+    last = (is_match * torch.arange(1, n + 1)).argmax(dim=1, keepdim=True)
+    return [(weights * is_match).sum() / 500, weights.gather(1, last).mean()]
 
 
-weight = {
-    n: [[weight_found(m, n) for m in of] for of in models.values()] for n in (16, 32)
-}
+letter_weights = {}
+for n in 16, 32:
+    letter_weights[n] = [
+        [measure_weight(model, n) for model in scheme_models]
+        for scheme_models in models.values()
+    ]
 
 # %% weight-shown tags=["tolerance:absolute=0.2"]
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
-for n, found in weight.items():
+for n, scheme_weights in letter_weights.items():
     print(f"{n} entries: weight on the letter, and on the last entry with it")
-    in_rows(names, found)
+    print_rows(names, scheme_weights)
 
 
 # %% stretch
@@ -416,108 +427,111 @@ def unchanged(omega, factor):
 
 
 def linear(omega, factor):
-    """Position interpolation: all pairs turn more slowly."""
+    """Position interpolation: slow all pairs down."""
     return omega / factor
 
 
 def larger_base(omega, factor):
-    """NTK-aware: the slowest pair as above, the fastest as it was."""
+    """NTK-aware: slow the slowest pair as above, and keep the fastest."""
     d = 2 * len(omega)
-    return frequencies(d, base=10000 * factor ** (d / (d - 2)))
+    return rope_frequencies(d, base=10000 * factor ** (d / (d - 2)))
 
 
 def by_parts(omega, factor, low=1 / 4, high=2):
-    """YaRN: at least two turns in training, as before; less than a quarter, slower."""
+    """YaRN: keep pairs that turned twice in training, slow those below a quarter."""
     turns = 16 * omega / (2 * math.pi)
-    kept = ((turns - low) / (high - low)).clamp(0, 1)
-    return kept * omega + (1 - kept) * omega / factor
+    ramp = ((turns - low) / (high - low)).clamp(0, 1)
+    return ramp * omega + (1 - ramp) * omega / factor
 
 
 # %% wavelengths
-omega, ways = frequencies(32), (unchanged, linear, larger_base, by_parts)
+omega, ways = rope_frequencies(32), (unchanged, linear, larger_base, by_parts)
 wavelengths = [2 * math.pi / way(omega, 4) for way in ways]
 print("pair  turns in 16   unchanged      linear larger base    by parts")
 for pair in 0, 1, 2, 3, 4, 6, 9, 12, 15:
-    columns = "".join(f"{of_way[pair]:12.1f}" for of_way in wavelengths)
+    columns = "".join(f"{row[pair]:12.1f}" for row in wavelengths)
     print(f"{pair:>4}{16 / wavelengths[0][pair]:13.3f}{columns}")
 
 
 # %% stretched
-def share_stretched(model, n, way):
-    model.scheme.frequencies = way(omega, n / 16)
-    share = share_right(model, n)
-    model.scheme.frequencies = omega
+def stretched_accuracy(model, n, way):
+    model.scheme.omega = way(omega, n / 16)
+    share = accuracy(model, n)
+    model.scheme.omega = omega
     return share
 
 
-stretched = [
-    [[share_stretched(model, n, way) for n in lengths[1:]] for model in models[Rotary]]
-    for way in ways
-]
+stretched_accuracies = []
+for way in ways:
+    runs = [
+        [stretched_accuracy(model, n, way) for n in lengths[1:]]
+        for model in models[Rotary]
+    ]
+    stretched_accuracies.append(runs)
 
 # %% stretched-shares tags=["tolerance:absolute=0.15"]
 print("".join(f"{n:>18}" for n in lengths[1:]), " entries")
-in_rows(["unchanged", "linear", "larger base", "by parts"], stretched)
+print_rows(["unchanged", "linear", "larger base", "by parts"], stretched_accuracies)
 
 # %% solution-values
 torch.manual_seed(0)
-X, omega = torch.randn(6, 8), frequencies(8)
+X, omega = torch.randn(6, 8), rope_frequencies(8)
 
 
-def outputs(shift, turned=False, back=False):
-    """Attention among six tokens, moved by so many positions."""
+def shifted_output(shift, turn_values=False, turn_back=False):
+    """Attend among six tokens that are shifted by this many positions."""
     positions = torch.arange(6) + shift
     q = k = rotate(X, positions, omega)
-    v = rotate(X, positions, omega) if turned else X
+    v = rotate(X, positions, omega) if turn_values else X
     Y = (q @ k.T / math.sqrt(8)).softmax(dim=-1) @ v
-    return rotate(Y, -positions, omega) if back else Y
+    return rotate(Y, -positions, omega) if turn_back else Y
 
 
-def change(**how):
-    return (outputs(5, **how) - outputs(0, **how)).abs().max()
+def change(**options):
+    return (shifted_output(5, **options) - shifted_output(0, **options)).abs().max()
 
 
 print("five positions on, outputs differ by")
 print(f"{change():.4f}  with values as they are")
-print(f"{change(turned=True):.4f}  with values turned")
-print(f"{change(turned=True, back=True):.4f}  with outputs turned back")
+print(f"{change(turn_values=True):.4f}  with values turned")
+print(f"{change(turn_values=True, turn_back=True):.4f}  with outputs turned back")
 
 
 # %% solution-layouts
 class RotaryHalves(Rotary):
     def turn(self, X, positions):
-        return rotate_halves(X, positions, self.frequencies)
+        return rotate_halves(X, positions, self.omega)
 
 
-def in_halves(model, reorder):
-    """The model in the other layout, its queries and keys reordered or not."""
-    other = Finder(RotaryHalves())
-    other.load_state_dict(model.state_dict())
+def convert_to_halves(model, reorder):
+    """Return the model in the other layout, its queries and keys reordered or not."""
+    converted = Finder(RotaryHalves())
+    converted.load_state_dict(model.state_dict())
     order = torch.cat([torch.arange(0, 32, 2), torch.arange(1, 32, 2)])
     if reorder:
-        for part in other.W_q, other.W_k:
+        for part in converted.W_q, converted.W_k:
             part.weight.data = part.weight[order]  # stored transposed
-    return other
+    return converted
 
 
 # %% solution-layouts-compared
-in_layouts = [
-    [[share_right(model, 16)] for model in models[Rotary]],
-    [[share_right(in_halves(model, False), 16)] for model in models[Rotary]],
-    [[share_right(in_halves(model, True), 16)] for model in models[Rotary]],
+layout_accuracies = [
+    [[accuracy(model, 16)] for model in models[Rotary]],
+    [[accuracy(convert_to_halves(model, False), 16)] for model in models[Rotary]],
+    [[accuracy(convert_to_halves(model, True), 16)] for model in models[Rotary]],
 ]
 
 # %% solution-layouts-shown tags=["tolerance:absolute=0.15"]
-in_rows(["as trained", "in halves", "in halves, reordered"], in_layouts)
+print_rows(["as trained", "in halves", "in halves, reordered"], layout_accuracies)
 
 # %% solution-untouched
 torch.manual_seed(0)
 model = Finder(Table(reach=32))
-*given, answers = entries(64)
-nn.functional.cross_entropy(model(*given)[:, 0], answers[:, 0]).backward()
-is_touched = model.scheme.vectors.weight.grad.abs().sum(dim=1) > 0
+*inputs, answers = draw_entries(64)
+nn.functional.cross_entropy(model(*inputs)[:, 0], answers[:, 0]).backward()
+has_gradient = model.scheme.vectors.weight.grad.abs().sum(dim=1) > 0
 print("distances with a gradient:")
-print(*(is_touched.nonzero()[:, 0] + 1).tolist())
+print(*(has_gradient.nonzero()[:, 0] + 1).tolist())
 
 
 # %% solution-two-layers
@@ -541,9 +555,9 @@ class TwoLayers(nn.Module):
 
 
 # %% solution-two-layers-trained
-two_layers = [trained(seed, TwoLayers) for seed in range(5)]
-found = [[share_right(model, n) for n in lengths] for model in two_layers]
+two_layers = [train(seed, TwoLayers) for seed in range(5)]
+two_layer_accuracies = [[accuracy(model, n) for n in lengths] for model in two_layers]
 
 # %% solution-two-layers-shown tags=["tolerance:absolute=0.15"]
 print("".join(f"{n:>18}" for n in lengths), " entries")
-in_rows(["two layers"], [found])
+print_rows(["two layers"], [two_layer_accuracies])

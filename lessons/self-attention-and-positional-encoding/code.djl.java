@@ -41,12 +41,12 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** A layer's output in evaluation: nothing is dropped. */
+/** Return a layer's output in evaluation: nothing is dropped. */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
 
-/** Makes the parameters of a layer that takes inputs of these shapes. */
+/** Make the parameters of a layer that takes inputs of these shapes. */
 <B extends Block> B initialized(B layer, Shape... shapes) {
     layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
@@ -70,7 +70,7 @@ float thing = output.getFloat(0), action = output.getFloat(1);
 System.out.println("(%.2f, %.2f)  it, having looked around".formatted(thing, action));
 
 // %% all-words
-/** For each word, the weights it gives to all six, and its new vector. */
+/** Print each word's weights for all six, and its new vector. */
 void printRows(NDArray weights, NDArray Y, String sentence) {
     var words = sentence.split(" ");
     for (int i = 0; i < words.length; i++) {
@@ -118,7 +118,7 @@ for (int i : new int[] {0, 4, 8}) {
 }
 
 // %% slopes
-/** The norm of the softmax's derivative: the median over the queries. */
+/** Return the norm of the softmax's derivative: the median over the queries. */
 double slope(NDArray scores) {
     var weights = scores.softmax(1);
     var column = weights.expandDims(2);
@@ -149,8 +149,8 @@ var attention = initialized(blank, X.getShape(), X.getShape(), X.getShape());
 evaluate(attention, X, X, X, validLens).getShape()
 
 // %% by-hand
-/** The formula, head by head, for one sequence. */
-NDArray attendByHand(NDArray X, NDArray validLen) {
+/** Compute the formula, head by head, for one sequence. */
+NDArray attendManually(NDArray X, NDArray validLen) {
     var Q = evaluate(attention.W_q, X).split(numHeads, 1);
     var K = evaluate(attention.W_k, X).split(numHeads, 1);
     var V = evaluate(attention.W_v, X).split(numHeads, 1);
@@ -168,8 +168,9 @@ NDArray attendByHand(NDArray X, NDArray validLen) {
 
 X = manager.randomNormal(new Shape(2, 4, numHiddens));
 var Y = evaluate(attention, X, X, X, validLens);
-var oneByOne = IntStream.range(0, 2).mapToObj(i -> attendByHand(X.get(i), validLens.get(i)));
-var byHand = NDArrays.stack(new NDList(oneByOne.toList()));
+var sequenceOutputs = IntStream.range(0, 2)
+        .mapToObj(i -> attendManually(X.get(i), validLens.get(i)));
+var manualOutput = NDArrays.stack(new NDList(sequenceOutputs.toList()));
 
 float largest(NDArray X) {
     return X.abs().max().getFloat();
@@ -177,7 +178,7 @@ float largest(NDArray X) {
 
 // %% by-hand-difference
 System.out.println("largest number in Y:  %.5f".formatted(largest(Y)));
-System.out.println("largest difference:   %.5f".formatted(largest(Y.sub(byHand))));
+System.out.println("largest difference:   %.5f".formatted(largest(Y.sub(manualOutput))));
 
 // %% weights-heatmaps
 weights = attention.attentionWeights(); // (batch, heads, queries, keys)
@@ -194,21 +195,21 @@ var tokens = manager.randomNormal(new Shape(1, 6, numHiddens));
 var order = manager.create(new int[] {3, 0, 5, 1, 4, 2});
 
 /** The first query may see one key, the second two, and so on. */
-NDArray earlierOnly(NDArray X) {
+NDArray causalLens(NDArray X) {
     int batch = (int) X.size(0), n = (int) X.size(1);
     var lens = X.getManager().arange(1, n + 1).expandDims(0);
     return lens.repeat(0, batch); // (batch, queries)
 }
 
-NDArray withoutMask(NDArray X) {
+NDArray attendWithoutMask(NDArray X) {
     return evaluate(attention, X, X, X);
 }
 
-NDArray withMask(NDArray X) {
-    return evaluate(attention, X, X, X, earlierOnly(X));
+NDArray attendWithMask(NDArray X) {
+    return evaluate(attention, X, X, X, causalLens(X));
 }
 
-/** How far shuffling before the layer is from shuffling after it. */
+/** Return how far shuffling before the layer is from shuffling after it. */
 float effectOfOrder(UnaryOperator<NDArray> layer) {
     var before = layer.apply(tokens.get(":, {}", order));
     var after = layer.apply(tokens).get(":, {}", order);
@@ -218,16 +219,16 @@ float effectOfOrder(UnaryOperator<NDArray> layer) {
 // %% equivariance
 for (var name : List.of("without a mask", "with a causal mask")) {
     UnaryOperator<NDArray> layer = X ->
-            name.equals("without a mask") ? withoutMask(X) : withMask(X);
-    float top = largest(layer.apply(tokens)), apart = effectOfOrder(layer);
+            name.equals("without a mask") ? attendWithoutMask(X) : attendWithMask(X);
+    float largestOutput = largest(layer.apply(tokens)), difference = effectOfOrder(layer);
     var line = "%s: largest output %.4f, largest difference %.4f";
-    System.out.println(line.formatted(name, top, apart));
+    System.out.println(line.formatted(name, largestOutput, difference));
 }
 
 // %% cnn-and-rnn
 int n = 10, d = 16, k = 3;
 
-/** Gram and Schmidt's: each row at a right angle to those before it, and of length 1. */
+/** Draw an orthogonal matrix by Gram and Schmidt: rows of length 1 at right angles. */
 NDArray orthogonal(int size) {
     var rows = new NDList();
     for (int i = 0; i < size; i++) {
@@ -277,7 +278,7 @@ layers.forEach((name, layer) -> shapes.put(name, layer.apply(X).getShape()));
 shapes
 
 // %% influence
-/** How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n). */
+/** Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n). */
 NDArray influence(UnaryOperator<NDArray> layer, NDArray X) {
     long n = X.size(1), d = X.size(2), numbers = n * d;
     try (var scratch = manager.newSubManager();
@@ -313,7 +314,7 @@ Plots.heatmaps(NDArrays.stack(new NDList(shares)).expandDims(0))
         .show();
 
 // %% receptive-field
-UnaryOperator<NDArray> stacked(int depth) {
+UnaryOperator<NDArray> stack(int depth) {
     return X -> {
         for (int i = 0; i < depth; i++) {
             X = cnn(X).tanh();
@@ -322,21 +323,21 @@ UnaryOperator<NDArray> stacked(int depth) {
     };
 }
 
-var seen = IntStream.rangeClosed(1, 4).mapToObj(depth -> influence(stacked(depth), X)).toList();
+var influences = IntStream.rangeClosed(1, 4).mapToObj(depth -> influence(stack(depth), X)).toList();
 
 // %% reach
-var middle = seen.get(1).get(2).toFloatArray();
-var sees = IntStream.range(0, n).filter(j -> middle[j] > 0).mapToObj(j -> "x_" + (j + 1));
-System.out.println("two layers: y_3 depends on " + sees.collect(Collectors.joining(", ")));
+var middle = influences.get(1).get(2).toFloatArray();
+var sources = IntStream.range(0, n).filter(j -> middle[j] > 0).mapToObj(j -> "x_" + (j + 1));
+System.out.println("two layers: y_3 depends on " + sources.collect(Collectors.joining(", ")));
 for (int depth = 1; depth <= 4; depth++) {
-    var reached = seen.get(depth - 1).getFloat(4, 0) > 0 ? "yes" : "no";
+    var reached = influences.get(depth - 1).getFloat(4, 0) > 0 ? "yes" : "no";
     System.out.println("depth " + depth + ": y_5 depends on x_1: " + reached);
 }
 
 // %% sequential-operations
-void printRow(Object first, Stream<?> others) {
-    System.out.printf("%4s", first);
-    others.forEach(other -> System.out.printf("%16s", other));
+void printRow(Object length, Stream<?> values) {
+    System.out.printf("%4s", length);
+    values.forEach(value -> System.out.printf("%16s", value));
     System.out.println();
 }
 
@@ -364,7 +365,7 @@ for (int i = 0; i < 8; i++) {
 }
 
 // %% sinusoids
-/** The matrix P: a row for each position; pairs of columns share a frequency. */
+/** Return P, with a row for each position; pairs of columns share a frequency. */
 NDArray sinusoids(int numPositions, int numHiddens) {
     // In double precision: the sine of a large angle needs the digits.
     var numbers = IntStream.range(0, numPositions * numHiddens).mapToDouble(at -> {
@@ -386,7 +387,7 @@ for (int i = 0; i < 3; i++) {
 }
 
 // %% positional-encoding
-/** Adds sines and cosines of the position to each vector of a sequence. */
+/** A layer that adds sines and cosines of the position to each vector. */
 class PositionalEncoding extends AbstractBlock {
     final NDArray P;
     final float dropout;
@@ -402,7 +403,7 @@ class PositionalEncoding extends AbstractBlock {
         this.maxLen = maxLen;
     }
 
-    /** The inputs are X and, where it does not start at position 0, its offset. */
+    /** Take X and, where it does not start at position 0, its offset. */
     @Override
     protected NDList forwardInternal(
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
@@ -424,25 +425,25 @@ class PositionalEncoding extends AbstractBlock {
 
 var addPositions = new PositionalEncoding(numHiddens, 0);
 
-NDArray withPositions(NDArray X) {
-    return withoutMask(evaluate(addPositions, X));
+NDArray attendWithPositions(NDArray X) {
+    return attendWithoutMask(evaluate(addPositions, X));
 }
 
 // %% order-seen
-float moved = effectOfOrder(X -> withPositions(X));
-System.out.println("with positions: largest difference %.4f".formatted(moved));
+float orderEffect = effectOfOrder(X -> attendWithPositions(X));
+System.out.println("with positions: largest difference %.4f".formatted(orderEffect));
 
 // %% scale-and-sum
 int dModel = 512;
 var ids = manager.randomInteger(0, 1000, new Shape(1, 60), DataType.INT64);
 
-IdEmbedding asMade(int size, int numHiddens) {
+IdEmbedding defaultEmbedding(int size, int numHiddens) {
     return new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(numHiddens).build();
 }
 
-/** An embedding whose entries have this standard deviation. */
+/** Make an embedding whose entries have this standard deviation. */
 IdEmbedding embedding(int size, int numHiddens, double spread) {
-    var embedding = asMade(size, numHiddens);
+    var embedding = defaultEmbedding(size, numHiddens);
     embedding.setInitializer(new NormalInitializer((float) spread), Parameter.Type.WEIGHT);
     return embedding;
 }
@@ -459,8 +460,8 @@ var sum = evaluate(encoding, scaledUp);
 var lengths = Stream.of(embedded, scaledUp, encoding.P.get(":, :60"), sum)
         .map(vectors -> meanLength(vectors))
         .toList();
-var ofDjl = initialized(asMade(1000, dModel), ids.getShape());
-var defaultLength = meanLength(evaluate(ofDjl, ids));
+var defaultTable = initialized(defaultEmbedding(1000, dModel), ids.getShape());
+var defaultLength = meanLength(evaluate(defaultTable, ids));
 
 // %% lengths
 var labels = List.of("embedding", "scaled by sqrt(d)", "encoding", "sum of these two");
@@ -488,20 +489,20 @@ Plots.heatmaps(P.reshape(1, 1, numSteps, width))
         .show();
 
 // %% wavelengths
-NDArray frequencies(NDManager manager, long width) {
+NDArray ropeFrequencies(NDManager manager, long width) {
     // radians per position, one for each pair
     var pairs = IntStream.range(0, (int) width / 2);
     var omega = pairs.mapToDouble(pair -> Math.pow(10000, -2.0 * pair / width));
     return manager.create(omega.toArray()).toType(DataType.FLOAT32, false);
 }
 
-var omega = frequencies(manager, width);
+var omega = ropeFrequencies(manager, width);
 var turns = omega.pow(-1).mul(2 * Math.PI).round().toType(DataType.INT32, false);
 System.out.println("positions per turn:");
 System.out.println(Arrays.toString(turns.toIntArray()));
 
 // %% dot-products
-/** How much the numbers at one distance i - j differ, where they differ most. */
+/** Return the largest difference between numbers at one distance i - j. */
 float largestGap(NDArray square) {
     int n = (int) square.size(0);
     float gap = 0;
@@ -515,13 +516,13 @@ float largestGap(NDArray square) {
 var products = P.matMul(P.transpose());
 var distances = IntStream.rangeClosed(-20, 20).asDoubleStream().toArray(); // i - j
 
-double[] around(int i) {
+double[] productsAround(int i) {
     return DoubleStream.of(distances).map(by -> products.getFloat(i, i - (int) by)).toArray();
 }
 
 System.out.println("P_i with itself: %.4f".formatted(products.getFloat(0, 0)));
 System.out.println("largest gap at any one distance: %.4f".formatted(largestGap(products)));
-Plots.curves(distances, around(20), around(28), around(36))
+Plots.curves(distances, productsAround(20), productsAround(28), productsAround(36))
         .xlabel("Distance i - j")
         .ylabel("Dot product")
         .figsize(6, 2.5)
@@ -533,8 +534,8 @@ Plots.curves(distances, around(20), around(28), around(36))
 NDArray turn(NDArray X, NDArray angle) {
     NDArray x = X.get("..., 0::2"), y = X.get("..., 1::2"); // all sines, all cosines
     NDArray sin = angle.sin(), cos = angle.cos();
-    var turned = new NDList(x.mul(cos).add(y.mul(sin)), y.mul(cos).sub(x.mul(sin)));
-    return NDArrays.stack(turned, -1).reshape(X.getShape());
+    var pairs = new NDList(x.mul(cos).add(y.mul(sin)), y.mul(cos).sub(x.mul(sin)));
+    return NDArrays.stack(pairs, -1).reshape(X.getShape());
 }
 
 void printFour(NDArray row, String name) {
@@ -562,8 +563,8 @@ W_q = turn(manager.eye(width), omega.mul(-5));
 W_k = manager.eye(width).mul(4);
 Q = P.get(":20").matMul(W_q);
 K = P.get(":20").matMul(W_k);
-var lookingBack = Q.matMul(K.transpose()).div(Math.sqrt(width)).softmax(1);
-Plots.heatmaps(lookingBack.reshape(1, 1, 20, 20))
+var backWeights = Q.matMul(K.transpose()).div(Math.sqrt(width)).softmax(1);
+Plots.heatmaps(backWeights.reshape(1, 1, 20, 20))
         .xlabel("Key j")
         .ylabel("Query i")
         .figsize(3.5, 3)
@@ -571,7 +572,7 @@ Plots.heatmaps(lookingBack.reshape(1, 1, 20, 20))
         .show();
 
 // %% rotary
-/** Turns queries and keys by their positions, and then attends as usual. */
+/** Attention that first turns queries and keys by their positions. */
 class RotaryAttention extends DotProductAttention {
     RotaryAttention(float dropout) {
         super(dropout);
@@ -580,15 +581,15 @@ class RotaryAttention extends DotProductAttention {
     @Override
     protected NDList forwardInternal(
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
-        var turned = new NDList(inputs);
-        turned.set(0, turned(inputs.get(0)));
-        turned.set(1, turned(inputs.get(1)));
-        return super.forwardInternal(store, turned, training, more);
+        var rotated = new NDList(inputs);
+        rotated.set(0, rotate(inputs.get(0)));
+        rotated.set(1, rotate(inputs.get(1)));
+        return super.forwardInternal(store, rotated, training, more);
     }
 
-    NDArray turned(NDArray X) {
+    NDArray rotate(NDArray X) {
         var position = X.getManager().arange((float) X.size(1)).expandDims(1);
-        return turn(X, position.mul(frequencies(X.getManager(), X.size(2))));
+        return turn(X, position.mul(ropeFrequencies(X.getManager(), X.size(2))));
     }
 }
 
@@ -596,8 +597,8 @@ class RotaryAttention extends DotProductAttention {
 var rotary = new RotaryAttention(0);
 var q = manager.randomNormal(new Shape(1, width));
 var k_ = manager.randomNormal(new Shape(1, width));
-Q = rotary.turned(q.expandDims(1).repeat(1, numSteps));
-K = rotary.turned(k_.expandDims(1).repeat(1, numSteps));
+Q = rotary.rotate(q.expandDims(1).repeat(1, numSteps));
+K = rotary.rotate(k_.expandDims(1).repeat(1, numSteps));
 scores = Q.matMul(K.swapAxes(1, 2)).get(0);
 
 // %% rotary-check
@@ -608,20 +609,22 @@ System.out.println("largest gap at any one distance: %.4f".formatted(largestGap(
 // %% task
 record Examples(NDArray tokens, NDArray labels) {}
 
-/** Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1? */
-Examples sequences(NDManager manager, int count, int length) {
+/** Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first. */
+Examples drawSequences(NDManager manager, int count, int length) {
     var shape = new Shape(count, length);
     var tokens = manager.randomInteger(2, 10, shape, DataType.INT64);
     var places = manager.randomUniform(0, 1, shape).argSort(1);
-    NDArray ofZero = places.get(":, 0:1"), ofOne = places.get(":, 1:2"); // two different ones
-    tokens = tokens.scatter(ofZero, ofZero.zerosLike(), 1).scatter(ofOne, ofOne.onesLike(), 1);
-    return new Examples(tokens, ofZero.lt(ofOne).squeeze(1).toType(DataType.FLOAT32, false));
+    NDArray zeroPlace = places.get(":, 0:1"), onePlace = places.get(":, 1:2"); // two different ones
+    tokens = tokens.scatter(zeroPlace, zeroPlace.zerosLike(), 1);
+    tokens = tokens.scatter(onePlace, onePlace.onesLike(), 1);
+    var zeroIsFirst = zeroPlace.lt(onePlace).squeeze(1);
+    return new Examples(tokens, zeroIsFirst.toType(DataType.FLOAT32, false));
 }
 
-var three = sequences(manager, 3, 8);
+var examples = drawSequences(manager, 3, 8);
 for (int i = 0; i < 3; i++) {
-    var example = Arrays.toString(three.tokens().get(i).toLongArray());
-    System.out.println("%s -> %.0f".formatted(example, three.labels().getFloat(i)));
+    var example = Arrays.toString(examples.tokens().get(i).toLongArray());
+    System.out.println("%s -> %.0f".formatted(example, examples.labels().getFloat(i)));
 }
 
 // %% learned-positions
@@ -688,8 +691,8 @@ class Reader extends AbstractBlock {
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
         var embedded = embedding.forward(store, inputs, training);
         var X = positions.forward(store, embedded, training).head();
-        var asked = causal ? new NDList(X, X, X, earlierOnly(X)) : new NDList(X, X, X);
-        var Y = attention.forward(store, asked, training).head();
+        var attentionInputs = causal ? new NDList(X, X, X, causalLens(X)) : new NDList(X, X, X);
+        var Y = attention.forward(store, attentionInputs, training).head();
         return output.forward(store, new NDList(Y.mean(new int[] {1})), training);
     }
 
@@ -700,18 +703,18 @@ class Reader extends AbstractBlock {
 }
 
 // %% train
-/** A reader, trained on sequences of 8 tokens, starting from this seed. */
-Reader trained(Supplier<Reader> maker, int seed) {
+/** Train a reader on sequences of 8 tokens, starting from this seed. */
+Reader train(Supplier<Reader> makeReader, int seed) {
     Engine.getInstance().setRandomSeed(seed);
-    var reader = initialized(maker.get(), new Shape(128, 8));
+    var reader = initialized(makeReader.get(), new Shape(128, 8));
     reader.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(8e-3f)).build();
     var error = Loss.sigmoidBinaryCrossEntropyLoss();
     for (int step = 0; step < 120; step++) {
-        // All that a step computes goes with its manager.
+        // All that a step computes is freed with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
-            var batch = sequences(scratch, 128, 8);
+            var batch = drawSequences(scratch, 128, 8);
             var answers = reader.forward(parameters, new NDList(batch.tokens()), true);
             gradients.backward(error.evaluate(new NDList(batch.labels()), answers));
         }
@@ -726,7 +729,7 @@ Reader trained(Supplier<Reader> maker, int seed) {
 }
 
 var fixed = new d2l.PositionalEncoding(32, 0);
-var reader = trained(() -> new Reader(fixed, new DotProductAttention(0), false), 0);
+var reader = train(() -> new Reader(fixed, new DotProductAttention(0), false), 0);
 var example = manager.create(new int[][] {{5, 3, 0, 7, 2, 1, 9, 4}, {5, 1, 3, 7, 2, 6, 9, 0}});
 evaluate(reader, example);
 weights = reader.attention.attentionWeights();
@@ -741,8 +744,8 @@ Plots.heatmaps(weights)
         .show();
 
 // %% found
-var drawn = sequences(manager, 1000, 8);
-tokens = drawn.tokens();
+var samples = drawSequences(manager, 1000, 8);
+tokens = samples.tokens();
 evaluate(reader, tokens);
 var received = reader.attention.attentionWeights().mean(new int[] {2}); // (batch, heads, keys)
 
@@ -753,7 +756,7 @@ NDArray shareOn(int token) {
 }
 
 NDArray zero = shareOn(0), one = shareOn(1);
-var zeroIsFirst = drawn.labels().gt(0).expandDims(1).repeat(1, 4);
+var zeroIsFirst = samples.labels().gt(0).expandDims(1).repeat(1, 4);
 var first = NDArrays.where(zeroIsFirst, zero, one);
 var last = NDArrays.where(zeroIsFirst, one, zero);
 
@@ -768,40 +771,40 @@ for (int h = 0; h < 4; h++) {
 }
 
 // %% without-positions
-/** The share of answers that agree with the labels. */
-double agreement(NDArray answers, NDArray labels) {
+/** Return the share of answers that agree with the labels. */
+double accuracy(NDArray answers, NDArray labels) {
     return answers.gt(0).eq(labels.gt(0)).toType(DataType.FLOAT32, false).mean().getFloat();
 }
 
-double shareRight(NDArray queries, NDArray keys, NDArray values) {
+double attentionAccuracy(NDArray queries, NDArray keys, NDArray values) {
     var Y = evaluate(reader.attention, queries, keys, values).mean(new int[] {1});
-    return agreement(evaluate(reader.output, Y), drawn.labels());
+    return accuracy(evaluate(reader.output, Y), samples.labels());
 }
 
-X = evaluate(reader.embedding, drawn.tokens());
-var withP = evaluate(reader.positions, X);
-double asTrained = shareRight(withP, withP, withP);
-double inQueriesAndKeys = shareRight(withP, withP, X);
-double inValues = shareRight(X, X, withP);
+X = evaluate(reader.embedding, samples.tokens());
+var XWithP = evaluate(reader.positions, X);
+double fullAccuracy = attentionAccuracy(XWithP, XWithP, XWithP);
+double scoresAccuracy = attentionAccuracy(XWithP, XWithP, X);
+double valuesAccuracy = attentionAccuracy(X, X, XWithP);
 
 // %% without-positions-shown tags=["tolerance:absolute=0.02"]
 System.out.println(
-        "share right, positions everywhere:                %.3f".formatted(asTrained));
+        "share right, positions everywhere:                %.3f".formatted(fullAccuracy));
 System.out.println(
-        "share right, positions in queries and keys alone: %.3f".formatted(inQueriesAndKeys));
+        "share right, positions in queries and keys alone: %.3f".formatted(scoresAccuracy));
 System.out.println(
-        "share right, positions in values alone:           %.3f".formatted(inValues));
+        "share right, positions in values alone:           %.3f".formatted(valuesAccuracy));
 
 // %% five-readers
 // The same sequences for every reader.
 int[] testLengths = {8, 16, 32, 64};
-var tests = IntStream.of(testLengths).mapToObj(n -> sequences(manager, 500, n)).toList();
+var tests = IntStream.of(testLengths).mapToObj(n -> drawSequences(manager, 500, n)).toList();
 
-/** The share of the sequences that the reader gets right. */
+/** Return the share of the sequences that the reader gets right. */
 double accuracy(Reader reader, Examples test) {
     try (var scratch = manager.newSubManager()) {
         scratch.tempAttachAll(test.tokens(), test.labels());
-        return agreement(evaluate(reader, test.tokens()), test.labels());
+        return accuracy(evaluate(reader, test.tokens()), test.labels());
     }
 }
 
@@ -819,17 +822,17 @@ readers.put("fixed_mask", () -> plainReader(fixed, true));
 
 // %% past-the-end
 var results = new LinkedHashMap<String, double[][]>(); // by seed and length
-readers.forEach((name, maker) -> {
+readers.forEach((name, makeReader) -> {
     var runs = new double[5][];
     for (int seed = 0; seed < 5; seed++) {
-        var reader = trained(maker, seed);
+        var reader = train(makeReader, seed);
         runs[seed] = tests.stream().mapToDouble(test -> accuracy(reader, test)).toArray();
     }
     results.put(name, runs);
 });
 
-/** For each length the five shares, from low to high. */
-List<double[]> byLength(double[][] runs) {
+/** Return the five shares at each length, from low to high. */
+List<double[]> sharesByLength(double[][] runs) {
     var lengths = IntStream.range(0, testLengths.length);
     return lengths.mapToObj(i -> Stream.of(runs).mapToDouble(run -> run[i]).sorted().toArray())
             .toList();
@@ -837,7 +840,7 @@ List<double[]> byLength(double[][] runs) {
 
 // %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
 names = List.of("fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask");
-var kinds = results.values().stream().map(runs -> byLength(runs)).toList();
+var kinds = results.values().stream().map(runs -> sharesByLength(runs)).toList();
 List<double[]> xs = new ArrayList<>(), ys = new ArrayList<>();
 IntStream.of(testLengths).forEach(length -> System.out.printf("%15d", length));
 System.out.println("   tokens");
@@ -879,7 +882,7 @@ System.out.println("scores differ by up to %.2f".formatted(largest(scores.sub(sh
 System.out.println("weights differ by up to %.5f".formatted(difference));
 
 // %% solution-stacking
-/** The norm of what tells the tokens apart, over the norm of all. */
+/** Return the norm of what sets the tokens apart, over the norm of all. */
 double diversity(NDArray X) {
     var differences = X.sub(X.mean(new int[] {1}, true));
     return differences.norm().getFloat() / X.norm().getFloat();
@@ -893,7 +896,7 @@ var blocks = Stream.generate(() -> new MultiHeadAttention(64, 4, 0))
         .map(block -> initialized(block, shape, shape, shape))
         .toList();
 
-/** The diversity before the first layer, and after each. */
+/** Return the diversity before the first layer, and after each. */
 double[] stackUp(boolean skip, float sharpness) {
     var X = evaluate(new d2l.PositionalEncoding(64, 0), start);
     var curve = new ArrayList<>(List.of(diversity(X)));
@@ -917,32 +920,32 @@ Plots.curves(curves)
         .show();
 
 // %% solution-mirrored
-/** Every sequence with its 0 and 1 exchanged. */
-NDArray mirrored(NDArray tokens) {
+/** Exchange the 0 and the 1 of every sequence. */
+NDArray mirror(NDArray tokens) {
     return NDArrays.where(tokens.lt(2), tokens.neg().add(1), tokens);
 }
 
 Engine.getInstance().setRandomSeed(0);
-tokens = sequences(manager, 500, 8).tokens();
+tokens = drawSequences(manager, 500, 8).tokens();
 reader = initialized(plainReader(nothing, false), tokens.getShape());
-difference = largest(evaluate(reader, tokens).sub(evaluate(reader, mirrored(tokens))));
+difference = largest(evaluate(reader, tokens).sub(evaluate(reader, mirror(tokens))));
 System.out.println("largest difference between the answers to both: %.5f".formatted(difference));
 
 // %% solution-causal
-NDArray causalAttention(NDArray X) {
-    return evaluate(smallAttention, X, X, X, earlierOnly(X));
+NDArray attendCausally(NDArray X) {
+    return evaluate(smallAttention, X, X, X, causalLens(X));
 }
 
 X = manager.randomNormal(new Shape(1, n, d));
-var causal = influence(X -> causalAttention(X), X);
+var causalMap = influence(X -> attendCausally(X), X);
 
 // %% solution-causal-map
 boolean future = IntStream.range(0, n)
-        .anyMatch(i -> IntStream.range(i + 1, n).anyMatch(j -> causal.getFloat(i, j) != 0));
+        .anyMatch(i -> IntStream.range(i + 1, n).anyMatch(j -> causalMap.getFloat(i, j) != 0));
 System.out.println("any influence of the future: " + (future ? "yes" : "no"));
-var connected = causal.countNonzero().getLong();
-System.out.println("%d of %d pairs are connected".formatted(connected, causal.size()));
-Plots.heatmaps(causal.div(causal.max()).reshape(1, 1, n, n))
+var connected = causalMap.countNonzero().getLong();
+System.out.println("%d of %d pairs are connected".formatted(connected, causalMap.size()));
+Plots.heatmaps(causalMap.div(causalMap.max()).reshape(1, 1, n, n))
         .xlabel("Input j")
         .ylabel("Output i")
         .cmap(ColorMap.BLUES)
@@ -952,18 +955,18 @@ Plots.heatmaps(causal.div(causal.max()).reshape(1, 1, n, n))
 int far = 24;
 X = manager.randomNormal(new Shape(1, far, d));
 
-/** The first token's influence on each output, relative to that on the first. */
+/** Return the first token's influence on each output, relative to the first. */
 NDArray fading(UnaryOperator<NDArray> layer) {
     var curve = influence(layer, X).get(":, 0");
     return curve.div(curve.get(0));
 }
 
 var shrunk = W_hh.mul(0.8);
-var faded = new NDList(
+var fadingCurves = new NDList(
         fading(X -> rnn(X, W_hh)), fading(X -> rnn(X, shrunk)), fading(X -> selfAttention(X)));
 
 // %% solution-fading-figure
-Plots.curves(manager.arange(far), NDArrays.stack(faded))
+Plots.curves(manager.arange(far), NDArrays.stack(fadingCurves))
         .xlabel("Distance from the first token")
         .ylabel("Influence")
         .ylim(1e-8, 10)
@@ -973,8 +976,8 @@ Plots.curves(manager.arange(far), NDArrays.stack(faded))
         .show();
 
 // %% solution-dilated
-/** Layers with k = 3 until the first of n tokens reaches the last output. */
-int layersToCross(int n, int growth) {
+/** Count layers with k = 3 until the first of n tokens reaches the last output. */
+int countLayers(int n, int growth) {
     var kernel = manager.ones(new Shape(1, 1, 3));
     var signal = manager.eye(1, n, 0).expandDims(0);
     int depth = 0;
@@ -988,15 +991,15 @@ int layersToCross(int n, int growth) {
 
 System.out.println("   n   plain  dilated");
 for (int length : new int[] {5, 14, 41, 122}) {
-    System.out.printf("%4d%8d%9d%n", length, layersToCross(length, 1), layersToCross(length, 3));
+    System.out.printf("%4d%8d%9d%n", length, countLayers(length, 1), countLayers(length, 3));
 }
 
 // %% solution-decoding
 var layer = smallAttention;
 encoding = new PositionalEncoding(d, 0);
 
-/** The output of a new token, and the cache with its key and value. */
-NDList oneMore(NDArray x, NDArray keys, NDArray values) {
+/** Return the output of a new token, and the cache with its key and value. */
+NDList decodeToken(NDArray x, NDArray keys, NDArray values) {
     keys = NDArrays.concat(new NDList(keys, evaluate(layer.W_k, x)), 1);
     values = NDArrays.concat(new NDList(values, evaluate(layer.W_v, x)), 1);
     // cut into heads; transposeOutput puts them together again
@@ -1010,29 +1013,29 @@ NDArray cachedKeys = tokens.get(":, :0"), cachedValues = cachedKeys; // the cach
 var outputs = new NDList();
 for (int i = 0; i < n; i++) {
     var x = evaluate(encoding, tokens.get(":, {}:{}", i, i + 1), manager.create(i));
-    var more = oneMore(x, cachedKeys, cachedValues);
-    outputs.add(more.get(0));
-    cachedKeys = more.get(1);
-    cachedValues = more.get(2);
+    var step = decodeToken(x, cachedKeys, cachedValues);
+    outputs.add(step.get(0));
+    cachedKeys = step.get(1);
+    cachedValues = step.get(2);
 }
 
 // %% solution-decoding-cost
-var atOnce = causalAttention(evaluate(encoding, tokens));
-difference = largest(atOnce.sub(NDArrays.concat(outputs, 1)));
+var fullOutput = attendCausally(evaluate(encoding, tokens));
+difference = largest(fullOutput.sub(NDArrays.concat(outputs, 1)));
 System.out.println("largest difference: %.5f".formatted(difference));
 System.out.println("tokens  without cache  with cache");
 for (int length : new int[] {10, 100, 1000}) {
     X = manager.zeros(new Shape(1, length, d));
-    long without = Counting.multiplyAdds(X -> evaluate(layer, X.get(":, -1:"), X, X), X);
-    long with = Counting.multiplyAdds(X -> {
+    long plainCount = Counting.multiplyAdds(X -> evaluate(layer, X.get(":, -1:"), X, X), X);
+    long cachedCount = Counting.multiplyAdds(X -> {
         var cache = X.get(":, :-1"); // as wide as its keys and values
-        return oneMore(X.get(":, -1:"), cache, cache).head();
+        return decodeToken(X.get(":, -1:"), cache, cache).head();
     }, X);
-    System.out.printf("%6d%,15d%,12d%n", length, without, with);
+    System.out.printf("%6d%,15d%,12d%n", length, plainCount, cachedCount);
 }
 
 // %% solution-relative
-/** Adds to each key a learned vector for its distance from the query. */
+/** Attention that adds to each key a learned vector for its distance. */
 class RelativeAttention {
     final Block W_q, W_k, W_v, table;
     final int maxDistance;
@@ -1064,15 +1067,16 @@ class RelativeAttention {
     }
 }
 
-var four = manager.randomNormal(new Shape(1, 4, d));
+var fourTokens = manager.randomNormal(new Shape(1, 4, d));
 var relative = new RelativeAttention(d, 3);
-var between = manager.randomNormal(new Shape(1, 3, d));
-var twice = NDArrays.concat(new NDList(four, between, four), 1); // at 0 to 3 and 7 to 10
-scores = relative.scores(twice).get(0);
-var backwards = relative.forward(four.flip(1)).flip(1);
+var middleTokens = manager.randomNormal(new Shape(1, 3, d));
+// at 0 to 3 and 7 to 10
+var repeated = NDArrays.concat(new NDList(fourTokens, middleTokens, fourTokens), 1);
+scores = relative.scores(repeated).get(0);
+var reversedOutput = relative.forward(fourTokens.flip(1)).flip(1);
 
 // %% solution-relative-shown
-var apart = largest(scores.get(":4, :4").sub(scores.get("7:, 7:")));
-difference = largest(relative.forward(four).sub(backwards));
-System.out.println("scores at 0 and at 7: largest difference %.5f".formatted(apart));
+var shiftDifference = largest(scores.get(":4, :4").sub(scores.get("7:, 7:")));
+difference = largest(relative.forward(fourTokens).sub(reversedOutput));
+System.out.println("scores at 0 and at 7: largest difference %.5f".formatted(shiftDifference));
 System.out.println("in the other order: largest difference %.2f".formatted(difference));

@@ -35,7 +35,7 @@ print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
 
 # %% all-words
 def print_rows(weights, Y, sentence):
-    """For each word, the weights it gives to all six, and its new vector."""
+    """Print each word's weights for all six, and its new vector."""
     for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
         shares = "".join(f"{weight:6.2f}" for weight in row)
         print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
@@ -55,9 +55,9 @@ print_rows(weights, weights @ V, "the cat sat because it purred")
 # %% saturation
 widths = [2**power for power in range(2, 11)]
 plain, scaled = [], []  # for each width, scores of shape (queries, keys)
-drawn = jax.random.normal(jax.random.key(10), (1000, 11, 1024))
+samples = jax.random.normal(jax.random.key(10), (1000, 11, 1024))
 for width in widths:  # all from one draw, the narrow ones cut from the wide
-    queries, keys = drawn[:, :1, :width], drawn[:, 1:, :width]
+    queries, keys = samples[:, :1, :width], samples[:, 1:, :width]
     plain.append((queries * keys).sum(axis=-1))
     scaled.append(plain[-1] / math.sqrt(width))
 
@@ -74,7 +74,7 @@ for i in (0, 4, 8):
 # %% slopes
 @jax.jit
 def slope(scores):
-    """The norm of the softmax's derivative: the median over the queries."""
+    """Return the norm of the softmax's derivative: the median over the queries."""
     derivatives = jax.vmap(jax.jacobian(jax.nn.softmax))(scores)
     return jnp.median(jnp.linalg.norm(derivatives, axis=(1, 2)))
 
@@ -102,8 +102,8 @@ Y.shape
 
 
 # %% by-hand
-def attend_by_hand(X, valid_len):
-    """The formula, head by head, for one sequence."""
+def attend_manually(X, valid_len):
+    """Compute the formula, head by head, for one sequence."""
     parameters = attention_variables["params"]
     W_q, W_k, W_v, W_o = (parameters[f"W_{i}"]["kernel"] for i in "qkvo")
     Q, K, V = (jnp.split(X @ W, num_heads, axis=-1) for W in (W_q, W_k, W_v))
@@ -118,11 +118,11 @@ def attend_by_hand(X, valid_len):
 X = jax.random.normal(jax.random.key(12), (2, 4, num_hiddens))
 # The weights have the shape (batch, heads, queries, keys).
 Y, weights = attend(attention_variables, X, X, X, valid_lens)
-by_hand = jax.jit(jax.vmap(attend_by_hand))(X, valid_lens)
+manual_output = jax.jit(jax.vmap(attend_manually))(X, valid_lens)
 
 # %% by-hand-difference
 print(f"largest number in Y:  {jnp.abs(Y).max():.5f}")
-print(f"largest difference:   {jnp.abs(Y - by_hand).max():.5f}")
+print(f"largest difference:   {jnp.abs(Y - manual_output).max():.5f}")
 
 # %% weights-heatmaps
 d2l.show_heatmaps(
@@ -141,24 +141,27 @@ order = d2l.tensor([3, 0, 5, 1, 4, 2])
 earlier_only = jnp.arange(1, 7)[None]
 
 
-def without_mask(X):
+def attend_without_mask(X):
     return attend(attention_variables, X, X, X)[0]
 
 
-def with_mask(X):
+def attend_with_mask(X):
     return attend(attention_variables, X, X, X, earlier_only)[0]
 
 
 def effect_of_order(layer):
-    """How far shuffling before the layer is from shuffling after it."""
+    """Return how far shuffling before the layer is from shuffling after it."""
     return jnp.abs(layer(tokens[:, order]) - layer(tokens)[:, order]).max()
 
 
 # %% equivariance
-for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+for name, layer in (
+    ("without a mask", attend_without_mask),
+    ("with a causal mask", attend_with_mask),
+):
     largest = jnp.abs(layer(tokens)).max()
-    apart = effect_of_order(layer)
-    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
+    difference = effect_of_order(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {difference:.4f}")
 
 
 # %% cnn-and-rnn
@@ -187,14 +190,14 @@ def rnn(X, W_hh=W_hh):
 
 # %% three-layers
 @partial(jax.jit, static_argnums=0)
-def halved(layer, key, X):
-    """Half of what Flax draws: attention is shared out more evenly then."""
+def halve(layer, key, X):
+    """Halve what Flax draws: attention is shared out more evenly then."""
     return jax.tree.map(lambda W: W / 2, layer.init(key, X, X, X))
 
 
 X = jax.random.normal(jax.random.key(16), (1, n, d))
 small_attention = d2l.MultiHeadAttention(d, 2, 0)
-small_variables = halved(small_attention, jax.random.key(17), X)
+small_variables = halve(small_attention, jax.random.key(17), X)
 
 
 @jax.jit
@@ -208,7 +211,7 @@ layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
 
 # %% influence
 def influence(layer, X):
-    """How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n)."""
+    """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
     jacobian = d2l.numpy(jax.jit(jax.jacobian(layer))(X))
     return np.linalg.norm(jacobian[0, :, :, 0], axis=(1, 3))
 
@@ -230,7 +233,7 @@ d2l.show_heatmaps(
 
 
 # %% receptive-field
-def stacked(depth):
+def stack(depth):
     def layer(X):
         for _ in range(depth):
             X = jnp.tanh(cnn(X))
@@ -239,18 +242,18 @@ def stacked(depth):
     return layer
 
 
-seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sees = [f"x_{j + 1}" for j in np.flatnonzero(seen[1][2])]
-print("two layers: y_3 depends on", ", ".join(sees))
-for depth, m in enumerate(seen, 1):
+sources = [f"x_{j + 1}" for j in np.flatnonzero(influences[1][2])]
+print("two layers: y_3 depends on", ", ".join(sources))
+for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
 
 # %% sequential-operations
-def print_row(first, others):
-    print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
+def print_row(length, values):
+    print(f"{length:>4}" + "".join(f"{value:>16}" for value in values))
 
 
 print("   n             CNN             RNN  Self-attention")
@@ -263,8 +266,8 @@ print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = np.zeros((1, length, d))
     counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    of_attention = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    attention_count = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
     print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
 
 
@@ -275,7 +278,7 @@ for i in range(8):
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    """Return P, with a row for each position; pairs of columns share a frequency."""
     # In NumPy's double precision: the sine of a large angle needs the digits.
     position, column = np.arange(num_positions)[:, None], np.arange(num_hiddens)
     angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
@@ -289,7 +292,7 @@ for i, row in enumerate(sinusoids(3, 4)):
 
 # %% positional-encoding
 class PositionalEncoding(nn.Module):
-    """Adds sines and cosines of the position to each vector of a sequence."""
+    """A layer that adds sines and cosines of the position to each vector."""
 
     num_hiddens: int
     dropout: float
@@ -312,30 +315,34 @@ class PositionalEncoding(nn.Module):
 add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
 
-def with_positions(X):
-    return without_mask(add_positions.apply({}, X))
+def attend_with_positions(X):
+    return attend_without_mask(add_positions.apply({}, X))
 
 
 # %% order-seen
-print(f"with positions: largest difference {effect_of_order(with_positions):.4f}")
+difference = effect_of_order(attend_with_positions)
+print(f"with positions: largest difference {difference:.4f}")
 
 # %% scale-and-sum
 d_model = 512
 ids = jax.random.randint(jax.random.key(18), (1, 60), 0, 1000)
 normal = nn.initializers.normal(stddev=d_model**-0.5)
-as_made, small = nn.Embed(1000, d_model), nn.Embed(1000, d_model, embedding_init=normal)
+default_embedding = nn.Embed(1000, d_model)
+small = nn.Embed(1000, d_model, embedding_init=normal)
 
 embedded, _ = jax.jit(small.init_with_output)(jax.random.key(19), ids)
 scaled = embedded * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
-both, sown = encoding.apply({}, scaled, mutable="intermediates")
-(P,) = sown["intermediates"]["P"]
+total, state = encoding.apply({}, scaled, mutable="intermediates")
+(P,) = state["intermediates"]["P"]
 lengths = [
     np.linalg.norm(vectors, axis=-1).mean()
-    for vectors in (embedded, scaled, P[0, :60], both)
+    for vectors in (embedded, scaled, P[0, :60], total)
 ]
-drawn, _ = jax.jit(as_made.init_with_output)(jax.random.key(20), ids)
-default_length = np.linalg.norm(drawn, axis=-1).mean()
+default_vectors, _ = jax.jit(default_embedding.init_with_output)(
+    jax.random.key(20), ids
+)
+default_length = np.linalg.norm(default_vectors, axis=-1).mean()
 
 # %% lengths
 for length, name in zip(
@@ -412,9 +419,9 @@ print(f"largest residual, all rows, six offsets: {largest:.1e}")
 # To get a map's matrix, apply the map to the rows of the identity.
 W_q, W_k = turn(np.eye(width), -5 * omega), 4 * np.eye(width)
 Q, K = P[:20] @ W_q, P[:20] @ W_k
-looking_back = jax.nn.softmax(Q @ K.T / math.sqrt(width))
+back_weights = jax.nn.softmax(Q @ K.T / math.sqrt(width))
 d2l.show_heatmaps(
-    looking_back[None, None],
+    back_weights[None, None],
     xlabel="Key j",
     ylabel="Query i",
     figsize=(3.5, 3),
@@ -424,13 +431,13 @@ d2l.show_heatmaps(
 
 # %% rotary
 class RotaryAttention(d2l.DotProductAttention):
-    """Turns queries and keys by their positions, and then attends as usual."""
+    """Attention that first turns queries and keys by their positions."""
 
     def __call__(self, queries, keys, values, valid_lens=None, training=False):
-        queries, keys = self.turned(queries), self.turned(keys)
+        queries, keys = self.rotate(queries), self.rotate(keys)
         return super().__call__(queries, keys, values, valid_lens, training)
 
-    def turned(self, X):
+    def rotate(self, X):
         position = jnp.arange(X.shape[1])[:, None]
         pair = jnp.arange(X.shape[2] // 2)
         return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
@@ -439,7 +446,7 @@ class RotaryAttention(d2l.DotProductAttention):
 # %% rotary-scores
 q, k_ = jax.random.normal(jax.random.key(21), (2, 1, width))
 rotary = RotaryAttention(0)
-Q, K = (rotary.turned(jnp.broadcast_to(x, (1, 60, width))) for x in (q, k_))
+Q, K = (rotary.rotate(jnp.broadcast_to(x, (1, 60, width))) for x in (q, k_))
 scores = d2l.numpy(Q @ K.mT)[0]
 diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
 
@@ -450,8 +457,8 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% task
-def sequences(rng, count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1?"""
+def draw_sequences(rng, count, length=8):
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     # In NumPy, as data often are: there is nothing to compile for each new shape.
     tokens = rng.integers(2, 10, (count, length))
     # Two different places: one for the 0, and one for the 1.
@@ -460,7 +467,7 @@ def sequences(rng, count, length=8):
     return tokens, (places[:, 0] < places[:, 1]).astype("float32")
 
 
-for tokens, label in zip(*sequences(np.random.default_rng(22), 3), strict=True):
+for tokens, label in zip(*draw_sequences(np.random.default_rng(22), 3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
@@ -503,8 +510,8 @@ class Reader(nn.Module):
 
 # %% train
 @partial(jax.jit, static_argnums=0)  # compiled once for each reader
-def train(reader, keys, tokens, labels):
-    """The variables of one reader for each key, trained side by side."""
+def fit(reader, keys, tokens, labels):
+    """Train one reader for each key, side by side; return their variables."""
     adam = optax.adam(8e-3)
 
     def loss(variables, tokens, labels):
@@ -512,10 +519,10 @@ def train(reader, keys, tokens, labels):
         return optax.sigmoid_binary_cross_entropy(logits, labels).mean()
 
     def step(state, batch):
-        variables, of_adam = state
+        variables, adam_state = state
         gradients = jax.grad(loss)(variables, *batch)
-        updates, of_adam = adam.update(gradients, of_adam)
-        return (optax.apply_updates(variables, updates), of_adam), None
+        updates, adam_state = adam.update(gradients, adam_state)
+        return (optax.apply_updates(variables, updates), adam_state), None
 
     def train_one(key, tokens, labels):
         variables = reader.init(key, tokens[0])
@@ -526,27 +533,27 @@ def train(reader, keys, tokens, labels):
     return jax.vmap(train_one)(keys, tokens, labels)
 
 
-def trained(reader, seeds=range(5)):
-    """The variables of a reader for each seed, trained on sequences of 8 tokens."""
+def train(reader, seeds=range(5)):
+    """Train a reader for each seed on sequences of 8 tokens; return the variables."""
     keys, tokens, labels = [], [], []
     for seed in seeds:
-        drawn = sequences(np.random.default_rng(seed), 120 * 128)
+        examples = draw_sequences(np.random.default_rng(seed), 120 * 128)
         keys.append(jax.random.key(seed))
-        tokens.append(drawn[0].reshape(120, 128, -1))
-        labels.append(drawn[1].reshape(120, 128))
-    return train(reader, jnp.stack(keys), np.stack(tokens), np.stack(labels))
+        tokens.append(examples[0].reshape(120, 128, -1))
+        labels.append(examples[1].reshape(120, 128))
+    return fit(reader, jnp.stack(keys), np.stack(tokens), np.stack(labels))
 
 
 @partial(jax.jit, static_argnums=0)
 def ask(reader, variables, tokens):
-    """Logits, and the weights of the reader's attention."""
+    """Return the logits, and the weights of the reader's attention."""
     return reader.apply(variables, tokens)
 
 
 example = np.array([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader = Reader(d2l.PositionalEncoding(32, 0))
 # From here to the end of the section, the reader of the first seed.
-variables = jax.tree.map(lambda of_seeds: d2l.numpy(of_seeds)[0], trained(reader))
+variables = jax.tree.map(lambda arrays: d2l.numpy(arrays)[0], train(reader))
 _, weights = ask(reader, variables, example)
 
 # %% trained-maps tags=["tolerance:levels=16"]
@@ -560,7 +567,7 @@ d2l.show_heatmaps(
 )
 
 # %% found
-tokens, labels = sequences(np.random.default_rng(23), 1000)
+tokens, labels = draw_sequences(np.random.default_rng(23), 1000)
 _, attending = ask(reader, variables, tokens)
 received = d2l.numpy(attending).mean(axis=2)
 # Shares of weight, of shape (sequences, heads).
@@ -571,51 +578,53 @@ first, last = np.where(zero_is_first, (zero, one), (one, zero))
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    on = [each[:, h].mean() for each in (zero, one, first, last)]
-    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
+    means = [share[:, h].mean() for share in (zero, one, first, last)]
+    print(
+        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
+    )
 
 
 # %% without-positions
 @jax.jit
 def answer(queries, keys, values):
-    Y, _ = bound.attention(queries, keys, values)
-    return bound.output(Y.mean(axis=1)).squeeze(-1)
+    Y, _ = bound_reader.attention(queries, keys, values)
+    return bound_reader.output(Y.mean(axis=1)).squeeze(-1)
 
 
-def share_right(queries, keys, values):
+def attention_accuracy(queries, keys, values):
     return ((answer(queries, keys, values) > 0) == (labels > 0)).mean()
 
 
-bound = reader.bind(variables)
-X = bound.embedding(tokens)
-with_P = bound.positions(X)
-as_trained = share_right(with_P, with_P, with_P)
-in_queries_and_keys = share_right(with_P, with_P, X)
-in_values = share_right(X, X, with_P)
+bound_reader = reader.bind(variables)
+X = bound_reader.embedding(tokens)
+X_with_P = bound_reader.positions(X)
+full_accuracy = attention_accuracy(X_with_P, X_with_P, X_with_P)
+scores_accuracy = attention_accuracy(X_with_P, X_with_P, X)
+values_accuracy = attention_accuracy(X, X, X_with_P)
 
 # %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"share right, positions everywhere:                {as_trained:.3f}")
-print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
-print(f"share right, positions in values alone:           {in_values:.3f}")
+print(f"share right, positions everywhere:                {full_accuracy:.3f}")
+print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}")
+print(f"share right, positions in values alone:           {values_accuracy:.3f}")
 
 
 # %% five-readers
 @partial(jax.jit, static_argnums=0)
 def ask_all(reader, variables, tokens):
-    """The logits of a reader for each seed, side by side: shape (seeds, sequences)."""
+    """Return the logits of each seed's reader, side by side: (seeds, sequences)."""
     logits, _ = jax.vmap(reader.apply, in_axes=(0, None))(variables, tokens)
     return logits
 
 
 # The same sequences for every reader.
 tests = {
-    length: sequences(np.random.default_rng(length), 500, length)
+    length: draw_sequences(np.random.default_rng(length), 500, length)
     for length in (8, 16, 32, 64)
 }
 
 
 def accuracies(reader, variables, length):
-    """The share of the sequences of this length that the reader of each seed gets right."""
+    """Return the share of these sequences that the reader of each seed gets right."""
     tokens, labels = tests[length]
     logits = d2l.numpy(ask_all(reader, variables, tokens))
     return ((logits > 0) == (labels > 0)).mean(axis=1)
@@ -638,7 +647,7 @@ readers = {
 # %% past-the-end
 results = {}
 for name, reader in readers.items():
-    variables = trained(reader)
+    variables = train(reader)
     shares = [accuracies(reader, variables, length) for length in tests]
     results[name] = np.transpose(shares).tolist()  # by seed, and then by length
 
@@ -650,8 +659,8 @@ for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
     medians = [statistics.median(shares) for shares in by_length]
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
-    print("".join(f"{each:>15}" for each in ranges))
+    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
+    print("".join(f"{text:>15}" for text in ranges))
     Y.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
@@ -670,8 +679,8 @@ d2l.plot(
 d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
-for_X, for_b = jax.random.split(jax.random.key(24))
-X, b_k = jax.random.normal(for_X, (1, 4, 8)), jax.random.normal(for_b, 8)
+X_key, b_key = jax.random.split(jax.random.key(24))
+X, b_k = jax.random.normal(X_key, (1, 4, 8)), jax.random.normal(b_key, 8)
 scores = X @ X.mT
 shifted = X @ (X + b_k).mT
 difference = jnp.abs(jax.nn.softmax(scores) - jax.nn.softmax(shifted)).max()
@@ -684,19 +693,19 @@ print(f"weights differ by up to {difference:.5f}")
 # %% solution-stacking
 @jax.jit
 def diversity(X):
-    """The norm of what tells the tokens apart, over the norm of all."""
+    """Return the norm of what sets the tokens apart, over the norm of all."""
     return norm(X - X.mean(axis=1, keepdims=True)) / norm(X)
 
 
 @jax.jit
 def one_layer(variables, X, skip, sharpness):
-    """One layer's output, with the input added, or stretched to the input's norm."""
+    """Return a layer's output, with the input added or stretched to its norm."""
     pooled, _ = block.apply(variables, sharpness * X, X, X)
     return jnp.where(skip, pooled + X, pooled * norm(X) / norm(pooled))
 
 
 def stack_up(skip=False, sharpness=1):
-    """The diversity before the first layer, and after each."""
+    """Return the diversity before the first layer, and after each."""
     X = d2l.PositionalEncoding(64, 0).apply({}, start)
     curve = [diversity(X)]
     for variables in blocks:
@@ -709,7 +718,7 @@ norm = jnp.linalg.norm
 start = jax.random.normal(jax.random.key(25), (1, 16, 64))
 block = d2l.MultiHeadAttention(64, 4, 0)  # one layer, with variables for each depth
 keys = jax.random.split(jax.random.key(26), 8)
-blocks = [halved(block, key, start) for key in keys]
+blocks = [halve(block, key, start) for key in keys]
 curves = [stack_up(), stack_up(sharpness=10), stack_up(skip=True)]
 
 # %% solution-stacking-figure
@@ -727,17 +736,17 @@ d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
 # %% solution-mirrored
-def mirrored(tokens):
-    """Every sequence with its 0 and 1 exchanged."""
+def mirror(tokens):
+    """Exchange the 0 and the 1 of every sequence."""
     return np.where(tokens < 2, 1 - tokens, tokens)
 
 
-tokens, _ = sequences(np.random.default_rng(27), 500)
+tokens, _ = draw_sequences(np.random.default_rng(27), 500)
 reader = Reader()
 variables = jax.jit(reader.init)(jax.random.key(28), tokens)
 answers, _ = ask(reader, variables, tokens)
-to_mirrored, _ = ask(reader, variables, mirrored(tokens))
-difference = jnp.abs(answers - to_mirrored).max()
+mirrored_answers, _ = ask(reader, variables, mirror(tokens))
+difference = jnp.abs(answers - mirrored_answers).max()
 print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
@@ -746,17 +755,17 @@ X = jax.random.normal(jax.random.key(29), (1, n, d))
 
 
 @jax.jit
-def causal_attention(X):
+def attend_causally(X):
     return small_attention.apply(small_variables, X, X, X, causal_lens)[0]
 
 
-causal = influence(causal_attention, X)
+causal_map = influence(attend_causally, X)
 
 # %% solution-causal-map
-print("any influence of the future:", "yes" if np.triu(causal, 1).any() else "no")
-print(f"{np.count_nonzero(causal)} of {causal.size} pairs are connected")
+print("any influence of the future:", "yes" if np.triu(causal_map, 1).any() else "no")
+print(f"{np.count_nonzero(causal_map)} of {causal_map.size} pairs are connected")
 d2l.show_heatmaps(
-    (causal / causal.max())[None, None],
+    (causal_map / causal_map.max())[None, None],
     xlabel="Input j",
     ylabel="Output i",
     cmap="Blues",
@@ -765,13 +774,13 @@ d2l.show_heatmaps(
 # %% solution-fading
 n_far = 24
 X = jax.random.normal(jax.random.key(30), (1, n_far, d))
-followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
-fading = [influence(layer, X)[:, 0] for layer in followed]
+fading_layers = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
 d2l.plot(
     d2l.arange(n_far),
-    [curve / curve[0] for curve in fading],
+    [curve / curve[0] for curve in fading_curves],
     xlabel="Distance from the first token",
     ylabel="Influence",
     ylim=(1e-8, 10),
@@ -783,8 +792,8 @@ d2l.plot(
 
 # %% solution-dilated
 @partial(jax.jit, static_argnums=1)
-def passed_on(signal, step):
-    """Where the signal has arrived after a layer whose inputs lie so far apart."""
+def propagate(signal, step):
+    """Return where the signal has arrived after a layer with gaps of this size."""
     kernel, padding = jnp.ones((1, 1, 3)), [(step, step)]
     sums = jax.lax.conv_general_dilated(
         signal, kernel, (1,), padding=padding, rhs_dilation=(step,)
@@ -792,30 +801,30 @@ def passed_on(signal, step):
     return sums.clip(max=1)  # only whether it arrives
 
 
-def layers_to_cross(n, growth):
-    """Layers with k = 3 until the first of n tokens reaches the last output."""
+def count_layers(n, growth):
+    """Count layers with k = 3 until the first of n tokens reaches the last output."""
     signal, depth = np.zeros((1, 1, n)), 0
     signal[..., 0] = 1
     while d2l.numpy(signal)[..., -1] == 0:
-        signal, depth = passed_on(signal, growth**depth), depth + 1
+        signal, depth = propagate(signal, growth**depth), depth + 1
     return depth
 
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
-    print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
+    print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
 
 # %% solution-decoding
 layer, encoding = small_attention.bind(small_variables), PositionalEncoding(d, 0)
 
 
 @jax.jit
-def one_more(x, keys, values, i):
-    """The output of new token i, and the cache with its key and value."""
+def decode_token(x, keys, values, i):
+    """Return the output of new token i, and the cache with its key and value."""
     keys = keys.at[:, i].set(layer.W_k(x)[:, 0])
     values = values.at[:, i].set(layer.W_v(x)[:, 0])
     # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
     filled = jnp.full(layer.num_heads, i + 1)
     pooled, _ = layer.attention(*heads, valid_lens=filled)
     return layer.W_o(layer.transpose_output(pooled)), keys, values
@@ -826,25 +835,25 @@ keys = values = jnp.zeros((1, n, d))  # the cache, with room for all
 outputs = []
 for i in range(n):
     x = encoding.apply({}, tokens[:, i : i + 1], offset=i)
-    y, keys, values = one_more(x, keys, values, i)
+    y, keys, values = decode_token(x, keys, values, i)
     outputs.append(y)
 
 # %% solution-decoding-cost
-at_once = causal_attention(encoding.apply({}, tokens))
-difference = jnp.abs(at_once - d2l.concat(outputs, axis=1)).max()
+full_output = attend_causally(encoding.apply({}, tokens))
+difference = jnp.abs(full_output - d2l.concat(outputs, axis=1)).max()
 print(f"largest difference: {difference:.5f}")
 print("tokens  without cache  with cache")
 for length in (10, 100, 1000):
-    x, all_of_them = np.zeros((1, 1, d)), np.zeros((1, length, d))
-    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
-    last = partial(one_more, i=length - 1)
-    with_cache = d2l.multiply_adds(last, x, all_of_them, all_of_them)
-    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
+    x, all_tokens = np.zeros((1, 1, d)), np.zeros((1, length, d))
+    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
+    last = partial(decode_token, i=length - 1)
+    cached_count = d2l.multiply_adds(last, x, all_tokens, all_tokens)
+    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
 
 
 # %% solution-relative
 class RelativeAttention(nn.Module):
-    """Adds to each key a learned vector for its distance from the query."""
+    """Attention that adds to each key a learned vector for its distance."""
 
     num_hiddens: int
     max_distance: int
@@ -866,18 +875,24 @@ class RelativeAttention(nn.Module):
         return jax.nn.softmax(self.scores(X)) @ self.W_v(X)
 
 
-four, three = jnp.split(jax.random.normal(jax.random.key(32), (1, 7, d)), [4], axis=1)
-unbound = RelativeAttention(d, max_distance=3)
-variables = jax.jit(unbound.init)(jax.random.key(33), four)
-relative = unbound.bind(variables)
-twice = d2l.concat([four, three, four], axis=1)  # at 0 to 3 and 7 to 10
-attend, score = jax.jit(unbound.apply), jax.jit(partial(unbound.apply, method="scores"))
-scores, outputs = score(variables, twice)[0], attend(variables, four)
-backwards = attend(variables, four[:, ::-1])[:, ::-1]
+seven_tokens = jax.random.normal(jax.random.key(32), (1, 7, d))
+four_tokens, middle_tokens = seven_tokens[:, :4], seven_tokens[:, 4:]
+relative_layer = RelativeAttention(d, max_distance=3)
+variables = jax.jit(relative_layer.init)(jax.random.key(33), four_tokens)
+relative = relative_layer.bind(variables)
+# at 0 to 3 and 7 to 10
+repeated = d2l.concat(
+    [four_tokens, middle_tokens, four_tokens], axis=1
+)  # at 0 to 3 and 7 to 10
+attend = jax.jit(relative_layer.apply)
+score = jax.jit(partial(relative_layer.apply, method="scores"))
+scores = score(variables, repeated)[0]
+outputs = attend(variables, four_tokens)
+reversed_output = attend(variables, four_tokens[:, ::-1])[:, ::-1]
 
 # %% solution-relative-shown
 scores = d2l.numpy(scores)
-apart = np.abs(scores[:4, :4] - scores[7:, 7:]).max()
-print(f"scores at 0 and at 7: largest difference {apart:.5f}")
-apart = jnp.abs(outputs - backwards).max()
-print(f"in the other order: largest difference {apart:.2f}")
+difference = np.abs(scores[:4, :4] - scores[7:, 7:]).max()
+print(f"scores at 0 and at 7: largest difference {difference:.5f}")
+difference = jnp.abs(outputs - reversed_output).max()
+print(f"in the other order: largest difference {difference:.2f}")

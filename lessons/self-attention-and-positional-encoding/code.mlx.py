@@ -31,7 +31,7 @@ print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
 
 # %% all-words
 def print_rows(weights, Y, sentence):
-    """For each word, the weights it gives to all six, and its new vector."""
+    """Print each word's weights for all six, and its new vector."""
     for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
         shares = "".join(f"{weight:6.2f}" for weight in row)
         print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
@@ -69,7 +69,7 @@ for i in (0, 4, 8):
 
 # %% slopes
 def slope(scores):
-    """The norm of the softmax's derivative: the median over the queries."""
+    """Return the norm of the softmax's derivative: the median over the queries."""
     weights = mx.softmax(scores, axis=-1)
     outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
     derivatives = weights[:, :, None] * mx.eye(weights.shape[1]) - outer
@@ -97,8 +97,8 @@ tuple(attention(X, X, X, valid_lens).shape)
 
 
 # %% by-hand
-def attend_by_hand(X, valid_len):
-    """The formula, head by head, for one sequence."""
+def attend_manually(X, valid_len):
+    """Compute the formula, head by head, for one sequence."""
     projections = (attention.W_q, attention.W_k, attention.W_v)
     Q, K, V = (mx.split(W(X), num_heads, axis=-1) for W in projections)
     masked = mx.arange(len(X)) >= valid_len
@@ -111,11 +111,11 @@ def attend_by_hand(X, valid_len):
 
 X = mx.random.normal((2, 4, num_hiddens))
 Y = attention(X, X, X, valid_lens)
-by_hand = mx.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
+manual_output = mx.stack([attend_manually(X[i], valid_lens[i]) for i in range(2)])
 
 # %% by-hand-difference
 print(f"largest number in Y:  {Y.abs().max():.5f}")
-print(f"largest difference:   {(Y - by_hand).abs().max():.5f}")
+print(f"largest difference:   {(Y - manual_output).abs().max():.5f}")
 
 # %% weights-heatmaps
 weights = attention.attention_weights  # (batch, heads, queries, keys)
@@ -135,24 +135,27 @@ order = mx.array([3, 0, 5, 1, 4, 2])
 earlier_only = mx.arange(1, 7)[None]
 
 
-def without_mask(X):
+def attend_without_mask(X):
     return attention(X, X, X)
 
 
-def with_mask(X):
+def attend_with_mask(X):
     return attention(X, X, X, earlier_only)
 
 
 def effect_of_order(layer):
-    """How far shuffling before the layer is from shuffling after it."""
+    """Return how far shuffling before the layer is from shuffling after it."""
     return (layer(tokens[:, order]) - layer(tokens)[:, order]).abs().max()
 
 
 # %% equivariance
-for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+for name, layer in (
+    ("without a mask", attend_without_mask),
+    ("with a causal mask", attend_with_mask),
+):
     largest = layer(tokens).abs().max()
-    apart = effect_of_order(layer)
-    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
+    difference = effect_of_order(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {difference:.4f}")
 
 # %% cnn-and-rnn
 n, d, k = 10, 16, 3
@@ -185,7 +188,7 @@ X = mx.random.normal((1, n, d))
 
 # %% influence
 def influence(layer, X):
-    """How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n)."""
+    """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
     n, d = X.shape[1:]
 
     def derivatives(direction):  # of one number of the output
@@ -214,7 +217,7 @@ d2l.show_heatmaps(
 
 
 # %% receptive-field
-def stacked(depth):
+def stack(depth):
     def layer(X):
         for _ in range(depth):
             X = mx.tanh(cnn(X))
@@ -223,18 +226,18 @@ def stacked(depth):
     return layer
 
 
-seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sees = [f"x_{j + 1}" for j in np.flatnonzero(seen[1][2])]
-print("two layers: y_3 depends on", ", ".join(sees))
-for depth, m in enumerate(seen, 1):
+sources = [f"x_{j + 1}" for j in np.flatnonzero(influences[1][2])]
+print("two layers: y_3 depends on", ", ".join(sources))
+for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
 
 # %% sequential-operations
-def print_row(first, others):
-    print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
+def print_row(length, values):
+    print(f"{length:>4}" + "".join(f"{value:>16}" for value in values))
 
 
 print("   n             CNN             RNN  Self-attention")
@@ -247,8 +250,8 @@ print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = mx.zeros((1, length, d))
     counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    of_attention = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    attention_count = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
     print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
 
 
@@ -259,7 +262,7 @@ for i in range(8):
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    """Return P, with a row for each position; pairs of columns share a frequency."""
     # In double precision: the sine of a large angle needs the digits.
     # MLX's own sine is in single precision, so this is NumPy's.
     position, column = np.arange(num_positions)[:, None], np.arange(num_hiddens)
@@ -273,7 +276,7 @@ for i, row in enumerate(sinusoids(3, 4)):
 
 # %% positional-encoding
 class PositionalEncoding(nn.Module):
-    """Adds sines and cosines of the position to each vector of a sequence."""
+    """A layer that adds sines and cosines of the position to each vector."""
 
     def __init__(self, num_hiddens, dropout, max_len=1000):
         super().__init__()
@@ -293,18 +296,19 @@ class PositionalEncoding(nn.Module):
 add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
 
-def with_positions(X):
+def attend_with_positions(X):
     X = add_positions(X)
     return attention(X, X, X)
 
 
 # %% order-seen
-print(f"with positions: largest difference {effect_of_order(with_positions):.4f}")
+difference = effect_of_order(attend_with_positions)
+print(f"with positions: largest difference {difference:.4f}")
 
 # %% scale-and-sum
 d_model = 512
 ids = mx.random.randint(0, 1000, (1, 60))
-as_made = nn.Embedding(1000, d_model)
+default_embedding = nn.Embedding(1000, d_model)
 small = nn.Embedding(1000, d_model)
 small.weight = mx.random.normal(small.weight.shape, scale=d_model**-0.5)
 
@@ -314,7 +318,7 @@ lengths = [
     mx.linalg.norm(vectors, axis=-1).mean().item()
     for vectors in (small(ids), scaled, encoding._P[0, :60], encoding(scaled))
 ]
-default_length = mx.linalg.norm(as_made(ids), axis=-1).mean().item()
+default_length = mx.linalg.norm(default_embedding(ids), axis=-1).mean().item()
 
 # %% lengths
 for length, name in zip(
@@ -390,9 +394,9 @@ print(f"largest residual, all rows, six offsets: {largest:.1e}")
 # To get a map's matrix, apply the map to the rows of the identity.
 W_q, W_k = turn(mx.eye(width), -5 * omega), 4 * mx.eye(width)
 Q, K = P[:20] @ W_q, P[:20] @ W_k
-looking_back = mx.softmax(Q @ K.T / math.sqrt(width), axis=-1)
+back_weights = mx.softmax(Q @ K.T / math.sqrt(width), axis=-1)
 d2l.show_heatmaps(
-    looking_back[None, None],
+    back_weights[None, None],
     xlabel="Key j",
     ylabel="Query i",
     figsize=(3.5, 3),
@@ -402,13 +406,13 @@ d2l.show_heatmaps(
 
 # %% rotary
 class RotaryAttention(d2l.DotProductAttention):
-    """Turns queries and keys by their positions, and then attends as usual."""
+    """Attention that first turns queries and keys by their positions."""
 
     def __call__(self, queries, keys, values, valid_lens=None):
-        queries, keys = self.turned(queries), self.turned(keys)
+        queries, keys = self.rotate(queries), self.rotate(keys)
         return super().__call__(queries, keys, values, valid_lens)
 
-    def turned(self, X):
+    def rotate(self, X):
         position = mx.arange(X.shape[1])[:, None]
         pair = mx.arange(X.shape[2] // 2)
         return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
@@ -417,7 +421,7 @@ class RotaryAttention(d2l.DotProductAttention):
 # %% rotary-scores
 q, k_ = mx.random.normal((2, 1, width))
 rotary = RotaryAttention(0)
-Q, K = (rotary.turned(mx.tile(x, (1, 60, 1))) for x in (q, k_))
+Q, K = (rotary.rotate(mx.tile(x, (1, 60, 1))) for x in (q, k_))
 scores = (Q @ K.mT)[0]
 diagonals = [mx.diagonal(scores, k) for k in range(1 - num_steps, num_steps)]
 
@@ -428,8 +432,8 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% task
-def sequences(count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1?"""
+def draw_sequences(count, length=8):
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     tokens = mx.random.randint(2, 10, (count, length))
     shuffled = mx.argsort(mx.random.uniform(shape=(count, length)), axis=1)
     places = shuffled[:, :2]  # two different ones
@@ -438,13 +442,13 @@ def sequences(count, length=8):
 
 
 mx.random.seed(2)  # whose examples show both answers
-for tokens, label in zip(*sequences(3), strict=True):
+for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
 # %% learned-positions
 def table(rows, width):
-    """A trainable vector for each row, of variance 1: MLX draws shorter ones."""
+    """Make a table of trainable vectors of variance 1; MLX draws shorter ones."""
     embedding = nn.Embedding(rows, width)
     embedding.weight = mx.random.normal(embedding.weight.shape)
     return embedding
@@ -481,25 +485,25 @@ class Reader(nn.Module):
 
 
 # %% train
-def trained(make_reader, seed):
-    """A reader, trained on sequences of 8 tokens, starting from this seed."""
+def train(make_reader, seed):
+    """Train a reader on sequences of 8 tokens, starting from this seed."""
     mx.random.seed(seed)
     reader = make_reader()
-    reader(sequences(1)[0])  # attention takes its sizes from its first input
+    reader(draw_sequences(1)[0])  # attention takes its sizes from its first input
     optimizer = optimizers.Adam(learning_rate=0.01, bias_correction=True)
 
     def loss(tokens, labels):
         return nn.losses.binary_cross_entropy(reader(tokens), labels, reduction="mean")
 
     for _ in range(100):
-        _, gradients = nn.value_and_grad(reader, loss)(*sequences(128))
+        _, gradients = nn.value_and_grad(reader, loss)(*draw_sequences(128))
         optimizer.update(reader, gradients)
         # MLX computes nothing until it is asked: here, or all steps would pile up.
         mx.eval(reader.parameters(), optimizer.state)
     return reader
 
 
-reader = trained(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
+reader = train(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
 example = mx.array([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader(example)
 weights = reader.attention.attention_weights
@@ -515,7 +519,7 @@ d2l.show_heatmaps(
 )
 
 # %% found
-tokens, labels = sequences(1000)
+tokens, labels = draw_sequences(1000)
 reader(tokens)
 received = reader.attention.attention_weights.mean(axis=2)
 # Shares of weight, of shape (sequences, heads).
@@ -529,36 +533,38 @@ first, last = (
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    on = [each[:, h].mean().item() for each in (zero, one, first, last)]
-    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
+    means = [share[:, h].mean().item() for share in (zero, one, first, last)]
+    print(
+        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
+    )
 
 
 # %% without-positions
-def share_right(queries, keys, values):
+def attention_accuracy(queries, keys, values):
     Y = reader.attention(queries, keys, values)
     answers = reader.output(Y.mean(axis=1)).squeeze(-1)
     return ((answers > 0) == (labels > 0)).mean().item()
 
 
 X = reader.embedding(tokens)
-with_P = reader.positions(X)
-as_trained = share_right(with_P, with_P, with_P)
-in_queries_and_keys = share_right(with_P, with_P, X)
-in_values = share_right(X, X, with_P)
+X_with_P = reader.positions(X)
+full_accuracy = attention_accuracy(X_with_P, X_with_P, X_with_P)
+scores_accuracy = attention_accuracy(X_with_P, X_with_P, X)
+values_accuracy = attention_accuracy(X, X, X_with_P)
 
 # %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"share right, positions everywhere:                {as_trained:.3f}")
-print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
-print(f"share right, positions in values alone:           {in_values:.3f}")
+print(f"share right, positions everywhere:                {full_accuracy:.3f}")
+print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}")
+print(f"share right, positions in values alone:           {values_accuracy:.3f}")
 
 
 # %% five-readers
 # The same sequences for every reader.
-tests = {length: sequences(500, length) for length in (8, 16, 32, 64)}
+tests = {length: draw_sequences(500, length) for length in (8, 16, 32, 64)}
 
 
 def accuracy(reader, length):
-    """The share of the sequences of this length that the reader gets right."""
+    """Return the share of sequences of this length that the reader gets right."""
     tokens, labels = tests[length]
     return ((reader(tokens) > 0) == (labels > 0)).mean().item()
 
@@ -581,7 +587,7 @@ readers = {
 results = {name: [] for name in readers}
 for name, make_reader in readers.items():
     for seed in range(5):
-        reader = trained(make_reader, seed)
+        reader = train(make_reader, seed)
         results[name].append([accuracy(reader, length) for length in tests])
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
@@ -592,8 +598,8 @@ for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
     medians = [statistics.median(shares) for shares in by_length]
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
-    print("".join(f"{each:>15}" for each in ranges))
+    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
+    print("".join(f"{text:>15}" for text in ranges))
     Y.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
@@ -615,8 +621,8 @@ d2l.plt.gca().get_legend().set_loc("lower left")
 X, b_k = mx.random.normal((1, 4, 8)), mx.random.normal((8,))
 scores = X @ X.mT
 shifted = X @ (X + b_k).mT
-apart = mx.softmax(scores, axis=-1) - mx.softmax(shifted, axis=-1)
-difference = apart.abs().max()
+difference = mx.softmax(scores, axis=-1) - mx.softmax(shifted, axis=-1)
+difference = difference.abs().max()
 
 # %% solution-bias-shown
 print(f"scores differ by up to {(scores - shifted).abs().max():.2f}")
@@ -628,12 +634,12 @@ norm = mx.linalg.norm
 
 
 def diversity(X):
-    """The norm of what tells the tokens apart, over the norm of all."""
+    """Return the norm of what sets the tokens apart, over the norm of all."""
     return (norm(X - X.mean(axis=1, keepdims=True)) / norm(X)).item()
 
 
 def stack_up(layers, skip=False, sharpness=1):
-    """The diversity before the first layer, and after each."""
+    """Return the diversity before the first layer, and after each."""
     X = d2l.PositionalEncoding(64, 0)(start)
     curve = [diversity(X)]
     for layer in layers:
@@ -666,27 +672,27 @@ d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
 # %% solution-mirrored
-def mirrored(tokens):
-    """Every sequence with its 0 and 1 exchanged."""
+def mirror(tokens):
+    """Exchange the 0 and the 1 of every sequence."""
     return mx.where(tokens < 2, 1 - tokens, tokens)
 
 
 mx.random.seed(0)
 reader = Reader(nn.Identity())
-tokens, _ = sequences(500)
-difference = (reader(tokens) - reader(mirrored(tokens))).abs().max().item()
+tokens, _ = draw_sequences(500)
+difference = (reader(tokens) - reader(mirror(tokens))).abs().max().item()
 print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
 causal_lens = mx.arange(1, n + 1)[None]  # (batch, queries)
 X = mx.random.normal((1, n, d))
-causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
+causal_map = influence(lambda X: small_attention(X, X, X, causal_lens), X)
 
 # %% solution-causal-map
-print("any influence of the future:", "yes" if mx.triu(causal, 1).any() else "no")
-print(f"{mx.count_nonzero(causal).item()} of {causal.size} pairs are connected")
+print("any influence of the future:", "yes" if mx.triu(causal_map, 1).any() else "no")
+print(f"{mx.count_nonzero(causal_map).item()} of {causal_map.size} pairs are connected")
 d2l.show_heatmaps(
-    (causal / causal.max())[None, None],
+    (causal_map / causal_map.max())[None, None],
     xlabel="Input j",
     ylabel="Output i",
     cmap="Blues",
@@ -695,13 +701,13 @@ d2l.show_heatmaps(
 # %% solution-fading
 n_far = 24
 X = mx.random.normal((1, n_far, d))
-followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
-fading = [influence(layer, X)[:, 0] for layer in followed]
+fading_layers = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
 d2l.plot(
     mx.arange(n_far),
-    [curve / curve[0] for curve in fading],
+    [curve / curve[0] for curve in fading_curves],
     xlabel="Distance from the first token",
     ylabel="Influence",
     ylim=(1e-8, 10),
@@ -712,8 +718,8 @@ d2l.plot(
 
 
 # %% solution-dilated
-def layers_to_cross(n, growth):
-    """Layers with k = 3 until the first of n tokens reaches the last output."""
+def count_layers(n, growth):
+    """Count layers with k = 3 until the first of n tokens reaches the last output."""
     signal, kernel, depth = mx.zeros((1, n, 1)), mx.ones((1, 3, 1)), 0
     signal[:, 0] = 1
     while signal[0, -1, 0] == 0:
@@ -725,18 +731,18 @@ def layers_to_cross(n, growth):
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
-    print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
+    print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
 
 # %% solution-decoding
 layer, encoding = small_attention, PositionalEncoding(d, 0)
 
 
-def one_more(x, keys, values):
-    """The output of a new token, and the cache with its key and value."""
+def decode_token(x, keys, values):
+    """Return the output of a new token, and the cache with its key and value."""
     keys = mx.concatenate([keys, layer.W_k(x)], axis=1)
     values = mx.concatenate([values, layer.W_v(x)], axis=1)
     # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
     pooled = layer.transpose_output(layer.attention(*heads))
     return layer.W_o(pooled), keys, values
 
@@ -746,28 +752,28 @@ keys = values = tokens[:, :0]  # the cache, still empty
 outputs = []
 for i in range(n):
     x = encoding(tokens[:, i : i + 1], offset=i)
-    y, keys, values = one_more(x, keys, values)
+    y, keys, values = decode_token(x, keys, values)
     outputs.append(y)
 
 # %% solution-decoding-cost
-whole = encoding(tokens)
-at_once = layer(whole, whole, whole, causal_lens)
-difference = (at_once - mx.concatenate(outputs, axis=1)).abs().max()
+full_input = encoding(tokens)
+full_output = layer(full_input, full_input, full_input, causal_lens)
+difference = (full_output - mx.concatenate(outputs, axis=1)).abs().max()
 print(f"largest difference: {difference:.5f}")
 print("tokens  without cache  with cache")
 for length in (10, 100, 1000):
-    x, all_of_them = mx.zeros((1, 1, d)), mx.zeros((1, length, d))
+    x, all_tokens = mx.zeros((1, 1, d)), mx.zeros((1, length, d))
     cache = mx.zeros((1, length - 1, d))
-    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
-    with_cache = d2l.multiply_adds(
-        lambda *inputs: one_more(*inputs)[0], x, cache, cache
+    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
+    cached_count = d2l.multiply_adds(
+        lambda *inputs: decode_token(*inputs)[0], x, cache, cache
     )
-    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
+    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
 
 
 # %% solution-relative
 class RelativeAttention(nn.Module):
-    """Adds to each key a learned vector for its distance from the query."""
+    """Attention that adds to each key a learned vector for its distance."""
 
     def __init__(self, num_hiddens, max_distance):
         super().__init__()
@@ -789,14 +795,18 @@ class RelativeAttention(nn.Module):
         return mx.softmax(self.scores(X), axis=-1) @ self.W_v(X)
 
 
-four = mx.random.normal((1, 4, d))
+four_tokens = mx.random.normal((1, 4, d))
 relative = RelativeAttention(d, max_distance=3)
-between = mx.random.normal((1, 3, d))
-twice = mx.concatenate([four, between, four], axis=1)  # at 0 to 3 and 7 to 10
-scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
+middle_tokens = mx.random.normal((1, 3, d))
+# at 0 to 3 and 7 to 10
+repeated = mx.concatenate(
+    [four_tokens, middle_tokens, four_tokens], axis=1
+)  # at 0 to 3 and 7 to 10
+scores = relative.scores(repeated)[0]
+reversed_output = relative(four_tokens[:, ::-1])[:, ::-1]
 
 # %% solution-relative-shown
-apart = (scores[:4, :4] - scores[7:, 7:]).abs().max()
-print(f"scores at 0 and at 7: largest difference {apart:.5f}")
-apart = (relative(four) - backwards).abs().max()
-print(f"in the other order: largest difference {apart:.2f}")
+difference = (scores[:4, :4] - scores[7:, 7:]).abs().max()
+print(f"scores at 0 and at 7: largest difference {difference:.5f}")
+difference = (relative(four_tokens) - reversed_output).abs().max()
+print(f"in the other order: largest difference {difference:.2f}")

@@ -34,7 +34,7 @@ print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
 
 # %% all-words
 def print_rows(weights, Y, sentence):
-    """For each word, the weights it gives to all six, and its new vector."""
+    """Print each word's weights for all six, and its new vector."""
     for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
         shares = "".join(f"{weight:6.2f}" for weight in row)
         print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
@@ -71,7 +71,7 @@ for i in (0, 4, 8):
 
 # %% slopes
 def slope(scores):
-    """The norm of the softmax's derivative: the median over the queries."""
+    """Return the norm of the softmax's derivative: the median over the queries."""
     weights = F.softmax(scores, axis=-1)
     outer = weights.unsqueeze(2) * weights.unsqueeze(1)  # (queries, keys, keys)
     # Over two axes Paddle's own norm is the spectral one.
@@ -99,8 +99,8 @@ tuple(attention(X, X, X, valid_lens).shape)
 
 
 # %% by-hand
-def attend_by_hand(X, valid_len):
-    """The formula, head by head, for one sequence."""
+def attend_manually(X, valid_len):
+    """Compute the formula, head by head, for one sequence."""
     projections = (attention.W_q, attention.W_k, attention.W_v)
     Q, K, V = (W(X).chunk(num_heads, axis=-1) for W in projections)
     masked = paddle.arange(len(X)) >= valid_len
@@ -113,11 +113,11 @@ def attend_by_hand(X, valid_len):
 
 X = d2l.randn((2, 4, num_hiddens))
 Y = attention(X, X, X, valid_lens)
-by_hand = d2l.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
+manual_output = d2l.stack([attend_manually(X[i], valid_lens[i]) for i in range(2)])
 
 # %% by-hand-difference
 print(f"largest number in Y:  {Y.abs().max():.5f}")
-print(f"largest difference:   {(Y - by_hand).abs().max():.5f}")
+print(f"largest difference:   {(Y - manual_output).abs().max():.5f}")
 
 # %% weights-heatmaps
 weights = attention.attention_weights  # (batch, heads, queries, keys)
@@ -137,24 +137,27 @@ order = [3, 0, 5, 1, 4, 2]
 earlier_only = d2l.arange(1, 7).unsqueeze(0)
 
 
-def without_mask(X):
+def attend_without_mask(X):
     return attention(X, X, X)
 
 
-def with_mask(X):
+def attend_with_mask(X):
     return attention(X, X, X, earlier_only)
 
 
 def effect_of_order(layer):
-    """How far shuffling before the layer is from shuffling after it."""
+    """Return how far shuffling before the layer is from shuffling after it."""
     return (layer(tokens[:, order]) - layer(tokens)[:, order]).abs().max()
 
 
 # %% equivariance
-for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+for name, layer in (
+    ("without a mask", attend_without_mask),
+    ("with a causal mask", attend_with_mask),
+):
     largest = layer(tokens).abs().max()
-    apart = effect_of_order(layer)
-    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
+    difference = effect_of_order(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {difference:.4f}")
 
 
 # %% cnn-and-rnn
@@ -196,7 +199,7 @@ X = d2l.randn((1, n, d))
 
 # %% influence
 def influence(layer, X):
-    """How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n)."""
+    """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
     _, n, d = X.shape
     # A copy of X for each number of the output: one backward pass then serves all.
     copies = X.detach().repeat_interleave(n * d, axis=0)
@@ -223,7 +226,7 @@ d2l.show_heatmaps(
 
 
 # %% receptive-field
-def stacked(depth):
+def stack(depth):
     def layer(X):
         for _ in range(depth):
             X = d2l.tanh(cnn(X))
@@ -232,18 +235,18 @@ def stacked(depth):
     return layer
 
 
-seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sees = [f"x_{j + 1}" for j in seen[1][2].nonzero().flatten().tolist()]
-print("two layers: y_3 depends on", ", ".join(sees))
-for depth, m in enumerate(seen, 1):
+sources = [f"x_{j + 1}" for j in influences[1][2].nonzero().flatten().tolist()]
+print("two layers: y_3 depends on", ", ".join(sources))
+for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
 
 # %% sequential-operations
-def print_row(first, others):
-    print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
+def print_row(length, values):
+    print(f"{length:>4}" + "".join(f"{value:>16}" for value in values))
 
 
 print("   n             CNN             RNN  Self-attention")
@@ -256,8 +259,8 @@ print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = d2l.zeros((1, length, d))
     counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    of_attention = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    attention_count = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
     print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
 
 # %% binary
@@ -267,7 +270,7 @@ for i in range(8):
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    """Return P, with a row for each position; pairs of columns share a frequency."""
     # In double precision: the sine of a large angle needs the digits.
     position = paddle.arange(num_positions, dtype="float64").unsqueeze(1)
     column = paddle.arange(num_hiddens, dtype="float64")
@@ -282,7 +285,7 @@ for i, row in enumerate(sinusoids(3, 4)):
 
 # %% positional-encoding
 class PositionalEncoding(nn.Layer):
-    """Adds sines and cosines of the position to each vector of a sequence."""
+    """A layer that adds sines and cosines of the position to each vector."""
 
     def __init__(self, num_hiddens, dropout, max_len=1000):
         super().__init__()
@@ -302,19 +305,20 @@ class PositionalEncoding(nn.Layer):
 add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
 
-def with_positions(X):
+def attend_with_positions(X):
     X = add_positions(X)
     return attention(X, X, X)
 
 
 # %% order-seen
-print(f"with positions: largest difference {effect_of_order(with_positions):.4f}")
+difference = effect_of_order(attend_with_positions)
+print(f"with positions: largest difference {difference:.4f}")
 
 # %% scale-and-sum
 d_model = 512
 ids = paddle.randint(0, 1000, (1, 60))
 nn.initializer.set_global_initializer(None)  # Paddle's own, for once
-as_made = nn.Embedding(1000, d_model)
+default_embedding = nn.Embedding(1000, d_model)
 nn.initializer.set_global_initializer(initializer)
 normal = nn.initializer.Normal(std=d_model**-0.5)
 small = nn.Embedding(1000, d_model, weight_attr=normal)
@@ -325,7 +329,7 @@ lengths = [
     vectors.norm(axis=-1).mean().item()
     for vectors in (small(ids), scaled, encoding.P[0, :60], encoding(scaled))
 ]
-default_length = as_made(ids).norm(axis=-1).mean().item()
+default_length = default_embedding(ids).norm(axis=-1).mean().item()
 
 # %% lengths
 for length, name in zip(
@@ -401,9 +405,9 @@ print(f"largest residual, all rows, six offsets: {largest:.1e}")
 # To get a map's matrix, apply the map to the rows of the identity.
 W_q, W_k = turn(d2l.eye(width), -5 * omega), 4 * d2l.eye(width)
 Q, K = P[:20] @ W_q, P[:20] @ W_k
-looking_back = F.softmax(Q @ K.T / math.sqrt(width), axis=-1)
+back_weights = F.softmax(Q @ K.T / math.sqrt(width), axis=-1)
 d2l.show_heatmaps(
-    looking_back[None, None],
+    back_weights[None, None],
     xlabel="Key j",
     ylabel="Query i",
     figsize=(3.5, 3),
@@ -413,13 +417,13 @@ d2l.show_heatmaps(
 
 # %% rotary
 class RotaryAttention(d2l.DotProductAttention):
-    """Turns queries and keys by their positions, and then attends as usual."""
+    """Attention that first turns queries and keys by their positions."""
 
     def forward(self, queries, keys, values, valid_lens=None):
-        queries, keys = self.turned(queries), self.turned(keys)
+        queries, keys = self.rotate(queries), self.rotate(keys)
         return super().forward(queries, keys, values, valid_lens)
 
-    def turned(self, X):
+    def rotate(self, X):
         position = d2l.arange(X.shape[1], dtype=X.dtype).unsqueeze(1)
         pair = d2l.arange(X.shape[2] // 2)
         return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
@@ -428,7 +432,7 @@ class RotaryAttention(d2l.DotProductAttention):
 # %% rotary-scores
 q, k_ = d2l.randn((2, 1, width))
 rotary = RotaryAttention(0)
-Q, K = (rotary.turned(x.expand([1, 60, width])) for x in (q, k_))
+Q, K = (rotary.rotate(x.expand([1, 60, width])) for x in (q, k_))
 scores = Q[0] @ K[0].T
 diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
 
@@ -439,8 +443,8 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% task
-def sequences(count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1?"""
+def draw_sequences(count, length=8):
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     places = d2l.rand((count, length)).argsort(axis=1)[:, :2]  # two different ones
     tokens = paddle.randint(2, 10, (count, length))
     tokens = tokens.put_along_axis(places, d2l.tensor([[0, 1]]), axis=1)
@@ -448,7 +452,7 @@ def sequences(count, length=8):
 
 
 paddle.seed(1)  # whose examples show both answers
-for tokens, label in zip(*sequences(3), strict=True):
+for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
@@ -486,13 +490,13 @@ class Reader(nn.Layer):
 
 
 # %% train
-def trained(make_reader, seed):
-    """A reader, trained on sequences of 8 tokens, starting from this seed."""
+def train(make_reader, seed):
+    """Train a reader on sequences of 8 tokens, starting from this seed."""
     paddle.seed(seed)
     reader = make_reader()
     optimizer = paddle.optimizer.Adam(8e-3, parameters=reader.parameters())
     for _ in range(120):
-        tokens, labels = sequences(128)
+        tokens, labels = draw_sequences(128)
         loss = F.binary_cross_entropy_with_logits(reader(tokens), labels)
         loss.backward()
         optimizer.step()
@@ -500,7 +504,7 @@ def trained(make_reader, seed):
     return reader
 
 
-reader = trained(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
+reader = train(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
 example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader(example)
 weights = reader.attention.attention_weights
@@ -516,7 +520,7 @@ d2l.show_heatmaps(
 )
 
 # %% found
-tokens, labels = sequences(1000)
+tokens, labels = draw_sequences(1000)
 reader(tokens)
 received = reader.attention.attention_weights.mean(axis=2)
 # Shares of weight, of shape (sequences, heads).
@@ -531,12 +535,14 @@ first, last = (
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    on = [each[:, h].mean() for each in (zero, one, first, last)]
-    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
+    means = [share[:, h].mean() for share in (zero, one, first, last)]
+    print(
+        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
+    )
 
 
 # %% without-positions
-def share_right(queries, keys, values):
+def attention_accuracy(queries, keys, values):
     with paddle.no_grad():
         Y = reader.attention(queries, keys, values)
         answers = reader.output(Y.mean(axis=1)).squeeze(-1)
@@ -544,24 +550,24 @@ def share_right(queries, keys, values):
 
 
 X = reader.embedding(tokens)
-with_P = reader.positions(X)
-as_trained = share_right(with_P, with_P, with_P)
-in_queries_and_keys = share_right(with_P, with_P, X)
-in_values = share_right(X, X, with_P)
+X_with_P = reader.positions(X)
+full_accuracy = attention_accuracy(X_with_P, X_with_P, X_with_P)
+scores_accuracy = attention_accuracy(X_with_P, X_with_P, X)
+values_accuracy = attention_accuracy(X, X, X_with_P)
 
 # %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"share right, positions everywhere:                {as_trained:.3f}")
-print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
-print(f"share right, positions in values alone:           {in_values:.3f}")
+print(f"share right, positions everywhere:                {full_accuracy:.3f}")
+print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}")
+print(f"share right, positions in values alone:           {values_accuracy:.3f}")
 
 
 # %% five-readers
 # The same sequences for every reader.
-tests = {length: sequences(500, length) for length in (8, 16, 32, 64)}
+tests = {length: draw_sequences(500, length) for length in (8, 16, 32, 64)}
 
 
 def accuracy(reader, length):
-    """The share of the sequences of this length that the reader gets right."""
+    """Return the share of sequences of this length that the reader gets right."""
     tokens, labels = tests[length]
     with paddle.no_grad():
         correct = (reader(tokens) > 0) == (labels > 0)
@@ -586,7 +592,7 @@ readers = {
 results = {name: [] for name in readers}
 for name, make_reader in readers.items():
     for seed in range(5):
-        reader = trained(make_reader, seed)
+        reader = train(make_reader, seed)
         results[name].append([accuracy(reader, length) for length in tests])
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
@@ -597,8 +603,8 @@ for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
     medians = [statistics.median(shares) for shares in by_length]
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
-    print("".join(f"{each:>15}" for each in ranges))
+    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
+    print("".join(f"{text:>15}" for text in ranges))
     Y.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
@@ -629,13 +635,13 @@ print(f"weights differ by up to {difference:.5f}")
 
 # %% solution-stacking
 def diversity(X):
-    """The norm of what tells the tokens apart, over the norm of all."""
+    """Return the norm of what sets the tokens apart, over the norm of all."""
     return ((X - X.mean(axis=1, keepdim=True)).norm() / X.norm()).item()
 
 
 @paddle.no_grad()
 def stack_up(layers, skip=False, sharpness=1):
-    """The diversity before the first layer, and after each."""
+    """Return the diversity before the first layer, and after each."""
     X = d2l.PositionalEncoding(64, 0)(start)
     curve = [diversity(X)]
     for layer in layers:
@@ -664,15 +670,15 @@ d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
 # %% solution-mirrored
-def mirrored(tokens):
-    """Every sequence with its 0 and 1 exchanged."""
+def mirror(tokens):
+    """Exchange the 0 and the 1 of every sequence."""
     return paddle.where(tokens < 2, 1 - tokens, tokens)
 
 
 paddle.seed(0)
 reader = Reader(nn.Identity())
-tokens, _ = sequences(500)
-difference = (reader(tokens) - reader(mirrored(tokens))).abs().max().item()
+tokens, _ = draw_sequences(500)
+difference = (reader(tokens) - reader(mirror(tokens))).abs().max().item()
 print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
@@ -680,17 +686,17 @@ causal_lens = d2l.arange(1, n + 1).unsqueeze(0)  # (batch, queries)
 X = d2l.randn((1, n, d))
 
 
-def causal_attention(X):
+def attend_causally(X):
     return small_attention(X, X, X, causal_lens.repeat_interleave(len(X), axis=0))
 
 
-causal = influence(causal_attention, X)
+causal_map = influence(attend_causally, X)
 
 # %% solution-causal-map
-print("any influence of the future:", "yes" if causal.triu(1).any() else "no")
-print(f"{causal.count_nonzero()} of {causal.size} pairs are connected")
+print("any influence of the future:", "yes" if causal_map.triu(1).any() else "no")
+print(f"{causal_map.count_nonzero()} of {causal_map.size} pairs are connected")
 d2l.show_heatmaps(
-    (causal / causal.max())[None, None],
+    (causal_map / causal_map.max())[None, None],
     xlabel="Input j",
     ylabel="Output i",
     cmap="Blues",
@@ -699,13 +705,13 @@ d2l.show_heatmaps(
 # %% solution-fading
 n_far = 24
 X = d2l.randn((1, n_far, d))
-followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
-fading = [influence(layer, X)[:, 0] for layer in followed]
+fading_layers = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
 d2l.plot(
     d2l.arange(n_far),
-    [curve / curve[0] for curve in fading],
+    [curve / curve[0] for curve in fading_curves],
     xlabel="Distance from the first token",
     ylabel="Influence",
     ylim=(1e-8, 10),
@@ -716,8 +722,8 @@ d2l.plot(
 
 
 # %% solution-dilated
-def layers_to_cross(n, growth):
-    """Layers with k = 3 until the first of n tokens reaches the last output."""
+def count_layers(n, growth):
+    """Count layers with k = 3 until the first of n tokens reaches the last output."""
     signal, kernel, depth = d2l.zeros((1, 1, n)), d2l.ones((1, 1, 3)), 0
     signal[..., 0] = 1
     while signal[..., -1] == 0:
@@ -729,18 +735,18 @@ def layers_to_cross(n, growth):
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
-    print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
+    print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
 
 # %% solution-decoding
 layer, encoding = small_attention, PositionalEncoding(d, 0)
 
 
-def one_more(x, keys, values):
-    """The output of a new token, and the cache with its key and value."""
+def decode_token(x, keys, values):
+    """Return the output of a new token, and the cache with its key and value."""
     keys = d2l.concat([keys, layer.W_k(x)], axis=1)
     values = d2l.concat([values, layer.W_v(x)], axis=1)
     # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
     pooled = layer.transpose_output(layer.attention(*heads))
     return layer.W_o(pooled), keys, values
 
@@ -750,28 +756,28 @@ keys = values = tokens[:, :0]  # the cache, still empty
 outputs = []
 for i in range(n):
     x = encoding(tokens[:, i : i + 1], offset=i)
-    y, keys, values = one_more(x, keys, values)
+    y, keys, values = decode_token(x, keys, values)
     outputs.append(y)
 
 # %% solution-decoding-cost
-whole = encoding(tokens)
-at_once = layer(whole, whole, whole, causal_lens)
-difference = (at_once - d2l.concat(outputs, axis=1)).abs().max()
+full_input = encoding(tokens)
+full_output = layer(full_input, full_input, full_input, causal_lens)
+difference = (full_output - d2l.concat(outputs, axis=1)).abs().max()
 print(f"largest difference: {difference:.5f}")
 print("tokens  without cache  with cache")
 for length in (10, 100, 1000):
-    x, all_of_them = d2l.zeros((1, 1, d)), d2l.zeros((1, length, d))
+    x, all_tokens = d2l.zeros((1, 1, d)), d2l.zeros((1, length, d))
     cache = d2l.zeros((1, length - 1, d))
-    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
-    with_cache = d2l.multiply_adds(
-        lambda *inputs: one_more(*inputs)[0], x, cache, cache
+    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
+    cached_count = d2l.multiply_adds(
+        lambda *inputs: decode_token(*inputs)[0], x, cache, cache
     )
-    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
+    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
 
 
 # %% solution-relative
 class RelativeAttention(nn.Layer):
-    """Adds to each key a learned vector for its distance from the query."""
+    """Attention that adds to each key a learned vector for its distance."""
 
     def __init__(self, num_hiddens, max_distance):
         super().__init__()
@@ -793,13 +799,17 @@ class RelativeAttention(nn.Layer):
         return F.softmax(self.scores(X), axis=-1) @ self.W_v(X)
 
 
-four = d2l.randn((1, 4, d))
+four_tokens = d2l.randn((1, 4, d))
 relative = RelativeAttention(d, max_distance=3)
-twice = d2l.concat([four, d2l.randn((1, 3, d)), four], axis=1)  # at 0 to 3 and 7 to 10
-scores, backwards = relative.scores(twice)[0], relative(four.flip(1)).flip(1)
+# at 0 to 3 and 7 to 10
+repeated = d2l.concat(
+    [four_tokens, d2l.randn((1, 3, d)), four_tokens], axis=1
+)  # at 0 to 3 and 7 to 10
+scores = relative.scores(repeated)[0]
+reversed_output = relative(four_tokens.flip(1)).flip(1)
 
 # %% solution-relative-shown
-apart = (scores[:4, :4] - scores[7:, 7:]).abs().max()
-print(f"scores at 0 and at 7: largest difference {apart:.5f}")
-apart = (relative(four) - backwards).abs().max()
-print(f"in the other order: largest difference {apart:.2f}")
+difference = (scores[:4, :4] - scores[7:, 7:]).abs().max()
+print(f"scores at 0 and at 7: largest difference {difference:.5f}")
+difference = (relative(four_tokens) - reversed_output).abs().max()
+print(f"in the other order: largest difference {difference:.2f}")

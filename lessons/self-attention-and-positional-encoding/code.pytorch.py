@@ -29,7 +29,7 @@ print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
 
 # %% all-words
 def print_rows(weights, Y, sentence):
-    """For each word, the weights it gives to all six, and its new vector."""
+    """Print each word's weights for all six, and its new vector."""
     for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
         shares = "".join(f"{weight:6.2f}" for weight in row)
         print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
@@ -66,7 +66,7 @@ for i in (0, 4, 8):
 
 # %% slopes
 def slope(scores):
-    """The norm of the softmax's derivative: the median over the queries."""
+    """Return the norm of the softmax's derivative: the median over the queries."""
     weights = scores.softmax(dim=-1)
     outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
     return (torch.diag_embed(weights) - outer).norm(dim=(1, 2)).median()
@@ -93,8 +93,8 @@ tuple(attention(X, X, X, valid_lens).shape)
 
 
 # %% by-hand
-def attend_by_hand(X, valid_len):
-    """The formula, head by head, for one sequence."""
+def attend_manually(X, valid_len):
+    """Compute the formula, head by head, for one sequence."""
     projections = (attention.W_q, attention.W_k, attention.W_v)
     Q, K, V = (W(X).chunk(num_heads, dim=-1) for W in projections)
     masked = torch.arange(len(X)) >= valid_len
@@ -107,11 +107,11 @@ def attend_by_hand(X, valid_len):
 
 X = torch.randn(2, 4, num_hiddens)
 Y = attention(X, X, X, valid_lens)
-by_hand = torch.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
+manual_output = torch.stack([attend_manually(X[i], valid_lens[i]) for i in range(2)])
 
 # %% by-hand-difference
 print(f"largest number in Y:  {Y.abs().max():.5f}")
-print(f"largest difference:   {(Y - by_hand).abs().max():.5f}")
+print(f"largest difference:   {(Y - manual_output).abs().max():.5f}")
 
 # %% weights-heatmaps
 weights = attention.attention_weights  # (batch, heads, queries, keys)
@@ -131,24 +131,27 @@ order = [3, 0, 5, 1, 4, 2]
 earlier_only = torch.arange(1, 7)[None]
 
 
-def without_mask(X):
+def attend_without_mask(X):
     return attention(X, X, X)
 
 
-def with_mask(X):
+def attend_with_mask(X):
     return attention(X, X, X, earlier_only)
 
 
 def effect_of_order(layer):
-    """How far shuffling before the layer is from shuffling after it."""
+    """Return how far shuffling before the layer is from shuffling after it."""
     return (layer(tokens[:, order]) - layer(tokens)[:, order]).abs().max()
 
 
 # %% equivariance
-for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+for name, layer in (
+    ("without a mask", attend_without_mask),
+    ("with a causal mask", attend_with_mask),
+):
     largest = layer(tokens).abs().max()
-    apart = effect_of_order(layer)
-    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
+    difference = effect_of_order(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {difference:.4f}")
 
 # %% cnn-and-rnn
 n, d, k = 10, 16, 3
@@ -184,7 +187,7 @@ X = torch.randn(1, n, d)
 
 # %% influence
 def influence(layer, X):
-    """How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n)."""
+    """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
     jacobian = torch.autograd.functional.jacobian(layer, X)  # (1, n, d, 1, n, d)
     return jacobian[0, :, :, 0].norm(dim=(1, 3))  # over the numbers of y_i, and of x_j
 
@@ -206,7 +209,7 @@ d2l.show_heatmaps(
 
 
 # %% receptive-field
-def stacked(depth):
+def stack(depth):
     def layer(X):
         for _ in range(depth):
             X = torch.tanh(cnn(X))
@@ -215,18 +218,18 @@ def stacked(depth):
     return layer
 
 
-seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sees = [f"x_{j + 1}" for j in seen[1][2].nonzero().flatten().tolist()]
-print("two layers: y_3 depends on", ", ".join(sees))
-for depth, m in enumerate(seen, 1):
+sources = [f"x_{j + 1}" for j in influences[1][2].nonzero().flatten().tolist()]
+print("two layers: y_3 depends on", ", ".join(sources))
+for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
 
 # %% sequential-operations
-def print_row(first, others):
-    print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
+def print_row(length, values):
+    print(f"{length:>4}" + "".join(f"{value:>16}" for value in values))
 
 
 print("   n             CNN             RNN  Self-attention")
@@ -239,8 +242,8 @@ print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = torch.zeros(1, length, d)
     counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    of_attention = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    attention_count = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
     print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
 
 
@@ -251,7 +254,7 @@ for i in range(8):
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    """Return P, with a row for each position; pairs of columns share a frequency."""
     # In double precision: the sine of a large angle needs the digits.
     position = torch.arange(num_positions, dtype=torch.float64)[:, None]
     column = torch.arange(num_hiddens, dtype=torch.float64)
@@ -265,7 +268,7 @@ for i, row in enumerate(sinusoids(3, 4)):
 
 # %% positional-encoding
 class PositionalEncoding(nn.Module):
-    """Adds sines and cosines of the position to each vector of a sequence."""
+    """A layer that adds sines and cosines of the position to each vector."""
 
     def __init__(self, num_hiddens, dropout, max_len=1000):
         super().__init__()
@@ -285,18 +288,19 @@ class PositionalEncoding(nn.Module):
 add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
 
-def with_positions(X):
+def attend_with_positions(X):
     X = add_positions(X)
     return attention(X, X, X)
 
 
 # %% order-seen
-print(f"with positions: largest difference {effect_of_order(with_positions):.4f}")
+difference = effect_of_order(attend_with_positions)
+print(f"with positions: largest difference {difference:.4f}")
 
 # %% scale-and-sum
 d_model = 512
 ids = torch.randint(1000, (1, 60))
-as_made = nn.Embedding(1000, d_model)
+default_embedding = nn.Embedding(1000, d_model)
 small = nn.Embedding(1000, d_model)
 nn.init.normal_(small.weight, std=d_model**-0.5)
 
@@ -306,7 +310,7 @@ lengths = [
     vectors.norm(dim=-1).mean().item()
     for vectors in (small(ids), scaled, encoding.P[0, :60], encoding(scaled))
 ]
-default_length = as_made(ids).norm(dim=-1).mean().item()
+default_length = default_embedding(ids).norm(dim=-1).mean().item()
 
 # %% lengths
 for length, name in zip(
@@ -382,9 +386,9 @@ print(f"largest residual, all rows, six offsets: {largest:.1e}")
 # To get a map's matrix, apply the map to the rows of the identity.
 W_q, W_k = turn(torch.eye(width), -5 * omega), 4 * torch.eye(width)
 Q, K = P[:20] @ W_q, P[:20] @ W_k
-looking_back = (Q @ K.T / math.sqrt(width)).softmax(dim=-1)
+back_weights = (Q @ K.T / math.sqrt(width)).softmax(dim=-1)
 d2l.show_heatmaps(
-    looking_back[None, None],
+    back_weights[None, None],
     xlabel="Key j",
     ylabel="Query i",
     figsize=(3.5, 3),
@@ -394,13 +398,13 @@ d2l.show_heatmaps(
 
 # %% rotary
 class RotaryAttention(d2l.DotProductAttention):
-    """Turns queries and keys by their positions, and then attends as usual."""
+    """Attention that first turns queries and keys by their positions."""
 
     def forward(self, queries, keys, values, valid_lens=None):
-        queries, keys = self.turned(queries), self.turned(keys)
+        queries, keys = self.rotate(queries), self.rotate(keys)
         return super().forward(queries, keys, values, valid_lens)
 
-    def turned(self, X):
+    def rotate(self, X):
         position = torch.arange(X.shape[1])[:, None]
         pair = torch.arange(X.shape[2] // 2)
         return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
@@ -409,7 +413,7 @@ class RotaryAttention(d2l.DotProductAttention):
 # %% rotary-scores
 q, k_ = torch.randn(2, 1, width)
 rotary = RotaryAttention(0)
-Q, K = rotary.turned(q.expand(1, 60, width)), rotary.turned(k_.expand(1, 60, width))
+Q, K = rotary.rotate(q.expand(1, 60, width)), rotary.rotate(k_.expand(1, 60, width))
 scores = (Q @ K.mT)[0]
 diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
 
@@ -420,15 +424,15 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% task
-def sequences(count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1?"""
+def draw_sequences(count, length=8):
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     tokens = torch.randint(2, 10, (count, length))
     places = torch.rand(count, length).argsort(dim=1)[:, :2]  # two different ones
     tokens.scatter_(1, places, torch.tensor([0, 1]).expand(count, 2))  # the 0, the 1
     return tokens, (places[:, 0] < places[:, 1]).float()
 
 
-for tokens, label in zip(*sequences(3), strict=True):
+for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
@@ -464,14 +468,14 @@ class Reader(nn.Module):
 
 
 # %% train
-def trained(make_reader, seed):
-    """A reader, trained on sequences of 8 tokens, starting from this seed."""
+def train(make_reader, seed):
+    """Train a reader on sequences of 8 tokens, starting from this seed."""
     torch.manual_seed(seed)
     reader = make_reader()
-    reader(sequences(1)[0])  # attention takes its sizes from its first input
+    reader(draw_sequences(1)[0])  # attention takes its sizes from its first input
     optimizer = torch.optim.Adam(reader.parameters(), lr=8e-3, fused=True)
     for _ in range(120):
-        tokens, labels = sequences(128)
+        tokens, labels = draw_sequences(128)
         loss = nn.functional.binary_cross_entropy_with_logits(reader(tokens), labels)
         optimizer.zero_grad()
         loss.backward()
@@ -479,7 +483,7 @@ def trained(make_reader, seed):
     return reader
 
 
-reader = trained(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
+reader = train(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
 example = torch.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader(example)
 weights = reader.attention.attention_weights.detach()
@@ -495,7 +499,7 @@ d2l.show_heatmaps(
 )
 
 # %% found
-tokens, labels = sequences(1000)
+tokens, labels = draw_sequences(1000)
 reader(tokens)
 received = reader.attention.attention_weights.detach().mean(dim=2)
 # Shares of weight, of shape (sequences, heads).
@@ -509,12 +513,14 @@ first, last = (
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    on = [each[:, h].mean() for each in (zero, one, first, last)]
-    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
+    means = [share[:, h].mean() for share in (zero, one, first, last)]
+    print(
+        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
+    )
 
 
 # %% without-positions
-def share_right(queries, keys, values):
+def attention_accuracy(queries, keys, values):
     with torch.no_grad():
         Y = reader.attention(queries, keys, values)
         answers = reader.output(Y.mean(dim=1)).squeeze(-1)
@@ -522,24 +528,24 @@ def share_right(queries, keys, values):
 
 
 X = reader.embedding(tokens)
-with_P = reader.positions(X)
-as_trained = share_right(with_P, with_P, with_P)
-in_queries_and_keys = share_right(with_P, with_P, X)
-in_values = share_right(X, X, with_P)
+X_with_P = reader.positions(X)
+full_accuracy = attention_accuracy(X_with_P, X_with_P, X_with_P)
+scores_accuracy = attention_accuracy(X_with_P, X_with_P, X)
+values_accuracy = attention_accuracy(X, X, X_with_P)
 
 # %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"share right, positions everywhere:                {as_trained:.3f}")
-print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
-print(f"share right, positions in values alone:           {in_values:.3f}")
+print(f"share right, positions everywhere:                {full_accuracy:.3f}")
+print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}")
+print(f"share right, positions in values alone:           {values_accuracy:.3f}")
 
 
 # %% five-readers
 # The same sequences for every reader.
-tests = {length: sequences(500, length) for length in (8, 16, 32, 64)}
+tests = {length: draw_sequences(500, length) for length in (8, 16, 32, 64)}
 
 
 def accuracy(reader, length):
-    """The share of the sequences of this length that the reader gets right."""
+    """Return the share of sequences of this length that the reader gets right."""
     tokens, labels = tests[length]
     with torch.no_grad():
         return ((reader(tokens) > 0) == (labels > 0)).float().mean().item()
@@ -563,7 +569,7 @@ readers = {
 results = {name: [] for name in readers}
 for name, make_reader in readers.items():
     for seed in range(5):
-        reader = trained(make_reader, seed)
+        reader = train(make_reader, seed)
         results[name].append([accuracy(reader, length) for length in tests])
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
@@ -574,8 +580,8 @@ for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
     medians = [statistics.median(shares) for shares in by_length]
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
-    print("".join(f"{each:>15}" for each in ranges))
+    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
+    print("".join(f"{text:>15}" for text in ranges))
     Y.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
@@ -606,12 +612,12 @@ print(f"weights differ by up to {difference:.5f}")
 
 # %% solution-stacking
 def diversity(X):
-    """The norm of what tells the tokens apart, over the norm of all."""
+    """Return the norm of what sets the tokens apart, over the norm of all."""
     return ((X - X.mean(dim=1, keepdim=True)).norm() / X.norm()).item()
 
 
 def stack_up(layers, skip=False, sharpness=1):
-    """The diversity before the first layer, and after each."""
+    """Return the diversity before the first layer, and after each."""
     X = d2l.PositionalEncoding(64, 0)(start)
     curve = [diversity(X)]
     for layer in layers:
@@ -645,27 +651,27 @@ d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
 # %% solution-mirrored
-def mirrored(tokens):
-    """Every sequence with its 0 and 1 exchanged."""
+def mirror(tokens):
+    """Exchange the 0 and the 1 of every sequence."""
     return torch.where(tokens < 2, 1 - tokens, tokens)
 
 
 torch.manual_seed(0)
 reader = Reader(nn.Identity())
-tokens, _ = sequences(500)
-difference = (reader(tokens) - reader(mirrored(tokens))).abs().max().item()
+tokens, _ = draw_sequences(500)
+difference = (reader(tokens) - reader(mirror(tokens))).abs().max().item()
 print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
 causal_lens = torch.arange(1, n + 1)[None]  # (batch, queries)
 X = torch.randn(1, n, d)
-causal = influence(lambda X: small_attention(X, X, X, causal_lens), X)
+causal_map = influence(lambda X: small_attention(X, X, X, causal_lens), X)
 
 # %% solution-causal-map
-print("any influence of the future:", "yes" if causal.triu(1).any() else "no")
-print(f"{causal.count_nonzero()} of {causal.numel()} pairs are connected")
+print("any influence of the future:", "yes" if causal_map.triu(1).any() else "no")
+print(f"{causal_map.count_nonzero()} of {causal_map.numel()} pairs are connected")
 d2l.show_heatmaps(
-    (causal / causal.max())[None, None],
+    (causal_map / causal_map.max())[None, None],
     xlabel="Input j",
     ylabel="Output i",
     cmap="Blues",
@@ -674,13 +680,13 @@ d2l.show_heatmaps(
 # %% solution-fading
 n_far = 24
 X = torch.randn(1, n_far, d)
-followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
-fading = [influence(layer, X)[:, 0] for layer in followed]
+fading_layers = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
 d2l.plot(
     torch.arange(n_far),
-    [curve / curve[0] for curve in fading],
+    [curve / curve[0] for curve in fading_curves],
     xlabel="Distance from the first token",
     ylabel="Influence",
     ylim=(1e-8, 10),
@@ -691,8 +697,8 @@ d2l.plot(
 
 
 # %% solution-dilated
-def layers_to_cross(n, growth):
-    """Layers with k = 3 until the first of n tokens reaches the last output."""
+def count_layers(n, growth):
+    """Count layers with k = 3 until the first of n tokens reaches the last output."""
     signal, kernel, depth = torch.zeros(1, 1, n), torch.ones(1, 1, 3), 0
     signal[..., 0] = 1
     while signal[..., -1] == 0:
@@ -704,18 +710,18 @@ def layers_to_cross(n, growth):
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
-    print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
+    print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
 
 # %% solution-decoding
 layer, encoding = small_attention, PositionalEncoding(d, 0)
 
 
-def one_more(x, keys, values):
-    """The output of a new token, and the cache with its key and value."""
+def decode_token(x, keys, values):
+    """Return the output of a new token, and the cache with its key and value."""
     keys = torch.cat([keys, layer.W_k(x)], dim=1)
     values = torch.cat([values, layer.W_v(x)], dim=1)
     # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
     pooled = layer.transpose_output(layer.attention(*heads))
     return layer.W_o(pooled), keys, values
 
@@ -725,28 +731,28 @@ keys = values = tokens[:, :0]  # the cache, still empty
 outputs = []
 for i in range(n):
     x = encoding(tokens[:, i : i + 1], offset=i)
-    y, keys, values = one_more(x, keys, values)
+    y, keys, values = decode_token(x, keys, values)
     outputs.append(y)
 
 # %% solution-decoding-cost
-whole = encoding(tokens)
-at_once = layer(whole, whole, whole, causal_lens)
-difference = (at_once - torch.cat(outputs, dim=1)).abs().max()
+full_input = encoding(tokens)
+full_output = layer(full_input, full_input, full_input, causal_lens)
+difference = (full_output - torch.cat(outputs, dim=1)).abs().max()
 print(f"largest difference: {difference:.5f}")
 print("tokens  without cache  with cache")
 for length in (10, 100, 1000):
-    x, all_of_them = torch.zeros(1, 1, d), torch.zeros(1, length, d)
+    x, all_tokens = torch.zeros(1, 1, d), torch.zeros(1, length, d)
     cache = torch.zeros(1, length - 1, d)
-    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
-    with_cache = d2l.multiply_adds(
-        lambda *inputs: one_more(*inputs)[0], x, cache, cache
+    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
+    cached_count = d2l.multiply_adds(
+        lambda *inputs: decode_token(*inputs)[0], x, cache, cache
     )
-    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
+    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
 
 
 # %% solution-relative
 class RelativeAttention(nn.Module):
-    """Adds to each key a learned vector for its distance from the query."""
+    """Attention that adds to each key a learned vector for its distance."""
 
     def __init__(self, num_hiddens, max_distance):
         super().__init__()
@@ -767,13 +773,17 @@ class RelativeAttention(nn.Module):
         return self.scores(X).softmax(dim=-1) @ self.W_v(X)
 
 
-four = torch.randn(1, 4, d)
+four_tokens = torch.randn(1, 4, d)
 relative = RelativeAttention(d, max_distance=3)
-twice = torch.cat([four, torch.randn(1, 3, d), four], dim=1)  # at 0 to 3 and 7 to 10
-scores, backwards = relative.scores(twice)[0], relative(four.flip(1)).flip(1)
+# at 0 to 3 and 7 to 10
+repeated = torch.cat(
+    [four_tokens, torch.randn(1, 3, d), four_tokens], dim=1
+)  # at 0 to 3 and 7 to 10
+scores = relative.scores(repeated)[0]
+reversed_output = relative(four_tokens.flip(1)).flip(1)
 
 # %% solution-relative-shown
-apart = (scores[:4, :4] - scores[7:, 7:]).abs().max()
-print(f"scores at 0 and at 7: largest difference {apart:.5f}")
-apart = (relative(four) - backwards).abs().max()
-print(f"in the other order: largest difference {apart:.2f}")
+difference = (scores[:4, :4] - scores[7:, 7:]).abs().max()
+print(f"scores at 0 and at 7: largest difference {difference:.5f}")
+difference = (relative(four_tokens) - reversed_output).abs().max()
+print(f"in the other order: largest difference {difference:.2f}")

@@ -34,7 +34,7 @@ print(f"({output[0]:.2f}, {output[1]:.2f})  it, having looked around")
 
 # %% all-words
 def print_rows(weights, Y, sentence):
-    """For each word, the weights it gives to all six, and its new vector."""
+    """Print each word's weights for all six, and its new vector."""
     for row, (thing, action), word in zip(weights, Y, sentence.split(), strict=True):
         shares = "".join(f"{weight:6.2f}" for weight in row)
         print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
@@ -71,7 +71,7 @@ for i in (0, 4, 8):
 
 # %% slopes
 def slope(scores):
-    """The norm of the softmax's derivative: the median over the queries."""
+    """Return the norm of the softmax's derivative: the median over the queries."""
     weights = tf.nn.softmax(scores)
     outer = weights[:, :, tf.newaxis] * weights[:, tf.newaxis]  # (queries, keys, keys)
     return np.median(tf.norm(tf.linalg.diag(weights) - outer, axis=(1, 2)))
@@ -97,8 +97,8 @@ tuple(attention(X, X, X, valid_lens, training=False).shape)
 
 
 # %% by-hand
-def attend_by_hand(X, valid_len):
-    """The formula, head by head, for one sequence."""
+def attend_manually(X, valid_len):
+    """Compute the formula, head by head, for one sequence."""
     projections = (attention.W_q, attention.W_k, attention.W_v)
     Q, K, V = (tf.split(W(X), num_heads, axis=-1) for W in projections)
     masked = d2l.arange(len(X)) >= valid_len
@@ -111,11 +111,11 @@ def attend_by_hand(X, valid_len):
 
 X = d2l.normal((2, 4, num_hiddens))
 Y = attention(X, X, X, valid_lens)
-by_hand = d2l.stack([attend_by_hand(X[i], valid_lens[i]) for i in range(2)])
+manual_output = d2l.stack([attend_manually(X[i], valid_lens[i]) for i in range(2)])
 
 # %% by-hand-difference
 print(f"largest number in Y:  {tf.reduce_max(abs(Y)):.5f}")
-print(f"largest difference:   {tf.reduce_max(abs(Y - by_hand)):.5f}")
+print(f"largest difference:   {tf.reduce_max(abs(Y - manual_output)):.5f}")
 
 # %% weights-heatmaps
 weights = attention.attention_weights  # (batch, heads, queries, keys)
@@ -135,11 +135,11 @@ order = [3, 0, 5, 1, 4, 2]
 earlier_only = d2l.arange(1, 7)[tf.newaxis]
 
 
-def without_mask(X):
+def attend_without_mask(X):
     return attention(X, X, X)
 
 
-def with_mask(X):
+def attend_with_mask(X):
     return attention(X, X, X, earlier_only)
 
 
@@ -148,15 +148,18 @@ def shuffled(X):
 
 
 def effect_of_order(layer):
-    """How far shuffling before the layer is from shuffling after it."""
+    """Return how far shuffling before the layer is from shuffling after it."""
     return tf.reduce_max(abs(layer(shuffled(tokens)) - shuffled(layer(tokens))))
 
 
 # %% equivariance
-for name, layer in ("without a mask", without_mask), ("with a causal mask", with_mask):
+for name, layer in (
+    ("without a mask", attend_without_mask),
+    ("with a causal mask", attend_with_mask),
+):
     largest = tf.reduce_max(abs(layer(tokens)))
-    apart = effect_of_order(layer)
-    print(f"{name}: largest output {largest:.4f}, largest difference {apart:.4f}")
+    difference = effect_of_order(layer)
+    print(f"{name}: largest output {largest:.4f}, largest difference {difference:.4f}")
 
 
 # %% cnn-and-rnn
@@ -175,8 +178,8 @@ def rnn(X, W_hh=W_hh):
 
 
 # %% three-layers
-def halved(layer, *inputs):
-    """With half of what Keras draws: attention is shared out more evenly then."""
+def halve(layer, *inputs):
+    """Halve what Keras draws: attention is shared out more evenly then."""
     layer(*inputs)  # makes the weights
     for weight in layer.weights:
         if weight.name == "kernel":
@@ -185,7 +188,7 @@ def halved(layer, *inputs):
 
 
 X = d2l.normal((1, n, d))
-small_attention = halved(d2l.MultiHeadAttention(d, 2, 0), X, X, X)
+small_attention = halve(d2l.MultiHeadAttention(d, 2, 0), X, X, X)
 
 
 def self_attention(X):
@@ -198,15 +201,15 @@ layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
 
 # %% influence
 def influence(layer, X):
-    """How strongly input j acts on output i: the norm of dy_i/dx_j, shape (n, n)."""
+    """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
     _, n, d = X.shape
     # A copy of X for each number of the output: one backward pass then serves all.
     copies = tf.repeat(X, n * d, axis=0)
     with tf.GradientTape() as tape:
         tape.watch(copies)
         Y = layer(copies)
-    each = d2l.reshape(d2l.eye(n * d), Y.shape)
-    jacobian = tape.gradient(Y, copies, output_gradients=each)
+    directions = d2l.reshape(d2l.eye(n * d), Y.shape)
+    jacobian = tape.gradient(Y, copies, output_gradients=directions)
     return tf.norm(d2l.reshape(jacobian, (n, d, n, d)), axis=(1, 3))
 
 
@@ -228,7 +231,7 @@ d2l.show_heatmaps(
 
 
 # %% receptive-field
-def stacked(depth):
+def stack(depth):
     def layer(X):
         for _ in range(depth):
             X = tf.tanh(cnn(X))
@@ -237,18 +240,18 @@ def stacked(depth):
     return layer
 
 
-seen = [influence(stacked(depth), X) for depth in range(1, 5)]
+influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sees = [f"x_{j + 1}" for j in np.flatnonzero(seen[1][2])]
-print("two layers: y_3 depends on", ", ".join(sees))
-for depth, m in enumerate(seen, 1):
+sources = [f"x_{j + 1}" for j in np.flatnonzero(influences[1][2])]
+print("two layers: y_3 depends on", ", ".join(sources))
+for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
 
 # %% sequential-operations
-def print_row(first, others):
-    print(f"{first:>4}" + "".join(f"{other:>16}" for other in others))
+def print_row(length, values):
+    print(f"{length:>4}" + "".join(f"{value:>16}" for value in values))
 
 
 print("   n             CNN             RNN  Self-attention")
@@ -261,8 +264,8 @@ print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = d2l.zeros((1, length, d))
     counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    of_attention = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, of_attention]
+    attention_count = 4 * length * d**2 + 2 * length**2 * d
+    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
     print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
 
 # %% binary
@@ -272,7 +275,7 @@ for i in range(8):
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """The matrix P: a row for each position; pairs of columns share a frequency."""
+    """Return P, with a row for each position; pairs of columns share a frequency."""
     # In NumPy's double precision: the sine of a large angle needs the digits.
     position, column = np.arange(num_positions)[:, np.newaxis], np.arange(num_hiddens)
     angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
@@ -286,7 +289,7 @@ for i, row in enumerate(sinusoids(3, 4)):
 
 # %% positional-encoding
 class PositionalEncoding(keras.layers.Layer):
-    """Adds sines and cosines of the position to each vector of a sequence."""
+    """A layer that adds sines and cosines of the position to each vector."""
 
     def __init__(self, num_hiddens, dropout, max_len=1000):
         super().__init__()
@@ -305,19 +308,20 @@ class PositionalEncoding(keras.layers.Layer):
 add_positions = PositionalEncoding(num_hiddens, dropout=0)
 
 
-def with_positions(X):
+def attend_with_positions(X):
     X = add_positions(X)
     return attention(X, X, X)
 
 
 # %% order-seen
-print(f"with positions: largest difference {effect_of_order(with_positions):.4f}")
+difference = effect_of_order(attend_with_positions)
+print(f"with positions: largest difference {difference:.4f}")
 
 # %% scale-and-sum
 d_model = 512
 ids = tf.random.uniform((1, 60), maxval=1000, dtype=tf.int32)
 normal = keras.initializers.RandomNormal(stddev=d_model**-0.5)
-as_made = keras.layers.Embedding(1000, d_model)
+default_embedding = keras.layers.Embedding(1000, d_model)
 small = keras.layers.Embedding(1000, d_model, embeddings_initializer=normal)
 
 scaled = small(ids) * math.sqrt(d_model)
@@ -326,7 +330,7 @@ lengths = [
     tf.reduce_mean(tf.norm(vectors, axis=-1))
     for vectors in (small(ids), scaled, encoding.P[0, :60], encoding(scaled))
 ]
-default_length = tf.reduce_mean(tf.norm(as_made(ids), axis=-1))
+default_length = tf.reduce_mean(tf.norm(default_embedding(ids), axis=-1))
 
 # %% lengths
 for length, name in zip(
@@ -387,8 +391,8 @@ def turn(X, angle):
     """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
     x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
     sin, cos = tf.sin(angle), tf.cos(angle)
-    turned = d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
-    return tf.reshape(turned, tf.shape(X))
+    pairs = d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
+    return tf.reshape(pairs, tf.shape(X))
 
 
 for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
@@ -404,9 +408,9 @@ print(f"largest residual, all rows, six offsets: {largest:.1e}")
 # To get a map's matrix, apply the map to the rows of the identity.
 W_q, W_k = turn(d2l.eye(width), -5 * omega), 4 * d2l.eye(width)
 Q, K = P[:20] @ W_q, P[:20] @ W_k
-looking_back = tf.nn.softmax(Q @ d2l.transpose(K) / math.sqrt(width))
+back_weights = tf.nn.softmax(Q @ d2l.transpose(K) / math.sqrt(width))
 d2l.show_heatmaps(
-    looking_back[tf.newaxis, tf.newaxis],
+    back_weights[tf.newaxis, tf.newaxis],
     xlabel="Key j",
     ylabel="Query i",
     figsize=(3.5, 3),
@@ -416,13 +420,13 @@ d2l.show_heatmaps(
 
 # %% rotary
 class RotaryAttention(d2l.DotProductAttention):
-    """Turns queries and keys by their positions, and then attends as usual."""
+    """Attention that first turns queries and keys by their positions."""
 
     def call(self, queries, keys, values, valid_lens=None, training=None):
-        queries, keys = self.turned(queries), self.turned(keys)
+        queries, keys = self.rotate(queries), self.rotate(keys)
         return super().call(queries, keys, values, valid_lens, training)
 
-    def turned(self, X):
+    def rotate(self, X):
         position = d2l.arange(X.shape[1], dtype=X.dtype)[:, tf.newaxis]
         pair = d2l.arange(X.shape[2] // 2, dtype=X.dtype)
         return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
@@ -431,7 +435,7 @@ class RotaryAttention(d2l.DotProductAttention):
 # %% rotary-scores
 q, k_ = d2l.normal((2, 1, width))
 rotary = RotaryAttention(0)
-Q, K = (rotary.turned(tf.broadcast_to(x, (1, 60, width))) for x in (q, k_))
+Q, K = (rotary.rotate(tf.broadcast_to(x, (1, 60, width))) for x in (q, k_))
 scores = d2l.numpy(Q @ tf.linalg.matrix_transpose(K))[0]
 diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
 
@@ -442,8 +446,8 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 
 # %% task
-def sequences(count, length=8):
-    """Tokens 2 to 9, with one 0 and one 1 among them; does the 0 come before the 1?"""
+def draw_sequences(count, length=8):
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     tokens = np.random.randint(2, 10, (count, length))
     # Two different places: one for the 0, and one for the 1.
     places = np.random.rand(count, length).argsort(axis=1)[:, :2]
@@ -451,13 +455,13 @@ def sequences(count, length=8):
     return tokens, (places[:, 0] < places[:, 1]).astype("float32")
 
 
-for tokens, label in zip(*sequences(3), strict=True):
+for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
 # %% learned-positions
 def table(rows, width):
-    """A trainable vector for each row, of variance 1: Keras draws far shorter ones."""
+    """Make a table of trainable vectors of variance 1; Keras draws far shorter ones."""
     normal = keras.initializers.RandomNormal(stddev=1)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
 
@@ -494,44 +498,46 @@ class Reader(keras.Model):
 # %% train
 def fit(readers, tokens, labels):
     """Train readers of one kind side by side: stacked, their weights have one more axis."""
-    of_readers = zip(*(reader.get_weights() for reader in readers), strict=True)
-    weights = [tf.Variable(np.stack(each)) for each in of_readers]
+    reader_weights = [reader.get_weights() for reader in readers]
+    stacked = [np.stack(arrays) for arrays in zip(*reader_weights, strict=True)]
+    weights = [tf.Variable(array) for array in stacked]
     adam = keras.optimizers.Adam(8e-3)
     adam.build(weights)
 
-    def loss(one):
-        """That of one reader, with its own weights and its own batch."""
-        weights, tokens, labels = one
+    def model_loss(weights_and_batch):
+        """Return the loss of one reader, with its own weights and its own batch."""
+        weights, tokens, labels = weights_and_batch
         logits, _ = readers[0].stateless_call(weights, [], tokens)
         return tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
 
     @tf.function
     def step(tokens, labels):
         with tf.GradientTape() as tape:
-            losses = tf.vectorized_map(loss, (weights, tokens, labels))
+            losses = tf.vectorized_map(model_loss, (weights, tokens, labels))
             total = tf.reduce_sum(tf.reduce_mean(losses, axis=1))
         adam.apply(tape.gradient(total, weights), weights)
 
     for batch in zip(tokens, labels, strict=True):
         step(*batch)
     for i, reader in enumerate(readers):
-        reader.set_weights([each[i] for each in weights])
+        reader.set_weights([weight[i] for weight in weights])
 
 
-def trained(make_reader, seeds=range(5)):
-    """A reader for each seed, trained on sequences of 8 tokens."""
-    readers, drawn = [], []
+def train(make_reader, seeds=range(5)):
+    """Train a reader for each seed on sequences of 8 tokens."""
+    readers, batches = [], []
     for seed in seeds:
         keras.utils.set_random_seed(seed)
-        drawn.append([np.split(each, 120) for each in sequences(120 * 128)])
-        readers.append(halved(make_reader(), sequences(1)[0]))
+        examples = draw_sequences(120 * 128)
+        batches.append([np.split(array, 120) for array in examples])
+        readers.append(halve(make_reader(), draw_sequences(1)[0]))
     # Of shape (steps, readers, batch, tokens), and the labels without the last axis.
-    tokens, labels = (np.stack(each, axis=1) for each in zip(*drawn, strict=True))
+    tokens, labels = (np.stack(arrays, axis=1) for arrays in zip(*batches, strict=True))
     fit(readers, tokens, labels)
     return readers
 
 
-reader = trained(lambda: Reader(d2l.PositionalEncoding(32, 0)))[0]
+reader = train(lambda: Reader(d2l.PositionalEncoding(32, 0)))[0]
 example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader(example)
 weights = reader.attention.attention_weights
@@ -547,7 +553,7 @@ d2l.show_heatmaps(
 )
 
 # %% found
-tokens, labels = sequences(1000)
+tokens, labels = draw_sequences(1000)
 reader(tokens)
 received = np.mean(reader.attention.attention_weights, axis=2)
 # Shares of weight, of shape (sequences, heads).
@@ -558,36 +564,38 @@ first, last = np.where(zero_is_first, (zero, one), (one, zero))
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    on = [each[:, h].mean() for each in (zero, one, first, last)]
-    print(f"{on[0]:8.2f}{on[1]:8.2f}{on[2]:15.2f}{on[3]:14.2f}   head {h + 1}")
+    means = [share[:, h].mean() for share in (zero, one, first, last)]
+    print(
+        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
+    )
 
 
 # %% without-positions
-def share_right(queries, keys, values):
+def attention_accuracy(queries, keys, values):
     Y = reader.attention(queries, keys, values)
     answers = tf.squeeze(reader.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
     return np.mean((answers > 0) == (labels > 0))
 
 
 X = reader.embedding(tokens)
-with_P = reader.positions(X)
-as_trained = share_right(with_P, with_P, with_P)
-in_queries_and_keys = share_right(with_P, with_P, X)
-in_values = share_right(X, X, with_P)
+X_with_P = reader.positions(X)
+full_accuracy = attention_accuracy(X_with_P, X_with_P, X_with_P)
+scores_accuracy = attention_accuracy(X_with_P, X_with_P, X)
+values_accuracy = attention_accuracy(X, X, X_with_P)
 
 # %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"share right, positions everywhere:                {as_trained:.3f}")
-print(f"share right, positions in queries and keys alone: {in_queries_and_keys:.3f}")
-print(f"share right, positions in values alone:           {in_values:.3f}")
+print(f"share right, positions everywhere:                {full_accuracy:.3f}")
+print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}")
+print(f"share right, positions in values alone:           {values_accuracy:.3f}")
 
 
 # %% five-readers
 # The same sequences for every reader.
-tests = {length: sequences(500, length) for length in (8, 16, 32, 64)}
+tests = {length: draw_sequences(500, length) for length in (8, 16, 32, 64)}
 
 
 def accuracy(reader, length):
-    """The share of the sequences of this length that the reader gets right."""
+    """Return the share of sequences of this length that the reader gets right."""
     tokens, labels = tests[length]
     return np.mean((reader(tokens) > 0) == (labels > 0)).item()
 
@@ -611,8 +619,7 @@ results = {}
 for name, make_reader in readers.items():
     keras.utils.clear_session()  # frees the memory of the readers before
     results[name] = [
-        [accuracy(reader, length) for length in tests]
-        for reader in trained(make_reader)
+        [accuracy(reader, length) for length in tests] for reader in train(make_reader)
     ]
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
@@ -623,8 +630,8 @@ for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
     medians = [statistics.median(shares) for shares in by_length]
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{m:15.2f}" for m in medians), f"  {name}")
-    print("".join(f"{each:>15}" for each in ranges))
+    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
+    print("".join(f"{text:>15}" for text in ranges))
     Y.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
@@ -655,12 +662,12 @@ print(f"weights differ by up to {difference:.5f}")
 
 # %% solution-stacking
 def diversity(X):
-    """The norm of what tells the tokens apart, over the norm of all."""
+    """Return the norm of what sets the tokens apart, over the norm of all."""
     return tf.norm(X - d2l.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
 
 
 def stack_up(layers, skip=False, sharpness=1):
-    """The diversity before the first layer, and after each."""
+    """Return the diversity before the first layer, and after each."""
     X = d2l.PositionalEncoding(64, 0)(start)
     curve = [diversity(X)]
     for layer in layers:
@@ -672,7 +679,7 @@ def stack_up(layers, skip=False, sharpness=1):
 
 start = d2l.normal((1, 16, 64))
 blocks = [
-    halved(d2l.MultiHeadAttention(64, 4, 0), start, start, start) for _ in range(8)
+    halve(d2l.MultiHeadAttention(64, 4, 0), start, start, start) for _ in range(8)
 ]
 curves = [stack_up(blocks), stack_up(blocks, sharpness=10), stack_up(blocks, skip=True)]
 
@@ -691,15 +698,15 @@ d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
 # %% solution-mirrored
-def mirrored(tokens):
-    """Every sequence with its 0 and 1 exchanged."""
+def mirror(tokens):
+    """Exchange the 0 and the 1 of every sequence."""
     return np.where(tokens < 2, 1 - tokens, tokens)
 
 
 keras.utils.set_random_seed(0)
 reader = Reader(keras.layers.Identity())
-tokens, _ = sequences(500)
-difference = tf.reduce_max(abs(reader(tokens) - reader(mirrored(tokens))))
+tokens, _ = draw_sequences(500)
+difference = tf.reduce_max(abs(reader(tokens) - reader(mirror(tokens))))
 print(f"largest difference between the answers to both: {difference:.5f}")
 
 # %% solution-causal
@@ -707,17 +714,17 @@ causal_lens = d2l.arange(1, n + 1)[tf.newaxis]  # (batch, queries)
 X = d2l.normal((1, n, d))
 
 
-def causal_attention(X):
+def attend_causally(X):
     return small_attention(X, X, X, tf.repeat(causal_lens, len(X), axis=0))
 
 
-causal = d2l.numpy(influence(causal_attention, X))
+causal_map = d2l.numpy(influence(attend_causally, X))
 
 # %% solution-causal-map
-print("any influence of the future:", "yes" if np.triu(causal, 1).any() else "no")
-print(f"{np.count_nonzero(causal)} of {causal.size} pairs are connected")
+print("any influence of the future:", "yes" if np.triu(causal_map, 1).any() else "no")
+print(f"{np.count_nonzero(causal_map)} of {causal_map.size} pairs are connected")
 d2l.show_heatmaps(
-    (causal / causal.max())[None, None],
+    (causal_map / causal_map.max())[None, None],
     xlabel="Input j",
     ylabel="Output i",
     cmap="Blues",
@@ -726,13 +733,13 @@ d2l.show_heatmaps(
 # %% solution-fading
 n_far = 24
 X = d2l.normal((1, n_far, d))
-followed = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
-fading = [influence(layer, X)[:, 0] for layer in followed]
+fading_layers = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
 d2l.plot(
     d2l.arange(n_far),
-    [curve / curve[0] for curve in fading],
+    [curve / curve[0] for curve in fading_curves],
     xlabel="Distance from the first token",
     ylabel="Influence",
     ylim=(1e-8, 10),
@@ -743,8 +750,8 @@ d2l.plot(
 
 
 # %% solution-dilated
-def layers_to_cross(n, growth):
-    """Layers with k = 3 until the first of n tokens reaches the last output."""
+def count_layers(n, growth):
+    """Count layers with k = 3 until the first of n tokens reaches the last output."""
     signal, kernel, depth = tf.one_hot([[0]], n, axis=1), d2l.ones((3, 1, 1)), 0
     while signal[0, -1, 0] == 0:
         step = growth**depth
@@ -755,18 +762,18 @@ def layers_to_cross(n, growth):
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
-    print(f"{length:>4}{layers_to_cross(length, 1):>8}{layers_to_cross(length, 3):>9}")
+    print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
 
 # %% solution-decoding
 layer, encoding = small_attention, PositionalEncoding(d, 0)
 
 
-def one_more(x, keys, values):
-    """The output of a new token, and the cache with its key and value."""
+def decode_token(x, keys, values):
+    """Return the output of a new token, and the cache with its key and value."""
     keys = d2l.concat([keys, layer.W_k(x)], axis=1)
     values = d2l.concat([values, layer.W_v(x)], axis=1)
     # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(each) for each in (layer.W_q(x), keys, values)]
+    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
     pooled = layer.transpose_output(layer.attention(*heads))
     return layer.W_o(pooled), keys, values
 
@@ -776,28 +783,28 @@ keys = values = tokens[:, :0]  # the cache, still empty
 outputs = []
 for i in range(n):
     x = encoding(tokens[:, i : i + 1], offset=i)
-    y, keys, values = one_more(x, keys, values)
+    y, keys, values = decode_token(x, keys, values)
     outputs.append(y)
 
 # %% solution-decoding-cost
-whole = encoding(tokens)
-at_once = layer(whole, whole, whole, causal_lens)
-difference = tf.reduce_max(abs(at_once - d2l.concat(outputs, axis=1)))
+full_input = encoding(tokens)
+full_output = layer(full_input, full_input, full_input, causal_lens)
+difference = tf.reduce_max(abs(full_output - d2l.concat(outputs, axis=1)))
 print(f"largest difference: {difference:.5f}")
 print("tokens  without cache  with cache")
 for length in (10, 100, 1000):
-    x, all_of_them = d2l.zeros((1, 1, d)), d2l.zeros((1, length, d))
+    x, all_tokens = d2l.zeros((1, 1, d)), d2l.zeros((1, length, d))
     cache = d2l.zeros((1, length - 1, d))
-    without = d2l.multiply_adds(layer, x, all_of_them, all_of_them)
-    with_cache = d2l.multiply_adds(
-        lambda *inputs: one_more(*inputs)[0], x, cache, cache
+    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
+    cached_count = d2l.multiply_adds(
+        lambda *inputs: decode_token(*inputs)[0], x, cache, cache
     )
-    print(f"{length:>6}{without:>15,}{with_cache:>12,}")
+    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
 
 
 # %% solution-relative
 class RelativeAttention(keras.layers.Layer):
-    """Adds to each key a learned vector for its distance from the query."""
+    """Attention that adds to each key a learned vector for its distance."""
 
     def __init__(self, num_hiddens, max_distance):
         super().__init__()
@@ -820,13 +827,17 @@ class RelativeAttention(keras.layers.Layer):
         return tf.nn.softmax(self.scores(X)) @ self.W_v(X)
 
 
-four = d2l.normal((1, 4, d))
+four_tokens = d2l.normal((1, 4, d))
 relative = RelativeAttention(d, max_distance=3)
-twice = d2l.concat([four, d2l.normal((1, 3, d)), four], axis=1)  # at 0 to 3 and 7 to 10
-scores, backwards = relative.scores(twice)[0], relative(four[:, ::-1])[:, ::-1]
+# at 0 to 3 and 7 to 10
+repeated = d2l.concat(
+    [four_tokens, d2l.normal((1, 3, d)), four_tokens], axis=1
+)  # at 0 to 3 and 7 to 10
+scores = relative.scores(repeated)[0]
+reversed_output = relative(four_tokens[:, ::-1])[:, ::-1]
 
 # %% solution-relative-shown
-apart = tf.reduce_max(abs(scores[:4, :4] - scores[7:, 7:]))
-print(f"scores at 0 and at 7: largest difference {apart:.5f}")
-apart = tf.reduce_max(abs(relative(four) - backwards))
-print(f"in the other order: largest difference {apart:.2f}")
+difference = tf.reduce_max(abs(scores[:4, :4] - scores[7:, 7:]))
+print(f"scores at 0 and at 7: largest difference {difference:.5f}")
+difference = tf.reduce_max(abs(relative(four_tokens) - reversed_output))
+print(f"in the other order: largest difference {difference:.2f}")

@@ -35,13 +35,13 @@ def saturation(scores: Array) -> tuple[float, float]:
 # Positions
 
 
-def frequencies(d: int, base: float = 10000) -> Array:
+def rope_frequencies(d: int, base: float = 10000) -> Array:
     """Radians per position, for each pair of d numbers."""
     return base ** (-2 * np.arange(d // 2) / d)
 
 
-def turned(X: Array, angles: Any, halves: bool = False) -> Array:
-    """Each pair as a complex number, turned by its angle; partners are neighbours, or d/2 apart."""
+def rotate_pairs(X: Array, angles: Any, halves: bool = False) -> Array:
+    """Rotate each pair, a complex number, by its angle; pairs are neighbours, or d/2 apart."""
     d = X.shape[-1]
     first, second = (
         (slice(d // 2), slice(d // 2, d)) if halves else (slice(0, d, 2), slice(1, d, 2))
@@ -59,10 +59,10 @@ def accuracy(answers: Array, expected: Array) -> float:
     return float((answers == expected).mean())
 
 
-def in_parts(compute: Callable[..., Array], *given: Array, size: int = 50) -> Array:
-    """The same, some examples at a time: a processor's cache holds their numbers."""
-    starts = range(0, len(given[0]), size)
-    return np.concatenate([compute(*(x[i : i + size] for x in given)) for i in starts])
+def run_in_batches(run: Callable[..., Any], *inputs: Array, size: int = 50) -> Array:
+    """Return the first output of ``run`` for all examples, in batches that fit into a cache."""
+    batches = [[x[i : i + size] for x in inputs] for i in range(0, len(inputs[0]), size)]
+    return np.concatenate([run(*batch)[0] for batch in batches])
 
 
 def floats(nested: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the live figure claims: turned, a score depends on the distance alone; added, it does not."""
+"""Check the live figure: a rotary score depends on distance alone, a score of sums does not."""
 
 import re
 
@@ -19,53 +19,54 @@ PLACES = [(0, 0), (1, 1), (7, 1), (7, 5), (23, 20), (60, 0), (60, 13)]
 SUM = re.compile(r"(Turned|Added): (.*) ([=≈]) (\S+)\.")
 
 
-def turned(position: int) -> NDArray[np.float64]:
-    """The three hands at a position: what rotary makes of the content."""
+def turned_hands(position: int) -> NDArray[np.float64]:
+    """Return the three hands at a position: the content, turned."""
     return rotary(CONTENT[None], [position])[0, 0, :6].reshape(3, 2)
 
 
-def added(position: int) -> NDArray[np.float64]:
-    """The content and a row of the positional encoding, whose pairs are (sin, cos)."""
+def added_hands(position: int) -> NDArray[np.float64]:
+    """Return the sum of the content and a row of the encoding, whose pairs are (sin, cos)."""
     pairs = positional_encoding(position + 1, 16)[position, :6].reshape(3, 2)
     return CONTENT[0, :6].reshape(3, 2) + pairs[:, ::-1]
 
 
 def added_scores(distance: int) -> list[float]:
-    """At all positions, by the four terms: content with content, with a position, position with position."""
+    """Return the scores at all positions, by the four terms of content and position."""
     a = np.arange(distance, 61)[:, None] * OMEGA
     b = a - distance * OMEGA
     return list((1 + np.cos(a) + np.cos(b) + np.cos(a - b)).sum(axis=1))
 
 
-def drawn(live: Locator, kind: str) -> NDArray[np.float64]:
-    """Where each of the dials has the lines of a kind: x1, y1, x2, y2."""
+def read_lines(live: Locator, kind: str) -> NDArray[np.float64]:
+    """Return the ends of each dial's lines of a kind: x1, y1, x2, y2."""
     lines = live.locator(f"line.live-{kind}").evaluate_all(
         "all => all.map(({ x1, y1, x2, y2 }) => [x1, y1, x2, y2].map((each) => each.baseVal.value))"
     )
     return np.array(lines)
 
 
-def numbers(text: str) -> list[float]:
-    found = re.findall(r"(?:([+−])\s)?(−?\d+\.\d+)", text)
-    return [float((sign + x).replace("−", "-")) for sign, x in found]
+def read_numbers(text: str) -> list[float]:
+    terms = re.findall(r"(?:([+−])\s)?(−?\d+\.\d+)", text)
+    return [float((sign + x).replace("−", "-")) for sign, x in terms]
 
 
 @pytest.mark.parametrize("add", [False, True], ids=["turned", "added"])
 @pytest.mark.parametrize(("i", "distance"), PLACES)
-def test_the_hands_are_the_encodings_and_drawn_to_scale(
+def test_hands_are_right_and_drawn_to_scale(
     page: Page, live: Locator, i: int, distance: int, add: bool
 ):
     shown = state(page, FIGURE, i=i, distance=distance, add=add)
-    query, key = map(added if add else turned, (i, i - distance))
+    hands_at = added_hands if add else turned_hands
+    query, key = hands_at(i), hands_at(i - distance)
     for kind, name, hands in ("query", "queries", query), ("key", "keys", key):
         np.testing.assert_allclose(shown[name], hands, atol=1e-12)
-        x1, y1, x2, y2 = drawn(live, kind).T
+        x1, y1, x2, y2 = read_lines(live, kind).T
         to_scale = np.stack([x2 - x1, y1 - y2], axis=1)  # SVG counts y downward
         np.testing.assert_allclose(to_scale, hands, atol=1e-6)
         np.testing.assert_allclose(np.hypot(x2, y2), 1, atol=1e-6)  # on the rim
         assert (x1 == (-1 if add else 0)).all()
     content = [[-1, 0, 0, 0] if add else [0, 0, 1, 0]] * 3
-    np.testing.assert_array_equal(drawn(live, "content"), content)
+    np.testing.assert_array_equal(read_lines(live, "content"), content)
     products = (query * key).sum(axis=1)
     np.testing.assert_allclose(shown["products"], products, atol=1e-12)
     assert shown["score"] == pytest.approx(products.sum(), abs=1e-12)
@@ -73,7 +74,7 @@ def test_the_hands_are_the_encodings_and_drawn_to_scale(
 
 @pytest.mark.parametrize("add", [False, True], ids=["turned", "added"])
 @pytest.mark.parametrize("distance", [0, 1, 2, 7, 20])
-def test_the_score_is_the_same_at_all_positions_unless_added(
+def test_score_is_constant_unless_positions_are_added(
     page: Page, distance: int, add: bool
 ):
     places = range(distance, 61)
@@ -81,30 +82,29 @@ def test_the_score_is_the_same_at_all_positions_unless_added(
     if add:
         scores = added_scores(distance)
     settings = [{"i": i, "distance": distance, "add": add} for i in places]
-    found = states(page, FIGURE, settings)
+    shown = states(page, FIGURE, settings)
     lowest, highest = min(scores), max(scores)
     expected = {"i": places, "score": scores, "lowest": lowest, "highest": highest}
     for name, values in expected.items():
-        np.testing.assert_allclose([each[name] for each in found], values, atol=1e-12)
+        actual = [result[name] for result in shown]
+        np.testing.assert_allclose(actual, values, atol=1e-12)
     assert (highest - lowest > 5) == add
 
 
-def test_the_sentence_says_what_moving_both_does(page: Page, live: Locator):
+def test_sentence_describes_moving_both(page: Page, live: Locator):
     for distance in range(21):
-        together = (
-            f"Move both, i from {distance} to 60 with the key always "
-            f"{f'{distance} behind' if distance else 'at the same place'}: "
-        )
+        place = f"{distance} behind" if distance else "at the same place"
+        moves = f"Move both, i from {distance} to 60 with the key always {place}: "
         shown = state(page, FIGURE, distance=distance, add=False)
         stays = f"the score stays at {shown['score']:.2f}."
-        expect(live).to_contain_text(together + stays.replace("-", "−"))
+        expect(live).to_contain_text(moves + stays.replace("-", "−"))
         state(page, FIGURE, add=True)
         scores = added_scores(distance)
         changes = f"the score changes, between {min(scores):.2f} and {max(scores):.2f}."
-        expect(live).to_contain_text(together + changes.replace("-", "−"))
+        expect(live).to_contain_text(moves + changes.replace("-", "−"))
 
 
-def test_the_sum_is_written_out(page: Page, live: Locator):
+def test_sum_is_written_out(page: Page, live: Locator):
     for distance, sentence in (
         (1, "Turned: 0.54 + 0.95 + 1.00 = 2.49."),
         (4, "Turned: −0.65 + 0.30 + 0.92 = 0.57."),
@@ -114,27 +114,26 @@ def test_the_sum_is_written_out(page: Page, live: Locator):
         expect(live.locator("p output").first).to_have_text(sentence)
 
 
-def test_rounded_numbers_that_do_not_add_up_are_not_called_equal(
-    page: Page, live: Locator
-):
+def test_sums_that_rounding_breaks_are_called_approximate(page: Page, live: Locator):
     signs = set()
     cases = [(30, distance, False) for distance in range(21)]
     cases += [(i, distance, True) for i in range(20, 61, 4) for distance in (0, 3, 20)]
     for i, distance, add in cases:
         shown = state(page, FIGURE, i=i, distance=distance, add=add)
-        said = live.locator("p output").first.text_content() or ""
-        way, terms, sign, total = SUM.fullmatch(said.replace("\xa0", " ")).groups()
+        sentence = live.locator("p output").first.text_content() or ""
+        sentence = sentence.replace("\xa0", " ")
+        way, terms, sign, total = SUM.fullmatch(sentence).groups()
         assert way == ("Added" if add else "Turned")
-        assert "-" not in said
-        assert numbers(terms) == pytest.approx(shown["products"], abs=0.0051)
-        assert numbers(total) == pytest.approx([shown["score"]], abs=0.0051)
-        adds_up = abs(sum(numbers(terms)) - numbers(total)[0]) < 0.001
-        assert sign == "≈="[adds_up], said
+        assert "-" not in sentence
+        assert read_numbers(terms) == pytest.approx(shown["products"], abs=0.0051)
+        assert read_numbers(total) == pytest.approx([shown["score"]], abs=0.0051)
+        adds_up = abs(sum(read_numbers(terms)) - read_numbers(total)[0]) < 0.001
+        assert sign == "≈="[adds_up], sentence
         signs.add(sign)
     assert signs == {"=", "≈"}
 
 
-def test_each_dial_says_its_product_and_its_angle(page: Page, live: Locator):
+def test_dials_show_products_and_angles(page: Page, live: Locator):
     state(page, FIGURE, i=7, distance=2, add=False)
     expect(live.locator(".live-dials > div")).to_have_text(
         [
@@ -149,7 +148,7 @@ def test_each_dial_says_its_product_and_its_angle(page: Page, live: Locator):
     )
 
 
-def test_the_two_hands_differ_in_more_than_colour(page: Page, live: Locator):
+def test_hands_differ_in_more_than_colour(page: Page, live: Locator):
     state(page, FIGURE, i=60, distance=0, add=False)  # one on the other
     width = "each => parseFloat(getComputedStyle(each).strokeWidth)"
     query, key = (live.locator(f".live-{kind}").first for kind in ("query", "key"))
@@ -161,15 +160,15 @@ def test_the_two_hands_differ_in_more_than_colour(page: Page, live: Locator):
     assert order.index("path live-key-tip") < order.index("circle live-query-tip")
 
 
-def test_the_key_is_never_before_the_beginning(page: Page):
+def test_key_is_never_before_the_beginning(page: Page):
     before = state(page, FIGURE, i=7, distance=5, add=False)
-    kept = state(page, FIGURE, distance=20)
-    assert (before["i"], kept["i"]) == (7, 20)
-    np.testing.assert_array_equal(kept["keys"], [[1, 0]] * 3)
-    assert state(page, FIGURE, distance=3)["i"] == 7  # the reader's own
+    moved = state(page, FIGURE, distance=20)
+    assert (before["i"], moved["i"]) == (7, 20)
+    np.testing.assert_array_equal(moved["keys"], [[1, 0]] * 3)
+    assert state(page, FIGURE, distance=3)["i"] == 7  # as set before
 
 
-def test_the_keyboard_moves_both_and_adds(page: Page, live: Locator):
+def test_keyboard_moves_both_and_adds(page: Page, live: Locator):
     before = state(page, FIGURE, i=7, distance=4, add=False)
     live.get_by_label("Position i").press("ArrowRight")
     live.get_by_label("Distance i − j").press("ArrowLeft")
@@ -180,11 +179,11 @@ def test_the_keyboard_moves_both_and_adds(page: Page, live: Locator):
     live.get_by_label("Add instead of turn").press("Space")
     after = state(page, FIGURE)
     assert (after["add"], after["queries"]) != (False, moved["queries"])
-    said = " ".join(live.locator("p output").all_inner_texts())
-    expect(live.locator("[role=status]")).to_have_text(said)
+    sentences = " ".join(live.locator("p output").all_inner_texts())
+    expect(live.locator("[role=status]")).to_have_text(sentences)
 
 
-def test_the_pointer_adds_by_the_words_too(page: Page, live: Locator):
+def test_label_can_be_clicked(page: Page, live: Locator):
     state(page, FIGURE, add=False)
     live.get_by_text("Add instead of turn").click()
     assert state(page, FIGURE)["add"]
@@ -192,7 +191,7 @@ def test_the_pointer_adds_by_the_words_too(page: Page, live: Locator):
 
 @pytest.mark.release
 @pytest.mark.parametrize("language", ["en", "zh-TW"])
-def test_the_dials_fit_on_a_phone(open_page: Open, language: str):
+def test_dials_fit_on_a_phone(open_page: Open, language: str):
     page = open_page(
         f"{language}/{LESSON}.html", viewport={"width": 320, "height": 900}
     )
@@ -215,7 +214,7 @@ def test_the_dials_fit_on_a_phone(open_page: Open, language: str):
 
 
 @pytest.mark.release
-def test_words_are_the_pages_language(open_page: Open):
+def test_figure_is_in_the_language_of_its_page(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="turning-hands"]')
     state(page, FIGURE, i=7, distance=1, add=False)

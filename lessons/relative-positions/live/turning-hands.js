@@ -12,25 +12,25 @@
 
   const direction = (angle) => [Math.cos(angle), Math.sin(angle)];
 
-  /** A vector turned by an angle. */
-  const turned = ([x, y], angle) => {
+  /** Turn a vector by an angle. */
+  const turn = ([x, y], angle) => {
     const [cosine, sine] = direction(angle);
     return [x * cosine - y * sine, x * sine + y * cosine];
   };
-  const added = ([x, y], angle) => {
+  const addDirection = ([x, y], angle) => {
     const [cosine, sine] = direction(angle);
     return [x + cosine, y + sine];
   };
 
   const score = (i, distance, add) => {
-    const hands = (position) => OMEGA.map((omega) => (add ? added : turned)(CONTENT, position * omega));
+    const hands = (position) => OMEGA.map((omega) => (add ? addDirection : turn)(CONTENT, position * omega));
     const [queries, keys] = [hands(i), hands(i - distance)];
     const products = queries.map((query, l) => mathematics.dot(query, keys[l]));
     return { queries, keys, products, score: products.reduce((a, b) => a + b) };
   };
 
-  /** How many degrees lie between two vectors. */
-  const between = ([a, b], [c, d]) => kit.degrees(Math.abs(Math.atan2(a * d - b * c, a * c + b * d)));
+  /** Return the angle between two vectors, in degrees. */
+  const angleBetween = ([a, b], [c, d]) => kit.degrees(Math.abs(Math.atan2(a * d - b * c, a * c + b * d)));
 
   /**
    * The hands of one dial. What is turned begins at the centre and ends at the rim. So does a position that is added,
@@ -51,20 +51,20 @@
     ];
   };
 
-  /** One pair of numbers: its dial, the product, and the angle between the hands. */
+  /** Show one pair of numbers: its dial, the product, and the angle between the hands. */
   const cell = (omega, l, words) => {
-    const { node: face, hands } = kit.dial();
+    const { node: dial, hands } = kit.dial();
     const [product, angle] = [kit.quiet(), html("small")];
     const speed = html("b", {}, `ω${kit.subscript(l)} = ${Number(omega.toPrecision(3))}`);
-    const node = html("div", {}, speed, face, html("span", {}, words.product, " ", product), angle);
+    const node = html("div", {}, speed, dial, html("span", {}, words.product, " ", product), angle);
     const draw = ({ queries, keys, products, add }) => {
       const [query, key] = [queries[l], keys[l]];
-      const apart = between(query, key);
+      const apart = angleBetween(query, key);
       const [q, k] = [query, key].map((hand) => hand.map((x) => decimals(x, 2)).join(", "));
       hands.replaceChildren(...drawing(query, key, add));
       product.value = decimals(products[l], 2);
       angle.textContent = words.apart(apart);
-      face.setAttribute("aria-label", words.dial(l, q, k, apart));
+      dial.setAttribute("aria-label", words.dial(l, q, k, apart));
     };
     return { node, draw };
   };
@@ -76,7 +76,7 @@
     );
     content.textContent = words.content;
     const [scored, together, hint] = [kit.quiet(), kit.quiet(), html("p", { class: "live-note" })];
-    let wanted = 5; // the reader's own i, which comes back when the distance lets it
+    let chosen = 5; // the i that the reader chose, restored when the distance allows it
 
     const state = () => {
       const now = { i: i.value, distance: distance.value, add: add.value };
@@ -94,7 +94,7 @@
     };
     const draw = () => {
       i.input.min = distance.value;
-      i.value = wanted;
+      i.value = chosen;
       const now = state();
       for (const each of cells) each.draw(now);
       query.textContent = words.query(now.i);
@@ -108,11 +108,11 @@
       announce(words.said(scored.value, together.value));
     };
 
-    const want = () => {
-      wanted = i.value;
+    const choose = () => {
+      chosen = i.value;
       changed();
     };
-    const i = kit.slider(words.position, { min: 0, max: LAST, value: wanted }, want);
+    const i = kit.slider(words.position, { min: 0, max: LAST, value: chosen }, choose);
     const distance = kit.slider(words.distance, { min: 0, max: 20, value: 2 }, changed);
     const add = kit.checkbox(words.add, changed);
     root.append(
@@ -125,7 +125,7 @@
     );
     const announce = kit.announcer(root);
     const set = (control) => (value) => (control.value = value);
-    const controls = { i: (position) => (wanted = position), distance: set(distance), add: set(add) };
+    const controls = { i: (position) => (chosen = position), distance: set(distance), add: set(add) };
     return { controls, draw, state };
   });
 }

@@ -13,7 +13,7 @@
   const GLIDE = 150;
   const pace = () => (kit.calm.matches ? 1000 : 250);
 
-  /** A hand that has turned by an angle, and its projections. */
+  /** Draw a hand at an angle, and its projections. */
   const hand = (angle) => {
     const [x, y] = kit.tip(angle);
     return [
@@ -27,7 +27,7 @@
 
   /** A clock that can be drawn at any position, and labelled with the numbers of a whole one. */
   const clock = (omega, j, words) => {
-    const { node: face, hands } = kit.dial();
+    const { node: dial, hands } = kit.dial();
     const [sine, cosine] = [quiet({ class: "live-across" }), quiet({ class: "live-upward" })];
     const turn = (2 * Math.PI) / omega;
     const frequency = ` = ${Number(omega.toPrecision(3))}`;
@@ -35,14 +35,14 @@
       "div",
       { class: "live-cell" },
       html("b", {}, `ω${kit.subscript(j)}`, html("span", { class: "live-frequency" }, frequency)),
-      face,
+      dial,
       html("div", { class: "live-values" }, sine, cosine),
       html("small", {}, words.turn(turn.toFixed(turn < 100 ? 1 : 0))),
     );
     const draw = (position) => hands.replaceChildren(...hand(position * omega));
     const label = (i) => {
       [sine.value, cosine.value] = encoding.pairs(i, D)[j].map((x) => decimals(x, 2));
-      face.setAttribute("aria-label", words.clock(j, kit.degrees(i * omega)));
+      dial.setAttribute("aria-label", words.clock(j, kit.degrees(i * omega)));
     };
     return { node, draw, label };
   };

@@ -21,12 +21,12 @@
     let vectors, rows;
     let query = 4;
 
-    /** The numbers of a word, in any spelling; of one that is not known, a bit of both. */
+    /** Return the vector of a word, in any spelling; an unknown word is a bit of both. */
     const vectorOf = (word) => words.vectors[word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "")] ?? [1, 1];
     const text = () => sentence.value.trim().split(/\s+/).slice(0, MOST);
     const state = () => {
-      const asked = { words: text(), vectors, query, masked: masked.value };
-      return { ...asked, ...attend(vectors, query, masked.value) };
+      const inputs = { words: text(), vectors, query, masked: masked.value };
+      return { ...inputs, ...attend(vectors, query, masked.value) };
     };
 
     const number = (place, part, label) => {
@@ -48,8 +48,8 @@
       const node = html("tr", {}, html("th", { scope: "row" }, ask), thing, action, score, html("td", {}, bar), weight);
       return { node, ask, score, bar, weight };
     };
-    const build = (given) => {
-      vectors = given ?? text().map((word) => [...vectorOf(word)]);
+    const build = (newVectors) => {
+      vectors = newVectors ?? text().map((word) => [...vectorOf(word)]);
       query = Math.min(query, vectors.length - 1);
       rows = text().map(row);
       body.replaceChildren(...rows.map(({ node }) => node));
@@ -64,11 +64,11 @@
       });
       const most = now.weights.indexOf(Math.max(...now.weights));
       const [before, after] = [vectors[query].map(String), now.output.map((x) => decimals(x, 2))];
-      said.value = words.said(now.words[query], before, after, now.words[most], decimals(now.weights[most], 2));
+      summary.value = words.said(now.words[query], before, after, now.words[most], decimals(now.weights[most], 2));
     };
     const changed = () => {
       draw();
-      announce(said.value);
+      announce(summary.value);
     };
     const typed = () => {
       if (!sentence.value.trim()) return;
@@ -82,9 +82,9 @@
     const names = [words.word, words.thing, words.action, words.score, "", words.weight];
     const head = html("tr", {}, ...names.map((name) => html(name ? "th" : "td", name ? { scope: "col" } : {}, name)));
     const body = html("tbody");
-    const said = kit.quiet();
+    const summary = kit.quiet();
     const table = html("table", { class: "live-table live-look" }, html("thead", {}, head), body);
-    root.append(html("div", { class: "live-controls" }, label, sentence, masked.node), table, html("p", {}, said));
+    root.append(html("div", { class: "live-controls" }, label, sentence, masked.node), table, html("p", {}, summary));
     const announce = kit.announcer(root);
     const controls = {
       sentence: (words) => {

@@ -43,7 +43,7 @@
 
   /** One pair of columns: its dial, its matrix, and the angle of the matrix. */
   const cell = (omega, j, words) => {
-    const { node: face, hands } = kit.dial();
+    const { node: dial, hands } = kit.dial();
     const entries = Array.from({ length: 4 }, () => quiet());
     const label = { role: "group", "aria-label": words.matrix(j) };
     const matrix = html("div", { class: "live-matrix", ...label }, ...entries);
@@ -53,9 +53,9 @@
       hands.replaceChildren(...drawing(start, turn, pairs(i)[j], turned[j], target[j]));
       matrices[j].flat().forEach((x, k) => (entries[k].value = decimals(x, 2)));
       angle.textContent = words.angle(kit.degrees(turn));
-      face.setAttribute("aria-label", words.pair(j, kit.degrees(start), kit.degrees(turn)));
+      dial.setAttribute("aria-label", words.pair(j, kit.degrees(start), kit.degrees(turn)));
     };
-    return { node: html("div", { class: "live-cell" }, face, matrix, angle), draw };
+    return { node: html("div", { class: "live-cell" }, dial, matrix, angle), draw };
   };
 
   kit.figure("rotation", (root, words) => {
@@ -64,12 +64,12 @@
       html("span", { class: `live-mark-${kind}` }),
     );
     const [norm, residual] = [html("span"), quiet()];
-    let wanted = 3; // the reader's own i, which comes back when delta lets it
+    let chosen = 3; // the i that the reader chose, restored when delta allows it
 
     const state = () => compute(i.value, delta.value);
     const draw = () => {
       i.input.min = Math.max(0, -delta.value);
-      i.value = wanted;
+      i.value = chosen;
       const now = state();
       for (const each of cells) each.draw(now);
       start.textContent = words.at(now.i);
@@ -84,11 +84,11 @@
       announce(`${words.residual} ${residual.value}`);
     };
 
-    const want = () => {
-      wanted = i.value;
+    const choose = () => {
+      chosen = i.value;
       moved();
     };
-    const i = kit.slider(words.position, { min: 0, max: 59, value: wanted }, want);
+    const i = kit.slider(words.position, { min: 0, max: 59, value: chosen }, choose);
     const delta = kit.slider(words.offset, { min: -20, max: 20, value: 5 }, moved, (x) => decimals(x, 0));
     root.append(
       html("div", { class: "live-controls" }, i.node, delta.node),
@@ -98,7 +98,7 @@
       html("p", { class: "live-hint" }, words.hint),
     );
     const announce = kit.announcer(root);
-    const controls = { i: (position) => (wanted = position), delta: (offset) => (delta.value = offset) };
+    const controls = { i: (position) => (chosen = position), delta: (offset) => (delta.value = offset) };
     return { controls, draw, state };
   });
 }

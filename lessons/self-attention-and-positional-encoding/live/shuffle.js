@@ -31,7 +31,7 @@
     return { order, positions, weights, outputs, difference };
   };
 
-  /** Lets an element glide to its place from another, so many of its own widths and heights away. */
+  /** Let an element glide to its place from this many widths and heights away. */
   const glide = (node, columns, rows) => {
     if (kit.calm.matches || !(columns || rows)) return;
     const start = { transform: `translate(${100 * columns}%, ${100 * rows}%)` };
@@ -45,7 +45,7 @@
     const cells = IN_ORDER.map(() => IN_ORDER.map(() => html("span", { class: "live-weight" })));
     const weights = html("div", { class: "live-tokens", role: "img" });
     weights.append(...IN_ORDER.flatMap((row) => [rows[row], ...cells[row]]));
-    const [ofWeights, ofOutputs] = [kit.quiet(), kit.quiet()];
+    const [weightsDifference, outputsDifference] = [kit.quiet(), kit.quiet()];
     let order = IN_ORDER;
 
     const state = () => ({ tokens: words.tokens, ...compute(order, positions.value) });
@@ -68,12 +68,12 @@
         });
       });
       weights.setAttribute("aria-label", words.map(strongest(now)));
-      ofWeights.value = decimals(now.difference.weights, 4);
-      ofOutputs.value = decimals(now.difference.outputs, 4);
+      weightsDifference.value = decimals(now.difference.weights, 4);
+      outputsDifference.value = decimals(now.difference.outputs, 4);
     };
     const changed = () => {
       draw();
-      announce(words.said(sentence(), ofWeights.value, ofOutputs.value));
+      announce(words.said(sentence(), weightsDifference.value, outputsDifference.value));
     };
 
     /** Every place shows another token at once; what is seen to move is the way it came. */
@@ -111,7 +111,7 @@
     );
     const head = html("div", { class: "live-tokens" }, html("small", {}, words.axes), ...columns);
     const names = [words.weights, words.outputs].map((name) => html("span", {}, name));
-    const results = html("div", { class: "live-results" }, names[0], ofWeights, names[1], ofOutputs);
+    const results = html("div", { class: "live-results" }, names[0], weightsDifference, names[1], outputsDifference);
     root.append(
       html("div", { class: "live-controls" }, ...buttons, positions.node),
       html(

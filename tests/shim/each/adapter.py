@@ -333,7 +333,7 @@ class Adapter(ABC):
 
     def lesson_turned(self, names: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
         """What the lesson's rotary attention makes of queries or keys."""
-        return np.asarray(self.plain(names["RotaryAttention"](0).turned(self.tensor(X))))
+        return np.asarray(self.plain(names["RotaryAttention"](0).rotate(self.tensor(X))))
 
     def lesson_relative_scores(self, names: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self.plain(names["relative"].scores(self.tensor(X))))
@@ -389,7 +389,7 @@ class Adapter(ABC):
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         """Of a reader with a learned table of positions: the table, before and after some steps of training."""
-        train, readers, before = names["trained"], [], []
+        train, readers, before = names["train"], [], []
 
         def table(reader: Any) -> NDArray[Any]:
             return self.layer(reader).parameters("positions.P")["table"].copy()
@@ -399,11 +399,11 @@ class Adapter(ABC):
             before.append(table(readers[0]))
             return readers[0]
 
-        def run(sequences: Callable[..., Any]) -> None:
-            with patch.dict(train.__globals__, sequences=sequences):
+        def run(draw_sequences: Callable[..., Any]) -> None:
+            with patch.dict(train.__globals__, draw_sequences=draw_sequences):
                 train(make_reader, 0)
 
-        first_calls(run, names["sequences"])
+        first_calls(run, names["draw_sequences"])
         return [*before, table(readers[0])]
 
     def lesson_blocks(self, names: dict[str, Any]) -> list[Arrays]:

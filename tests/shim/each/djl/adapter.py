@@ -38,7 +38,7 @@ class Adapter:
         if function == "draw_questions":
             count, _, sign = args
             args = count, sign
-        if function == "sequences" and len(args) == 1:
+        if function == "draw_sequences" and len(args) == 1:
             args = *args, 8
         return Adapter.lesson_test(names[function](MANAGER, *args))
 
@@ -82,7 +82,7 @@ class Adapter:
 
     @staticmethod
     def lesson_turned(names: Names, X: np.ndarray) -> np.ndarray:
-        return names["new RotaryAttention"](0).call("turned", X)
+        return names["new RotaryAttention"](0).call("rotate", X)
 
     @staticmethod
     def lesson_new_encoding(names: Names, num_hiddens: int, dropout: float, max_len: int) -> Kept:
@@ -117,7 +117,7 @@ class Adapter:
         maker = names["readers"]["learned"]
         maker.java.run("Engine.getInstance().setRandomSeed(0);")
         before = self.new_reader(names, "learned")
-        after = names["trained"](maker, 0)
+        after = names["train"](maker, 0)
         return [reader.parameters("positions")[0][0] for reader in (before, after)]
 
     @staticmethod

@@ -286,7 +286,7 @@ class Adapter(adapter.Adapter):
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         reader = names["readers"]["learned"]
         start = reader.init(jax.random.key(0), names["example"])
-        first = jax.tree.map(lambda of_seeds: of_seeds[0], names["trained"](reader))
+        first = jax.tree.map(lambda of_seeds: of_seeds[0], names["train"](reader))
         return [_table(start), _table(first)]
 
     def lesson_relative(self, names: dict[str, Any]) -> adapter.Arrays:

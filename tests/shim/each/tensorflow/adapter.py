@@ -156,7 +156,7 @@ class Adapter(adapter.Adapter):
             tables.append(reader.positions.P.embeddings.numpy())
             return reader
 
-        (reader,) = names["trained"](make_reader, [0])
+        (reader,) = names["train"](make_reader, [0])
         return [*tables, reader.positions.P.embeddings.numpy()]
 
     def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any]:
