@@ -1,10 +1,10 @@
 """``d2l.jax`` on today's JAX and Flax: ``from d2l_compat import jax as d2l``.
 
-Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
-of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
+Attention layers and positions are in ``attention``, ``additive`` and ``relative``, models made of
+them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
 helpers in ``devices``, array functions and ``get_key`` in ``tensors``, what a layer costs in
-``counting``; plots are
-the same for every framework. What other chapters use is in areas, each loaded when it is first used.
+``counting``; plots are the same for every framework. The modules for D2L's other chapters are
+loaded when one of their names is first used.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,16 +26,16 @@ from d2l_compat.jax.tensors import *
 from d2l_compat.jax.training import *
 from d2l_compat.jax.transformer import *
 
-AREAS = ("models", "recurrent", "resnet")
-if TYPE_CHECKING:  # loaded when one of their names is first used
+LAZY_MODULES = ("models", "recurrent", "resnet")
+if TYPE_CHECKING:  # at run time, __getattr__ loads them
     from d2l_compat.jax.models import *
     from d2l_compat.jax.recurrent import *
     from d2l_compat.jax.resnet import *
 
 
 def __getattr__(name: str) -> Any:
-    return exports.attribute(__name__, name, AREAS)
+    return exports.attribute(__name__, name, LAZY_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *exports.names(__name__, AREAS)})
+    return sorted({*globals(), *exports.names(__name__, LAZY_MODULES)})
