@@ -1,4 +1,4 @@
-"""How JAX's arrays answer what is asked to check them. NumPy's are taken wherever JAX's are."""
+"""Access to JAX arrays for the shared checks. NumPy arrays are accepted as well."""
 
 from typing import Any, TypeAlias
 
@@ -23,7 +23,7 @@ class _Arrays(Arrays):
     def range(self, x: Array) -> tuple[float, float] | None:
         if not x.size or isinstance(x, jax.core.Tracer):
             return None
-        values = np.asarray(x)  # JAX's own min would be traced under jit
+        values = np.asarray(x)  # under jit, jnp.min would be traced
         return values.min(), values.max()
 
     def takes(self, projection: nn.Dense, inputs: Array) -> tuple[int | None, str | None]:
@@ -36,10 +36,10 @@ arrays = _Arrays()
 
 
 def as_jax(value: Array) -> jax.Array:
-    """NumPy's array as JAX's; anything else as it is, for the checks."""
+    """Convert a NumPy array; return anything else unchanged, for the checks to judge."""
     return jnp.asarray(value) if isinstance(value, np.ndarray) else value
 
 
 def check_training(training: bool) -> None:
-    # Other faces' layers take something else in its place, which would pass for True.
+    # In other frameworks a layer's next argument is another one, whose value would pass for True.
     checks.instance("training", training, bool, "True or False")

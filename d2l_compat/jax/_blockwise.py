@@ -1,7 +1,7 @@
-"""Attention without its matrix of weights: a block of queries at a time, Rabe & Staats (2021).
+"""Attention by blocks of queries, without the whole matrix of weights: Rabe & Staats (2021).
 
-What is kept for the gradients grows with the number of queries, not with queries times keys:
-each block's weights are formed anew on the way back.
+The memory for gradients grows with the number of queries, not with queries times keys: each
+block's weights are computed again in the backward pass.
 """
 
 import math
@@ -12,84 +12,86 @@ import jax.numpy as jnp
 from numpy.typing import NDArray
 
 MIN_QUERIES = 512  # with fewer the matrix is cheap
-# Taken at a time; of the sizes tried on a CPU, about the fastest.
+# Block sizes, about the fastest of those tried on a CPU.
 BLOCK = 256  # queries
-EXAMPLES = 4  # of the batch, which to multi-head attention are heads
+EXAMPLES = 4  # of the batch; in multi-head attention, of its heads
 
 
 def attend(
     queries: jax.Array, keys: jax.Array, values: jax.Array, lens: jax.Array | NDArray[Any] | None
 ) -> jax.Array:
-    """Softmax(Q K^T / sqrt(d)) V, over the first ``lens`` keys: shape (batch, queries, v).
+    """Compute softmax(Q K^T / sqrt(d)) V over the first ``lens`` keys, shape (batch, queries, v).
 
-    ``lens`` is (batch,) or (batch, queries). A query of length 0 pools zero.
+    ``lens`` is (batch,) or (batch, queries). The result of a query of length 0 is zero.
     """
     queries = queries / math.sqrt(queries.shape[-1])
-    per_query = bias = None
+    lens_per_query = bias = None
     if lens is not None and lens.ndim == 2:
-        per_query = jnp.asarray(lens)
+        lens_per_query = jnp.asarray(lens)
     elif lens is not None:
-        keys, values, bias = without_padding(keys, values, jnp.asarray(lens))
-    batch = queries, keys, values, bias, per_query
-    at_once = max(1, min(EXAMPLES, len(queries)))  # JAX 0.5 cannot scan no batch without jit
-    return jax.lax.map(lambda example: _attend(*example), batch, batch_size=at_once)
+        keys, values, bias = mask_padding(keys, values, jnp.asarray(lens))
+    batch = queries, keys, values, bias, lens_per_query
+    # At least 1: without jit, JAX 0.5 cannot scan an empty batch.
+    batch_size = max(1, min(EXAMPLES, len(queries)))
+    return jax.lax.map(lambda example: _attend_example(*example), batch, batch_size=batch_size)
 
 
-def _attend(
+def _attend_example(
     queries: jax.Array,
     keys: jax.Array,
     values: jax.Array,
     bias: jax.Array | None,
     lens: jax.Array | None,
 ) -> jax.Array:
-    """One example's, (queries, v): ``bias`` is (keys,), ``lens`` (queries,)."""
-    steps = len(queries)
-    blocks = -(-steps // BLOCK)
-    size = -(-steps // blocks)
+    """Attend in one example, shape (queries, v); ``bias`` is (keys,), ``lens`` (queries,)."""
+    num_queries = len(queries)
+    num_blocks = -(-num_queries // BLOCK)
+    block_size = -(-num_queries // num_blocks)
 
     def split(x: jax.Array) -> jax.Array:
-        """(steps, ...) to (blocks, size, ...), filled up with zeros."""
-        padding = [(0, blocks * size - steps), *[(0, 0)] * (x.ndim - 1)]
-        return jnp.pad(x, padding).reshape(blocks, size, *x.shape[1:])
+        """Reshape (queries, ...) to (blocks, block size, ...), padded with zeros."""
+        padding = [(0, num_blocks * block_size - num_queries), *[(0, 0)] * (x.ndim - 1)]
+        return jnp.pad(x, padding).reshape(num_blocks, block_size, *x.shape[1:])
 
-    @jax.checkpoint  # which does not keep the weights
-    def pool(block: tuple[jax.Array, jax.Array | None]) -> jax.Array:
-        some, lens = block
-        scores = some @ keys.T
-        return softmax(scores if bias is None else scores + bias, lens) @ values
+    @jax.checkpoint  # so that the weights are not stored
+    def pool_block(block: tuple[jax.Array, jax.Array | None]) -> jax.Array:
+        block_queries, block_lens = block
+        scores = block_queries @ keys.T
+        return softmax(scores if bias is None else scores + bias, block_lens) @ values
 
-    pooled = jax.lax.map(pool, (split(queries), None if lens is None else split(lens)))
-    return pooled.reshape(blocks * size, -1)[:steps]
+    pooled = jax.lax.map(pool_block, (split(queries), None if lens is None else split(lens)))
+    return pooled.reshape(num_blocks * block_size, -1)[:num_queries]
 
 
-def without_padding(
+def mask_padding(
     keys: jax.Array, values: jax.Array, lens: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Keys and values, zero past their lengths, and what to add to the scores: there, -inf.
+    """Zero keys and values past the lengths; return them with a score bias that is -inf there.
 
-    Adding costs less than selecting. In an example without a valid key nothing is added: its
-    weights are then equal, and pool zeros.
+    Adding a bias costs less than selecting. In an example without a valid key the bias is zero:
+    its weights are then equal, and its values zero.
     """
-    valid = jnp.arange(keys.shape[1]) < lens[:, None]
-    bias = jnp.where(valid | (lens[:, None] == 0), 0, -jnp.inf).astype(keys.dtype)
-    keys, values = (jnp.where(valid[:, :, None], x, 0) for x in (keys, values))
+    is_valid = jnp.arange(keys.shape[1]) < lens[:, None]
+    bias = jnp.where(is_valid | (lens[:, None] == 0), 0, -jnp.inf).astype(keys.dtype)
+    keys = jnp.where(is_valid[:, :, None], keys, 0)
+    values = jnp.where(is_valid[:, :, None], values, 0)
     return keys, values, bias
 
 
-def softmax(
-    scores: jax.Array, per_query: jax.Array | None, bias: jax.Array | None = None
-) -> jax.Array:
-    """Over the first ``per_query`` scores, (..., queries or 1); exactly 0 past them.
+def softmax(scores: jax.Array, lens: jax.Array | None, bias: jax.Array | None = None) -> jax.Array:
+    """Compute the softmax over the first ``lens`` keys; weights past them are exactly 0.
 
-    ``bias``, (..., queries, keys), is added; where it is -inf the weight is exactly 0 as well.
+    ``scores`` is (..., queries, keys), ``lens`` (..., queries or 1). ``bias`` is added to the
+    scores, to whose shape it broadcasts; where it is -inf the weight is exactly 0 as well.
     """
-    valid: jax.Array | bool = True
-    if per_query is not None:
-        valid = jnp.arange(scores.shape[-1]) < per_query[..., None]
+    is_valid: jax.Array | bool = True
+    if lens is not None:
+        is_valid = jnp.arange(scores.shape[-1]) < lens[..., None]
     if bias is not None:
-        scores, valid = scores + bias, valid & (bias != -jnp.inf)
-    if valid is True:
+        scores = scores + bias
+        is_valid &= bias != -jnp.inf
+    if is_valid is True:
         return jax.nn.softmax(scores, axis=-1)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    finite = jnp.where(valid, scores, jnp.finfo(scores.dtype).min)
-    return jnp.where(valid, jax.nn.softmax(finite, axis=-1), 0)
+    finite = jnp.where(is_valid, scores, jnp.finfo(scores.dtype).min)
+    return jnp.where(is_valid, jax.nn.softmax(finite, axis=-1), 0)

@@ -1,4 +1,4 @@
-"""The state of training. This imports Optax, so it is itself imported when training begins."""
+"""The state of training, imported only when training begins: it imports Optax."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ from flax.training import train_state
 
 
 class TrainState(train_state.TrainState):
-    """Flax's, with the statistics of batch normalization, and the next step's key for dropout.
+    """Flax's state, with the statistics of batch normalization and the next step's dropout key.
 
-    ``training`` is the model's. A function that is compiled for a model and a state is compiled
-    for either value of it: the model alone would be taken for what it was when it last came.
+    ``training`` is the model's. It is in the state because a change of the model alone would not
+    make ``jax.jit`` compile again; a change of this static field does.
     """
 
     batch_stats: Any
     dropout_rng: jax.Array
     training: bool = struct.field(default=True, pytree_node=False)
 
-    def updated(self, gradients: Any, statistics: Any) -> "TrainState":
-        """The state after a step of the optimizer."""
+    def apply_step(self, gradients: Any, statistics: Any) -> "TrainState":
+        """Return the state after a step of the optimizer."""
         next_key = jax.random.split(self.dropout_rng)[0]
         return self.apply_gradients(grads=gradients, batch_stats=statistics, dropout_rng=next_key)

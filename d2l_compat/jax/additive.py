@@ -16,13 +16,13 @@ __all__ = ["AdditiveAttention"]
 class AdditiveAttention(CheckedModule):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
 
-    ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
-    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
+    ``AdditiveAttention(num_hiddens, dropout)`` infers the sizes of queries and keys from its first
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` fixes them.
     """
 
     num_hiddens: int
     dropout: float
-    # None: taken from the first input.
+    # None means inferred from the first input.
     key_size: int | None = None
     query_size: int | None = None
 
@@ -42,7 +42,7 @@ class AdditiveAttention(CheckedModule):
         name: str | None = None,
     ) -> None: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+        """Create the layer; ``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
@@ -62,13 +62,13 @@ class AdditiveAttention(CheckedModule):
         valid_lens: Array | None = None,
         training: bool = False,
     ) -> tuple[jax.Array, jax.Array]:
-        """Attention pooling of ``values``, and the weights before dropout.
+        """Return the attention pooling of ``values``, and the weights before dropout.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`. Returns (batch, queries, v) and (batch, queries, keys). Every
-        query meets every key in num_hiddens dimensions, which takes as much memory. ``training``
-        needs a key named "dropout". Raises ValueError or TypeError for input that does not fit.
+        :func:`masked_softmax`. Returns (batch, queries, v) and (batch, queries, keys). The memory
+        grows with batch * queries * keys * num_hiddens. ``training`` needs a key named "dropout".
+        Raises ValueError or TypeError for input that does not fit.
         """
         check_training(training)
         queries, keys, values = map(as_jax, (queries, keys, values))
@@ -78,5 +78,5 @@ class AdditiveAttention(CheckedModule):
         features = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
         scores = self.w_v(jnp.tanh(features)).squeeze(-1)
         weights = masked_softmax(scores, valid_lens)
-        used = nn.Dropout(self.dropout)(weights, deterministic=not training)
-        return used @ values, weights
+        dropped = nn.Dropout(self.dropout)(weights, deterministic=not training)
+        return dropped @ values, weights

@@ -3,13 +3,13 @@
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
-pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
-causal mask hides, and for those whose ``score_bias`` is minus infinity.
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. The padding
+itself must be finite all the same: zero times NaN is NaN. The same goes for keys that a causal
+mask hides, and for those whose ``score_bias`` is minus infinity.
 
-The layers are Flax (linen) modules. NumPy arrays are taken wherever JAX's are. All shapes and
-dtypes are checked, also under ``jit``, ``vmap`` and ``grad``; lengths and offsets are checked by
-value where their values are known, which on a GPU means waiting for them.
+The layers are Flax (linen) modules. NumPy arrays are accepted wherever JAX arrays are. All shapes
+and dtypes are checked, also under ``jit``, ``vmap`` and ``grad``. The values of lengths and
+offsets are checked where they are known; on a GPU that means waiting for them.
 """
 
 import math
@@ -36,30 +36,31 @@ __all__ = [
 
 
 def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
-    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+    """Compute the softmax over the last axis of ``X``, over its first ``valid_lens`` entries.
 
     Parameters
     ----------
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a length of
-        each query's own; None takes every key.
+        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for one length
+        per query; None means every key.
 
     Returns
     -------
     jax.Array
-        Weights of X's shape and dtype. Past a length they are exactly 0; over a row they sum to
-        1, or to 0 where the length is 0.
+        Weights of X's shape and dtype. Past a length they are exactly 0; each row sums to 1, or
+        to 0 where the length is 0.
 
     Raises
     ------
     ValueError, TypeError
         For a wrong rank, shape, dtype or range.
+
     """
     X = as_jax(X)
     arrays.check_scores(X, valid_lens)
-    return _blockwise.softmax(X, _per_query(valid_lens))
+    return _blockwise.softmax(X, _lens_per_query(valid_lens))
 
 
 class DotProductAttention(nn.Module):
@@ -87,16 +88,16 @@ class DotProductAttention(nn.Module):
         causal: bool = False,
         score_bias: Array | None = None,
     ) -> tuple[jax.Array, jax.Array]:
-        """Attention pooling of ``values``, and the weights before dropout.
+        """Return the attention pooling of ``values``, and the weights before dropout.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
-        ``causal``, which under ``jit`` is static, the last query sees every key, the one before it
-        all but the last, and so on. ``score_bias``, shape (queries, keys) or (batch, queries, keys),
-        of the same dtype, is added to the scores; a key whose bias is minus infinity is not seen.
-        Each of the three may hide a key. Returns (batch, queries, v) and (batch, queries, keys).
-        ``training`` needs a key named "dropout". Raises ValueError or TypeError for input that
-        does not fit.
+        ``causal``, which must be static under ``jit``, the last query sees every key, the one
+        before it all but the last, and so on. ``score_bias``, shape (queries, keys) or (batch,
+        queries, keys), of the same dtype, is added to the scores; a key whose bias is minus
+        infinity is hidden. A key is hidden if any of the three hides it. Returns (batch, queries,
+        v) and (batch, queries, keys). ``training`` needs a key named "dropout". Raises ValueError
+        or TypeError for input that does not fit.
         """
         check_training(training)
         queries, keys, values = map(as_jax, (queries, keys, values))
@@ -105,40 +106,40 @@ class DotProductAttention(nn.Module):
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys)
-        lens = _lens(valid_lens, causal, queries, keys)
+        lens = _combine_lens(valid_lens, causal, queries, keys)
         scores = queries @ keys.swapaxes(1, 2) / math.sqrt(queries.shape[-1])
-        weights = _blockwise.softmax(scores, _per_query(lens), score_bias)
+        weights = _blockwise.softmax(scores, _lens_per_query(lens), score_bias)
         is_dropping = training and self.dropout > 0
         is_traced = isinstance(queries, jax.core.Tracer)
         is_long = queries.shape[1] >= _blockwise.MIN_QUERIES
         if is_traced and is_long and not is_dropping and score_bias is None:
-            # Compiled, the weights are left out where nobody asks for them.
+            # The compiler removes the computation of weights that the caller does not use.
             return _blockwise.attend(queries, keys, values, lens), weights
-        used = nn.Dropout(self.dropout)(weights, deterministic=not training)
-        return used @ values, weights
+        dropped = nn.Dropout(self.dropout)(weights, deterministic=not training)
+        return dropped @ values, weights
 
 
 class MultiHeadAttention(CheckedModule):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
-    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
+    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` infers the sizes of
     queries, keys and values from its first input;
     ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    bias=False)`` is given them. ``num_hiddens`` is shared out among the heads: each works in
+    bias=False)`` fixes them. ``num_hiddens`` is divided among the heads: each works in
     num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
-    ``W_o`` mixes the heads' results. As Flax draws them, parameters are float32; the output has
-    the wider dtype of these and the input.
+    ``W_o`` mixes the heads' results. Flax initializes parameters in float32; the output has the
+    wider dtype of these and the input.
     """
 
     num_hiddens: int
     num_heads: int
     dropout: float
     bias: bool = False
-    # None: taken from the first input.
+    # None means inferred from the first input.
     key_size: int | None = None
     query_size: int | None = None
     value_size: int | None = None
-    # What each head does; a class made of this one may say otherwise.
+    # The attention of each head, which a subclass may replace.
     Attention: ClassVar[type[DotProductAttention]] = DotProductAttention
 
     @overload
@@ -167,9 +168,9 @@ class MultiHeadAttention(CheckedModule):
         name: str | None = None,
     ) -> None: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+        """Create the layer; ``dropout``, from 0 to 1, is the share of weights dropped in training.
 
-        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
+        Raises ValueError if num_hiddens is not a multiple of num_heads, and ValueError or
         TypeError for arguments of a wrong range or kind.
         """
         super().__init__(*args, **kwargs)
@@ -196,7 +197,7 @@ class MultiHeadAttention(CheckedModule):
         causal: bool = False,
         score_bias: Array | None = None,
     ) -> tuple[jax.Array, jax.Array]:
-        """Attend, head by head; return the output, and the weights before dropout.
+        """Attend in every head; return the output, and the weights before dropout.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
@@ -212,7 +213,7 @@ class MultiHeadAttention(CheckedModule):
         arrays.check_projection("queries", queries, self.W_q, self.query_size)
         arrays.check_projection("keys", keys, self.W_k, self.key_size)
         arrays.check_projection("values", values, self.W_v, self.value_size)
-        # Checked before the heads multiply them, so that a message speaks of what was given.
+        # Checked before they are repeated for the heads, so that messages show the caller's shapes.
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -220,69 +221,70 @@ class MultiHeadAttention(CheckedModule):
             valid_lens = jnp.repeat(valid_lens, self.num_heads, axis=0)
         projected = self.W_q(queries)
         masks: dict[str, Any] = {"causal": True} if causal else {}
-        if score_bias is not None:  # in the dtype that the weights may have widened
-            of_heads = self._for_heads(score_bias, len(queries))
-            masks["score_bias"] = of_heads.astype(projected.dtype)
+        if score_bias is not None:  # in the projections' dtype, which may be wider
+            bias_per_head = self._bias_per_head(score_bias, len(queries))
+            masks["score_bias"] = bias_per_head.astype(projected.dtype)
         pooled, weights = self.attention(
             self.transpose_qkv(projected),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
             training,
-            **masks,  # those asked for: a reader's own attention may know of none
+            **masks,  # only those in use: a reader's own attention may accept none
         )
         output = self.W_o(self.transpose_output(pooled))
         return output, weights.reshape(len(queries), self.num_heads, *weights.shape[1:])
 
-    def _for_heads(self, score_bias: jax.Array, batch: int) -> jax.Array:
-        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+    def _bias_per_head(self, score_bias: jax.Array, batch: int) -> jax.Array:
+        """Reshape the bias to (queries, keys) or (batch * heads, queries, keys)."""
         if score_bias.ndim == 2:
             return score_bias
-        num_heads, each = self.num_heads, score_bias.shape[-2:]
-        bias = jnp.broadcast_to(score_bias, (batch, num_heads, *each))
-        return bias.reshape(batch * num_heads, *each)
+        scores_shape = score_bias.shape[-2:]
+        bias = jnp.broadcast_to(score_bias, (batch, self.num_heads, *scores_shape))
+        return bias.reshape(batch * self.num_heads, *scores_shape)
 
     def transpose_qkv(self, X: jax.Array) -> jax.Array:
-        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
         return transpose_qkv(X, self.num_heads)
 
     def transpose_output(self, X: jax.Array) -> jax.Array:
-        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        """Reverse :meth:`transpose_qkv`, to (batch, steps, num_hiddens)."""
         return transpose_output(X, self.num_heads)
 
 
 def transpose_qkv(X: Array, num_heads: int) -> jax.Array:
-    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+    """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
+    Raises ValueError or TypeError for a wrong rank, or if num_hiddens is not a multiple of heads.
     """
     X = as_jax(X)
     num_heads = arrays.check_heads_apart(X, num_heads)
     batch, steps, num_hiddens = X.shape
-    size = num_hiddens // num_heads
-    X = X.reshape(batch, steps, num_heads, size).swapaxes(1, 2)
-    return X.reshape(batch * num_heads, steps, size)
+    head_size = num_hiddens // num_heads
+    X = X.reshape(batch, steps, num_heads, head_size).swapaxes(1, 2)
+    return X.reshape(batch * num_heads, steps, head_size)
 
 
 def transpose_output(X: Array, num_heads: int) -> jax.Array:
-    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+    """Reverse :func:`transpose_qkv`, to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or if the batch is not a multiple of heads.
     """
     X = as_jax(X)
     num_heads = arrays.check_heads_together(X, num_heads)
-    batch, steps, size = X.shape[0] // num_heads, *X.shape[1:]
-    X = X.reshape(batch, num_heads, steps, size).swapaxes(1, 2)
-    return X.reshape(batch, steps, num_heads * size)
+    rows, steps, head_size = X.shape
+    batch = rows // num_heads
+    X = X.reshape(batch, num_heads, steps, head_size).swapaxes(1, 2)
+    return X.reshape(batch, steps, num_heads * head_size)
 
 
 class PositionalEncoding(nn.Module):
-    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+    """The sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
 
-    ``max_len`` is how many positions there are, from 0 to max_len - 1. The layer has no
-    parameters: ``P`` is a constant, so that weights load into a model with another ``max_len``.
-    It has no dtype of its own either: the encoding is added in the input's. Raises ValueError or
-    TypeError for sizes below 1 or a dropout that is not from 0 to 1.
+    The positions are 0 to ``max_len`` - 1. The layer has no parameters: ``P`` is a constant, so
+    that weights load into a model with another ``max_len``. It has no dtype of its own either: the
+    encoding is added in the input's. Raises ValueError or TypeError for sizes below 1 or a dropout
+    that is not from 0 to 1.
     """
 
     num_hiddens: int
@@ -298,7 +300,7 @@ class PositionalEncoding(nn.Module):
     def P(self) -> jax.Array:
         """The encoding, shape (1, max_len, num_hiddens), in JAX's default precision.
 
-        That is float32, or float64 where ``jax_enable_x64`` is set, whatever the inputs' dtype.
+        That is float32, or float64 if ``jax_enable_x64`` is set, whatever the inputs' dtype.
         At position i, column 2j is sin(i / 10000^(2j/d)) and column 2j + 1 the cosine of the
         same angle, in radians; an odd d = ``num_hiddens`` has one cosine fewer.
         """
@@ -308,52 +310,56 @@ class PositionalEncoding(nn.Module):
     def __call__(
         self, X: Array, training: bool = False, *, offset: int | jax.Array = 0
     ) -> jax.Array:
-        """``X`` plus the encoding of the positions offset, offset + 1, ...
+        """Add the encoding of the positions offset, offset + 1, ... to ``X``.
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
-        dtype. ``offset`` lets a decoder that goes token by token start where it left off.
+        dtype. With ``offset``, a decoder that generates token by token continues at its position.
         ``training`` needs a key named "dropout". ``P``, in the dtype of ``X``, is sown into
         "intermediates".
 
-        Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
-        from 0 on or leads past ``max_len``. A traced ``offset`` has no value to check yet:
-        positions that do not exist are then NaN.
+        Raises ValueError or TypeError if ``X`` does not fit, if ``offset`` is not an integer of
+        at least 0, or if a position reaches ``max_len``. A traced ``offset`` has no value to check
+        yet: positions past the end are then NaN.
         """
         check_training(training)
         X = as_jax(X)
         arrays.check_encoding(X, self.num_hiddens)
         P = jnp.asarray(_sinusoids(self.max_len, self.num_hiddens)[None], X.dtype)
         self.sow("intermediates", "P", P)
-        total = X + _rows(P, offset, X.shape[1])
+        total = X + select_positions(P, offset, X.shape[1])
         return nn.Dropout(self.dropout)(total, deterministic=not training)
 
 
-def _per_query(lens: Array | None) -> jax.Array | None:
-    """Lengths of shape (batch, queries or 1)."""
+def _lens_per_query(lens: Array | None) -> jax.Array | None:
+    """Reshape lengths to (batch, queries or 1)."""
     if lens is None:
         return None
     return jnp.asarray(lens) if lens.ndim == 2 else jnp.asarray(lens)[:, None]
 
 
-def _lens(
+def _combine_lens(
     valid_lens: Array | None, causal: bool, queries: jax.Array, keys: jax.Array
 ) -> Array | None:
-    """``valid_lens`` and a causal mask in one: lengths as in :func:`masked_softmax`."""
+    """Combine ``valid_lens`` and a causal mask into lengths as in :func:`masked_softmax`."""
     if not causal:
         return valid_lens
     num_queries, num_keys = queries.shape[1], keys.shape[1]
-    last = jnp.arange(num_keys - num_queries + 1, num_keys + 1)
-    per_query = _per_query(valid_lens)
-    if per_query is None:
-        return jnp.broadcast_to(last, queries.shape[:2])
-    return jnp.minimum(per_query.astype(last.dtype), last)
+    causal_lens = jnp.arange(num_keys - num_queries + 1, num_keys + 1)
+    lens = _lens_per_query(valid_lens)
+    if lens is None:
+        return jnp.broadcast_to(causal_lens, queries.shape[:2])
+    return jnp.minimum(lens.astype(causal_lens.dtype), causal_lens)
 
 
-# A Flax layer is made anew in each `apply`; its table need not be.
+# Flax makes a layer again in each `apply`; the table is cached.
 _sinusoids = lru_cache(maxsize=8)(encoding.sinusoids)
 
 
-def _rows(P: jax.Array, offset: int | jax.Array, steps: int) -> jax.Array:
+def select_positions(P: jax.Array, offset: int | jax.Array, steps: int) -> jax.Array:
+    """Return ``P``, (..., max_len, features), at the positions offset to offset + steps - 1.
+
+    Positions past the end raise ValueError, or are NaN if ``offset`` is traced.
+    """
     max_len = P.shape[1]
     if not isinstance(offset, jax.core.Tracer):
         offset = checks.integer("offset", offset, 0)
@@ -362,6 +368,6 @@ def _rows(P: jax.Array, offset: int | jax.Array, steps: int) -> jax.Array:
     if offset.shape or not jnp.issubdtype(offset.dtype, jnp.integer):
         raise TypeError(checks.fault("offset", offset.aval, "an integer of at least 0"))
     checks.positions(0, steps, max_len)
-    # Unsigned, a negative position lies far past the end, and not counted from it.
+    # Unsigned, a negative position lies far past the end instead of counting back from it.
     positions = (offset + jnp.arange(steps)).astype(jnp.uint32)
     return jnp.take(P, positions, axis=1, mode="fill", fill_value=jnp.nan)

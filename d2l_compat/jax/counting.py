@@ -1,4 +1,4 @@
-"""What a layer costs, whatever the machine: its multiplications, and the steps that must wait."""
+"""The cost of a layer on any machine: its multiplications, and its longest chain of products."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -13,74 +13,75 @@ from d2l_compat.jax._arrays import Array, arrays
 __all__ = ["longest_chain", "multiply_adds"]
 
 PRODUCTS = ("dot_general", "conv_general_dilated")
-UNTOLD = ("cond", "while")  # what they compute is known only when they run
+DATA_DEPENDENT = ("cond", "while")  # their operations are known only at run time
 
 
 def longest_chain(layer: Callable[..., Any], *inputs: Array) -> int:
-    """Of all products of matrices and convolutions that ``layer(*inputs)`` computes, those on the
-    longest chain: each needs the result of the one before.
+    """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Read from the program that JAX traces, with all steps of a scan. Raises TypeError where the
-    layer is no function or an input no array, and ValueError for a ``while`` or a ``cond``.
+    On a chain, each product needs the result of the one before. They are counted in the program
+    that JAX traces, with all steps of a scan. Raises TypeError if the layer is not a function or an
+    input not an array, and ValueError for a ``while`` or a ``cond``.
     """
-    program = _traced(layer, inputs)
-    return max(_depths(program, [0] * len(program.invars)), default=0)
+    program = _trace(layer, inputs)
+    return max(_chain_lengths(program, [0] * len(program.invars)), default=0)
 
 
 def multiply_adds(layer: Callable[..., Any], *inputs: Array) -> int:
-    """How often ``layer(*inputs)`` multiplies two numbers and adds the product to a sum: in
-    products of matrices, convolutions and attention, from the shapes of all that is multiplied.
+    """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    Raises TypeError and ValueError as :func:`longest_chain` does.
+    They are those of matrix products, convolutions and attention, counted from the shapes of
+    their operands. Raises TypeError and ValueError as :func:`longest_chain` does.
     """
-    return sum(_terms(product) for product in _products(_traced(layer, inputs)))
+    return sum(_multiply_adds(product) for product in _products(_trace(layer, inputs)))
 
 
-def _traced(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Jaxpr:
+def _trace(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Jaxpr:
     checks.callable_("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)
-    with jax.disable_jit():  # or a scan would be a single operation
+    with jax.disable_jit():  # with jit, a scan would be a single operation
         return jax.make_jaxpr(layer)(*inputs).jaxpr
 
 
-def _depths(program: Jaxpr, depths: list[int]) -> list[int]:
-    """Of each result the longest chain that leads to it, from those that lead to the inputs."""
-    depth = dict(zip(program.invars, depths, strict=True))
+def _chain_lengths(program: Jaxpr, input_lengths: list[int]) -> list[int]:
+    """Return the length of the longest chain to each result, given those to the inputs."""
+    lengths = dict(zip(program.invars, input_lengths, strict=True))
 
-    def of(values: list[Any]) -> list[int]:  # a literal or a weight waits for nothing
-        return [0 if isinstance(v, Literal) else depth.get(v, 0) for v in values]
+    def look_up(values: list[Any]) -> list[int]:  # literals and weights depend on no product
+        return [0 if isinstance(v, Literal) else lengths.get(v, 0) for v in values]
 
     for operation in program.eqns:
-        before, inner = of(operation.invars), _inner(operation)
+        before = look_up(operation.invars)
+        inner = _inner_program(operation)
         if inner is None:
             longest = max(before, default=0) + (operation.primitive.name in PRODUCTS)
             after = [longest] * len(operation.outvars)
         else:
-            after = _depths(inner, before)
-        depth.update(zip(operation.outvars, after, strict=True))
-    return of(program.outvars)
+            after = _chain_lengths(inner, before)
+        lengths.update(zip(operation.outvars, after, strict=True))
+    return look_up(program.outvars)
 
 
 def _products(program: Jaxpr) -> Iterator[JaxprEqn]:
-    """Those that a result is made of: JAX computes no others."""
+    """Yield the products that a result depends on: JAX computes no others."""
     needed = {v for v in program.outvars if not isinstance(v, Literal)}
     for operation in reversed(program.eqns):
         if needed.isdisjoint(operation.outvars):
             continue
         needed.update(v for v in operation.invars if not isinstance(v, Literal))
-        inner = _inner(operation)
+        inner = _inner_program(operation)
         if inner is not None:
             yield from _products(inner)
         elif operation.primitive.name in PRODUCTS:
             yield operation
 
 
-def _inner(operation: JaxprEqn) -> Jaxpr | None:
-    """The program of an operation that is made of others."""
+def _inner_program(operation: JaxprEqn) -> Jaxpr | None:
+    """Return the program of an operation that consists of others, None for a simple one."""
     name = operation.primitive.name
-    if name in UNTOLD:
-        need = "steps that are known beforehand, as those of a scan are"
+    if name in DATA_DEPENDENT:
+        need = "steps that are known in advance, as in a scan"
         raise ValueError(checks.fault("layer", f"one with a {name}", need))
     for value in operation.params.values():
         if isinstance(value, Jaxpr):
@@ -90,17 +91,17 @@ def _inner(operation: JaxprEqn) -> Jaxpr | None:
     return None
 
 
-def _terms(product: JaxprEqn) -> int:
-    """The numbers in the result, times the products that each of them is the sum of."""
-    left, right = (_array(v) for v in product.invars)
+def _multiply_adds(product: JaxprEqn) -> int:
+    """Return the size of the result times the number of terms that each of its numbers sums."""
+    left, right = map(_shaped, product.invars)
     dimensions = product.params["dimension_numbers"]
     if product.primitive.name == "dot_general":
-        (summed, _), _ = dimensions
-        terms = math.prod(left.shape[axis] for axis in summed)
+        (left_axes, _), _ = dimensions
+        terms = math.prod(left.shape[axis] for axis in left_axes)
     else:  # every output channel sums over a kernel of its own
         terms = right.size // right.shape[dimensions.rhs_spec[0]]
-    return _array(product.outvars[0]).size * terms
+    return _shaped(product.outvars[0]).size * terms
 
 
-def _array(variable: Any) -> jax.core.ShapedArray:
+def _shaped(variable: Any) -> jax.core.ShapedArray:
     return cast(jax.core.ShapedArray, variable.aval)

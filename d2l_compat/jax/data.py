@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from d2l_compat._shared.data import images, time_machine, translation
 from d2l_compat._shared.data.loader import Batch, Loader
 from d2l_compat.common import show_images
-from d2l_compat.jax._shuffled import shuffled
+from d2l_compat.jax._shuffle import shuffle
 from d2l_compat.jax.training import DataModule
 
 __all__ = ["FashionMNIST", "MTFraEng", "TimeMachine"]
@@ -19,10 +19,10 @@ __all__ = ["FashionMNIST", "MTFraEng", "TimeMachine"]
 class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
-    ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
-    of the sources (sentences,), and the target without its first: all int32. ``num_steps`` tokens
-    a sentence, padded or cut off; ``build(src_sentences, tgt_sentences)`` gives the arrays of other
-    sentences. Raises TypeError or ValueError for sizes below 1.
+    ``arrays`` are the sources (sentences, num_steps), the targets without their last token, the
+    lengths of the sources (sentences,), and the targets without their first token, all int32. Each
+    sentence is padded or cut to ``num_steps`` tokens; ``build(src_sentences, tgt_sentences)``
+    returns the arrays of other sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
     def _tensor(self, array: translation.Numbers) -> jax.Array:
@@ -36,14 +36,15 @@ def _int32(tokens: Any) -> jax.Array:
 class TimeMachine(time_machine.TimeMachine, DataModule):
     """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
 
-    ``X`` (sequences, num_steps) are all that there are, one from each character on, and ``Y`` for each character
-    the next: int32. The first ``num_train`` are for training, and ``num_val`` after them for validation.
+    ``X`` (sequences, num_steps) has a sequence that starts at each character, and ``Y`` the next
+    character for each in ``X``: int32. The first ``num_train`` sequences are for training, the next
+    ``num_val`` for validation.
     """
 
     def __init__(
         self, batch_size: int, num_steps: int, num_train: int = 10000, num_val: int = 5000
     ) -> None:
-        """Raises TypeError or ValueError for sizes below 1, or more steps than characters."""
+        """Load the book. Raises TypeError or ValueError for bad sizes, or more steps than characters."""
         super().__init__()
         self.save_hyperparameters()
         self.X, self.Y = map(_int32, self._sequences())
@@ -53,7 +54,7 @@ class FashionMNIST(images.FashionMNIST, DataModule):
     """Fashion-MNIST in batches: pictures (batch, height, width, 1) from 0 to 1, and labels."""
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """``resize`` is (height, width), in pixels.
+        """Load the pictures, resized to ``resize`` = (height, width) pixels.
 
         Raises TypeError or ValueError for sizes below 1.
         """
@@ -64,14 +65,16 @@ class FashionMNIST(images.FashionMNIST, DataModule):
         self.val = images.Pictures(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> Loader:
-        """Batches of the training pictures, shuffled, or of the others."""
-        pictures = self.train if train else self.val
+        """Return batches of the training pictures, shuffled, or of the validation pictures."""
+        dataset = self.train if train else self.val
 
         def take(rows: NDArray[np.intp]) -> Batch:
-            images, labels = zip(*(pictures[int(row)] for row in rows), strict=True)
-            return np.moveaxis(np.stack(images), 1, -1), np.stack(labels)
+            examples = [dataset[int(row)] for row in rows]
+            pixels = np.stack([image for image, _ in examples])
+            labels = np.stack([label for _, label in examples])
+            return np.moveaxis(pixels, 1, -1), labels
 
-        return Loader(take, len(pictures), self.batch_size, shuffled if train else None)
+        return Loader(take, len(dataset), self.batch_size, shuffle if train else None)
 
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None

@@ -8,36 +8,40 @@ __all__ = ["cpu", "gpu", "num_gpus", "try_all_gpus", "try_gpu"]
 
 
 def cpu() -> jax.Device:
-    """The CPU."""
+    """Return the CPU."""
     return jax.devices("cpu")[0]
 
 
 def gpu(i: int = 0) -> jax.Device:
-    """The ``i``-th GPU, from 0. Raises ValueError if it is not there: JAX knows no other."""
-    i, found = checks.gpu(i), _gpus()
-    if i >= len(found):
-        need = f"one of the {len(found)} there are, counted from 0"
+    """Return the ``i``-th GPU, counted from 0.
+
+    Raises ValueError if it does not exist: JAX has no object for a missing device.
+    """
+    i = checks.gpu(i)
+    gpus = _gpus()
+    if i >= len(gpus):
+        need = f"one of the {len(gpus)} available GPUs, counted from 0"
         raise ValueError(checks.fault("gpu", i, need))
-    return found[i]
+    return gpus[i]
 
 
 def num_gpus() -> int:
-    """How many GPUs can be used."""
+    """Return the number of available GPUs."""
     return len(_gpus())
 
 
 def try_gpu(i: int = 0) -> jax.Device:
-    """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if negative."""
+    """Return the ``i``-th GPU if it exists, else the CPU. Raises ValueError if ``i`` is negative."""
     return gpu(i) if checks.gpu(i) < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[jax.Device]:
-    """Every GPU there is, or the CPU alone."""
+    """Return all GPUs, or the CPU if there are none."""
     return _gpus() or [cpu()]
 
 
 def _gpus() -> list[jax.Device]:
     try:
         return jax.devices("gpu")
-    except RuntimeError:  # there is none
+    except RuntimeError:  # there are none
         return []

@@ -28,7 +28,7 @@ __all__ = [
 class SyntheticRegressionData(shared.RegressionData, DataModule):
     """Examples y = Xw + b + noise: X (examples, features) of variance 1, y (examples, 1).
 
-    They are the same each time, as in D2L: drawn from the key 0.
+    They are the same each time, as in D2L: the random key is 0.
     """
 
     def __init__(
@@ -40,58 +40,60 @@ class SyntheticRegressionData(shared.RegressionData, DataModule):
         num_val: int = 1000,
         batch_size: int = 32,
     ) -> None:
-        """``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation.
+        """Draw the examples; ``w`` is (features,) or (features, 1), ``noise`` a standard deviation.
 
-        Raises TypeError or ValueError for others.
+        Raises TypeError or ValueError for an argument of a wrong type, shape or range.
         """
         super().__init__()
         self.save_hyperparameters()
-        given = w, b, noise, num_train, num_val, batch_size
-        b = shared.check_regression_data(arrays, *given)
+        b = shared.check_regression_data(arrays, w, b, noise, num_train, num_val, batch_size)
         n = num_train + num_val
-        of_X, of_noise = jax.random.split(jax.random.PRNGKey(0))
-        self.X = jax.random.normal(of_X, (n, len(w)), w.dtype)
-        errors = noise * jax.random.normal(of_noise, (n, 1), w.dtype)
+        X_key, noise_key = jax.random.split(jax.random.PRNGKey(0))
+        self.X = jax.random.normal(X_key, (n, len(w)), w.dtype)
+        errors = noise * jax.random.normal(noise_key, (n, 1), w.dtype)
         self.y = self.X @ w.reshape(-1, 1) + b + errors
 
 
 class SGD(HyperParameters):
-    """Minibatch stochastic gradient descent, as a transformation of Optax's: ``lr`` times the gradient."""
+    """Minibatch stochastic gradient descent, with the methods of an Optax transformation."""
 
     lr: float
 
     def __init__(self, lr: float) -> None:
-        """Raises TypeError where ``lr`` is no number."""
+        """Set the learning rate. Raises TypeError if ``lr`` is not a number."""
         real("lr", lr, "a number")
         self.save_hyperparameters()
 
     def init(self, params: Any) -> Any:
-        """The state of descent, which has none."""
+        """Return the initial state, which is empty."""
         import optax  # type: ignore[import-untyped]
 
         return optax.EmptyState()
 
     def update(self, updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        """What is to be added to the parameters, of their gradients; and the state."""
+        """Map gradients to updates, to be added to the parameters; also return the state."""
         return jax.tree.map(lambda gradient: -self.lr * gradient, updates), state
 
     def __call__(self) -> Any:
-        """The same, in Optax's own form."""
+        """Return it as an ``optax.GradientTransformation``."""
         import optax
 
         return optax.GradientTransformation(self.init, self.update)
 
 
 def _squared_loss(params: Any, X: Any, y: Any, state: Any) -> jax.Array:
-    """Half the mean squared difference of what the state's model makes of ``X``, a tuple, and ``y``."""
+    """Return half the mean squared difference of the model's output for ``X``, a tuple, and ``y``."""
     y_hat = state.apply_fn({"params": params}, *X)
     linear.check_targets(arrays, y_hat, y)
     return jnp.mean((y_hat - y.reshape(y_hat.shape)) ** 2) / 2
 
 
 class LinearRegressionScratch(Module):
-    """Linear regression from scratch: parameters ``w`` (num_inputs, 1), of standard deviation ``sigma``, and
-    ``b`` (1,). Their first use raises TypeError or ValueError for bad sizes."""
+    """Linear regression from scratch.
+
+    The parameters are ``w`` (num_inputs, 1), drawn with the standard deviation ``sigma``, and
+    ``b`` (1,). The first use raises TypeError or ValueError for bad sizes.
+    """
 
     num_inputs: int
     lr: float
@@ -104,17 +106,17 @@ class LinearRegressionScratch(Module):
         self.b = self.param("b", nn.initializers.zeros, (1,))
 
     def forward(self, X: Array) -> jax.Array:
-        """Xw + b, of X (..., features)."""
+        """Compute Xw + b, for X (..., features)."""
         return jnp.matmul(X, self.w) + self.b
 
     def loss(  # type: ignore[override]
         self, params: Any, X: Any, y: Any, state: Any
     ) -> jax.Array:
-        """Half the mean squared difference."""
+        """Return half the mean squared difference."""
         return _squared_loss(params, X, y, state)
 
     def configure_optimizers(self) -> Any:
-        """:class:`SGD`, at the learning rate ``self.lr``."""
+        """Return :class:`SGD` with the learning rate ``self.lr``."""
         return SGD(self.lr)
 
 
@@ -129,19 +131,19 @@ class LinearRegression(Module):
     def loss(  # type: ignore[override]
         self, params: Any, X: Any, y: Any, state: Any
     ) -> jax.Array:
-        """Half the mean squared difference: in PyTorch and TensorFlow it is not half."""
+        """Return half the mean squared difference; in PyTorch and TensorFlow it is the whole."""
         return _squared_loss(params, X, y, state)
 
     def get_w_b(self, state: Any) -> tuple[jax.Array, jax.Array]:
-        """The weights (features, 1) and the bias (1,) in the trainer's ``state``."""
+        """Return the weights (features, 1) and the bias (1,) in the trainer's ``state``."""
         net = state.params["net"]
         return net["kernel"], net["bias"]
 
 
 class SoftmaxRegression(Classifier):
-    """A linear layer for softmax regression, on inputs that are made vectors.
+    """Softmax regression: a linear layer on flattened inputs.
 
-    Its first use raises TypeError or ValueError for ``num_outputs`` below 1.
+    The first use raises TypeError or ValueError for ``num_outputs`` below 1.
     """
 
     num_outputs: int
@@ -149,15 +151,15 @@ class SoftmaxRegression(Classifier):
 
     @nn.compact
     def __call__(self, X: Array) -> jax.Array:
-        """Logits (examples, num_outputs)."""
+        """Return logits (examples, num_outputs)."""
         return nn.Dense(size("num_outputs", self.num_outputs))(X.reshape(len(X), -1))
 
 
 class LeNet(Classifier):
     """LeNet-5 (LeCun et al., 1998), for pictures (examples, height, width, channels).
 
-    ``kernel_init()`` gives the weights' initializer. The first use raises TypeError or ValueError for
-    ``num_classes`` below 1.
+    ``kernel_init()`` returns the weights' initializer. The first use raises TypeError or ValueError
+    for ``num_classes`` below 1.
     """
 
     lr: float = 0.1
@@ -167,28 +169,34 @@ class LeNet(Classifier):
     def setup(self) -> None:
         init = self.kernel_init()
 
-        def pooled(channels: int, padding: str) -> list[Any]:
-            convolution = nn.Conv(channels, (5, 5), padding=padding, kernel_init=init)
-            return [convolution, nn.sigmoid, lambda X: nn.avg_pool(X, (2, 2), strides=(2, 2))]
+        def pool(X: Array) -> jax.Array:
+            return nn.avg_pool(X, (2, 2), strides=(2, 2))
 
         self.net = nn.Sequential(
             [
-                *pooled(6, "SAME"),
-                *pooled(16, "VALID"),
+                nn.Conv(6, (5, 5), padding="SAME", kernel_init=init),
+                nn.sigmoid,
+                pool,
+                nn.Conv(16, (5, 5), padding="VALID", kernel_init=init),
+                nn.sigmoid,
+                pool,
                 lambda X: X.reshape(len(X), -1),
-                *(nn.Dense(120, kernel_init=init), nn.sigmoid),
-                *(nn.Dense(84, kernel_init=init), nn.sigmoid),
+                nn.Dense(120, kernel_init=init),
+                nn.sigmoid,
+                nn.Dense(84, kernel_init=init),
+                nn.sigmoid,
                 nn.Dense(size("num_classes", self.num_classes), kernel_init=init),
             ]
         )
 
 
 class ResNeXtBlock(nn.Module):
-    """ResNeXt's block (Xie et al., 2017): what it makes of its input is added to it.
+    """ResNeXt's block (Xie et al., 2017), whose output is added to its input.
 
-    A bottleneck of ``bot_mul`` times ``num_channels`` is convolved in groups of ``groups`` channels each;
-    ``use_1x1conv`` gives the input the output's channels, and its size where ``strides`` are not 1. The
-    first use raises TypeError or ValueError for sizes below 1, and where groups do not divide the bottleneck.
+    A bottleneck of ``bot_mul`` times ``num_channels`` channels is convolved in groups of ``groups``
+    channels each. ``use_1x1conv`` projects the input to the output's channels and size, which
+    differs if ``strides`` are not 1. The first use raises TypeError or ValueError for sizes below 1,
+    and ValueError if ``groups`` does not divide the bottleneck.
     """
 
     num_channels: int
@@ -199,19 +207,25 @@ class ResNeXtBlock(nn.Module):
     training: bool = True
 
     def setup(self) -> None:
-        sizes = self.num_channels, self.groups, self.bot_mul, self.use_1x1conv, self.strides
-        middle, number = shared.bottleneck(*sizes)
+        channels, num_groups = shared.bottleneck(
+            self.num_channels, self.groups, self.bot_mul, self.use_1x1conv, self.strides
+        )
         strides = (self.strides,) * 2 if isinstance(self.strides, int) else self.strides
-        self.conv1 = nn.Conv(middle, (1, 1))
-        self.conv2 = nn.Conv(middle, (3, 3), strides, "SAME", feature_group_count=number)
+        self.conv1 = nn.Conv(channels, (1, 1))
+        self.conv2 = nn.Conv(channels, (3, 3), strides, "SAME", feature_group_count=num_groups)
         self.conv3 = nn.Conv(self.num_channels, (1, 1))
-        self.bn1, self.bn2, self.bn3 = (nn.BatchNorm(not self.training) for _ in range(3))
+        self.bn1 = nn.BatchNorm(not self.training)
+        self.bn2 = nn.BatchNorm(not self.training)
+        self.bn3 = nn.BatchNorm(not self.training)
         if self.use_1x1conv:
             self.conv4 = nn.Conv(self.num_channels, (1, 1), strides)
             self.bn4 = nn.BatchNorm(not self.training)
 
     def __call__(self, X: Array) -> jax.Array:
-        """Of X (examples, height, width, channels). Raises ValueError where the sum has not one shape."""
+        """Apply the block to X (examples, height, width, channels).
+
+        Raises ValueError if input and output differ in shape.
+        """
         arrays.check_rank("X", X, ("examples", "height", "width", "channels"))
         Y = nn.relu(self.bn1(self.conv1(X)))
         Y = nn.relu(self.bn2(self.conv2(Y)))

@@ -1,4 +1,4 @@
-"""Recurrent networks as language models, as D2L 1.0 has them."""
+"""D2L 1.0's recurrent networks as language models."""
 
 from typing import Any
 
@@ -17,7 +17,8 @@ __all__ = ["RNN", "RNNLM", "RNNLMScratch", "RNNScratch"]
 class RNNScratch(nn.Module):
     """A recurrent layer from scratch: H_t = tanh(X_t W_xh + H_(t-1) W_hh + b_h).
 
-    Weights are normal, of the standard deviation ``sigma``. Raises TypeError or ValueError for sizes below 1.
+    Weights are drawn from a normal distribution with the standard deviation ``sigma``. Raises
+    TypeError or ValueError for sizes below 1.
     """
 
     num_inputs: int
@@ -25,8 +26,8 @@ class RNNScratch(nn.Module):
     sigma: float = 0.01
 
     def __post_init__(self) -> None:
-        for what in "num_inputs", "num_hiddens":
-            setattr(self, what, checks.size(what, getattr(self, what)))
+        self.num_inputs = checks.size("num_inputs", self.num_inputs)
+        self.num_hiddens = checks.size("num_hiddens", self.num_hiddens)
         checks.real("sigma", self.sigma, "a number")
         super().__post_init__()
 
@@ -37,7 +38,7 @@ class RNNScratch(nn.Module):
         self.b_h = self.param("b_h", nn.initializers.zeros, (self.num_hiddens,))
 
     def __call__(self, inputs: Array, state: Any = None) -> tuple[list[jax.Array], Any]:
-        """(steps, batch, inputs) to as many outputs (batch, hiddens) as steps, and the last, the state."""
+        """Map (steps, batch, inputs) to a list of outputs (batch, hiddens), and the last state."""
         inputs = as_jax(inputs)
         arrays.check_sequence("inputs", inputs, self.num_inputs)
         state = shared.one_state(state)
@@ -51,9 +52,10 @@ class RNNScratch(nn.Module):
 
 
 class RNNLMScratch(Classifier):
-    """A language model from scratch: a recurrent layer ``rnn``, and logits of what comes next.
+    """A language model from scratch: a recurrent layer ``rnn``, and logits of the next token.
 
-    ``rnn`` takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind.
+    The input of ``rnn`` is (steps, batch, vocab_size). Raises TypeError or ValueError for
+    arguments of a wrong range or kind.
     """
 
     rnn: nn.Module
@@ -72,7 +74,7 @@ class RNNLMScratch(Classifier):
         self.b_q = self.param("b_q", nn.initializers.zeros, (self.vocab_size,))
 
     def training_step(self, params: Any, batch: Any, state: Any) -> tuple[Any, Any]:
-        """What ``loss`` gives for a batch, and the gradients; the perplexity is drawn."""
+        """Return the result of ``loss`` for a batch, and the gradients; draw the perplexity."""
         differentiate = jax.value_and_grad(self.loss, has_aux=True)
         value, gradients = differentiate(params, batch[:-1], batch[-1], state)
         self.plot("ppl", jnp.exp(value[0]), train=True)
@@ -84,22 +86,22 @@ class RNNLMScratch(Classifier):
         self.plot("ppl", jnp.exp(loss), train=False)
 
     def one_hot(self, X: Array) -> jax.Array:
-        """Tokens (batch, steps) to (steps, batch, vocab_size), 1 at each token and 0 elsewhere."""
+        """Encode tokens (batch, steps) as (steps, batch, vocab_size), 1 at each token, else 0."""
         arrays.check_tokens(X, self.vocab_size)
         return jax.nn.one_hot(as_jax(X).T, self.vocab_size)
 
     def output_layer(self, rnn_outputs: Any) -> jax.Array:
-        """As many outputs (batch, hiddens) as steps to logits (batch, steps, vocab_size)."""
+        """Map a list of outputs (batch, hiddens) to logits (batch, steps, vocab_size)."""
         return jnp.stack([H @ self.W_hq + self.b_q for H in rnn_outputs], 1)
 
     def forward(self, X: Array, state: Any = None) -> jax.Array:
-        """Tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
+        """Map tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
         return self.output_layer(self.rnn(self.one_hot(X), state)[0])
 
     def predict(self, prefix: str, num_preds: int, vocab: Any, params: Any) -> str:
-        """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
+        """Return ``prefix`` continued by ``num_preds`` characters, the likeliest one each time.
 
-        Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
+        Raises TypeError or ValueError for an argument of a wrong type, or if ``prefix`` is empty.
         """
 
         def step(token: int, state: Any) -> tuple[int, Any]:
@@ -127,7 +129,7 @@ class RNN(nn.Module):
     def __call__(
         self, inputs: Array, H: Any = None, training: bool = False
     ) -> tuple[jax.Array, jax.Array]:
-        """(steps, batch, inputs) to (steps, batch, hiddens), and the state (batch, hiddens)."""
+        """Map (steps, batch, inputs) to (steps, batch, hiddens), and a state (batch, hiddens)."""
         arrays.check_sequence("inputs", as_jax(inputs), None)
         layer = nn.RNN(nn.SimpleCell(self.num_hiddens), time_major=True, return_carry=True)
         last, outputs = layer(as_jax(inputs), initial_carry=shared.one_state(H))
@@ -135,7 +137,7 @@ class RNN(nn.Module):
 
 
 class RNNLM(RNNLMScratch):
-    """The same language model, of Flax's layers: ``rnn(inputs, state, training)``."""
+    """The same language model with Flax's layers; ``rnn`` is called with (inputs, state, training)."""
 
     training: bool = True
 
@@ -143,10 +145,10 @@ class RNNLM(RNNLMScratch):
         self.linear = nn.Dense(self.vocab_size)
 
     def output_layer(self, hiddens: Array) -> jax.Array:
-        """(steps, batch, hiddens) to logits (batch, steps, vocab_size)."""
+        """Map (steps, batch, hiddens) to logits (batch, steps, vocab_size)."""
         return jnp.swapaxes(self.linear(hiddens), 0, 1)
 
     def forward(self, X: Array, state: Any = None) -> jax.Array:
-        """Tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
+        """Map tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
         outputs, _ = self.rnn(self.one_hot(X), state, self.training)
         return self.output_layer(outputs)

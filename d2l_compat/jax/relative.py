@@ -9,26 +9,25 @@ import jax.numpy as jnp
 
 from d2l_compat._shared import checks, encoding
 from d2l_compat.jax._arrays import Array, arrays, as_jax
-from d2l_compat.jax.attention import _rows
+from d2l_compat.jax.attention import select_positions
 
 __all__ = ["RotaryEncoding", "alibi_slopes"]
 
 
 class RotaryEncoding(nn.Module):
-    """Turns queries and keys by their positions: RoPE, Su et al. (2021).
+    """Rotary position embedding (RoPE, Su et al., 2021): queries and keys rotated by their positions.
 
-    The dot product of a turned query and a turned key depends, apart from the two themselves, on the distance
-    of their positions alone. Dimensions are turned in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
-    x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
+    The dot product of a rotated query and a rotated key depends on their positions only through the distance
+    between them. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes
+    (x cos a - y sin a, x sin a + y cos a), with a = position_scale * i * base^(-2l/d) radians and d = ``num_hiddens``.
 
     There are two layouts, and weights trained with one do not fit the other: "interleaved", as in the paper,
     pairs dimension 0 with 1, 2 with 3, and so on; "halves" pairs 0 with d/2, 1 with d/2 + 1, and so on.
 
-    ``num_hiddens`` is the even width of what is turned, which in multi-head attention is a head's; ``max_len`` is
-    how many positions there are, from 0 to max_len - 1. ``position_scale`` multiplies them: with 0.5, twice as many
-    lie in the range of angles (position interpolation, Chen et al., 2023). The layer has no parameters, and no dtype
-    of its own: cosines and sines are in the input's. Raises ValueError or TypeError for arguments of a wrong range or
-    kind.
+    ``num_hiddens`` is the even width of queries and keys; in multi-head attention, of one head. The positions are
+    0 to ``max_len`` - 1. ``position_scale`` multiplies them: with 0.5, twice as many fit in the same range of
+    angles (position interpolation, Chen et al., 2023). The layer has no parameters, and no dtype of its own:
+    cosines and sines are in the input's. Raises ValueError or TypeError for arguments of a wrong range or kind.
     """
 
     num_hiddens: int
@@ -45,33 +44,33 @@ class RotaryEncoding(nn.Module):
         super().__post_init__()
 
     def __call__(self, X: Array, offset: int | jax.Array = 0) -> jax.Array:
-        """``X``, turned by the positions offset, offset + 1, ...
+        """Rotate ``X`` by the positions offset, offset + 1, ...
 
-        ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be one of heads;
-        the result has its shape and dtype. Raises ValueError or TypeError where ``X`` does not fit, or
-        ``offset`` is not an integer from 0 on or leads past ``max_len``. A traced ``offset`` has no value to
-        check yet: what is at positions that do not exist is then NaN.
+        ``X`` is floating point, shape (batch, steps, num_hiddens), or (batch * heads, steps, num_hiddens); the
+        result has its shape and dtype. Raises ValueError or TypeError if ``X`` does not fit, if ``offset`` is
+        not an integer of at least 0, or if a position reaches ``max_len``. A traced ``offset`` has no value to
+        check yet: positions past the end are then NaN.
         """
         X = as_jax(X)
         arrays.check_encoding(X, self.num_hiddens)
         table = _rotations(self.max_len, self.num_hiddens, self.base, self.position_scale)
-        cos, sin = _rows(jnp.asarray(table, X.dtype), offset, X.shape[1])
-        # Pairs, and along which of the two axes that they make a pair's two numbers lie.
-        pairs = self.num_hiddens // 2
-        shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
-        x, y = jnp.moveaxis(X.reshape(*X.shape[:2], *shape), axis, 0)
+        cos, sin = select_positions(jnp.asarray(table, X.dtype), offset, X.shape[1])
+        # The features split into two axes; `axis` is the one along which the two of a pair lie.
+        num_pairs = self.num_hiddens // 2
+        split, axis = ((2, num_pairs), -2) if self.layout == "halves" else ((num_pairs, 2), -1)
+        x, y = jnp.moveaxis(X.reshape(*X.shape[:2], *split), axis, 0)
         return jnp.stack([x * cos - y * sin, x * sin + y * cos], axis).reshape(X.shape)
 
 
-# A Flax layer is made anew in each `apply`; its table need not be.
+# Flax makes a layer again in each `apply`; the table is cached.
 _rotations = lru_cache(maxsize=8)(encoding.rotations)
 
 
 def alibi_slopes(num_heads: int) -> jax.Array:
-    """How much each head's scores fall with each position of distance: ALiBi, Press et al. (2022).
+    """Return each head's slope for ALiBi (Press et al., 2022), by which scores fall per position of distance.
 
-    2^(-8h/H) for head h of H = ``num_heads``, counted from 1, shape (num_heads,), float32; where H is no
-    power of two, as in the authors' code. Multiplied by minus the distance i - j, they make a ``score_bias``.
-    Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
+    Shape (num_heads,), float32: 2^(-8h/H) for head h of H = ``num_heads``, counted from 1; if H is not a power
+    of two, as in the authors' code. Multiplied by minus the distance i - j, they make a ``score_bias``.
+    Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
     """
     return jnp.asarray(encoding.slopes(checks.size("num_heads", num_heads)), jnp.float32)

@@ -1,4 +1,4 @@
-"""Residual blocks, which ResNets are made of."""
+"""Residual blocks, of which ResNets consist."""
 
 import flax.linen as nn
 import jax
@@ -12,9 +12,10 @@ __all__ = ["Residual"]
 class Residual(CheckedModule):
     """The residual block of He et al. (2016), section 3.2.
 
-    Two 3 x 3 convolutions with batch normalization, the first with these ``strides``, are added to the input,
-    which ``use_1x1conv`` sends through a 1 x 1 convolution with the same strides. With ``training`` a batch is
-    normalized by its own statistics. Raises ValueError or TypeError for arguments of a wrong range or kind.
+    The result of two 3 x 3 convolutions with batch normalization, the first with ``strides``, is added to the
+    input. ``use_1x1conv`` first passes the input through a 1 x 1 convolution with the same strides. With
+    ``training`` a batch is normalized by its own statistics. Raises ValueError or TypeError for arguments of
+    a wrong range or kind.
     """
 
     num_channels: int
@@ -27,11 +28,15 @@ class Residual(CheckedModule):
         self.conv2 = nn.Conv(self.num_channels, (3, 3), padding="SAME")
         if self.use_1x1conv:
             self.conv3 = nn.Conv(self.num_channels, (1, 1), self.strides)
-        self.bn1, self.bn2 = (nn.BatchNorm(not self.training) for _ in range(2))
+        self.bn1 = nn.BatchNorm(not self.training)
+        self.bn2 = nn.BatchNorm(not self.training)
 
     def __call__(self, X: Array) -> jax.Array:
-        """(batch, height, width, input channels) to (batch, height / strides, width / strides, num_channels),
-        rounded up. Raises ValueError where what is added has another shape."""
+        """Map (batch, height, width, input channels) to (batch, height, width, num_channels).
+
+        Height and width are divided by the strides and rounded up. Raises ValueError if the two
+        summands differ in shape.
+        """
         arrays.check_rank("X", X, ("examples", "height", "width", "channels"))
         Y = nn.relu(self.bn1(self.conv1(X)))
         Y = self.bn2(self.conv2(Y))

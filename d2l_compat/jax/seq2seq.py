@@ -1,4 +1,4 @@
-"""Encoders and decoders, how they learn to translate, and how they do it: Sutskever et al. (2014)."""
+"""Encoders and decoders, trained to translate, and their use: Sutskever et al. (2014)."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ __all__ = [
     "sequence_mask",
 ]
 
-if TYPE_CHECKING:  # nn.Module knows this one alone
+if TYPE_CHECKING:  # for type checkers, nn.Module names this as its only field specifier
     from flax.linen.module import module_field as field
 else:
     from dataclasses import field
@@ -34,7 +34,7 @@ class Encoder(nn.Module):
     """The base class of encoders: define ``__call__``."""
 
     def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:
-        """What the decoder's ``init_state`` will be given; to be defined."""
+        """Return the input of the decoder's ``init_state``; to be defined."""
         raise undefined(self, "__call__")
 
 
@@ -42,19 +42,19 @@ class Decoder(nn.Module):
     """The base class of decoders: define ``init_state`` and ``__call__``."""
 
     def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-        """The first state, from the encoder's outputs; to be defined."""
+        """Return the first state, from the encoder's outputs; to be defined."""
         raise undefined(self, "init_state")
 
     def __call__(self, X: Any, state: Any, **kwargs: Any) -> Any:
-        """Logits for the tokens after ``X``, and the next state; to be defined."""
+        """Return logits for the tokens after ``X``, and the next state; to be defined."""
         raise undefined(self, "__call__")
 
 
 class AttentionDecoder(Decoder):
-    """The base class of decoders that attend.
+    """The base class of decoders with attention.
 
-    Its weights are not kept, as in other frameworks: sow them into "intermediates", under the
-    name "dec_attention_weights", for ``predict_step`` to find.
+    Unlike in other frameworks, the layer does not store its weights: sow them into "intermediates"
+    under the name "dec_attention_weights", where ``predict_step`` reads them.
     """
 
     @property
@@ -64,10 +64,10 @@ class AttentionDecoder(Decoder):
 
 
 class EncoderDecoder(Classifier):
-    """An encoder, and a decoder that starts from what it gives.
+    """An encoder, and a decoder that starts from its output.
 
-    Both are called with ``training=``, as the model was made or as its trainer sets it. Raises
-    TypeError if one of the two is not a layer.
+    Both are called with ``training=``, whose value is the model's field or what its trainer sets.
+    Raises TypeError if one of the two is not a layer.
     """
 
     encoder: nn.Module
@@ -81,7 +81,7 @@ class EncoderDecoder(Classifier):
         super().__post_init__()
 
     def __call__(self, enc_X: Any, dec_X: Any, *args: Any) -> Any:
-        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary), and not its state."""
+        """Return the decoder's output for ``dec_X``, (batch, steps, vocabulary), without its state."""
         encoded = self.encoder(enc_X, *args, training=self.training)
         state = self.decoder.init_state(encoded, *args)
         return self.decoder(dec_X, state, training=self.training)[0]
@@ -89,52 +89,53 @@ class EncoderDecoder(Classifier):
     def predict_step(
         self, params: Any, batch: Any, num_steps: int, save_attention_weights: bool = False
     ) -> tuple[jax.Array, tuple[list[Any], Any]]:
-        """Decode, taking the likeliest token each time; also the attention weights.
+        """Decode with the likeliest token at each step; also return the attention weights.
 
-        ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
+        ``batch`` is (source, target, source lengths, labels); of the target only the first tokens
         are used. Returns tokens of shape (batch, num_steps), and what was sown into
         "intermediates": the decoder's "dec_attention_weights" of each step, and the encoder's
-        "enc_attention_weights", an empty list where it has none. Weights of several heads come
-        as (batch * heads, queries, keys), as D2L's pages take them. Dropout is off.
+        "enc_attention_weights", an empty list if it sows none. Weights of several heads have the
+        shape (batch * heads, queries, keys), which D2L's pages expect. Dropout is off.
 
-        Raises NotImplementedError where the decoder sows no weights and they are asked for.
+        Raises NotImplementedError if weights are to be saved and the decoder sows none.
         """
         num_steps = checks.size("num_steps", num_steps)
         source, target, lengths, _ = batch
         run = partial(_run, save=save_attention_weights)
-        encoded, of_encoder = run(self.encoder, params["encoder"], source, lengths)
+        encoded, encoder_sown = run(self.encoder, params["encoder"], source, lengths)
         state = self.decoder.init_state(encoded, lengths)
-        outputs, weights = [jnp.asarray(target)[:, :1]], []
+        tokens = [jnp.asarray(target)[:, :1]]
+        decoder_weights = []
         for _ in range(num_steps):
-            (Y, state), sown = run(self.decoder, params["decoder"], outputs[-1], state)
-            outputs.append(Y.argmax(axis=2))
+            (Y, state), sown = run(self.decoder, params["decoder"], tokens[-1], state)
+            tokens.append(Y.argmax(axis=2))
             if save_attention_weights:
                 if "dec_attention_weights" not in sown:
                     raise undefined(self.decoder, "sow('intermediates', 'dec_attention_weights')")
-                weights.append(_head_by_head(sown["dec_attention_weights"][0]))
-        of_encoder = _head_by_head(of_encoder.get("enc_attention_weights", [[]])[0])
-        return jnp.concatenate(outputs[1:], axis=1), (weights, of_encoder)
+                decoder_weights.append(_merge_heads(sown["dec_attention_weights"][0]))
+        encoder_weights = _merge_heads(encoder_sown.get("enc_attention_weights", [[]])[0])
+        return jnp.concatenate(tokens[1:], axis=1), (decoder_weights, encoder_weights)
 
 
 def _run(layer: nn.Module, params: Any, *inputs: Any, save: bool) -> tuple[Any, dict[str, Any]]:
-    """What a layer gives without training, and what it sows."""
+    """Apply a layer without training; return its output and, with ``save``, what it sows."""
     if not save:
         return layer.apply({"params": params}, *inputs, training=False), {}
     output, sown = layer.apply({"params": params}, *inputs, training=False, mutable="intermediates")
     return output, sown.get("intermediates", {})
 
 
-def _head_by_head(weights: Any) -> Any:
-    """(batch, heads, queries, keys), as MultiHeadAttention gives them, to (batch * heads, ...)."""
+def _merge_heads(weights: Any) -> Any:
+    """Reshape arrays (batch, heads, queries, keys) to (batch * heads, queries, keys)."""
 
-    def together(array: jax.Array) -> jax.Array:
+    def merge(array: jax.Array) -> jax.Array:
         return array.reshape(-1, *array.shape[2:]) if array.ndim == 4 else array
 
-    return jax.tree.map(together, weights)
+    return jax.tree.map(merge, weights)
 
 
 class GRU(nn.Module):
-    """Gated recurrent units in layers: Cho et al. (2014).
+    """Stacked layers of gated recurrent units: Cho et al. (2014).
 
     ``dropout``, from 0 to 1, is the share dropped between layers in training. Raises ValueError
     or TypeError for arguments of a wrong range or kind.
@@ -154,34 +155,35 @@ class GRU(nn.Module):
     def __call__(
         self, X: Array, state: Array | None = None, training: bool = False
     ) -> tuple[jax.Array, jax.Array]:
-        """(steps, batch, inputs) to (steps, batch, hiddens), and the state of each layer.
+        """Map (steps, batch, inputs) to (steps, batch, hiddens), and return the last states.
 
-        The state, given or returned, is (layers, batch, hiddens). ``training`` needs a key named
-        "dropout".
+        ``state`` and the returned states are (layers, batch, hiddens). ``training`` needs a key
+        named "dropout".
         """
         check_training(training)
-        outputs, states = as_jax(X), []
+        outputs = as_jax(X)
+        states = []
         arrays.check_sequence("X", outputs, self._num_inputs())
         if state is not None:
             state = as_jax(state)
             arrays.check_state("state", state, self.num_layers, X.shape[1], self.num_hiddens)
-        for number in range(self.num_layers):
-            if number:
+        for i in range(self.num_layers):
+            if i > 0:
                 outputs = nn.Dropout(self.dropout)(outputs, deterministic=not training)
             layer = nn.RNN(nn.GRUCell(self.num_hiddens), time_major=True, return_carry=True)
-            before = None if state is None else state[number]
-            last, outputs = layer(outputs, initial_carry=before)
-            states.append(last)
+            initial_state = None if state is None else state[i]
+            last_state, outputs = layer(outputs, initial_carry=initial_state)
+            states.append(last_state)
         return outputs, jnp.stack(states)
 
     def _num_inputs(self) -> int | None:
-        """What its weights, where it has some by now, were made for."""
+        """Return the input size of existing weights, None before there are any."""
         weights: Any = self.get_variable("params", "GRUCell_0")
         return None if weights is None else weights["ir"]["kernel"].shape[0]
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence: its outputs at all steps, and its state at the end.
+    """A GRU that reads a sentence: it returns the outputs at all steps, and the last states.
 
     Raises ValueError or TypeError for arguments of a wrong range or kind.
     """
@@ -204,7 +206,7 @@ class Seq2SeqEncoder(Encoder):
         self.rnn = GRU(self.num_hiddens, self.num_layers, self.dropout)
 
     def __call__(self, X: Array, *args: Any, training: bool = False) -> tuple[jax.Array, jax.Array]:
-        """Tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens).
+        """Map tokens (batch, steps) to (steps, batch, hiddens) and states (layers, batch, hiddens).
 
         ``training`` needs a key named "dropout".
         """
@@ -214,9 +216,9 @@ class Seq2SeqEncoder(Encoder):
 
 
 class Seq2Seq(EncoderDecoder):
-    """Encoder and decoder, trained with Adam at the learning rate ``lr``.
+    """An encoder and a decoder, trained with Adam at the learning rate ``lr``.
 
-    ``tgt_pad`` is the number of the token that fills up sentences; it does not count.
+    ``tgt_pad`` is the index of the padding token, which the loss ignores.
     """
 
     tgt_pad: int
@@ -230,24 +232,24 @@ class Seq2Seq(EncoderDecoder):
     def loss(
         self, params: Any, X: Any, Y: jax.Array, state: Any, averaged: bool = True
     ) -> tuple[jax.Array, Any]:
-        """Cross-entropy of the tokens that are not ``tgt_pad``; not averaged, 0 at those.
+        """Return the cross-entropy of tokens other than ``tgt_pad``, and the changed variables.
 
-        Returns the variables that changed as well.
+        If not ``averaged``, there is a loss for each token, 0 for ``tgt_pad``.
         """
         losses, changed = super().loss(params, X, Y, state, False)
-        counts = (Y.reshape(-1) != self.tgt_pad).astype(losses.dtype)
-        losses = losses * counts
-        return losses.sum() / counts.sum() if averaged else losses, changed
+        mask = (Y.reshape(-1) != self.tgt_pad).astype(losses.dtype)
+        losses = losses * mask
+        return losses.sum() / mask.sum() if averaged else losses, changed
 
     def configure_optimizers(self) -> Any:
-        """Adam, at the learning rate ``lr``: Optax's."""
+        """Return Optax's Adam with the learning rate ``lr``."""
         import optax  # type: ignore[import-untyped]
 
         return optax.adam(self.lr)
 
 
 def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> jax.Array:
-    """``X`` with ``value`` in each example's steps past its length; ``X`` itself is not changed.
+    """Return a copy of ``X`` with ``value`` in each example's steps past its length.
 
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for a wrong shape or dtype.

@@ -1,4 +1,4 @@
-"""The array functions D2L code calls on ``d2l``: JAX's own, under D2L's names."""
+"""The array functions that D2L code calls on ``d2l``: JAX's own, under D2L's names."""
 
 import random
 from typing import Any
@@ -58,26 +58,26 @@ int64 = jnp.int64
 
 
 def get_seed() -> int:
-    """A seed for a random key, from 0 to a million: drawn as that of ``get_key``."""
+    """Draw a seed for a random key from Python's ``random``, an integer from 0 to a million."""
     return random.randint(0, 10**6)
 
 
 def get_key() -> jax.Array:
-    """A new random key, for JAX's random functions and for ``init`` and ``apply``.
+    """Return a new random key, for JAX's random functions and for ``init`` and ``apply``.
 
-    It is drawn from Python's ``random``: a program that wants the same keys again says
-    ``random.seed(0)`` first, or makes its keys itself, with ``jax.random.key(0)``.
+    Its seed is drawn from Python's ``random``. For the same keys again, call ``random.seed(0)``
+    first, or make the keys yourself, with ``jax.random.key(0)``.
     """
     return jax.random.PRNGKey(get_seed())
 
 
 def reshape(x: jax.Array, *args: Any, **kwargs: Any) -> jax.Array:
-    """``x`` in another shape, one of whose sizes may be -1: ``Array.reshape``."""
+    """Reshape ``x``; one size may be -1, as in ``Array.reshape``."""
     return x.reshape(*args, **kwargs)
 
 
 def transpose(x: jax.Array) -> jax.Array:
-    """``x`` with its dimensions in reverse order: ``Array.T``."""
+    """Reverse the dimensions of ``x``, as ``Array.T`` does."""
     return x.T
 
 

@@ -1,7 +1,7 @@
 """``Module``, ``Classifier``, ``DataModule`` and ``Trainer``: D2L 1.0's design of training code.
 
-A Flax model does not hold its parameters: the trainer does, in its ``state``. What a model does
-in training is therefore given these, as ``params``, and the state.
+A Flax model does not hold its parameters: the trainer does, in its ``state``. A model's methods
+for training therefore take them, as ``params``, and the state.
 """
 
 from dataclasses import field
@@ -15,10 +15,10 @@ import numpy as np
 
 from d2l_compat._shared import training as shared
 from d2l_compat._shared.boards import ProgressBoard
-from d2l_compat._shared.data.loader import Loader
+from d2l_compat._shared.data.loader import Batch, Loader, Rows
 from d2l_compat.jax import devices
 from d2l_compat.jax._arrays import arrays
-from d2l_compat.jax._shuffled import shuffled
+from d2l_compat.jax._shuffle import shuffle
 from d2l_compat.jax.tensors import get_key
 
 __all__ = ["Classifier", "DataModule", "Module", "Trainer", "nn_Module"]
@@ -29,37 +29,35 @@ nn_Module = nn.Module
 class Module(nn.Module, shared.Model):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``.
 
-    As fields it has a ``board``, and how many points are drawn in an epoch, of training
-    (``plot_train_per_epoch``) and of validation; these are set after the model is made.
+    Its fields are a ``board``, and the number of points drawn per epoch, of training
+    (``plot_train_per_epoch``) and of validation (``plot_valid_per_epoch``); set them after the
+    model is made.
     """
 
-    if not TYPE_CHECKING:  # which would take them for arguments, as nn.Module declares them
+    if not TYPE_CHECKING:  # type checkers would read them as arguments, in spite of init=False
         plot_train_per_epoch: int = field(default=2, init=False)
         plot_valid_per_epoch: int = field(default=1, init=False)
         board: ProgressBoard = field(default_factory=ProgressBoard, init=False)
 
     def loss(self, *args: Any) -> Any:
-        """The loss of what ``state.apply_fn({"params": params}, *X)`` gives; to be defined.
+        """Return the loss of ``state.apply_fn({"params": params}, *X)``; to be defined.
 
         It is called as ``loss(params, X, y, state)``, with the inputs ``X``, a tuple.
         """
         raise shared.undefined(self, "loss")
 
     def forward(self, X: Any, *args: Any, **kwargs: Any) -> Any:
-        """What ``self.net`` makes of ``X``."""
+        """Apply ``self.net`` to ``X``."""
         if not hasattr(self, "net"):
             raise shared.undefined(self, "forward")
         return self.net(X, *args, **kwargs)
 
     def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:
-        """What ``forward`` gives."""
+        """Call ``forward``."""
         return self.forward(X, *args, **kwargs)
 
     def training_step(self, params: Any, batch: Any, state: Any) -> tuple[Any, Any]:
-        """The loss of a batch, its inputs first and its labels last, and the gradients.
-
-        The loss is drawn, too.
-        """
+        """Return the loss of a batch, inputs first and labels last, and the gradients; draw the loss."""
         loss, gradients = jax.value_and_grad(self.loss)(params, batch[:-1], batch[-1], state)
         self.plot("loss", loss, train=True)
         return loss, gradients
@@ -69,21 +67,21 @@ class Module(nn.Module, shared.Model):
         self.plot("loss", self.loss(params, batch[:-1], batch[-1], state), train=False)
 
     def configure_optimizers(self) -> Any:
-        """Stochastic gradient descent, at the learning rate ``self.lr``: Optax's."""
+        """Return Optax's stochastic gradient descent with the learning rate ``self.lr``."""
         import optax  # type: ignore[import-untyped]
 
         return optax.sgd(self.lr)
 
     def apply_init(self, dummy_input: Any, key: Any) -> Any:
-        """The variables, drawn for inputs like ``dummy_input``, a tuple of them."""
+        """Initialize the variables for inputs like ``dummy_input``, a tuple, and return them."""
         return self.init(key, *dummy_input)
 
 
 class Classifier(Module):
-    """The base class of models that give logits, over classes on the last axis."""
+    """The base class of models that return logits, with classes on the last axis."""
 
     def training_step(self, params: Any, batch: Any, state: Any) -> tuple[Any, Any]:
-        """What ``loss`` gives for a batch, and the gradients; the loss is drawn, too."""
+        """Return the result of ``loss`` for a batch, and the gradients; draw the loss."""
         differentiate = jax.value_and_grad(self.loss, has_aux=True)
         value, gradients = differentiate(params, batch[:-1], batch[-1], state)
         self.plot("loss", value[0], train=True)
@@ -99,7 +97,7 @@ class Classifier(Module):
     def accuracy(
         self, params: Any, X: Any, Y: jax.Array, state: Any, averaged: bool = True
     ) -> jax.Array:
-        """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        """Return the share of rows whose greatest logit is the label's; if not averaged, 0 or 1 each."""
         Y_hat = state.apply_fn({"params": params, "batch_stats": state.batch_stats}, *X)
         arrays.check_labels(Y_hat, Y)
         hits = Y_hat.reshape(-1, Y_hat.shape[-1]).argmax(axis=1) == Y.reshape(-1)
@@ -109,9 +107,10 @@ class Classifier(Module):
     def loss(
         self, params: Any, X: Any, Y: jax.Array, state: Any, averaged: bool = True
     ) -> tuple[jax.Array, Any]:
-        """Cross-entropy of logits (..., classes) and labels (...), the mean or one each.
+        """Return the cross-entropy of logits (..., classes) and labels (...), and the changed variables.
 
-        Returns the variables that changed as well: the statistics of batch normalization.
+        The loss is the mean, or one per label if not ``averaged``; the variables are the statistics
+        of batch normalization.
         """
         Y_hat, changed = state.apply_fn(
             {"params": params, "batch_stats": state.batch_stats},
@@ -121,8 +120,8 @@ class Classifier(Module):
         )
         arrays.check_labels(Y_hat, Y)
         labels = Y.reshape(-1, 1).astype(jnp.int32)
-        logs = jax.nn.log_softmax(Y_hat.reshape(-1, Y_hat.shape[-1]))
-        losses = -jnp.take_along_axis(logs, labels, axis=1).squeeze(1)
+        log_probabilities = jax.nn.log_softmax(Y_hat.reshape(-1, Y_hat.shape[-1]))
+        losses = -jnp.take_along_axis(log_probabilities, labels, axis=1).squeeze(1)
         return losses.mean() if averaged else losses, changed
 
     def layer_summary(self, X_shape: tuple[int, ...], key: jax.Array | None = None) -> None:
@@ -141,36 +140,35 @@ class DataModule(shared.DataModule):
     def get_tensorloader(
         self, tensors: Any, train: bool, indices: slice = slice(0, None)
     ) -> Loader:
-        """Batches of ``self.batch_size`` rows out of ``indices``, shuffled for training.
+        """Return batches of ``self.batch_size`` rows from ``indices``, shuffled for training.
 
         A batch is a tuple of NumPy arrays. The order follows Python's ``random``, as
         ``get_key`` does.
         """
-        arrays = [np.asarray(tensor)[indices] for tensor in tensors]
-        return Loader(
-            lambda rows: tuple(array[rows] for array in arrays),
-            len(arrays[0]),
-            self.batch_size,
-            shuffled if train else None,
-        )
+        selected = [np.asarray(tensor)[indices] for tensor in tensors]
+
+        def take(rows: Rows) -> Batch:
+            return tuple(array[rows] for array in selected)
+
+        return Loader(take, len(selected[0]), self.batch_size, shuffle if train else None)
 
 
 class Trainer(shared.Trainer):
-    """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch.
+    """The training of a :class:`Module` on a :class:`DataModule`, epoch by epoch.
 
-    ``state``, a Flax ``TrainState``, has the parameters, ``params``, and besides what the
-    optimizer keeps the statistics of batch normalization, ``batch_stats``, and the key of the
-    next step's dropout, ``dropout_rng``. With ``num_gpus=0`` the model is where JAX puts it.
+    ``state``, a Flax ``TrainState``, has the parameters, ``params``, the optimizer's state, the
+    statistics of batch normalization, ``batch_stats``, and the key of the next step's dropout,
+    ``dropout_rng``. With ``num_gpus=0`` the model is on JAX's default device.
     """
 
     devices = devices
     state: Any
 
     def fit(self, model: Any, data: Any, key: jax.Array | None = None) -> None:
-        """Train ``model`` on ``data``, from parameters drawn by ``key``, or by ``get_key()``.
+        """Train ``model`` on ``data``, from parameters initialized with ``key``, or ``get_key()``.
 
-        A model that has an attribute ``training`` finds it True in training, False in validation.
-        Raises TypeError if these are not a Module and a DataModule.
+        The model's attribute ``training`` is True in training and False in validation. Raises
+        TypeError if the arguments are not a Module and a DataModule.
         """
         from d2l_compat.jax._state import TrainState
 
@@ -180,49 +178,49 @@ class Trainer(shared.Trainer):
         params_key, dropout_key = jax.random.split(get_key() if key is None else key)
         inputs = self.prepare_batch(next(iter(self.train_dataloader))[:-1])
         keys = {"params": params_key, "dropout": dropout_key}
-        variables = self._placed(model.apply_init(inputs, key=keys))
+        variables = self._to_device(model.apply_init(inputs, key=keys))
         self.state = TrainState.create(
             apply_fn=model.apply,
             params=variables["params"],
             tx=self.optim,
             batch_stats=variables.get("batch_stats", {}),
-            dropout_rng=self._placed(dropout_key),
+            dropout_rng=self._to_device(dropout_key),
         )
         self.run_epochs()
 
     def prepare_batch(self, batch: Any) -> Any:
-        """``batch`` on the model's device."""
-        return self._placed(batch)
+        """Move ``batch`` to the model's device."""
+        return self._to_device(batch)
 
     def fit_epoch(self) -> None:
         """Train on every batch once, and then validate."""
         super().fit_epoch()
-        self._set_training(False)  # where nothing is validated, too
+        self._set_training(False)  # also if there is no validation data
 
     def _set_training(self, is_training: bool) -> None:
-        """``training`` of the model and of the state."""
+        """Set ``training`` of the model and of the state."""
         self.model.training = is_training
         self.state = self.state.replace(training=is_training)
 
     def _step(self, batch: Any) -> None:
-        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        """Do one step of training: compute the loss and its gradients, and update the state."""
         state = self.state
         value, gradients = self.model.training_step(state.params, batch, state)
         if self.gradient_clip_val > 0:
             gradients = self.clip_gradients(self.gradient_clip_val, gradients)
-        # Of a model that has statistics the value is the loss and what changed.
+        # If the model has statistics, its value is the loss and the changed variables.
         statistics = value[1]["batch_stats"] if state.batch_stats else {}
-        self.state = state.updated(gradients, statistics)
+        self.state = state.apply_step(gradients, statistics)
 
     def _validate(self, batch: Any) -> None:
-        """The model's ``validation_step``."""
+        """Call the model's ``validation_step``."""
         self.model.validation_step(self.state.params, batch, self.state)
 
     def clip_gradients(self, grad_clip_val: float, grads: Any) -> Any:
-        """The gradients, shortened so that all together have at most the norm ``grad_clip_val``."""
+        """Scale the gradients down so that their joint norm is at most ``grad_clip_val``."""
         norm = jnp.sqrt(sum((gradient**2).sum() for gradient in jax.tree.leaves(grads)))
         scale = grad_clip_val / jnp.maximum(norm, grad_clip_val)
         return jax.tree.map(lambda gradient: gradient * scale, grads)
 
-    def _placed(self, arrays: Any) -> Any:
+    def _to_device(self, arrays: Any) -> Any:
         return jax.device_put(arrays, self.gpus[0]) if self.gpus else arrays

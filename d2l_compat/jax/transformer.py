@@ -1,8 +1,8 @@
-"""The Transformer's encoder, and the parts its decoder is made of as well.
+"""The Transformer's encoder, and the parts that it shares with the decoder.
 
 The architecture is that of Vaswani et al. (2017), section 3.1: attention, then a small network
-at each position, and around both a residual connection and layer normalization. What drops
-something in ``training`` needs a key named "dropout" for it.
+at each position, and around both a residual connection and layer normalization. With ``training``,
+layers with dropout need a key named "dropout".
 """
 
 import math
@@ -30,8 +30,8 @@ __all__ = [
 class PositionWiseFFN(CheckedModule):
     """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
-    The size of x is taken from the first input. Raises ValueError or TypeError for sizes that are
-    not integers of at least 1.
+    The size of x is inferred from the first input. Raises ValueError or TypeError for sizes that
+    are not integers of at least 1.
     """
 
     ffn_num_hiddens: int
@@ -42,7 +42,7 @@ class PositionWiseFFN(CheckedModule):
         self.dense2 = nn.Dense(self.ffn_num_outputs)
 
     def __call__(self, X: Array) -> jax.Array:
-        """Shape (..., inputs) to (..., ffn_num_outputs)."""
+        """Map (..., inputs) to (..., ffn_num_outputs)."""
         X = as_jax(X)
         arrays.check_features(X, self.dense1)
         return self.dense2(nn.relu(self.dense1(X)))
@@ -63,11 +63,11 @@ class AddNorm(nn.Module):
 
     @nn.compact
     def __call__(self, X: Array, Y: Array, training: bool = False) -> jax.Array:
-        """Two tensors of one shape, which the result has too. Raises ValueError for two shapes."""
+        """Add X and Y, and normalize. Raises ValueError unless they have the same shape."""
         check_training(training)
         X, Y = as_jax(X), as_jax(Y)
-        drawn: Any = self.get_variable("params", "LayerNorm_0")
-        arrays.check_residual(X, Y, () if drawn is None else drawn["scale"].shape)
+        params: Any = self.get_variable("params", "LayerNorm_0")
+        arrays.check_residual(X, Y, () if params is None else params["scale"].shape)
         return nn.LayerNorm()(X + nn.Dropout(self.dropout)(Y, deterministic=not training))
 
 
@@ -98,9 +98,9 @@ class TransformerEncoderBlock(CheckedModule):
     def __call__(
         self, X: Array, valid_lens: Array | None = None, training: bool = False
     ) -> tuple[jax.Array, jax.Array]:
-        """Shape (batch, steps, num_hiddens), and so is the result; ``valid_lens`` (batch,).
+        """Apply the block to ``X``, (batch, steps, num_hiddens), with ``valid_lens`` (batch,).
 
-        Returns the weights as well, shape (batch, heads, steps, steps).
+        Returns an array of the same shape, and the weights, shape (batch, heads, steps, steps).
         """
         attended, weights = self.attention(X, X, X, valid_lens, training)
         Y = self.addnorm1(X, attended, training)
@@ -141,11 +141,11 @@ class TransformerEncoder(CheckedModule, Encoder):
     def __call__(
         self, X: Array, valid_lens: Array | None = None, training: bool = False
     ) -> jax.Array:
-        """Tokens, integers of shape (batch, steps), to (batch, steps, num_hiddens).
+        """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
-        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
-        "enc_attention_weights" are sown into "intermediates": a list, a tensor a block, shape
-        (batch * heads, steps, steps).
+        The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not
+        dominate it. "enc_attention_weights" are sown into "intermediates": a list with an array
+        of shape (batch * heads, steps, steps) for each block.
         """
         check_training(training)
         X = as_jax(X)
@@ -153,9 +153,9 @@ class TransformerEncoder(CheckedModule, Encoder):
         X = self.pos_encoding(
             self.embedding(X.astype(jnp.int32)) * math.sqrt(self.num_hiddens), training
         )
-        weights = []
+        all_weights = []
         for block in self.blks:
-            X, of_heads = block(X, valid_lens, training)
-            weights.append(of_heads.reshape(-1, *of_heads.shape[2:]))
-        self.sow("intermediates", "enc_attention_weights", weights)
+            X, weights = block(X, valid_lens, training)
+            all_weights.append(weights.reshape(-1, *weights.shape[2:]))
+        self.sow("intermediates", "enc_attention_weights", all_weights)
         return X

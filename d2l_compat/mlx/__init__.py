@@ -1,11 +1,11 @@
-"""D2L's names on MLX, which D2L itself has not: ``from d2l_compat import mlx as d2l``.
+"""D2L's names on MLX, which D2L itself does not support: ``from d2l_compat import mlx as d2l``.
 
-They do what PyTorch's do, in MLX's way: layers are ``mlx.nn.Module``s, called as such; gradients are
-those of ``nn.value_and_grad``; random numbers are ``mx.random``'s; and nothing is computed before it
-is read, or ``mx.eval`` asks for it. Attention layers and positions are in ``attention``,
-``additive`` and ``relative``, what is made of them in ``transformer`` and ``seq2seq``, training in ``training``,
-data sets in ``data``, device helpers in ``devices``, array functions in ``tensors``, what a layer costs in
-``counting``; plots are the same for every framework.
+They do the same as in PyTorch, but in the style of MLX: layers are ``mlx.nn.Module``s; gradients come
+from ``nn.value_and_grad`` and random numbers from ``mx.random``; and nothing is computed before it is
+read or evaluated with ``mx.eval``. Attention layers and positions are in ``attention``, ``additive``
+and ``relative``, models made of them in ``transformer`` and ``seq2seq``, training in ``training``,
+data sets in ``data``, device helpers in ``devices``, array functions in ``tensors``, what a layer
+costs in ``counting``; plots are the same for every framework.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""How MLX's arrays answer what is asked to check them."""
+"""Access to MLX arrays for the shared checks."""
 
 from typing import Any
 
@@ -17,21 +17,21 @@ class _Arrays(Arrays):
         return str(x.dtype).removeprefix("mlx.core.")
 
     def range(self, x: mx.array) -> tuple[float, float] | None:
-        numbers = values(x) if x.size else None
-        return None if numbers is None else (numbers.min(), numbers.max())
+        values = read_values(x) if x.size else None
+        return None if values is None else (values.min(), values.max())
 
     def takes(self, projection: nn.Module, inputs: mx.array) -> tuple[int | None, str | None]:
-        # Of two dtypes MLX takes the wider.
+        # Any dtype fits: MLX promotes to the wider of the two.
         return projection.weight.shape[-1] if "weight" in projection else None, None
 
 
 arrays = _Arrays()
 
 
-def values(x: mx.array) -> NDArray[Any] | None:
-    """What is in ``x``; None within ``mx.compile`` and ``mx.vmap``, where there is nothing yet."""
-    readable = x.astype(mx.float32) if x.dtype == mx.bfloat16 else x  # NumPy has no such dtype
+def read_values(x: mx.array) -> NDArray[Any] | None:
+    """Return the values of ``x``, or None in ``mx.compile`` and ``mx.vmap``, where it has none yet."""
+    readable = x.astype(mx.float32) if x.dtype == mx.bfloat16 else x  # NumPy has no bfloat16
     try:
         return np.asarray(readable)
-    except (ValueError, RuntimeError):  # of the first and of the second
+    except (ValueError, RuntimeError):  # mx.compile raises the former, mx.vmap the latter
         return None

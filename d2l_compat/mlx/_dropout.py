@@ -1,11 +1,11 @@
-"""Dropout, of everything too."""
+"""Dropout, also with probability 1."""
 
 import mlx.core as mx
 from mlx import nn
 
 
 class Dropout(nn.Dropout):
-    """MLX's, and zeros where everything is dropped, which it refuses."""
+    """MLX's dropout, which also accepts ``p`` = 1 and then returns zeros."""
 
     def __init__(self, p: float) -> None:
         super().__init__(p if p < 1 else 0)

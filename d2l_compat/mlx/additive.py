@@ -17,8 +17,9 @@ __all__ = ["AdditiveAttention"]
 class AdditiveAttention(layers.AdditiveAttention, nn.Module):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
 
-    ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
-    input, and has no parameters before; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
+    ``AdditiveAttention(num_hiddens, dropout)`` infers the sizes of queries and keys from its first
+    input, before which it has no parameters; ``AdditiveAttention(key_size, query_size, num_hiddens,
+    dropout)`` fixes them.
     """
 
     def _make_layers(
@@ -42,13 +43,12 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
         values: mx.array,
         valid_lens: mx.array | None = None,
     ) -> mx.array:
-        """Attention pooling of ``values``.
+        """Return the attention pooling of ``values``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`. Returns (batch, queries, v). Every query meets every key in
-        num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
-        input that does not fit.
+        :func:`masked_softmax`. Returns (batch, queries, v). The memory grows with batch * queries *
+        keys * num_hiddens. Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_attention(queries, keys, values)
         arrays.check_projection("queries", queries, self.W_q)
@@ -60,7 +60,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
 
     @property
     def attention_weights(self) -> mx.array:
-        """The last call's weights, before dropout, shape (batch, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, queries, keys).
 
         Raises RuntimeError before the first call.
         """
@@ -69,5 +69,5 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
         return self._weights
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copied or saved layer has not been called yet.
+        # A copied or loaded layer has not been called yet.
         return {**self.__dict__, "_weights": None}

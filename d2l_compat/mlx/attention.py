@@ -3,13 +3,13 @@
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
-pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
-causal mask hides, and for those whose ``score_bias`` is minus infinity.
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. The padding
+itself must be finite all the same: zero times NaN is NaN. The same goes for keys that a causal
+mask hides, and for those whose ``score_bias`` is minus infinity.
 
-As everywhere in MLX, a call computes nothing yet: what it returns is computed when it is read. Lengths
-and offsets alone are computed at once, since they are checked by value; within ``mx.compile`` and
-``mx.vmap`` they have none, and only their shapes and dtypes are checked.
+As everywhere in MLX, a call computes nothing yet: its result is computed when it is read. Only
+lengths and offsets are computed at once, to check their values; in ``mx.compile`` and ``mx.vmap``
+they have no values, and only their shapes and dtypes are checked.
 """
 
 import math
@@ -40,34 +40,35 @@ __all__ = [
 
 
 def masked_softmax(X: mx.array, valid_lens: mx.array | None = None) -> mx.array:
-    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+    """Compute the softmax over the last axis of ``X``, over its first ``valid_lens`` entries.
 
     Parameters
     ----------
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a length of
-        each query's own; None takes every key.
+        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for one length
+        per query; None means every key.
 
     Returns
     -------
     mx.array
-        Weights of X's shape and dtype. Past a length they are exactly 0; over a row they sum to
-        1, or to 0 where the length is 0.
+        Weights of X's shape and dtype. Past a length they are exactly 0; each row sums to 1, or
+        to 0 where the length is 0.
 
     Raises
     ------
     ValueError, TypeError
         For a wrong rank, shape, dtype or range.
+
     """
     arrays.check_scores(X, valid_lens)
-    return _softmax(X, valid_lens)
+    return _masked_softmax(X, valid_lens)
 
 
 @dataclass(frozen=True)
 class _Call:
-    """What a layer was given. No tuple: MLX would count it among the layer's state."""
+    """The arguments of a call. MLX would treat a tuple as part of the layer's state."""
 
     queries: mx.array
     keys: mx.array
@@ -78,14 +79,14 @@ class _Call:
 class DotProductAttention(nn.Module):
     """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
 
-    Computed on a GPU by MLX's ``scaled_dot_product_attention``, a fused kernel; on a CPU, where that
-    forms the whole matrix of weights, long input goes some queries at a time. In training with
-    dropout, and with a ``score_bias``, the matrix is formed. ``attention_weights`` forms it when it is
-    read, from the same queries and keys.
+    On a GPU it uses ``mx.fast.scaled_dot_product_attention``, a fused kernel. On a CPU, where that
+    function computes the whole matrix of weights, long input is processed by blocks of queries. In
+    training with dropout, and with a ``score_bias``, the whole matrix is computed.
+    ``attention_weights`` computes it when read, from the last call's queries and keys.
     """
 
     def __init__(self, dropout: float) -> None:
-        """``dropout``: the share of weights dropped in training, from 0 to 1.
+        """Create the layer; ``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError or TypeError for any other value.
         """
@@ -104,20 +105,21 @@ class DotProductAttention(nn.Module):
         causal: bool = False,
         score_bias: mx.array | None = None,
     ) -> mx.array:
-        """Attention pooling of ``values``.
+        """Return the attention pooling of ``values``.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
-        ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is not seen. Each of the three may hide
-        a key. Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added
+        to the scores; a key whose bias is minus infinity is hidden. A key is hidden if any of the
+        three hides it. Returns (batch, queries, v). Raises ValueError or TypeError for input that
+        does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys)
-        lens = _lens(valid_lens, causal, queries, keys)
+        lens = _combine_lens(valid_lens, causal, queries, keys)
         self._last = _Call(queries, keys, lens, score_bias)
         if score_bias is not None or (self.training and self.dropout.p):
             return self.dropout(self.attention_weights) @ values
@@ -125,33 +127,33 @@ class DotProductAttention(nn.Module):
 
     @property
     def attention_weights(self) -> mx.array:
-        """The last call's weights, before dropout, shape (batch, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        Formed here from the arrays of that call, which must not have been changed in place since;
-        of a call that was compiled or mapped there are none to read. Raises RuntimeError before
-        the first call.
+        They are computed from the arguments of that call, which must not have been changed in
+        place since. A call inside ``mx.compile`` or ``mx.vmap`` leaves none to read. Raises
+        RuntimeError before the first call.
         """
         if self._last is None:
             raise RuntimeError(checks.NOT_CALLED)
         queries, keys = self._last.queries, self._last.keys
         scores = (queries / math.sqrt(queries.shape[-1])) @ keys.swapaxes(1, 2)
-        return _softmax(scores, self._last.lens, self._last.score_bias)
+        return _masked_softmax(scores, self._last.lens, self._last.score_bias)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copied or saved layer has not been called yet.
+        # A copied or loaded layer has not been called yet.
         return {**self.__dict__, "_last": None}
 
 
 class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
-    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
-    queries, keys and values from its first input, and has no parameters before: call it once before you train,
-    compile or load it. ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads,
-    dropout, bias=False)`` is given them. ``num_hiddens`` is shared out among the heads: each works in
-    num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
-    ``W_o`` mixes the heads' results. As MLX draws them, parameters are float32; the output has the
-    wider dtype of these and the input.
+    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` infers the sizes of
+    queries, keys and values from its first input, before which it has no parameters: call it once
+    before you train, compile or load it. ``MultiHeadAttention(key_size, query_size, value_size,
+    num_hiddens, num_heads, dropout, bias=False)`` fixes them. ``num_hiddens`` is divided among the
+    heads: each works in num_hiddens / num_heads dimensions, its slice of the projections ``W_q``,
+    ``W_k``, ``W_v``; ``W_o`` mixes the heads' results. MLX initializes parameters in float32; the
+    output has the wider dtype of these and the input.
     """
 
     def _make_layers(
@@ -180,7 +182,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         causal: bool = False,
         score_bias: mx.array | None = None,
     ) -> mx.array:
-        """Attend, head by head.
+        """Attend in every head, and return the output.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
@@ -194,8 +196,8 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             arrays.check_projection("keys", keys, self.W_k),
             arrays.check_projection("values", values, self.W_v),
         ]
-        # Checked before the heads multiply them, so that a message speaks of what was given; by
-        # value where the projections would take their sizes from input that is then refused.
+        # Checked before they are repeated for the heads, so that messages show the caller's shapes;
+        # also their range, if otherwise the projections would infer sizes from rejected input.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -203,21 +205,21 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             valid_lens = mx.repeat(valid_lens, self.num_heads, axis=0)
         projected = self.W_q(queries)
         masks: dict[str, Any] = {"causal": True} if causal else {}
-        if score_bias is not None:  # in the dtype that the weights may have widened
-            of_heads = self._for_heads(score_bias, len(queries))
-            masks["score_bias"] = of_heads.astype(projected.dtype)
+        if score_bias is not None:  # in the projections' dtype, which may be wider
+            bias_per_head = self._bias_per_head(score_bias, len(queries))
+            masks["score_bias"] = bias_per_head.astype(projected.dtype)
         pooled = self.attention(
             self.transpose_qkv(projected),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
-            **masks,  # those asked for: a reader's own attention may know of none
+            **masks,  # only those in use: a reader's own attention may accept none
         )
         return self.W_o(self.transpose_output(pooled))
 
     @property
     def attention_weights(self) -> mx.array:
-        """The last call's weights, before dropout, shape (batch, heads, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
         Raises RuntimeError before the first call.
         """
@@ -225,36 +227,36 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         batch = weights.shape[0] // self.num_heads
         return mx.unflatten(weights, 0, (batch, self.num_heads))
 
-    def _for_heads(self, score_bias: mx.array, batch: int) -> mx.array:
-        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+    def _bias_per_head(self, score_bias: mx.array, batch: int) -> mx.array:
+        """Reshape the bias to (queries, keys) or (batch * heads, queries, keys)."""
         if score_bias.ndim == 2:
             return score_bias
         shape = batch, self.num_heads, *score_bias.shape[-2:]
         return mx.broadcast_to(score_bias, shape).flatten(0, 1)
 
     def transpose_qkv(self, X: mx.array) -> mx.array:
-        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
         return transpose_qkv(X, self.num_heads)
 
     def transpose_output(self, X: mx.array) -> mx.array:
-        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        """Reverse :meth:`transpose_qkv`, to (batch, steps, num_hiddens)."""
         return transpose_output(X, self.num_heads)
 
 
 def transpose_qkv(X: mx.array, num_heads: int) -> mx.array:
-    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+    """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
+    Raises ValueError or TypeError for a wrong rank, or if num_hiddens is not a multiple of heads.
     """
     num_heads = arrays.check_heads_apart(X, num_heads)
-    size = X.shape[2] // num_heads
-    return mx.unflatten(X, 2, (num_heads, size)).swapaxes(1, 2).flatten(0, 1)
+    head_size = X.shape[2] // num_heads
+    return mx.unflatten(X, 2, (num_heads, head_size)).swapaxes(1, 2).flatten(0, 1)
 
 
 def transpose_output(X: mx.array, num_heads: int) -> mx.array:
-    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+    """Reverse :func:`transpose_qkv`, to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or if the batch is not a multiple of heads.
     """
     num_heads = arrays.check_heads_together(X, num_heads)
     batch = X.shape[0] // num_heads
@@ -262,26 +264,26 @@ def transpose_output(X: mx.array, num_heads: int) -> mx.array:
 
 
 class PositionalEncoding(nn.Module):
-    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+    """The sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
 
     The layer has no parameters: ``P`` is a constant, neither trained nor saved, so that weights load
     into a model with another ``max_len``.
     """
 
     def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
-        """``max_len``: how many positions there are, from 0 to max_len - 1.
+        """Create the layer, with the positions 0 to ``max_len`` - 1.
 
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
         super().__init__()
         sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
-        self.dtype = "float32"  # by name: MLX's own could not be copied
+        self.dtype = "float32"  # by name: an mx.Dtype could not be copied with the layer
         self.dropout = Dropout(dropout)
 
     @property
     def P(self) -> mx.array:
-        """The encoding, shape (1, max_len, num_hiddens), float32 or what ``set_dtype`` was given.
+        """The encoding, shape (1, max_len, num_hiddens), float32 or the dtype that was set.
 
         At position i, column 2j is sin(i / 10000^(2j/d)) and column 2j + 1 the cosine of the
         same angle, in radians; an odd d = ``num_hiddens`` has one cosine fewer.
@@ -289,12 +291,12 @@ class PositionalEncoding(nn.Module):
         return _table(self.max_len, self.num_hiddens, getattr(mx, self.dtype))
 
     def __call__(self, X: mx.array, offset: int = 0) -> mx.array:
-        """``X`` plus the encoding of the positions offset, offset + 1, ...
+        """Add the encoding of the positions offset, offset + 1, ... to ``X``.
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
-        dtype, in which the encoding is added. ``offset`` lets a decoder that goes token by token
-        start where it left off. Raises ValueError or TypeError where ``X`` does not fit, or
-        ``offset`` is not an integer from 0 on or leads past ``max_len``.
+        dtype. With ``offset``, a decoder that generates token by token continues at its position.
+        Raises ValueError or TypeError if ``X`` does not fit, if ``offset`` is not an integer of at
+        least 0, or if a position reaches ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
@@ -305,69 +307,72 @@ class PositionalEncoding(nn.Module):
     def set_dtype(
         self, dtype: mx.Dtype, predicate: Callable[[mx.Dtype], bool] | None = None
     ) -> None:
-        """``P`` in another dtype, made anew: a cast one would keep the old rounding."""
+        """Set the dtype of ``P``, which is computed again: a cast would keep the old rounding."""
         self.dtype = str(dtype).removeprefix("mlx.core.")
 
 
 @lru_cache(maxsize=8)
 def _table(max_len: int, num_hiddens: int, dtype: mx.Dtype) -> mx.array:
-    return rounded(encoding.sinusoids(max_len, num_hiddens)[None], dtype)
+    return round_to(dtype, encoding.sinusoids(max_len, num_hiddens)[None])
 
 
-def rounded(table: NDArray[np.float64], dtype: mx.Dtype) -> mx.array:
-    """In this dtype, rounded once; on the CPU, since GPUs have no float64."""
+def round_to(dtype: mx.Dtype, table: NDArray[np.float64]) -> mx.array:
+    """Convert a table to ``dtype`` with one rounding, on the CPU: GPUs have no float64."""
     result = mx.array(table, mx.float64).astype(dtype, stream=mx.cpu)
-    mx.eval(result)  # once, and not in each program that it is part of
+    mx.eval(result)  # now, so that the programs that use it do not compute it again
     return result
 
 
-def _softmax(
+def _masked_softmax(
     scores: mx.array, lens: mx.array | None, score_bias: mx.array | None = None
 ) -> mx.array:
-    """:func:`masked_softmax`, of scores to which a bias is added."""
+    """Compute :func:`masked_softmax` of scores plus a bias, without the checks."""
     if not scores.size:
         return scores
-    valid = None if lens is None else _blockwise.within(_per_query(lens), scores.shape[2])
+    is_valid = None
+    if lens is not None:
+        is_valid = _blockwise.within_lens(_lens_per_query(lens), scores.shape[2])
     if score_bias is not None:
-        scores, is_seen = scores + score_bias, score_bias != -math.inf
-        valid = is_seen if valid is None else valid & is_seen
-    if valid is None:
+        scores = scores + score_bias
+        is_seen = score_bias != -math.inf
+        is_valid = is_seen if is_valid is None else is_valid & is_seen
+    if is_valid is None:
         return _blockwise.softmax(scores)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    finite = mx.where(valid, scores, mx.finfo(scores.dtype).min)
-    return mx.where(valid, _blockwise.softmax(finite), 0)
+    finite = mx.where(is_valid, scores, mx.finfo(scores.dtype).min)
+    return mx.where(is_valid, _blockwise.softmax(finite), 0)
 
 
-def _per_query(valid_lens: mx.array) -> mx.array:
-    """Lengths of shape (batch, queries or 1), of a dtype that compares with all others."""
-    lens = valid_lens.astype(mx.int32)
+def _lens_per_query(lens: mx.array) -> mx.array:
+    """Reshape lengths to (batch, queries or 1), in a dtype that can be compared with any other."""
+    lens = lens.astype(mx.int32)
     return lens if lens.ndim == 2 else lens[:, None]
 
 
-def _lens(
+def _combine_lens(
     valid_lens: mx.array | None, causal: bool, queries: mx.array, keys: mx.array
 ) -> mx.array | None:
-    """``valid_lens`` and a causal mask in one: lengths as in :func:`masked_softmax`."""
+    """Combine ``valid_lens`` and a causal mask into lengths as in :func:`masked_softmax`."""
     if not causal:
         return valid_lens
     num_queries, num_keys = queries.shape[1], keys.shape[1]
-    last = mx.arange(num_keys - num_queries + 1, num_keys + 1)
+    causal_lens = mx.arange(num_keys - num_queries + 1, num_keys + 1)
     if valid_lens is None:
-        return mx.broadcast_to(last, queries.shape[:2])
-    return mx.minimum(_per_query(valid_lens), last)
+        return mx.broadcast_to(causal_lens, queries.shape[:2])
+    return mx.minimum(_lens_per_query(valid_lens), causal_lens)
 
 
 def _pool(
     queries: mx.array, keys: mx.array, values: mx.array, valid_lens: mx.array | None
 ) -> mx.array:
-    """Attention pooling without the weights."""
+    """Compute the attention pooling without returning the weights."""
     if not (queries.size and keys.size and values.size):
         return mx.zeros((*queries.shape[:2], values.shape[2]), values.dtype)
     if valid_lens is None:
         return _attend(queries, keys, values, None)
-    lens = _per_query(valid_lens)
+    lens = _lens_per_query(valid_lens)
     is_empty = lens == 0
-    # A query without a valid key sees every key, and what it pooled is then replaced by zero.
+    # A query without a valid key attends to every key; zero then replaces its result.
     pooled = _attend(queries, keys, values, mx.where(is_empty, keys.shape[1], lens))
     return mx.where(is_empty[..., None], 0, pooled)
 
@@ -375,12 +380,12 @@ def _pool(
 def _attend(queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array | None) -> mx.array:
     if mx.default_device().type == mx.cpu:
         return _blockwise.attend(queries, keys, values, lens)
-    # The kernels want an axis of heads: one here.
+    # The kernel expects an axis of heads: one here.
     pooled = mx.fast.scaled_dot_product_attention(
         queries[:, None],
         keys[:, None],
         values[:, None],
         scale=1 / math.sqrt(queries.shape[-1]),
-        mask=None if lens is None else _blockwise.within(lens, keys.shape[1])[:, None],
+        mask=None if lens is None else _blockwise.within_lens(lens, keys.shape[1])[:, None],
     )
     return pooled.squeeze(1)

@@ -1,4 +1,4 @@
-"""What a layer costs, whatever the machine: its multiplications, and the steps that must wait."""
+"""The cost of a layer on any machine: its multiplications, and its longest chain of products."""
 
 import math
 from collections.abc import Callable
@@ -13,65 +13,65 @@ from d2l_compat.mlx._blockwise import exportable
 __all__ = ["longest_chain", "multiply_adds"]
 
 PRODUCTS = ("Matmul", "AddMM", "Convolution")
-FUSED = "ScaledDotProductAttention"
+FUSED_ATTENTION = "ScaledDotProductAttention"
 
 
 class Operation(NamedTuple):
     name: str
-    inputs: list[Any]  # of each array a name, the shape and the dtype
+    inputs: list[Any]  # a tuple (name, shape, dtype) for each array
     outputs: list[Any]
 
 
 def longest_chain(layer: Callable[..., mx.array], *inputs: mx.array) -> int:
-    """Of all products of matrices and convolutions that ``layer(*inputs)`` computes, those on the
-    longest chain: each needs the result of the one before.
+    """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Fused attention is one product. Read from the graph that MLX would export. Raises TypeError where the layer is
-    no function or an input no array.
+    On a chain, each product needs the result of the one before. Fused attention is one product.
+    They are counted in the graph that MLX would export. Raises TypeError if the layer is not a
+    function or an input not an array.
     """
-    depth: dict[str, int] = {}
-    for operation in _program(layer, inputs):
-        longest = max((depth.get(name, 0) for name, *_ in operation.inputs), default=0)
-        is_product = operation.name in (*PRODUCTS, FUSED)
-        depth.update({name: longest + is_product for name, *_ in operation.outputs})
-    return max(depth.values(), default=0)
+    lengths: dict[str, int] = {}
+    for operation in _trace(layer, inputs):
+        before = max((lengths.get(name, 0) for name, *_ in operation.inputs), default=0)
+        is_product = operation.name in (*PRODUCTS, FUSED_ATTENTION)
+        lengths.update({name: before + is_product for name, *_ in operation.outputs})
+    return max(lengths.values(), default=0)
 
 
 def multiply_adds(layer: Callable[..., mx.array], *inputs: mx.array) -> int:
-    """How often ``layer(*inputs)`` multiplies two numbers and adds the product to a sum: in
-    products of matrices, convolutions and attention, from the shapes of all that is multiplied.
+    """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    Raises TypeError as :func:`longest_chain` does.
+    They are those of matrix products, convolutions and attention, counted from the shapes of
+    their operands. Raises TypeError as :func:`longest_chain` does.
     """
-    return sum(map(_multiply_adds, _program(layer, inputs)))
+    return sum(map(_multiply_adds, _trace(layer, inputs)))
 
 
 def _multiply_adds(operation: Operation) -> int:
-    """The numbers in the result, times the products that each of them is the sum of."""
-    if operation.name not in (*PRODUCTS, FUSED):
+    """Return the size of the result times the number of terms that each of its numbers sums."""
+    if operation.name not in (*PRODUCTS, FUSED_ATTENTION):
         return 0
     (_, left, _), (_, right, _) = operation.inputs[:2]
-    if operation.name == FUSED:  # queries and keys, then weights and values
-        _, of_values, _ = operation.inputs[2]
-        return math.prod(left[:-1]) * right[-2] * (left[-1] + of_values[-1])
+    if operation.name == FUSED_ATTENTION:  # queries times keys, then weights times values
+        _, values, _ = operation.inputs[2]
+        return math.prod(left[:-1]) * right[-2] * (left[-1] + values[-1])
     _, result, _ = operation.outputs[0]
     # A convolution's kernel has the shape (outputs, ..., inputs).
     terms = math.prod(right[1:]) if operation.name == "Convolution" else left[-1]
     return math.prod(result) * terms
 
 
-def _program(layer: Callable[..., mx.array], inputs: tuple[mx.array, ...]) -> list[Operation]:
-    """All that ``layer(*inputs)`` computes, in an order in which it can be."""
+def _trace(layer: Callable[..., mx.array], inputs: tuple[mx.array, ...]) -> list[Operation]:
+    """Return the operations that ``layer(*inputs)`` computes, in topological order."""
     checks.callable_("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)
-    mx.eval(layer(*inputs))  # it may take its sizes from its first input, and draw its weights
-    found = []
+    mx.eval(layer(*inputs))  # so that its layers have inferred their sizes and drawn their weights
+    operations = []
 
-    def note(told: dict[str, Any]) -> None:
-        if told["type"] == "primitive":
-            found.append(Operation(told["name"], told["inputs"], told["outputs"]))
+    def collect(event: dict[str, Any]) -> None:
+        if event["type"] == "primitive":
+            operations.append(Operation(event["name"], event["inputs"], event["outputs"]))
 
     with exportable():
-        mx.export_function(note, layer, *inputs)
-    return found
+        mx.export_function(collect, layer, *inputs)
+    return operations

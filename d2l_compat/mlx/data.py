@@ -8,7 +8,7 @@ import numpy as np
 from d2l_compat._shared.data import images, translation
 from d2l_compat._shared.data.loader import Batch, Loader, Rows
 from d2l_compat.common import Vocab, show_images
-from d2l_compat.mlx.training import DataModule, shuffled
+from d2l_compat.mlx.training import DataModule, shuffle
 
 __all__ = ["FashionMNIST", "MTFraEng", "load_data_nmt"]
 
@@ -16,10 +16,10 @@ __all__ = ["FashionMNIST", "MTFraEng", "load_data_nmt"]
 class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
-    ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
-    of the sources (sentences,), and the target without its first: all int32. ``num_steps`` tokens
-    a sentence, padded or cut off; ``build(src_sentences, tgt_sentences)`` gives the arrays of other
-    sentences. Raises TypeError or ValueError for sizes below 1.
+    ``arrays`` are the sources (sentences, num_steps), the targets without their last token, the
+    lengths of the sources (sentences,), and the targets without their first token, all int32. Each
+    sentence is padded or cut to ``num_steps`` tokens; ``build(src_sentences, tgt_sentences)``
+    returns the arrays of other sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
     def _tensor(self, array: translation.Numbers) -> mx.array:
@@ -29,7 +29,7 @@ class MTFraEng(translation.MTFraEng, DataModule):
 def load_data_nmt(
     batch_size: int, num_steps: int, num_examples: int | None = 600
 ) -> tuple[Loader, Vocab, Vocab]:
-    """Pairs of sentences as D2L 0.17 prepares them: shuffled batches, and the two vocabularies.
+    """Load pairs of sentences as D2L 0.17 does: shuffled batches, and the two vocabularies.
 
     A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
@@ -39,18 +39,21 @@ def load_data_nmt(
     def take(rows: Rows) -> Batch:
         return tuple(mx.array(array[rows]) for array in pairs.arrays)
 
-    loader = Loader(take, len(pairs.arrays[0]), batch_size, shuffled)
+    loader = Loader(take, len(pairs.arrays[0]), batch_size, shuffle)
     return loader, pairs.src_vocab, pairs.tgt_vocab
 
 
 class FashionMNIST(images.FashionMNIST, DataModule):
     """Fashion-MNIST in batches: pictures (batch, height, width, 1) from 0 to 1, and labels.
 
-    The channel is last, where MLX's convolutions have it.
+    The channel is last, as MLX's convolutions expect.
     """
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """``resize`` is (height, width), in pixels. Raises TypeError or ValueError for sizes below 1."""
+        """Load the pictures, resized to ``resize`` = (height, width) pixels.
+
+        Raises TypeError or ValueError for sizes below 1.
+        """
         super().__init__()
         images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
@@ -58,14 +61,16 @@ class FashionMNIST(images.FashionMNIST, DataModule):
         self.val = images.Pictures(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> Loader:
-        """Batches of the training pictures, shuffled, or of the others."""
-        pictures = self.train if train else self.val
+        """Return batches of the training pictures, shuffled, or of the validation pictures."""
+        dataset = self.train if train else self.val
 
         def take(rows: Rows) -> Batch:
-            images, labels = zip(*(pictures[int(row)] for row in rows), strict=True)
-            return mx.array(np.moveaxis(np.stack(images), 1, -1)), mx.array(np.stack(labels))
+            examples = [dataset[int(row)] for row in rows]
+            pixels = np.stack([image for image, _ in examples])
+            labels = np.stack([label for _, label in examples])
+            return mx.array(np.moveaxis(pixels, 1, -1)), mx.array(labels)
 
-        return Loader(take, len(pictures), self.batch_size, shuffled if train else None)
+        return Loader(take, len(dataset), self.batch_size, shuffle if train else None)
 
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None

@@ -1,6 +1,6 @@
-"""Devices: the CPU, and GPUs, Apple's or NVIDIA's, whichever MLX is built for.
+"""Devices: the CPU, and Apple's or NVIDIA's GPUs, whichever MLX is built for.
 
-To MLX a device is where something is computed: arrays lie in memory that all devices share.
+In MLX a device is where an operation runs; arrays are in memory that all devices share.
 """
 
 import mlx.core as mx
@@ -11,26 +11,29 @@ __all__ = ["cpu", "gpu", "num_gpus", "try_all_gpus", "try_gpu"]
 
 
 def cpu() -> mx.Device:
-    """The CPU."""
+    """Return the CPU."""
     return mx.Device(mx.cpu)
 
 
 def gpu(i: int = 0) -> mx.Device:
-    """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
+    """Return the ``i``-th GPU, counted from 0, even if it does not exist.
+
+    Raises ValueError if ``i`` is negative.
+    """
     return mx.Device(mx.gpu, checks.gpu(i))
 
 
 def num_gpus() -> int:
-    """How many GPUs can be used."""
+    """Return the number of available GPUs."""
     return mx.device_count(mx.gpu)
 
 
 def try_gpu(i: int = 0) -> mx.Device:
-    """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if negative."""
+    """Return the ``i``-th GPU if it exists, else the CPU. Raises ValueError if ``i`` is negative."""
     device = gpu(i)
     return device if i < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[mx.Device]:
-    """Every GPU there is, or the CPU alone."""
+    """Return all GPUs, or the CPU if there are none."""
     return [gpu(i) for i in range(num_gpus())] or [cpu()]

@@ -1,4 +1,4 @@
-"""The tensor functions D2L code calls on ``d2l``: MLX's own, under D2L's names."""
+"""The tensor functions that D2L code calls on ``d2l``: MLX's own, under D2L's names."""
 
 from typing import Any
 
@@ -56,37 +56,37 @@ int64 = mx.int64
 
 
 def astype(x: mx.array, dtype: mx.Dtype) -> mx.array:
-    """``x`` in another dtype, of the same shape."""
+    """Convert ``x`` to another dtype."""
     return x.astype(dtype)
 
 
 def numpy(x: mx.array) -> Any:
-    """``x``, computed, as a NumPy array of its shape and dtype."""
+    """Compute ``x``, and return it as a NumPy array of the same shape and dtype."""
     return np.array(x)
 
 
 def rand(*shape: Any, **kwargs: Any) -> mx.array:
-    """Numbers drawn evenly from 0 to 1; the ``shape`` is one argument, or a size each."""
+    """Draw numbers uniformly from 0 to 1; the shape is one tuple, or an argument per dimension."""
     return mx.random.uniform(shape=_shape(shape), **kwargs)
 
 
 def randn(*shape: Any, **kwargs: Any) -> mx.array:
-    """Numbers drawn from the normal distribution; the ``shape`` is as in :func:`rand`."""
+    """Draw numbers from the standard normal distribution; the shape is as in :func:`rand`."""
     return mx.random.normal(_shape(shape), **kwargs)
 
 
 def reshape(x: mx.array, *args: Any, **kwargs: Any) -> mx.array:
-    """``x`` in another shape, one of whose sizes may be -1: ``array.reshape``."""
+    """Reshape ``x``; one size may be -1, as in ``array.reshape``."""
     return x.reshape(*args, **kwargs)
 
 
 def size(x: mx.array) -> int:
-    """How many numbers there are in ``x``."""
+    """Return the number of elements of ``x``."""
     return x.size
 
 
 def to(x: mx.array, where: mx.Dtype | mx.Device) -> mx.array:
-    """``x`` in another dtype; or, for a device, itself: all devices share one memory."""
+    """Convert ``x`` to a dtype; for a device, return it unchanged: all devices share one memory."""
     return x.astype(where) if isinstance(where, mx.Dtype) else x
 
 
@@ -95,5 +95,5 @@ def check_shape(x: mx.array, shape: tuple[int, ...]) -> None:
     arrays.check_shape(x, shape)
 
 
-def _shape(given: tuple[Any, ...]) -> Any:
-    return given[0] if len(given) == 1 and not isinstance(given[0], int) else given
+def _shape(args: tuple[Any, ...]) -> Any:
+    return args[0] if len(args) == 1 and not isinstance(args[0], int) else args

@@ -11,7 +11,7 @@ from d2l_compat._shared import training as shared
 from d2l_compat._shared.data.loader import Loader, Rows
 from d2l_compat.mlx import devices
 from d2l_compat.mlx._arrays import arrays
-from d2l_compat.mlx._lazy import take_sizes
+from d2l_compat.mlx._lazy import infer_sizes
 
 __all__ = ["Classifier", "DataModule", "Module", "Trainer"]
 
@@ -20,37 +20,40 @@ class Module(shared.Steps, nn.Module):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "hparams":  # MLX would look for parameters in it, which have other places
+        if name == "hparams":  # MLX would count the arrays in it as parameters, a second time
             object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
 
     def __call__(self, X: mx.array, *args: Any) -> Any:
-        """What ``forward`` gives."""
+        """Call ``forward``."""
         return self.forward(X, *args)
 
     def configure_optimizers(self) -> optimizers.Optimizer:
-        """Stochastic gradient descent, at the learning rate ``self.lr``."""
+        """Return stochastic gradient descent with the learning rate ``self.lr``."""
         return optimizers.SGD(learning_rate=self.lr)
 
     def apply_init(self, inputs: Any, init: Any = None) -> None:
-        """Call the model once, so that every layer has its sizes; then ``init`` each layer of ``self.net``."""
+        """Call the model once, to infer all sizes; then apply ``init`` to each layer of ``self.net``."""
         self(*inputs)
         if init is not None:
             self.net.apply_to_modules(lambda _, layer: init(layer))
 
 
 class Classifier(shared.ClassifierSteps, Module):
-    """The base class of models that give logits, over classes on the last axis."""
+    """The base class of models that return logits, with classes on the last axis."""
 
     def accuracy(self, Y_hat: mx.array, Y: mx.array, averaged: bool = True) -> mx.array:
-        """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        """Return the share of rows whose greatest logit is the label's; if not averaged, 0 or 1 each."""
         arrays.check_labels(Y_hat, Y)
         hits = (Y_hat.flatten(0, -2).argmax(axis=1) == Y.flatten()).astype(mx.float32)
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: mx.array, Y: mx.array, averaged: bool = True) -> mx.array:
-        """Cross-entropy of logits (..., classes) and labels (...), the mean or one each."""
+        """Return the cross-entropy of logits (..., classes) and labels (...).
+
+        The loss is the mean, or one per label if not ``averaged``.
+        """
         arrays.check_labels(Y_hat, Y)
         logits = Y_hat.reshape(-1, Y_hat.shape[-1])
         reduction: Any = "mean" if averaged else "none"
@@ -70,19 +73,19 @@ class DataModule(shared.DataModule):
     def get_tensorloader(
         self, tensors: Any, train: bool, indices: slice = slice(0, None)
     ) -> Loader:
-        """Batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
-        chosen = [tensor[indices] for tensor in tensors]
+        """Return batches of ``self.batch_size`` rows from ``indices``, shuffled for training."""
+        selected = [tensor[indices] for tensor in tensors]
 
         def take(rows: Rows) -> tuple[mx.array, ...]:
-            return tuple(tensor[mx.array(rows)] for tensor in chosen)
+            return tuple(tensor[mx.array(rows)] for tensor in selected)
 
-        return Loader(take, len(chosen[0]), self.batch_size, shuffled if train else None)
+        return Loader(take, len(selected[0]), self.batch_size, shuffle if train else None)
 
 
 class Trainer(shared.Trainer):
-    """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch.
+    """The training of a :class:`Module` on a :class:`DataModule`, epoch by epoch.
 
-    With ``num_gpus=0`` the model is trained where MLX computes by itself: its default device.
+    With ``num_gpus=0`` the model is trained on MLX's default device.
     """
 
     devices = devices
@@ -90,7 +93,7 @@ class Trainer(shared.Trainer):
     def run_epochs(self) -> None:
         batch = next(iter(self.train_dataloader), None)
         if batch is not None:
-            take_sizes(self.model, lambda: self.model(*batch[:-1]))
+            infer_sizes(self.model, lambda: self.model(*batch[:-1]))
         with self._on_device():
             super().run_epochs()
 
@@ -98,27 +101,27 @@ class Trainer(shared.Trainer):
         return mx.stream(self.gpus[0]) if self.gpus else nullcontext()
 
     def _set_training(self, is_training: bool) -> None:
-        """``train`` or ``eval`` of the model."""
+        """Put the model in training or in evaluation mode."""
         self.model.train(is_training)
 
     def _step(self, batch: Any) -> None:
-        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        """Do one step of training: compute the loss and its gradients, and update the parameters."""
         _, gradients = nn.value_and_grad(self.model, self.model.training_step)(batch)
         if self.gradient_clip_val > 0:
             gradients = self.clip_gradients(self.gradient_clip_val, gradients)
         self.optim.update(self.model, gradients)
-        # Now: or all steps would wait until the end, each with all that it was computed from.
+        # Computed now: otherwise the graphs of all steps would accumulate until the end.
         mx.eval(self.model.parameters(), self.optim.state)
 
     def clip_gradients(self, grad_clip_val: float, grads: Any) -> Any:
-        """The gradients, shortened so that all together have at most the norm ``grad_clip_val``."""
+        """Scale the gradients down so that their joint norm is at most ``grad_clip_val``."""
         return clip_gradients(grads, grad_clip_val)
 
 
-def clip_gradients(gradients: Any, norm: float) -> Any:
-    return optimizers.clip_grad_norm(gradients, norm)[0]
+def clip_gradients(gradients: Any, max_norm: float) -> Any:
+    return optimizers.clip_grad_norm(gradients, max_norm)[0]
 
 
-def shuffled(rows: Rows) -> Rows:
-    """In an order that ``mx.random`` draws."""
+def shuffle(rows: Rows) -> Rows:
+    """Return ``rows`` in a random order, drawn by ``mx.random``."""
     return rows[np.array(mx.random.permutation(len(rows)))]

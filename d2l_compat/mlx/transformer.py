@@ -1,4 +1,4 @@
-"""The Transformer's encoder, and the parts its decoder is made of as well.
+"""The Transformer's encoder, and the parts that it shares with the decoder.
 
 The architecture is that of Vaswani et al. (2017), section 3.1: attention, then a small network
 at each position, and around both a residual connection and layer normalization.
@@ -29,8 +29,8 @@ __all__ = [
 class PositionWiseFFN(layers.PositionWiseFFN, nn.Module):
     """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
-    ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
-    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is given it.
+    ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` infers the size of x from its first
+    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` fixes it.
     """
 
     def _make_layers(
@@ -41,7 +41,7 @@ class PositionWiseFFN(layers.PositionWiseFFN, nn.Module):
         self.dense2 = linear(ffn_num_hiddens, ffn_num_outputs)
 
     def __call__(self, X: mx.array) -> mx.array:
-        """Shape (..., inputs) to (..., ffn_num_outputs)."""
+        """Map (..., inputs) to (..., ffn_num_outputs)."""
         arrays.check_features(X, self.dense1)
         return self.dense2(self.relu(self.dense1(X)))
 
@@ -50,7 +50,7 @@ class AddNorm(nn.Module):
     """LayerNorm(x + dropout(y)): residual connection, then layer normalization; section 5.4."""
 
     def __init__(self, norm_shape: int | list[int], dropout: float) -> None:
-        """``norm_shape``: the last sizes of the inputs, over which they are normalized together.
+        """Create the layer; it normalizes over the last dimensions, whose sizes are ``norm_shape``.
 
         Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1.
         """
@@ -62,31 +62,33 @@ class AddNorm(nn.Module):
         self.ln = nn.LayerNorm(math.prod(self.norm_shape))
 
     def __call__(self, X: mx.array, Y: mx.array) -> mx.array:
-        """Two tensors of one shape, which the result has too. Raises ValueError for two shapes."""
+        """Add X and Y, and normalize. Raises ValueError unless they have the same shape."""
         arrays.check_residual(X, Y, self.norm_shape, self.ln)
         total = X + self.dropout(Y)
-        # MLX normalizes one dimension.
-        last = total.flatten(-len(self.norm_shape), -1)
-        return self.ln(last).reshape(total.shape)
+        # MLX normalizes over one dimension only.
+        flat = total.flatten(-len(self.norm_shape), -1)
+        return self.ln(flat).reshape(total.shape)
 
 
 class TransformerEncoderBlock(layers.TransformerEncoderBlock, nn.Module):
     """Self-attention and a position-wise network, each with :class:`AddNorm`; section 3.1.
 
     ``TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False)``,
-    or with the sizes that all follow from ``num_hiddens`` (key_size, query_size, value_size,
-    num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, dropout,
-    use_bias=False), as ``EncoderBlock`` once was.
+    or with explicit sizes, as D2L 0.17's ``EncoderBlock``: (key_size, query_size, value_size,
+    num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, dropout, use_bias=False).
     """
 
-    def _make_layers(self, norm_shape: int | list[int], **given: Any) -> None:
-        self.attention = MultiHeadAttention(**signatures.of_attention(given))
-        self.addnorm1 = AddNorm(norm_shape, given["dropout"])
-        self.ffn = PositionWiseFFN(**signatures.of_ffn(given))
-        self.addnorm2 = AddNorm(norm_shape, given["dropout"])
+    def _make_layers(self, norm_shape: int | list[int], **block: Any) -> None:
+        self.attention = MultiHeadAttention(**signatures.of_attention(block))
+        self.addnorm1 = AddNorm(norm_shape, block["dropout"])
+        self.ffn = PositionWiseFFN(**signatures.of_ffn(block))
+        self.addnorm2 = AddNorm(norm_shape, block["dropout"])
 
     def __call__(self, X: mx.array, valid_lens: mx.array | None = None) -> mx.array:
-        """Shape (batch, steps, num_hiddens), and so is the result; ``valid_lens`` (batch,)."""
+        """Apply the block to ``X``, (batch, steps, num_hiddens), with ``valid_lens`` (batch,).
+
+        Returns an array of the same shape.
+        """
         Y = self.addnorm1(X, self.attention(X, X, X, valid_lens))
         return self.addnorm2(Y, self.ffn(Y))
 
@@ -98,9 +100,9 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
     """Embedding, positional encoding, and ``num_blks`` encoder blocks.
 
     ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout,
-    use_bias=False)``, or with the sizes that follow from ``num_hiddens``: (vocab_size, key_size,
-    query_size, value_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
-    num_blks, dropout, use_bias=False).
+    use_bias=False)``, or with explicit sizes, as in D2L 0.17: (vocab_size, key_size, query_size,
+    value_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, num_blks,
+    dropout, use_bias=False).
     """
 
     def _make_layers(self, vocab_size: int, num_blks: int, **block: Any) -> None:
@@ -109,9 +111,10 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
         self.blks = [TransformerEncoderBlock(**block) for _ in range(num_blks)]
 
     def __call__(self, X: mx.array, valid_lens: mx.array | None = None, *args: Any) -> mx.array:
-        """Tokens, integers of shape (batch, steps), to (batch, steps, num_hiddens).
+        """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
-        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
+        The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not
+        dominate it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         X = self.pos_encoding(self.embedding(X.astype(mx.int32)) * math.sqrt(self.num_hiddens))
@@ -121,7 +124,7 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
 
     @property
     def attention_weights(self) -> list[mx.array]:
-        """The last call's weights, a tensor a block, shape (batch * heads, steps, steps).
+        """Weights of the last call, an array of shape (batch * heads, steps, steps) for each block.
 
         Raises RuntimeError before the first call.
         """

@@ -177,7 +177,7 @@ def test_padding_does_not_count_in_the_loss_of_a_translation(adapter: Adapter) -
 @pytest.mark.parametrize("modes", [[True, True, False], [False, False, False], [True, False, True]])
 def test_prediction_leaves_each_layer_in_its_mode(adapter: Adapter, modes: list[bool]) -> None:
     seq2seq = import_module(f"{adapter.d2l.__name__}.seq2seq")
-    if not hasattr(seq2seq, "evaluating"):
+    if not hasattr(seq2seq, "evaluation_mode"):
         pytest.skip("layers have no modes in this framework")
     block = adapter.build(
         "TransformerEncoderBlock", *adapter.FORMS["TransformerEncoderBlock"]["short"]
@@ -185,7 +185,7 @@ def test_prediction_leaves_each_layer_in_its_mode(adapter: Adapter, modes: list[
     layers = [block.layer, block.part("attention"), block.part("attention.attention")]
     for layer, mode in zip(layers, modes, strict=True):  # each with all that is in it
         layer.train() if mode else layer.eval()
-    with seq2seq.evaluating(block.layer):
+    with seq2seq.evaluation_mode(block.layer):
         assert not any(layer.training for layer in layers)
     assert [layer.training for layer in layers] == modes
 

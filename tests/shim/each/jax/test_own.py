@@ -341,7 +341,7 @@ def test_gpus_are_those_jax_finds(gpus: list[str], monkeypatch: pytest.MonkeyPat
     assert d2l.try_all_gpus() == (gpus or ["the CPU"])
     assert [d2l.try_gpu(i) for i in range(3)] == (gpus + ["the CPU"] * 3)[:3]
     assert [d2l.gpu(i) for i in range(len(gpus))] == gpus
-    with pytest.raises(ValueError, match=f"gpu: got 2; need one of the {len(gpus)} there are"):
+    with pytest.raises(ValueError, match=f"gpu: got 2; need one of the {len(gpus)} available GPUs"):
         d2l.gpu(2)
 
 

@@ -13,22 +13,18 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * The argument checks: the same fault gets the same words as in the Python frameworks.
+ * Argument checks, with the same messages as in the Python frameworks.
  *
- * <p>Every message has one form, {@code what: got this; need that}. Names are those a reader of
- * Java wrote: {@code validLens}, not {@code valid_lens}. Integers are written with {@code %s}:
- * {@code %d} takes the digits of the reader's locale.
+ * <p>Every message has the form {@code what: got this; need that}. Names are spelled as in Java:
+ * {@code validLens}, not {@code valid_lens}. Integers are formatted with {@code %s}, since {@code
+ * %d} would use the digits of the user's locale.
  */
 final class Checks {
 
     private Checks() {}
 
     static IllegalArgumentException fault(String what, Object got, String need) {
-        return new IllegalArgumentException(words(what, got, need));
-    }
-
-    static String words(String what, Object got, String need) {
-        return "%s: got %s; need %s".formatted(what, got, need);
+        return new IllegalArgumentException("%s: got %s; need %s".formatted(what, got, need));
     }
 
     static void integer(String what, long value, long minimum) {
@@ -54,8 +50,8 @@ final class Checks {
         }
     }
 
-    /** A batch in which every example stands once for each head. */
-    static void headsTogether(Shape shape, int numHeads) {
+    /** Checks the shape of a batch that has one row per example and head. */
+    static void headRows(Shape shape, int numHeads) {
         rank("X", shape, "batch * heads", "steps", "numHiddens / heads");
         if (shape.get(0) % numHeads != 0) {
             String got = "shape %s with numHeads %s".formatted(shape, numHeads);
@@ -63,27 +59,28 @@ final class Checks {
         }
     }
 
-    /** From {@code least} to {@code most} arrays, named in {@code need}. */
-    static void count(NDList inputs, int least, int most, String need) {
-        if (inputs.size() < least || inputs.size() > most) {
+    /** Checks that there are {@code min} to {@code max} arrays, which {@code need} names. */
+    static void inputCount(NDList inputs, int min, int max, String need) {
+        if (inputs.size() < min || inputs.size() > max) {
             throw fault("inputs", inputs.size() + " arrays", need);
         }
     }
 
+    /** Checks that all arrays have the same floating-point dtype. */
     static void floating(String what, NDArray... arrays) {
         List<DataType> types = Stream.of(arrays).map(NDArray::getDataType).distinct().toList();
         if (types.size() > 1 || !types.get(0).isFloating()) {
-            String names = types.stream().map(Checks::name).collect(Collectors.joining(", "));
+            String names = types.stream().map(Checks::dtypeName).collect(Collectors.joining(", "));
             throw fault(what, "dtype " + names, "one floating-point dtype");
         }
     }
 
-    /** float32, in any locale: DJL's own name follows Turkish rules where Turkish is spoken. */
-    static String name(DataType type) {
+    /** Returns a name like float32 in any locale; DJL's own method depends on the default one. */
+    static String dtypeName(DataType type) {
         return type.name().toLowerCase(Locale.ROOT);
     }
 
-    /** {@code shape} has one dimension for each name in {@code axes}. */
+    /** Checks that {@code shape} has one dimension for each name in {@code axes}. */
     static void rank(String what, Shape shape, String... axes) {
         if (shape.dimension() != axes.length) {
             String need = "%s dimensions (%s)".formatted(axes.length, String.join(", ", axes));
@@ -97,7 +94,10 @@ final class Checks {
         }
     }
 
-    /** Shapes (batch, queries, features), (batch, keys, features), (batch, keys, features). */
+    /**
+     * Checks for shapes (batch, queries, features), (batch, keys, features) and (batch, keys,
+     * features).
+     */
     static void attentionInputs(Shape queries, Shape keys, Shape values) {
         rank("queries", queries, "batch", "queries", "features");
         rank("keys", keys, "batch", "keys", "features");
@@ -115,15 +115,15 @@ final class Checks {
         }
     }
 
-    /** {@code value} as one of {@code kind}. */
-    static <T> T instance(String what, Object value, Class<T> kind, String need) {
-        if (!kind.isInstance(value)) {
+    /** Returns {@code value} cast to {@code type}. */
+    static <T> T instance(String what, Object value, Class<T> type, String need) {
+        if (!type.isInstance(value)) {
             throw fault(what, value == null ? null : value.getClass().getSimpleName(), need);
         }
-        return kind.cast(value);
+        return type.cast(value);
     }
 
-    /** The last query sees the last key, so every query needs a key of its own. */
+    /** Checks that no query is without a key, since the last query is aligned with the last key. */
     static void causal(long numQueries, long numKeys) {
         if (numQueries > numKeys) {
             String got = "%s queries and %s keys".formatted(numQueries, numKeys);
@@ -131,28 +131,28 @@ final class Checks {
         }
     }
 
-    /** One number for each score; of heads, where there are any, the same or each its own. */
+    /** Checks the shape of a bias; numHeads is 0 for attention without an axis of heads. */
     static void scoreBias(Shape shape, long batch, long numQueries, long numKeys, int numHeads) {
         Shape scores = new Shape(numQueries, numKeys);
-        Map<String, Shape> fitting = new LinkedHashMap<>();
-        fitting.put("queries, keys", scores);
+        Map<String, Shape> allowed = new LinkedHashMap<>();
+        allowed.put("queries, keys", scores);
         if (numHeads == 0) {
-            fitting.put("batch, queries, keys", new Shape(batch).addAll(scores));
+            allowed.put("batch, queries, keys", new Shape(batch).addAll(scores));
         } else {
-            fitting.put("heads, queries, keys", new Shape(numHeads).addAll(scores));
-            fitting.put(
+            allowed.put("heads, queries, keys", new Shape(numHeads).addAll(scores));
+            allowed.put(
                     "batch, heads, queries, keys", new Shape(batch, numHeads).addAll(scores));
         }
-        if (!fitting.containsValue(shape)) {
+        if (!allowed.containsValue(shape)) {
             String need =
-                    fitting.entrySet().stream()
+                    allowed.entrySet().stream()
                             .map(each -> "(%s), here %s".formatted(each.getKey(), each.getValue()))
                             .collect(Collectors.joining(" or "));
             throw fault("scoreBias", "shape " + shape, "shape " + need);
         }
     }
 
-    /** What a rotary encoding is made of. */
+    /** Checks the arguments of a rotary encoding. */
     static void rotary(
             int numHiddens, int maxLen, double base, Object layout, double positionScale) {
         integer("numHiddens", numHiddens, 1);
@@ -166,20 +166,21 @@ final class Checks {
         instance("layout", layout, RotaryEncoding.Layout.class, "INTERLEAVED or HALVES");
     }
 
-    private static void finiteAbove(String what, double value, int least) {
-        if (!(least < value && value < Double.POSITIVE_INFINITY)) {
-            throw fault(what, value, "a finite number above " + least);
+    private static void finiteAbove(String what, double value, int bound) {
+        if (!(bound < value && value < Double.POSITIVE_INFINITY)) {
+            throw fault(what, value, "a finite number above " + bound);
         }
     }
 
-    /** One length for each example, shape (batch), or for each query, (batch, queries). */
-    static void validLens(NDArray validLens, long batch, long queries) {
+    /** Checks for integers of shape (batch) or (batch, queries). */
+    static void validLens(NDArray validLens, long batch, long numQueries) {
         if (!validLens.getDataType().isInteger()) {
-            throw fault("validLens", "dtype " + name(validLens.getDataType()), "an integer dtype");
+            String got = "dtype " + dtypeName(validLens.getDataType());
+            throw fault("validLens", got, "an integer dtype");
         }
         Shape shape = validLens.getShape();
         Shape perExample = new Shape(batch);
-        Shape perQuery = new Shape(batch, queries);
+        Shape perQuery = new Shape(batch, numQueries);
         if (!shape.equals(perExample) && !shape.equals(perQuery)) {
             String need = "shape %s, a length per example, or %s, one per query";
             throw fault("validLens", "shape " + shape, need.formatted(perExample, perQuery));
@@ -193,7 +194,7 @@ final class Checks {
         }
     }
 
-    /** Java's arrays hold no more. */
+    /** Checks that a table fits in a Java array. */
     static void tableSize(int maxLen, int numHiddens) {
         if ((long) maxLen * numHiddens > Integer.MAX_VALUE) {
             String got = "%s with numHiddens %s".formatted(maxLen, numHiddens);
@@ -201,10 +202,10 @@ final class Checks {
         }
     }
 
-    /** Positions {@code offset} to {@code offset + numSteps} are among the {@code maxLen}. */
+    /** Checks that the positions {@code offset} to {@code offset + numSteps - 1} exist. */
     static void positions(long offset, long numSteps, long maxLen) {
         integer("offset", offset, 0);
-        if (offset > maxLen - numSteps) { // their sum may overflow
+        if (offset > maxLen - numSteps) { // offset + numSteps could overflow
             String need = "at most %s in all; make the layer with a larger maxLen";
             String got = "%s positions from offset %s".formatted(numSteps, offset);
             throw fault("positions", got, need.formatted(maxLen));

@@ -1,6 +1,6 @@
 package d2l;
 
-/** Colours for heat maps: Cynthia Brewer's, from low values to high ones. */
+/** Cynthia Brewer's colour scales for heat maps, from low values to high ones. */
 public enum ColorMap {
     /** White to dark blue. */
     BLUES(
@@ -25,22 +25,22 @@ public enum ColorMap {
         this.anchors = anchors;
     }
 
-    /** The name by which other plotting libraries know it. */
+    /** Returns matplotlib's name. */
     @Override
     public String toString() {
         return name;
     }
 
-    /** The colour of a value from 0 to 1, as 0xRRGGBB. */
+    /** Returns the colour of a value from 0 to 1, as 0xRRGGBB. */
     int color(double value) {
         int level = (int) Math.max(0, Math.min(LEVELS - 1, value * LEVELS));
-        double place = (double) level / (LEVELS - 1) * (anchors.length - 1);
-        int below = (int) Math.min(place, anchors.length - 2);
+        double position = (double) level / (LEVELS - 1) * (anchors.length - 1);
+        int lower = (int) Math.min(position, anchors.length - 2);
         int color = 0;
         for (int shift = 16; shift >= 0; shift -= 8) {
-            int from = anchors[below] >> shift & 0xFF;
-            int to = anchors[below + 1] >> shift & 0xFF;
-            color |= (int) Math.round(from + (to - from) * (place - below)) << shift;
+            int from = anchors[lower] >> shift & 0xFF;
+            int to = anchors[lower + 1] >> shift & 0xFF;
+            color |= (int) Math.round(from + (to - from) * (position - lower)) << shift;
         }
         return color;
     }

@@ -9,38 +9,39 @@ import java.util.Map;
 import java.util.function.UnaryOperator;
 
 /**
- * What a layer costs, whatever the machine: its multiplications, and the steps that must wait.
+ * Counts a layer's multiplications, and the steps that must follow one another.
  *
- * <p>Counted is what is computed from the input, as far as a {@link Trace} can see it.
+ * <p>Both are counted among the products that a {@link Trace} records.
  */
 public final class Counting {
 
     private Counting() {}
 
     /**
-     * Of all products of matrices and convolutions that {@code layer} computes of {@code input},
-     * those on the longest chain: each needs the result of the one before.
+     * Returns the length of the longest chain of matrix products and convolutions that {@code
+     * layer} computes from {@code input}. In a chain, each needs the result of the one before.
      */
     public static long longestChain(UnaryOperator<NDArray> layer, NDArray input) {
         try (NDManager scratch = input.getManager().newSubManager(input.getDevice())) {
             Trace trace = new Trace();
             NDArray output = layer.apply(trace.watch(copy(input, scratch)));
-            Map<Trace.Product, Long> chains = new HashMap<>();
-            // In the order in which they were computed: what one needs is there before it.
+            Map<Trace.Product, Long> chainLengths = new HashMap<>();
+            // They are in the order of their computation, so each comes after those it needs.
             for (Trace.Product product : trace.products()) {
-                chains.put(product, 1 + longest(product.needs(), chains));
+                chainLengths.put(product, 1 + longest(product.needs(), chainLengths));
             }
-            return longest(Trace.madeFrom(output), chains);
+            return longest(Trace.madeFrom(output), chainLengths);
         }
     }
 
-    private static long longest(List<Trace.Product> products, Map<Trace.Product, Long> chains) {
-        return products.stream().mapToLong(chains::get).max().orElse(0);
+    private static long longest(
+            List<Trace.Product> products, Map<Trace.Product, Long> chainLengths) {
+        return products.stream().mapToLong(chainLengths::get).max().orElse(0);
     }
 
     /**
-     * How often {@code layer} multiplies two numbers and adds the product to a sum: in products of
-     * matrices, convolutions and attention, from the shapes of all that is multiplied.
+     * Returns how often {@code layer} multiplies two numbers and adds the product to a sum. Counted
+     * are matrix products, convolutions and attention, from the shapes of their operands.
      */
     public static long multiplyAdds(UnaryOperator<NDArray> layer, NDArray input) {
         try (NDManager scratch = input.getManager().newSubManager(input.getDevice())) {
@@ -50,7 +51,7 @@ public final class Counting {
         }
     }
 
-    /** What is computed from the copy goes with its manager. */
+    /** Copies the input to {@code manager}, which then closes all that is computed from it. */
     private static NDArray copy(NDArray input, NDManager manager) {
         NDArray copy = input.duplicate();
         copy.attach(manager);

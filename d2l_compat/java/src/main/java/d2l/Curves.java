@@ -10,7 +10,7 @@ import java.util.stream.Stream;
 /** A plot of curves. */
 public final class Curves extends Figure<Curves> {
 
-    // Told apart by colour-blind readers too; a line style goes with each, for print in grey.
+    // Colours that colour-blind readers can distinguish; the line styles are for print in grey.
     private static final List<String> COLORS =
             List.of("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00");
     private static final List<String> DASHES =
@@ -20,9 +20,9 @@ public final class Curves extends Figure<Curves> {
                     "9.6 2.4 1.5 2.4",
                     "1.5 2.475",
                     "7.5 1.5 1.5 1.5 1.5 1.5");
-    // Of the figure's size; the rest is left for labels.
-    private static final double WIDE = 0.775;
-    private static final double HIGH = 0.77;
+    // Shares of the figure's size; the rest is for labels.
+    private static final double AXES_WIDTH = 0.775;
+    private static final double AXES_HEIGHT = 0.77;
 
     private record Curve(double[] x, double[] y) {}
 
@@ -33,7 +33,7 @@ public final class Curves extends Figure<Curves> {
     private boolean hasLogX;
     private boolean hasLogY;
 
-    /** One x serves every curve of y. */
+    /** Makes a plot; a single x serves every curve of y. */
     Curves(double[][] x, double[][] y) {
         super(3.5, 2.5);
         if (x.length != 1 && x.length != y.length) {
@@ -58,31 +58,31 @@ public final class Curves extends Figure<Curves> {
         return this;
     }
 
-    /** A name for each curve. */
+    /** Sets a name for each curve. */
     public Curves legend(String... names) {
         this.names = List.of(names);
         return this;
     }
 
-    /** These curves, counted from 0, are drawn as points and not as lines. */
-    public Curves points(int... which) {
-        points = IntStream.of(which).boxed().collect(Collectors.toSet());
+    /** Draws these curves, counted from 0, as points, not as lines. */
+    public Curves points(int... indices) {
+        points = IntStream.of(indices).boxed().collect(Collectors.toSet());
         return this;
     }
 
-    /** From where to where the y axis goes. */
+    /** Sets the range of the y axis. */
     public Curves ylim(double low, double high) {
         ylim = new double[] {low, high};
         return this;
     }
 
-    /** A logarithmic x axis. */
+    /** Makes the x axis logarithmic. */
     public Curves logX() {
         hasLogX = true;
         return this;
     }
 
-    /** A logarithmic y axis. */
+    /** Makes the y axis logarithmic. */
     public Curves logY() {
         hasLogY = true;
         return this;
@@ -91,21 +91,24 @@ public final class Curves extends Figure<Curves> {
     @Override
     public String describe() {
         var labels = Stream.concat(Stream.of(xlabel, ylabel), names.stream());
-        var say = Description.inTheLanguageOf(labels);
-        var plot = say.linePlot().formatted(orElse(ylabel, say.values()), orElse(xlabel, say.index()));
-        var lines =
-                IntStream.range(0, curves.size())
-                        .mapToObj(i -> describe(i < names.size() ? names.get(i) : say.curve(), i, say));
-        return Stream.concat(Stream.of(plot), lines).collect(Collectors.joining(say.between()));
+        var phrases = Description.forLabels(labels);
+        String y = orDefault(ylabel, phrases.values());
+        String x = orDefault(xlabel, phrases.index());
+        var plot = phrases.linePlot().formatted(y, x);
+        var lines = IntStream.range(0, curves.size()).mapToObj(i -> describe(i, phrases));
+        return Stream.concat(Stream.of(plot), lines)
+                .collect(Collectors.joining(phrases.separator()));
     }
 
-    private String describe(String name, int i, Description say) {
+    private String describe(int i, Description phrases) {
+        String name = i < names.size() ? names.get(i) : phrases.curve();
         Curve curve = curves.get(i);
+        double[] finite = DoubleStream.of(curve.y).filter(Double::isFinite).toArray();
         int last = curve.x.length - 1;
         if (last < 0) {
-            return say.noPoints().formatted(name);
+            return phrases.noPoints().formatted(name);
         }
-        return say.line()
+        return phrases.line()
                 .formatted(
                         name,
                         last + 1,
@@ -113,13 +116,13 @@ public final class Curves extends Figure<Curves> {
                         Numbers.fixed(curve.y[0], 2),
                         Numbers.general(curve.x[last], 4),
                         Numbers.fixed(curve.y[last], 2),
-                        say.extent(DoubleStream.of(curve.y).filter(Double::isFinite).toArray()));
+                        phrases.extent(finite));
     }
 
-    /** An axis: the numbers from low to high lie from {@code start} to {@code end}. */
+    /** An axis, which maps numbers from low to high to points from {@code start} to {@code end}. */
     private record Axis(double low, double high, double start, double end, boolean isLogarithmic) {
 
-        double place(double value) {
+        double position(double value) {
             double share = (scaled(value) - scaled(low)) / (scaled(high) - scaled(low));
             return start + share * (end - start);
         }
@@ -128,24 +131,24 @@ public final class Curves extends Figure<Curves> {
             return isLogarithmic ? Math.log10(value) : value;
         }
 
-        Ticks ticks(double room) {
-            int most = (int) Math.max(1, Math.min(9, Math.abs(end - start) / room));
+        Ticks ticks(double spacing) {
+            int maxTicks = (int) Math.max(1, Math.min(9, Math.abs(end - start) / spacing));
             return isLogarithmic
-                    ? Ticks.logarithmic(low, high, most)
-                    : Ticks.linear(low, high, most, false);
+                    ? Ticks.logarithmic(low, high, maxTicks)
+                    : Ticks.linear(low, high, maxTicks, false);
         }
     }
 
-    /** What the values span, and a little more at both ends. */
+    /** Returns the range of the values, with a margin at both ends. */
     private static double[] limits(DoubleStream values, boolean isLogarithmic) {
-        double[] seen =
+        double[] sorted =
                 values.filter(Double::isFinite)
                         .filter(value -> !isLogarithmic || value > 0)
                         .map(value -> isLogarithmic ? Math.log10(value) : value)
                         .sorted()
                         .toArray();
-        double low = seen.length == 0 ? 0 : seen[0];
-        double high = seen.length == 0 ? 1 : seen[seen.length - 1];
+        double low = sorted.length == 0 ? 0 : sorted[0];
+        double high = sorted.length == 0 ? 1 : sorted[sorted.length - 1];
         double margin = high > low ? (high - low) / 20 : 0.05;
         double[] limits = {low - margin, high + margin};
         return isLogarithmic ? DoubleStream.of(limits).map(p -> Math.pow(10, p)).toArray() : limits;
@@ -153,10 +156,10 @@ public final class Curves extends Figure<Curves> {
 
     @Override
     public String svg() {
-        double wide = WIDE * width;
-        double high = HIGH * height;
-        double top = PAD;
-        double bottom = top + high;
+        double axesWidth = AXES_WIDTH * width;
+        double axesHeight = AXES_HEIGHT * height;
+        double top = PADDING;
+        double bottom = top + axesHeight;
         double[] xlim =
                 limits(curves.stream().flatMapToDouble(c -> DoubleStream.of(c.x)), hasLogX);
         double[] ylim =
@@ -167,51 +170,53 @@ public final class Curves extends Figure<Curves> {
                                 hasLogY);
         Axis vertical = new Axis(ylim[0], ylim[1], bottom, top, hasLogY);
         Ticks yticks = vertical.ticks(20);
-        double left = PAD + left(yticks);
-        Axis horizontal = new Axis(xlim[0], xlim[1], left, left + wide, hasLogX);
+        double left = PADDING + yAxisWidth(yticks);
+        Axis horizontal = new Axis(xlim[0], xlim[1], left, left + axesWidth, hasLogX);
         Ticks xticks = horizontal.ticks(30);
 
         Svg svg = new Svg();
-        Object[] grid = {"stroke", "#b0b0b0", "stroke-opacity", 0.4, "stroke-width", LINE};
-        for (int i = 0; i < xticks.places().length; i++) {
-            double x = horizontal.place(xticks.places()[i]);
+        Object[] grid = {"stroke", "#b0b0b0", "stroke-opacity", 0.4, "stroke-width", LINE_WIDTH};
+        for (int i = 0; i < xticks.positions().length; i++) {
+            double x = horizontal.position(xticks.positions()[i]);
             svg.line(x, bottom, x, top, grid);
-            tickBelow(svg, x, bottom, xticks.labels()[i]);
+            drawTickBelow(svg, x, bottom, xticks.labels()[i]);
         }
-        for (int i = 0; i < yticks.places().length; i++) {
-            double y = vertical.place(yticks.places()[i]);
-            svg.line(left, y, left + wide, y, grid);
-            tickLeft(svg, left, y, yticks.labels()[i]);
+        for (int i = 0; i < yticks.positions().length; i++) {
+            double y = vertical.position(yticks.positions()[i]);
+            svg.line(left, y, left + axesWidth, y, grid);
+            drawTickLeft(svg, left, y, yticks.labels()[i]);
         }
-        labelBelow(svg, left + wide / 2, bottom, xlabel);
-        labelLeft(svg, top + high / 2, ylabel);
-        svg.openWindow(left, top, wide, high);
+        drawLabelBelow(svg, left + axesWidth / 2, bottom, xlabel);
+        drawLabelLeft(svg, top + axesHeight / 2, ylabel);
+        svg.openClip(left, top, axesWidth, axesHeight);
         for (int i = 0; i < curves.size(); i++) {
-            svg.element("path", drawn(i, curves.get(i), horizontal, vertical));
+            svg.element("path", pathAttributes(i, curves.get(i), horizontal, vertical));
         }
         svg.close("svg");
-        frame(svg, left, top, wide, high);
+        drawFrame(svg, left, top, axesWidth, axesHeight);
         if (!names.isEmpty()) {
-            legend(svg, left, top, wide, high, horizontal, vertical);
+            drawLegend(svg, left, top, axesWidth, axesHeight, horizontal, vertical);
         }
-        return svg.document(left + wide + PAD, bottom + below() + PAD, describe());
+        double right = left + axesWidth;
+        return svg.document(right + PADDING, bottom + xAxisHeight() + PADDING, describe());
     }
 
-    private Object[] drawn(int i, Curve curve, Axis horizontal, Axis vertical) {
+    private Object[] pathAttributes(int i, Curve curve, Axis horizontal, Axis vertical) {
+        String path = path(curve, horizontal, vertical);
         return points.contains(i)
-                ? dots(i, path(curve, horizontal, vertical).replaceAll("[ML]([^ML]+)", "M$1h0"))
-                : stroke(i, path(curve, horizontal, vertical));
+                ? pointAttributes(i, path.replaceAll("[ML]([^ML]+)", "M$1h0"))
+                : lineAttributes(i, path);
     }
 
-    /** Lines of no length, whose ends are round. */
-    private static Object[] dots(int curve, String path) {
+    /** Returns the attributes of lines without length, whose round ends are the points. */
+    private static Object[] pointAttributes(int curve, String path) {
         String color = COLORS.get(curve % COLORS.size());
         return new Object[] {
             "d", path, "fill", "none", "stroke", color, "stroke-width", 6, "stroke-linecap", "round"
         };
     }
 
-    private static Object[] stroke(int curve, String path) {
+    private static Object[] lineAttributes(int curve, String path) {
         return new Object[] {
             "d",
             path,
@@ -228,53 +233,55 @@ public final class Curves extends Figure<Curves> {
         };
     }
 
-    /** The points, with a gap where a number is not finite. */
+    /** Returns the path of a curve, with a gap where a number is not finite. */
     private static String path(Curve curve, Axis horizontal, Axis vertical) {
         StringBuilder path = new StringBuilder();
         boolean isDrawing = false;
         for (int i = 0; i < curve.x.length; i++) {
-            double x = horizontal.place(curve.x[i]);
-            double y = vertical.place(curve.y[i]);
-            boolean isSeen = Double.isFinite(x) && Double.isFinite(y);
-            if (isSeen) {
+            double x = horizontal.position(curve.x[i]);
+            double y = vertical.position(curve.y[i]);
+            boolean isFinite = Double.isFinite(x) && Double.isFinite(y);
+            if (isFinite) {
                 path.append(isDrawing ? 'L' : 'M')
                         .append(Svg.number(x))
                         .append(' ')
                         .append(Svg.number(y));
             }
-            isDrawing = isSeen;
+            isDrawing = isFinite;
         }
         return path.toString();
     }
 
-    /** In the place where it hides the fewest points. */
-    private void legend(
+    /** Draws the legend where it hides the fewest points. */
+    private void drawLegend(
             Svg svg,
             double left,
             double top,
-            double wide,
-            double high,
+            double axesWidth,
+            double axesHeight,
             Axis horizontal,
             Axis vertical) {
         int count = Math.min(names.size(), curves.size());
         double boxWidth = 36 + names.stream().limit(count).mapToDouble(Svg::width).max().orElse(0);
         double boxHeight = 3 + 15 * count;
-        double[] xs = {left + 5, left + (wide - boxWidth) / 2, left + wide - 5 - boxWidth};
-        double[] ys = {top + 5, top + (high - boxHeight) / 2, top + high - 5 - boxHeight};
+        double freeWidth = axesWidth - boxWidth;
+        double freeHeight = axesHeight - boxHeight;
+        double[] xs = {left + 5, left + freeWidth / 2, left + axesWidth - 5 - boxWidth};
+        double[] ys = {top + 5, top + freeHeight / 2, top + axesHeight - 5 - boxHeight};
         int[][] order = {{2, 0}, {0, 0}, {0, 2}, {2, 2}, {2, 1}, {0, 1}, {1, 2}, {1, 0}, {1, 1}};
         double x = xs[2];
         double y = ys[0];
         long fewest = Long.MAX_VALUE;
-        for (int[] place : order) {
-            double boxX = xs[place[0]];
-            double boxY = ys[place[1]];
+        for (int[] candidate : order) {
+            double boxX = xs[candidate[0]];
+            double boxY = ys[candidate[1]];
             long hidden = 0;
             for (Curve curve : curves) {
-                // Along the curve, not at its points alone: they may be far apart.
+                // Counted along the curve, since its points may be far apart.
                 for (int i = 0; i + 1 < curve.x.length; i++) {
                     for (int part = 0; part <= 10; part++) {
-                        double px = between(horizontal, curve.x, i, part);
-                        double py = between(vertical, curve.y, i, part);
+                        double px = interpolate(horizontal, curve.x, i, part);
+                        double py = interpolate(vertical, curve.y, i, part);
                         if (px >= boxX
                                 && px <= boxX + boxWidth
                                 && py >= boxY
@@ -295,18 +302,18 @@ public final class Curves extends Figure<Curves> {
                 "#ffffff", "stroke", "#cccccc", "opacity", 0.8);
         for (int i = 0; i < count; i++) {
             double baseline = y + 11.6 + 15 * i;
-            String at = Svg.number(baseline - 3.5);
+            String middle = Svg.number(baseline - 3.5);
             svg.element(
                     "path",
                     points.contains(i)
-                            ? dots(i, "M%s %sh0".formatted(Svg.number(x + 14), at))
-                            : stroke(i, "M%s %sh20".formatted(Svg.number(x + 4), at)));
+                            ? pointAttributes(i, "M%s %sh0".formatted(Svg.number(x + 14), middle))
+                            : lineAttributes(i, "M%s %sh20".formatted(Svg.number(x + 4), middle)));
             svg.text(x + 32, baseline, Svg.Anchor.START, names.get(i));
         }
     }
 
-    private static double between(Axis axis, double[] values, int i, int tenths) {
-        double from = axis.place(values[i]);
-        return from + (axis.place(values[i + 1]) - from) * tenths / 10;
+    private static double interpolate(Axis axis, double[] values, int i, int tenths) {
+        double from = axis.position(values[i]);
+        return from + (axis.position(values[i + 1]) - from) * tenths / 10;
     }
 }

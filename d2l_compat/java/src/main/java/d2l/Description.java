@@ -4,8 +4,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * What a figure's text alternative is made of, in one language: the same numbers in the same order in
- * each.
+ * The phrases of a figure's text alternative in one language. All languages have the same
+ * placeholders in the same order.
  */
 record Description(
         String title,
@@ -19,11 +19,12 @@ record Description(
         String values,
         String index,
         String curve,
-        String between) {
+        String separator) {
 
-    private static final Pattern CHINESE = Pattern.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]");
+    private static final Pattern CHINESE_CHARACTERS =
+            Pattern.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]");
 
-    private static final Description IN_ENGLISH =
+    private static final Description ENGLISH =
             new Description(
                     "\"%s\": ",
                     "Heat map, %s rows (%s) by %s columns (%s), %s, %s of %s zero; "
@@ -39,7 +40,7 @@ record Description(
                     "Curve",
                     " ");
 
-    private static final Description IN_CHINESE =
+    private static final Description CHINESE =
             new Description(
                     "「%s」：",
                     "熱圖，縱軸 %s 格，是%s；橫軸 %s 格，是%s；%s，零有 %s 個（共 %s 個）；"
@@ -55,13 +56,13 @@ record Description(
                     "曲線",
                     "");
 
-    /** In the language of these labels. */
-    static Description inTheLanguageOf(Stream<String> labels) {
-        return labels.anyMatch(label -> isChinese(label)) ? IN_CHINESE : IN_ENGLISH;
+    /** Returns the phrases in the language of the labels. */
+    static Description forLabels(Stream<String> labels) {
+        return labels.anyMatch(Description::isChinese) ? CHINESE : ENGLISH;
     }
 
     static boolean isChinese(String text) {
-        return CHINESE.matcher(text).find();
+        return CHINESE_CHARACTERS.matcher(text).find();
     }
 
     String extent(double[] values) {

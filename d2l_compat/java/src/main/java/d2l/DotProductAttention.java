@@ -15,14 +15,14 @@ import ai.djl.util.PairList;
  * Scaled dot-product attention, softmax(QKᵀ/√d) V, of Vaswani et al. (2017), section 3.2.1.
  *
  * <p>Inputs: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v), all of
- * one floating-point dtype, and perhaps the valid lengths, as in {@link MaskedSoftmax}. Output:
- * (batch, queries, v). A query without a valid key gets the zero vector. What the padding holds
- * must be finite all the same: zero times NaN is NaN.
+ * one floating-point dtype, and optionally the valid lengths, as in {@link MaskedSoftmax}. Output:
+ * (batch, queries, v). The result of a query without a valid key is the zero vector. The padding
+ * itself must be finite all the same: zero times NaN is NaN.
  *
- * <p>Two of a call's {@code params} may hide keys as well. With {@code causal}, true or false, the
- * last query sees every key, the one before it all but the last, and so on. {@code scoreBias}, an
- * array of the queries' dtype, shape (queries, keys) or (batch, queries, keys), is added to the
- * scores; a key whose bias is minus infinity is not seen.
+ * <p>Two entries in a call's {@code params} may hide keys as well. With {@code causal}, true or
+ * false, the last query sees every key, the one before it all but the last, and so on. {@code
+ * scoreBias}, an array of the queries' dtype, shape (queries, keys) or (batch, queries, keys), is
+ * added to the scores; a key whose bias is minus infinity is hidden.
  *
  * <pre>{@code
  * var params = new PairList<String, Object>(Map.of("causal", true, "scoreBias", bias));
@@ -59,18 +59,18 @@ public class DotProductAttention extends AbstractBlock {
         Masks masks = Masks.of(params);
         masks.check(queries, keys);
         NDArray validLens = inputs.size() > 3 ? inputs.get(3) : null;
-        // Only the weights are kept: products and scores are as large.
+        // Products and scores, which are as large as the weights, are released here.
         try (NDArray products = queries.matMul(keys.swapAxes(1, 2));
-                NDArray scores = dividedByRoot(products, d)) {
+                NDArray scores = divideByRoot(products, d)) {
             weights = maskedSoftmax(scores, validLens, masks);
         }
-        NDArray kept = Dropout.dropout(weights, dropout, training).head();
-        return new NDList(kept.matMul(values));
+        NDArray dropped = Dropout.dropout(weights, dropout, training).head();
+        return new NDList(dropped.matMul(values));
     }
 
-    private static NDArray dividedByRoot(NDArray scores, long d) {
-        // Not scores.div(Math.sqrt(d)): DJL keeps such a number in Java's memory, and lets it go at
-        // once. When the gradient is taken, something else may stand there, or NaN.
+    private static NDArray divideByRoot(NDArray scores, long d) {
+        // Not scores.div(Math.sqrt(d)): DJL keeps that number in Java's memory and releases it at
+        // once, so the gradient could be computed with whatever is there later.
         try (NDManager scratch = scores.getManager().newSubManager(scores.getDevice())) {
             NDArray one = scratch.ones(new Shape(1), scores.getDataType());
             return scores.div(one.mul(Math.sqrt(d)));
@@ -78,17 +78,17 @@ public class DotProductAttention extends AbstractBlock {
     }
 
     static void checkInputs(NDList inputs) {
-        Checks.count(inputs, 3, 4, "queries, keys, values and perhaps validLens");
+        Checks.inputCount(inputs, 3, 4, "queries, keys, values and perhaps validLens");
         NDArray[] arrays = {inputs.get(0), inputs.get(1), inputs.get(2)};
         Checks.attentionInputs(arrays[0].getShape(), arrays[1].getShape(), arrays[2].getShape());
         Checks.floating("queries, keys and values", arrays);
     }
 
     /**
-     * The last call's weights, before dropout.
+     * Returns the last call's weights, before dropout.
      *
-     * @return an array of shape (batch, queries, keys), which lives as long as the manager of that
-     *     call's queries
+     * @return an array of shape (batch, queries, keys), valid as long as the manager of that call's
+     *     queries
      * @throws IllegalStateException before the first call
      */
     public NDArray attentionWeights() {

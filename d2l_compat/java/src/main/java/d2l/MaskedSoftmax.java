@@ -9,13 +9,13 @@ import ai.djl.ndarray.types.Shape;
 import java.util.Arrays;
 import java.util.stream.LongStream;
 
-/** Softmax in which what is past a valid length gets no weight at all. */
+/** Softmax with a weight of exactly zero past a valid length. */
 public final class MaskedSoftmax {
 
     private MaskedSoftmax() {}
 
     /**
-     * Softmax over the last axis, over all of it.
+     * Computes the softmax over the last axis, without a mask.
      *
      * @param X scores, floating point, shape (batch, queries, keys)
      * @return the weights, of X's shape and dtype
@@ -25,14 +25,14 @@ public final class MaskedSoftmax {
     }
 
     /**
-     * Softmax over the last axis, over the first {@code validLens} entries alone.
+     * Computes the softmax over the last axis, over its first {@code validLens} entries.
      *
      * @param X scores, floating point, shape (batch, queries, keys)
      * @param validLens integers from 0 to the number of keys, shape (batch), or (batch, queries)
-     *     for a length of each query's own; null takes every key
-     * @return weights of X's shape and dtype. Past a length they are exactly 0; over a row they
-     *     sum to 1, or to 0 where the length is 0
-     * @throws IllegalArgumentException for another rank, shape, dtype or range
+     *     for one length per query; null means every key
+     * @return weights of X's shape and dtype. Past a length they are exactly 0; each row sums to 1,
+     *     or to 0 where the length is 0
+     * @throws IllegalArgumentException for a wrong rank, shape, dtype or range
      */
     public static NDArray maskedSoftmax(NDArray X, NDArray validLens) {
         Checks.rank("X", X.getShape(), "batch", "queries", "keys");
@@ -40,87 +40,85 @@ public final class MaskedSoftmax {
         return maskedSoftmax(X, validLens, new Masks(false, null));
     }
 
-    /** The same, of scores that have perhaps a bias, and over what a causal mask leaves. */
+    /** Computes the masked softmax with a causal mask and a score bias too, if there are any. */
     static NDArray maskedSoftmax(NDArray X, NDArray validLens, Masks masks) {
         NDArray bias = masks.scoreBias();
         if (validLens == null && !masks.causal() && bias == null) {
             return X.softmax(-1);
         }
         NDManager manager = X.getManager();
-        // What is needed on the way is as large as the scores: it goes with this manager.
+        // Intermediate arrays, which are as large as the scores, are closed with this manager.
         try (NDManager scratch = manager.newSubManager(X.getDevice())) {
             scratch.tempAttachAll(X);
-            NDArray masked = masked(validLens, masks, X);
+            NDArray isHidden = isHidden(validLens, masks, X);
             NDArray scores = bias == null ? X : X.add(bias);
             // The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is
             // NaN.
-            NDArray lowest = X.zerosLike().add(lowest(X.getDataType()));
-            NDArray softmax = NDArrays.where(masked, lowest, scores).softmax(-1);
-            NDArray weights = NDArrays.where(masked, X.zerosLike(), softmax);
+            NDArray lowest = X.zerosLike().add(lowestFinite(X.getDataType()));
+            NDArray softmax = NDArrays.where(isHidden, lowest, scores).softmax(-1);
+            NDArray weights = NDArrays.where(isHidden, X.zerosLike(), softmax);
             weights.attach(manager);
             return weights;
         }
     }
 
-    /** True for the keys that are not seen; shape (batch, queries, keys). */
-    private static NDArray masked(NDArray validLens, Masks masks, NDArray X) {
+    /** Returns an array that is true for the hidden keys, shape (batch, queries, keys). */
+    private static NDArray isHidden(NDArray validLens, Masks masks, NDArray X) {
         Shape shape = X.getShape();
         long numKeys = shape.get(2);
-        boolean perQuery = validLens != null && validLens.getShape().dimension() == 2;
-        long[] lengths = validLens == null ? everyKey(shape) : checked(validLens, shape);
-        long lensForEach = perQuery || masks.causal() ? shape.get(1) : 1;
+        boolean isPerQuery = validLens != null && validLens.getShape().dimension() == 2;
+        long[] lengths = validLens == null ? allKeys(shape) : checkedLengths(validLens, shape);
+        long lengthsPerExample = isPerQuery || masks.causal() ? shape.get(1) : 1;
         if (masks.causal()) {
-            lengths = causal(lengths, perQuery, shape);
+            lengths = causalLengths(lengths, isPerQuery, shape);
         }
-        // The lengths may be on another device than X, and live longer; so may X's manager.
+        // validLens may be on another device than X, and have another manager.
         try (NDManager scratch = X.getManager().newSubManager(X.getDevice())) {
-            NDArray lens = scratch.create(lengths, new Shape(shape.get(0), lensForEach, 1));
+            NDArray lens = scratch.create(lengths, new Shape(shape.get(0), lengthsPerExample, 1));
             NDArray key = scratch.arange(0, (int) numKeys, 1, DataType.INT64);
-            NDArray masked = key.gte(lens).broadcast(shape);
+            NDArray isHidden = key.gte(lens).broadcast(shape);
             if (masks.scoreBias() != null) {
-                NDArray hidden = masks.scoreBias().eq(Double.NEGATIVE_INFINITY);
-                hidden.attach(scratch);
-                masked = hidden.logicalOr(masked);
+                NDArray isHiddenByBias = masks.scoreBias().eq(Double.NEGATIVE_INFINITY);
+                isHiddenByBias.attach(scratch);
+                isHidden = isHiddenByBias.logicalOr(isHidden);
             }
-            masked.attach(X.getManager());
-            return masked;
+            isHidden.attach(X.getManager());
+            return isHidden;
         }
     }
 
-    private static long[] everyKey(Shape scores) {
+    private static long[] allKeys(Shape scores) {
         long[] lengths = new long[(int) scores.get(0)];
         Arrays.fill(lengths, scores.get(2));
         return lengths;
     }
 
-    private static long[] checked(NDArray validLens, Shape scores) {
+    private static long[] checkedLengths(NDArray validLens, Shape scores) {
         Checks.validLens(validLens, scores.get(0), scores.get(1));
-        long[] lengths = numbers(validLens);
+        long[] lengths = toLongArray(validLens);
         LongStream.of(lengths).forEach(each -> Checks.validLensRange(each, scores.get(2)));
         return lengths;
     }
 
-    /** A length for each query: the last one sees the last key. */
-    private static long[] causal(long[] lengths, boolean perQuery, Shape scores) {
+    /** Returns a length for each query, aligned so that the last query may see the last key. */
+    private static long[] causalLengths(long[] lengths, boolean isPerQuery, Shape scores) {
         int numQueries = (int) scores.get(1);
-        long first = scores.get(2) - numQueries + 1;
-        long[] perEach = new long[(int) scores.get(0) * numQueries];
-        Arrays.setAll(
-                perEach,
-                at ->
-                        Math.min(
-                                lengths[perQuery ? at : at / numQueries],
-                                first + at % numQueries));
-        return perEach;
+        long firstLength = scores.get(2) - numQueries + 1;
+        long[] causal = new long[(int) scores.get(0) * numQueries];
+        for (int i = 0; i < causal.length; i++) {
+            long length = lengths[isPerQuery ? i : i / numQueries];
+            causal[i] = Math.min(length, firstLength + i % numQueries);
+        }
+        return causal;
     }
 
-    private static long[] numbers(NDArray integers) {
+    private static long[] toLongArray(NDArray integers) {
         try (NDArray longs = integers.toType(DataType.INT64, true)) {
             return longs.toLongArray();
         }
     }
 
-    private static double lowest(DataType type) {
+    private static double lowestFinite(DataType type) {
         return switch (type) {
             case FLOAT64 -> -Double.MAX_VALUE;
             case FLOAT16 -> -65504;

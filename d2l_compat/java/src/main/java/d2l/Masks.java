@@ -5,24 +5,23 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.util.PairList;
 
-/** The masks that a call of attention may ask for beside the lengths, in its {@code params}. */
+/** The masks of an attention call besides the lengths, which come in its {@code params}. */
 record Masks(boolean causal, NDArray scoreBias) {
 
     private static final String CAUSAL = "causal";
     private static final String SCORE_BIAS = "scoreBias";
 
     /**
-     * What a call was given.
+     * Reads the masks of a call.
      *
-     * @param params null, like an empty list, asks for nothing
-     * @throws IllegalArgumentException for another name, since nobody sees that a mask is missing,
-     *     or for a value of another kind
+     * @param params null, like an empty list, means no masks
+     * @throws IllegalArgumentException for an unknown name, since a mask that is silently ignored
+     *     would go unnoticed, or for a value of a wrong type
      */
     static Masks of(PairList<String, Object> params) {
         boolean causal = false;
         NDArray scoreBias = null;
-        PairList<String, Object> given = params == null ? new PairList<>() : params;
-        for (var param : given) {
+        for (var param : params == null ? new PairList<String, Object>() : params) {
             switch (param.getKey()) {
                 case CAUSAL ->
                         causal =
@@ -40,29 +39,30 @@ record Masks(boolean causal, NDArray scoreBias) {
         return new Masks(causal, scoreBias);
     }
 
-    /** They fit one head's queries and keys. */
+    /** Checks that the masks fit queries and keys without an axis of heads. */
     void check(NDArray queries, NDArray keys) {
         check(queries, keys, 0);
     }
 
-    /** They fit so many heads; 0 stands for attention without an axis of heads. */
+    /** Checks that the masks fit so many heads; 0 means attention without an axis of heads. */
     void check(NDArray queries, NDArray keys, int numHeads) {
-        Shape of = queries.getShape();
+        long batch = queries.getShape().get(0);
+        long numQueries = queries.getShape().get(1);
         long numKeys = keys.getShape().get(1);
         if (causal) {
-            Checks.causal(of.get(1), numKeys);
+            Checks.causal(numQueries, numKeys);
         }
         if (scoreBias != null) {
-            Checks.scoreBias(scoreBias.getShape(), of.get(0), of.get(1), numKeys, numHeads);
+            Checks.scoreBias(scoreBias.getShape(), batch, numQueries, numKeys, numHeads);
             Checks.floating("queries and scoreBias", queries, scoreBias);
         }
     }
 
     /**
-     * The same for a batch in which each example stands once for each head, as {@code params}.
+     * Returns the {@code params} for a batch that has one row per example and head.
      *
-     * @param manager with which a bias that had to be repeated goes
-     * @return null where nothing was asked for
+     * @param manager the manager of a bias that had to be repeated
+     * @return null if there are no masks
      */
     PairList<String, Object> forHeads(long batch, int numHeads, NDManager manager) {
         PairList<String, Object> params = new PairList<>();
@@ -75,7 +75,7 @@ record Masks(boolean causal, NDArray scoreBias) {
         return params.isEmpty() ? null : params;
     }
 
-    /** In the order of the heads: (queries, keys), or (batch * heads, queries, keys). */
+    /** Reshapes the bias to (queries, keys) or (batch * heads, queries, keys). */
     private NDArray perHead(long batch, int numHeads, NDManager manager) {
         Shape shape = scoreBias.getShape();
         int axes = shape.dimension();
@@ -85,7 +85,7 @@ record Masks(boolean causal, NDArray scoreBias) {
         Shape scores = shape.slice(axes - 2);
         NDArray repeated = scoreBias.broadcast(new Shape(batch, numHeads).addAll(scores));
         NDArray perHead = repeated.reshape(new Shape(batch * numHeads).addAll(scores));
-        repeated.attach(manager); // the bias's own may live longer
+        repeated.attach(manager); // the bias's own manager may stay open longer
         perHead.attach(manager);
         return perHead;
     }

@@ -18,7 +18,7 @@ import ai.djl.util.PairList;
  * Multi-head attention, Vaswani et al. (2017), section 3.2.2.
  *
  * <p>Inputs: queries (batch, queries, querySize), keys (batch, keys, keySize), values (batch,
- * keys, valueSize), and perhaps the valid lengths, as in {@link MaskedSoftmax}. Output: (batch,
+ * keys, valueSize), and optionally the valid lengths, as in {@link MaskedSoftmax}. Output: (batch,
  * queries, numHiddens). Each head works in numHiddens / numHeads dimensions, its slice of the
  * projections {@code W_q}, {@code W_k}, {@code W_v}; {@code W_o} mixes the heads' results.
  *
@@ -27,7 +27,7 @@ import ai.djl.util.PairList;
  */
 public final class MultiHeadAttention extends AbstractBlock {
 
-    // Named as in the formulas.
+    // The names are those of the formulas.
     public final Linear W_q;
     public final Linear W_k;
     public final Linear W_v;
@@ -36,32 +36,32 @@ public final class MultiHeadAttention extends AbstractBlock {
 
     private final int numHiddens;
     private final int numHeads;
-    // Of queries, keys and values; 0 where the first input is to tell.
-    private final long[] sizes;
+    // Those of queries, keys and values; 0 means inferred from the first input.
+    private final long[] inputSizes;
 
     /**
-     * A layer that takes the sizes of queries, keys and values from its first input.
+     * Makes a layer that infers the sizes of queries, keys and values from its first input.
      *
-     * @param numHiddens the width of the output, shared out among the heads
-     * @param numHeads how many heads there are
+     * @param numHiddens the width of the output, which is divided among the heads
+     * @param numHeads the number of heads
      * @param dropout the share of attention weights dropped in training
-     * @throws IllegalArgumentException where numHiddens is not a multiple of numHeads
+     * @throws IllegalArgumentException if numHiddens is not a multiple of numHeads
      */
     public MultiHeadAttention(int numHiddens, int numHeads, float dropout) {
         this(numHiddens, numHeads, dropout, false);
     }
 
-    /** The same, with biases in the projections where {@code bias} is true. */
+    /** Makes the same layer, with biases in the projections if {@code bias} is true. */
     public MultiHeadAttention(int numHiddens, int numHeads, float dropout, boolean bias) {
         this(new long[3], numHiddens, numHeads, new DotProductAttention(dropout), bias);
     }
 
-    /** The same, with heads that attend in a way of their own, and drop what they say. */
+    /** Makes the same layer, with another attention in the heads, which has its own dropout. */
     public MultiHeadAttention(int numHiddens, int numHeads, DotProductAttention attention) {
         this(new long[3], numHiddens, numHeads, attention, false);
     }
 
-    /** A layer that is told the sizes of its keys, queries and values. */
+    /** Makes a layer with fixed sizes of keys, queries and values. */
     public MultiHeadAttention(
             int keySize,
             int querySize,
@@ -72,7 +72,7 @@ public final class MultiHeadAttention extends AbstractBlock {
         this(keySize, querySize, valueSize, numHiddens, numHeads, dropout, false);
     }
 
-    /** The same, with biases in the projections where {@code bias} is true. */
+    /** Makes the same layer, with biases in the projections if {@code bias} is true. */
     public MultiHeadAttention(
             int keySize,
             int querySize,
@@ -93,13 +93,13 @@ public final class MultiHeadAttention extends AbstractBlock {
     }
 
     private MultiHeadAttention(
-            long[] sizes,
+            long[] inputSizes,
             int numHiddens,
             int numHeads,
             DotProductAttention attention,
             boolean bias) {
         Checks.heads(numHiddens, numHeads);
-        this.sizes = sizes;
+        this.inputSizes = inputSizes;
         this.numHiddens = numHiddens;
         this.numHeads = numHeads;
         this.attention = addChildBlock("attention", attention);
@@ -107,8 +107,8 @@ public final class MultiHeadAttention extends AbstractBlock {
         W_k = addChildBlock("W_k", projection(numHiddens, bias));
         W_v = addChildBlock("W_v", projection(numHiddens, bias));
         W_o = addChildBlock("W_o", projection(numHiddens, bias));
-        // From -1/√n to 1/√n, as PyTorch has it: DJL's own weights are wider, and its softmax
-        // begins nearly certain.
+        // From -1/√n to 1/√n, as in PyTorch. DJL's default range is wider, with which the softmax
+        // would start nearly one-hot.
         setInitializer(
                 new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1), Parameter.Type.WEIGHT);
     }
@@ -150,15 +150,15 @@ public final class MultiHeadAttention extends AbstractBlock {
                         transposeQkv(project(W_v, values, parameterStore, training)));
         if (inputs.size() > 3) {
             NDArray validLens = inputs.get(3);
-            // Checked before the heads multiply it, so that a message speaks of what was given.
+            // Checked before it is repeated for the heads, so that messages show its own shape.
             Checks.validLens(validLens, queries.getShape().get(0), queries.getShape().get(1));
             NDArray lensPerHead = validLens.repeat(0, numHeads);
-            lensPerHead.attach(queries.getManager()); // the lengths' own may live longer
+            lensPerHead.attach(queries.getManager()); // its own manager may stay open longer
             perHead.add(lensPerHead);
         }
-        PairList<String, Object> more =
+        PairList<String, Object> headMasks =
                 masks.forHeads(queries.getShape().get(0), numHeads, queries.getManager());
-        NDArray pooled = attention.forward(parameterStore, perHead, training, more).head();
+        NDArray pooled = attention.forward(parameterStore, perHead, training, headMasks).head();
         return new NDList(project(W_o, transposeOutput(pooled), parameterStore, training));
     }
 
@@ -172,42 +172,42 @@ public final class MultiHeadAttention extends AbstractBlock {
         Linear[] projections = {W_q, W_k, W_v};
         for (int i = 0; i < names.length; i++) {
             Parameter weight = projections[i].getDirectParameters().get("weight");
-            long size = weight.isInitialized() ? weight.getShape().get(1) : sizes[i];
+            long size = weight.isInitialized() ? weight.getShape().get(1) : inputSizes[i];
             if (size > 0) {
                 Checks.lastDimension(names[i], inputs[i], size);
             }
         }
     }
 
-    /** (batch, steps, numHiddens) to (batch * heads, steps, numHiddens / heads). */
+    /** Reshapes (batch, steps, numHiddens) to (batch * heads, steps, numHiddens / heads). */
     public NDArray transposeQkv(NDArray X) {
         Checks.rank("X", X.getShape(), "batch", "steps", "numHiddens");
         Checks.lastDimension("X", X.getShape(), numHiddens);
         long batch = X.getShape().get(0);
         long steps = X.getShape().get(1);
-        long size = numHiddens / numHeads;
-        return X.reshape(batch, steps, numHeads, size)
+        long headSize = numHiddens / numHeads;
+        return X.reshape(batch, steps, numHeads, headSize)
                 .swapAxes(1, 2)
-                .reshape(batch * numHeads, steps, size);
+                .reshape(batch * numHeads, steps, headSize);
     }
 
-    /** (batch * heads, steps, numHiddens / heads) back to (batch, steps, numHiddens). */
+    /** Reverses {@link #transposeQkv}, to (batch, steps, numHiddens). */
     public NDArray transposeOutput(NDArray X) {
-        Checks.headsTogether(X.getShape(), numHeads);
+        Checks.headRows(X.getShape(), numHeads);
         Checks.lastDimension("X", X.getShape(), numHiddens / numHeads);
         long batch = X.getShape().get(0) / numHeads;
         long steps = X.getShape().get(1);
-        long size = numHiddens / numHeads;
-        return X.reshape(batch, numHeads, steps, size)
+        long headSize = numHiddens / numHeads;
+        return X.reshape(batch, numHeads, steps, headSize)
                 .swapAxes(1, 2)
                 .reshape(batch, steps, numHiddens);
     }
 
     /**
-     * The last call's weights, before dropout.
+     * Returns the last call's weights, before dropout.
      *
-     * @return an array of shape (batch, heads, queries, keys), which lives as long as the manager
-     *     of that call's queries
+     * @return an array of shape (batch, heads, queries, keys), valid as long as the manager of that
+     *     call's queries
      * @throws IllegalStateException before the first call
      */
     public NDArray attentionWeights() {

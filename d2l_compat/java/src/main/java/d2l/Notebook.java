@@ -4,12 +4,12 @@ import org.dflib.jjava.jupyter.Extension;
 import org.dflib.jjava.jupyter.kernel.BaseKernel;
 import org.dflib.jjava.jupyter.kernel.display.DisplayData;
 
-/** Shows figures in Jupyter; the kernel finds this class by itself. */
+/** Shows figures in Jupyter; the kernel loads this class automatically. */
 public final class Notebook implements Extension {
 
     @Override
     public void install(BaseKernel kernel) {
-        Figure.screen =
+        Figure.display =
                 figure -> {
                     DisplayData data = new DisplayData(figure.describe());
                     data.putSVG(figure.svg());

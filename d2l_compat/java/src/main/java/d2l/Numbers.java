@@ -5,26 +5,27 @@ import java.math.MathContext;
 import java.math.RoundingMode;
 import java.util.Locale;
 
-/** Numbers as the Python editions write them: exact value, half to even, a sign for -0.00. */
+/** Formats numbers as Python does: from the exact value, half to even, with a sign for -0.00. */
 final class Numbers {
 
     private Numbers() {}
 
-    /** With so many decimals. */
+    /** Formats a number with so many decimals. */
     static String fixed(double value, int decimals) {
         if (!Double.isFinite(value)) {
-            return named(value);
+            return nonFinite(value);
         }
-        String digits = exactly(value).setScale(decimals, RoundingMode.HALF_EVEN).toPlainString();
+        String digits = magnitude(value).setScale(decimals, RoundingMode.HALF_EVEN).toPlainString();
         return sign(value) + digits;
     }
 
-    /** With so many significant digits, and no zeros at the end. */
+    /** Formats a number with so many significant digits, without trailing zeros. */
     static String general(double value, int digits) {
         if (!Double.isFinite(value)) {
-            return named(value);
+            return nonFinite(value);
         }
-        BigDecimal rounded = exactly(value).round(new MathContext(digits, RoundingMode.HALF_EVEN));
+        MathContext context = new MathContext(digits, RoundingMode.HALF_EVEN);
+        BigDecimal rounded = magnitude(value).round(context);
         if (rounded.signum() == 0) {
             return sign(value) + "0";
         }
@@ -36,7 +37,7 @@ final class Numbers {
         return sign(value) + String.format(Locale.ROOT, "%se%+03d", mantissa, exponent);
     }
 
-    private static BigDecimal exactly(double value) {
+    private static BigDecimal magnitude(double value) {
         return new BigDecimal(Math.abs(value));
     }
 
@@ -44,7 +45,7 @@ final class Numbers {
         return Math.copySign(1, value) < 0 ? "-" : "";
     }
 
-    private static String named(double value) {
+    private static String nonFinite(double value) {
         return Double.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
     }
 }

@@ -14,33 +14,33 @@ import java.util.stream.IntStream;
  * Plots.curves(x, y).xlabel("Position").legend("sine", "cosine").figsize(6, 2.5).show();
  * }</pre>
  *
- * <p>A figure is written as SVG, by a few lines of our own: the same bytes on every machine, with
- * a text alternative that is made from what the figure holds.
+ * <p>A figure is written as SVG without a plotting library: the same bytes on every machine, with a
+ * text alternative that is generated from the figure's content.
  */
 public final class Plots {
 
     private Plots() {}
 
     /**
-     * Curves over one x, shape (points); {@code y} has shape (points), or (curves, points).
+     * Plots curves over one x, shape (points); {@code y} is (points) or (curves, points).
      *
-     * @throws IllegalArgumentException for another rank, or curves of unequal length
+     * @throws IllegalArgumentException for a wrong rank, or curves of unequal length
      */
     public static Curves curves(NDArray x, NDArray y) {
         return new Curves(rows("X", x), rows("Y", y));
     }
 
-    /** Curves over one x. */
+    /** Plots curves over one x. */
     public static Curves curves(double[] x, double[]... y) {
         return new Curves(new double[][] {x}, y);
     }
 
-    /** Curves that have an x each. */
+    /** Plots curves that have an x each. */
     public static Curves curves(List<double[]> x, List<double[]> y) {
         return new Curves(x.toArray(double[][]::new), y.toArray(double[][]::new));
     }
 
-    /** Curves over 0, 1, 2, ... */
+    /** Plots curves over 0, 1, 2, ... */
     public static Curves curves(List<double[]> y) {
         int longest = y.stream().mapToInt(curve -> curve.length).max().orElse(0);
         double[] x = IntStream.range(0, longest).asDoubleStream().toArray();
@@ -48,10 +48,10 @@ public final class Plots {
     }
 
     /**
-     * A grid of heat maps on one colour scale.
+     * Plots a grid of heat maps on one colour scale.
      *
      * @param matrices shape (grid rows, grid columns, matrix rows, matrix columns)
-     * @throws IllegalArgumentException for another rank, or where there is no number at all
+     * @throws IllegalArgumentException for a wrong rank, or if no number is finite
      */
     public static Heatmaps heatmaps(NDArray matrices) {
         Shape shape = matrices.getShape();
@@ -63,12 +63,12 @@ public final class Plots {
         int rows = (int) shape.get(0);
         int columns = (int) shape.get(1);
         double[][][][] grid = new double[rows][columns][(int) shape.get(2)][(int) shape.get(3)];
-        int at = 0;
+        int offset = 0;
         for (double[][][] gridRow : grid) {
             for (double[][] matrix : gridRow) {
                 for (double[] row : matrix) {
-                    System.arraycopy(numbers, at, row, 0, row.length);
-                    at += row.length;
+                    System.arraycopy(numbers, offset, row, 0, row.length);
+                    offset += row.length;
                 }
             }
         }
@@ -91,7 +91,7 @@ public final class Plots {
         return rows;
     }
 
-    /** All numbers of an array, row by row. */
+    /** Returns all numbers of an array, row by row. */
     private static double[] numbers(NDArray array) {
         try (NDArray doubles = array.toType(DataType.FLOAT64, true)) {
             return doubles.toDoubleArray();

@@ -14,12 +14,12 @@ import java.util.Arrays;
 /**
  * Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
  *
- * <p>Inputs: X, floating point, shape (batch, steps, numHiddens), and perhaps an offset, an integer
- * scalar: the position of X's first step, 0 without it. It lets a decoder that goes token by token
- * start where it left off. Output: an array of X's shape and dtype.
+ * <p>Inputs: X, floating point, shape (batch, steps, numHiddens), and optionally an offset, an
+ * integer scalar: the position of X's first step, 0 by default. With it, a decoder that generates
+ * token by token continues at its position. Output: an array of X's shape and dtype.
  *
- * <p>The table is a constant, in double precision: it is not trained, and not among the parameters
- * that are saved, so that weights load into a layer with another {@code maxLen}.
+ * <p>The table is a constant in double precision, neither trained nor saved, so that weights load
+ * into a layer with another {@code maxLen}.
  */
 public final class PositionalEncoding extends AbstractBlock {
 
@@ -28,7 +28,7 @@ public final class PositionalEncoding extends AbstractBlock {
     private final double[] table;
     private final float dropout;
 
-    /** An encoding of 1000 positions. */
+    /** Makes a layer with 1000 positions. */
     public PositionalEncoding(int numHiddens, float dropout) {
         this(numHiddens, dropout, 1000);
     }
@@ -37,8 +37,8 @@ public final class PositionalEncoding extends AbstractBlock {
      * Makes the layer.
      *
      * @param numHiddens the width of the vectors
-     * @param dropout the share of the sum's numbers dropped in training
-     * @param maxLen how many positions there are, from 0 to maxLen - 1
+     * @param dropout the share of the output's numbers dropped in training
+     * @param maxLen the number of positions
      */
     public PositionalEncoding(int numHiddens, float dropout, int maxLen) {
         Checks.dropout(dropout);
@@ -51,25 +51,22 @@ public final class PositionalEncoding extends AbstractBlock {
         this.dropout = dropout;
     }
 
-    /** Row by row: column 2j holds sin(i / 10000^(2j/d)), column 2j + 1 the cosine. */
+    /** Returns row by row, in column 2j, sin(i / 10000^(2j/d)), and the cosine in column 2j + 1. */
     private static double[] sinusoids(int maxLen, int numHiddens) {
         double[] table = new double[maxLen * numHiddens];
-        Arrays.setAll(
-                table,
-                at -> {
-                    int position = at / numHiddens;
-                    int column = at % numHiddens;
-                    double angle =
-                            position * Math.pow(10000, -(column / 2 * 2) / (double) numHiddens);
-                    return column % 2 == 0 ? Math.sin(angle) : Math.cos(angle);
-                });
+        for (int i = 0; i < table.length; i++) {
+            int position = i / numHiddens;
+            int column = i % numHiddens;
+            double angle = position * Math.pow(10000, -(column / 2 * 2) / (double) numHiddens);
+            table[i] = column % 2 == 0 ? Math.sin(angle) : Math.cos(angle);
+        }
         return table;
     }
 
     /**
-     * The table of all positions.
+     * Returns the table of all positions.
      *
-     * @return P, row by row: number {@code i * numHiddens + column} belongs to position i
+     * @return P, row by row: position i begins at index {@code i * numHiddens}
      */
     public double[] P() {
         return table.clone();
@@ -81,11 +78,11 @@ public final class PositionalEncoding extends AbstractBlock {
             NDList inputs,
             boolean training,
             PairList<String, Object> params) {
-        int from = checkedOffset(inputs, numHiddens, maxLen) * numHiddens;
+        int start = checkedOffset(inputs, numHiddens, maxLen) * numHiddens;
         NDArray X = inputs.head();
         long steps = X.getShape().get(1);
-        double[] rows = Arrays.copyOfRange(table, from, from + (int) steps * numHiddens);
-        // Made for each call: it follows X's device, which need not be its manager's, and dtype.
+        double[] rows = Arrays.copyOfRange(table, start, start + (int) steps * numHiddens);
+        // Made in each call, with X's dtype and on X's device, which may differ from its manager's.
         try (NDManager scratch = X.getManager().newSubManager(X.getDevice())) {
             NDArray P = scratch.create(rows, new Shape(steps, numHiddens));
             NDArray encoded = X.add(P.toType(X.getDataType(), false));
@@ -93,9 +90,9 @@ public final class PositionalEncoding extends AbstractBlock {
         }
     }
 
-    /** The position of X's first step; X fits, and its positions are among the table's. */
+    /** Checks X and its positions, and returns the position of its first step. */
     static int checkedOffset(NDList inputs, int numHiddens, int maxLen) {
-        Checks.count(inputs, 1, 2, "X and perhaps an offset");
+        Checks.inputCount(inputs, 1, 2, "X and perhaps an offset");
         NDArray X = inputs.get(0);
         Checks.rank("X", X.getShape(), "batch", "steps", "features");
         Checks.lastDimension("X", X.getShape(), numHiddens);
@@ -107,8 +104,8 @@ public final class PositionalEncoding extends AbstractBlock {
 
     private static long offset(NDArray offset) {
         if (!offset.getDataType().isInteger() || offset.size() != 1) {
-            String got = "dtype " + Checks.name(offset.getDataType());
-            got += ", shape " + offset.getShape();
+            String dtype = Checks.dtypeName(offset.getDataType());
+            String got = "dtype %s, shape %s".formatted(dtype, offset.getShape());
             throw Checks.fault("offset", got, "an integer of at least 0");
         }
         return offset.toArray()[0].longValue();

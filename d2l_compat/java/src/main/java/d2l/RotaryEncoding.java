@@ -11,23 +11,22 @@ import ai.djl.util.PairList;
 import java.util.Arrays;
 
 /**
- * Turns queries and keys by their positions: rotary position embedding, Su et al. (2021).
+ * Rotary position embedding of queries and keys: RoPE, Su et al. (2021).
  *
- * <p>The dot product of a turned query and a turned key depends, beside the two themselves, on the
- * distance of their positions alone. Dimensions are turned in pairs: (x, y) of pair l at position i
- * becomes (x cos a - y sin a, x sin a + y cos a), a = positionScale i base^(-2l/d) in radians, with
- * d = numHiddens.
+ * <p>The dot product of a rotated query and a rotated key depends on their positions only through
+ * the distance between them. Dimensions are rotated in pairs: (x, y) of pair l at position i
+ * becomes (x cos a - y sin a, x sin a + y cos a), with a = positionScale * i * base^(-2l/d) radians
+ * and d = numHiddens.
  *
- * <p>Inputs: X, floating point, shape (batch, steps, numHiddens), where the batch may be one of
- * heads, and perhaps an offset, as in {@link PositionalEncoding}. Output: an array of X's shape and
- * dtype.
+ * <p>Inputs: X, floating point, shape (batch, steps, numHiddens) or (batch * heads, steps,
+ * numHiddens), and optionally an offset, as in {@link PositionalEncoding}. Output: an array of X's
+ * shape and dtype.
  *
- * <p>The table is a constant, in double precision: it is not trained, and not among the parameters
- * that are saved.
+ * <p>The table is a constant in double precision, neither trained nor saved.
  */
 public final class RotaryEncoding extends AbstractBlock {
 
-    /** Which dimensions are a pair; weights trained with one layout do not fit the other. */
+    /** The pairing of dimensions; weights trained with one layout do not fit the other. */
     public enum Layout {
         /** 0 and 1, 2 and 3, and so on, as in the paper. */
         INTERLEAVED,
@@ -40,12 +39,12 @@ public final class RotaryEncoding extends AbstractBlock {
     private final Layout layout;
     private final double[] table;
 
-    /** An encoding of 1000 positions, as in the paper. */
+    /** Makes a layer with 1000 positions, and the paper's base and layout. */
     public RotaryEncoding(int numHiddens) {
         this(numHiddens, 1000);
     }
 
-    /** An encoding of so many positions, as in the paper. */
+    /** Makes a layer with the paper's base and layout. */
     public RotaryEncoding(int numHiddens, int maxLen) {
         this(numHiddens, maxLen, 10000, Layout.INTERLEAVED, 1);
     }
@@ -53,13 +52,13 @@ public final class RotaryEncoding extends AbstractBlock {
     /**
      * Makes the layer.
      *
-     * @param numHiddens the even width of what is turned, which in multi-head attention is a head's
-     * @param maxLen how many positions there are, from 0 to maxLen - 1
-     * @param base what the angles fall with from pair to pair, above 1
-     * @param layout which dimensions are a pair
-     * @param positionScale multiplies the positions: with 0.5, twice as many lie in the range of
-     *     angles (position interpolation, Chen et al., 2023)
-     * @throws IllegalArgumentException for arguments of a wrong range
+     * @param numHiddens the even width of queries and keys; in multi-head attention, of one head
+     * @param maxLen the number of positions
+     * @param base determines how fast the angles fall from pair to pair, above 1
+     * @param layout the pairing of dimensions
+     * @param positionScale multiplies the positions: with 0.5, twice as many fit in the same range
+     *     of angles (position interpolation, Chen et al., 2023)
+     * @throws IllegalArgumentException for an argument out of range
      */
     public RotaryEncoding(
             int numHiddens, int maxLen, double base, Layout layout, double positionScale) {
@@ -70,25 +69,27 @@ public final class RotaryEncoding extends AbstractBlock {
         this.table = rotations(numHiddens, maxLen, base, positionScale);
     }
 
-    /** Position by position, a number for each pair: first all cosines, then all sines. */
+    /** Returns a number per position and pair, row by row: first the cosines, then the sines. */
     private static double[] rotations(
             int numHiddens, int maxLen, double base, double positionScale) {
-        int pairs = numHiddens / 2;
-        int sines = maxLen * pairs;
-        double[] table = new double[2 * sines];
-        for (int at = 0; at < sines; at++) {
-            double speed = Math.pow(base, -(at % pairs * 2) / (double) numHiddens);
-            double angle = positionScale * (at / pairs) * speed;
-            table[at] = Math.cos(angle);
-            table[sines + at] = Math.sin(angle);
+        int numPairs = numHiddens / 2;
+        int numCosines = maxLen * numPairs;
+        double[] table = new double[2 * numCosines];
+        for (int i = 0; i < numCosines; i++) {
+            int position = i / numPairs;
+            int pair = i % numPairs;
+            double speed = Math.pow(base, -(2 * pair) / (double) numHiddens);
+            double angle = positionScale * position * speed;
+            table[i] = Math.cos(angle);
+            table[numCosines + i] = Math.sin(angle);
         }
         return table;
     }
 
     /**
-     * The table of all positions.
+     * Returns the table of all positions.
      *
-     * @return P, of shape (2, maxLen, numHiddens / 2), row by row: first the cosines
+     * @return P, shape (2, maxLen, numHiddens / 2), row by row: first the cosines, then the sines
      */
     public double[] P() {
         return table.clone();
@@ -104,33 +105,35 @@ public final class RotaryEncoding extends AbstractBlock {
         NDArray X = inputs.head();
         long batch = X.getShape().get(0);
         long steps = X.getShape().get(1);
-        boolean halves = layout == Layout.HALVES;
-        int pairs = numHiddens / 2;
-        // An axis for the pairs, and one for the two in each.
-        int two = halves ? 2 : 3;
-        NDArray apart =
-                halves ? X.reshape(batch, steps, 2, pairs) : X.reshape(batch, steps, pairs, 2);
-        NDList both = apart.split(2, two);
-        NDArray x = both.get(0).squeeze(two);
-        NDArray y = both.get(1).squeeze(two);
-        // Made for each call: it follows X's device, which need not be its manager's, and dtype.
+        boolean isHalves = layout == Layout.HALVES;
+        int numPairs = numHiddens / 2;
+        // The features split into two axes; `axis` is the one along which the two of a pair lie.
+        int axis = isHalves ? 2 : 3;
+        NDArray split =
+                isHalves
+                        ? X.reshape(batch, steps, 2, numPairs)
+                        : X.reshape(batch, steps, numPairs, 2);
+        NDList parts = split.split(2, axis);
+        NDArray x = parts.get(0).squeeze(axis);
+        NDArray y = parts.get(1).squeeze(axis);
+        // Made in each call, with X's dtype and on X's device, which may differ from its manager's.
         try (NDManager scratch = X.getManager().newSubManager(X.getDevice())) {
-            NDArray cos = rows(0, offset, (int) steps, scratch, X);
-            NDArray sin = rows(maxLen, offset, (int) steps, scratch, X);
+            NDArray cos = tableRows(offset, (int) steps, scratch, X);
+            NDArray sin = tableRows(maxLen + offset, (int) steps, scratch, X);
             NDArray first = x.mul(cos).sub(y.mul(sin));
             NDArray second = x.mul(sin).add(y.mul(cos));
-            return new NDList(first.stack(second, two).reshape(X.getShape()));
+            return new NDList(first.stack(second, axis).reshape(X.getShape()));
         }
     }
 
-    /** Cosines from row 0 on, sines from row {@code maxLen} on. */
-    private NDArray rows(int start, int offset, int steps, NDManager manager, NDArray X) {
-        int pairs = numHiddens / 2;
-        int from = (start + offset) * pairs;
-        double[] rows = Arrays.copyOfRange(table, from, from + steps * pairs);
-        NDArray P = manager.create(rows, new Shape(steps, pairs));
-        // A copy, also of doubles: DJL has rows in Java's memory, where something else may stand
-        // when the gradient is taken.
+    /** Returns rows of the table, of which the first {@code maxLen} are cosines. */
+    private NDArray tableRows(int firstRow, int numRows, NDManager manager, NDArray X) {
+        int numPairs = numHiddens / 2;
+        int start = firstRow * numPairs;
+        double[] rows = Arrays.copyOfRange(table, start, start + numRows * numPairs);
+        NDArray P = manager.create(rows, new Shape(numRows, numPairs));
+        // A copy, also of doubles: DJL keeps the rows in Java's memory and may release them before
+        // the gradient is computed.
         return P.toType(X.getDataType(), false).duplicate();
     }
 

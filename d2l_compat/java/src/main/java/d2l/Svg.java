@@ -5,14 +5,14 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * Writes a drawing, in points (1/72 inch).
+ * Writes a drawing; its unit is the point (1/72 inch).
  *
- * <p>Nothing here asks the machine for its fonts: text is placed by its anchor, so that the same
- * figure is the same bytes everywhere.
+ * <p>Text is placed by its anchor, without measuring the machine's fonts, so that the same figure
+ * is the same bytes everywhere.
  */
 final class Svg {
 
-    /** Which part of a text stands at its place. */
+    /** The part of a text that is at its position. */
     enum Anchor {
         START,
         MIDDLE,
@@ -20,11 +20,11 @@ final class Svg {
     }
 
     private static final String FONT = "DejaVu Sans, sans-serif";
-    // What writes Chinese as it is written in Taiwan, where it is installed.
-    private static final String CHINESE =
+    // Fonts with Taiwan's forms of Chinese characters; the viewer uses the first one installed.
+    private static final String CHINESE_FONTS =
             "DejaVu Sans, Noto Sans CJK TC, Noto Sans TC, PingFang TC, Microsoft JhengHei, sans-serif";
 
-    // Hundredths of an em in DejaVu Sans, from the blank to the tilde: only to size boxes.
+    // Hundredths of an em in DejaVu Sans, from the space to the tilde: only to size boxes.
     private static final int[] WIDTHS = {
         32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64,
                 64,
@@ -35,11 +35,11 @@ final class Svg {
         63, 28, 28, 58, 28, 97, 63, 61, 63, 63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84
     };
 
-    private static final int STOPS = 33; // of a gradient: more than a colour map is made from
+    private static final int STOPS = 33; // in a gradient: more than a colour map has anchors
 
     private final StringBuilder body = new StringBuilder();
 
-    /** The whole drawing as a file of this size; what it shows in words goes with it. */
+    /** Returns the drawing as the content of a file, with a description in words. */
     String document(double width, double height, String description) {
         String title = description.split("[,.，。]")[0];
         return """
@@ -54,19 +54,19 @@ final class Svg {
                         number(width),
                         number(height),
                         body,
-                        Description.isChinese(body.toString()) ? CHINESE : FONT,
+                        Description.isChinese(body.toString()) ? CHINESE_FONTS : FONT,
                         escape(title),
                         escape(description));
     }
 
-    /** Adds an element; attributes and their values take turns. */
+    /** Adds an element; {@code attributes} alternate names and values. */
     void element(String tag, Object... attributes) {
         begin(tag, attributes);
         body.append("/>\n");
     }
 
-    /** What is drawn from here to {@code close("svg")} is seen within this rectangle only. */
-    void openWindow(double x, double y, double width, double height) {
+    /** Clips what is drawn until {@code close("svg")} to this rectangle. */
+    void openClip(double x, double y, double width, double height) {
         String box = "%s %s %s %s";
         box = box.formatted(number(x), number(y), number(width), number(height));
         begin("svg", "x", x, "y", y, "width", width, "height", height, "viewBox", box);
@@ -95,14 +95,14 @@ final class Svg {
     }
 
     void text(double x, double y, Anchor anchor, String text, Object... attributes) {
-        StringBuilder more = new StringBuilder();
+        StringBuilder otherAttributes = new StringBuilder();
         for (int i = 0; i < attributes.length; i += 2) {
-            more.append(" %s=\"%s\"".formatted(attributes[i], attributes[i + 1]));
+            otherAttributes.append(" %s=\"%s\"".formatted(attributes[i], attributes[i + 1]));
         }
         String[] parts = text.split("\\^", 2); // 10^3: a power
-        String shown = escape(parts[0]);
+        String content = escape(parts[0]);
         if (parts.length > 1) {
-            shown += "<tspan dy=\"-3.5\" font-size=\"7\">%s</tspan>".formatted(escape(parts[1]));
+            content += "<tspan dy=\"-3.5\" font-size=\"7\">%s</tspan>".formatted(escape(parts[1]));
         }
         body.append(
                 "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\"%s>%s</text>\n"
@@ -110,13 +110,13 @@ final class Svg {
                                 number(x),
                                 number(y),
                                 anchor.name().toLowerCase(Locale.ROOT),
-                                more,
-                                shown));
+                                otherAttributes,
+                                content));
     }
 
     /**
-     * Cells, each a square of its own, which no viewer can blur: colours as 0xRRGGBB, or -1 for a cell
-     * that is left blank.
+     * Draws each cell as a square of its own, so that no viewer can blur it. Colours are 0xRRGGBB,
+     * or -1 for a blank cell.
      */
     void cells(double x, double y, double width, double height, int[][] colors) {
         Map<Integer, StringBuilder> squares = new LinkedHashMap<>(); // by colour
@@ -128,17 +128,18 @@ final class Svg {
                 }
             }
         }
-        String across = number(width / colors[0].length, 6);
-        String down = number(height / colors.length, 6);
-        String place = "matrix(%s 0 0 %s %s %s)".formatted(across, down, number(x), number(y));
-        begin("g", "transform", place, "shape-rendering", "crispEdges");
+        String cellWidth = number(width / colors[0].length, 6);
+        String cellHeight = number(height / colors.length, 6);
+        String matrix =
+                "matrix(%s 0 0 %s %s %s)".formatted(cellWidth, cellHeight, number(x), number(y));
+        begin("g", "transform", matrix, "shape-rendering", "crispEdges");
         body.append('>');
         squares.forEach(
                 (color, d) -> body.append("<path fill=\"#%06x\" d=\"%s\"/>".formatted(color, d)));
         body.append("</g>\n");
     }
 
-    /** A rectangle with all the colours, the lowest below. */
+    /** Draws a rectangle with all the colours, the lowest at the bottom. */
     void gradient(double x, double y, double width, double height, ColorMap colors) {
         StringBuilder stops = new StringBuilder();
         for (int i = 0; i < STOPS; i++) {
@@ -147,21 +148,20 @@ final class Svg {
                     "<stop offset=\"%s\" stop-color=\"#%06x\"/>"
                             .formatted(number(share, 5), colors.color(share)));
         }
-        // Other drawings on a page have gradients, too: the same name, then, is the same gradient.
-        String name = "bar_%08x".formatted(stops.toString().hashCode());
+        // The id depends on the stops, since all drawings on a web page share the ids.
+        String id = "bar_%08x".formatted(stops.toString().hashCode());
         body.append(
                 "<defs><linearGradient id=\"%s\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">%s</linearGradient></defs>\n"
-                        .formatted(name, stops));
-        String fill = "url(#%s)".formatted(name);
+                        .formatted(id, stops));
+        String fill = "url(#%s)".formatted(id);
         element("rect", "x", x, "y", y, "width", width, "height", height, "fill", fill);
     }
 
-    /** About as wide as this text of 10 points will be. */
+    /** Returns the approximate width of a text of 10 points. */
     static double width(String text) {
         String[] parts = text.split("\\^", 2);
-        double power = parts.length > 1 ? 0.7 * width(parts[1]) : 0;
-        return power
-                + parts[0].chars().map(Svg::width).sum() / 10.0;
+        double exponentWidth = parts.length > 1 ? 0.7 * width(parts[1]) : 0;
+        return exponentWidth + parts[0].chars().map(Svg::width).sum() / 10.0;
     }
 
     private static int width(int character) {
@@ -171,7 +171,7 @@ final class Svg {
         return character < 32 || character > 126 ? 84 : WIDTHS[character - 32];
     }
 
-    /** Two decimals at most: a hundredth of a point is nothing an eye sees. */
+    /** Formats a number with at most two decimals: nobody sees a hundredth of a point. */
     static String number(double value) {
         return number(value, 2);
     }

@@ -6,64 +6,66 @@ import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
-/** Where the ticks of an axis are, and what is written at them. */
-record Ticks(double[] places, String[] labels) {
+/** The ticks of an axis: their positions and labels. */
+record Ticks(double[] positions, String[] labels) {
 
-    private static final double[] STEPS = {1, 2, 2.5, 5, 10};
+    private static final double[] ROUND_STEPS = {1, 2, 2.5, 5, 10};
 
     /**
-     * Round numbers from {@code low} to {@code high}, at most {@code most} + 1 and at least two
-     * where that can be.
+     * Chooses round numbers from {@code low} to {@code high}: at most {@code maxTicks} + 1, and at
+     * least two if possible.
      */
-    static Ticks linear(double low, double high, int most, boolean integers) {
-        double rough = (high - low) / most;
-        double scale = Math.pow(10, Math.floor(Math.log10(rough)));
+    static Ticks linear(double low, double high, int maxTicks, boolean onlyIntegers) {
+        double minStep = (high - low) / maxTicks;
+        double scale = Math.pow(10, Math.floor(Math.log10(minStep)));
         List<Double> steps = new ArrayList<>();
         for (double power : new double[] {scale / 10, scale, scale * 10}) {
-            for (double step : STEPS) {
+            for (double step : ROUND_STEPS) {
                 double candidate = step * power;
-                boolean whole = candidate >= 1 && candidate == Math.rint(candidate);
-                if (candidate <= 0 || integers && !whole) {
-                    continue;
+                boolean isWhole = candidate >= 1 && candidate == Math.rint(candidate);
+                if (candidate > 0 && (isWhole || !onlyIntegers)) {
+                    steps.add(candidate);
                 }
-                steps.add(candidate);
             }
         }
         if (steps.isEmpty()) {
             steps.add(1.0);
         }
-        int at = 0;
-        while (at < steps.size() - 1 && steps.get(at) < rough * (1 - 1e-9)) {
-            at++;
+        int i = 0;
+        while (i < steps.size() - 1 && steps.get(i) < minStep * (1 - 1e-9)) {
+            i++;
         }
-        double[] places = multiples(low, high, steps.get(at));
-        while (places.length < 2 && at > 0) {
-            places = multiples(low, high, steps.get(--at));
+        double[] positions = multiples(low, high, steps.get(i));
+        while (positions.length < 2 && i > 0) {
+            i--;
+            positions = multiples(low, high, steps.get(i));
         }
-        return new Ticks(places, labels(places));
+        return new Ticks(positions, labels(positions));
     }
 
-    /** Powers of ten, or where there are not two of them, what lies between. */
-    static Ticks logarithmic(double low, double high, int most) {
+    /** Chooses powers of ten or, if there are fewer than two, numbers between them. */
+    static Ticks logarithmic(double low, double high, int maxTicks) {
         int first = (int) Math.ceil(Math.log10(low) - 1e-9);
         int last = (int) Math.floor(Math.log10(high) + 1e-9);
         if (last <= first) {
-            double[] places =
+            double[] positions =
                     IntStream.rangeClosed(first - 1, last)
                             .mapToDouble(p -> Math.pow(10, p))
                             .flatMap(power -> DoubleStream.of(power, 2 * power, 5 * power))
-                            .filter(place -> low <= place && place <= high)
+                            .filter(position -> low <= position && position <= high)
                             .toArray();
-            return new Ticks(places, labels(places));
+            return new Ticks(positions, labels(positions));
         }
-        int stride = (last - first) / most + 1;
+        int stride = (last - first) / maxTicks + 1;
         int[] powers =
                 IntStream.rangeClosed(first, last)
                         .filter(p -> Math.floorMod(p, stride) == 0)
                         .toArray();
         return new Ticks(
                 IntStream.of(powers).mapToDouble(p -> Math.pow(10, p)).toArray(),
-                IntStream.of(powers).mapToObj(p -> "10^" + minus("" + p)).toArray(String[]::new));
+                IntStream.of(powers)
+                        .mapToObj(p -> "10^" + withMinusSign("" + p))
+                        .toArray(String[]::new));
     }
 
     private static double[] multiples(double low, double high, double step) {
@@ -73,26 +75,28 @@ record Ticks(double[] places, String[] labels) {
         return LongStream.rangeClosed(first, last).mapToDouble(i -> i * step).toArray();
     }
 
-    /** As few decimals as show all of them exactly. */
-    private static String[] labels(double[] places) {
-        double range = places.length > 1 ? places[places.length - 1] - places[0] : 1;
+    /** Formats the positions with the fewest decimals that show all of them exactly. */
+    private static String[] labels(double[] positions) {
+        double range = positions.length > 1 ? positions[positions.length - 1] - positions[0] : 1;
         int decimals = 0;
-        while (decimals < 12 && !roundTo(places, decimals, range * 1e-3)) {
+        while (decimals < 12 && !areExact(positions, decimals, range * 1e-3)) {
             decimals++;
         }
-        int shown = decimals;
-        return DoubleStream.of(places)
-                .mapToObj(place -> minus(Numbers.fixed(place == 0 ? 0 : place, shown)))
-                .toArray(String[]::new);
+        String[] labels = new String[positions.length];
+        for (int i = 0; i < labels.length; i++) {
+            double position = positions[i] == 0 ? 0 : positions[i]; // no -0
+            labels[i] = withMinusSign(Numbers.fixed(position, decimals));
+        }
+        return labels;
     }
 
-    private static boolean roundTo(double[] places, int decimals, double within) {
+    private static boolean areExact(double[] numbers, int decimals, double tolerance) {
         double power = Math.pow(10, decimals);
-        return DoubleStream.of(places)
-                .allMatch(place -> Math.abs(Math.rint(place * power) / power - place) < within);
+        return DoubleStream.of(numbers)
+                .allMatch(x -> Math.abs(Math.rint(x * power) / power - x) < tolerance);
     }
 
-    private static String minus(String number) {
+    private static String withMinusSign(String number) {
         return number.replace('-', '\u2212');
     }
 }

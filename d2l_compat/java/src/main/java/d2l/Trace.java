@@ -18,28 +18,35 @@ import java.util.Set;
 import java.util.stream.Stream;
 
 /**
- * Records the products that are computed from an array, and which of them need which.
+ * Records the products that are computed from an array, and how they depend on each other.
  *
- * <p>{@link #watch} gives a stand-in for an array. It passes every call on to the array itself, and
- * what comes back is again a stand-in, which knows the products it was made from. So a layer can be
- * watched as it is, DJL's own included, where its products are matrix products ({@code matMul},
- * {@code batchMatMul}, {@code dot}), linear layers or convolutions. Nothing else is counted.
+ * <p>{@link #watch} returns a proxy of an array. The proxy forwards every call to the array, and
+ * returns a proxy of the result, which knows the products it was computed from. So any layer can be
+ * watched, DJL's own included. Recorded are matrix products ({@code matMul}, {@code batchMatMul},
+ * {@code dot}), linear layers and convolutions, and nothing else.
  *
- * <p>Two things fail, rather than go unseen: an operation between an array and a stand-in that is
- * called on the array, not on the stand-in; and recurrent layers, transposed convolutions and
- * {@code batchDot}, whose products cannot be counted here.
+ * <p>Two things raise an exception, since they would be missed: an operation between an array and a
+ * proxy that is called on the array, not on the proxy; and recurrent layers, transposed
+ * convolutions and {@code batchDot}, which cannot be counted here.
  */
 public final class Trace {
 
-    /** Each number of the result is a sum of {@code terms} products; {@code needs} came before. */
+    /**
+     * A product, which needs the results of others.
+     *
+     * @param name the operation
+     * @param resultSize how many numbers the result has
+     * @param terms how many products each number of the result sums
+     * @param needs the last products before this one on which it depends
+     */
     public record Product(String name, long resultSize, long terms, List<Product> needs) {
 
-        /** One addition goes with each multiplication. */
+        /** Returns the number of multiplications, each with an addition. */
         public long multiplyAdds() {
             return resultSize * terms;
         }
 
-        // Two products may have equal parts, and are two all the same.
+        // By identity: different products may have equal components.
         @Override
         public boolean equals(Object other) {
             return this == other;
@@ -51,8 +58,8 @@ public final class Trace {
         }
     }
 
-    // How a product's number of terms is known from the arrays that are multiplied.
-    private static final Map<String, Terms> PRODUCTS =
+    // The number of terms of each operation, from the arrays that it multiplies.
+    private static final Map<String, TermCount> PRODUCTS =
             Map.of(
                     "matMul", (left, right) -> left.getShape().getLastDimension(),
                     "batchMatMul", (left, right) -> left.getShape().getLastDimension(),
@@ -65,101 +72,106 @@ public final class Trace {
 
     private final List<Product> products = new ArrayList<>();
 
-    /** A stand-in for the array. */
+    /** Returns a proxy of the array. */
     public NDArray watch(NDArray array) {
-        return standIn(NDArray.class, array, List.of());
+        return proxy(NDArray.class, array, List.of());
     }
 
-    /** All products so far, in the order in which they were computed. */
+    /** Returns all products so far, in the order of their computation. */
     public List<Product> products() {
         return Collections.unmodifiableList(products);
     }
 
-    /** The products that an array was made from, those before them not counted. */
+    /** Returns the last products from which an array was computed, without those before them. */
     public static List<Product> madeFrom(NDArray array) {
-        return array instanceof Proxy
-                        && Proxy.getInvocationHandler(array) instanceof StandIn standIn
-                ? standIn.from
-                : List.of();
+        if (array instanceof Proxy
+                && Proxy.getInvocationHandler(array) instanceof Handler handler) {
+            return handler.sources;
+        }
+        return List.of();
     }
 
-    private <T> T standIn(Class<T> face, Object real, List<Product> from) {
+    private <T> T proxy(Class<T> type, Object target, List<Product> sources) {
         ClassLoader loader = Trace.class.getClassLoader();
-        return face.cast(
-                Proxy.newProxyInstance(loader, new Class<?>[] {face}, new StandIn(real, from)));
+        Handler handler = new Handler(target, sources);
+        return type.cast(Proxy.newProxyInstance(loader, new Class<?>[] {type}, handler));
     }
 
-    private interface Terms {
-        long of(NDArray left, NDArray right);
+    private interface TermCount {
+        long count(NDArray left, NDArray right);
     }
 
-    private final class StandIn implements InvocationHandler {
+    private final class Handler implements InvocationHandler {
 
-        private final Object real;
-        private final List<Product> from;
+        private final Object target;
+        private final List<Product> sources;
 
-        StandIn(Object real, List<Product> from) {
-            this.real = real;
-            this.from = from;
+        Handler(Object target, List<Product> sources) {
+            this.target = target;
+            this.sources = sources;
         }
 
         @Override
-        public Object invoke(Object self, Method method, Object[] given) throws Throwable {
-            Object[] arguments = given == null ? new Object[0] : given;
+        public Object invoke(Object proxy, Method method, Object[] args) throws Throwable {
             if (Buffer.class.isAssignableFrom(method.getReturnType())) {
-                // An array that met a stand-in asks for its numbers, to make a copy.
-                throw new IllegalStateException("Trace: call the operation on the stand-in");
+                // An array reads a proxy's numbers to copy them, if the operation is called on it.
+                throw new IllegalStateException("Trace: call the operation on the watched array");
             }
             if (UNCOUNTED.contains(method.getName())) {
                 throw new UnsupportedOperationException("Trace: cannot count " + method.getName());
             }
             Set<Product> needs = Collections.newSetFromMap(new IdentityHashMap<>());
-            Object[] plain = Stream.of(arguments).map(argument -> plain(argument, needs)).toArray();
-            needs.addAll(from);
+            Object[] unwrapped =
+                    args == null
+                            ? new Object[0]
+                            : Stream.of(args).map(arg -> unwrap(arg, needs)).toArray();
+            needs.addAll(sources);
             Object result;
             try {
-                result = method.invoke(real, plain);
-            } catch (InvocationTargetException thrown) {
-                throw thrown.getCause();
+                result = method.invoke(target, unwrapped);
+            } catch (InvocationTargetException exception) {
+                throw exception.getCause();
             }
-            List<Product> made = List.copyOf(needs);
-            Terms terms = PRODUCTS.get(method.getName());
+            List<Product> resultSources = List.copyOf(needs);
+            TermCount terms = PRODUCTS.get(method.getName());
             if (terms != null) {
-                // matMul(right) of an array; linear(input, weight, ...) of its inner workings.
-                boolean isArray = real instanceof NDArray;
-                NDArray left = (NDArray) (isArray ? real : plain[0]);
-                NDArray right = (NDArray) plain[isArray ? 0 : 1];
-                NDArray first = result instanceof NDList list ? list.head() : (NDArray) result;
-                long number = terms.of(left, right);
-                Product product = new Product(method.getName(), first.size(), number, made);
+                // NDArray has matMul(right), NDArrayEx linear(input, weight, ...).
+                boolean isArray = target instanceof NDArray;
+                NDArray left = (NDArray) (isArray ? target : unwrapped[0]);
+                NDArray right = (NDArray) unwrapped[isArray ? 0 : 1];
+                NDArray output = result instanceof NDList list ? list.head() : (NDArray) result;
+                long numTerms = terms.count(left, right);
+                Product product =
+                        new Product(method.getName(), output.size(), numTerms, resultSources);
                 products.add(product);
-                made = List.of(product);
+                resultSources = List.of(product);
             }
-            return wrapped(result, made);
+            return wrap(result, resultSources);
         }
 
-        private Object plain(Object argument, Set<Product> needs) {
+        private Object unwrap(Object argument, Set<Product> needs) {
             if (argument instanceof NDList list) {
-                return new NDList(list.stream().map(each -> (NDArray) plain(each, needs)).toList());
+                return new NDList(
+                        list.stream().map(each -> (NDArray) unwrap(each, needs)).toList());
             }
             if (argument instanceof Proxy
-                    && Proxy.getInvocationHandler(argument) instanceof StandIn other) {
-                needs.addAll(other.from);
-                return other.real;
+                    && Proxy.getInvocationHandler(argument) instanceof Handler handler) {
+                needs.addAll(handler.sources);
+                return handler.target;
             }
             return argument;
         }
 
-        private Object wrapped(Object result, List<Product> made) {
+        private Object wrap(Object result, List<Product> sources) {
             if (result instanceof NDArray array) {
-                return standIn(NDArray.class, array, made);
+                return proxy(NDArray.class, array, sources);
             }
             if (result instanceof NDArrayEx inner) {
-                return standIn(NDArrayEx.class, inner, made);
+                return proxy(NDArrayEx.class, inner, sources);
             }
             if (result instanceof NDList list) {
                 return new NDList(
-                        list.stream().map(each -> (NDArray) wrapped(each, made)).toList());
+                        list.stream().map(each -> (NDArray) wrap(each, sources)).toList());
             }
             return result;
         }

@@ -18,13 +18,13 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * What the layers answer to arrays from a file, so that they can be held to the reference the
- * Python frameworks are held to: {@code java d2l.Answers IN.npz OUT.npz}. The arrays' names, and
- * what each kind of case asks, are those in tests/shim/compare_frameworks.
+ * Computes the layers' outputs for arrays in a file, to compare them with the reference for all
+ * frameworks: {@code java d2l.Answers IN.npz OUT.npz}. The names of the arrays and the kinds of
+ * cases are those in tests/shim/compare_frameworks.
  */
 final class Answers {
 
-    /** A case's arrays, and where its answers go, by name. */
+    /** A case: its arrays by name, and the list that receives its answers. */
     record Case(NDManager manager, String name, Map<String, NDArray> arrays, NDList answers) {
 
         boolean has(String array) {
@@ -35,23 +35,23 @@ final class Answers {
             return arrays.get(array);
         }
 
-        int integer(String scalar) {
+        int getInteger(String scalar) {
             return get(scalar).toArray()[0].intValue();
         }
 
-        void answer(String what, NDArray array) {
-            NDArray plain = array.stopGradient();
-            plain.setName(name + "." + what);
-            answers.add(plain);
+        void addAnswer(String answerName, NDArray array) {
+            NDArray detached = array.stopGradient();
+            detached.setName(name + "." + answerName);
+            answers.add(detached);
         }
 
-        /** The output, as an answer. */
+        /** Calls a layer, and adds the output as an answer. */
         void call(Block layer, NDList inputs) {
             NDList output = layer.forward(new ParameterStore(manager, false), inputs, false);
-            answer("output", output.head());
+            addAnswer("output", output.head());
         }
 
-        /** The output, and the gradients in the case's direction, as answers. */
+        /** Calls a layer, and adds as answers the output and the gradients of its direction. */
         void call(
                 Block layer,
                 NDList inputs,
@@ -64,10 +64,10 @@ final class Answers {
             try (GradientCollector collector = Engine.getInstance().newGradientCollector()) {
                 NDArray output = layer.forward(store, inputs, false, params).head();
                 collector.backward(output.mul(get("direction")).sum());
-                answer("output", output);
+                addAnswer("output", output);
             }
             for (String input : withRespectTo) {
-                answer("gradient_" + input, get(input).getGradient());
+                addAnswer("gradient_" + input, get(input).getGradient());
             }
         }
     }
@@ -81,10 +81,12 @@ final class Answers {
             NDList answers = new NDList();
             Map<String, Map<String, NDArray>> cases = new LinkedHashMap<>();
             for (NDArray array : NDList.decode(manager, in)) {
+                // kind.name.array
                 int dot = array.getName().lastIndexOf('.');
-                cases.computeIfAbsent(
-                                array.getName().substring(0, dot), each -> new LinkedHashMap<>())
-                        .put(array.getName().substring(dot + 1), array);
+                String caseName = array.getName().substring(0, dot);
+                String arrayName = array.getName().substring(dot + 1);
+                cases.computeIfAbsent(caseName, each -> new LinkedHashMap<>())
+                        .put(arrayName, array);
             }
             cases.forEach(
                     (name, arrays) -> {
@@ -95,33 +97,33 @@ final class Answers {
         }
     }
 
-    private static void answer(String kind, Case asked) {
+    private static void answer(String kind, Case testCase) {
         switch (kind) {
-            case "attention" -> AnswersOfAttention.attention(asked);
-            case "alibi" -> AnswersOfAttention.alibi(asked);
-            case "relative" -> AnswersOfAttention.relative(asked);
-            case "rotary" -> rotary(asked);
-            case "encoding" -> encoding(asked);
+            case "attention" -> AttentionAnswers.attention(testCase);
+            case "alibi" -> AttentionAnswers.alibi(testCase);
+            case "relative" -> AttentionAnswers.relative(testCase);
+            case "rotary" -> rotary(testCase);
+            case "encoding" -> encoding(testCase);
             default -> throw new IllegalArgumentException(kind);
         }
     }
 
-    private static void rotary(Case asked) {
-        NDArray X = asked.get("X");
+    private static void rotary(Case testCase) {
+        NDArray X = testCase.get("X");
         RotaryEncoding.Layout layout =
-                asked.integer("halves") == 0
+                testCase.getInteger("halves") == 0
                         ? RotaryEncoding.Layout.INTERLEAVED
                         : RotaryEncoding.Layout.HALVES;
         int width = (int) X.getShape().getLastDimension();
-        int maxLen = asked.integer("max_len");
+        int maxLen = testCase.getInteger("max_len");
         RotaryEncoding layer = new RotaryEncoding(width, maxLen, 10000, layout, 1);
-        asked.call(layer, new NDList(X, asked.get("offset")), null, "X");
+        testCase.call(layer, new NDList(X, testCase.get("offset")), null, "X");
     }
 
-    private static void encoding(Case asked) {
-        NDArray X = asked.get("X");
+    private static void encoding(Case testCase) {
+        NDArray X = testCase.get("X");
         int maxLen = (int) X.getShape().get(1);
         int numHiddens = (int) X.getShape().getLastDimension();
-        asked.call(new PositionalEncoding(numHiddens, 0, maxLen), new NDList(X));
+        testCase.call(new PositionalEncoding(numHiddens, 0, maxLen), new NDList(X));
     }
 }

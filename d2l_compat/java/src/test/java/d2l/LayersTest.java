@@ -49,15 +49,11 @@ import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** The layers against their formulas, written out in double precision and with loops. */
+/** Compares the layers with their formulas, written as loops in double precision. */
 class LayersTest extends WithArrays {
 
     // ---- the formulas ----
 
-    /** An array as a function of its indices. */
-    private static double at(NDArray array, long... index) {
-        return array.getDouble(index);
-    }
 
     private static double[] softmax(double[] scores, int length) {
         double[] weights = new double[scores.length];
@@ -72,7 +68,7 @@ class LayersTest extends WithArrays {
         return weights;
     }
 
-    /** x W + b, of one vector; DJL's weights are (outputs, inputs). */
+    /** Returns x W + b for one vector; DJL's weights are (outputs, inputs). */
     private static double[] project(Linear layer, double[] x) {
         NDArray weight = layer.getDirectParameters().get("weight").getArray();
         boolean hasBias = layer.getDirectParameters().contains("bias");
@@ -80,9 +76,9 @@ class LayersTest extends WithArrays {
         return IntStream.range(0, (int) weight.getShape().get(0))
                 .mapToDouble(
                         out -> {
-                            double sum = hasBias ? at(bias, out) : 0;
+                            double sum = hasBias ? bias.getDouble(out) : 0;
                             for (int in = 0; in < x.length; in++) {
-                                sum += x[in] * at(weight, out, in);
+                                sum += x[in] * weight.getDouble(out, in);
                             }
                             return sum;
                         })
@@ -95,8 +91,8 @@ class LayersTest extends WithArrays {
                 .toArray(double[][]::new);
     }
 
-    /** Output and, head by head, weights of one example. */
-    private static double[][] byFormula(
+    /** Returns the output for one example. */
+    private static double[][] computeAttention(
             MultiHeadAttention layer,
             int heads,
             NDArray queries,
@@ -138,7 +134,7 @@ class LayersTest extends WithArrays {
 
     @ParameterizedTest
     @CsvSource({"false,false", "true,false", "false,true", "true,true"})
-    void multiHeadAttentionIsTheFormula(boolean isLong, boolean bias) {
+    void multiHeadAttentionMatchesFormula(boolean isLong, boolean bias) {
         NDArray queries = random(2, 3, 5);
         NDArray keys = random(2, 4, 6);
         NDArray values = random(2, 4, 7);
@@ -147,7 +143,7 @@ class LayersTest extends WithArrays {
                 isLong
                         ? new MultiHeadAttention(6, 5, 7, 8, 2, 0.5f, bias)
                         : new MultiHeadAttention(8, 2, 0.5f, bias);
-        initialized(layer, queries, keys, values);
+        initialize(layer, queries, keys, values);
         if (bias) {
             for (Linear each : new Linear[] {layer.W_q, layer.W_k, layer.W_v, layer.W_o}) {
                 random(8).copyTo(each.getDirectParameters().get("bias").getArray());
@@ -158,7 +154,7 @@ class LayersTest extends WithArrays {
         for (int b = 0; b < 2; b++) {
             int[] lengths = validLens.get(b).toIntArray();
             double[][] expected =
-                    byFormula(layer, 2, queries.get(b), keys.get(b), values.get(b), lengths);
+                    computeAttention(layer, 2, queries.get(b), keys.get(b), values.get(b), lengths);
             for (int i = 0; i < 3; i++) {
                 assertArrayEquals(expected[i], output.get(b, i).toDoubleArray(), 1e-12);
             }
@@ -167,10 +163,10 @@ class LayersTest extends WithArrays {
         assertEquals(bias ? 8 : 4, layer.getParameters().size());
     }
 
-    /** Heads that attend to a query's opposite. */
-    private static final class Opposed extends DotProductAttention {
+    /** Attention with negated queries. */
+    private static final class NegatedAttention extends DotProductAttention {
 
-        Opposed() {
+        NegatedAttention() {
             super(0);
         }
 
@@ -180,44 +176,44 @@ class LayersTest extends WithArrays {
                 NDList inputs,
                 boolean training,
                 PairList<String, Object> params) {
-            NDList opposed = new NDList(inputs);
-            opposed.set(0, inputs.get(0).neg());
-            return super.forwardInternal(store, opposed, training, params);
+            NDList negated = new NDList(inputs);
+            negated.set(0, inputs.get(0).neg());
+            return super.forwardInternal(store, negated, training, params);
         }
     }
 
     @Test
-    void headsMayAttendInAWayOfTheirOwn() {
+    void attentionOfHeadsCanBeReplaced() {
         NDArray X = random(2, 3, 8);
-        MultiHeadAttention plain = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
-        MultiHeadAttention opposed =
-                initialized(new MultiHeadAttention(8, 2, new Opposed()), X, X, X);
+        MultiHeadAttention plain = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention negated =
+                initialize(new MultiHeadAttention(8, 2, new NegatedAttention()), X, X, X);
         for (String name : plain.getParameters().keys()) {
             NDArray weight = plain.getParameters().get(name).getArray();
-            weight.copyTo(opposed.getParameters().get(name).getArray());
+            weight.copyTo(negated.getParameters().get(name).getArray());
         }
         double[] before = call(plain, X, X, X).toDoubleArray();
-        double[] output = call(opposed, X, X, X).toDoubleArray();
+        double[] output = call(negated, X, X, X).toDoubleArray();
         assertTrue(IntStream.range(0, 48).allMatch(i -> Math.abs(before[i] - output[i]) > 1e-6));
         NDArray W_q = plain.W_q.getDirectParameters().get("weight").getArray();
         W_q.neg().copyTo(W_q);
         assertArrayEquals(call(plain, X, X, X).toDoubleArray(), output, 1e-12);
-        assertEquals(plain.attentionWeights().getShape(), opposed.attentionWeights().getShape());
+        assertEquals(plain.attentionWeights().getShape(), negated.attentionWeights().getShape());
     }
 
     @Test
-    void eachHeadGetsItsShareAndTheSharesComeTogether() {
+    void headsAreSplitAndMerged() {
         MultiHeadAttention layer = new MultiHeadAttention(6, 2, 0);
         NDArray X = random(2, 4, 6);
-        NDArray shares = layer.transposeQkv(X);
-        assertEquals(new Shape(4, 4, 3), shares.getShape());
+        NDArray split = layer.transposeQkv(X);
+        assertEquals(new Shape(4, 4, 3), split.getShape());
         for (int b = 0; b < 2; b++) {
             for (int head = 0; head < 2; head++) {
-                NDArray share = X.get("{}, :, {}:{}", b, 3 * head, 3 * head + 3);
-                assertEquals(share, shares.get(2 * b + head));
+                NDArray slice = X.get("{}, :, {}:{}", b, 3 * head, 3 * head + 3);
+                assertEquals(slice, split.get(2 * b + head));
             }
         }
-        assertEquals(X, layer.transposeOutput(shares));
+        assertEquals(X, layer.transposeOutput(split));
         assertFault(
                 "X: got shape (2, 4, 5); need a last dimension of 6",
                 () -> layer.transposeQkv(random(2, 4, 5)));
@@ -234,12 +230,12 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void singlePrecisionIsAsPreciseAsItCanBe() {
+    void float32HasFullPrecision() {
         NDArray X = manager.randomNormal(new Shape(1, 4, 8));
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         NDArray output = call(layer, X, X, X);
         NDArray wide = X.toType(DataType.FLOAT64, true);
-        MultiHeadAttention exact = initialized(new MultiHeadAttention(8, 2, 0), wide, wide, wide);
+        MultiHeadAttention exact = initialize(new MultiHeadAttention(8, 2, 0), wide, wide, wide);
         for (String name : layer.getParameters().keys()) {
             NDArray weight = layer.getParameters().get(name).getArray();
             weight.toType(DataType.FLOAT64, true)
@@ -253,7 +249,7 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void maskedKeysWeighExactlyZeroAndTheOthersSumToOne() {
+    void maskedWeightsAreZeroAndOthersSumToOne() {
         NDArray weights = maskedSoftmax(random(2, 3, 5), manager.create(new int[] {2, 5}));
         for (int i = 0; i < 3; i++) {
             assertArrayEquals(new double[3], weights.get("0, {}, 2:", i).toDoubleArray(), 0);
@@ -263,7 +259,7 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void halfPrecisionIsMaskedToo() {
+    void float16IsMasked() {
         NDArray scores = random(2, 3, 5);
         NDArray lens = manager.create(new int[] {2, 0});
         NDArray weights = maskedSoftmax(scores.toType(DataType.FLOAT16, true), lens);
@@ -276,7 +272,7 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void whatMaskedScoresHoldDoesNotMatter() {
+    void maskedScoresMayBeNonFinite() {
         NDArray scores = random(1, 2, 4);
         NDArray lens = manager.create(new int[] {2});
         double[] clean = maskedSoftmax(scores, lens).toDoubleArray();
@@ -287,7 +283,7 @@ class LayersTest extends WithArrays {
 
     @ParameterizedTest
     @EnumSource(names = {"FLOAT16", "FLOAT32", "FLOAT64"})
-    void withoutAValidKeyAllIsZeroGradientsIncluded(DataType type) {
+    void queryWithoutValidKeyHasZeroOutputAndGradients(DataType type) {
         NDArray X = random(1, 3, 4).toType(type, true);
         X.setRequiresGradient(true);
         DotProductAttention layer = new DotProductAttention(0);
@@ -303,7 +299,7 @@ class LayersTest extends WithArrays {
 
     @ParameterizedTest
     @EnumSource(names = {"INT8", "UINT8", "INT32", "INT64"})
-    void lengthsMayBeAnyIntegers(DataType type) {
+    void lengthsMayHaveAnyIntegerType(DataType type) {
         NDArray scores = random(2, 1, 3);
         NDArray lens = manager.create(new int[] {1, 3}).toType(type, true);
         NDArray expected = maskedSoftmax(scores, manager.create(new int[] {1, 3}));
@@ -311,7 +307,7 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void dropoutActsInTrainingAlone() {
+    void dropoutActsOnlyInTraining() {
         NDArray X = random(4, 10, 8);
         DotProductAttention layer = new DotProductAttention(0.5f);
         NDArray evaluated = call(layer, X, X, X);
@@ -320,103 +316,103 @@ class LayersTest extends WithArrays {
         assertEquals(1, layer.attentionWeights().sum(new int[] {2}).min().getDouble(), 1e-12);
     }
 
-    /** That of 0.25 is dropped from {@code whole}, and the rest made up for it. */
-    private static void assertAQuarterIsDropped(NDArray whole, NDArray kept) {
-        double[] before = whole.toDoubleArray();
-        double[] after = kept.toDoubleArray();
-        long dropped = DoubleStream.of(after).filter(number -> number == 0).count();
-        assertEquals(0.25, (double) dropped / after.length, 0.02);
+    /** Checks that about a quarter of the numbers is dropped, and the rest scaled up. */
+    private static void assertQuarterIsDropped(NDArray original, NDArray dropped) {
+        double[] before = original.toDoubleArray();
+        double[] after = dropped.toDoubleArray();
+        long zeros = DoubleStream.of(after).filter(number -> number == 0).count();
+        assertEquals(0.25, (double) zeros / after.length, 0.02);
         for (int i = 0; i < after.length; i++) {
             assertEquals(after[i] == 0 ? 0 : before[i] / 0.75, after[i], 1e-12);
         }
     }
 
     @Test
-    void attentionDropsItsShareOfTheWeights() {
+    void attentionDropsWeights() {
         NDArray queries = random(1, 100, 8);
         NDArray keys = random(1, 200, 8);
         NDArray identity = manager.eye(200).toType(DataType.FLOAT64, false).expandDims(0);
         DotProductAttention layer = new DotProductAttention(0.25f);
         NDArray dropped = call(layer, true, queries, keys, identity);
-        assertAQuarterIsDropped(layer.attentionWeights(), dropped);
+        assertQuarterIsDropped(layer.attentionWeights(), dropped);
     }
 
     @Test
-    void theHeadsDropWeightsInTrainingAlone() {
+    void headsDropWeightsOnlyInTraining() {
         NDArray X = random(2, 10, 8);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
         assertNotEquals(call(layer, true, X, X, X), call(layer, true, X, X, X));
         assertEquals(call(layer, X, X, X), call(layer, X, X, X));
     }
 
     @Test
-    void initialWeightsAreWithinOneByTheRootOfTheInputs() {
+    void initialWeightsAreWithinInverseRootOfInputSize() {
         NDArray queries = random(1, 2, 16);
         NDArray keys = random(1, 3, 25);
         NDArray values = random(1, 3, 36);
         MultiHeadAttention layer =
-                initialized(new MultiHeadAttention(64, 4, 0), queries, keys, values);
+                initialize(new MultiHeadAttention(64, 4, 0), queries, keys, values);
         for (Linear each : new Linear[] {layer.W_q, layer.W_k, layer.W_v, layer.W_o}) {
             NDArray weight = each.getDirectParameters().get("weight").getArray();
-            double most = 1 / Math.sqrt(weight.getShape().get(1));
+            double bound = 1 / Math.sqrt(weight.getShape().get(1));
             double largest = weight.abs().max().getDouble();
-            assertTrue(0.9 * most < largest && largest <= most, largest + " of " + most);
+            assertTrue(0.9 * bound < largest && largest <= bound, largest + " of " + bound);
         }
     }
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void withoutQueriesTheResultIsEmpty(boolean training) {
+    void noQueriesGiveEmptyResult(boolean training) {
         NDArray X = random(2, 3, 8);
-        NDArray none = random(2, 0, 8);
+        NDArray empty = random(2, 0, 8);
         NDArray validLens = manager.create(new int[] {3, 2});
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
-        assertEquals(none.getShape(), call(layer, training, none, X, X).getShape());
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
+        assertEquals(empty.getShape(), call(layer, training, empty, X, X).getShape());
         assertEquals(new Shape(2, 2, 0, 3), layer.attentionWeights().getShape());
-        assertEquals(none.getShape(), call(layer, training, none, X, X, validLens).getShape());
-        assertEquals(none.getShape(), call(layer, training, none, none, none).getShape());
+        assertEquals(empty.getShape(), call(layer, training, empty, X, X, validLens).getShape());
+        assertEquals(empty.getShape(), call(layer, training, empty, empty, empty).getShape());
     }
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void withoutKeysTheResultIsZero(boolean training) {
+    void noKeysGiveZeroResult(boolean training) {
         NDArray X = random(2, 3, 8);
-        NDArray none = random(2, 0, 8);
+        NDArray empty = random(2, 0, 8);
         NDArray validLens = manager.create(new int[] {0, 0});
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
-        assertEquals(X.zerosLike(), call(layer, training, X, none, none));
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
+        assertEquals(X.zerosLike(), call(layer, training, X, empty, empty));
         assertEquals(new Shape(2, 2, 3, 0), layer.attentionWeights().getShape());
-        assertEquals(X.zerosLike(), call(layer, training, X, none, none, validLens));
+        assertEquals(X.zerosLike(), call(layer, training, X, empty, empty, validLens));
     }
 
     @Test
-    void withoutExamplesTheResultIsEmpty() {
+    void emptyBatchGivesEmptyResult() {
         NDArray X = random(1, 3, 8);
-        NDArray none = random(0, 3, 8);
+        NDArray empty = random(0, 3, 8);
         NDArray validLens = manager.create(new Shape(0), DataType.INT32);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
-        assertEquals(none.getShape(), call(layer, none, none, none).getShape());
-        assertEquals(none.getShape(), call(layer, none, none, none, validLens).getShape());
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
+        assertEquals(empty.getShape(), call(layer, empty, empty, empty).getShape());
+        assertEquals(empty.getShape(), call(layer, empty, empty, empty, validLens).getShape());
         assertEquals(new Shape(0, 2, 3, 3), layer.attentionWeights().getShape());
     }
 
     @Test
-    void aRefusedCallKeepsTheLastWeights() {
+    void rejectedCallKeepsLastWeights() {
         NDArray X = random(2, 3, 8);
         NDArray other = random(2, 3, 8);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         call(layer, X, X, X);
         NDArray last = layer.attentionWeights();
-        NDList[] refused = {
+        NDList[] badInputs = {
             new NDList(other, other, other.get(":, :2")),
             new NDList(other, other, other, manager.create(new int[] {3, 4})),
             new NDList(other, other, other, manager.create(new float[] {3, 3})),
         };
-        for (NDList inputs : refused) {
+        for (NDList inputs : badInputs) {
             Executable call = () -> call(layer, inputs.toArray(NDArray[]::new));
             assertThrows(IllegalArgumentException.class, call);
             assertEquals(last, layer.attentionWeights());
-            // Without the heads, which have their own checks.
+            // Also without multi-head attention, which has its own checks.
             call = () -> call(layer.attention, inputs.toArray(NDArray[]::new));
             assertThrows(IllegalArgumentException.class, call);
             assertEquals(last, layer.attentionWeights());
@@ -424,9 +420,9 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void arraysAreMadeWhereTheInputIs() {
+    void arraysAreMadeOnDeviceOfInput() {
         NDArray X = random(2, 3, 8);
-        // Nothing can be made on this manager's device: there is no such device here.
+        // This manager's device does not exist, so an array made there would fail.
         try (NDManager elsewhere = manager.newSubManager(Device.gpu(99))) {
             X.attach(elsewhere);
             NDArray weights = maskedSoftmax(X, manager.create(new int[] {2, 5}));
@@ -437,14 +433,14 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void aCallLeavesNothingWithTheLayersManager() {
+    void callLeavesNoArraysWithManagerOfLayer() {
         NDArray X = random(2, 3, 8);
         Block model =
                 new SequentialBlock()
                         .add(new PositionalEncoding(8, 0.5f))
                         .add(list -> new NDList(list.head(), list.head(), list.head()))
                         .add(new MultiHeadAttention(8, 2, 0.5f));
-        initialized(model, X);
+        initialize(model, X);
         int before = manager.getManagedArrays().size();
         ParameterStore parameters = new ParameterStore(manager, false);
         for (int step = 0; step < 3; step++) {
@@ -457,10 +453,10 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void aCallLeavesNothingWithTheLengthsManager() {
+    void callLeavesNoArraysWithManagerOfLengths() {
         NDArray X = random(2, 3, 8);
         NDArray validLens = manager.create(new int[] {1, 3});
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
         int before = manager.getManagedArrays().size();
         for (int step = 0; step < 3; step++) {
             try (NDManager scratch = manager.newSubManager()) {
@@ -473,19 +469,19 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void shapesAreKnownBeforeAndAfterInitialization() {
+    void outputShapesAreKnownBeforeAndAfterInitialization() {
         NDArray X = random(2, 3, 8);
         Shape[] inputs = {new Shape(2, 5, 8), new Shape(2, 3, 8), new Shape(2, 3, 8)};
         MultiHeadAttention layer = new MultiHeadAttention(12, 2, 0);
         assertEquals(new Shape(2, 5, 12), layer.getOutputShapes(inputs)[0]);
-        initialized(layer, X, X, X);
+        initialize(layer, X, X, X);
         assertEquals(new Shape(2, 5, 12), layer.getOutputShapes(inputs)[0]);
         assertEquals(new Shape(2, 5, 8), new DotProductAttention(0).getOutputShapes(inputs)[0]);
         assertEquals(inputs[0], new PositionalEncoding(8, 0).getOutputShapes(inputs)[0]);
     }
 
     @Test
-    void faultsAreNamed() {
+    void badArgumentsAreRejected() {
         assertFault(
                 "numHiddens: got 100 with numHeads 3; need a multiple of numHeads, so that every"
                     + " head gets an equal share",
@@ -500,7 +496,7 @@ class LayersTest extends WithArrays {
                 "querySize: got 0; need an integer of at least 1",
                 () -> new MultiHeadAttention(8, 0, 8, 8, 2, 0));
         NDArray X = random(2, 3, 8);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         assertFault(
                 "queries: got shape (3, 8); need 3 dimensions (batch, queries, features)",
                 () -> call(layer, X.get(0), X, X));
@@ -536,21 +532,21 @@ class LayersTest extends WithArrays {
         assertFault(
                 "inputs: got 1 arrays; need queries, keys, values and perhaps validLens",
                 () -> call(layer, X));
-        MultiHeadAttention told = new MultiHeadAttention(8, 5, 8, 8, 2, 0);
+        MultiHeadAttention fixed = new MultiHeadAttention(8, 5, 8, 8, 2, 0);
         assertFault(
                 "queries: got shape (2, 3, 8); need a last dimension of 5",
-                () -> initialized(told, X, X, X));
-        assertThrows(IllegalStateException.class, () -> told.attentionWeights());
+                () -> initialize(fixed, X, X, X));
+        assertThrows(IllegalStateException.class, () -> fixed.attentionWeights());
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"fa-IR", "tr-TR"}) // other digits; another small letter for I
-    void faultsHaveTheSameWordsEverywhere(String language) {
+    @ValueSource(strings = {"fa-IR", "tr-TR"}) // other digits; another lower-case letter for I
+    void messagesAreTheSameInAnyLocale(String language) {
         Locale before = Locale.getDefault();
         Locale.setDefault(Locale.forLanguageTag(language));
         try {
-            faultsAreNamed();
-            pastTheLastPositionThereIsNone();
+            badArgumentsAreRejected();
+            badPositionsAreRejected();
         } finally {
             Locale.setDefault(before);
         }
@@ -560,18 +556,21 @@ class LayersTest extends WithArrays {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 7, 32})
-    void theEncodingIsTheFormulaAtAnyWidthAndOffset(int width) {
+    void encodingMatchesFormulaAtAnyWidthAndOffset(int width) {
         NDArray zeros = manager.zeros(new Shape(2, 5, width), DataType.FLOAT64);
         NDArray encoded = call(new PositionalEncoding(width, 0.5f, 20), zeros, manager.create(15));
         for (int i = 0; i < 5; i++) {
             for (int column = 0; column < width; column++) {
-                assertEquals(encoding(15 + i, column, width), at(encoded, 1, i, column), 1e-12);
+                assertEquals(
+                        encoding(15 + i, column, width),
+                        encoded.getDouble(1, i, column),
+                        1e-12);
             }
         }
     }
 
     @Test
-    void theEncodingIsRoundedOnce() {
+    void encodingIsRoundedOnce() {
         NDArray zeros = manager.zeros(new Shape(1, 1000, 8));
         NDArray encoded = call(new PositionalEncoding(8, 0), zeros);
         assertEquals(DataType.FLOAT32, encoded.getDataType());
@@ -580,30 +579,30 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void theEncodingAddsToItsInput() {
+    void encodingIsAddedToInput() {
         NDArray X = random(1, 3, 4);
         NDArray sum = call(new PositionalEncoding(4, 0), X);
-        assertEquals(at(X, 0, 2, 1) + encoding(2, 1, 4), at(sum, 0, 2, 1), 1e-12);
+        assertEquals(X.getDouble(0, 2, 1) + encoding(2, 1, 4), sum.getDouble(0, 2, 1), 1e-12);
     }
 
     @Test
-    void theSumLosesItsShareToDropout() {
-        NDArray X = random(4, 100, 32).add(10); // nothing is zero before
+    void encodingDropsNumbersOfSum() {
+        NDArray X = random(4, 100, 32).add(10); // without zeros
         PositionalEncoding layer = new PositionalEncoding(32, 0.25f);
-        assertAQuarterIsDropped(call(layer, X), call(layer, true, X));
+        assertQuarterIsDropped(call(layer, X), call(layer, true, X));
     }
 
     @Test
-    void nothingIsEncodedAsNothing() {
+    void emptyInputsAreAccepted() {
         PositionalEncoding layer = new PositionalEncoding(4, 0, 10);
-        for (NDArray none : new NDArray[] {random(2, 0, 4), random(0, 3, 4)}) {
-            assertEquals(none.getShape(), call(layer, none).getShape());
+        for (NDArray empty : new NDArray[] {random(2, 0, 4), random(0, 3, 4)}) {
+            assertEquals(empty.getShape(), call(layer, empty).getShape());
         }
         call(layer, random(2, 0, 4), manager.create(10));
     }
 
     @Test
-    void pastTheLastPositionThereIsNone() {
+    void badPositionsAreRejected() {
         PositionalEncoding layer = new PositionalEncoding(4, 0, 10);
         NDArray X = random(1, 3, 4);
         call(layer, X, manager.create(7));
@@ -637,9 +636,9 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void weightsLoadIntoALayerWithMorePositions() throws Exception {
+    void weightsLoadIntoLayerWithMorePositions() throws Exception {
         NDArray X = random(1, 3, 8);
-        Block small = initialized(model(10), X);
+        Block small = initialize(model(10), X);
         ByteArrayOutputStream file = new ByteArrayOutputStream();
         small.saveParameters(new DataOutputStream(file));
         Block large = model(2000);
@@ -647,9 +646,9 @@ class LayersTest extends WithArrays {
                 manager, new DataInputStream(new ByteArrayInputStream(file.toByteArray())));
         assertEquals(4, large.getParameters().size());
         assertEquals(call(small, X), call(large, X));
-        NDArray X2 = random(1, 11, 8);
-        assertEquals(X2.getShape(), call(large, X2).getShape());
-        assertThrows(IllegalArgumentException.class, () -> call(small, X2));
+        NDArray longer = random(1, 11, 8);
+        assertEquals(longer.getShape(), call(large, longer).getShape());
+        assertThrows(IllegalArgumentException.class, () -> call(small, longer));
     }
 
     private static Block model(int maxLen) {
@@ -662,9 +661,9 @@ class LayersTest extends WithArrays {
     // ---- the trace ----
 
     @Test
-    void theTraceSeesEveryProductAndWhatItNeeds() {
+    void traceRecordsProductsAndTheirNeeds() {
         NDArray X = random(1, 5, 8);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         Trace trace = new Trace();
         NDArray watched = trace.watch(X);
         NDArray output = call(layer, watched, watched, watched);
@@ -679,15 +678,15 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void anOperationTheTraceWouldMissFails() {
+    void operationThatTraceWouldMissIsRejected() {
         NDArray X = random(2, 2);
         NDArray watched = new Trace().watch(X);
-        String words =
+        String message =
                 assertThrows(IllegalStateException.class, () -> X.matMul(watched)).getMessage();
-        assertEquals("Trace: call the operation on the stand-in", words);
+        assertEquals("Trace: call the operation on the watched array", message);
     }
 
-    private static Stream<Arguments> layersWithoutACount() {
+    private static Stream<Arguments> uncountableLayers() {
         return Stream.of(
                 Arguments.of(
                         "rnn",
@@ -707,10 +706,10 @@ class LayersTest extends WithArrays {
     }
 
     @ParameterizedTest
-    @MethodSource("layersWithoutACount")
-    void aLayerTheTraceCannotCountFails(String operation, Block layer) {
+    @MethodSource("uncountableLayers")
+    void uncountableLayerIsRejected(String operation, Block layer) {
         NDArray X = manager.ones(new Shape(2, 3, 4));
-        initialized(layer, X);
+        initialize(layer, X);
         NDArray watched = new Trace().watch(X);
         Executable call = () -> call(layer, watched);
         assertEquals(
@@ -720,9 +719,9 @@ class LayersTest extends WithArrays {
 
     @ParameterizedTest
     @CsvSource({"1, 1", "5, 1", "5, 3"})
-    void attentionCostsWhatItsFormulaSays(int n, int batch) {
+    void attentionCostMatchesFormula(int n, int batch) {
         NDArray X = random(batch, n, 8);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         UnaryOperator<NDArray> attend = each -> call(layer, each, each, each);
         assertEquals(batch * (4 * n * 8 * 8 + 2 * n * n * 8), Counting.multiplyAdds(attend, X));
         assertEquals(4, Counting.longestChain(attend, X));
@@ -730,37 +729,37 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void aConvolutionCostsItsKernelAtEachPlace() {
+    void convolutionCostMatchesFormula() {
         NDArray X = random(2, 3, 10);
         Conv1d layer = Conv1d.builder().setFilters(5).setKernelShape(new Shape(4)).build();
-        initialized(layer, X);
+        initialize(layer, X);
         assertEquals(2 * 7 * 5 * 3 * 4, Counting.multiplyAdds(each -> call(layer, each), X));
         assertEquals(1, Counting.longestChain(each -> call(layer, each), X));
     }
 
     @Test
-    void whatNeedsNothingOfEachOtherIsNoChain() {
+    void longestChainFollowsDependencies() {
         NDArray X = random(4, 4);
-        UnaryOperator<NDArray> beside = each -> each.matMul(X).add(each.matMul(X)).tanh();
-        assertEquals(1, Counting.longestChain(beside, X));
-        assertEquals(2 * 4 * 4 * 4, Counting.multiplyAdds(beside, X));
-        // Two ways through each step, and a billion through all: they are not walked one by one.
-        UnaryOperator<NDArray> cubed =
+        UnaryOperator<NDArray> parallel = each -> each.matMul(X).add(each.matMul(X)).tanh();
+        assertEquals(1, Counting.longestChain(parallel, X));
+        assertEquals(2 * 4 * 4 * 4, Counting.multiplyAdds(parallel, X));
+        // Two paths through each step make a billion in all, which must not be enumerated.
+        UnaryOperator<NDArray> repeatedCube =
                 each -> {
                     for (int step = 0; step < 30; step++) {
                         each = each.matMul(each).matMul(each);
                     }
                     return each;
                 };
-        assertEquals(60, Counting.longestChain(cubed, X));
+        assertEquals(60, Counting.longestChain(repeatedCube, X));
         assertEquals(0, Counting.longestChain(each -> each.add(1), X));
         assertEquals(0, Counting.multiplyAdds(each -> each.mul(each), X));
     }
 
     @Test
-    void countingLeavesNothingWithTheInputsManager() {
+    void countingLeavesNoArraysWithManagerOfInput() {
         NDArray X = random(1, 5, 8);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         int before = manager.getManagedArrays().size();
         Counting.multiplyAdds(each -> call(layer, each, each, each), X);
         Counting.longestChain(each -> call(layer, each, each, each), X);
@@ -768,17 +767,17 @@ class LayersTest extends WithArrays {
     }
 
     @Test
-    void theGradientNeedsNothingThatJavaMayHaveLetGo() {
+    void gradientDoesNotReadFreedMemory() {
         var layer = new DotProductAttention(0);
         NDArray numbers = random(1, 3, 4);
         var gradients = new ArrayList<double[]>();
-        for (int turn = 0; turn < 2; turn++) {
+        for (boolean overwrite : new boolean[] {false, true}) {
             NDArray X = numbers.duplicate();
             X.setRequiresGradient(true);
             try (GradientCollector collector = Engine.getInstance().newGradientCollector()) {
                 NDArray loss = call(layer, X, X, X).square().sum();
-                if (turn == 1) {
-                    overwriteWhatIsFree();
+                if (overwrite) {
+                    overwriteFreeMemory();
                 }
                 collector.backward(loss);
                 gradients.add(X.getGradient().toDoubleArray());

@@ -29,7 +29,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.stream.Stream;
 
-/** A causal mask and a bias of the scores, beside lengths and each other, against loops. */
+/** Compares attention with all combinations of masks with formulas written as loops. */
 class MasksTest extends WithArrays {
 
     private static final double HIDDEN = Double.NEGATIVE_INFINITY;
@@ -41,33 +41,33 @@ class MasksTest extends WithArrays {
 
     private NDArray call(Block layer, Map<String, Object> params, NDArray... inputs) {
         ParameterStore parameters = new ParameterStore(manager, false);
-        NDList given = new NDList(inputs);
-        return layer.forward(parameters, given, false, new PairList<>(params)).head();
+        NDList list = new NDList(inputs);
+        return layer.forward(parameters, list, false, new PairList<>(params)).head();
     }
 
-    /** Numbers, and minus infinity for one key in four; the first query sees nothing. */
+    /** Draws a bias that hides one key in four, and all keys from the first query. */
     private NDArray bias(long... shape) {
         double[] numbers = random(shape).toDoubleArray();
         Random random = new Random(0);
-        for (int at = 0; at < numbers.length; at++) {
-            if (at % (QUERIES * KEYS) < KEYS || random.nextInt(4) == 0) {
-                numbers[at] = HIDDEN;
+        for (int i = 0; i < numbers.length; i++) {
+            if (i % (QUERIES * KEYS) < KEYS || random.nextInt(4) == 0) {
+                numbers[i] = HIDDEN;
             }
         }
         return manager.create(numbers, new Shape(shape));
     }
 
-    // ---- the formulas, of all numbers in one row ----
+    // ---- the formulas, on flat arrays ----
 
     /**
-     * Output and weights. Each head works in its columns; {@code lengths} has one for each query of
-     * each example; the axes of a bias are the last of (batch, heads, queries, keys).
+     * Returns output and weights. Each head works in its columns; {@code lengths} has one for each
+     * query of each example; the axes of a bias are the last of (batch, heads, queries, keys).
      */
     private static double[][] attend(
-            double[][] given, double[] bias, int[] lengths, boolean causal, int heads) {
-        double[] queries = given[0];
-        double[] keys = given[1];
-        double[] values = given[2];
+            double[][] inputs, double[] bias, int[] lengths, boolean causal, int heads) {
+        double[] queries = inputs[0];
+        double[] keys = inputs[1];
+        double[] values = inputs[2];
         int size = WIDTH / heads;
         double[] output = new double[BATCH * QUERIES * WIDTH];
         double[] weights = new double[BATCH * heads * QUERIES * KEYS];
@@ -84,8 +84,8 @@ class MasksTest extends WithArrays {
                 }
                 boolean isLater = causal && key - (KEYS - 1) > query - (QUERIES - 1);
                 if (key < lengths[q] && !isLater) {
-                    double more = bias == null ? 0 : bias[(row * KEYS + key) % bias.length];
-                    powers[key] = Math.exp(product / Math.sqrt(size) + more);
+                    double scoreBias = bias == null ? 0 : bias[(row * KEYS + key) % bias.length];
+                    powers[key] = Math.exp(product / Math.sqrt(size) + scoreBias);
                 }
             }
             double sum = Arrays.stream(powers).sum();
@@ -101,22 +101,22 @@ class MasksTest extends WithArrays {
         return new double[][] {output, weights};
     }
 
-    /** X Wᵀ: DJL's weights are (outputs, inputs). */
+    /** Returns X Wᵀ: DJL's weights are (outputs, inputs). */
     private static double[] project(Linear layer, double[] X) {
         double[] weight =
                 layer.getDirectParameters().get("weight").getArray().toDoubleArray();
         double[] projected = new double[X.length];
-        for (int at = 0; at < X.length; at++) {
+        for (int i = 0; i < X.length; i++) {
             for (int in = 0; in < WIDTH; in++) {
-                int out = at % WIDTH;
-                projected[at] += X[at - out + in] * weight[out * WIDTH + in];
+                int out = i % WIDTH;
+                projected[i] += X[i - out + in] * weight[out * WIDTH + in];
             }
         }
         return projected;
     }
 
     private interface Formula {
-        double[][] of(double[][] given, double[] bias, int[] lengths, boolean causal);
+        double[][] compute(double[][] inputs, double[] bias, int[] lengths, boolean causal);
     }
 
     // ---- values and gradients ----
@@ -125,10 +125,10 @@ class MasksTest extends WithArrays {
         List<Arguments> masks = new ArrayList<>();
         int[][] lengths = {null, {3, 0, 4}, {4, 0, 2, 1, 3, 4, 2, 2, 4}};
         for (boolean causal : new boolean[] {false, true}) {
-            for (int[] each : lengths) {
-                masks.add(Arguments.of(causal, null, each));
+            for (int[] validLens : lengths) {
+                masks.add(Arguments.of(causal, null, validLens));
                 for (long[] shape : shapes) {
-                    masks.add(Arguments.of(causal, shape, each));
+                    masks.add(Arguments.of(causal, shape, validLens));
                 }
             }
         }
@@ -139,7 +139,7 @@ class MasksTest extends WithArrays {
         return masks(new long[] {QUERIES, KEYS}, new long[] {BATCH, QUERIES, KEYS});
     }
 
-    static Stream<Arguments> masksOfHeads() {
+    static Stream<Arguments> headMasks() {
         return masks(
                 new long[] {QUERIES, KEYS},
                 new long[] {HEADS, QUERIES, KEYS},
@@ -148,44 +148,44 @@ class MasksTest extends WithArrays {
 
     @ParameterizedTest
     @MethodSource("masks")
-    void attentionWithMasksIsTheFormula(boolean causal, long[] shape, int[] lengths) {
+    void maskedAttentionMatchesFormula(boolean causal, long[] shape, int[] lengths) {
         DotProductAttention layer = new DotProductAttention(0.5f);
         Formula formula =
-                (given, bias, lens, isCausal) -> attend(given, bias, lens, isCausal, 1);
-        double[] weights = assertIs(formula, layer, causal, shape, lengths);
+                (inputs, bias, lens, isCausal) -> attend(inputs, bias, lens, isCausal, 1);
+        double[] weights = assertMatches(formula, layer, causal, shape, lengths);
         assertWeights(weights, layer.attentionWeights());
     }
 
     @ParameterizedTest
-    @MethodSource("masksOfHeads")
-    void headsWithMasksAreTheFormula(boolean causal, long[] shape, int[] lengths) {
+    @MethodSource("headMasks")
+    void maskedHeadsMatchFormula(boolean causal, long[] shape, int[] lengths) {
         NDArray X = random(1, 1, WIDTH);
         MultiHeadAttention layer =
-                initialized(new MultiHeadAttention(WIDTH, HEADS, 0.5f), X, X, X);
+                initialize(new MultiHeadAttention(WIDTH, HEADS, 0.5f), X, X, X);
         Formula formula =
-                (given, bias, lens, isCausal) -> {
+                (inputs, bias, lens, isCausal) -> {
                     double[][] projected = {
-                        project(layer.W_q, given[0]),
-                        project(layer.W_k, given[1]),
-                        project(layer.W_v, given[2])
+                        project(layer.W_q, inputs[0]),
+                        project(layer.W_k, inputs[1]),
+                        project(layer.W_v, inputs[2])
                     };
                     double[][] result = attend(projected, bias, lens, isCausal, HEADS);
                     return new double[][] {project(layer.W_o, result[0]), result[1]};
                 };
-        double[] weights = assertIs(formula, layer, causal, shape, lengths);
+        double[] weights = assertMatches(formula, layer, causal, shape, lengths);
         assertWeights(weights, layer.attentionWeights());
     }
 
     private static void assertWeights(double[] expected, NDArray weights) {
-        double[] got = weights.toDoubleArray();
-        assertArrayEquals(expected, got, 1e-12);
-        for (int at = 0; at < got.length; at++) {
-            assertEquals(expected[at] == 0, got[at] == 0);
+        double[] actual = weights.toDoubleArray();
+        assertArrayEquals(expected, actual, 1e-12);
+        for (int i = 0; i < actual.length; i++) {
+            assertEquals(expected[i] == 0, actual[i] == 0);
         }
     }
 
-    /** So is the output, and so are the gradients of all that is given; returns the weights. */
-    private double[] assertIs(
+    /** Checks the layer's output and all gradients; returns the weights of the formula. */
+    private double[] assertMatches(
             Formula formula, Block layer, boolean causal, long[] shape, int[] lengths) {
         NDArray direction = random(BATCH, QUERIES, WIDTH);
         NDList inputs =
@@ -199,43 +199,45 @@ class MasksTest extends WithArrays {
             floats.add(bias);
         }
         floats.forEach(each -> each.setRequiresGradient(true));
-        int[] perQuery = new int[BATCH * QUERIES];
-        Arrays.setAll(
-                perQuery,
-                at -> lengths == null ? KEYS : lengths[at * lengths.length / perQuery.length]);
+        int[] lengthsPerQuery = new int[BATCH * QUERIES];
+        for (int i = 0; i < lengthsPerQuery.length; i++) {
+            lengthsPerQuery[i] =
+                    lengths == null ? KEYS : lengths[i * lengths.length / lengthsPerQuery.length];
+        }
         if (lengths != null) {
             boolean isPerQuery = lengths.length > BATCH;
-            Shape of = isPerQuery ? new Shape(BATCH, QUERIES) : new Shape(BATCH);
-            inputs.add(manager.create(lengths, of));
+            Shape lensShape = isPerQuery ? new Shape(BATCH, QUERIES) : new Shape(BATCH);
+            inputs.add(manager.create(lengths, lensShape));
         }
         Map<String, Object> params =
                 bias == null
                         ? Map.of("causal", causal)
                         : Map.of("causal", causal, "scoreBias", bias);
 
-        double[][] given = floats.stream().map(NDArray::toDoubleArray).toArray(double[][]::new);
-        double[] ofBias = bias == null ? null : given[3];
-        double[] to = direction.toDoubleArray();
-        double[][] expected = formula.of(given, ofBias, perQuery, causal);
+        double[][] numbers = floats.stream().map(NDArray::toDoubleArray).toArray(double[][]::new);
+        double[] biasNumbers = bias == null ? null : numbers[3];
+        double[] directionNumbers = direction.toDoubleArray();
+        double[][] expected = formula.compute(numbers, biasNumbers, lengthsPerQuery, causal);
         try (GradientCollector collector = Engine.getInstance().newGradientCollector()) {
             NDArray output = call(layer, params, inputs.toArray(NDArray[]::new));
             assertArrayEquals(expected[0], output.toDoubleArray(), 1e-12);
             collector.backward(output.mul(direction).sum());
         }
-        for (int i = 0; i < given.length; i++) {
-            double[] got = floats.get(i).getGradient().toDoubleArray();
-            for (int at = 0; at < got.length; at++) {
+        for (int i = 0; i < numbers.length; i++) {
+            double[] gradient = floats.get(i).getGradient().toDoubleArray();
+            for (int j = 0; j < gradient.length; j++) {
                 double[] losses = new double[2];
-                double number = given[i][at];
+                double number = numbers[i][j];
                 for (int side = 0; side < 2; side++) {
-                    given[i][at] = number + (side == 0 ? 1e-5 : -1e-5);
-                    double[] output = formula.of(given, ofBias, perQuery, causal)[0];
-                    for (int j = 0; j < output.length; j++) {
-                        losses[side] += output[j] * to[j];
+                    numbers[i][j] = number + (side == 0 ? 1e-5 : -1e-5);
+                    double[][] result =
+                            formula.compute(numbers, biasNumbers, lengthsPerQuery, causal);
+                    for (int k = 0; k < directionNumbers.length; k++) {
+                        losses[side] += result[0][k] * directionNumbers[k];
                     }
                 }
-                given[i][at] = number;
-                assertEquals((losses[0] - losses[1]) / 2e-5, got[at], 1e-8);
+                numbers[i][j] = number;
+                assertEquals((losses[0] - losses[1]) / 2e-5, gradient[j], 1e-8);
             }
         }
         return expected[1];
@@ -243,7 +245,7 @@ class MasksTest extends WithArrays {
 
     @ParameterizedTest
     @EnumSource(names = {"FLOAT16", "FLOAT32", "FLOAT64"})
-    void whereABiasHidesEveryKeyAllIsZeroGradientsIncluded(DataType type) {
+    void biasThatHidesAllKeysGivesZeroOutputAndGradients(DataType type) {
         NDArray X = random(1, 3, 4).toType(type, true);
         NDArray bias = manager.full(new Shape(3, 3), Float.NEGATIVE_INFINITY).toType(type, true);
         X.setRequiresGradient(true);
@@ -263,31 +265,32 @@ class MasksTest extends WithArrays {
     }
 
     @Test
-    void aStepWithACacheIsTheLastRowOfAllSteps() {
+    void stepWithCacheEqualsLastRowOfFullAttention() {
         NDArray X = random(2, 5, 8);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         NDArray whole = call(layer, Map.of("causal", true), X, X, X);
         NDArray step = call(layer, Map.of("causal", true), X.get(":, 4:"), X, X);
         assertArrayEquals(
                 whole.get(":, 4:").toDoubleArray(), step.toDoubleArray(), 1e-12);
-        // And the first steps know nothing of those to come.
-        NDArray fewer = X.get(":, :3");
+        // The first steps do not depend on later ones.
+        NDArray firstSteps = X.get(":, :3");
         assertArrayEquals(
                 whole.get(":, :3").toDoubleArray(),
-                call(layer, Map.of("causal", true), fewer, fewer, fewer).toDoubleArray(),
+                call(layer, Map.of("causal", true), firstSteps, firstSteps, firstSteps)
+                        .toDoubleArray(),
                 1e-12);
     }
 
     @Test
-    void whereThereIsNothingMasksChangeNothing() {
+    void masksAcceptEmptyInputs() {
         NDArray X = random(2, 3, 8);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         for (long[] shape : new long[][] {{2, 0, 8}, {0, 3, 8}}) {
-            NDArray none = random(shape);
+            NDArray empty = random(shape);
             long n = shape[1];
             for (NDArray bias : new NDArray[] {random(n, n), random(shape[0], 2, n, n)}) {
                 Map<String, Object> params = Map.of("causal", true, "scoreBias", bias);
-                assertEquals(none.getShape(), call(layer, params, none, none, none).getShape());
+                assertEquals(empty.getShape(), call(layer, params, empty, empty, empty).getShape());
             }
         }
         NDArray noKeys = random(2, 0, 8);
@@ -296,10 +299,10 @@ class MasksTest extends WithArrays {
     }
 
     @Test
-    void masksLeaveNothingWithTheBiasesManager() {
+    void masksLeaveNoArraysWithManagerOfBias() {
         NDArray X = random(2, 3, 8);
         NDArray bias = random(2, 3, 3);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0.5f), X, X, X);
         int before = manager.getManagedArrays().size();
         try (NDManager scratch = manager.newSubManager()) {
             NDArray batch = scratch.create(X.toDoubleArray(), X.getShape());
@@ -311,26 +314,26 @@ class MasksTest extends WithArrays {
     }
 
     @Test
-    void theTraceSeesThroughMasks() {
+    void traceCountsMaskedAttention() {
         NDArray X = random(1, 5, 8);
-        MultiHeadAttention layer = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         Map<String, Object> params = Map.of("causal", true, "scoreBias", random(2, 5, 5));
         long cost = Counting.multiplyAdds(each -> call(layer, params, each, each, each), X);
         assertEquals(4 * 5 * 8 * 8 + 2 * 5 * 5 * 8, cost);
     }
 
     @Test
-    void faultsAreNamed() {
+    void badMasksAreRejected() {
         NDArray X = random(2, 3, 8);
-        NDArray fewer = X.get(":, :2");
-        MultiHeadAttention heads = initialized(new MultiHeadAttention(8, 2, 0), X, X, X);
+        NDArray shorter = X.get(":, :2");
+        MultiHeadAttention heads = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         DotProductAttention attention = new DotProductAttention(0);
         for (Block layer : new Block[] {heads, attention}) {
             assertFault(
                     "causal attention: got 3 queries and 2 keys; need at least one key for each"
                         + " query",
-                    () -> call(layer, Map.of("causal", true), X, fewer, fewer));
-            call(layer, Map.of("causal", false), X, fewer, fewer);
+                    () -> call(layer, Map.of("causal", true), X, shorter, shorter));
+            call(layer, Map.of("causal", false), X, shorter, shorter);
             assertFault(
                     "causal: got Integer; need true or false",
                     () -> call(layer, Map.of("causal", 1), X, X, X));
@@ -340,11 +343,11 @@ class MasksTest extends WithArrays {
             assertFault(
                     "params: got score_bias; need causal or scoreBias",
                     () -> call(layer, Map.of("score_bias", random(3, 3)), X, X, X));
-            NDArray single = manager.zeros(new Shape(3, 3));
+            NDArray float32 = manager.zeros(new Shape(3, 3));
             assertFault(
                     "queries and scoreBias: got dtype float64, float32; need one floating-point"
                         + " dtype",
-                    () -> call(layer, Map.of("scoreBias", single), X, X, X));
+                    () -> call(layer, Map.of("scoreBias", float32), X, X, X));
         }
         assertFault(
                 "scoreBias: got shape (3, 2); need shape (queries, keys), here (3, 3) or (batch,"

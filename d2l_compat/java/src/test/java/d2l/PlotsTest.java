@@ -32,7 +32,7 @@ import java.util.stream.Stream;
 
 import javax.xml.parsers.DocumentBuilderFactory;
 
-/** The figures; the words of their descriptions are those of the Python editions. */
+/** Tests of the figures, whose descriptions match those of the Python frameworks. */
 class PlotsTest {
 
     private static Curves curves() {
@@ -58,7 +58,7 @@ class PlotsTest {
         }
     }
 
-    private static Document parsed(Figure<?> figure) throws Exception {
+    private static Document parse(Figure<?> figure) throws Exception {
         byte[] svg = figure.svg().getBytes(StandardCharsets.UTF_8);
         return DocumentBuilderFactory.newInstance()
                 .newDocumentBuilder()
@@ -66,10 +66,10 @@ class PlotsTest {
     }
 
     private static List<Element> elements(Figure<?> figure, String tag) throws Exception {
-        NodeList found = parsed(figure).getElementsByTagName(tag);
+        NodeList nodes = parse(figure).getElementsByTagName(tag);
         List<Element> elements = new ArrayList<>();
-        for (int i = 0; i < found.getLength(); i++) {
-            elements.add((Element) found.item(i));
+        for (int i = 0; i < nodes.getLength(); i++) {
+            elements.add((Element) nodes.item(i));
         }
         return elements;
     }
@@ -78,7 +78,7 @@ class PlotsTest {
         return elements(figure, "text").stream().map(Element::getTextContent).toList();
     }
 
-    /** A heat map's colours, by column and row: {@code "1 0"}. */
+    /** Returns a heat map's colours by column and row: {@code "1 0"}. */
     private static Map<String, Color> cells(Element heatMap) {
         Map<String, Color> cells = new HashMap<>();
         NodeList paths = heatMap.getElementsByTagName("path");
@@ -94,7 +94,7 @@ class PlotsTest {
     }
 
     @Test
-    void curvesAreDescribedAsInPython() {
+    void curveDescriptionsMatchPython() {
         assertEquals(
                 "Line plot of \"q\" against x & y. a<b: 3 points from (0.5, 0.12) to (1e-05, 2.67),"
                     + " values from -0.00 to 2.67. c: 3 points from (0.5, 1.00) to (1e-05,"
@@ -103,7 +103,7 @@ class PlotsTest {
     }
 
     @Test
-    void curvesWithoutLabelsAreDescribedAsInPython() {
+    void descriptionsWithoutLabelsMatchPython() {
         assertEquals(
                 "Line plot of values against index. Curve: 3 points from (0, 1.00) to (2, 3.00),"
                     + " values from 1.00 to 3.00.",
@@ -111,7 +111,7 @@ class PlotsTest {
     }
 
     @Test
-    void figuresAreDescribedInTheLanguageOfTheirLabelsAsInPython() {
+    void chineseDescriptionsMatchPython() {
         double[] x = {1, 2, 3};
         Curves curves = Plots.curves(x, new double[] {1, 4, 9}, new double[] {2, 0, -2});
         assertEquals(
@@ -132,7 +132,7 @@ class PlotsTest {
     }
 
     @Test
-    void chineseWordsHaveRoomAndAFont() {
+    void chineseTextHasWidthAndFont() {
         assertEquals(4 * Svg.width("位"), Svg.width("位置編碼"));
         assertEquals(10, Svg.width("（"));
         Curves plain = Plots.curves(List.of(new double[] {1, 2}));
@@ -141,7 +141,7 @@ class PlotsTest {
     }
 
     @Test
-    void heatMapsAreDescribedAsInPython() {
+    void heatMapDescriptionsMatchPython() {
         assertEquals(
                 "\"A\": Heat map, 2 rows (Q) by 2 columns (K), values from -0.25 to 0.50, 1 of 3"
                     + " zero; colours RdBu_r from -1.00 to 1.00. \"B\": Heat map, 2 rows (Q) by 2"
@@ -164,25 +164,25 @@ class PlotsTest {
         "9999.5, 1e+04",
         "1e100, 1e+100"
     })
-    void significantDigitsAreAsInPython(double value, String written) {
-        assertEquals(written, Numbers.general(value, 4));
+    void significantDigitsMatchPython(double value, String expected) {
+        assertEquals(expected, Numbers.general(value, 4));
     }
 
     @ParameterizedTest
     @CsvSource({"0.125, 0.12", "0.375, 0.38", "1.005, 1.00", "-0.001, -0.00", "2.5, 2.50"})
-    void decimalsAreAsInPython(double value, String written) {
-        assertEquals(written, Numbers.fixed(value, 2));
+    void decimalsMatchPython(double value, String expected) {
+        assertEquals(expected, Numbers.fixed(value, 2));
     }
 
     @Test
-    void figuresHaveTheSameWordsEverywhere() {
+    void figuresAreTheSameInAnyLocale() {
         String svg = curves().svg();
         Locale before = Locale.getDefault();
-        Locale.setDefault(Locale.forLanguageTag("fa-IR")); // which has digits of its own
+        Locale.setDefault(Locale.forLanguageTag("fa-IR")); // with other digits
         try {
-            curvesAreDescribedAsInPython();
-            heatMapsAreDescribedAsInPython();
-            faultsAreNamed();
+            curveDescriptionsMatchPython();
+            heatMapDescriptionsMatchPython();
+            badArgumentsAreRejected();
             assertEquals("1e-05", Numbers.general(1e-5, 4));
             assertEquals(svg, curves().svg());
         } finally {
@@ -191,9 +191,11 @@ class PlotsTest {
     }
 
     @Test
-    void aNameMayHoldAPercentSign() {
-        String words = Plots.curves(List.of(new double[] {1, 2})).legend("100 %d").describe();
-        assertTrue(words.startsWith("Line plot of values against index. 100 %d: 2 points"), words);
+    void namesMayContainPercentSigns() {
+        String description = Plots.curves(List.of(new double[] {1, 2})).legend("100 %d").describe();
+        assertTrue(
+                description.startsWith("Line plot of values against index. 100 %d: 2 points"),
+                description);
     }
 
     @Test
@@ -204,7 +206,7 @@ class PlotsTest {
     }
 
     @Test
-    void theDrawingSaysWhatItShows() throws Exception {
+    void drawingContainsItsDescription() throws Exception {
         for (Figure<?> figure : List.of(curves(), heatmaps())) {
             assertEquals(figure.describe(), elements(figure, "desc").get(0).getTextContent());
             String title = elements(figure, "title").get(0).getTextContent();
@@ -213,7 +215,7 @@ class PlotsTest {
     }
 
     @Test
-    void aScaleWithBothSignsIsSymmetric() {
+    void colorScaleWithBothSignsIsSymmetric() {
         try (NDManager manager = NDManager.newBaseManager()) {
             NDArray matrix = manager.create(new float[] {-3, 1}, new Shape(1, 1, 1, 2));
             assertTrue(
@@ -222,13 +224,13 @@ class PlotsTest {
     }
 
     @Test
-    void theSameFigureIsTheSameBytes() {
+    void sameFigureGivesSameBytes() {
         assertEquals(curves().svg(), curves().svg());
         assertEquals(heatmaps().svg(), heatmaps().svg());
     }
 
     @Test
-    void axesHaveRoundNumbers() throws Exception {
+    void ticksAreRoundNumbers() throws Exception {
         double[] x = new double[60];
         double[] y = new double[60];
         for (int i = 0; i < 60; i++) {
@@ -259,14 +261,14 @@ class PlotsTest {
     }
 
     @Test
-    void aLogarithmicAxisHasPowersOfTen() throws Exception {
+    void logarithmicAxisHasPowersOfTen() throws Exception {
         double[] y = {1, 1e-2, 1e-4, 1e-6};
         List<String> texts = texts(Plots.curves(List.of(y)).logY().figsize(6, 2.5));
         assertTrue(texts.containsAll(List.of("100", "10−2", "10−4", "10−6")), texts.toString());
     }
 
     @Test
-    void aShortLogarithmicAxisHasWhatLiesBetweenThePowers() throws Exception {
+    void shortLogarithmicAxisHasNumbersBetweenPowers() throws Exception {
         double[] x = {8, 16, 32, 64};
         Curves figure = Plots.curves(x, x).logX().figsize(6, 2.5);
         List<String> texts = texts(figure);
@@ -286,18 +288,18 @@ class PlotsTest {
     }
 
     @Test
-    void aCurveMayBeItsPoints() {
+    void curvesMayBeDrawnAsPoints() {
         double[][] ys = {{1, Double.NaN, 3}, {1, 2, 3}};
         double[] x = {0, 1, 2};
         String svg = Plots.curves(x, ys).legend("measured", "true").points(0).svg();
         Matcher dots = Pattern.compile("d=\"((?:M[\\d.]+ [\\d.]+h0)+)\"").matcher(svg);
         List<Integer> counts = dots.results().map(d -> d.group(1).split("h0").length).toList();
-        assertEquals(List.of(2, 1), counts); // those that are finite, and one in the legend
+        assertEquals(List.of(2, 1), counts); // the finite points, and one in the legend
         assertFalse(Plots.curves(x, ys).svg().contains("h0M"));
     }
 
     @Test
-    void curvesMayHaveAnXEach() {
+    void curvesMayHaveSeparateX() {
         List<double[]> x = List.of(new double[] {1, 2}, new double[] {3, 3, 3});
         List<double[]> y = List.of(new double[] {0, 1}, new double[] {4, 5, 6});
         assertEquals(
@@ -308,7 +310,7 @@ class PlotsTest {
     }
 
     @Test
-    void curvesDifferInColourAndStroke() throws Exception {
+    void curvesDifferInColorAndLineStyle() throws Exception {
         double[] y = {1, 2};
         List<Element> strokes =
                 elements(Plots.curves(List.of(y, y, y, y, y)), "path").stream()
@@ -326,7 +328,7 @@ class PlotsTest {
     }
 
     @Test
-    void eachNumberOfAHeatMapIsOneCell() throws Exception {
+    void eachNumberIsOneCell() throws Exception {
         assertEquals(List.of(), elements(heatmaps(), "image"), "a viewer may blur it");
         List<Map<String, Color>> panels =
                 elements(heatmaps(), "g").stream()
@@ -335,14 +337,14 @@ class PlotsTest {
                         .toList();
         assertEquals(2, panels.size());
         Map<String, Color> left = panels.get(0);
-        assertEquals(Set.of("0 0", "1 0", "0 1"), left.keySet(), "what is no number is blank");
+        assertEquals(Set.of("0 0", "1 0", "0 1"), left.keySet(), "NaN is blank");
         assertTrue(left.get("0 0").getGreen() > 0xF0, "zero is white");
-        assertTrue(left.get("0 1").getBlue() > left.get("0 1").getRed(), "what is negative is blue");
+        assertTrue(left.get("0 1").getBlue() > left.get("0 1").getRed(), "negative values are blue");
         assertEquals(new Color(0x67001F), panels.get(1).get("0 0"), "the largest is the darkest red");
     }
 
     @Test
-    void theColourBarHasAllColoursFromBelow() throws Exception {
+    void colorBarHasAllColorsFromBottom() throws Exception {
         Element gradient = elements(heatmaps(), "linearGradient").get(0);
         assertEquals("1 0", gradient.getAttribute("y1") + " " + gradient.getAttribute("y2"));
         NodeList stops = gradient.getElementsByTagName("stop");
@@ -362,48 +364,48 @@ class PlotsTest {
     }
 
     @Test
-    void coloursAreMatplotlibs() {
+    void colorsMatchMatplotlib() {
         int[] expected = {0xE3EEF8, 0xABCFE5, 0x6AADD5, 0x1B6AAF, 0x08306B};
         double[] values = {0.1, 0.333, 0.5, 0.777, 1};
         for (int i = 0; i < values.length; i++) {
             for (int shift : new int[] {0, 8, 16}) {
-                int got = ColorMap.BLUES.color(values[i]) >> shift & 0xFF;
-                assertEquals(expected[i] >> shift & 0xFF, got, 1.0);
+                int actual = ColorMap.BLUES.color(values[i]) >> shift & 0xFF;
+                assertEquals(expected[i] >> shift & 0xFF, actual, 1.0);
             }
         }
     }
 
     @Test
-    void faultsAreNamed() {
+    void badArgumentsAreRejected() {
         assertEquals(
                 "curve 0: got 2 points in X and 3 in Y; need as many of each",
-                fault(() -> Plots.curves(new double[2], new double[3])));
+                messageOf(() -> Plots.curves(new double[2], new double[3])));
         double[][] one = {new double[2]};
         assertEquals(
                 "curves: got 2 of X and 1 of Y; need one X for all curves, or one for each",
-                fault(() -> new Curves(new double[2][2], one)));
+                messageOf(() -> new Curves(new double[2][2], one)));
         assertEquals(
                 "titles: got 1 for 2 columns of heat maps; need one for each column",
-                fault(() -> heatmaps().titles("only")));
+                messageOf(() -> heatmaps().titles("only")));
         try (NDManager manager = NDManager.newBaseManager()) {
             NDArray matrix = manager.zeros(new Shape(2, 2));
             assertEquals(
                     "matrices: got shape (2, 2); need 4 dimensions (grid rows, grid columns, matrix"
                         + " rows, matrix columns)",
-                    fault(() -> Plots.heatmaps(matrix)));
+                    messageOf(() -> Plots.heatmaps(matrix)));
             assertEquals(
                     "matrices: got shape (1, 1, 2, 2) without a finite number; need at least one"
                         + " number",
-                    fault(() -> Plots.heatmaps(matrix.div(0).reshape(1, 1, 2, 2))));
+                    messageOf(() -> Plots.heatmaps(matrix.div(0).reshape(1, 1, 2, 2))));
         }
     }
 
-    private static String fault(Executable action) {
+    private static String messageOf(Executable action) {
         return assertThrows(IllegalArgumentException.class, action).getMessage();
     }
 
     @Test
-    void aConstantCanBeShown() throws Exception {
+    void constantValuesCanBeDrawn() throws Exception {
         try (NDManager manager = NDManager.newBaseManager()) {
             assertFalse(Plots.heatmaps(manager.ones(new Shape(1, 1, 3, 3))).svg().contains("NaN"));
         }

@@ -20,11 +20,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Rotary encoding and ALiBi's slopes against their formulas, with loops in double precision. */
+/** Compares rotary encoding and ALiBi's slopes with their formulas in double precision. */
 class RelativeTest extends WithArrays {
 
-    /** Each row turned by its position, pair by pair, or, with a turn of -1, back. */
-    private static double[] turned(
+    /** Rotates each row by its position, pair by pair, or back if {@code direction} is -1. */
+    private static double[] rotate(
             double[] X,
             int steps,
             int width,
@@ -32,22 +32,22 @@ class RelativeTest extends WithArrays {
             double base,
             Layout layout,
             double scale,
-            int turn) {
-        double[] turned = new double[X.length];
+            int direction) {
+        double[] rotated = new double[X.length];
         for (int row = 0; row < X.length / width; row++) {
             int position = offset + row % steps;
             for (int pair = 0; pair < width / 2; pair++) {
-                boolean halves = layout == Layout.HALVES;
-                int first = row * width + (halves ? pair : 2 * pair);
-                int second = halves ? first + width / 2 : first + 1;
-                double angle = turn * scale * position / Math.pow(base, 2.0 * pair / width);
+                boolean isHalves = layout == Layout.HALVES;
+                int first = row * width + (isHalves ? pair : 2 * pair);
+                int second = isHalves ? first + width / 2 : first + 1;
+                double angle = direction * scale * position / Math.pow(base, 2.0 * pair / width);
                 double cos = Math.cos(angle);
                 double sin = Math.sin(angle);
-                turned[first] = X[first] * cos - X[second] * sin;
-                turned[second] = X[first] * sin + X[second] * cos;
+                rotated[first] = X[first] * cos - X[second] * sin;
+                rotated[second] = X[first] * sin + X[second] * cos;
             }
         }
-        return turned;
+        return rotated;
     }
 
     @ParameterizedTest
@@ -58,7 +58,7 @@ class RelativeTest extends WithArrays {
         "6, 3, 500, INTERLEAVED, 0.25",
         "6, 3, 500, HALVES, 3",
     })
-    void theTurnIsTheFormulaAndItsGradientTheTurnBack(
+    void rotationMatchesFormulaAndGradientRotatesBack(
             int width, int offset, double base, Layout layout, double scale) {
         RotaryEncoding layer = new RotaryEncoding(width, 20, base, layout, scale);
         NDArray X = random(2, 5, width);
@@ -66,26 +66,26 @@ class RelativeTest extends WithArrays {
         X.setRequiresGradient(true);
         double[] numbers = X.toDoubleArray();
         try (GradientCollector collector = Engine.getInstance().newGradientCollector()) {
-            NDArray turned = call(layer, X, manager.create(offset));
+            NDArray rotated = call(layer, X, manager.create(offset));
             assertArrayEquals(
-                    turned(numbers, 5, width, offset, base, layout, scale, 1),
-                    turned.toDoubleArray(),
+                    rotate(numbers, 5, width, offset, base, layout, scale, 1),
+                    rotated.toDoubleArray(),
                     1e-12);
-            NDArray loss = turned.mul(direction).sum();
-            overwriteWhatIsFree(); // as the table's rows are
+            NDArray loss = rotated.mul(direction).sum();
+            overwriteFreeMemory(); // such as that of the table's rows
             collector.backward(loss);
         }
         assertArrayEquals(
-                turned(direction.toDoubleArray(), 5, width, offset, base, layout, scale, -1),
+                rotate(direction.toDoubleArray(), 5, width, offset, base, layout, scale, -1),
                 X.getGradient().toDoubleArray(),
                 1e-12);
     }
 
     @Test
-    void unlessToldOtherwiseItIsThePapers() {
+    void defaultsAreThoseOfPaper() {
         NDArray X = random(1, 3, 8);
         double[] expected =
-                turned(X.toDoubleArray(), 3, 8, 0, 10000, Layout.INTERLEAVED, 1, 1);
+                rotate(X.toDoubleArray(), 3, 8, 0, 10000, Layout.INTERLEAVED, 1, 1);
         for (RotaryEncoding layer :
                 new RotaryEncoding[] {new RotaryEncoding(8), new RotaryEncoding(8, 3)}) {
             assertArrayEquals(expected, call(layer, X).toDoubleArray(), 1e-12);
@@ -95,7 +95,7 @@ class RelativeTest extends WithArrays {
 
     @ParameterizedTest
     @EnumSource
-    void scoresDependOnTheDistanceAlone(Layout layout) {
+    void scoresDependOnlyOnDistance(Layout layout) {
         RotaryEncoding layer = new RotaryEncoding(8, 60, 10000, layout, 1);
         NDArray Q = call(layer, random(1, 1, 8).repeat(1, 60));
         NDArray K = call(layer, random(1, 1, 8).repeat(1, 60));
@@ -110,20 +110,20 @@ class RelativeTest extends WithArrays {
 
     @ParameterizedTest
     @EnumSource
-    void farPositionsAreAsExactAsNearOnes(Layout layout) {
+    void largePositionsAreExact(Layout layout) {
         RotaryEncoding layer = new RotaryEncoding(8, 100_000, 10000, layout, 1);
         NDArray X = manager.randomNormal(new Shape(1, 3, 8));
-        NDArray got = call(layer, X, manager.create(99_990));
-        assertEquals(DataType.FLOAT32, got.getDataType());
+        NDArray rotated = call(layer, X, manager.create(99_990));
+        assertEquals(DataType.FLOAT32, rotated.getDataType());
         double[] numbers = X.toType(DataType.FLOAT64, true).toDoubleArray();
         assertArrayEquals(
-                turned(numbers, 3, 8, 99_990, 10000, layout, 1, 1),
-                got.toType(DataType.FLOAT64, true).toDoubleArray(),
+                rotate(numbers, 3, 8, 99_990, 10000, layout, 1, 1),
+                rotated.toType(DataType.FLOAT64, true).toDoubleArray(),
                 1e-6);
     }
 
     @Test
-    void theTableIsTheCosinesAndThenTheSines() {
+    void tableHasCosinesThenSines() {
         double[] P = new RotaryEncoding(4, 5, 100, Layout.HALVES, 0.5).P();
         for (int position = 0; position < 5; position++) {
             for (int pair = 0; pair < 2; pair++) {
@@ -137,10 +137,10 @@ class RelativeTest extends WithArrays {
 
     @ParameterizedTest
     @EnumSource
-    void nothingIsTurnedToNothing(Layout layout) {
+    void emptyInputsAreAccepted(Layout layout) {
         RotaryEncoding layer = new RotaryEncoding(4, 10, 10000, layout, 1);
-        for (NDArray none : new NDArray[] {random(2, 0, 4), random(0, 3, 4)}) {
-            assertEquals(none.getShape(), call(layer, none).getShape());
+        for (NDArray empty : new NDArray[] {random(2, 0, 4), random(0, 3, 4)}) {
+            assertEquals(empty.getShape(), call(layer, empty).getShape());
         }
         call(layer, random(2, 0, 4), manager.create(10));
         Shape[] shapes = {new Shape(2, 5, 4)};
@@ -148,14 +148,14 @@ class RelativeTest extends WithArrays {
     }
 
     @Test
-    void itIsMadeWhereTheInputIsAndLeavesNothingBehind() {
+    void tableFollowsDeviceOfInputAndLeavesNoArrays() {
         NDArray X = random(2, 3, 8);
         int before = manager.getManagedArrays().size();
         try (NDManager scratch = manager.newSubManager()) {
             call(new RotaryEncoding(8), scratch.create(X.toDoubleArray(), X.getShape()));
         }
         assertEquals(before, manager.getManagedArrays().size());
-        // Nothing can be made on this manager's device: there is no such device here.
+        // This manager's device does not exist, so an array made there would fail.
         try (NDManager elsewhere = manager.newSubManager(Device.gpu(99))) {
             X.attach(elsewhere);
             assertEquals(X.getDevice(), call(new RotaryEncoding(8), X).getDevice());
@@ -163,7 +163,7 @@ class RelativeTest extends WithArrays {
     }
 
     @Test
-    void theTraceSeesThroughIt() {
+    void traceCountsRotatedQueriesAndKeys() {
         NDArray X = random(1, 5, 8);
         RotaryEncoding layer = new RotaryEncoding(8);
         long cost =
@@ -173,7 +173,7 @@ class RelativeTest extends WithArrays {
     }
 
     @Test
-    void faultsAreNamed() {
+    void badArgumentsAreRejected() {
         assertFault(
                 "numHiddens: got 7; need an even number, since pairs are turned",
                 () -> new RotaryEncoding(7));
@@ -211,8 +211,8 @@ class RelativeTest extends WithArrays {
     }
 
     @Test
-    void slopesAreThoseOfThePaper() {
-        // From the code of Press et al. (2022): exponents of 1/2.
+    void slopesAreThoseOfPaper() {
+        // The exponents of 1/2 in the code of Press et al. (2022).
         double[][] exponents = {
             {8},
             {4, 8},

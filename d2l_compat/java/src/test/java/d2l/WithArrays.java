@@ -18,7 +18,7 @@ import org.junit.jupiter.api.function.Executable;
 
 import java.nio.ByteBuffer;
 
-/** What tests of layers need: arrays, which are gone after each test, and calls. */
+/** The base class of tests of layers: a manager that is closed after each test, and helpers. */
 abstract class WithArrays {
 
     NDManager manager;
@@ -47,17 +47,17 @@ abstract class WithArrays {
         return call(layer, false, inputs);
     }
 
-    <B extends Block> B initialized(B layer, NDArray... inputs) {
+    <B extends Block> B initialize(B layer, NDArray... inputs) {
         layer.initialize(manager, inputs[0].getDataType(), new NDList(inputs).getShapes());
         return layer;
     }
 
-    static void assertFault(String words, Executable action) {
-        assertEquals(words, assertThrows(IllegalArgumentException.class, action).getMessage());
+    static void assertFault(String message, Executable action) {
+        assertEquals(message, assertThrows(IllegalArgumentException.class, action).getMessage());
     }
 
-    /** Has Java let go of memory that no object holds, and writes NaN where it was. */
-    static void overwriteWhatIsFree() {
+    /** Collects garbage, and writes NaN to the memory that becomes free. */
+    static void overwriteFreeMemory() {
         for (int round = 0; round < 5; round++) {
             System.gc();
             for (int i = 0; i < 20_000; i++) {
