@@ -1,13 +1,13 @@
 """``d2l.mxnet`` on MXNet 1.9.1: ``from d2l_compat import mxnet as d2l``.
 
-Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
-of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
-helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
-the same for every framework. What other chapters use is in areas, each loaded when it is first used.
+Attention layers and positional encodings are in ``attention``, ``additive`` and ``relative``, models
+built of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
+helpers in ``devices``, tensor functions in ``tensors``, the cost of layers in ``counting``. Plots are
+the same for every framework. What other chapters use is in the modules that ``LAZY_MODULES`` lists.
 
-On NumPy 2 MXNet can be imported once this has been, and not before; with ``d2l_compat.alias``, in
-either order. All of it works on MXNet's NumPy arrays, ``mxnet.np.ndarray``, so importing it turns
-them on: ``npx.set_np()``.
+On NumPy 2, import this package before MXNet; with ``d2l_compat.alias``, the order does not matter. All
+functions take MXNet's NumPy arrays, ``mxnet.np.ndarray``, so importing the package activates them:
+``npx.set_np()``.
 """
 
 from typing import TYPE_CHECKING, Any

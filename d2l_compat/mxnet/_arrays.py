@@ -1,4 +1,4 @@
-"""How MXNet's arrays answer what is asked to check them."""
+"""Access to MXNet's arrays for the shared checks."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class _Arrays(Arrays):
         return onp.dtype(x.dtype).name
 
     def counts(self, x: np.ndarray) -> NDArray[Any]:
-        """In NumPy; whole numbers as integers, in whatever dtype they come."""
+        """Return ``x`` in NumPy; whole numbers as int64, whatever their dtype."""
         numbers = x.asnumpy()
         is_finite = numbers.dtype.kind == "f" and onp.isfinite(numbers).all()
         is_whole = is_finite and (numbers % 1 == 0).all()
@@ -30,7 +30,7 @@ class _Arrays(Arrays):
         is_norm = isinstance(projection, nn.LayerNorm)
         weight = projection.gamma if is_norm else projection.weight
         size = weight.shape[-1]
-        return size if size > 0 else None, self.dtype(weight)  # -1: not known yet
+        return size if size > 0 else None, self.dtype(weight)  # -1: not known before the first call
 
 
 arrays = _Arrays()

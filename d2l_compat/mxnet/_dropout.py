@@ -1,12 +1,11 @@
-"""Dropout, of nothing and of everything too."""
+"""Dropout that also handles the rates 0 and 1."""
 
 from mxnet import autograd, np
 from mxnet.gluon import nn
 
 
 class Dropout(nn.Dropout):
-    """Gluon's, without its copy where nothing is dropped, and with zeros where everything is: its
-    own are NaN then."""
+    """Gluon's dropout, without its copy at rate 0, and with zeros at rate 1, where Gluon makes NaN."""
 
     def forward(self, X: np.ndarray) -> np.ndarray:
         if self._rate == 0:

@@ -12,10 +12,10 @@ __all__ = ["AdditiveAttention"]
 
 
 class AdditiveAttention(layers.AdditiveAttention, nn.Block):
-    """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
+    """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
-    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` specifies them.
     """
 
     def _make_layers(
@@ -48,18 +48,18 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Block):
         values: np.ndarray,
         valid_lens: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Attention pooling of ``values``.
+        """Return the attention pooling of ``values``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`. Returns (batch, queries, v). Every query meets every key in
-        num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
-        input that does not fit.
+        :func:`masked_softmax`. Returns (batch, queries, v). The features of all pairs of a
+        query and a key, (batch, queries, keys, num_hiddens), are held in memory. Raises ValueError
+        or TypeError for input that does not fit.
         """
         arrays.check_attention(queries, keys, values)
         arrays.check_projection("queries", queries, self.W_q)
         arrays.check_projection("keys", keys, self.W_k)
-        # Before the projections take their sizes from input that is refused.
+        # Checked first, so that the projections do not take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
         features = np.expand_dims(self.W_q(queries), 2) + np.expand_dims(self.W_k(keys), 1)
         scores = self.w_v(np.tanh(features)).squeeze(-1)
@@ -68,7 +68,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Block):
 
     @property
     def attention_weights(self) -> np.ndarray:
-        """The last call's weights, before dropout, shape (batch, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, queries, keys).
 
         Raises RuntimeError before the first call.
         """

@@ -1,4 +1,4 @@
-"""Generative adversarial networks: a step of the discriminator, and one of the generator."""
+"""Generative adversarial networks: training steps of the discriminator and the generator."""
 
 from collections.abc import Callable
 
@@ -20,19 +20,18 @@ def update_D(
     loss: Function,
     trainer_D: gluon.Trainer,
 ) -> float:
-    """A step of the discriminator ``net_D``: ``X`` is to be taken for real (1), what ``net_G`` makes of ``Z`` is not (0).
+    """Train the discriminator ``net_D`` for one step: ``X`` is real (1), the output of ``net_G`` for ``Z`` is fake (0).
 
-    ``net_D`` gives a logit for each example, and ``loss(logits, labels)`` a number. Gives the sum of these over the
-    batch, the mean of the two. Raises TypeError or ValueError where these are no functions, or there are not as many
-    of ``Z`` as of ``X``.
+    ``net_D`` returns a logit for each example, and ``loss(logits, labels)`` a loss for each. Returns the mean of the
+    losses on real and fake examples, summed over the batch. Raises TypeError or ValueError where a network or the loss
+    is not callable, or ``X`` and ``Z`` differ in length.
     """
     batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
     with autograd.record():
         fakes = net_G(Z).detach()
-        judged = net_D(X), net_D(fakes)
-        for Y in judged:
-            shared.check_judged(arrays, Y, batch_size)
-        real, fake = judged
+        real, fake = net_D(X), net_D(fakes)
+        shared.check_judged(arrays, real, batch_size)
+        shared.check_judged(arrays, fake, batch_size)
         losses = (loss(real, np.ones_like(real)) + loss(fake, np.zeros_like(fake))) / 2
     losses.backward()
     trainer_D.step(batch_size)
@@ -42,9 +41,9 @@ def update_D(
 def update_G(
     Z: np.ndarray, net_D: Function, net_G: Function, loss: Function, trainer_G: gluon.Trainer
 ) -> float:
-    """A step of the generator ``net_G``: what it makes of ``Z`` is to be taken for real. Gives the losses' sum.
+    """Train the generator ``net_G`` for one step, so that its output for ``Z`` is taken for real.
 
-    Raises TypeError or ValueError as :func:`update_D` does.
+    Returns the sum of the losses. Raises TypeError or ValueError as :func:`update_D` does.
     """
     batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
     with autograd.record():

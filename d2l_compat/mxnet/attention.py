@@ -3,15 +3,15 @@
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
-pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
-causal mask hides, and for those whose ``score_bias`` is minus infinity.
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
+in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
+that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
 
-A tensor is an ``mxnet.np.ndarray`` here; MXNet's older ``NDArray`` is refused. Dropout acts
-where ``autograd`` is in training mode, as it is while it records.
+A tensor is an ``mxnet.np.ndarray`` here; MXNet's older ``NDArray`` is rejected. Dropout is active
+while ``autograd`` is in training mode, as it is inside ``autograd.record()``.
 
-MXNet makes float32 of every list, so lengths may be whole numbers in a floating-point dtype.
-They are checked by value, so a call with ``valid_lens`` waits for them.
+MXNet converts every list to float32, so lengths may be whole numbers of a floating-point dtype.
+Their values are checked, so a call with ``valid_lens`` waits for them.
 """
 
 import math
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.ndarray:
-    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+    """Return the softmax over the first ``valid_lens`` entries of the last axis of ``X``.
 
     Parameters
     ----------
@@ -45,27 +45,28 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
         Whole numbers from 0 to the number of keys, of an integer or floating-point dtype, shape
-        (batch,), or (batch, queries) for a length of each query's own; None takes every key.
+        (batch,), or (batch, queries) for a separate length for each query; None takes every key.
 
     Returns
     -------
     np.ndarray
-        Weights of X's shape and dtype. Past a length they are exactly 0; over a row they sum to
-        1, or to 0 where the length is 0.
+        Weights of X's shape and dtype, exactly 0 past a length. Each row sums to 1, or to 0 if
+        its length is 0.
 
     Raises
     ------
     ValueError, TypeError
         For a wrong rank, shape, dtype or range.
+
     """
     return _softmax(X, arrays.check_scores(X, valid_lens))
 
 
 class DotProductAttention(nn.Block):
-    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V."""
+    """Scaled dot-product attention, softmax(Q K^T / sqrt(d)) V."""
 
     def __init__(self, dropout: float) -> None:
-        """``dropout``: the share of weights dropped in training, from 0 to 1.
+        """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
         Raises ValueError or TypeError for any other value.
         """
@@ -84,8 +85,8 @@ class DotProductAttention(nn.Block):
         causal: bool = False,
         score_bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        # Gluon's own takes arguments by position alone. Masks are those asked for: a reader's own
-        # ``forward`` may know of none.
+        # Gluon's `__call__` takes positional arguments only. Only masks in use are passed: a reader's
+        # own `forward` may support none.
         masks = () if causal is False and score_bias is None else (causal, score_bias)
         return super().__call__(queries, keys, values, valid_lens, *masks)
 
@@ -98,27 +99,30 @@ class DotProductAttention(nn.Block):
         causal: bool = False,
         score_bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Attention pooling of ``values``.
+        """Return the attention pooling of ``values``.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added
-        to the scores; a key whose bias is minus infinity is not seen. Each of the three may hide a
-        key. Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        to the scores; a key whose bias is minus infinity is hidden. A query sees the keys that none
+        of the three hides. Returns (batch, queries, v). Raises ValueError or TypeError for input that
+        does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         lens = arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys)
-        scaled = queries / math.sqrt(queries.shape[-1])  # fewer numbers than the scores
+        scaled = queries / math.sqrt(queries.shape[-1])  # cheaper than scaling the scores
         scores = npx.batch_dot(scaled, keys, transpose_b=True)
-        self._weights = _softmax(scores, _causal(lens, scores) if causal else lens, score_bias)
+        self._weights = _softmax(
+            scores, _combine_lens(lens, scores) if causal else lens, score_bias
+        )
         return npx.batch_dot(self.dropout(self._weights), values)
 
     @property
     def attention_weights(self) -> np.ndarray:
-        """The last call's weights, before dropout, shape (batch, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, queries, keys).
 
         Raises RuntimeError before the first call.
         """
@@ -133,7 +137,7 @@ class MultiHeadAttention(nn.Block):
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias=False)`` takes the sizes of
     queries, keys and values from its first input;
     ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    use_bias=False)`` is given them. ``num_hiddens`` is shared out among the heads: each works in
+    use_bias=False)`` specifies them. ``num_hiddens`` is divided among the heads: each works in
     num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
     ``W_o`` mixes the heads' results.
     """
@@ -165,10 +169,10 @@ class MultiHeadAttention(nn.Block):
         query_size: int | None = None,
         value_size: int | None = None,
     ) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+        """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
-        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of a wrong range or kind.
+        Raises ValueError if num_hiddens is not a multiple of num_heads, and ValueError or TypeError
+        for arguments of a wrong range or kind.
         """
         checks.heads(num_hiddens, num_heads)
         super().__init__()
@@ -201,7 +205,7 @@ class MultiHeadAttention(nn.Block):
         causal: bool = False,
         score_bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Attend, head by head.
+        """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
@@ -213,8 +217,8 @@ class MultiHeadAttention(nn.Block):
         arrays.check_projection("queries", queries, self.W_q)
         arrays.check_projection("keys", keys, self.W_k)
         arrays.check_projection("values", values, self.W_v)
-        # Checked before the heads multiply them, so that a message speaks of what was given, and
-        # before the projections take their sizes from input that is refused.
+        # Checked before they are repeated for the heads, so that a message shows what was given,
+        # and before the projections, so that they do not take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -222,19 +226,19 @@ class MultiHeadAttention(nn.Block):
             valid_lens = valid_lens.repeat(self.num_heads, axis=0)
         masks: dict[str, Any] = {"causal": True} if causal else {}
         if score_bias is not None:
-            masks["score_bias"] = self._for_heads(score_bias, len(queries))
+            masks["score_bias"] = self._bias_per_head(score_bias, len(queries))
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
-            **masks,  # those asked for: a reader's own attention may know of none
+            **masks,  # only those in use: a reader's own attention may support none
         )
         return self.W_o(self.transpose_output(pooled))
 
     @property
     def attention_weights(self) -> np.ndarray:
-        """The last call's weights, before dropout, shape (batch, heads, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
         Raises RuntimeError before the first call.
         """
@@ -242,27 +246,27 @@ class MultiHeadAttention(nn.Block):
         batch = weights.shape[0] // self.num_heads
         return weights.reshape(batch, self.num_heads, *weights.shape[1:])
 
-    def _for_heads(self, score_bias: np.ndarray, batch: int) -> np.ndarray:
-        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+    def _bias_per_head(self, score_bias: np.ndarray, batch: int) -> np.ndarray:
+        """Return the bias in the order of the heads: (queries, keys) or (batch * heads, queries, keys)."""
         if score_bias.ndim == 2:
             return score_bias
-        scores = score_bias.shape[-2:]
-        biases = np.broadcast_to(score_bias, (batch, self.num_heads, *scores))
-        return biases.reshape(batch * self.num_heads, *scores)
+        queries_keys = score_bias.shape[-2:]
+        bias = np.broadcast_to(score_bias, (batch, self.num_heads, *queries_keys))
+        return bias.reshape(batch * self.num_heads, *queries_keys)
 
     def transpose_qkv(self, X: np.ndarray) -> np.ndarray:
-        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
         return transpose_qkv(X, self.num_heads)
 
     def transpose_output(self, X: np.ndarray) -> np.ndarray:
-        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        """Reshape (batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
         return transpose_output(X, self.num_heads)
 
 
 def transpose_qkv(X: np.ndarray, num_heads: int) -> np.ndarray:
-    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+    """Reshape (batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
+    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
     """
     num_heads = arrays.check_heads_apart(X, num_heads)
     batch, steps, num_hiddens = X.shape
@@ -272,29 +276,28 @@ def transpose_qkv(X: np.ndarray, num_heads: int) -> np.ndarray:
 
 
 def transpose_output(X: np.ndarray, num_heads: int) -> np.ndarray:
-    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+    """Reshape (batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
     """
     num_heads = arrays.check_heads_together(X, num_heads)
-    heads, steps, size = X.shape
-    batch = heads // num_heads
+    products, steps, size = X.shape
+    batch = products // num_heads
     X = X.reshape(batch, num_heads, steps, size).swapaxes(1, 2)
     return X.reshape(batch, steps, num_heads * size)
 
 
 class PositionalEncoding(nn.Block):
-    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+    """The sinusoidal positional encoding of Vaswani et al. (2017), section 3.5, added to the input.
 
     ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
     and column 2j + 1 the cosine of the same angle, in radians; an odd d = ``num_hiddens`` has
-    one cosine fewer. It follows the layer's dtype, and in a call the input's device. It is no
-    Parameter: neither trained nor saved, so that weights load into a layer with another
-    ``max_len``.
+    one cosine fewer. It has the layer's dtype; a call copies it to the input's device. It is not a
+    Parameter: neither trained nor saved, so weights load into a layer with another ``max_len``.
     """
 
     def __init__(self, num_hiddens: int, dropout: float, max_len: int = 1000) -> None:
-        """``max_len``: how many positions there are, from 0 to max_len - 1.
+        """Create the table for ``max_len`` positions, from 0 to max_len - 1.
 
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
@@ -305,7 +308,7 @@ class PositionalEncoding(nn.Block):
         self.cast("float32")
 
     def cast(self, dtype: Any) -> None:
-        """Use another dtype. ``P`` is made anew: a cast one would keep the old rounding."""
+        """Change the dtype. ``P`` is computed again, since casting would keep the old rounding."""
         super().cast(dtype)
         table = encoding.sinusoids(self.max_len, self.num_hiddens)
         self.P = np.array(table[None], dtype=dtype)
@@ -314,12 +317,12 @@ class PositionalEncoding(nn.Block):
         return super().__call__(X, offset)
 
     def forward(self, X: np.ndarray, offset: int = 0) -> np.ndarray:
-        """``X`` plus the encoding of the positions offset, offset + 1, ...
+        """Return ``X`` plus the encoding of the positions offset, offset + 1, and so on.
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
-        dtype. ``offset`` lets a decoder that goes token by token start where it left off.
+        dtype. ``offset`` lets a decoder that goes token by token continue where it stopped.
         Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
-        from 0 on or leads past ``max_len``.
+        of at least 0 or leads past ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
@@ -327,14 +330,14 @@ class PositionalEncoding(nn.Block):
         return self.dropout(X + P.as_in_ctx(X.ctx).astype(X.dtype, copy=False))
 
 
-def _causal(lens: NDArray[Any] | None, scores: np.ndarray) -> NDArray[Any] | np.ndarray:
-    """``lens`` and a causal mask in one: a length for each query."""
+def _combine_lens(lens: NDArray[Any] | None, scores: np.ndarray) -> NDArray[Any] | np.ndarray:
+    """Combine ``lens`` and a causal mask into a length for each query."""
     batch, num_queries, num_keys = scores.shape
-    ends = num_keys - num_queries + 1, num_keys + 1
-    if lens is None:  # made on the device, since a copy from the host would wait
-        last = np.arange(*ends, dtype="int32", ctx=scores.ctx)
-        return np.broadcast_to(last, (batch, num_queries))
-    return onp.minimum(lens if lens.ndim == 2 else lens[:, None], onp.arange(*ends))
+    first, end = num_keys - num_queries + 1, num_keys + 1
+    if lens is None:  # created on the device, since copying from the host would synchronize
+        causal_lens = np.arange(first, end, dtype="int32", ctx=scores.ctx)
+        return np.broadcast_to(causal_lens, (batch, num_queries))
+    return onp.minimum(lens if lens.ndim == 2 else lens[:, None], onp.arange(first, end))
 
 
 def _softmax(
@@ -342,15 +345,15 @@ def _softmax(
     lens: NDArray[Any] | np.ndarray | None,
     score_bias: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Over the valid scores of each row, plus their bias; exactly 0 elsewhere."""
+    """Return the softmax over the valid scores of each row, plus their bias; exactly 0 elsewhere."""
     if lens is None and score_bias is None:
         return npx.softmax(X, axis=-1)
-    if not X.size:  # MXNet's own would end the process
+    if not X.size:  # MXNet's softmax would crash the process
         return X
     batch, _, num_keys = X.shape
     if lens is None:
         lens = onp.full(batch, num_keys)
-    # A length a row, in an integer dtype that MXNet's own knows.
+    # One length per row, in an integer dtype that MXNet's softmax supports.
     if isinstance(lens, np.ndarray):
         length = lens
     else:
@@ -358,13 +361,13 @@ def _softmax(
         length = np.array(per_query, dtype="int32", ctx=X.ctx)
     if score_bias is not None:
         X = X + score_bias
-        # Of a row of minus infinities MXNet's own makes NaN, of a length of 0 zeros.
+        # MXNet's softmax makes NaN of a row of minus infinities, but zeros of a length of 0.
         is_valid = np.arange(num_keys, dtype="int32", ctx=X.ctx) < np.expand_dims(length, -1)
-        is_seen = is_valid * (score_bias.detach() != -math.inf)
-        length = length * is_seen.any(axis=-1)
+        is_visible = is_valid * (score_bias.detach() != -math.inf)
+        length = length * is_visible.any(axis=-1)
     return npx.softmax(X, length=length, use_length=True, axis=-1)
 
 
 def dense(inputs: int | None, outputs: int, bias: bool = True) -> nn.Dense:
-    """A projection of the last axis; of ``inputs`` that are None, the first call tells the size."""
+    """Return a linear layer for the last axis; where ``inputs`` is None, its first call sets the size."""
     return nn.Dense(outputs, use_bias=bias, flatten=False, in_units=inputs or 0)

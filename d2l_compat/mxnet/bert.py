@@ -1,4 +1,4 @@
-"""BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it with."""
+"""BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it on."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ _read_wiki = wiki.read
 
 
 class BERTEncoder(nn.Block):
-    """Embeddings of tokens, sentences and positions, all of them trained, and encoder blocks with biases.
+    """BERT's encoder: trained embeddings of tokens, segments and positions, and encoder blocks with biases.
 
     ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``; D2L 0.17 had
     ``num_layers`` for ``num_blks``.
@@ -58,9 +58,9 @@ class BERTEncoder(nn.Block):
         num_heads: int,
         dropout: float,
         max_len: int,
-        **count: int,
+        **count: int,  # num_blks or num_layers
     ) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
         self.vocab_size, self.max_len = vocab_size, max_len
         self.token_embedding = nn.Embedding(vocab_size, num_hiddens)
@@ -81,9 +81,10 @@ class BERTEncoder(nn.Block):
     def forward(
         self, tokens: np.ndarray, segments: np.ndarray, valid_lens: np.ndarray | None = None
     ) -> np.ndarray:
-        """Tokens and segments (0 or 1), whole numbers (batch, steps), to (batch, steps, num_hiddens); lengths (batch,).
+        """Encode tokens and segments (0 or 1), whole numbers (batch, steps), as (batch, steps, num_hiddens).
 
-        Raises ValueError or TypeError for others, and more steps than ``max_len``.
+        ``valid_lens`` has the shape (batch,). Raises ValueError or TypeError for other input, and for more steps than
+        ``max_len``.
         """
         arrays.check_pair(tokens, segments, self.vocab_size, self.max_len)
         X = self.token_embedding(tokens) + self.segment_embedding(segments)
@@ -94,10 +95,10 @@ class BERTEncoder(nn.Block):
 
 
 class MaskLM(nn.Block):
-    """BERT's first task: what tokens are, where they are masked."""
+    """BERT's first task, to predict masked tokens."""
 
     def __init__(self, vocab_size: int, num_hiddens: int) -> None:
-        """Raises TypeError or ValueError for sizes below 1."""
+        """Create the layer. Raises TypeError or ValueError for sizes below 1."""
         super().__init__()
         vocab_size = checks.size("vocab_size", vocab_size)
         num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -106,24 +107,27 @@ class MaskLM(nn.Block):
         self.mlp.add(nn.LayerNorm(), nn.Dense(vocab_size, flatten=False))
 
     def forward(self, X: np.ndarray, pred_positions: np.ndarray) -> np.ndarray:
-        """(batch, steps, inputs), and of each example some positions (batch, predictions), to logits of the tokens
-        there, (batch, predictions, vocab_size). Raises TypeError or ValueError for others."""
+        """Return logits (batch, predictions, vocab_size) of the tokens at ``pred_positions``.
+
+        ``X`` has the shape (batch, steps, inputs), ``pred_positions`` (batch, predictions). Raises TypeError or
+        ValueError for others.
+        """
         arrays.check_pred_positions(X, pred_positions)
         arrays.check_features(X, self.mlp[0])
         rows = np.arange(len(X), dtype="int32", ctx=X.ctx).repeat(pred_positions.shape[1])
-        found = X[rows, pred_positions.astype("int32").reshape(-1)]
-        return self.mlp(found.reshape(*pred_positions.shape, -1))
+        masked_X = X[rows, pred_positions.astype("int32").reshape(-1)]
+        return self.mlp(masked_X.reshape(*pred_positions.shape, -1))
 
 
 class NextSentencePred(nn.Block):
-    """BERT's second task: whether the second sentence follows the first."""
+    """BERT's second task, to predict whether the second sentence follows the first."""
 
     def __init__(self) -> None:
         super().__init__()
         self.output = nn.Dense(2)
 
     def forward(self, X: np.ndarray) -> np.ndarray:
-        """(batch, ...) to logits (batch, 2). Raises TypeError or ValueError for others."""
+        """Return logits (batch, 2) for X (batch, ...). Raises TypeError or ValueError for others."""
         arrays.check_instance("X", X)
         flat = X.reshape(len(X), math.prod(X.shape[1:])) if X.ndim > 2 else X
         arrays.check_features(flat, self.output)
@@ -131,7 +135,7 @@ class NextSentencePred(nn.Block):
 
 
 class BERTModel(nn.Block):
-    """BERT, with its two tasks.
+    """BERT with its two tasks.
 
     ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``; D2L 0.17 had
     ``num_layers`` for ``num_blks``.
@@ -160,12 +164,12 @@ class BERTModel(nn.Block):
         max_len: int = 1000,
     ) -> None: ...
     @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+    def __init__(self, **arguments: Any) -> None:
+        """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
-        self.encoder = BERTEncoder(**given)
-        self.hidden = nn.Dense(given["num_hiddens"], activation="tanh")
-        self.mlm = MaskLM(given["vocab_size"], given["num_hiddens"])
+        self.encoder = BERTEncoder(**arguments)
+        self.hidden = nn.Dense(arguments["num_hiddens"], activation="tanh")
+        self.mlm = MaskLM(arguments["vocab_size"], arguments["num_hiddens"])
         self.nsp = NextSentencePred()
 
     def __call__(
@@ -184,42 +188,43 @@ class BERTModel(nn.Block):
         valid_lens: np.ndarray | None = None,
         pred_positions: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """What the encoder makes of the tokens, (batch, steps, num_hiddens); logits of the tokens at
-        ``pred_positions`` (batch, predictions), or None where there are none; and logits (batch, 2) of what the first
-        token, ``<cls>``, tells: whether the second sentence follows. Raises ValueError or TypeError as these do.
+        """Return the encoded tokens, the logits of the masked tokens, and those of the next sentence.
+
+        They have the shapes (batch, steps, num_hiddens), (batch, predictions, vocab_size), or None where
+        ``pred_positions`` is None, and (batch, 2), predicted from the first token, ``<cls>``. Raises ValueError or
+        TypeError as the three parts do.
         """
         encoded = self.encoder(tokens, segments, valid_lens)
         tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
         return encoded, tokens_hat, self.nsp(self.hidden(encoded[:, 0]))
 
 
-def _array(x: Any) -> np.ndarray:
-    return np.array(x, dtype=_narrow(x).dtype)
+def _to_tensor(x: Any) -> np.ndarray:
+    return np.array(x, dtype=_int64_to_int32(x).dtype)
 
 
-def _narrow(x: Any) -> Any:
-    """In NumPy, with int32 for int64."""
+def _int64_to_int32(x: Any) -> Any:
+    """Cast a NumPy array of int64 to int32; return any other unchanged."""
     return x.astype("int32") if x.dtype == "int64" else x
 
 
 class _WikiTextDataset(wiki.WikiText, gluon.data.Dataset):
-    tensor = staticmethod(_array)
+    tensor = staticmethod(_to_tensor)
 
 
 def load_data_wiki(batch_size: int, max_len: int) -> tuple[gluon.data.DataLoader, Vocab]:
-    """Pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
+    """Load pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
 
-    A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens (batch, predictions), 1
-    for each of these and 0 for padding, float32, what they were, and 1 where the second sentence follows the first
-    (batch,): all others int32. Raises TypeError or ValueError for sizes below 1 or too small for any pair, and what
-    :func:`download_extract` does.
+    A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens, their weights, 1 or 0
+    for padding, and their labels, each (batch, predictions), and 1 where the second sentence follows the first (batch,).
+    Weights are float32, all others int32. Raises TypeError or ValueError for sizes below 1 or too small for any pair,
+    and what :func:`download_extract` raises.
     """
     batch_size, max_len = checks.size("batch_size", batch_size), checks.size("max_len", max_len)
     paragraphs = _read_wiki(download_extract("wikitext-2", "wikitext-2"))
     vocab, columns = wiki.make_examples(paragraphs, max_len)
-    dataset = gluon.data.ArrayDataset(
-        *map(_narrow, columns)
-    )  # in NumPy, whose rows are found faster
+    # NumPy arrays, whose rows are indexed faster.
+    dataset = gluon.data.ArrayDataset(*map(_int64_to_int32, columns))
     return gluon.data.DataLoader(dataset, batch_size, shuffle=True), vocab
 
 
@@ -235,15 +240,18 @@ def _get_batch_loss_bert(
     mlm_Y_shards: Arrays,
     nsp_y_shards: Arrays,
 ) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
-    """On each device the mean losses of both tasks, and their sum; ``loss(y_hat, y, weights)`` is one number for each
-    prediction."""
+    """Return the mean losses of both tasks, and their sum, for each device.
+
+    ``loss(y_hat, y, weights)`` returns one number per prediction.
+    """
     inputs = tokens_X_shards, segments_X_shards, valid_lens_x_shards, pred_positions_X_shards
     targets = mlm_weights_X_shards, mlm_Y_shards, nsp_y_shards
-    of_tokens, of_next = [], []
+    mlm_losses, nsp_losses = [], []
     for tokens, segments, lens, positions, weights, Y, y in zip(*inputs, *targets, strict=True):
         _, tokens_hat, next_hat = net(tokens, segments, lens.reshape(-1), positions)
         logits, weights = tokens_hat.reshape(-1, vocab_size), weights.reshape(-1, 1)
         losses = loss(logits, Y.reshape(-1), weights)
-        of_tokens.append(losses.sum() / (weights.sum() + 1e-8))
-        of_next.append(loss(next_hat, y).mean())
-    return of_tokens, of_next, [a + b for a, b in zip(of_tokens, of_next, strict=True)]
+        mlm_losses.append(losses.sum() / (weights.sum() + 1e-8))
+        nsp_losses.append(loss(next_hat, y).mean())
+    total_losses = [mlm + nsp for mlm, nsp in zip(mlm_losses, nsp_losses, strict=True)]
+    return mlm_losses, nsp_losses, total_losses

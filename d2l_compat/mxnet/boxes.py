@@ -1,4 +1,4 @@
-"""Bounding boxes (x1, y1, x2, y2), anchors, and what is detected by them (Liu et al., 2016)."""
+"""Bounding boxes (x1, y1, x2, y2), anchors, and object detection with them (Liu et al., 2016)."""
 
 from typing import Any
 
@@ -24,93 +24,97 @@ __all__ = [
 
 
 def box_corner_to_center(boxes: np.ndarray) -> np.ndarray:
-    """(x1, y1, x2, y2) to (center x, center y, width, height), each of shape (boxes, 4).
+    """Convert boxes (boxes, 4) from (x1, y1, x2, y2) to (center x, center y, width, height).
 
-    Raises TypeError or ValueError for another shape, or another dtype than floating point.
+    Raises TypeError or ValueError for another shape, or a dtype that is not floating point.
     """
     shared.check(arrays, "boxes", boxes)
     return shared.corner_to_center(np, boxes)
 
 
 def box_center_to_corner(boxes: np.ndarray) -> np.ndarray:
-    """The other way round."""
+    """Convert boxes (boxes, 4) from (center x, center y, width, height) to (x1, y1, x2, y2)."""
     shared.check(arrays, "boxes", boxes)
     return shared.center_to_corner(np, boxes)
 
 
 def box_iou(boxes1: np.ndarray, boxes2: np.ndarray) -> np.ndarray:
-    """Of each pair of boxes, (boxes1, 4) and (boxes2, 4), the share of their union that is in both: (boxes1, boxes2).
+    """Return the intersection over union, (boxes1, boxes2), of each pair of boxes (boxes1, 4) and (boxes2, 4).
 
-    Raises TypeError or ValueError for another shape, or another dtype than one of floating point.
+    Raises TypeError or ValueError for another shape, or a dtype that is not floating point.
     """
     shared.check_both(arrays, ("boxes1", "boxes2"), boxes1, boxes2)
     return shared.iou(np, boxes1, boxes2)
 
 
 def offset_boxes(anchors: np.ndarray, assigned_bb: np.ndarray, eps: float = 1e-6) -> np.ndarray:
-    """From each anchor (boxes, 4) to its box: 10 times the way in its width and height, and 5 times the logarithm
-    of how much wider and higher the box is, plus ``eps`` within the logarithm.
+    """Return the offsets (boxes, 4) from each anchor to its box, both (boxes, 4).
 
-    Raises TypeError or ValueError for other shapes, or another dtype than one of floating point.
+    They are 10 times the distances of the centers in units of the anchor's width and height, and
+    5 times log(eps + ratio) of the widths and of the heights. Raises TypeError or ValueError for other shapes, or a
+    dtype that is not floating point.
     """
     shared.check_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
     return shared.offsets(np, anchors, assigned_bb, real("eps", eps, "a number"))
 
 
 def offset_inverse(anchors: np.ndarray, offset_preds: np.ndarray) -> np.ndarray:
-    """From anchors and predicted offsets, each (boxes, 4), to boxes: what :func:`offset_boxes` came from."""
+    """Return the boxes for anchors and predicted offsets, each (boxes, 4): the inverse of :func:`offset_boxes`."""
     shared.check_pairs(arrays, ("anchors", "offset_preds"), anchors, offset_preds)
     return shared.moved_boxes(np, anchors, offset_preds)
 
 
 def multibox_prior(data: np.ndarray, sizes: Any, ratios: Any) -> np.ndarray:
-    """Anchors (1, height * width * (sizes + ratios - 1), 4) around each pixel of ``data`` (..., height, width).
+    """Return anchors (1, height * width * (sizes + ratios - 1), 4) around each pixel of ``data`` (..., height, width).
 
-    They are float32, in shares of the picture. Around a pixel there are all ``sizes`` with the first of
-    ``ratios``, then the first size with the others: s * sqrt(r) wide in shares of the height, s / sqrt(r) high.
-    Raises TypeError or ValueError where there is no pixel, or a size or ratio is not above 0.
+    Coordinates are float32, in fractions of the picture's sides. Around a pixel there are all ``sizes`` with the first
+    of ``ratios``, then the first size with the other ratios. For size s and ratio r, the width is s * sqrt(r) times the
+    picture's height, and the height s / sqrt(r) times. Raises TypeError or ValueError where there is no pixel, or a size
+    or ratio is not above 0.
     """
     arrays.check_instance("data", data)
-    return _tensor(shared.prior(data, sizes, ratios), data.ctx)
+    return _to_tensor(shared.prior(data, sizes, ratios), data.ctx)
 
 
 def assign_anchor_to_bbox(
     ground_truth: np.ndarray, anchors: np.ndarray, device: Any, iou_threshold: float = 0.5
 ) -> np.ndarray:
-    """For each anchor (anchors, 4) the number of its box among ``ground_truth`` (boxes, 4), or -1: int32, on ``device``.
+    """Return for each anchor (anchors, 4) the index of its box in ``ground_truth`` (boxes, 4), or -1: int32, on ``device``.
 
-    That is the box that it overlaps most, if by ``iou_threshold`` at least; and each box gets an anchor in any
-    case, the best that is left, boxes with the largest overlap first. Raises TypeError or ValueError for other shapes.
+    An anchor gets the box that it overlaps most, if their intersection over union is at least ``iou_threshold``. Each box
+    also gets its best remaining anchor, boxes with the largest overlap first. Raises TypeError or ValueError for other
+    shapes.
     """
-    return _tensor(shared.assign(ground_truth, anchors, iou_threshold).astype("int32"), device)
+    return _to_tensor(shared.assign(ground_truth, anchors, iou_threshold).astype("int32"), device)
 
 
 def multibox_target(
     anchors: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What is to be learned of ``anchors`` (1, anchors, 4) and ``labels`` (batch, boxes, 5), class and box.
+    """Return training targets for ``anchors`` (1, anchors, 4) from ``labels`` (batch, boxes, 5), class and box.
 
-    Offsets (batch, anchors * 4), float32; 1 where they count, else 0, of the same shape, int32; and classes
-    (batch, anchors), int32, counted from 1: 0 is the background. Raises TypeError or ValueError for other shapes.
+    These are offsets (batch, anchors * 4), float32; their mask, 1 for anchors with a box and 0 for others, of the same
+    shape, int32; and classes (batch, anchors), int32, counted from 1, where 0 is the background. Raises TypeError or
+    ValueError for other shapes.
     """
     arrays.check_instance("anchors", anchors)
     offset, mask, classes = shared.target(anchors, labels)
-    place = anchors.ctx
+    device = anchors.ctx
     return (
-        _tensor(offset, place),
-        _tensor(mask.astype("int32"), place),
-        _tensor(classes.astype("int32"), place),
+        _to_tensor(offset, device),
+        _to_tensor(mask.astype("int32"), device),
+        _to_tensor(classes.astype("int32"), device),
     )
 
 
 def nms(boxes: np.ndarray, scores: np.ndarray, iou_threshold: float) -> np.ndarray:
-    """Non-maximum suppression: the numbers of the boxes (boxes, 4) that are kept, int32, from the highest of
-    ``scores`` (boxes,) on. A box goes where it overlaps one that is kept by more than ``iou_threshold``.
+    """Return the indices, int32, of the boxes (boxes, 4) that non-maximum suppression keeps, best score first.
 
-    Raises TypeError or ValueError for other shapes.
+    ``scores`` has the shape (boxes,). A box is removed if its intersection over union with a kept one exceeds
+    ``iou_threshold``. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("boxes", boxes)
-    return _tensor(shared.suppress(boxes, scores, iou_threshold).astype("int32"), boxes.ctx)
+    return _to_tensor(shared.suppress(boxes, scores, iou_threshold).astype("int32"), boxes.ctx)
 
 
 def multibox_detection(
@@ -120,16 +124,16 @@ def multibox_detection(
     nms_threshold: float = 0.5,
     pos_threshold: float = 0.009999999,
 ) -> np.ndarray:
-    """Of each anchor class, confidence and box, (batch, anchors, 6), float32: first those that :func:`nms` keeps.
+    """Return class, confidence and box for each anchor, (batch, anchors, 6), float32, those that :func:`nms` keeps first.
 
     ``cls_probs`` (batch, classes + 1, anchors) has the background first, ``offset_preds`` is (batch, anchors * 4),
-    ``anchors`` (1, anchors, 4). The class is -1 for boxes that are not kept, and for those of a confidence below
-    ``pos_threshold``: theirs is then that of the background. Raises TypeError or ValueError for other shapes.
+    ``anchors`` (1, anchors, 4). The class is -1 for boxes that are not kept, and for those with a confidence below
+    ``pos_threshold``, which is then replaced by that of the background. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("cls_probs", cls_probs)
-    found = shared.detection(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)
-    return _tensor(found, cls_probs.ctx)
+    detections = shared.detection(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)
+    return _to_tensor(detections, cls_probs.ctx)
 
 
-def _tensor(numbers: NDArray[Any], place: Any) -> np.ndarray:
-    return np.array(numbers, dtype=numbers.dtype, ctx=place)
+def _to_tensor(x: NDArray[Any], device: Any) -> np.ndarray:
+    return np.array(x, dtype=x.dtype, ctx=device)

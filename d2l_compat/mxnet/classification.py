@@ -1,4 +1,4 @@
-"""Classification as D2L 0.17 trains it: ``train_ch3`` from scratch, ``train_ch6`` for convolutional networks."""
+"""Training of classifiers as in D2L 0.17: ``train_ch3`` from scratch, ``train_ch6`` for convolutional networks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,40 +26,43 @@ __all__ = [
 def load_data_fashion_mnist(
     batch_size: int, resize: int | tuple[int, int] | None = None
 ) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader]:
-    """Batches of Fashion-MNIST for training, shuffled, and for the test, as :class:`FashionMNIST` has them.
+    """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: shuffled for training, and for the test.
 
-    Pictures are ``resize`` pixels wide and high, or (height, width), by default 28. Raises TypeError or ValueError
-    for sizes below 1, and what :func:`download` does.
+    Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
+    for sizes below 1, and what :func:`download` raises.
     """
     data = FashionMNIST(batch_size, images.picture_size(resize))
-    workers = get_dataloader_workers() if resize else 0  # resizing takes the time
+    workers = get_dataloader_workers() if resize else 0  # only resizing is slow
 
-    def loader(pictures: Any, shuffle: bool) -> gluon.data.DataLoader:
+    def make_loader(pictures: Any, shuffle: bool) -> gluon.data.DataLoader:
         return gluon.data.DataLoader(pictures, batch_size, shuffle=shuffle, num_workers=workers)
 
-    return loader(data.train, True), loader(data.val, False)
+    return make_loader(data.train, True), make_loader(data.val, False)
 
 
 def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
-    """The share of examples in all batches (X, y) that ``net`` predicts right.
+    """Return the accuracy of ``net`` over all batches (X, y).
 
-    Raises TypeError or ValueError where it cannot be called, or there is no batch.
+    Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch.
     """
     return shared.share_of_hits(net, data_iter)
 
 
 def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any = None) -> float:
-    """The same, on ``device``, by default the block's; X may be a list of arrays."""
+    """Return the accuracy as :func:`evaluate_accuracy` does, on ``device``, by default the block's.
+
+    X may be a list of arrays.
+    """
     callable_("net", net)
     if device is None and isinstance(net, gluon.Block):
-        device = next((each.list_ctx()[0] for each in net.collect_params().values()), None)
+        device = next((param.list_ctx()[0] for param in net.collect_params().values()), None)
 
-    def there(X: Any) -> Any:
+    def to_device(X: Any) -> Any:
         if device is None:
             return X
         return [x.as_in_ctx(device) for x in X] if isinstance(X, list) else X.as_in_ctx(device)
 
-    return shared.share_of_hits(lambda X: net(there(X)), data_iter)
+    return shared.share_of_hits(lambda X: net(to_device(X)), data_iter)
 
 
 def train_epoch_ch3(
@@ -68,14 +71,14 @@ def train_epoch_ch3(
     loss: Callable[[np.ndarray, np.ndarray], np.ndarray],
     updater: gluon.Trainer | Callable[[int], Any],
 ) -> tuple[float, float]:
-    """Train for one epoch: gives the mean loss, and the share of right predictions.
+    """Train for one epoch; return the mean loss and the accuracy.
 
-    ``loss(y_hat, y)`` is one number for each example; ``updater`` a Gluon trainer, or a function that does a step
-    for a batch of this size, along the gradients of the losses' sum. Raises TypeError or ValueError where these
+    ``loss(y_hat, y)`` returns one number per example. ``updater`` is a Gluon trainer, or a function that takes the
+    batch size and makes a step along the gradients of the summed losses. Raises TypeError or ValueError if these
     cannot be called, or there is no batch (X, y).
     """
-    step_of = updater.step if isinstance(updater, gluon.Trainer) else updater
-    for what, function in ("net", net), ("loss", loss), ("updater", step_of):
+    update = updater.step if isinstance(updater, gluon.Trainer) else updater
+    for what, function in ("net", net), ("loss", loss), ("updater", update):
         callable_(what, function)
 
     def step(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
@@ -83,7 +86,7 @@ def train_epoch_ch3(
             y_hat = net(X)
             losses = loss(y_hat, y)
         losses.backward()
-        step_of(len(X))
+        update(len(X))
         return losses.sum(), accuracy(y_hat, y)
 
     return shared.epoch(train_iter, step)
@@ -97,7 +100,7 @@ def train_ch3(
     num_epochs: int,
     updater: gluon.Trainer | Callable[[int], Any],
 ) -> None:
-    """Train by :func:`train_epoch_ch3`, and draw how loss and accuracy go on, epoch by epoch."""
+    """Train with :func:`train_epoch_ch3`, and draw loss and accuracy after every epoch."""
     shared.train_ch3(
         num_epochs,
         lambda: train_epoch_ch3(net, train_iter, loss, updater),
@@ -113,10 +116,10 @@ def train_ch6(
     lr: float,
     device: Context | None = None,
 ) -> None:
-    """Train by stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
+    """Train with stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
 
-    That is by default the first GPU, or the CPU. Loss and accuracy are drawn, and printed in the end. Raises
-    TypeError or ValueError where ``net`` is no layer, ``num_epochs`` below 1, or there is no batch (X, y).
+    The default device is the first GPU, or the CPU. Loss and accuracy are drawn, and printed at the end. Raises
+    TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     instance("net", net, gluon.Block, "a layer")
     device = try_gpu() if device is None else device

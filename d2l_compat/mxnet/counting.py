@@ -1,4 +1,4 @@
-"""What a layer costs, whatever the machine: its multiplications, and the steps that must wait."""
+"""The cost of a layer on any machine: its multiplications, and its longest chain of dependent steps."""
 
 import ctypes
 import json
@@ -21,69 +21,73 @@ PRODUCTS = ("FullyConnected", "Convolution", "batch_dot", "_npi_matmul", "_np_do
 
 
 def longest_chain(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
-    """Of all products of matrices and convolutions that ``layer(*inputs)`` computes, those on the
-    longest chain: each needs the result of the one before.
+    """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Read from the graph that autograd makes of the call, so that only what depends on the inputs or on
-    weights counts; what a hybridized layer computes is not seen. Raises TypeError where the layer is no
-    function or an input no array.
+    Each product of a chain needs the result of the one before. The chain is read from autograd's graph of the
+    call, so only operations that depend on inputs or weights count, and none inside a hybridized layer. Raises
+    TypeError if the layer cannot be called or an input is not an array.
     """
     _check(layer, inputs)
-    watched = [x.copy() for x in inputs]
-    for x in watched:
+    tracked_inputs = [x.copy() for x in inputs]
+    for x in tracked_inputs:
         x.attach_grad()
     with autograd.record(train_mode=False):
-        symbol = autograd.get_symbol(layer(*watched))
-    longest: list[int] = []  # up to each operation; they are listed after all that they wait for
+        symbol = autograd.get_symbol(layer(*tracked_inputs))
+    lengths: list[int] = []  # of the longest chain up to each node; nodes follow their inputs
     for node in json.loads(symbol.tojson())["nodes"]:
-        before = max((longest[parent] for parent, *_ in node["inputs"]), default=0)
-        longest.append(before + (node["op"] in PRODUCTS))
-    return longest[-1]
+        input_length = max((lengths[parent] for parent, *_ in node["inputs"]), default=0)
+        lengths.append(input_length + (node["op"] in PRODUCTS))
+    return lengths[-1]
 
 
 def multiply_adds(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
-    """How often ``layer(*inputs)`` multiplies two numbers and adds the product to a sum: in
-    products of matrices, convolutions and attention, from the shapes of all that is multiplied.
+    """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    What a hybridized layer computes is not seen. Raises TypeError where the layer is no function or an input no array.
+    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands, but
+    not those inside a hybridized layer. Raises TypeError if the layer cannot be called or an input is not an array.
     """
     _check(layer, inputs)
-    with _counted() as counts:
+    with _record_multiply_adds() as counts:
         layer(*inputs)
     return sum(counts)
 
 
 @contextmanager
-def _counted() -> Iterator[list[int]]:
-    """The multiply-adds of each product that is computed in here. A graph would not do: it has no
-    shapes, and they do not follow from the inputs' alone."""
-    counts: list[int] = []
-    compute = register._imperative_invoke
+def _record_multiply_adds() -> Iterator[list[int]]:
+    """Record the multiply-adds of each product computed in this context.
 
-    def computed(handle: int, arrays: list[np.ndarray], names: Any, values: Any, *rest: Any) -> Any:
-        result = compute(handle, arrays, names, values, *rest)
-        if _name(handle) in PRODUCTS:
-            transposed = bool(dict(zip(names, values, strict=True)).get("transpose_a"))
-            counts.append(result.size * _terms(_name(handle), arrays, transposed))
+    The graph is not enough: it has no shapes, and they do not follow from the inputs' shapes alone.
+    """
+    counts: list[int] = []
+    invoke = register._imperative_invoke
+
+    def invoke_and_count(
+        handle: int, arrays: list[np.ndarray], names: Any, values: Any, *rest: Any
+    ) -> Any:
+        result = invoke(handle, arrays, names, values, *rest)
+        operator = _operator_name(handle)
+        if operator in PRODUCTS:
+            is_transposed = bool(dict(zip(names, values, strict=True)).get("transpose_a"))
+            counts.append(result.size * _count_terms(operator, arrays, is_transposed))
         return result
 
-    register._imperative_invoke = computed
+    register._imperative_invoke = invoke_and_count
     try:
         yield counts
     finally:
-        register._imperative_invoke = compute
+        register._imperative_invoke = invoke
 
 
-def _terms(name: str, arrays: list[np.ndarray], transposed: bool) -> int:
-    """Of the sum that each number of the product is."""
+def _count_terms(operator: str, arrays: list[np.ndarray], is_transposed: bool) -> int:
+    """Count the products that are summed for each element of the result."""
     left, right = arrays[:2]
-    if name in ("FullyConnected", "Convolution"):
+    if operator in ("FullyConnected", "Convolution"):
         return math.prod(right.shape[1:])  # a weight of shape (outputs, inputs, ...)
-    return left.shape[-2 if transposed else -1]
+    return left.shape[-2 if is_transposed else -1]
 
 
 @cache
-def _name(handle: int) -> str:
+def _operator_name(handle: int) -> str:
     name = ctypes.c_char_p()
     check_call(_LIB.MXSymbolGetAtomicSymbolName(ctypes.c_void_p(handle), ctypes.byref(name)))
     return (name.value or b"").decode()

@@ -8,27 +8,27 @@ __all__ = ["cpu", "gpu", "num_gpus", "try_all_gpus", "try_gpu"]
 
 
 def cpu() -> Context:
-    """The CPU."""
+    """Return the CPU."""
     return npx.cpu()
 
 
 def gpu(i: int = 0) -> Context:
-    """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
+    """Return the ``i``-th GPU, counted from 0, even if it does not exist. Raises ValueError if ``i`` is negative."""
     i = checks.gpu(i)
     return npx.gpu(i)
 
 
 def num_gpus() -> int:
-    """How many GPUs can be used."""
+    """Count the GPUs that can be used."""
     return npx.num_gpus()
 
 
 def try_gpu(i: int = 0) -> Context:
-    """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if negative."""
+    """Return the ``i``-th GPU if it exists, else the CPU. Raises ValueError if ``i`` is negative."""
     device = gpu(i)
     return device if i < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[Context]:
-    """Every GPU there is, or the CPU alone."""
+    """Return all GPUs, or the CPU alone if there is none."""
     return [gpu(i) for i in range(num_gpus())] or [cpu()]

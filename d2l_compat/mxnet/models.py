@@ -1,4 +1,4 @@
-"""The models of D2L 1.0's first chapters: linear and softmax regression, LeNet, ResNeXt's block."""
+"""Models of D2L 1.0's first chapters: linear and softmax regression, LeNet, ResNeXt's block."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class SyntheticRegressionData(shared.RegressionData, DataModule):
-    """Examples y = Xw + b + noise: X (examples, features) of variance 1, y (examples, 1)."""
+    """Synthetic examples y = Xw + b + noise: X (examples, features) of variance 1, y (examples, 1)."""
 
     def __init__(
         self,
@@ -37,34 +37,34 @@ class SyntheticRegressionData(shared.RegressionData, DataModule):
         num_val: int = 1000,
         batch_size: int = 32,
     ) -> None:
-        """``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation.
+        """Draw the examples.
 
-        Raises TypeError or ValueError for others.
+        ``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation. Raises TypeError or
+        ValueError for others.
         """
         super().__init__()
         self.save_hyperparameters()
-        given = w, b, noise, num_train, num_val, batch_size
-        b = shared.check_regression_data(arrays, *given)
+        b = shared.check_regression_data(arrays, w, b, noise, num_train, num_val, batch_size)
         shape = num_train + num_val, len(w)
         self.X = np.random.normal(0, 1, shape, dtype=w.dtype)
-        errors = noise * np.random.normal(0, 1, (len(self.X), 1), dtype=w.dtype)
-        self.y = np.dot(self.X, w.reshape(-1, 1)) + b + errors
+        epsilon = noise * np.random.normal(0, 1, (len(self.X), 1), dtype=w.dtype)
+        self.y = np.dot(self.X, w.reshape(-1, 1)) + b + epsilon
 
 
 class SGD(HyperParameters):
-    """Minibatch stochastic gradient descent: a step is ``lr`` times the gradient."""
+    """Minibatch stochastic gradient descent: a step subtracts ``lr`` times the gradient."""
 
     params: Iterable[np.ndarray]
     lr: float
 
     def __init__(self, params: Iterable[np.ndarray], lr: float) -> None:
-        """Raises TypeError where ``params`` are no parameters, or ``lr`` no number."""
+        """Store the parameters. Raises TypeError where ``params`` are no parameters, or ``lr`` no number."""
         linear.check_descent(params, lr, 1)
         params = list(params)
         self.save_hyperparameters()
 
     def step(self, batch_size: int) -> None:
-        """Change the parameters, in place, along the gradients of a mean loss: whatever ``batch_size`` is."""
+        """Update the parameters in place. ``batch_size`` is ignored, since the loss is a mean."""
         for param in self.params:
             param -= self.lr * param.grad
 
@@ -73,7 +73,7 @@ class LinearRegressionScratch(Module):
     """Linear regression from scratch: weights ``w`` (features, 1) and a bias ``b`` (1,)."""
 
     def __init__(self, num_inputs: int, lr: float, sigma: float = 0.01) -> None:
-        """Weights begin with the standard deviation ``sigma``. Raises TypeError or ValueError for bad sizes."""
+        """Draw weights with the standard deviation ``sigma``. Raises TypeError or ValueError for bad sizes."""
         super().__init__()
         self.save_hyperparameters()
         sigma = real("sigma", sigma, "a number")
@@ -83,15 +83,15 @@ class LinearRegressionScratch(Module):
             param.attach_grad()
 
     def forward(self, X: np.ndarray) -> np.ndarray:
-        """Xw + b, of X (..., features)."""
+        """Return Xw + b, (..., 1), for X (..., features)."""
         return np.dot(X, self.w) + self.b
 
     def loss(self, y_hat: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Half the mean squared difference."""
+        """Return half the mean squared difference."""
         return squared_loss(y_hat, y).mean()
 
     def configure_optimizers(self) -> Any:
-        """:class:`SGD`, at the learning rate ``self.lr``."""
+        """Return :class:`SGD` with the learning rate ``self.lr``."""
         return SGD([self.w, self.b], self.lr)
 
 
@@ -105,22 +105,22 @@ class LinearRegression(Module):
         self.net.initialize(init.Normal(sigma=0.01))
 
     def loss(self, y_hat: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Half the mean squared difference: in PyTorch and TensorFlow it is not half."""
+        """Return half the mean squared difference; in PyTorch and TensorFlow it is not halved."""
         return squared_loss(y_hat, y).mean()
 
     def get_w_b(self) -> tuple[np.ndarray, np.ndarray]:
-        """The weights (1, features) and the bias (1,)."""
+        """Return the weights (1, features) and the bias (1,)."""
         return self.net.weight.data(), self.net.bias.data()
 
 
 class SoftmaxRegression(Classifier):
-    """A linear layer for softmax regression, on inputs that are made vectors."""
+    """Softmax regression: a linear layer on flattened inputs."""
 
     def __init__(self, num_outputs: int, lr: float) -> None:
-        """Raises TypeError or ValueError for ``num_outputs`` below 1."""
+        """Create the model. Raises TypeError or ValueError for ``num_outputs`` below 1."""
         super().__init__()
         self.save_hyperparameters()
-        self.net = nn.Dense(size("num_outputs", num_outputs))  # which makes vectors of its input
+        self.net = nn.Dense(size("num_outputs", num_outputs))  # flattens its input
         self.net.initialize()
 
 
@@ -128,18 +128,18 @@ class LeNet(Classifier):
     """LeNet-5 (LeCun et al., 1998), for pictures (examples, channels, height, width)."""
 
     def __init__(self, lr: float = 0.1, num_classes: int = 10) -> None:
-        """Raises TypeError or ValueError for ``num_classes`` below 1."""
+        """Create the model. Raises TypeError or ValueError for ``num_classes`` below 1."""
         super().__init__()
         self.save_hyperparameters()
 
-        def pooled(channels: int, padding: int) -> list[nn.Block]:
+        def conv_block(channels: int, padding: int) -> list[nn.Block]:
             convolution = nn.Conv2D(channels, 5, padding=padding, activation="sigmoid")
             return [convolution, nn.AvgPool2D(pool_size=2, strides=2)]
 
         self.net = nn.Sequential()
         self.net.add(
-            *pooled(6, padding=2),
-            *pooled(16, padding=0),
+            *conv_block(6, padding=2),
+            *conv_block(16, padding=0),
             nn.Dense(120, activation="sigmoid"),
             nn.Dense(84, activation="sigmoid"),
             nn.Dense(size("num_classes", num_classes)),
@@ -148,9 +148,9 @@ class LeNet(Classifier):
 
 
 class ResNeXtBlock(nn.Block):
-    """ResNeXt's block (Xie et al., 2017): what it makes of its input is added to it.
+    """The residual block of ResNeXt (Xie et al., 2017).
 
-    A bottleneck of ``bot_mul`` times ``num_channels`` is convolved in groups of ``groups`` channels each.
+    Its bottleneck has ``bot_mul`` times ``num_channels`` channels, convolved in groups of ``groups`` channels each.
     """
 
     def __init__(
@@ -162,21 +162,27 @@ class ResNeXtBlock(nn.Block):
         strides: int = 1,
         **kwargs: Any,
     ) -> None:
-        """``use_1x1conv`` gives the input the output's channels, and its size where ``strides`` is not 1.
+        """Create the block; ``use_1x1conv`` maps the input to the output's channels and, by ``strides``, its size.
 
-        ``kwargs`` are any block's. Raises TypeError or ValueError for sizes below 1, and where groups do not divide the bottleneck.
+        ``kwargs`` are those of any Gluon block. Raises TypeError or ValueError for sizes below 1, and if the groups do not
+        divide the bottleneck.
         """
         super().__init__(**kwargs)
-        middle, number = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
-        self.conv1 = nn.Conv2D(middle, kernel_size=1)
-        self.conv2 = nn.Conv2D(middle, 3, strides=strides, padding=1, groups=number)
+        width, num_groups = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
+        self.conv1 = nn.Conv2D(width, kernel_size=1)
+        self.conv2 = nn.Conv2D(width, 3, strides=strides, padding=1, groups=num_groups)
         self.conv3 = nn.Conv2D(num_channels, kernel_size=1)
-        self.bn1, self.bn2, self.bn3 = (nn.BatchNorm() for _ in range(3))
+        self.bn1 = nn.BatchNorm()
+        self.bn2 = nn.BatchNorm()
+        self.bn3 = nn.BatchNorm()
         self.conv4 = nn.Conv2D(num_channels, 1, strides=strides) if use_1x1conv else None
         self.bn4 = nn.BatchNorm() if use_1x1conv else None
 
     def forward(self, X: np.ndarray) -> np.ndarray:
-        """Of X (examples, channels, height, width). Raises ValueError where the sum has not one shape."""
+        """Return the block's output for X (examples, channels, height, width).
+
+        Raises ValueError where X and the output of the convolutions differ in shape.
+        """
         arrays.check_rank("X", X, ("examples", "channels", "height", "width"))
         Y = npx.relu(self.bn1(self.conv1(X)))
         Y = npx.relu(self.bn2(self.conv2(Y)))

@@ -1,4 +1,4 @@
-"""D2L's optimization chapter: an optimizer on the noise of wings, and its way in two dimensions."""
+"""D2L's optimization chapter: train on the airfoil data, and draw an optimizer's path in two dimensions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,18 +16,18 @@ __all__ = ["get_data_ch11", "show_trace_2d", "train_ch11", "train_concise_ch11"]
 
 
 def show_trace_2d(f: Callable[[np.ndarray, np.ndarray], Any], results: Any) -> None:
-    """Draw points (x1, x2), as :func:`train_2d` gives them, over the contours of ``f``.
+    """Draw points (x1, x2), as :func:`train_2d` returns them, over the contours of ``f``.
 
-    Raises TypeError or ValueError where ``results`` are no such points, or ``f`` no function of two arrays.
+    Raises TypeError or ValueError if ``results`` are not such points, or ``f`` is not a function of two arrays.
     """
     shared.show_trace(f, results, np.array)
 
 
 def get_data_ch11(batch_size: int = 10, n: int = 1500) -> tuple[gluon.data.DataLoader, int]:
-    """Shuffled batches of the first ``n`` rows of D2L's airfoil data, and the number of features, 5.
+    """Load the first ``n`` rows of D2L's airfoil data in shuffled batches, and the number of features, 5.
 
     All columns have mean 0 and variance 1. Raises TypeError or ValueError for sizes below 1, and what
-    :func:`download` does.
+    :func:`download` raises.
     """
     X, y = airfoil(batch_size, n)
     return load_array((X, y), batch_size), X.shape[1]
@@ -41,24 +41,24 @@ def train_ch11(
     feature_dim: int,
     num_epochs: int = 2,
 ) -> tuple[list[float], list[float]]:
-    """Train a linear model from scratch: ``trainer_fn([w, b], states, hyperparams)`` does a step.
+    """Train a linear model from scratch; ``trainer_fn([w, b], states, hyperparams)`` makes a step.
 
-    The loss is drawn after every 200 examples; gives the seconds that had passed until then, and the losses.
-    Raises TypeError or ValueError where these are no function, no batches, or sizes below 1.
+    The loss is drawn after every 200 examples. Returns the seconds passed until then, and the losses. Raises TypeError
+    or ValueError where ``trainer_fn`` is no function, there are no batches, or a size is below 1.
     """
     callable_("trainer_fn", trainer_fn)
     w = np.random.normal(0, 0.01, (size("feature_dim", feature_dim), 1))
     b = np.zeros(1)
-    for parameter in (w, b):
-        parameter.attach_grad()
+    for param in (w, b):
+        param.attach_grad()
 
     def net(X: np.ndarray) -> np.ndarray:
         return linreg(X, w, b)
 
     def step(X: np.ndarray, y: np.ndarray) -> None:
         with autograd.record():
-            mean = squared_loss(net(X), y).mean()
-        mean.backward()
+            loss = squared_loss(net(X), y).mean()
+        loss.backward()
         trainer_fn([w, b], states, hyperparams)
 
     return shared.train(
@@ -69,13 +69,17 @@ def train_ch11(
 def train_concise_ch11(
     tr_name: str | Optimizer, hyperparams: dict[str, Any], data_iter: Any, num_epochs: int = 2
 ) -> None:
-    """The same with Gluon's layers and optimizer, ``gluon.Trainer(parameters, tr_name, hyperparams)``."""
+    """Train a linear layer with ``gluon.Trainer(parameters, tr_name, hyperparams)``.
+
+    Loss and errors are as in :func:`train_ch11`.
+    """
     if not isinstance(tr_name, (str, Optimizer)):
         raise TypeError(
-            fault("tr_name", shown(tr_name), "a name of MXNet's optimizers, or one of them")
+            fault("tr_name", shown(tr_name), "the name of an MXNet optimizer, or an optimizer")
         )
     shared.check_hyperparams(hyperparams)
-    net, loss = nn.Dense(1), gluon.loss.L2Loss()
+    net = nn.Dense(1)
+    loss = gluon.loss.L2Loss()
     net.initialize(init.Normal(0.01))
     trainer = gluon.Trainer(net.collect_params(), tr_name, hyperparams)
 

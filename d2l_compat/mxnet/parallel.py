@@ -1,4 +1,4 @@
-"""Training on one device or several, as D2L's chapters on computer vision and on several GPUs do it."""
+"""Training on one or several devices, as in D2L's chapters on computer vision and on multiple GPUs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,27 +25,27 @@ Split = Callable[[Any, np.ndarray, Sequence[Any]], tuple[Sequence[Any], Sequence
 def split_batch(
     X: np.ndarray, y: np.ndarray, devices: Sequence[Any]
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Of inputs and labels a part for each device, in order; parts may differ by one.
+    """Split inputs and labels into a part for each device, in order; parts may differ by one.
 
-    Raises TypeError or ValueError where there are not as many of one as of the other, or fewer than devices.
+    Raises TypeError or ValueError where inputs and labels differ in number, or there are fewer examples than devices.
     """
     devices = shared.check_split(arrays, X, y, devices)
-    return _parts(X, devices), _parts(y, devices)
+    return _split(X, devices), _split(y, devices)
 
 
 def split_batch_multi_inputs(
     X: Sequence[np.ndarray], y: np.ndarray, devices: Sequence[Any]
 ) -> tuple[list[tuple[np.ndarray, ...]], list[np.ndarray]]:
-    """The same, where ``X`` is several arrays: each device gets a part of every one."""
+    """Split several input arrays and the labels as :func:`split_batch` does: each device gets a part of each."""
     if not isinstance(X, (list, tuple)) or not X:
         raise TypeError(fault("X", shown(X), "a list of arrays, at least one"))
     for x in X:
         devices = shared.check_split(arrays, x, y, devices)
-    parts = [_parts(x, devices) for x in X]
-    return [*zip(*parts, strict=True)], _parts(y, devices)
+    parts = [_split(x, devices) for x in X]
+    return [*zip(*parts, strict=True)], _split(y, devices)
 
 
-def _parts(x: np.ndarray, devices: Sequence[Any]) -> list[np.ndarray]:
+def _split(x: np.ndarray, devices: Sequence[Any]) -> list[np.ndarray]:
     if len(x) < len(devices):
         got = f"{len(x)} examples for {len(devices)} devices"
         raise ValueError(fault("X and y", got, "an example for each device"))
@@ -53,9 +53,9 @@ def _parts(x: np.ndarray, devices: Sequence[Any]) -> list[np.ndarray]:
 
 
 def evaluate_accuracy_gpus(net: gluon.Block, data_iter: Any, split_f: Split = split_batch) -> float:
-    """The share of labels in all batches that ``net`` predicts right, on the devices that it is on.
+    """Return the accuracy of ``net`` over all batches (X, y), computed on the devices of its parameters.
 
-    Raises TypeError or ValueError where it is no layer with parameters, or there is no batch (X, y).
+    Raises TypeError or ValueError where ``net`` is no layer with parameters, or there is no batch (X, y).
     """
     instance("net", net, gluon.Block, "a layer")
     callable_("split_f", split_f)
@@ -64,11 +64,11 @@ def evaluate_accuracy_gpus(net: gluon.Block, data_iter: Any, split_f: Split = sp
         raise ValueError(fault("net", "no parameters", "a layer that has them on its devices"))
     devices = parameters[0].list_ctx()
 
-    def hits(X: Any, y: np.ndarray) -> float:
+    def count_hits(X: Any, y: np.ndarray) -> float:
         parts = zip(*split_f(X, y, devices), strict=True)
         return sum(accuracy(net(X_part), y_part) for X_part, y_part in parts)
 
-    return classification.share(hits, data_iter)
+    return classification.share(count_hits, data_iter)
 
 
 def train_batch_ch13(
@@ -80,10 +80,10 @@ def train_batch_ch13(
     devices: Sequence[Any],
     split_f: Split = split_batch,
 ) -> tuple[float, float]:
-    """A step with one batch: the sum of its losses, and how many labels are predicted right.
+    """Train on one batch; return the sum of its losses and the number of correct predictions.
 
-    ``split_f(features, labels, devices)`` shares the batch out; ``loss(y_hat, y)`` is one number for each example.
-    Parameters without new gradients stay as they are. Raises TypeError or ValueError where ``net`` is no layer, ``trainer``
+    ``split_f(features, labels, devices)`` splits the batch; ``loss(y_hat, y)`` is one number for each example.
+    Parameters without new gradients do not change. Raises TypeError or ValueError where ``net`` is no layer, ``trainer``
     no Gluon trainer, or there is no device.
     """
     instance("net", net, gluon.Block, "a layer")
@@ -92,13 +92,13 @@ def train_batch_ch13(
     callable_("split_f", split_f)
     X, y = split_f(features, labels, shared.check_devices(devices))
     with autograd.record():
-        y_hat = [net(part) for part in X]
-        losses = [loss(*each) for each in zip(y_hat, y, strict=True)]
-    for each in losses:
-        each.backward()
+        y_hat = [net(X_part) for X_part in X]
+        losses = [loss(y_hat_part, y_part) for y_hat_part, y_part in zip(y_hat, y, strict=True)]
+    for device_losses in losses:
+        device_losses.backward()
     trainer.step(len(labels), ignore_stale_grad=True)
-    total = sum(float(each.sum()) for each in losses)
-    return total, sum(accuracy(*each) for each in zip(y_hat, y, strict=True))
+    total_loss = sum(float(device_losses.sum()) for device_losses in losses)
+    return total_loss, sum(map(accuracy, y_hat, y))
 
 
 def train_ch13(
@@ -111,10 +111,10 @@ def train_ch13(
     devices: Sequence[Any] | None = None,
     split_f: Split = split_batch,
 ) -> None:
-    """Train by :func:`train_batch_ch13` on ``devices``, by default every GPU, or the CPU; ``net`` is on them.
+    """Train with :func:`train_batch_ch13` on ``devices``, by default all GPUs, or the CPU; ``net`` is on them.
 
-    Loss and accuracy are drawn, and printed in the end. Raises TypeError or ValueError where ``net`` is no layer,
-    ``num_epochs`` below 1, or there is no batch (X, y).
+    Loss and accuracy are drawn, and printed at the end. Raises TypeError or ValueError where ``net`` is no layer,
+    ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     instance("net", net, gluon.Block, "a layer")
     devices = shared.check_devices(try_all_gpus() if devices is None else devices)

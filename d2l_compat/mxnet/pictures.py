@@ -1,4 +1,4 @@
-"""Data sets of pictures that have more than one label: a box (bananas), or a class for each pixel (Pascal VOC)."""
+"""Data sets of pictures labelled with boxes (bananas) or with a class for each pixel (Pascal VOC)."""
 
 import os
 import random
@@ -26,17 +26,20 @@ Batches = tuple[gluon.data.DataLoader, gluon.data.DataLoader]
 
 
 def read_data_bananas(is_train: bool = True) -> tuple[list[np.ndarray], np.ndarray]:
-    """Pictures (256, 256, 3), uint8 from 0 to 255, and float32 (pictures, 1, 5): class 0 and the box's corners,
-    in shares of the picture. They are for training, or for the test. Raises what :func:`download_extract` does."""
+    """Read D2L's pictures of bananas and their labels, for training or for the test.
+
+    Pictures are (256, 256, 3), uint8 from 0 to 255; labels (pictures, 1, 5), float32, are class 0 and the corners of the
+    box in fractions of the picture. Raises what :func:`download_extract` raises.
+    """
     pictures, targets = bananas.read(is_train)
-    return [np.array(each, dtype="uint8") for each in pictures], np.array(targets, dtype="float32")
+    return _to_uint8(pictures), np.array(targets, dtype="float32")
 
 
 class BananasDataset(gluon.data.Dataset):
-    """Pictures with a banana in each: (3, 256, 256), float32 from 0 to 255, and (1, 5), class and box."""
+    """Pictures of one banana each, (3, 256, 256), float32 from 0 to 255, with class and box, (1, 5)."""
 
     def __init__(self, is_train: bool) -> None:
-        """Raises what :func:`read_data_bananas` does."""
+        """Load the data set. Raises what :func:`read_data_bananas` raises."""
         self.features, self.labels = read_data_bananas(is_train)
         bananas.print_count(len(self.features), is_train)
 
@@ -48,9 +51,10 @@ class BananasDataset(gluon.data.Dataset):
 
 
 def load_data_bananas(batch_size: int) -> Batches:
-    """Batches of :class:`BananasDataset`, shuffled for training, and for the test."""
+    """Return batches of :class:`BananasDataset`, shuffled for training, and for the test."""
     checks.size("batch_size", batch_size)
-    train, test = (BananasDataset(is_train) for is_train in (True, False))
+    train = BananasDataset(is_train=True)
+    test = BananasDataset(is_train=False)
     return (
         gluon.data.DataLoader(train, batch_size=batch_size, shuffle=True),
         gluon.data.DataLoader(test, batch_size=batch_size),
@@ -60,23 +64,26 @@ def load_data_bananas(batch_size: int) -> Batches:
 def read_voc_images(
     voc_dir: str | Path, is_train: bool = True
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Pictures (height, width, 3), uint8 from 0 to 255, and of each another one: its pixels' classes, as colours.
+    """Read Pascal VOC's pictures, and for each a picture with its pixels' classes as colours.
 
-    They are for training, or for the test. Raises FileNotFoundError where a file is not in the folder.
+    All are (height, width, 3), uint8 from 0 to 255, for training or for the test. Raises FileNotFoundError where a file is
+    not in the folder.
     """
-    pictures, colormaps = (
-        [np.array(each, dtype="uint8") for each in some] for some in voc.read(voc_dir, is_train)
-    )
-    return pictures, colormaps
+    pictures, colormaps = voc.read(voc_dir, is_train)
+    return _to_uint8(pictures), _to_uint8(colormaps)
+
+
+def _to_uint8(pictures: list[Any]) -> list[np.ndarray]:
+    return [np.array(picture, dtype="uint8") for picture in pictures]
 
 
 def voc_colormap2label() -> np.ndarray:
-    """Of each colour, whose number is (red * 256 + green) * 256 + blue, its class, float32."""
+    """Return the class, float32, of each colour, at the index (red * 256 + green) * 256 + blue."""
     return np.array(voc.labels_by_color(), dtype="float32")
 
 
 def voc_label_indices(colormap: Any, colormap2label: np.ndarray) -> np.ndarray:
-    """The classes (height, width) of a picture of colours, (height, width, 3).
+    """Return the classes (height, width) for a picture (height, width, 3) that shows them as colours.
 
     Raises ValueError for another shape.
     """
@@ -87,9 +94,9 @@ def voc_label_indices(colormap: Any, colormap2label: np.ndarray) -> np.ndarray:
 
 
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
-    """The same part of two pictures (height, width, 3), at a place that is drawn: (height, width, 3).
+    """Crop the same random part, (height, width, 3), from two pictures (rows, columns, 3).
 
-    Raises ValueError or TypeError where the pictures differ in size, or these are no sizes, or larger
+    Raises ValueError or TypeError where the pictures differ in size, or ``height`` and ``width`` are no sizes or larger
     than the pictures'.
     """
     voc.check_pair(feature, label, 2)
@@ -98,12 +105,17 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
 
 
 class VOCSegDataset(gluon.data.Dataset):
-    """Pictures from Pascal VOC: parts (3, height, width) of them, with ImageNet's mean and deviation taken out,
-    float32, and their pixels' classes (height, width), float32. Those that are smaller are left out."""
+    """Random crops of Pascal VOC's pictures, with the classes of their pixels.
+
+    Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height, width),
+    float32. Smaller pictures are left out.
+    """
 
     def __init__(self, is_train: bool, crop_size: tuple[int, int], voc_dir: str | Path) -> None:
-        """``crop_size`` is (height, width). Raises what :func:`read_voc_images` does, and TypeError or ValueError where
-        these are no sizes."""
+        """Load the pictures; ``crop_size`` is (height, width).
+
+        Raises what :func:`read_voc_images` raises, and TypeError or ValueError for other crop sizes.
+        """
         self.crop_size = voc.check_crop_size(crop_size)
         features, labels = read_voc_images(voc_dir, is_train)
         self.features = [self.normalize_image(feature) for feature in self.filter(features)]
@@ -112,12 +124,12 @@ class VOCSegDataset(gluon.data.Dataset):
         print("read", len(self.features), "examples")
 
     def normalize_image(self, img: Any) -> np.ndarray:
-        """From 0 to 255, to ImageNet's mean 0 and deviation 1 in each of red, green and blue."""
+        """Scale values from 0 to 255 so that each colour of ImageNet has mean 0 and deviation 1."""
         mean, deviation = np.array(voc.MEAN), np.array(voc.DEVIATION)
         return (img.astype("float32") / 255 - mean) / deviation
 
     def filter(self, imgs: list[Any]) -> list[Any]:
-        """Those that are as large as the parts, at least."""
+        """Return the pictures that are at least as large as a crop."""
         height, width = self.crop_size
         return [img for img in imgs if img.shape[0] >= height and img.shape[1] >= width]
 
@@ -130,17 +142,19 @@ class VOCSegDataset(gluon.data.Dataset):
 
 
 def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
-    """Batches of :class:`VOCSegDataset`, shuffled for training, and for the test; whole ones alone.
+    """Return full batches of :class:`VOCSegDataset`, shuffled for training, and for the test.
 
-    Raises what :func:`download_extract` does.
+    Raises what :func:`download_extract` raises.
     """
     checks.size("batch_size", batch_size)
     voc.check_crop_size(crop_size)
     voc_dir = download_extract("voc2012", os.path.join("VOCdevkit", "VOC2012"))
-    train, test = (VOCSegDataset(is_train, crop_size, voc_dir) for is_train in (True, False))
-    how: dict[str, Any] = {
+    train = VOCSegDataset(True, crop_size, voc_dir)
+    test = VOCSegDataset(False, crop_size, voc_dir)
+    options: dict[str, Any] = {
         "batch_size": batch_size,
         "last_batch": "discard",
         "num_workers": get_dataloader_workers(),
     }
-    return gluon.data.DataLoader(train, shuffle=True, **how), gluon.data.DataLoader(test, **how)
+    train_iter = gluon.data.DataLoader(train, shuffle=True, **options)
+    return train_iter, gluon.data.DataLoader(test, **options)

@@ -1,4 +1,4 @@
-"""Recurrent networks as language models: D2L 1.0's classes, and those and the training of 0.17."""
+"""Recurrent networks as language models: the classes of D2L 1.0, and the classes and training of 0.17."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from d2l_compat._shared import checks
 from d2l_compat._shared import recurrent as shared
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet.linear import sgd
-from d2l_compat.mxnet.training import Classifier, Module, gradients_of, shorten
+from d2l_compat.mxnet.training import Classifier, Module, clip_norm, get_gradients
 
 __all__ = [
     "RNN",
@@ -30,7 +30,7 @@ class RNNScratch(Module):
     """A recurrent layer from scratch: H_t = tanh(X_t W_xh + H_(t-1) W_hh + b_h)."""
 
     def __init__(self, num_inputs: int, num_hiddens: int, sigma: float = 0.01) -> None:
-        """Weights are normal, of the standard deviation ``sigma``. Raises TypeError or ValueError for sizes below 1."""
+        """Draw normal weights with the standard deviation ``sigma``. Raises TypeError or ValueError for sizes below 1."""
         super().__init__()
         num_inputs = checks.size("num_inputs", num_inputs)
         num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -41,7 +41,7 @@ class RNNScratch(Module):
         self.b_h = np.zeros(num_hiddens)
 
     def forward(self, inputs: np.ndarray, state: Any = None) -> tuple[list[np.ndarray], np.ndarray]:
-        """(steps, batch, inputs) to as many outputs (batch, hiddens) as steps, and the last, the state."""
+        """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the last as state."""
         num_inputs, num_hiddens = self.W_xh.shape
         arrays.check_sequence("inputs", inputs, num_inputs)
         state = shared.one_state(state)
@@ -55,12 +55,15 @@ class RNNScratch(Module):
 
 
 class RNNLMScratch(shared.LanguageModelSteps, Classifier):
-    """A language model from scratch: a recurrent layer ``rnn``, and logits of what comes next."""
+    """A language model from scratch: a recurrent layer ``rnn``, and an output layer for the next token."""
 
     exp = staticmethod(np.exp)
 
     def __init__(self, rnn: nn.Block, vocab_size: int, lr: float = 0.01) -> None:
-        """``rnn`` takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
+        """Create the model; ``rnn`` takes (steps, batch, vocab_size).
+
+        Raises TypeError or ValueError for arguments of another kind.
+        """
         super().__init__()
         checks.instance("rnn", rnn, nn.Block, "a layer")
         vocab_size = checks.size("vocab_size", vocab_size)
@@ -68,30 +71,30 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
         self.init_params()
 
     def init_params(self) -> None:
-        """Draw the weights of the output layer, as ``rnn`` draws its own."""
+        """Draw the weights of the output layer with the standard deviation of those of ``rnn``."""
         self.W_hq = np.random.randn(self.rnn.num_hiddens, self.vocab_size) * self.rnn.sigma
         self.b_q = np.zeros(self.vocab_size)
         for array in self.get_scratch_params():
             array.attach_grad()
 
     def one_hot(self, X: np.ndarray) -> np.ndarray:
-        """Tokens (batch, steps) to (steps, batch, vocab_size), 1 at each token and 0 elsewhere."""
+        """Encode tokens (batch, steps) as (steps, batch, vocab_size), 1 at each token and 0 elsewhere."""
         return _one_hot(X, self.vocab_size)
 
     def output_layer(self, rnn_outputs: Any) -> np.ndarray:
-        """As many outputs (batch, hiddens) as steps to logits (batch, steps, vocab_size)."""
+        """Return logits (batch, steps, vocab_size) for a list of outputs (batch, hiddens), one for each step."""
         return np.stack([np.dot(H, self.W_hq) + self.b_q for H in rnn_outputs], axis=1)
 
     def forward(self, X: np.ndarray, state: Any = None) -> np.ndarray:
-        """Tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
+        """Return logits (batch, steps, vocab_size) of the token after each in X (batch, steps)."""
         return self.output_layer(self.rnn(self.one_hot(X), state)[0])
 
     def predict(
         self, prefix: str, num_preds: int, vocab: Any, device: Context | None = None
     ) -> str:
-        """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
+        """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-        Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
+        Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
         """
 
         def step(token: int, state: Any) -> tuple[int, Any]:
@@ -106,14 +109,14 @@ class RNN(Module):
     """Gluon's recurrent layer: H_t = relu(X_t W_xh + H_(t-1) W_hh + b)."""
 
     def __init__(self, num_hiddens: int) -> None:
-        """Raises TypeError or ValueError for a size below 1."""
+        """Create the layer. Raises TypeError or ValueError for a size below 1."""
         super().__init__()
         num_hiddens = checks.size("num_hiddens", num_hiddens)
         self.save_hyperparameters()
         self.rnn: Any = rnn.RNN(num_hiddens)
 
     def forward(self, inputs: np.ndarray, H: Any = None) -> Any:
-        """(steps, batch, inputs) to (steps, batch, hiddens), and the state (1, batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens), and the state (1, batch, hiddens)."""
         if H is None:
             (H,) = self.rnn.begin_state(inputs.shape[1], ctx=inputs.ctx)
         outputs, (H,) = self.rnn(inputs, (H,))
@@ -121,20 +124,20 @@ class RNN(Module):
 
 
 class RNNLM(RNNLMScratch):
-    """The same language model, of Gluon's layers."""
+    """The same language model with Gluon's layers."""
 
     def init_params(self) -> None:
-        """The layers have their sizes after the first call."""
+        """Create the output layer, and initialize the model; the first call sets its sizes."""
         self.linear = nn.Dense(self.vocab_size, flatten=False)
         self.initialize()
 
     def output_layer(self, hiddens: np.ndarray) -> np.ndarray:
-        """(steps, batch, hiddens) to logits (batch, steps, vocab_size)."""
+        """Map (steps, batch, hiddens) to logits (batch, steps, vocab_size)."""
         return self.linear(hiddens).swapaxes(0, 1)
 
 
 class RNNModelScratch:
-    """D2L 0.17's language model from scratch, of functions: it has ``params``, and is called with tokens and a state."""
+    """D2L 0.17's language model from scratch, built from functions; it is called with tokens and a state."""
 
     def __init__(
         self,
@@ -145,9 +148,11 @@ class RNNModelScratch:
         init_state: Callable[..., Any],
         forward_fn: Callable[..., tuple[np.ndarray, Any]],
     ) -> None:
-        """``get_params(vocab_size, num_hiddens, device)`` gives the parameters, ``init_state(batch_size, num_hiddens,
-        device)`` a state, ``forward_fn(X, state, params)`` of X (steps, batch, vocab_size) logits (steps * batch, vocab_size)
-        and the state. Raises TypeError or ValueError where these are no functions, or sizes below 1.
+        """Create the parameters, ``params``, and keep the functions.
+
+        ``get_params(vocab_size, num_hiddens, device)`` returns parameters, ``init_state(batch_size, num_hiddens, device)``
+        a state, and ``forward_fn(X, state, params)`` logits (steps * batch, vocab_size) and the new state, for X (steps,
+        batch, vocab_size). Raises TypeError or ValueError if these cannot be called, or for sizes below 1.
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -156,31 +161,35 @@ class RNNModelScratch:
         self.init_state, self.forward_fn = init_state, forward_fn
 
     def __call__(self, X: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-        """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
+        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
 
     def begin_state(self, batch_size: int, ctx: Context) -> Any:
-        """What ``init_state`` gives."""
+        """Return the initial state, from ``init_state``."""
         return self.init_state(batch_size, self.num_hiddens, ctx)
 
 
 class RNNModel(nn.Block):
-    """D2L 0.17's language model of a recurrent layer of Gluon's, ``rnn_layer``, and a dense one."""
+    """D2L 0.17's language model: a recurrent Gluon layer, ``rnn_layer``, and a dense layer."""
 
     def __init__(self, rnn_layer: nn.Block, vocab_size: int) -> None:
-        """The layer takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
+        """Create the model; ``rnn_layer`` takes (steps, batch, vocab_size).
+
+        Raises TypeError or ValueError for arguments of another kind.
+        """
         super().__init__()
         checks.instance("rnn_layer", rnn_layer, nn.Block, "a recurrent layer of Gluon's")
-        self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
+        self.rnn = rnn_layer
+        self.vocab_size = checks.size("vocab_size", vocab_size)
         self.dense = nn.Dense(vocab_size)
 
     def forward(self, inputs: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-        """Tokens (batch, steps) to logits of the next ones, (steps * batch, vocab_size), and the state."""
+        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
         Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
         return self.dense(Y.reshape(-1, Y.shape[-1])), state
 
     def begin_state(self, *args: Any, **kwargs: Any) -> Any:
-        """The layer's own: ``begin_state(batch_size, ctx=device)``."""
+        """Return the layer's initial state: ``begin_state(batch_size, ctx=device)``."""
         return self.rnn.begin_state(*args, **kwargs)
 
 
@@ -190,9 +199,9 @@ def _one_hot(X: np.ndarray, vocab_size: int) -> np.ndarray:
 
 
 def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Context) -> str:
-    """``prefix``, and after it ``num_preds`` characters, the likeliest each time.
+    """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-    Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
+    Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
     """
     checks.callable_("net", net)
 
@@ -200,19 +209,20 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Conte
         Y, state = net(np.array([[token]], dtype="int32", ctx=device), state)
         return int(Y.argmax().item()), state
 
-    start = net.begin_state(batch_size=1, ctx=device)
-    return shared.predict(prefix, num_preds, vocab, step, start)
+    initial_state = net.begin_state(batch_size=1, ctx=device)
+    return shared.predict(prefix, num_preds, vocab, step, initial_state)
 
 
 def grad_clipping(net: Any, theta: float) -> None:
-    """Shorten the gradients of ``net`` so that all together have at most the norm ``theta``.
+    """Scale the gradients of ``net`` in place so that their joint norm is at most ``theta``.
 
-    They are those of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta`` is
-    no number above 0.
+    They are those of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError if ``theta`` is
+    not a number above 0.
     """
     theta = shared.bound(theta)
-    of_block = isinstance(net, nn.Block)
-    shorten(gradients_of(net) if of_block else [each.grad for each in net.params], theta)
+    is_block = isinstance(net, nn.Block)
+    gradients = get_gradients(net) if is_block else [param.grad for param in net.params]
+    clip_norm(gradients, theta)
 
 
 def train_epoch_ch8(
@@ -223,11 +233,11 @@ def train_epoch_ch8(
     device: Context,
     use_random_iter: bool,
 ) -> tuple[float, float]:
-    """Train for one epoch: gives the perplexity, and tokens a second.
+    """Train for one epoch; return the perplexity, and tokens per second.
 
-    ``loss(y_hat, y)`` is averaged; ``updater`` a function that is called with ``batch_size=1``. Gradients are clipped at
-    the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise it goes on. Raises TypeError or
-    ValueError where these cannot be called, or there is no batch (X, Y).
+    ``loss(y_hat, y)`` is averaged; ``updater`` is called with ``batch_size=1``. Gradients are clipped to the norm 1.
+    With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the batch before.
+    Raises TypeError or ValueError where these cannot be called, or there is no batch (X, Y).
     """
     for what, function in ("net", net), ("loss", loss), ("updater", updater):
         checks.callable_(what, function)
@@ -236,11 +246,11 @@ def train_epoch_ch8(
         X, y = X.as_in_ctx(device), Y.T.reshape(-1).as_in_ctx(device)
         with autograd.record():
             y_hat, state = net(X, state)
-            mean = loss(y_hat, y).mean()
-        mean.backward()
+            batch_loss = loss(y_hat, y).mean()
+        batch_loss.backward()
         grad_clipping(net, 1)
         updater(batch_size=1)
-        return mean, state, y.size
+        return batch_loss, state, y.size
 
     return shared.epoch(
         train_iter,
@@ -260,10 +270,10 @@ def train_ch8(
     device: Context,
     use_random_iter: bool = False,
 ) -> None:
-    """Train a language model by stochastic gradient descent and cross-entropy, with :func:`train_epoch_ch8`.
+    """Train a language model with stochastic gradient descent, cross-entropy and :func:`train_epoch_ch8`.
 
-    The perplexity is drawn each ten epochs, and what follows *time traveller* printed. Raises TypeError or ValueError where
-    ``num_epochs`` is below 1, or there is no batch (X, Y).
+    Every ten epochs the perplexity is drawn, and the model's continuation of *time traveller* printed. Raises TypeError
+    or ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
     checks.callable_("net", net)

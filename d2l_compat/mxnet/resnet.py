@@ -1,4 +1,4 @@
-"""Residual blocks, and the small ResNet-18 that D2L's chapter on computer vision trains."""
+"""Residual blocks, and the small ResNet-18 of D2L's chapter on computer vision."""
 
 from itertools import pairwise
 
@@ -12,15 +12,15 @@ __all__ = ["Residual", "resnet18"]
 
 
 class Residual(nn.Block):
-    """The residual block of He et al. (2016), section 3.2; its input's channels are those of the first input.
+    """The residual block of He et al. (2016), section 3.2; the first input sets the number of input channels.
 
-    Two 3 x 3 convolutions with batch normalization, the first with these ``strides``, are added to the input,
-    which ``use_1x1conv`` sends through a 1 x 1 convolution with the same strides.
+    The output of two 3 x 3 convolutions with batch normalization, the first with these ``strides``, is added to the
+    input; with ``use_1x1conv`` the input first passes a 1 x 1 convolution with the same strides.
     """
 
     @signatures.checked
     def __init__(self, num_channels: int, use_1x1conv: bool = False, strides: int = 1) -> None:
-        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the block. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
         self.conv1 = _conv(num_channels, 3, strides)
         self.conv2 = _conv(num_channels, 3)
@@ -29,35 +29,38 @@ class Residual(nn.Block):
         self.bn2 = nn.BatchNorm()
 
     def forward(self, X: np.ndarray) -> np.ndarray:
-        """(batch, input channels, height, width) to (batch, num_channels, height / strides, width / strides),
-        rounded up."""
+        """Return the block's output for X (batch, input channels, height, width).
+
+        Its shape is (batch, num_channels, height / strides, width / strides), rounded up.
+        """
         Y = npx.relu(self.bn1(self.conv1(X)))
         Y = self.bn2(self.conv2(Y))
         return npx.relu(Y + (X if self.conv3 is None else self.conv3(X)))
 
 
 def resnet18(num_classes: int) -> nn.Sequential:
-    """A ResNet-18 (He et al., 2016) for small pictures, (batch, channels, height, width): it begins with a
-    3 x 3 convolution, and has no pooling before the blocks. Gives logits (batch, num_classes).
+    """Create a ResNet-18 (He et al., 2016) for small pictures.
 
-    Raises ValueError or TypeError where ``num_classes`` is no size of at least 1.
+    It begins with a 3 x 3 convolution, and has no pooling before the blocks. It maps (batch, channels, height, width)
+    to logits (batch, num_classes). Raises ValueError or TypeError where ``num_classes`` is no size of at least 1.
     """
     num_classes = size("num_classes", num_classes)
     net = nn.Sequential()
     net.add(_conv(64, 3), nn.BatchNorm(), nn.Activation("relu"))
-    net.add(*(_stage(before, after) for before, after in pairwise((64, 64, 128, 256, 512))))
+    for inputs, outputs in pairwise((64, 64, 128, 256, 512)):
+        net.add(_stage(inputs, outputs))
     net.add(nn.GlobalAvgPool2D(), nn.Dense(num_classes))
     return net
 
 
-def _stage(before: int, after: int) -> nn.Sequential:
-    """Two blocks; where channels double, sides are halved."""
-    is_same = before == after
+def _stage(inputs: int, outputs: int) -> nn.Sequential:
+    """Create two blocks; where channels double, height and width are halved."""
+    is_same = inputs == outputs
     blocks = nn.Sequential()
-    blocks.add(Residual(after, not is_same, 1 if is_same else 2), Residual(after))
+    blocks.add(Residual(outputs, not is_same, 1 if is_same else 2), Residual(outputs))
     return blocks
 
 
-def _conv(outputs: int, side: int, strides: int | tuple[int, int] = 1) -> nn.Conv2D:
-    """Keeps the sides where ``strides`` is 1."""
-    return nn.Conv2D(outputs, side, strides, padding=side // 2)
+def _conv(outputs: int, kernel_size: int, strides: int | tuple[int, int] = 1) -> nn.Conv2D:
+    """Create a convolution that keeps height and width if ``strides`` is 1."""
+    return nn.Conv2D(outputs, kernel_size, strides, padding=kernel_size // 2)

@@ -1,4 +1,4 @@
-"""Sentences and what is said of them: reviews of films, IMDb's, and pairs of which one follows from the other, SNLI's."""
+"""Classification of sentences: IMDb's film reviews by sentiment, and SNLI's pairs by inference."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,84 +14,82 @@ from d2l_compat.mxnet.linear import load_array
 __all__ = ["SNLIDataset", "load_data_imdb", "load_data_snli", "predict_sentiment", "predict_snli"]
 
 
-def _int32(x: Any) -> np.ndarray:
+def _to_int32(x: Any) -> np.ndarray:
     return np.array(x, dtype="int32")
 
 
 def load_data_imdb(
     batch_size: int, num_steps: int = 500
 ) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader, Vocab]:
-    """Reviews of films in batches, shuffled for training, and for the test; and the vocabulary.
+    """Load IMDb's film reviews in batches, shuffled for training, and for the test, and the vocabulary.
 
-    A batch is numbers of words (batch, num_steps) and 1 for praise, 0 for blame (batch,): int32. What is longer is cut
-    off; what is shorter is filled up with ``<unk>``. Raises TypeError or ValueError for sizes below 1, and what
-    :func:`download_extract` does.
+    A batch is token indices (batch, num_steps) and labels (batch,), 1 for positive and 0 for negative reviews, both
+    int32. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes below
+    1, and what :func:`download_extract` raises.
     """
     train, test, vocab = sentences.load_imdb(batch_size, num_steps)
-    for_training, for_test = ([*map(_int32, arrays)] for arrays in (train, test))
-    return load_array(for_training, batch_size), load_array(for_test, batch_size, False), vocab
+    train_iter = load_array([*map(_to_int32, train)], batch_size)
+    test_iter = load_array([*map(_to_int32, test)], batch_size, False)
+    return train_iter, test_iter, vocab
 
 
 class SNLIDataset(sentences.SNLI, gluon.data.Dataset):
-    """Pairs of sentences: ((premise, hypothesis), label), (num_steps,) each, and ``labels`` of :func:`read_snli`: int32.
+    """Pairs of sentences with labels, ((premise, hypothesis), label), int32.
 
-    ``SNLIDataset(dataset, num_steps, vocab=None)``: ``dataset`` is what :func:`read_snli` gives; ``vocab`` by default that
-    of its words that occur 5 times. Raises TypeError or ValueError for others.
+    Sentences have the shape (num_steps,); labels are those of :func:`read_snli`. In ``SNLIDataset(dataset, num_steps,
+    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least 5
+    times. Raises TypeError or ValueError for others.
     """
 
-    tensor = staticmethod(_int32)
+    tensor = staticmethod(_to_int32)
 
 
 def load_data_snli(
     batch_size: int, num_steps: int = 50
 ) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader, Vocab]:
-    """Batches of :class:`SNLIDataset`, shuffled for training, and for the test; and the vocabulary.
+    """Load batches of :class:`SNLIDataset`, shuffled for training, and for the test, and the vocabulary.
 
-    Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` does.
+    Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """
     train, test = sentences.load_snli(SNLIDataset, batch_size, num_steps)
-    for_training, for_test = map(_rows, (train, test))
-    batches = (
-        gluon.data.DataLoader(for_training, batch_size, shuffle=True),
-        gluon.data.DataLoader(for_test, batch_size),
-    )
-    return *batches, train.vocab
+    train_iter = gluon.data.DataLoader(_to_numpy(train), batch_size, shuffle=True)
+    test_iter = gluon.data.DataLoader(_to_numpy(test), batch_size)
+    return train_iter, test_iter, train.vocab
 
 
-def _rows(dataset: SNLIDataset) -> gluon.data.ArrayDataset:
-    """The same in NumPy, whose rows are found faster."""
-    columns = dataset.premises, dataset.hypotheses, dataset.labels
-    premises, hypotheses, labels = (column.asnumpy() for column in columns)
-    pairs = gluon.data.ArrayDataset(premises, hypotheses)
-    return gluon.data.ArrayDataset(pairs, labels)
+def _to_numpy(dataset: SNLIDataset) -> gluon.data.ArrayDataset:
+    """Convert a data set to NumPy arrays, whose rows are indexed faster."""
+    pairs = gluon.data.ArrayDataset(dataset.premises.asnumpy(), dataset.hypotheses.asnumpy())
+    return gluon.data.ArrayDataset(pairs, dataset.labels.asnumpy())
 
 
 def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) -> str:
-    """Whether a review is "positive" or "negative", by a network of two classes: it gets numbers (1, words).
+    """Return whether a review is "positive" or "negative", by a network with two classes.
 
-    Raises TypeError or ValueError where these are of another kind, or there are no words.
+    ``net`` gets token indices (1, words). Raises TypeError or ValueError where arguments are of another kind, or there
+    are no words.
     """
     callable_("net", net)
     words = sentences.encode_string(sequence, vocab)
-    return sentences.best_name(sentences.SENTIMENTS, _asked(net, words))
+    return sentences.best_name(sentences.SENTIMENTS, _predict(net, words))
 
 
 def predict_snli(
     net: Callable[[Any], Any], vocab: Vocab, premise: Sequence[str], hypothesis: Sequence[str]
 ) -> str:
-    """What a list of words says of another: "entailment", "contradiction" or "neutral".
+    """Return the relation of two lists of words: "entailment", "contradiction" or "neutral".
 
-    ``net`` has three classes, and gets a list of two, (1, words) each. Raises TypeError or ValueError where these are of
-    another kind, or there are no words.
+    ``net`` has three classes, and gets a list of two arrays of token indices, (1, words) each. Raises TypeError or
+    ValueError where arguments are of another kind, or there are no words.
     """
     callable_("net", net)
     pair = sentences.encode_pair(premise, hypothesis, vocab)
-    return sentences.best_name(sentences.RELATIONS, _asked(net, *pair))
+    return sentences.best_name(sentences.RELATIONS, _predict(net, *pair))
 
 
-def _asked(net: Any, *sequences: Any) -> np.ndarray:
-    """What it says of one sequence of words, or of a list of several."""
+def _predict(net: Any, *sequences: Any) -> np.ndarray:
+    """Return the output of ``net`` for one sequence of token indices, or for a list of several."""
     parameters = net.collect_params().values() if isinstance(net, gluon.Block) else []
-    device = next((each.list_ctx()[0] for each in parameters), None) or try_gpu()
-    given = [np.array(each, dtype="int32", ctx=device) for each in sequences]
-    return net(given if len(given) > 1 else given[0])
+    device = next((param.list_ctx()[0] for param in parameters), None) or try_gpu()
+    inputs = [np.array(tokens, dtype="int32", ctx=device) for tokens in sequences]
+    return net(inputs if len(inputs) > 1 else inputs[0])

@@ -1,4 +1,4 @@
-"""Encoders and decoders, how they learn to translate, and how they do it: Sutskever et al. (2014)."""
+"""Encoders and decoders (Sutskever et al., 2014): their layers, training and translation."""
 
 from typing import Any
 
@@ -35,18 +35,19 @@ class Decoder(shared.Decoder, nn.Block):
 
 
 class AttentionDecoder(shared.AttentionDecoder, Decoder):
-    """The base class of decoders that attend: define ``attention_weights`` as well."""
+    """The base class of decoders with attention: define ``attention_weights`` as well."""
 
 
 class EncoderDecoder(shared.EncoderDecoder, Classifier):
-    """An encoder, and a decoder that starts from what it gives.
+    """An encoder, and a decoder that starts from its output.
 
-    A model of this class itself gives its output and its state, as in D2L 0.17, whose pages make
-    such; one of a subclass, as :class:`Seq2Seq` is, its output alone, as in D2L 1.0.
+    An instance of this class itself returns its output and its state, as in D2L 0.17, whose pages
+    create such; an instance of a subclass such as :class:`Seq2Seq` returns its output alone, as in
+    D2L 1.0.
     """
 
     def __init__(self, encoder: nn.Block, decoder: nn.Block) -> None:
-        """Raises TypeError if one of the two is not a layer."""
+        """Store the two layers. Raises TypeError if one of them is not a layer."""
         super().__init__()
         checks.instance("encoder", encoder, nn.Block, "a layer")
         checks.instance("decoder", decoder, nn.Block, "a layer")
@@ -60,30 +61,35 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         num_steps: int,
         save_attention_weights: bool = False,
     ) -> tuple[np.ndarray, list[Any]]:
-        """Decode, taking the likeliest token each time; also the attention weights of each step.
+        """Decode a batch greedily; return tokens (batch, num_steps), and the attention weights of each step.
 
-        ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
-        are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
+        ``batch`` is (source, target, source lengths, labels); of the target only the first tokens
+        are used. Dropout is off.
         """
         num_steps = checks.size("num_steps", num_steps)
         source, target, lengths, _ = [tensor.as_in_ctx(device) for tensor in batch]
         with autograd.pause():
             state = self.decoder.init_state(self.encoder(source, lengths), lengths)
             tokens, weights = shared.decode(
-                self.decoder, state, target[:, :1], _likeliest, num_steps, save_attention_weights
+                self.decoder,
+                state,
+                target[:, :1],
+                _pick_likeliest,
+                num_steps,
+                save_attention_weights,
             )
         return np.concatenate(tokens, axis=1), weights
 
 
-def _likeliest(Y: np.ndarray) -> np.ndarray:
+def _pick_likeliest(Y: np.ndarray) -> np.ndarray:
     return Y.argmax(axis=2)
 
 
 class GRU(Module):
-    """Gated recurrent units in layers: Cho et al. (2014)."""
+    """A multilayer network of gated recurrent units (Cho et al., 2014)."""
 
     def __init__(self, num_hiddens: int, num_layers: int, dropout: float = 0) -> None:
-        """``dropout``, from 0 to 1, is the share dropped between layers in training.
+        """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
 
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
@@ -100,18 +106,18 @@ class GRU(Module):
     def forward(
         self, inputs: np.ndarray, H: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(steps, batch, inputs) to (steps, batch, hiddens), and the state.
+        """Map (steps, batch, inputs) to (steps, batch, hiddens) and the new state.
 
-        ``H``, the state before, and that after are of shape (layers, batch, hiddens).
+        The state before, ``H``, and the new one have the shape (layers, batch, hiddens).
         """
         weight = self.rnn.l0_i2h_weight
-        size = weight.shape[-1]  # not above 0 before the first input tells it
-        size = size if size > 0 else None
-        arrays.check_sequence("inputs", inputs, size, arrays.dtype(weight))
+        input_size = weight.shape[-1]  # not above 0 until the first input sets it
+        input_size = input_size if input_size > 0 else None
+        arrays.check_sequence("inputs", inputs, input_size, arrays.dtype(weight))
         if H is not None:
             rnn = self.rnn
             arrays.check_state("H", H, rnn._num_layers, inputs.shape[1], rnn._hidden_size)
-        if H is None:  # Gluon's layer gives its state only to those who give it one
+        if H is None:  # Gluon's layer returns its state only if it is called with one
             batch, dtype = inputs.shape[1], inputs.dtype
             [H] = self.rnn.begin_state(batch, ctx=inputs.ctx, dtype=dtype)
         outputs, [state] = self.rnn(inputs, [H])
@@ -119,9 +125,9 @@ class GRU(Module):
 
 
 class _GRU(rnn.GRU):
-    """Gluon's, with dropout between its layers: on the CPU MXNet's own forgets it.
+    """Gluon's GRU, with dropout between its layers: on the CPU, MXNet omits it.
 
-    oneDNN, which computes it there, knows no dropout. So layers are computed one by one.
+    There oneDNN computes the GRU, without dropout. So this class computes the layers one by one.
     """
 
     def __init__(self, num_hiddens: int, num_layers: int, dropout: float) -> None:
@@ -133,11 +139,11 @@ class _GRU(rnn.GRU):
     ) -> Any:
         if self._num_layers == 1 or not self.dropout._rate:
             return super()._forward_kernel(F, inputs, states, sequence_length, **parameters)
-        after = []
+        new_states = []
+        names = ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")
         for layer in range(self._num_layers):
             inputs = self.dropout(inputs) if layer else inputs
-            kinds = ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")
-            flat = [parameters[f"l{layer}_{kind}"].reshape(-1) for kind in kinds]
+            flat = [parameters[f"l{layer}_{name}"].reshape(-1) for name in names]
             inputs, state = F.npx.rnn(
                 inputs,
                 F.np._internal.rnn_param_concat(*flat, dim=0),
@@ -147,14 +153,14 @@ class _GRU(rnn.GRU):
                 num_layers=1,
                 state_outputs=True,
             )
-            after.append(state)
-        return inputs, [F.np.concatenate(after, axis=0)]
+            new_states.append(state)
+        return inputs, [F.np.concatenate(new_states, axis=0)]
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence: its outputs at all steps, and its state at the end.
+    """A GRU that reads a sentence, and returns its outputs at all steps and its final state.
 
-    Its weights are there to begin with, drawn by Xavier's rule.
+    Its weights are initialized at once, by Xavier's rule.
     """
 
     def __init__(
@@ -165,7 +171,7 @@ class Seq2SeqEncoder(Encoder):
         num_layers: int,
         dropout: float = 0,
     ) -> None:
-        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
         sizes = shared.recurrent(dropout, vocab_size=vocab_size, embed_size=embed_size)
         self.embedding = nn.Embedding(*sizes)
@@ -173,9 +179,9 @@ class Seq2SeqEncoder(Encoder):
         self.initialize(init.Xavier())
 
     def forward(self, X: np.ndarray, *args: Any) -> tuple[np.ndarray, Any]:
-        """Tokens (batch, steps) to (steps, batch, hiddens), and the state, as of :class:`GRU`.
+        """Map tokens (batch, steps) to (steps, batch, hiddens) and the state of :class:`GRU`.
 
-        Where D2L_VERSION is 0.17, the state is in a list of its own.
+        If D2L_VERSION is 0.17, the state is the only element of a list.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         outputs, state = self.rnn(self.embedding(X.T))
@@ -183,33 +189,33 @@ class Seq2SeqEncoder(Encoder):
 
 
 class Seq2Seq(EncoderDecoder):
-    """Encoder and decoder, trained with Adam at the learning rate ``lr``."""
+    """An encoder and a decoder, trained with Adam at the learning rate ``lr``."""
 
     tgt_pad: int
 
     def __init__(self, encoder: nn.Block, decoder: nn.Block, tgt_pad: int, lr: float) -> None:
-        """``tgt_pad`` is the number of the token that fills up sentences; it does not count."""
+        """Create the model; ``tgt_pad`` is the index of the padding token, which the loss ignores."""
         super().__init__(encoder, decoder)
         self.save_hyperparameters()
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch, and not the share of tokens that are right, which counts padding."""
+        """Draw the loss of a batch, but not the accuracy, which would count padding."""
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
-        """Cross-entropy of the tokens that are not ``tgt_pad``; not averaged, 0 at those."""
+        """Return the mean cross-entropy of tokens other than ``tgt_pad``, or if not ``averaged`` each, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
         counts = (Y.reshape(-1) != self.tgt_pad).astype(losses.dtype)
         losses = losses * counts
         return losses.sum() / counts.sum() if averaged else losses
 
     def configure_optimizers(self) -> gluon.Trainer:
-        """Adam, at the learning rate ``lr``."""
+        """Return Adam with the learning rate ``lr``."""
         return gluon.Trainer(self.parameters(), "adam", {"learning_rate": self.lr})
 
 
 def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.ndarray:
-    """``X`` with ``value`` in each example's steps past its length; ``X`` itself is not changed.
+    """Return a copy of ``X`` with ``value`` in each example's steps past its length.
 
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,): whole
     numbers of an integer or floating-point dtype. Raises ValueError or TypeError for another
@@ -218,9 +224,9 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
     lens = arrays.check_sequence_mask(X, valid_len, value)
     valid = onp.arange(X.shape[1]) < lens[:, None]
     valid = valid.reshape(*valid.shape, *[1] * (X.ndim - 2))
-    if not X.size:  # MXNet's own would end the process
+    if not X.size:  # MXNet's `where` would crash the process
         return X
-    # Given a number as it is, its own swaps the gradients of the two branches (apache/mxnet#17893).
+    # With a plain number, `np.where` swaps the gradients of its two branches (apache/mxnet#17893).
     padding = np.full((1,) * X.ndim, value, X.dtype, ctx=X.ctx)
     return np.where(np.array(valid, dtype=bool, ctx=X.ctx), X, padding)
 
@@ -228,10 +234,10 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: Context
 ) -> None:
-    """D2L 0.17's training: initialize ``net`` anew, then fit it with Adam and teacher forcing.
+    """Initialize ``net`` anew, and train it with Adam and teacher forcing, as in D2L 0.17.
 
-    ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
-    makes them. The loss per token is drawn every ten epochs, and printed at the end.
+    ``data_iter`` yields (source, source lengths, target, target lengths), as ``load_data_nmt``
+    does. The loss per token is drawn every ten epochs, and printed at the end.
     """
     progress = shared.Progress(num_epochs, net, nn.Block, tgt_vocab, lr)
     net.initialize(init.Xavier(), force_reinit=True, ctx=device)
@@ -239,11 +245,11 @@ def train_seq2seq(
 
     def step(batch: Any) -> tuple[np.ndarray, int]:
         X, X_lens, Y, Y_lens = [tensor.as_in_ctx(device) for tensor in batch]
-        first = np.full_like(Y[:, :1], tgt_vocab[shared.BOS])
-        teacher = np.concatenate((first, Y[:, :-1]), axis=1)
+        bos = np.full_like(Y[:, :1], tgt_vocab[shared.BOS])
+        dec_X = np.concatenate((bos, Y[:, :-1]), axis=1)
         with autograd.record():
-            Y_hat = shared.output(net(X, teacher, X_lens))
-            # Each example's mean over all steps, of those within its length.
+            Y_hat = shared.output(net(X, dec_X, X_lens))
+            # Averaged over all steps of an example, with 0 past its length.
             loss = sequence_mask(cross_entropy(Y_hat, Y), Y_lens).mean(axis=1).sum()
         loss.backward()
         clip_gradients(net, 1)
@@ -263,21 +269,22 @@ def predict_seq2seq(
     device: Context,
     save_attention_weights: bool = False,
 ) -> tuple[str, list[Any]]:
-    """Translate a sentence, its words separated by blanks; also the attention weights of each step.
+    """Translate a sentence greedily; return the translation, and the attention weights of each step.
 
-    The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
+    Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
-    source, length = shared.source(src_sentence, src_vocab, num_steps)
+    source, source_len = shared.source(src_sentence, src_vocab, num_steps)
 
-    def numbers(values: Any) -> np.ndarray:
-        return np.array(values, dtype="int32", ctx=device)
+    def to_tensor(tokens: Any) -> np.ndarray:
+        return np.array(tokens, dtype="int32", ctx=device)
 
     with autograd.pause():
-        lens = numbers([length])
-        state = net.decoder.init_state(net.encoder(numbers([source]), lens), lens)
-        first, end = numbers([[tgt_vocab[shared.BOS]]]), tgt_vocab[shared.EOS]
+        lens = to_tensor([source_len])
+        state = net.decoder.init_state(net.encoder(to_tensor([source]), lens), lens)
+        bos = to_tensor([[tgt_vocab[shared.BOS]]])
+        eos = tgt_vocab[shared.EOS]
         tokens, weights = shared.decode(
-            net.decoder, state, first, _likeliest, num_steps, save_attention_weights, end
+            net.decoder, state, bos, _pick_likeliest, num_steps, save_attention_weights, eos
         )
     return shared.sentence(tokens, tgt_vocab), weights

@@ -1,4 +1,4 @@
-"""The tensor functions D2L code calls on ``d2l``: MXNet's own, under D2L's names."""
+"""The tensor functions that D2L's code calls on ``d2l``: MXNet's own, under D2L's names."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ ones = np.ones
 ones_like = np.ones_like
 rand = np.random.rand
 randn = np.random.randn
-tensor = np.array  # float32 of every list, of whole numbers too
+tensor = np.array  # converts every list to float32, even one of whole numbers
 zeros = np.zeros
 zeros_like = np.zeros_like
 
@@ -56,35 +56,35 @@ int64 = np.int64
 
 
 def astype(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """``x`` in another dtype, of the same shape."""
+    """Convert ``x`` to another dtype."""
     return x.astype(dtype)
 
 
 def numpy(x: np.ndarray) -> Any:
-    """``x`` as a NumPy array of its shape and dtype, without its gradient."""
+    """Convert ``x`` to a NumPy array of its shape and dtype, without its gradient."""
     return x.asnumpy()
 
 
 def repeat(x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
-    """Each element of ``x`` as often as given, along an axis: ``ndarray.repeat``."""
+    """Repeat each element of ``x`` along an axis: ``ndarray.repeat``."""
     return x.repeat(*args, **kwargs)
 
 
 def reshape(x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
-    """``x`` in another shape, one of whose sizes may be -1: ``ndarray.reshape``."""
+    """Reshape ``x``; one of the sizes may be -1: ``ndarray.reshape``."""
     return x.reshape(*args, **kwargs)
 
 
 def to(x: np.ndarray, device: Context) -> np.ndarray:
-    """``x`` on another device: ``ndarray.as_in_ctx``."""
+    """Move ``x`` to another device: ``ndarray.as_in_ctx``."""
     return x.as_in_ctx(device)
 
 
 def transpose(x: np.ndarray) -> np.ndarray:
-    """``x`` with its axes in reverse order: ``ndarray.T``."""
+    """Return ``x`` with its axes in reverse order: ``ndarray.T``."""
     return x.T
 
 
 def check_shape(x: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
+    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is not a tensor."""
     arrays.check_shape(x, shape)

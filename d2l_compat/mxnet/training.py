@@ -20,50 +20,50 @@ class Module(shared.Steps, nn.Block):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
 
     def configure_optimizers(self) -> Any:
-        """Stochastic gradient descent, at the learning rate ``self.lr``."""
+        """Return stochastic gradient descent with the learning rate ``self.lr``."""
         parameters = self.parameters()
         if isinstance(parameters, list):
             return _SGD(parameters, self.lr)
         return gluon.Trainer(parameters, "sgd", {"learning_rate": self.lr})
 
     def parameters(self) -> Any:
-        """Gluon's parameters; or, of a model without them, :meth:`get_scratch_params`."""
-        parameters = self.collect_params()  # a model from scratch may give a list
-        has_gluons = hasattr(parameters, "keys") and parameters.keys()
-        return parameters if has_gluons else self.get_scratch_params()
+        """Return Gluon's parameters, or for a model without them, :meth:`get_scratch_params`."""
+        parameters = self.collect_params()  # a model from scratch may return a list
+        has_gluon_parameters = hasattr(parameters, "keys") and parameters.keys()
+        return parameters if has_gluon_parameters else self.get_scratch_params()
 
     def get_scratch_params(self) -> list[np.ndarray]:
-        """The arrays among the attributes of this module, and of the modules in it."""
-        return [array for _, _, array in self._scratch()]
+        """Return the arrays among the attributes of this module and of its submodules."""
+        return [array for _, _, array in self._scratch_params()]
 
     def set_scratch_params_device(self, device: Context) -> None:
-        """Put these arrays on another device, with room for gradients."""
-        for owner, name, array in self._scratch():
-            moved = array.as_in_ctx(device)
-            moved.attach_grad()
-            setattr(owner, name, moved)
+        """Move these arrays to another device, and attach gradients there."""
+        for owner, name, array in self._scratch_params():
+            array = array.as_in_ctx(device)
+            array.attach_grad()
+            setattr(owner, name, array)
 
-    def _scratch(self) -> Iterator[tuple["Module", str, np.ndarray]]:
+    def _scratch_params(self) -> Iterator[tuple["Module", str, np.ndarray]]:
         for name, value in list(vars(self).items()):
             if isinstance(value, np.ndarray):
                 yield self, name, value
             for module in value if isinstance(value, list) else [value]:
                 if isinstance(module, Module):
-                    yield from module._scratch()
+                    yield from module._scratch_params()
 
 
 class Classifier(shared.ClassifierSteps, Module):
-    """The base class of models that give logits, over classes on the last axis."""
+    """The base class of models whose outputs are logits of classes, on the last axis."""
 
     def accuracy(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
-        """The share of rows whose greatest logit is at the label; or, not averaged, 0 or 1 each."""
+        """Return the share of rows whose greatest logit is at the label, or if not ``averaged`` 0 or 1 for each."""
         arrays.check_labels(Y_hat, Y)
-        guesses = Y_hat.reshape(-1, Y_hat.shape[-1]).argmax(axis=1)
-        hits = (guesses == Y.reshape(-1).astype(guesses.dtype)).astype("float32")
+        predictions = Y_hat.reshape(-1, Y_hat.shape[-1]).argmax(axis=1)
+        hits = (predictions == Y.reshape(-1).astype(predictions.dtype)).astype("float32")
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
-        """Cross-entropy of logits (..., classes) and labels (...), the mean or one each."""
+        """Return the mean cross-entropy of logits (..., classes) and labels (...), or one number for each."""
         arrays.check_labels(Y_hat, Y)
         losses = cross_entropy(Y_hat, Y).reshape(-1)
         return losses.mean() if averaged else losses
@@ -82,29 +82,31 @@ class DataModule(shared.DataModule):
     def get_tensorloader(
         self, tensors: Any, train: bool, indices: slice = slice(0, None)
     ) -> gluon.data.DataLoader:
-        """Batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
-        dataset = gluon.data.ArrayDataset(*(_in_numpy(tensor)[indices] for tensor in tensors))
+        """Return batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
+        dataset = gluon.data.ArrayDataset(*[_to_numpy(tensor)[indices] for tensor in tensors])
         return gluon.data.DataLoader(dataset, self.batch_size, shuffle=train)
 
 
 class Trainer(shared.Trainer):
-    """Fits a :class:`Module` to a :class:`DataModule`, epoch by epoch."""
+    """Training of a :class:`Module` on a :class:`DataModule`, epoch by epoch."""
 
     devices = devices
 
     def prepare_model(self, model: Any) -> None:
-        """Make ``model`` this trainer's, on its device."""
+        """Attach ``model`` to this trainer, and move it to the trainer's device."""
         super().prepare_model(model)
         if self.gpus:
-            nn.Block.collect_params(model).reset_ctx(self.gpus[0])  # a model's own may be a list
+            nn.Block.collect_params(model).reset_ctx(
+                self.gpus[0]
+            )  # a model's own method may return a list
             model.set_scratch_params_device(self.gpus[0])
 
     def prepare_batch(self, batch: Any) -> Any:
-        """``batch`` on the model's device."""
+        """Return ``batch`` on the model's device."""
         return [tensor.as_in_ctx(self.gpus[0]) for tensor in batch] if self.gpus else batch
 
     def _step(self, batch: Any) -> None:
-        """A step of training: the loss of a batch, its gradients, and the optimizer."""
+        """Train on one batch: compute the loss and its gradients, and update the parameters."""
         with autograd.record():
             loss = self.model.training_step(batch)
         loss.backward()
@@ -113,45 +115,46 @@ class Trainer(shared.Trainer):
         self.optim.step(1)  # the loss is a mean already
 
     def clip_gradients(self, grad_clip_val: float, model: nn.Block) -> None:
-        """Shorten the gradients so that all together have at most the norm ``grad_clip_val``."""
+        """Scale the gradients in place so that their joint norm is at most ``grad_clip_val``."""
         clip_gradients(model, grad_clip_val)
 
 
-def clip_gradients(model: nn.Block, norm: float) -> None:
-    shorten(gradients_of(model), norm)
+def clip_gradients(model: nn.Block, max_norm: float) -> None:
+    clip_norm(get_gradients(model), max_norm)
 
 
-def gradients_of(model: nn.Block) -> list[np.ndarray]:
-    """Of its parameters, or of a model without them, of the arrays that it has instead."""
+def get_gradients(model: nn.Block) -> list[np.ndarray]:
+    """Return the gradients of a model's parameters, or of the arrays of a model from scratch."""
     parameters = model.parameters() if isinstance(model, Module) else model.collect_params()
     if isinstance(parameters, list):
-        return [parameter.grad for parameter in parameters]
-    return [p.grad() for p in parameters.values() if p.grad_req != "null"]
+        return [param.grad for param in parameters]
+    return [param.grad() for param in parameters.values() if param.grad_req != "null"]
 
 
-def shorten(gradients: list[np.ndarray], norm: float) -> None:
-    """In place, so that all together have at most this norm."""
-    length = math.sqrt(sum((gradient**2).sum() for gradient in gradients))
-    if length > norm:
+def clip_norm(gradients: list[np.ndarray], max_norm: float) -> None:
+    """Scale the gradients in place so that their joint norm is at most ``max_norm``."""
+    norm = math.sqrt(sum((gradient**2).sum() for gradient in gradients))
+    if norm > max_norm:
         for gradient in gradients:
-            gradient *= norm / length
+            gradient *= max_norm / norm
 
 
 def cross_entropy(Y_hat: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Of logits (..., classes) and labels (...), each label's own."""
+    """Return the cross-entropy of each label, for logits (..., classes) and labels (...)."""
     return -npx.pick(npx.log_softmax(Y_hat, axis=-1), Y, axis=-1)
 
 
-def _in_numpy(tensor: Any) -> Any:
-    # A loader puts NumPy's rows together in one go, and MXNet's one by one.
+def _to_numpy(tensor: Any) -> Any:
+    # A data loader stacks NumPy's rows at once, but MXNet's one by one.
     return tensor.asnumpy() if isinstance(tensor, np.ndarray) else tensor
 
 
 class _SGD:
-    """Gradient descent for arrays that are no Parameters; it steps as ``gluon.Trainer`` does."""
+    """Gradient descent for arrays that are not Parameters, with the ``step`` of ``gluon.Trainer``."""
 
     def __init__(self, parameters: list[np.ndarray], lr: float) -> None:
-        self.parameters, self.lr = parameters, lr
+        self.parameters = parameters
+        self.lr = lr
 
     def step(self, batch_size: int) -> None:
         for parameter in self.parameters:

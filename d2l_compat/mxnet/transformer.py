@@ -1,7 +1,7 @@
-"""The Transformer's encoder, and the parts its decoder is made of as well.
+"""The Transformer's encoder, and the parts that it shares with the decoder.
 
 The architecture is that of Vaswani et al. (2017), section 3.1: attention, then a small network
-at each position, and around both a residual connection and layer normalization.
+at each position, each with a residual connection and layer normalization.
 """
 
 import math
@@ -26,39 +26,39 @@ __all__ = [
 
 
 class PositionWiseFFN(nn.Block):
-    """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
+    """The network max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
-    ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)``; the first input tells the size of x.
+    ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)``; the first input sets the size of x.
     """
 
     @signatures.checked
     def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int) -> None:
-        """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
+        """Create the layer. Raises ValueError or TypeError for sizes that are not integers of at least 1."""
         super().__init__()
         self.dense1 = nn.Dense(ffn_num_hiddens, activation="relu", flatten=False)
         self.dense2 = nn.Dense(ffn_num_outputs, flatten=False)
 
     def forward(self, X: np.ndarray) -> np.ndarray:
-        """Shape (..., inputs) to (..., ffn_num_outputs)."""
+        """Map X (..., inputs) to (..., ffn_num_outputs)."""
         arrays.check_features(X, self.dense1)
         return self.dense2(self.dense1(X))
 
 
 class AddNorm(nn.Block):
-    """LayerNorm(x + dropout(y)): residual connection, then layer normalization; section 5.4.
+    """A residual connection, then layer normalization: LayerNorm(x + dropout(y)); section 5.4.
 
-    The last axis is normalized; the first input tells its size.
+    The last axis is normalized; the first input sets its size.
     """
 
     def __init__(self, dropout: float) -> None:
-        """Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1."""
+        """Create the layer. Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1."""
         checks.dropout(dropout)
         super().__init__()
         self.dropout = Dropout(dropout)
         self.ln = nn.LayerNorm()
 
     def forward(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Two tensors of one shape, which the result has too. Raises ValueError for two shapes."""
+        """Return LayerNorm(X + dropout(Y)), of the shape of both. Raises ValueError for different shapes."""
         size = arrays.takes(self.ln, X)[0]
         arrays.check_residual(X, Y, () if size is None else (size,), self.ln)
         return self.ln(X + self.dropout(Y))
@@ -68,7 +68,7 @@ class TransformerEncoderBlock(nn.Block):
     """Self-attention and a position-wise network, each with :class:`AddNorm`; section 3.1.
 
     ``TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False)``,
-    which was ``EncoderBlock`` once.
+    which D2L 0.17 calls ``EncoderBlock``.
     """
 
     @signatures.checked
@@ -80,7 +80,7 @@ class TransformerEncoderBlock(nn.Block):
         dropout: float,
         use_bias: bool = False,
     ) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
         self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias)
         self.addnorm1 = AddNorm(dropout)
@@ -91,7 +91,7 @@ class TransformerEncoderBlock(nn.Block):
         return super().__call__(X, valid_lens)
 
     def forward(self, X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.ndarray:
-        """Shape (batch, steps, num_hiddens), and so is the result; ``valid_lens`` (batch,)."""
+        """Encode X (batch, steps, num_hiddens) in the same shape; ``valid_lens`` is (batch,)."""
         Y = self.addnorm1(X, self.attention(X, X, X, valid_lens))
         return self.addnorm2(Y, self.ffn(Y))
 
@@ -100,7 +100,7 @@ EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
 
 
 class TransformerEncoder(Encoder):
-    """Embedding, positional encoding, and ``num_blks`` encoder blocks, with weights to begin with.
+    """The Transformer's encoder: embedding, positional encoding, and ``num_blks`` blocks, all initialized.
 
     ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout,
     use_bias=False)``.
@@ -117,7 +117,7 @@ class TransformerEncoder(Encoder):
         dropout: float,
         use_bias: bool = False,
     ) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
         self.num_hiddens = num_hiddens
         self.embedding = nn.Embedding(vocab_size, num_hiddens)
@@ -136,9 +136,9 @@ class TransformerEncoder(Encoder):
     def forward(
         self, X: np.ndarray, valid_lens: np.ndarray | None = None, *args: Any
     ) -> np.ndarray:
-        """Tokens, whole numbers of shape (batch, steps), to (batch, steps, num_hiddens).
+        """Encode tokens, whole numbers of shape (batch, steps), as (batch, steps, num_hiddens).
 
-        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it.
+        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not outweigh it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))
@@ -148,7 +148,7 @@ class TransformerEncoder(Encoder):
 
     @property
     def attention_weights(self) -> list[np.ndarray]:
-        """The last call's weights, a tensor a block, shape (batch * heads, steps, steps).
+        """Weights of the last call, one tensor per block, shape (batch * heads, steps, steps).
 
         Raises RuntimeError before the first call.
         """

@@ -1,27 +1,27 @@
 """``d2l.tensorflow`` on today's TensorFlow and Keras: ``from d2l_compat import tensorflow as d2l``.
 
-Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
-of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
-helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
-the same for every framework. What other chapters use is in areas, each loaded when it is first used.
+Attention layers and positional encodings are in ``attention``, ``additive`` and ``relative``, models
+built of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
+helpers in ``devices``, tensor functions in ``tensors``, the cost of layers in ``counting``. Plots are
+the same for every framework. What other chapters use is in the modules that ``LAZY_MODULES`` lists.
 
-TensorFlow's log is turned off, unless TF_CPP_MIN_LOG_LEVEL says otherwise: with 0 it tells, for
-instance, why it does not find a GPU.
+TensorFlow's log is suppressed unless TF_CPP_MIN_LOG_LEVEL is set: with 0 it shows, for instance,
+why no GPU was found.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
-from d2l_compat.tensorflow._start import check_backend, choose_backend, quietly
+from d2l_compat.tensorflow._start import check_backend, choose_backend, suppress_log
 
 choose_backend()
-with quietly():
+with suppress_log():
     require("tensorflow")
 
 from d2l_compat.tensorflow._keras import keras
 
-check_backend(keras.backend.backend())  # it may have been imported before
+check_backend(keras.backend.backend())  # Keras may have been imported before
 
 from d2l_compat.common import *
 from d2l_compat.tensorflow.additive import *

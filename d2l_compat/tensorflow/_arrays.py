@@ -1,4 +1,4 @@
-"""How TensorFlow's tensors answer what is asked to check them. NumPy's arrays are taken as well."""
+"""Access to TensorFlow's tensors, and to NumPy's arrays, for the shared checks."""
 
 from typing import Any, TypeAlias
 
@@ -25,7 +25,7 @@ class _Arrays(Arrays):
 
     def range(self, x: Array) -> tuple[float, float] | None:
         if isinstance(x, KerasTensor) or tf.is_symbolic_tensor(x):
-            return None  # of a graph that is traced
+            return None  # a graph is traced
         values = np.asarray(x)
         return (values.min(), values.max()) if values.size else None
 
@@ -34,5 +34,5 @@ class _Arrays(Arrays):
 
 
 arrays = _Arrays(Tensor, tf.Variable, np.ndarray)
-# Layers take as well what models are put together with.
+# Layers also accept the symbolic tensors from which models are built.
 layer_inputs = _Arrays(*arrays.types, KerasTensor)

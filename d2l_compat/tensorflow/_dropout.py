@@ -1,4 +1,4 @@
-"""Dropout, of everything too."""
+"""Dropout that also handles the rate 1."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from d2l_compat.tensorflow._keras import keras
 
 
 class Dropout(keras.layers.Dropout):
-    """Keras's, and where the rate is 1, zeros: older versions refuse this when they are called."""
+    """Keras's dropout, with zeros at rate 1, which older versions of Keras reject when called."""
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Any:
         if training and self.rate == 1:

@@ -1,4 +1,4 @@
-"""Starting TensorFlow: with Keras on top of it, and without the log of its start."""
+"""Start TensorFlow as the backend of Keras, and without its log messages."""
 
 import os
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from d2l_compat._shared.checks import fault
 
 
 def choose_backend() -> None:
-    """Have Keras compute with TensorFlow, whatever ~/.keras/keras.json says.
+    """Choose TensorFlow as the backend of Keras, whatever ~/.keras/keras.json says.
 
-    Raises ImportError where KERAS_BACKEND asks for another.
+    Raises ImportError if KERAS_BACKEND names another backend.
     """
     check_backend(os.environ.setdefault("KERAS_BACKEND", "tensorflow"))
 
@@ -23,17 +23,17 @@ def check_backend(backend: str) -> None:
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
-    """Keeps to itself what TensorFlow logs about the machine as it is imported.
+def suppress_log() -> Iterator[None]:
+    """Suppress what TensorFlow logs about the machine while it is imported.
 
-    A failing import lets it out, and so does a TF_CPP_MIN_LOG_LEVEL of the reader's own.
+    The log is shown if the import fails, or if the reader has set TF_CPP_MIN_LOG_LEVEL.
     """
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
         yield
         return
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    # Some of it is written before TensorFlow reads the level (tensorflow/tensorflow#100442),
-    # and by C++, which knows file descriptor 2 and not sys.stderr.
+    # Some messages precede the reading of the level (tensorflow/tensorflow#100442). They come from
+    # C++, which writes to file descriptor 2 and not to sys.stderr.
     stderr = os.dup(2)
     with TemporaryFile() as log:
         os.dup2(log.fileno(), 2)

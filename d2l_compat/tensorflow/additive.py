@@ -8,12 +8,12 @@ from tensorflow import Tensor
 from d2l_compat._shared import signatures
 from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
-from d2l_compat.tensorflow._keras import keras, prepared
+from d2l_compat.tensorflow._keras import keras, prepare_inputs
 from d2l_compat.tensorflow.attention import (
-    layer_arguments,
+    check_readable,
     masked_softmax,
+    pop_layer_arguments,
     register,
-    weights_of_last_call,
 )
 
 __all__ = ["AdditiveAttention"]
@@ -21,12 +21,12 @@ __all__ = ["AdditiveAttention"]
 
 @register
 class AdditiveAttention(keras.layers.Layer):
-    """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
+    """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
-    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them. As with
-    every Keras layer, ``name``, ``dtype`` and ``trainable`` may be given too, and inputs are cast
-    to the layer's dtype.
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` specifies them. As with
+    every Keras layer, ``name``, ``dtype`` and ``trainable`` are further arguments, and inputs are
+    cast to the layer's dtype.
     """
 
     @overload
@@ -52,29 +52,29 @@ class AdditiveAttention(keras.layers.Layer):
         trainable: bool = True,
     ) -> None: ...
     @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+    def __init__(self, **arguments: Any) -> None:
+        """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
-        super().__init__(**layer_arguments(given))
+        super().__init__(**pop_layer_arguments(arguments))
 
         def projection(outputs: int, name: str) -> keras.layers.Dense:
             return keras.layers.Dense(outputs, use_bias=False, dtype=self.dtype_policy, name=name)
 
-        self.W_q = projection(given["num_hiddens"], "W_q")
-        self.W_k = projection(given["num_hiddens"], "W_k")
+        self.W_q = projection(arguments["num_hiddens"], "W_q")
+        self.W_k = projection(arguments["num_hiddens"], "W_k")
         self.w_v = projection(1, "w_v")
-        self.dropout = Dropout(given["dropout"], dtype=self.dtype_policy)
-        self._given = given
-        self._last: Tensor | None = None
-        if "query_size" in given:
-            self.build((None, None, given["query_size"]), (None, None, given["key_size"]))
+        self.dropout = Dropout(arguments["dropout"], dtype=self.dtype_policy)
+        self._arguments = arguments
+        self._weights: Tensor | None = None
+        if "query_size" in arguments:
+            self.build((None, None, arguments["query_size"]), (None, None, arguments["key_size"]))
 
     def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any = None) -> None:
         self.W_q.build(queries_shape)
         self.W_k.build(keys_shape)
-        self.w_v.build((None, None, None, self._given["num_hiddens"]))
+        self.w_v.build((None, None, None, self._arguments["num_hiddens"]))
         self.built = True
 
     def __call__(
@@ -85,19 +85,19 @@ class AdditiveAttention(keras.layers.Layer):
         valid_lens: Array | None = None,
         **kwargs: Any,
     ) -> Tensor:
-        """Attention pooling of ``values``; ``training=True`` drops weights.
+        """Return the attention pooling of ``values``; ``training=True`` drops weights.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`. Returns (batch, queries, v). Every query meets every key in
-        num_hiddens dimensions, which takes as much memory. Raises ValueError or TypeError for
-        input that does not fit.
+        :func:`masked_softmax`. Returns (batch, queries, v). The features of all pairs of a
+        query and a key, (batch, queries, keys, num_hiddens), are held in memory. Raises ValueError
+        or TypeError for input that does not fit.
         """
         layer_inputs.check_attention(queries, keys, values)
         layer_inputs.check_projection("queries", queries, self.W_q)
         layer_inputs.check_projection("keys", keys, self.W_k)
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
-        queries, keys, values = prepared(self, queries, keys, values)
+        queries, keys, values = prepare_inputs(self, queries, keys, values)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 
     def call(
@@ -110,17 +110,17 @@ class AdditiveAttention(keras.layers.Layer):
     ) -> Tensor:
         features = self.W_q(queries)[:, :, tf.newaxis] + self.W_k(keys)[:, tf.newaxis]
         scores = tf.squeeze(self.w_v(tf.tanh(features)), axis=-1)
-        self._last = masked_softmax(scores, valid_lens)
-        return tf.matmul(self.dropout(self._last, training=training), values)
+        self._weights = masked_softmax(scores, valid_lens)
+        return tf.matmul(self.dropout(self._weights, training=training), values)
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last call's weights, before dropout, shape (batch, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        Of the same call, and raising RuntimeError in the same cases, as those of
-        :class:`DotProductAttention`.
+        As in :class:`DotProductAttention`, only calls that Python makes count. Raises RuntimeError
+        in the same cases.
         """
-        return weights_of_last_call(self._last)
+        return check_readable(self._weights)
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self._given}
+        return {**super().get_config(), **self._arguments}

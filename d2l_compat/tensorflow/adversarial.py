@@ -1,4 +1,4 @@
-"""Generative adversarial networks: a step of the discriminator, and one of the generator."""
+"""Generative adversarial networks: training steps of the discriminator and the generator."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,18 +22,18 @@ def update_D(
     loss: Callable[..., Any],
     optimizer_D: Any,
 ) -> Tensor:
-    """A step of the discriminator ``net_D``: ``X`` is to be taken for real (1), what ``net_G`` makes of ``Z`` is not (0).
+    """Train the discriminator ``net_D`` for one step: ``X`` is real (1), the output of ``net_G`` for ``Z`` is fake (0).
 
-    ``net_D`` gives a logit for each example, and ``loss(labels, logits)`` is the mean of a batch. Gives the mean of
-    the losses for the two, times the examples in a batch. Raises TypeError or ValueError where these are no models
-    and functions, or there are not as many of ``Z`` as of ``X``.
+    ``net_D`` returns a logit for each example, and ``loss(labels, logits)`` is the mean of a batch. Returns the mean of
+    the losses on real and fake examples, times the batch size. Raises TypeError or ValueError where ``net_D`` is not a
+    Keras layer, ``net_G`` or the loss is not callable, or ``X`` and ``Z`` differ in length.
     """
     batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
     instance("net_D", net_D, keras.layers.Layer, "a Keras layer")
     fakes = net_G(Z)
     with tf.GradientTape() as tape:
-        real = _judged(net_D, X, batch_size)
-        fake = _judged(net_D, fakes, batch_size)
+        real = _logits(net_D, X, batch_size)
+        fake = _logits(net_D, fakes, batch_size)
         loss_D = loss(tf.ones_like(real), real) + loss(tf.zeros_like(fake), fake)
         loss_D = loss_D * batch_size / 2
     _step(tape, loss_D, net_D, optimizer_D)
@@ -47,21 +47,21 @@ def update_G(
     loss: Callable[..., Any],
     optimizer_G: Any,
 ) -> Tensor:
-    """A step of the generator ``net_G``: what it makes of ``Z`` is to be taken for real. Gives the loss.
+    """Train the generator ``net_G`` for one step, so that its output for ``Z`` is taken for real.
 
-    Raises TypeError or ValueError as :func:`update_D` does.
+    Returns the loss, times the batch size. Raises TypeError or ValueError as :func:`update_D` does.
     """
     batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
     instance("net_G", net_G, keras.layers.Layer, "a Keras layer")
     with tf.GradientTape() as tape:
-        Y = _judged(net_D, net_G(Z), batch_size)
+        Y = _logits(net_D, net_G(Z), batch_size)
         loss_G = loss(tf.ones_like(Y), Y) * batch_size
     _step(tape, loss_G, net_G, optimizer_G)
     return loss_G
 
 
-def _judged(net_D: Callable[..., Any], X: Tensor, batch_size: int) -> Tensor:
-    """The logits (examples,): Keras's losses take the mean over the last dimension."""
+def _logits(net_D: Callable[..., Any], X: Tensor, batch_size: int) -> Tensor:
+    """Return the logits as (examples,), since Keras's losses average over the last axis."""
     Y = net_D(X)
     shared.check_judged(arrays, Y, batch_size)
     return tf.reshape(Y, (-1,))

@@ -3,14 +3,14 @@
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
 masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
-pooling is the zero vector, and the gradients through it are zero; there is no NaN. (What the
-padding holds must be finite all the same: zero times NaN is NaN.) The same goes for keys that a
-causal mask hides, and for those whose ``score_bias`` is minus infinity.
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
+in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
+that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
 
-The layers are Keras layers: they go into models, are saved and loaded with them, and take NumPy
-arrays wherever they take tensors. Shapes and dtypes are checked as far as they are known, also
-while a graph is traced; lengths and offsets are checked by value where their values are known,
-which on a GPU means waiting for them.
+The layers are Keras layers: they can be part of models, are saved and loaded with them, and take
+NumPy arrays wherever they take tensors. Shapes and dtypes are checked as far as they are known, also
+while a graph is traced. Lengths and offsets are checked by value where their values are known, so a
+call with ``valid_lens`` on a GPU waits for them.
 """
 
 import math
@@ -24,8 +24,8 @@ from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
-from d2l_compat.tensorflow._keras import converted, keras, prepared, sizes
-from d2l_compat.tensorflow._tabulated import Tabulated
+from d2l_compat.tensorflow._keras import convert_input, dynamic_shape, keras, prepare_inputs
+from d2l_compat.tensorflow._position_table import PositionTable
 
 __all__ = [
     "DotProductAttention",
@@ -40,26 +40,27 @@ register = keras.saving.register_keras_serializable(package="d2l_compat")
 
 
 def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
-    """Softmax over the last axis of ``X``, over the first ``valid_lens`` entries alone.
+    """Return the softmax over the first ``valid_lens`` entries of the last axis of ``X``.
 
     Parameters
     ----------
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a length of
-        each query's own; None takes every key.
+        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
+        length for each query; None takes every key.
 
     Returns
     -------
     Tensor
-        Weights of X's shape and dtype. Past a length they are exactly 0; over a row they sum to
-        1, or to 0 where the length is 0.
+        Weights of X's shape and dtype, exactly 0 past a length. Each row sums to 1, or to 0 if
+        its length is 0.
 
     Raises
     ------
     ValueError, TypeError
         For a wrong rank, shape, dtype or range.
+
     """
     arrays.check_scores(X, valid_lens)
     lens = None if valid_lens is None else tf.convert_to_tensor(valid_lens)
@@ -68,20 +69,20 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
 
 @register
 class DotProductAttention(keras.layers.Layer):
-    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
+    """Scaled dot-product attention, softmax(Q K^T / sqrt(d)) V.
 
-    It has no weights, and computes in the dtype of its inputs, whatever the layer's own.
+    It has no weights, and computes in the dtype of its inputs, not in the layer's.
     """
 
     def __init__(self, dropout: float, **kwargs: Any) -> None:
-        """``dropout``: the share of weights dropped in training, from 0 to 1.
+        """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
-        ``kwargs`` are any layer's. Raises ValueError or TypeError for any other ``dropout``.
+        ``kwargs`` are those of any Keras layer. Raises ValueError or TypeError for any other ``dropout``.
         """
         checks.dropout(dropout)
         super().__init__(autocast=False, **kwargs)
         self.dropout = Dropout(dropout, autocast=False)
-        # The weights, or of long inputs what they are formed of when they are read.
+        # The weights, or for long inputs the tensors to compute them from when they are read.
         self._last: Any = None
 
     def __call__(
@@ -95,22 +96,23 @@ class DotProductAttention(keras.layers.Layer):
         score_bias: Array | None = None,
         **kwargs: Any,
     ) -> Tensor:
-        """Attention pooling of ``values``; ``training=True`` drops weights.
+        """Return the attention pooling of ``values``; ``training=True`` drops weights.
 
         Shapes: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v),
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is not seen. Each of the three may hide
-        a key. Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
+        the scores; a key whose bias is minus infinity is hidden. A query sees the keys that none of
+        the three hides. Returns (batch, queries, v). Raises ValueError or TypeError for input that
+        does not fit.
         """
-        # Here rather than in `call`, for which Keras casts the inputs and rewords errors.
+        # Checked before `call`, for which Keras casts the inputs and rewords errors.
         layer_inputs.check_dot_product(queries, keys, values)
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys)
-        queries, keys, values = prepared(self, queries, keys, values)
-        masks = _asked_for(causal, converted(self, score_bias))
+        queries, keys, values = prepare_inputs(self, queries, keys, values)
+        masks = _mask_arguments(causal, convert_input(self, score_bias))
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **masks, **kwargs)
 
     def call(
@@ -124,61 +126,63 @@ class DotProductAttention(keras.layers.Layer):
         causal: bool = False,
         score_bias: Tensor | None = None,
     ) -> Tensor:
-        lens = _lens(valid_lens, causal, queries, keys)
-        forms_weights = score_bias is not None or (training and self.dropout.rate > 0)
-        if not forms_weights and (queries.shape[1] or 0) >= _blockwise.MIN_QUERIES:
+        lens = _combine_lens(valid_lens, causal, queries, keys)
+        needs_weights = score_bias is not None or (training and self.dropout.rate > 0)
+        if not needs_weights and (queries.shape[1] or 0) >= _blockwise.MIN_QUERIES:
             if lens is not None:
                 lens = tf.convert_to_tensor(lens)
             self._last = queries, keys, lens
             return _blockwise.attend(queries, keys, values, lens)
-        self._last = _weights(queries, keys, lens, score_bias)
+        self._last = _attention_weights(queries, keys, lens, score_bias)
         return tf.matmul(self.dropout(self._last, training=training), values)
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last call's weights, before dropout, shape (batch, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        A call is one that Python makes: eager, or tracing a graph (for ``tf.function`` or a
-        model), whose weights are read within that graph. Running a graph traced before leaves
-        them as they were. Raises RuntimeError before the first call, and outside of the graph
-        that the last one traced.
+        Only calls that Python makes count: eager ones, and those that trace a graph (for
+        ``tf.function`` or a model), whose weights can be read only within that graph. Running a
+        traced graph does not change them. Raises RuntimeError before the first call, and outside
+        the graph that the last call traced.
         """
         if isinstance(self._last, tuple):
-            weights_of_last_call(self._last[0])
-            return _weights(*self._last)
-        return weights_of_last_call(self._last)
+            check_readable(self._last[0])
+            return _attention_weights(*self._last)
+        return check_readable(self._last)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "dropout": self.dropout.rate}
 
 
-def _asked_for(causal: bool, score_bias: Array | None) -> dict[str, Any]:
-    """The masks among them: a reader's own attention may know of none."""
+def _mask_arguments(causal: bool, score_bias: Array | None) -> dict[str, Any]:
+    """Return only the masks in use: a reader's own attention may support none."""
     masks: dict[str, Any] = {"causal": True} if causal else {}
     if score_bias is not None:
         masks["score_bias"] = score_bias
     return masks
 
 
-def _lens(valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:
-    """``valid_lens`` and a causal mask in one: lengths as in :func:`masked_softmax`.
+def _combine_lens(
+    valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor
+) -> Tensor | None:
+    """Combine ``valid_lens`` and a causal mask into lengths as in :func:`masked_softmax`.
 
-    Where they are the same for all examples, shape (1, queries).
+    Lengths that are the same for all examples have the shape (1, queries).
     """
     if not causal:
         return valid_lens
     num_queries, num_keys = tf.shape(queries, tf.int64)[1], tf.shape(keys, tf.int64)[1]
-    last = tf.range(1, num_queries + 1) + (num_keys - num_queries)
+    causal_lens = tf.range(1, num_queries + 1) + (num_keys - num_queries)
     if valid_lens is None:
-        return last[tf.newaxis]
+        return causal_lens[tf.newaxis]
     lens = tf.cast(valid_lens, tf.int64)
-    return tf.minimum(lens if lens.shape.rank == 2 else lens[:, tf.newaxis], last)
+    return tf.minimum(lens if lens.shape.rank == 2 else lens[:, tf.newaxis], causal_lens)
 
 
-def _weights(
+def _attention_weights(
     queries: Tensor, keys: Tensor, lens: Tensor | None, score_bias: Tensor | None = None
 ) -> Tensor:
-    scaled = queries / math.sqrt(queries.shape[-1])  # fewer numbers than the scores
+    scaled = queries / math.sqrt(queries.shape[-1])  # cheaper than scaling the scores
     scores = tf.matmul(scaled, keys, transpose_b=True)
     return _blockwise.softmax(scores, lens, score_bias)
 
@@ -190,10 +194,10 @@ class MultiHeadAttention(keras.layers.Layer):
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
     queries, keys and values from its first input;
     ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    bias=False)`` is given them. ``num_hiddens`` is shared out among the heads: each works in
+    bias=False)`` specifies them. ``num_hiddens`` is divided among the heads: each works in
     num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
     ``W_o`` mixes the heads' results. As with every Keras layer, ``name``, ``dtype`` and
-    ``trainable`` may be given too, and inputs are cast to the layer's dtype.
+    ``trainable`` are further arguments, and inputs are cast to the layer's dtype.
     """
 
     @overload
@@ -224,31 +228,34 @@ class MultiHeadAttention(keras.layers.Layer):
         trainable: bool = True,
     ) -> None: ...
     @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+    def __init__(self, **arguments: Any) -> None:
+        """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
-        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of a wrong range or kind.
+        Raises ValueError if num_hiddens is not a multiple of num_heads, and ValueError or TypeError
+        for arguments of a wrong range or kind.
         """
-        num_hiddens, num_heads = given["num_hiddens"], given["num_heads"]
+        num_hiddens, num_heads = arguments["num_hiddens"], arguments["num_heads"]
         checks.heads(num_hiddens, num_heads)
-        super().__init__(**layer_arguments(given))
+        super().__init__(**pop_layer_arguments(arguments))
         self.num_hiddens, self.num_heads = num_hiddens, num_heads
-        self.attention = DotProductAttention(given["dropout"], name="attention")
+        self.attention = DotProductAttention(arguments["dropout"], name="attention")
 
         def projection(name: str) -> keras.layers.Dense:
             return keras.layers.Dense(
-                num_hiddens, use_bias=given["bias"], dtype=self.dtype_policy, name=name
+                num_hiddens, use_bias=arguments["bias"], dtype=self.dtype_policy, name=name
             )
 
         self.W_q = projection("W_q")
         self.W_k = projection("W_k")
         self.W_v = projection("W_v")
         self.W_o = projection("W_o")
-        self._given = given
-        if "query_size" in given:
-            told = (given["query_size"], given["key_size"], given["value_size"])
-            self.build(*((None, None, size) for size in told))
+        self._arguments = arguments
+        if "query_size" in arguments:
+            self.build(
+                (None, None, arguments["query_size"]),
+                (None, None, arguments["key_size"]),
+                (None, None, arguments["value_size"]),
+            )
 
     def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any) -> None:
         self.W_q.build(queries_shape)
@@ -268,14 +275,14 @@ class MultiHeadAttention(keras.layers.Layer):
         score_bias: Array | None = None,
         **kwargs: Any,
     ) -> Tensor:
-        """Attend, head by head; ``training=True`` drops attention weights.
+        """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, value_size), all of one floating-point dtype; ``valid_lens`` as in
         :func:`masked_softmax`, ``causal`` as in :class:`DotProductAttention`, and ``score_bias`` as
         there, of shape (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys).
-        Returns (batch, queries, num_hiddens). Raises ValueError or TypeError for input that does
-        not fit.
+        ``training=True`` drops attention weights. Returns (batch, queries, num_hiddens). Raises
+        ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_attention(queries, keys, values)
         layer_inputs.check_projection("queries", queries, self.W_q)
@@ -284,8 +291,8 @@ class MultiHeadAttention(keras.layers.Layer):
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys, self.num_heads)
-        queries, keys, values = prepared(self, queries, keys, values)
-        masks = _asked_for(causal, converted(self, score_bias))
+        queries, keys, values = prepare_inputs(self, queries, keys, values)
+        masks = _mask_arguments(causal, convert_input(self, score_bias))
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **masks, **kwargs)
 
     def call(
@@ -302,112 +309,112 @@ class MultiHeadAttention(keras.layers.Layer):
         if valid_lens is not None:
             valid_lens = tf.repeat(valid_lens, self.num_heads, axis=0)
         if score_bias is not None:
-            score_bias = self._for_heads(score_bias, sizes(queries)[0])
+            score_bias = self._bias_per_head(score_bias, dynamic_shape(queries)[0])
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
             training=training,
-            **_asked_for(causal, score_bias),
+            **_mask_arguments(causal, score_bias),
         )
         return self.W_o(self.transpose_output(pooled))
 
     @property
     def attention_weights(self) -> Tensor:
-        """The last call's weights, before dropout, shape (batch, heads, queries, keys).
+        """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
-        Of the same call, and raising RuntimeError in the same cases, as those of
-        :class:`DotProductAttention`.
+        As in :class:`DotProductAttention`, only calls that Python makes count. Raises RuntimeError
+        in the same cases.
         """
         return _split_batch(self.attention.attention_weights, self.num_heads)
 
-    def _for_heads(self, score_bias: Tensor, batch: int | Tensor) -> Tensor:
-        """In the order of the heads: (queries, keys), or (batch * heads, queries, keys)."""
+    def _bias_per_head(self, score_bias: Tensor, batch: int | Tensor) -> Tensor:
+        """Return the bias in the order of the heads: (queries, keys) or (batch * heads, queries, keys)."""
         if len(score_bias.shape) == 2:
             return score_bias
         if len(score_bias.shape) == 3:
             return tf.tile(score_bias, (batch, 1, 1))
-        _, _, queries, keys = sizes(score_bias)
+        _, _, queries, keys = dynamic_shape(score_bias)
         return tf.reshape(score_bias, (batch * self.num_heads, queries, keys))
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
-        """(batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
+        """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
         return transpose_qkv(X, self.num_heads)
 
     def transpose_output(self, X: Tensor) -> Tensor:
-        """(batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
+        """Reshape (batch * heads, steps, num_hiddens / heads) back to (batch, steps, num_hiddens)."""
         return transpose_output(X, self.num_heads)
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self._given}
+        return {**super().get_config(), **self._arguments}
 
 
 def transpose_qkv(X: Array, num_heads: int) -> Tensor:
-    """(batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
+    """Reshape (batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
+    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
     """
     num_heads = arrays.check_heads_apart(X, num_heads)
-    batch, steps, num_hiddens = sizes(X)
+    batch, steps, num_hiddens = dynamic_shape(X)
     size = num_hiddens // num_heads
     X = tf.transpose(tf.reshape(X, (batch, steps, num_heads, size)), (0, 2, 1, 3))
     return tf.reshape(X, (batch * num_heads, steps, size))
 
 
 def transpose_output(X: Array, num_heads: int) -> Tensor:
-    """(batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
+    """Reshape (batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
     """
     num_heads = arrays.check_heads_together(X, num_heads)
     X = tf.transpose(_split_batch(X, num_heads), (0, 2, 1, 3))
-    batch, steps, _, size = sizes(X)
+    batch, steps, _, size = dynamic_shape(X)
     return tf.reshape(X, (batch, steps, num_heads * size))
 
 
 def _split_batch(X: Array, num_heads: int) -> Tensor:
-    """(batch * heads, ...) to (batch, heads, ...)."""
-    products, *rest = sizes(X)
+    """Reshape (batch * heads, ...) to (batch, heads, ...)."""
+    products, *rest = dynamic_shape(X)
     return tf.reshape(X, (products // num_heads, num_heads, *rest))
 
 
 @register
-class PositionalEncoding(Tabulated):
-    """Adds the sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
+class PositionalEncoding(PositionTable):
+    """The sinusoidal positional encoding of Vaswani et al. (2017), section 3.5, added to the input.
 
     ``P``, shape (1, max_len, num_hiddens): at position i, column 2j is sin(i / 10000^(2j/d))
     and column 2j + 1 the cosine of the same angle, in radians; an odd d = ``num_hiddens`` has
-    one cosine fewer. It is a constant, in the dtype in which the layer computes: not trained,
-    and not among the weights, so that those load into a model with another ``max_len``.
+    one cosine fewer. It is a constant in the layer's compute dtype: neither trained nor saved, so
+    the weights load into a model with another ``max_len``.
     """
 
     def __init__(
         self, num_hiddens: int, dropout: float, max_len: int = 1000, **kwargs: Any
     ) -> None:
-        """``max_len``: how many positions there are, from 0 to max_len - 1.
+        """Create the table for ``max_len`` positions, from 0 to max_len - 1.
 
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
-        arguments = checks.encoding_arguments(num_hiddens, dropout, max_len)
+        sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
         super().__init__(**kwargs)
-        self.num_hiddens, self.max_len = arguments
+        self.num_hiddens, self.max_len = sizes
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
-        self.tabulate(encoding.sinusoids(self.max_len, self.num_hiddens)[np.newaxis])
+        self.create_table(encoding.sinusoids(self.max_len, self.num_hiddens)[np.newaxis])
 
     def __call__(self, X: Array, offset: int = 0, **kwargs: Any) -> Tensor:
-        """``X`` plus the encoding of the positions offset, offset + 1, ...
+        """Return ``X`` plus the encoding of the positions offset, offset + 1, and so on.
 
         ``X`` is floating point, shape (batch, steps, num_hiddens), and as with every Keras layer
         is cast to the layer's dtype; the result has its shape. ``offset`` lets a decoder that
-        goes token by token start where it left off. Raises ValueError or TypeError where ``X``
-        does not fit, or ``offset`` is not an integer from 0 on or leads past ``max_len``.
+        goes token by token continue where it stopped. Raises ValueError or TypeError where ``X``
+        does not fit, or ``offset`` is not an integer of at least 0 or leads past ``max_len``.
         """
         return super().__call__(X, offset, **kwargs)
 
     def call(self, X: Tensor, offset: int = 0, training: bool | None = None) -> Tensor:
-        # A slice of exactly that size, or an error where it leads past the end.
-        P = tf.slice(self._table, (0, offset, 0), (1, sizes(X)[1], self.num_hiddens))
+        # Unlike Python's slices, `tf.slice` fails where it leads past the end.
+        P = tf.slice(self._table, (0, offset, 0), (1, dynamic_shape(X)[1], self.num_hiddens))
         return self.dropout(X + P, training=training)
 
     def get_config(self) -> dict[str, Any]:
@@ -419,19 +426,23 @@ class PositionalEncoding(Tabulated):
         }
 
 
-def layer_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """Those that any Keras layer takes, taken out of ``given``."""
-    return {name: given.pop(name) for name in given.keys() & {"name", "dtype", "trainable"}}
+def pop_layer_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Remove and return the arguments that every Keras layer takes."""
+    names = arguments.keys() & {"name", "dtype", "trainable"}
+    return {name: arguments.pop(name) for name in names}
 
 
-def weights_of_last_call(weights: Tensor | None) -> Tensor:
-    """What a layer has kept, where it can be read."""
-    if weights is None:
+def check_readable(tensor: Tensor | None) -> Tensor:
+    """Check that a tensor from a layer's last call can be read, and return it.
+
+    Raises RuntimeError before the first call, and outside the graph that the last call traced.
+    """
+    if tensor is None:
         raise RuntimeError(checks.NOT_CALLED)
-    here = tf.compat.v1.get_default_graph()
-    if tf.is_symbolic_tensor(weights) and weights.graph is not here:
+    current_graph = tf.compat.v1.get_default_graph()
+    if tf.is_symbolic_tensor(tensor) and tensor.graph is not current_graph:
         raise RuntimeError(
             "attention_weights: they are in the graph of the last call; "
             "read them there, or call the layer outside of a graph"
         )
-    return weights
+    return tensor

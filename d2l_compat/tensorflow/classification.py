@@ -1,4 +1,4 @@
-"""Classification as D2L 0.17 trains it: ``train_ch3`` from scratch, ``train_ch6`` for convolutional networks."""
+"""Training of classifiers as in D2L 0.17: ``train_ch3`` from scratch, ``train_ch6`` for convolutional networks."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,31 +31,31 @@ __all__ = [
 def load_data_fashion_mnist(
     batch_size: int, resize: int | tuple[int, int] | None = None
 ) -> tuple[tf.data.Dataset, tf.data.Dataset]:
-    """Batches of Fashion-MNIST for training, shuffled, and for the test, as :class:`FashionMNIST` has them.
+    """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: shuffled for training, and for the test.
 
-    Pictures are ``resize`` pixels wide and high, or (height, width), by default 28. Raises TypeError or ValueError
-    for sizes below 1, and what :func:`download` does.
+    Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
+    for sizes below 1, and what :func:`download` raises.
     """
     data = FashionMNIST(batch_size, images.picture_size(resize))
     return data.train_dataloader(), data.val_dataloader()
 
 
 def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
-    """The share of examples in all batches (X, y) that ``net`` predicts right.
+    """Return the accuracy of ``net`` over all batches (X, y).
 
-    Raises TypeError or ValueError where it cannot be called, or there is no batch.
+    Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch.
     """
     return shared.share_of_hits(net, data_iter)
 
 
 class Updater:
-    """Does steps of stochastic gradient descent with its parameters: ``updater(batch_size, grads)``."""
+    """Stochastic gradient descent on ``params``: ``updater(batch_size, grads)`` makes a step."""
 
     def __init__(self, params: Sequence[tf.Variable], lr: float) -> None:
         self.params, self.lr = params, lr
 
     def __call__(self, batch_size: int, grads: Sequence[Any]) -> None:
-        """A step along ``grads``, which are sums over ``batch_size`` examples. Raises what :func:`sgd` does."""
+        """Make a step with ``grads``, summed over ``batch_size`` examples. Raises what :func:`sgd` raises."""
         sgd(self.params, grads, self.lr, batch_size)
 
 
@@ -65,11 +65,11 @@ def train_epoch_ch3(
     loss: Callable[[Tensor, Tensor], Tensor],
     updater: Any,
 ) -> tuple[float, float]:
-    """Train for one epoch: gives the mean loss, and the share of right predictions.
+    """Train for one epoch; return the mean loss and the accuracy.
 
-    ``loss(y_hat, y)`` is one number for each example, or a loss of Keras; ``updater`` an optimizer of Keras, or like
-    an :class:`Updater`. A layer of Keras is called as for training. Raises TypeError or ValueError where these cannot be called, or
-    there is no batch (X, y).
+    ``loss(y_hat, y)`` returns one number per example, or is a Keras loss; ``updater`` is a Keras optimizer, or is called
+    like an :class:`Updater`. A Keras layer is called with ``training=True``. Raises TypeError or ValueError if these
+    cannot be called, or there is no batch (X, y).
     """
     is_optimizer = isinstance(updater, keras.optimizers.Optimizer)
     for what, function in ("net", net), ("loss", loss):
@@ -80,15 +80,15 @@ def train_epoch_ch3(
     def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:
         with tf.GradientTape() as tape:
             y_hat = net(X, training=True) if isinstance(net, keras.layers.Layer) else net(X)
-            # Keras takes the mean, and asks for the labels first.
-            of_keras = isinstance(loss, keras.losses.Loss)
-            losses = loss(y, y_hat) if of_keras else loss(y_hat, y)
+            # Keras's losses take the labels first, and return a mean.
+            is_keras_loss = isinstance(loss, keras.losses.Loss)
+            losses = loss(y, y_hat) if is_keras_loss else loss(y_hat, y)
         if is_optimizer:
             params = net.trainable_variables  # type: ignore[attr-defined]
             updater.apply_gradients(zip(tape.gradient(losses, params), params, strict=True))
         else:
             updater(len(X), tape.gradient(losses, updater.params))
-        return losses * len(X) if of_keras else tf.reduce_sum(losses), accuracy(y_hat, y)
+        return losses * len(X) if is_keras_loss else tf.reduce_sum(losses), accuracy(y_hat, y)
 
     return shared.epoch(train_iter, step)
 
@@ -101,7 +101,7 @@ def train_ch3(
     num_epochs: int,
     updater: Any,
 ) -> None:
-    """Train by :func:`train_epoch_ch3`, and draw how loss and accuracy go on, epoch by epoch."""
+    """Train with :func:`train_epoch_ch3`, and draw loss and accuracy after every epoch."""
     shared.train_ch3(
         num_epochs,
         lambda: train_epoch_ch3(net, train_iter, loss, updater),
@@ -110,33 +110,33 @@ def train_ch3(
 
 
 class TrainCallback(keras.callbacks.Callback):
-    """Draws loss and accuracy after each epoch of ``net.fit``, and prints them after the last."""
+    """A callback that draws loss and accuracy after each epoch of ``net.fit``, and prints them after the last."""
 
     def __init__(
         self, net: keras.Model, train_iter: Any, test_iter: Any, num_epochs: int, device_name: str
     ) -> None:
-        """``net`` has been compiled with the metric ``accuracy``; ``device_name`` is printed.
+        """Create the callback for a ``net`` compiled with the metric ``accuracy``; ``device_name`` is printed.
 
-        Raises TypeError or ValueError where it is no model of Keras, ``num_epochs`` below 1, or there is no batch.
+        Raises TypeError or ValueError if ``net`` is not a Keras model, ``num_epochs`` is below 1, or there is no batch.
         """
         super().__init__()
         instance("net", net, keras.Model, "a Keras model")
         count_batches("train_iter", train_iter)
-        next(shared.yield_test_batches(test_iter))  # else Keras would refuse it, an epoch later
+        next(shared.yield_test_batches(test_iter))  # else Keras would fail after the first epoch
         self.timer = Timer()
         self.animator = shared.board(size("num_epochs", num_epochs))
         self.net, self.train_iter, self.test_iter = net, train_iter, test_iter
         self.num_epochs, self.device_name = num_epochs, device_name
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Time is taken."""
+        """Start the timer."""
         self.timer.start()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """A point is drawn; in the end all is printed."""
+        """Draw the metrics; after the last epoch, print them."""
         self.timer.stop()
-        told = self.net.evaluate(self.test_iter, verbose=0, return_dict=True)
-        metrics = logs["loss"], logs["accuracy"], told["accuracy"]
+        test_metrics = self.net.evaluate(self.test_iter, verbose=0, return_dict=True)
+        metrics = logs["loss"], logs["accuracy"], test_metrics["accuracy"]
         self.animator.add(epoch + 1, metrics)
         if epoch == self.num_epochs - 1:
             num_examples = sum(len(y) for _, y in batches(self.train_iter))
@@ -151,15 +151,15 @@ def train_ch6(
     lr: float,
     device: Any = None,
 ) -> keras.Model:
-    """Train what ``net_fn()`` makes by stochastic gradient descent and cross-entropy, on ``device``; gives the model.
+    """Train the model ``net_fn()`` with stochastic gradient descent and cross-entropy on ``device``, and return it.
 
-    That is by default the first GPU, or the CPU. Loss and accuracy are drawn, and printed in the end. Raises
-    TypeError or ValueError where ``net_fn`` makes no model of Keras, ``num_epochs`` is below 1, or there is no batch.
+    The default device is the first GPU, or the CPU. Loss and accuracy are drawn, and printed at the end. Raises
+    TypeError or ValueError if ``net_fn`` does not return a Keras model, ``num_epochs`` is below 1, or there is no batch.
     """
     callable_("net_fn", net_fn)
     lr = real("lr", lr, "a number")
-    place: Any = try_gpu() if device is None else device
-    device_name = place._device_name
+    device = try_gpu() if device is None else device
+    device_name = device._device_name
     with tf.distribute.OneDeviceStrategy(device_name).scope():
         net = net_fn()
         callback = TrainCallback(net, train_iter, test_iter, num_epochs, device_name)
@@ -168,6 +168,6 @@ def train_ch6(
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
         )
-    # The data set has shuffled itself.
+    # The data set shuffles itself.
     net.fit(train_iter, epochs=num_epochs, verbose=0, shuffle=False, callbacks=[callback])
     return net

@@ -1,4 +1,4 @@
-"""What a layer costs, whatever the machine: its multiplications, and the steps that must wait."""
+"""The cost of a layer on any machine: its multiplications, and its longest chain of dependent steps."""
 
 import math
 from collections.abc import Callable
@@ -13,22 +13,22 @@ from d2l_compat.tensorflow._arrays import Array, arrays
 __all__ = ["longest_chain", "multiply_adds"]
 
 
-def _summed(einsum: Any, *shapes: Any) -> int:
-    """How many products are added for one number: the sizes of the letters it has not."""
-    letters, result = einsum.get_attr("equation").decode().split("->")
+def _count_einsum_terms(einsum: Any, *shapes: Any) -> int:
+    """Multiply the sizes of the axes that are summed: those whose letters the result lacks."""
+    operands, result = einsum.get_attr("equation").decode().split("->")
     sizes: dict[str, int] = {}
-    for each, shape in zip(letters.split(","), shapes, strict=True):
-        first, _, last = each.partition("...")
-        sizes |= dict(zip(first, shape, strict=False))
-        sizes |= dict(zip(reversed(last), reversed(shape), strict=False))
+    for letters, shape in zip(operands.split(","), shapes, strict=True):
+        first_letters, _, last_letters = letters.partition("...")
+        sizes |= dict(zip(first_letters, shape, strict=False))
+        sizes |= dict(zip(reversed(last_letters), reversed(shape), strict=False))
     return math.prod(size for letter, size in sizes.items() if letter not in result)
 
 
-# Of each product, of these two shapes: how many multiplications make one number of its result.
+# For each operation, the number of terms summed for one element of its result, from its inputs' shapes a and b.
 TERMS: dict[str, Callable[[Any, Any, Any], int]] = {
     "MatMul": lambda product, a, b: a[0] if product.get_attr("transpose_a") else a[1],
     "BatchMatMulV2": lambda product, a, b: a[-2] if product.get_attr("adj_x") else a[-1],
-    "Einsum": _summed,
+    "Einsum": _count_einsum_terms,
     "Conv2D": lambda product, a, b: math.prod(b[:-1]),  # b: (height, width, inputs, outputs)
     "Conv3D": lambda product, a, b: math.prod(b[:-1]),
     "DepthwiseConv2dNative": lambda product, a, b: math.prod(b[:2]),
@@ -36,29 +36,29 @@ TERMS: dict[str, Callable[[Any, Any, Any], int]] = {
 
 
 def longest_chain(layer: Callable[..., Any], *inputs: Array) -> int:
-    """Of all products of matrices and convolutions that ``layer(*inputs)`` computes, those on the
-    longest chain: each needs the result of the one before.
+    """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Read from the graph that TensorFlow traces. Raises TypeError where the layer is no function or
-    an input no tensor, and ValueError for a loop or a function within the graph.
+    Each product of a chain needs the result of the one before. The chain is read from the graph that TensorFlow
+    traces. Raises TypeError if the layer cannot be called or an input is not a tensor, and ValueError for a loop or a
+    function within the graph.
     """
 
     @cache
     def longest(operation: Any) -> int:
-        before = max((longest(x.op) for x in operation.inputs), default=0)
-        return before + _is_product(operation)
+        input_length = max((longest(x.op) for x in operation.inputs), default=0)
+        return input_length + _is_product(operation)
 
-    return max((longest(output.op) for output in _graph(layer, inputs).outputs), default=0)
+    return max((longest(output.op) for output in _trace(layer, inputs).outputs), default=0)
 
 
 def multiply_adds(layer: Callable[..., Any], *inputs: Array) -> int:
-    """How often ``layer(*inputs)`` multiplies two numbers and adds the product to a sum: in
-    products of matrices, convolutions and attention, from the shapes of all that is multiplied.
+    """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    Raises TypeError and ValueError as :func:`longest_chain` does.
+    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands. Raises
+    TypeError and ValueError as :func:`longest_chain` does.
     """
     total = 0
-    for operation in _graph(layer, inputs).get_operations():
+    for operation in _trace(layer, inputs).get_operations():
         if _is_product(operation):
             a, b = (x.shape for x in operation.inputs)
             terms = TERMS[operation.type](operation, a, b)
@@ -67,10 +67,10 @@ def multiply_adds(layer: Callable[..., Any], *inputs: Array) -> int:
 
 
 def _is_product(operation: Any) -> bool:
-    return operation.type in TERMS and len(operation.inputs) == 2  # an einsum may have one
+    return operation.type in TERMS and len(operation.inputs) == 2  # an einsum may have one input
 
 
-def _graph(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Any:
+def _trace(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Any:
     checks.callable_("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)

@@ -1,4 +1,4 @@
-"""D2L's data sets as TensorFlow tensors: English and French sentences, a novel, and Fashion-MNIST."""
+"""D2L's data sets as TensorFlow tensors: translations from English to French, a novel, and Fashion-MNIST."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -26,9 +26,9 @@ class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
     ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
-    of the sources (sentences,), and the target without its first: all int32. ``num_steps`` tokens
-    a sentence, padded or cut off; ``build(src_sentences, tgt_sentences)`` gives the arrays of other
-    sentences. Raises TypeError or ValueError for sizes below 1.
+    of the sources (sentences,), and the target without its first token, all int32. Sentences are
+    padded or cut off to ``num_steps`` tokens; ``build(src_sentences, tgt_sentences)`` returns the
+    arrays of other sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
     def _tensor(self, array: translation.Numbers) -> Tensor:
@@ -38,7 +38,7 @@ class MTFraEng(translation.MTFraEng, DataModule):
 def load_data_nmt(
     batch_size: int, num_steps: int, num_examples: int | None = 600
 ) -> tuple[tf.data.Dataset, Vocab, Vocab]:
-    """Pairs of sentences as D2L 0.17 prepares them: shuffled batches, and the two vocabularies.
+    """Load pairs of sentences as D2L 0.17 prepares them, in shuffled batches, and the two vocabularies.
 
     A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
@@ -47,57 +47,57 @@ def load_data_nmt(
     return batches(pairs.arrays, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
 
 
-def _int32(tokens: Any) -> Tensor:
+def _to_int32(tokens: Any) -> Tensor:
     return tf.constant(tokens, tf.int32)
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):
     """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
 
-    ``X`` (sequences, num_steps) are all that there are, one from each character on, and ``Y`` for each character
-    the next: int32. The first ``num_train`` are for training, and ``num_val`` after them for validation.
+    ``X`` (sequences, num_steps) has a sequence from each character on, and ``Y`` the next character for each one in
+    ``X``, both int32. The first ``num_train`` are for training, and ``num_val`` after them for validation.
     """
 
     def __init__(
         self, batch_size: int, num_steps: int, num_train: int = 10000, num_val: int = 5000
     ) -> None:
-        """Raises TypeError or ValueError for sizes below 1, or more steps than characters."""
+        """Load the novel. Raises TypeError or ValueError for sizes below 1, or more steps than characters."""
         super().__init__()
         self.save_hyperparameters()
-        self.X, self.Y = map(_int32, self._sequences())
+        self.X, self.Y = map(_to_int32, self._sequences())
 
 
 def seq_data_iter_random(
     corpus: Sequence[int], batch_size: int, num_steps: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches out of a list of tokens: sequences that do not overlap, in any order, drawn by Python's ``random``.
+    """Return batches of non-overlapping sequences of a list of tokens, shuffled by Python's ``random``.
 
-    Gives X and Y (batch_size, num_steps), int32; Y is for each token the next. Raises TypeError or ValueError for
-    sizes below 1, or a ``corpus`` of another kind.
+    A batch is X and Y (batch_size, num_steps), int32; Y has the next token for each in X. Raises TypeError or ValueError
+    for sizes below 1, or a ``corpus`` of another kind.
     """
-    return time_machine.random_batches(corpus, batch_size, num_steps, _int32)
+    return time_machine.random_batches(corpus, batch_size, num_steps, _to_int32)
 
 
 def seq_data_iter_sequential(
     corpus: Sequence[int], batch_size: int, num_steps: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The same, and each sequence goes on in the next batch where it stopped in this one."""
-    return time_machine.sequential_batches(corpus, batch_size, num_steps, _int32)
+    """Return batches as :func:`seq_data_iter_random` does, but each sequence continues in the next batch."""
+    return time_machine.sequential_batches(corpus, batch_size, num_steps, _to_int32)
 
 
 class SeqDataLoader(time_machine.SeqDataLoader):
-    """Gives batches of *The Time Machine*, again and again: see :func:`load_data_time_machine`."""
+    """A reusable iterable of batches of *The Time Machine*: see :func:`load_data_time_machine`."""
 
-    tensor = staticmethod(_int32)
+    tensor = staticmethod(_to_int32)
 
 
 def load_data_time_machine(
     batch_size: int, num_steps: int, use_random_iter: bool = False, max_tokens: int = 10000
 ) -> tuple[SeqDataLoader, Vocab]:
-    """Batches of *The Time Machine*'s first ``max_tokens`` characters, as D2L 0.17 prepares them; and the vocabulary.
+    """Load batches of the first ``max_tokens`` characters of *The Time Machine*, as in D2L 0.17, and the vocabulary.
 
-    They are :func:`seq_data_iter_random`'s, or those of :func:`seq_data_iter_sequential`. Raises TypeError or ValueError
-    for sizes below 1, and what :func:`download` does.
+    They are those of :func:`seq_data_iter_random` or :func:`seq_data_iter_sequential`. Raises TypeError or ValueError
+    for sizes below 1, and what :func:`download` raises.
     """
     loader = SeqDataLoader(batch_size, num_steps, use_random_iter, max_tokens)
     return loader, loader.vocab
@@ -112,20 +112,22 @@ class FashionMNIST(images.FashionMNIST, DataModule):
     resize: tuple[int, int]
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """``resize`` is (height, width), in pixels; pictures keep their shape, in a black frame.
+        """Load the pictures; ``resize`` is (height, width), in pixels.
 
-        Raises TypeError or ValueError for sizes below 1.
+        They keep their aspect ratio, padded with black. Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
         images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        loaded = (images.Pictures(train, resize, self.root) for train in (True, False))
-        self.train, self.val = ((pictures.images, pictures.labels) for pictures in loaded)
+        train = images.Pictures(True, resize, self.root)
+        val = images.Pictures(False, resize, self.root)
+        self.train = train.images, train.labels
+        self.val = val.images, val.labels
 
     def get_dataloader(self, train: bool) -> tf.data.Dataset:
-        """Batches of the training pictures, shuffled, or of the others."""
+        """Return batches of the training pictures, shuffled, or of the validation pictures."""
         arrays = self.train if train else self.val
-        # They get their size batch by batch: all at once they could fill the memory.
+        # Pictures are resized batch by batch: all at once they could exhaust the memory.
         return batches(arrays, self.batch_size, shuffle=train).map(self._prepare)
 
     def _prepare(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,6 +137,6 @@ class FashionMNIST(images.FashionMNIST, DataModule):
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None
     ) -> None:
-        """Show pictures of a batch, with their labels."""
+        """Show pictures of a batch with their labels."""
         X, y = batch
         show_images(tf.squeeze(X, -1), nrows, ncols, titles=labels or self.text_labels(y))

@@ -1,4 +1,4 @@
-"""Devices, as TensorFlow takes them: ``with d2l.try_gpu(): ...`` places what is computed inside."""
+"""Devices as TensorFlow's context managers: ``with d2l.try_gpu(): ...`` computes its body there."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -11,26 +11,26 @@ __all__ = ["cpu", "gpu", "num_gpus", "try_all_gpus", "try_gpu"]
 
 
 def cpu() -> AbstractContextManager[Any]:
-    """The CPU."""
+    """Return the CPU."""
     return tf.device("/CPU:0")
 
 
 def gpu(i: int = 0) -> AbstractContextManager[Any]:
-    """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
+    """Return the ``i``-th GPU, counted from 0, even if it does not exist. Raises ValueError if ``i`` is negative."""
     return tf.device(f"/GPU:{checks.gpu(i)}")
 
 
 def num_gpus() -> int:
-    """How many GPUs can be used: those that have not been hidden from TensorFlow."""
-    # Unlike the list of logical devices, this one does not start the runtime.
+    """Count the GPUs that can be used: those not hidden from TensorFlow."""
+    # Unlike the list of logical devices, this list does not initialize the runtime.
     return len(tf.config.get_visible_devices("GPU"))
 
 
 def try_gpu(i: int = 0) -> AbstractContextManager[Any]:
-    """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if negative."""
+    """Return the ``i``-th GPU if it exists, else the CPU. Raises ValueError if ``i`` is negative."""
     return gpu(i) if checks.gpu(i) < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[AbstractContextManager[Any]]:
-    """Every GPU there is, or the CPU alone."""
+    """Return all GPUs, or the CPU alone if there is none."""
     return [gpu(i) for i in range(num_gpus())] or [cpu()]

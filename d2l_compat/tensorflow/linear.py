@@ -1,4 +1,4 @@
-"""Linear regression from scratch: examples, model, loss and descent."""
+"""Linear regression from scratch: data, model, loss and optimizer."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,10 +15,10 @@ __all__ = ["evaluate_loss", "linreg", "load_array", "sgd", "squared_loss", "synt
 
 
 def synthetic_data(w: Array, b: Any, num_examples: int) -> tuple[Tensor, Tensor]:
-    """Examples y = Xw + b + noise: X (num_examples, features) of variance 1, y (num_examples, 1).
+    """Draw examples y = Xw + b + noise: X (num_examples, features) of variance 1, y (num_examples, 1).
 
     ``w`` is (features,) or (features, 1), ``b`` one number; the noise's standard deviation is 0.01. Raises
-    TypeError or ValueError for others.
+    TypeError or ValueError for other arguments.
     """
     b = linear.check_data_arguments(arrays, w, b, num_examples)
     X = tf.random.normal((num_examples, w.shape[0]), dtype=w.dtype)
@@ -29,36 +29,36 @@ def synthetic_data(w: Array, b: Any, num_examples: int) -> tuple[Tensor, Tensor]
 def load_array(
     data_arrays: Sequence[Array], batch_size: int, is_train: bool = True
 ) -> tf.data.Dataset:
-    """Batches of ``batch_size`` rows of each tensor, shuffled where ``is_train``.
+    """Return batches of ``batch_size`` rows of each tensor, shuffled if ``is_train``.
 
-    Raises TypeError or ValueError where there are no rows, or not equally many, or for a size below 1.
+    Raises TypeError or ValueError if there are no rows, tensors differ in length, or the size is below 1.
     """
     linear.check_rows(arrays, data_arrays, batch_size, is_train)
     return batches(data_arrays, batch_size, shuffle=bool(is_train))
 
 
 def linreg(X: Array, w: Array, b: Any) -> Tensor:
-    """Xw + b: of X (..., features) and w (features, outputs) it is (..., outputs).
+    """Return Xw + b, (..., outputs), for X (..., features) and w (features, outputs).
 
-    Raises TypeError or ValueError where these do not fit each other.
+    Raises TypeError or ValueError where the shapes do not fit each other.
     """
     b = linear.check_product(arrays, X, w, b)
     return tf.linalg.matvec(X, w) + b if len(w.shape) == 1 else X @ w + b
 
 
 def squared_loss(y_hat: Array, y: Array) -> Tensor:
-    """Half the squared differences, in the shape of ``y_hat``, which ``y`` is given as well.
+    """Return half the squared differences, in the shape of ``y_hat``, to which ``y`` is reshaped.
 
-    Raises TypeError or ValueError where they have not equally many numbers.
+    Raises TypeError or ValueError where the two differ in size.
     """
     linear.check_targets(arrays, y_hat, y)
     return (y_hat - tf.reshape(tf.cast(y, y_hat.dtype), y_hat.shape)) ** 2 / 2
 
 
 def sgd(params: Iterable[tf.Variable], grads: Iterable[Any], lr: float, batch_size: int) -> None:
-    """A step of stochastic gradient descent, in place: ``grads`` are sums over ``batch_size`` examples.
+    """Make a step of stochastic gradient descent in place, with ``grads`` summed over ``batch_size`` examples.
 
-    Raises TypeError or ValueError where there is none for a parameter, or for a size below 1.
+    Raises TypeError or ValueError where a parameter has no gradient, or for a size below 1.
     """
     linear.check_descent(params, lr, batch_size)
     if not isinstance(grads, Iterable) or isinstance(grads, (str, bytes)):
@@ -74,8 +74,8 @@ def sgd(params: Iterable[tf.Variable], grads: Iterable[Any], lr: float, batch_si
 
 
 def evaluate_loss(net: Callable[..., Any], data_iter: Any, loss: Callable[..., Any]) -> float:
-    """The mean of ``loss(net(X), y)`` over ``data_iter``.
+    """Return the mean of ``loss(net(X), y)`` over all batches (X, y) of ``data_iter``.
 
-    Raises TypeError or ValueError where these are no functions, or no batches (X, y).
+    Raises TypeError or ValueError where ``net`` or ``loss`` is no function, or there is no batch.
     """
     return linear.mean_loss(net, data_iter, loss)

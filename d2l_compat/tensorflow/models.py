@@ -1,4 +1,4 @@
-"""The models of D2L 1.0's first chapters: linear and softmax regression, LeNet, ResNeXt's block."""
+"""Models of D2L 1.0's first chapters: linear and softmax regression, LeNet, ResNeXt's block."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class SyntheticRegressionData(shared.RegressionData, DataModule):
-    """Examples y = Xw + b + noise: X (examples, features) of variance 1, y (examples, 1)."""
+    """Synthetic examples y = Xw + b + noise: X (examples, features) of variance 1, y (examples, 1)."""
 
     def __init__(
         self,
@@ -37,32 +37,32 @@ class SyntheticRegressionData(shared.RegressionData, DataModule):
         num_val: int = 1000,
         batch_size: int = 32,
     ) -> None:
-        """``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation.
+        """Draw the examples.
 
-        Raises TypeError or ValueError for others.
+        ``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation. Raises TypeError or
+        ValueError for others.
         """
         super().__init__()
         self.save_hyperparameters()
-        given = w, b, noise, num_train, num_val, batch_size
-        b = shared.check_regression_data(arrays, *given)
+        b = shared.check_regression_data(arrays, w, b, noise, num_train, num_val, batch_size)
         n = num_train + num_val
         self.X = tf.random.normal((n, w.shape[0]), dtype=w.dtype)
-        errors = noise * tf.random.normal((n, 1), dtype=w.dtype)
-        self.y = self.X @ tf.reshape(w, (-1, 1)) + b + errors
+        epsilon = noise * tf.random.normal((n, 1), dtype=w.dtype)
+        self.y = self.X @ tf.reshape(w, (-1, 1)) + b + epsilon
 
 
 class SGD(HyperParameters):
-    """Minibatch stochastic gradient descent: a step is ``lr`` times the gradient."""
+    """Minibatch stochastic gradient descent: a step subtracts ``lr`` times the gradient."""
 
     lr: float
 
     def __init__(self, lr: float) -> None:
-        """Raises TypeError where ``lr`` is no number."""
+        """Store the learning rate. Raises TypeError where ``lr`` is no number."""
         real("lr", lr, "a number")
         self.save_hyperparameters()
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, tf.Variable]]) -> None:
-        """Change each variable, in place, along its gradient."""
+        """Update each variable in place with its gradient."""
         for gradient, variable in grads_and_vars:
             variable.assign_sub(self.lr * gradient)
 
@@ -71,7 +71,7 @@ class LinearRegressionScratch(Module):
     """Linear regression from scratch: weights ``w`` (features, 1) and a bias ``b`` (1,)."""
 
     def __init__(self, num_inputs: int, lr: float, sigma: float = 0.01) -> None:
-        """Weights begin with the standard deviation ``sigma``. Raises TypeError or ValueError for bad sizes."""
+        """Draw weights with the standard deviation ``sigma``. Raises TypeError or ValueError for bad sizes."""
         super().__init__()
         self.save_hyperparameters()
         sigma = real("sigma", sigma, "a number")
@@ -80,15 +80,15 @@ class LinearRegressionScratch(Module):
         self.b = tf.Variable(tf.zeros(1))
 
     def forward(self, X: Tensor) -> Tensor:
-        """Xw + b, of X (..., features)."""
+        """Return Xw + b, (..., 1), for X (..., features)."""
         return tf.matmul(X, self.w) + self.b
 
     def loss(self, y_hat: Tensor, y: Tensor) -> Tensor:
-        """Half the mean squared difference."""
+        """Return half the mean squared difference."""
         return tf.reduce_mean(squared_loss(y_hat, y))
 
     def configure_optimizers(self) -> Any:
-        """:class:`SGD`, at the learning rate ``self.lr``."""
+        """Return :class:`SGD` with the learning rate ``self.lr``."""
         return SGD(self.lr)
 
 
@@ -98,24 +98,24 @@ class LinearRegression(Module):
     def __init__(self, lr: float) -> None:
         super().__init__()
         self.save_hyperparameters()
-        near_zero = keras.initializers.RandomNormal(stddev=0.01)
-        self.net = keras.layers.Dense(1, kernel_initializer=near_zero)
+        initializer = keras.initializers.RandomNormal(stddev=0.01)
+        self.net = keras.layers.Dense(1, kernel_initializer=initializer)
 
     def loss(self, y_hat: Tensor, y: Tensor) -> Tensor:
-        """The mean squared difference: not half of it, as in MXNet and JAX."""
+        """Return the mean squared difference; in MXNet and JAX it is half of that."""
         return 2 * tf.reduce_mean(squared_loss(y_hat, y))
 
     def get_w_b(self) -> tuple[Any, Any]:
-        """The weights (features, 1) and the bias (1,), as NumPy's arrays."""
+        """Return the weights (features, 1) and the bias (1,) as NumPy arrays."""
         w, b = self.net.get_weights()
         return w, b
 
 
 class SoftmaxRegression(Classifier):
-    """A linear layer for softmax regression, on inputs that are made vectors."""
+    """Softmax regression: a linear layer on flattened inputs."""
 
     def __init__(self, num_outputs: int, lr: float) -> None:
-        """Raises TypeError or ValueError for ``num_outputs`` below 1."""
+        """Create the model. Raises TypeError or ValueError for ``num_outputs`` below 1."""
         super().__init__()
         self.save_hyperparameters()
         num_outputs = size("num_outputs", num_outputs)
@@ -126,18 +126,18 @@ class LeNet(Classifier):
     """LeNet-5 (LeCun et al., 1998), for pictures (examples, height, width, channels)."""
 
     def __init__(self, lr: float = 0.1, num_classes: int = 10) -> None:
-        """Raises TypeError or ValueError for ``num_classes`` below 1."""
+        """Create the model. Raises TypeError or ValueError for ``num_classes`` below 1."""
         super().__init__()
         self.save_hyperparameters()
 
-        def pooled(channels: int, padding: str) -> list[Any]:
+        def conv_block(channels: int, padding: str) -> list[Any]:
             convolution = keras.layers.Conv2D(channels, 5, activation="sigmoid", padding=padding)
             return [convolution, keras.layers.AveragePooling2D(pool_size=2, strides=2)]
 
         self.net = keras.Sequential(
             [
-                *pooled(6, "same"),
-                *pooled(16, "valid"),
+                *conv_block(6, "same"),
+                *conv_block(16, "valid"),
                 keras.layers.Flatten(),
                 keras.layers.Dense(120, activation="sigmoid"),
                 keras.layers.Dense(84, activation="sigmoid"),
@@ -147,9 +147,9 @@ class LeNet(Classifier):
 
 
 class ResNeXtBlock(keras.Model):
-    """ResNeXt's block (Xie et al., 2017): what it makes of its input is added to it.
+    """The residual block of ResNeXt (Xie et al., 2017).
 
-    A bottleneck of ``bot_mul`` times ``num_channels`` is convolved in groups of ``groups`` channels each.
+    Its bottleneck has ``bot_mul`` times ``num_channels`` channels, convolved in groups of ``groups`` channels each.
     """
 
     def __init__(
@@ -160,21 +160,28 @@ class ResNeXtBlock(keras.Model):
         use_1x1conv: bool = False,
         strides: int = 1,
     ) -> None:
-        """``use_1x1conv`` gives the input the output's channels, and its size where ``strides`` is not 1.
+        """Create the block; ``use_1x1conv`` maps the input to the output's channels and, by ``strides``, its size.
 
-        Raises TypeError or ValueError for sizes below 1, and where groups do not divide the bottleneck.
+        Raises TypeError or ValueError for sizes below 1, and if the groups do not divide the bottleneck.
         """
         super().__init__()
-        middle, number = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
-        self.conv1 = keras.layers.Conv2D(middle, 1)
-        self.conv2 = keras.layers.Conv2D(middle, 3, strides=strides, padding="same", groups=number)
+        width, num_groups = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
+        self.conv1 = keras.layers.Conv2D(width, 1)
+        self.conv2 = keras.layers.Conv2D(
+            width, 3, strides=strides, padding="same", groups=num_groups
+        )
         self.conv3 = keras.layers.Conv2D(num_channels, 1)
-        self.bn1, self.bn2, self.bn3 = (keras.layers.BatchNormalization() for _ in range(3))
+        self.bn1 = keras.layers.BatchNormalization()
+        self.bn2 = keras.layers.BatchNormalization()
+        self.bn3 = keras.layers.BatchNormalization()
         self.conv4 = keras.layers.Conv2D(num_channels, 1, strides=strides) if use_1x1conv else None
         self.bn4 = keras.layers.BatchNormalization() if use_1x1conv else None
 
     def call(self, X: Tensor, training: bool | None = None) -> Tensor:
-        """Of X (examples, height, width, channels). Raises ValueError where the sum has not one shape."""
+        """Return the block's output for X (examples, height, width, channels).
+
+        Raises ValueError where X and the output of the convolutions differ in shape.
+        """
         layer_inputs.check_rank("X", X, ("examples", "height", "width", "channels"))
         Y = keras.activations.relu(self.bn1(self.conv1(X), training=training))
         Y = keras.activations.relu(self.bn2(self.conv2(Y), training=training))

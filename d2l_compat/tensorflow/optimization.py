@@ -1,4 +1,4 @@
-"""D2L's optimization chapter: an optimizer on the noise of wings, and its way in two dimensions."""
+"""D2L's optimization chapter: train on the airfoil data, and draw an optimizer's path in two dimensions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,18 +16,18 @@ __all__ = ["get_data_ch11", "show_trace_2d", "train_ch11", "train_concise_ch11"]
 
 
 def show_trace_2d(f: Callable[[Tensor, Tensor], Any], results: Any) -> None:
-    """Draw points (x1, x2), as :func:`train_2d` gives them, over the contours of ``f``.
+    """Draw points (x1, x2), as :func:`train_2d` returns them, over the contours of ``f``.
 
-    Raises TypeError or ValueError where ``results`` are no such points, or ``f`` no function of two tensors.
+    Raises TypeError or ValueError if ``results`` are not such points, or ``f`` is not a function of two tensors.
     """
     shared.show_trace(f, results, tf.constant)
 
 
 def get_data_ch11(batch_size: int = 10, n: int = 1500) -> tuple[tf.data.Dataset, int]:
-    """Shuffled batches of the first ``n`` rows of D2L's airfoil data, and the number of features, 5.
+    """Load the first ``n`` rows of D2L's airfoil data in shuffled batches, and the number of features, 5.
 
     All columns have mean 0 and variance 1. Raises TypeError or ValueError for sizes below 1, and what
-    :func:`download` does.
+    :func:`download` raises.
     """
     X, y = airfoil(batch_size, n)
     return load_array((X, y), batch_size), X.shape[1]
@@ -41,10 +41,10 @@ def train_ch11(
     feature_dim: int,
     num_epochs: int = 2,
 ) -> tuple[list[float], list[float]]:
-    """Train a linear model from scratch: ``trainer_fn([w, b], gradients, states, hyperparams)`` does a step.
+    """Train a linear model from scratch; ``trainer_fn([w, b], gradients, states, hyperparams)`` makes a step.
 
-    The loss is drawn after every 200 examples; gives the seconds that had passed until then, and the losses.
-    Raises TypeError or ValueError where these are no function, no batches, or sizes below 1.
+    The loss is drawn after every 200 examples. Returns the seconds passed until then, and the losses. Raises TypeError
+    or ValueError where ``trainer_fn`` is no function, there are no batches, or a size is below 1.
     """
     callable_("trainer_fn", trainer_fn)
     w = tf.Variable(tf.random.normal((size("feature_dim", feature_dim), 1), stddev=0.01))
@@ -55,8 +55,8 @@ def train_ch11(
 
     def step(X: Tensor, y: Tensor) -> None:
         with tf.GradientTape() as tape:
-            mean = tf.reduce_mean(squared_loss(net(X), y))
-        trainer_fn([w, b], tape.gradient(mean, [w, b]), states, hyperparams)
+            loss = tf.reduce_mean(squared_loss(net(X), y))
+        trainer_fn([w, b], tape.gradient(loss, [w, b]), states, hyperparams)
 
     return shared.train(
         data_iter, num_epochs, step, lambda: evaluate_loss(net, data_iter, squared_loss)
@@ -69,7 +69,10 @@ def train_concise_ch11(
     data_iter: Any,
     num_epochs: int = 2,
 ) -> None:
-    """The same with Keras's layers and optimizer, ``trainer_fn(**hyperparams)``."""
+    """Train a linear layer with Keras's optimizer ``trainer_fn(**hyperparams)``.
+
+    Loss and errors are as in :func:`train_ch11`.
+    """
     callable_("trainer_fn", trainer_fn)
     shared.check_hyperparams(hyperparams)
     net = keras.layers.Dense(1, kernel_initializer=keras.initializers.RandomNormal(stddev=0.01))
@@ -77,8 +80,8 @@ def train_concise_ch11(
 
     def step(X: Tensor, y: Tensor) -> None:
         with tf.GradientTape() as tape:
-            mean = 2 * tf.reduce_mean(squared_loss(net(X), y))
-        gradients = tape.gradient(mean, net.trainable_variables)
+            loss = 2 * tf.reduce_mean(squared_loss(net(X), y))
+        gradients = tape.gradient(loss, net.trainable_variables)
         optimizer.apply_gradients(zip(gradients, net.trainable_variables, strict=True))
 
     shared.train(data_iter, num_epochs, step, lambda: evaluate_loss(net, data_iter, squared_loss))

@@ -1,4 +1,4 @@
-"""Relative positions: rotary position embedding, and the slopes of ALiBi."""
+"""Relative positions: rotary position embedding and the slopes of ALiBi."""
 
 from typing import Any
 
@@ -7,26 +7,26 @@ from tensorflow import Tensor
 
 from d2l_compat._shared import checks, encoding
 from d2l_compat.tensorflow._arrays import Array
-from d2l_compat.tensorflow._keras import keras, sizes
-from d2l_compat.tensorflow._tabulated import Tabulated
+from d2l_compat.tensorflow._keras import dynamic_shape, keras
+from d2l_compat.tensorflow._position_table import PositionTable
 from d2l_compat.tensorflow.attention import register
 
 __all__ = ["RotaryEncoding", "alibi_slopes"]
 
 
 @register
-class RotaryEncoding(Tabulated):
-    """Turns queries and keys by their positions: RoPE, Su et al. (2021).
+class RotaryEncoding(PositionTable):
+    """Rotary position embedding (RoPE, Su et al., 2021): queries and keys rotated by their positions.
 
-    The dot product of a turned query and a turned key depends, apart from the two themselves, on the distance
-    of their positions alone. Dimensions are turned in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
+    The dot product of a rotated query and a rotated key depends on the two vectors and on the distance of their
+    positions only. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
     x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
 
-    There are two layouts, and weights trained with one do not fit the other: "interleaved", as in the paper,
+    There are two layouts, and weights trained with one do not fit the other. "interleaved", as in the paper,
     pairs dimension 0 with 1, 2 with 3, and so on; "halves" pairs 0 with d/2, 1 with d/2 + 1, and so on.
 
-    ``P``, shape (2, max_len, num_hiddens / 2), has the cosines and sines: a constant, in the dtype in which the layer
-    computes, not trained, and not among the weights.
+    ``P``, shape (2, max_len, num_hiddens / 2), has the cosines and sines. It is a constant in the layer's compute dtype:
+    neither trained nor saved.
     """
 
     def __init__(
@@ -39,38 +39,38 @@ class RotaryEncoding(Tabulated):
         position_scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        """``num_hiddens``: the even width of what is turned, which in multi-head attention is a head's.
+        """Create the table for vectors of an even width ``num_hiddens``, in multi-head attention a head's.
 
-        ``max_len``: how many positions there are, from 0 to max_len - 1. ``position_scale`` multiplies them:
-        with 0.5, twice as many lie in the range of angles (position interpolation, Chen et al., 2023).
-        ``kwargs`` are any layer's. Raises ValueError or TypeError for arguments of a wrong range or kind.
+        ``max_len`` is the number of positions, from 0 to max_len - 1. ``position_scale`` multiplies them:
+        with 0.5, twice as many fit in the same range of angles (position interpolation, Chen et al., 2023). ``kwargs``
+        are those of any Keras layer. Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
         super().__init__(**kwargs)
         self.num_hiddens, self.max_len = sizes
         self.base, self.layout, self.position_scale = base, layout, position_scale
-        of_table = self.max_len, self.num_hiddens, base, position_scale
-        self.tabulate(encoding.rotations(*of_table))
+        table = encoding.rotations(self.max_len, self.num_hiddens, base, position_scale)
+        self.create_table(table)
 
     def __call__(self, X: Array, offset: int = 0, **kwargs: Any) -> Tensor:
-        """``X``, turned by the positions offset, offset + 1, ...
+        """Rotate ``X`` by the positions offset, offset + 1, and so on.
 
-        ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be one of heads, and
+        ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be batch * heads, and
         as with every Keras layer is cast to the layer's dtype; the result has its shape. Raises ValueError or
-        TypeError where ``X`` does not fit, or ``offset`` is not an integer from 0 on or leads past ``max_len``.
+        TypeError where ``X`` does not fit, or ``offset`` is not an integer of at least 0 or leads past ``max_len``.
         """
         return super().__call__(X, offset, **kwargs)
 
     def call(self, X: Tensor, offset: int = 0) -> Tensor:
-        batch, steps, _ = sizes(X)
+        batch, steps, _ = dynamic_shape(X)
         pairs = self.num_hiddens // 2
-        # A slice of exactly that size, or an error where it leads past the end.
+        # Unlike Python's slices, `tf.slice` fails where it leads past the end.
         cos, sin = tf.unstack(tf.slice(self._table, (0, offset, 0), (2, steps, pairs)))
-        # Pairs, and along which of the two axes that they make a pair's two numbers lie.
+        # The shape into which pairs split the last axis, and the axis of the two numbers of a pair.
         shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
         x, y = tf.unstack(tf.reshape(X, (batch, steps, *shape)), axis=axis)
-        turned = tf.stack([x * cos - y * sin, x * sin + y * cos], axis)
-        return tf.reshape(turned, (batch, steps, self.num_hiddens))
+        rotated = tf.stack([x * cos - y * sin, x * sin + y * cos], axis)
+        return tf.reshape(rotated, (batch, steps, self.num_hiddens))
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -84,11 +84,11 @@ class RotaryEncoding(Tabulated):
 
 
 def alibi_slopes(num_heads: int) -> Tensor:
-    """How much each head's scores fall with each position of distance: ALiBi, Press et al. (2022).
+    """Return the slope of each head for ALiBi (Press et al., 2022): the decrease of scores per position of distance.
 
-    2^(-8h/H) for head h of H = ``num_heads``, counted from 1, shape (num_heads,), in Keras's default dtype;
-    where H is no power of two, as in the authors' code. Multiplied by minus the distance i - j, they make a ``score_bias``.
-    Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
+    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``, and follows the authors' code where H is no power of
+    two. The shape is (num_heads,), in Keras's default dtype. The slopes times minus the distance i - j are a
+    ``score_bias``. Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
     """
     slopes = encoding.slopes(checks.size("num_heads", num_heads))
     return tf.constant(slopes, keras.backend.floatx())

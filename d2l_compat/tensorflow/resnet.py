@@ -1,4 +1,4 @@
-"""Residual blocks, which ResNets are made of."""
+"""Residual blocks, of which ResNets are made."""
 
 from typing import Any
 
@@ -12,24 +12,28 @@ __all__ = ["Residual"]
 
 
 class Residual(keras.Model):
-    """The residual block of He et al. (2016), section 3.2; its input's channels are those of the first input.
+    """The residual block of He et al. (2016), section 3.2; the first input sets the number of input channels.
 
-    Two 3 x 3 convolutions with batch normalization, the first with these ``strides``, are added to the input,
-    which ``use_1x1conv`` sends through a 1 x 1 convolution with the same strides.
+    The output of two 3 x 3 convolutions with batch normalization, the first with these ``strides``, is added to the
+    input; with ``use_1x1conv`` the input first passes a 1 x 1 convolution with the same strides.
     """
 
     @signatures.checked
     def __init__(self, num_channels: int, use_1x1conv: bool = False, strides: int = 1) -> None:
-        """Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the block. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
         self.conv1 = keras.layers.Conv2D(num_channels, 3, strides, padding="same")
         self.conv2 = keras.layers.Conv2D(num_channels, 3, padding="same")
         self.conv3 = keras.layers.Conv2D(num_channels, 1, strides) if use_1x1conv else None
-        self.bn1, self.bn2 = keras.layers.BatchNormalization(), keras.layers.BatchNormalization()
+        self.bn1 = keras.layers.BatchNormalization()
+        self.bn2 = keras.layers.BatchNormalization()
 
     def call(self, X: Tensor, training: Any = None) -> Tensor:
-        """(batch, height, width, input channels) to (batch, height / strides, width / strides, num_channels),
-        rounded up. Raises ValueError where what is added has another shape."""
+        """Return the block's output for X (batch, height, width, input channels).
+
+        Its shape is (batch, height / strides, width / strides, num_channels), rounded up. Raises ValueError where X and
+        the output of the convolutions differ in shape.
+        """
         layer_inputs.check_rank("X", X, ("examples", "height", "width", "channels"))
         Y = keras.activations.relu(self.bn1(self.conv1(X), training=training))
         Y = self.bn2(self.conv2(Y), training=training)

@@ -1,4 +1,4 @@
-"""Encoders and decoders, how they learn to translate, and how they do it: Sutskever et al. (2014)."""
+"""Encoders and decoders (Sutskever et al., 2014): their layers, training and translation."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -10,14 +10,14 @@ from d2l_compat._shared import checks, version
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat._shared.training import undefined
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
-from d2l_compat.tensorflow._keras import keras, named_for_keras_2, sizes
+from d2l_compat.tensorflow._keras import dynamic_shape, keras, name_training_for_keras_2
 from d2l_compat.tensorflow.attention import register
 from d2l_compat.tensorflow.training import (
     Classifier,
     Module,
     Update,
-    builds_its_parts,
     clip_gradients,
+    has_default_build,
 )
 
 __all__ = [
@@ -38,49 +38,50 @@ class Encoder(keras.layers.Layer):
     """The base class of encoders: define ``call``."""
 
     def __init__(self, **kwargs: Any) -> None:
-        """``kwargs`` are any layer's: ``name``, ``dtype``, ``trainable``."""
+        """Pass ``kwargs`` on to Keras: ``name``, ``dtype``, ``trainable``."""
         super().__init__(**kwargs)
-        self.built = builds_its_parts(self)
+        self.built = has_default_build(self)
 
     def call(self, X: Any, *args: Any, training: bool | None = None) -> Any:
-        """What the decoder's ``init_state`` will be given; to be defined."""
+        """Return the input of the decoder's ``init_state``; subclasses define it."""
         raise undefined(self, "call")
 
 
 class Decoder(keras.layers.Layer):
     """The base class of decoders: define ``init_state`` and ``call``.
 
-    Where ``call`` works differently in training, it has an argument ``training``: Keras hands
-    that on, from the model to each of the layers whose ``call`` names it.
+    If ``call`` works differently in training, it needs an argument ``training``, which Keras
+    passes on from the model to each layer whose ``call`` has it.
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        """``kwargs`` are any layer's: ``name``, ``dtype``, ``trainable``."""
+        """Pass ``kwargs`` on to Keras: ``name``, ``dtype``, ``trainable``."""
         super().__init__(**kwargs)
-        self.built = builds_its_parts(self)
+        self.built = has_default_build(self)
 
     def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-        """The first state, from the encoder's outputs; to be defined."""
+        """Return the first state, from the encoder's outputs; subclasses define it."""
         raise undefined(self, "init_state")
 
     def call(self, X: Any, state: Any, training: bool | None = None) -> Any:
-        """Logits for the tokens after ``X``, and the next state; to be defined."""
+        """Return logits for the tokens after ``X``, and the next state; subclasses define it."""
         raise undefined(self, "call")
 
 
 class AttentionDecoder(shared.AttentionDecoder, Decoder):
-    """The base class of decoders that attend: define ``attention_weights`` as well."""
+    """The base class of decoders with attention: define ``attention_weights`` as well."""
 
 
 class EncoderDecoder(shared.EncoderDecoder, Classifier):
-    """An encoder, and a decoder that starts from what it gives.
+    """An encoder, and a decoder that starts from its output.
 
-    A model of this class itself gives its output and its state, as in D2L 0.17, whose pages make
-    such; one of a subclass, as :class:`Seq2Seq` is, its output alone, as in D2L 1.0.
+    An instance of this class itself returns its output and its state, as in D2L 0.17, whose pages
+    create such; an instance of a subclass such as :class:`Seq2Seq` returns its output alone, as in
+    D2L 1.0.
     """
 
     def __init__(self, encoder: keras.layers.Layer, decoder: keras.layers.Layer) -> None:
-        """Raises TypeError if one of the two is not a layer."""
+        """Store the two layers. Raises TypeError if one of them is not a layer."""
         super().__init__()
         checks.instance("encoder", encoder, keras.layers.Layer, "a layer")
         checks.instance("decoder", decoder, keras.layers.Layer, "a layer")
@@ -94,10 +95,10 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         num_steps: int,
         save_attention_weights: bool = False,
     ) -> tuple[Tensor, list[Any]]:
-        """Decode, taking the likeliest token each time; also the attention weights of each step.
+        """Decode a batch greedily; return tokens (batch, num_steps), and the attention weights of each step.
 
-        ``batch`` is (source, target, source lengths, labels), of which the target's first tokens
-        are used. Returns tokens of shape (batch, num_steps). Dropout is off meanwhile.
+        ``batch`` is (source, target, source lengths, labels); of the target only the first tokens
+        are used. Dropout is off.
         """
         num_steps = checks.size("num_steps", num_steps)
         source, target, lengths, _ = batch
@@ -118,15 +119,15 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
 
 @register
 class GRU(Module):
-    """Gated recurrent units in layers: Cho et al. (2014)."""
+    """A multilayer network of gated recurrent units (Cho et al., 2014)."""
 
     def __init__(
         self, num_hiddens: int, num_layers: int, dropout: float = 0, **kwargs: Any
     ) -> None:
-        """``dropout``, from 0 to 1, is the share of each layer's inputs dropped in training; at 1, Keras drops none.
+        """Create the layers; ``dropout``, from 0 to 1, is the share of each layer's inputs dropped in training.
 
-        ``kwargs`` are any Keras model's. Raises ValueError or TypeError for arguments of a wrong
-        range or kind.
+        At 1, Keras drops none. ``kwargs`` are those of any Keras model. Raises ValueError or TypeError
+        for arguments of a wrong range or kind.
         """
         super().__init__(**kwargs)
         num_hiddens, num_layers = shared.recurrent(
@@ -151,24 +152,24 @@ class GRU(Module):
         if H is None:
             return super().__call__(inputs, **kwargs)
         num_layers, num_hiddens = self.hparams["num_layers"], self.hparams["num_hiddens"]
-        if hasattr(H, "shape"):  # stacked
+        if hasattr(H, "shape"):  # one tensor for all layers
             H = tf.unstack(H)
         if not isinstance(H, (list, tuple)) or len(H) != num_layers:
             need = f"a list of {num_layers} tensors, one for each layer"
             raise TypeError(checks.fault("H", checks.shown(H), need))
-        for of_layer in H:
-            layer_inputs.check_state("H", of_layer, layer_inputs.shape(inputs)[1], num_hiddens)
+        for state in H:
+            layer_inputs.check_state("H", state, layer_inputs.shape(inputs)[1], num_hiddens)
         return super().__call__(inputs, H, **kwargs)
 
     def forward(self, inputs: Tensor, H: Any = None) -> tuple[Tensor, list[Tensor]]:
-        """(steps, batch, inputs) to (steps, batch, hiddens), and the state.
+        """Map (steps, batch, inputs) to (steps, batch, hiddens) and the new state.
 
-        That is a tensor for each layer, (batch, hiddens), and so it may be given in ``H``.
+        The state before, ``H``, and the new one are lists with a tensor (batch, hiddens) for each layer.
         """
         if H is None:
-            size = (sizes(inputs)[1], self.hparams["num_hiddens"])
-            H = [tf.zeros(size, inputs.dtype)] * self.hparams["num_layers"]
-        # Keras has the batch first.
+            shape = (dynamic_shape(inputs)[1], self.hparams["num_hiddens"])
+            H = [tf.zeros(shape, inputs.dtype)] * self.hparams["num_layers"]
+        # Keras's layers have the batch axis first.
         batch_first = tf.transpose(inputs, (1, 0, 2))
         outputs, *state = self.rnn(batch_first, initial_state=[*H])
         return tf.transpose(outputs, (1, 0, 2)), tf.nest.flatten(state)
@@ -179,7 +180,7 @@ class GRU(Module):
 
 @register
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence: its outputs at all steps, and its state at the end."""
+    """A GRU that reads a sentence, and returns its outputs at all steps and its final state."""
 
     def __init__(
         self,
@@ -190,8 +191,10 @@ class Seq2SeqEncoder(Encoder):
         dropout: float = 0,
         **kwargs: Any,
     ) -> None:
-        """``kwargs`` are any layer's. Raises ValueError or TypeError for arguments of a wrong
-        range or kind."""
+        """Create the layers; ``kwargs`` are those of any Keras layer.
+
+        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        """
         super().__init__(**kwargs)
         vocab_size, embed_size = shared.recurrent(
             dropout, vocab_size=vocab_size, embed_size=embed_size
@@ -206,13 +209,13 @@ class Seq2SeqEncoder(Encoder):
         self.built = True
 
     def __call__(self, X: Array, *args: Any, **kwargs: Any) -> Any:
-        """Tokens (batch, steps) to (steps, batch, hiddens), and the state, as :class:`GRU` has it.
+        """Map tokens (batch, steps) to (steps, batch, hiddens) and the state of :class:`GRU`.
 
-        Where D2L_VERSION is 0.17, to (batch, steps, hiddens). ``training=True`` drops. Raises
-        ValueError or TypeError for input that does not fit.
+        If D2L_VERSION is 0.17, the outputs are (batch, steps, hiddens). ``training=True`` activates
+        dropout. Raises ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_tokens(X, self.embedding.input_dim)
-        named_for_keras_2(kwargs)
+        name_training_for_keras_2(kwargs)
         return super().__call__(X, *args, **kwargs)
 
     def call(
@@ -222,41 +225,43 @@ class Seq2SeqEncoder(Encoder):
         return tf.transpose(outputs, (1, 0, 2)) if version.is_older() else outputs, state
 
     def get_config(self) -> dict[str, Any]:
-        embedding, rnn = self.embedding, self.rnn.hparams
-        given = {"vocab_size": embedding.input_dim, "embed_size": embedding.output_dim}
-        return {**super().get_config(), **given, **rnn}
+        sizes = {
+            "vocab_size": self.embedding.input_dim,
+            "embed_size": self.embedding.output_dim,
+        }
+        return {**super().get_config(), **sizes, **self.rnn.hparams}
 
 
 class Seq2Seq(EncoderDecoder):
-    """Encoder and decoder, trained with Adam at the learning rate ``lr``."""
+    """An encoder and a decoder, trained with Adam at the learning rate ``lr``."""
 
     tgt_pad: int
 
     def __init__(
         self, encoder: keras.layers.Layer, decoder: keras.layers.Layer, tgt_pad: int, lr: float
     ) -> None:
-        """``tgt_pad`` is the number of the token that fills up sentences; it does not count."""
+        """Create the model; ``tgt_pad`` is the index of the padding token, which the loss ignores."""
         super().__init__(encoder, decoder)
         self.save_hyperparameters()
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch, and not the share of tokens that are right, which counts padding."""
+        """Draw the loss of a batch, but not the accuracy, which would count padding."""
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Cross-entropy of the tokens that are not ``tgt_pad``; not averaged, 0 at those."""
+        """Return the mean cross-entropy of tokens other than ``tgt_pad``, or if not ``averaged`` each, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
         counts = tf.cast(tf.reshape(Y, (-1,)) != self.tgt_pad, losses.dtype)
         losses *= counts
         return tf.reduce_sum(losses) / tf.reduce_sum(counts) if averaged else losses
 
     def configure_optimizers(self) -> keras.optimizers.Optimizer:
-        """Adam, at the learning rate ``lr``."""
+        """Return Adam with the learning rate ``lr``."""
         return keras.optimizers.Adam(self.lr)
 
 
 def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> Tensor:
-    """``X`` with ``value`` in each example's steps past its length.
+    """Return ``X`` with ``value`` in each example's steps past its length.
 
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for a wrong shape or dtype.
@@ -277,19 +282,20 @@ def train_seq2seq(
     tgt_vocab: Any,
     device: AbstractContextManager[Any],
 ) -> None:
-    """D2L 0.17's training: fit ``net`` with Adam and teacher forcing.
+    """Train ``net`` with Adam and teacher forcing, as in D2L 0.17.
 
-    ``data_iter`` gives (source, source lengths, target, target lengths), as ``load_data_nmt``
-    makes them. The loss per token is drawn every ten epochs, and printed at the end.
+    ``data_iter`` yields (source, source lengths, target, target lengths), as ``load_data_nmt``
+    does. The loss per token is drawn every ten epochs, and printed at the end.
     """
     progress = shared.Progress(num_epochs, net, keras.layers.Layer, tgt_vocab, lr)
-    optimizer, update = keras.optimizers.Adam(lr), Update()
+    optimizer = keras.optimizers.Adam(lr)
+    update = Update()
 
     def step(batch: Any) -> tuple[Tensor, Tensor]:
         X, X_lens, Y, Y_lens = batch
-        first = tf.fill((len(Y), 1), tf.cast(tgt_vocab[shared.BOS], Y.dtype))
+        bos = tf.fill((len(Y), 1), tf.cast(tgt_vocab[shared.BOS], Y.dtype))
         with tf.GradientTape() as tape:
-            dec_X = tf.concat([first, Y[:, :-1]], axis=1)
+            dec_X = tf.concat([bos, Y[:, :-1]], axis=1)
             Y_hat = shared.output(net(X, dec_X, X_lens, training=True))
             loss = tf.reduce_sum(_masked_loss(Y_hat, Y, Y_lens))
         variables = net.trainable_variables
@@ -309,13 +315,13 @@ def predict_seq2seq(
     num_steps: int,
     save_attention_weights: bool = False,
 ) -> tuple[str, list[Any]]:
-    """Translate a sentence, its words separated by blanks; also the attention weights of each step.
+    """Translate a sentence greedily; return the translation, and the attention weights of each step.
 
-    The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
+    Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
-    source, length = shared.source(src_sentence, src_vocab, num_steps)
-    lens = tf.constant([length])
+    source, source_len = shared.source(src_sentence, src_vocab, num_steps)
+    lens = tf.constant([source_len])
     encoded = net.encoder(tf.constant([source]), lens, training=False)
     tokens, weights = shared.decode(
         net.decoder,
@@ -331,6 +337,6 @@ def predict_seq2seq(
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Each example's mean cross-entropy, over all steps, of those within its length."""
+    """Return each example's cross-entropy, averaged over all steps, with 0 past its length."""
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(Y, Y_hat)
     return tf.reduce_mean(sequence_mask(losses, lens), axis=1)

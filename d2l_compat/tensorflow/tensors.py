@@ -1,4 +1,4 @@
-"""The tensor functions D2L code calls on ``d2l``: TensorFlow's own, under D2L's names."""
+"""The tensor functions that D2L's code calls on ``d2l``: TensorFlow's own, under D2L's names."""
 
 from typing import Any
 
@@ -58,15 +58,15 @@ int64 = tf.int64
 
 
 def numpy(x: Tensor) -> Any:
-    """``x`` as a NumPy array of its shape and dtype; there is none while a graph is traced."""
+    """Convert ``x`` to a NumPy array of its shape and dtype; this fails while a graph is traced."""
     return x.numpy()
 
 
 def size(x: Tensor) -> int:
-    """How many numbers ``x`` holds."""
+    """Return the number of elements of ``x``."""
     return int(tf.size(x))
 
 
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
+    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is not a tensor."""
     arrays.check_shape(x, shape)

@@ -1,7 +1,7 @@
-"""The Transformer's encoder, and the parts its decoder is made of as well.
+"""The Transformer's encoder, and the parts that it shares with the decoder.
 
 The architecture is that of Vaswani et al. (2017), section 3.1: attention, then a small network
-at each position, and around both a residual connection and layer normalization.
+at each position, each with a residual connection and layer normalization.
 """
 
 import math
@@ -12,11 +12,11 @@ from tensorflow import Tensor
 from d2l_compat._shared import checks, signatures
 from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
-from d2l_compat.tensorflow._keras import keras, named_for_keras_2
+from d2l_compat.tensorflow._keras import keras, name_training_for_keras_2
 from d2l_compat.tensorflow.attention import (
     MultiHeadAttention,
     PositionalEncoding,
-    layer_arguments,
+    pop_layer_arguments,
     register,
 )
 from d2l_compat.tensorflow.seq2seq import Encoder
@@ -32,11 +32,11 @@ __all__ = [
 
 @register
 class PositionWiseFFN(keras.layers.Layer):
-    """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
+    """The network max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
     ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
-    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is given it. Any
-    layer's ``name``, ``dtype`` and ``trainable`` may be given too.
+    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` specifies it. As with
+    every Keras layer, ``name``, ``dtype`` and ``trainable`` are further arguments.
     """
 
     @overload
@@ -61,24 +61,24 @@ class PositionWiseFFN(keras.layers.Layer):
         trainable: bool = True,
     ) -> None: ...
     @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
-        super().__init__(**layer_arguments(given))
+    def __init__(self, **arguments: Any) -> None:
+        """Create the layer. Raises ValueError or TypeError for sizes that are not integers of at least 1."""
+        super().__init__(**pop_layer_arguments(arguments))
         policy = self.dtype_policy
-        self.dense1 = keras.layers.Dense(given["ffn_num_hiddens"], dtype=policy, name="dense1")
+        self.dense1 = keras.layers.Dense(arguments["ffn_num_hiddens"], dtype=policy, name="dense1")
         self.relu = keras.layers.ReLU(dtype=policy)
-        self.dense2 = keras.layers.Dense(given["ffn_num_outputs"], dtype=policy, name="dense2")
-        self._given = given
-        if "ffn_num_input" in given:
-            self.build((None, None, given["ffn_num_input"]))
+        self.dense2 = keras.layers.Dense(arguments["ffn_num_outputs"], dtype=policy, name="dense2")
+        self._arguments = arguments
+        if "ffn_num_input" in arguments:
+            self.build((None, None, arguments["ffn_num_input"]))
 
     def build(self, X_shape: Any) -> None:
         self.dense1.build(X_shape)
-        self.dense2.build((*X_shape[:-1], self._given["ffn_num_hiddens"]))
+        self.dense2.build((*X_shape[:-1], self._arguments["ffn_num_hiddens"]))
         self.built = True
 
     def __call__(self, X: Array, **kwargs: Any) -> Tensor:
-        """Shape (..., inputs) to (..., ffn_num_outputs).
+        """Map X (..., inputs) to (..., ffn_num_outputs).
 
         Raises ValueError or TypeError for input that does not fit.
         """
@@ -89,19 +89,19 @@ class PositionWiseFFN(keras.layers.Layer):
         return self.dense2(self.relu(self.dense1(X)))
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self._given}
+        return {**super().get_config(), **self._arguments}
 
 
 @register
 class AddNorm(keras.layers.Layer):
-    """LayerNorm(x + dropout(y)): residual connection, then layer normalization; section 5.4."""
+    """A residual connection, then layer normalization: LayerNorm(x + dropout(y)); section 5.4."""
 
     def __init__(self, norm_shape: int | list[int], dropout: float, **kwargs: Any) -> None:
-        """``norm_shape``: the axes of the inputs over which they are normalized together.
+        """Set ``norm_shape``, the axes over which the sum is normalized.
 
-        So D2L has it in TensorFlow (the sizes of these axes stand there in PyTorch): [2], or -1,
-        for the features of each position. Raises ValueError or TypeError for a ``dropout`` that
-        is not from 0 to 1, TypeError for axes that are not integers.
+        They are indices, as in D2L's TensorFlow code; in PyTorch they are sizes. [2], or -1, stands for
+        the features of each position. Raises ValueError or TypeError for a ``dropout`` that is not
+        from 0 to 1, TypeError for axes that are not integers.
         """
         checks.dropout(dropout)
         super().__init__(**kwargs)
@@ -115,9 +115,9 @@ class AddNorm(keras.layers.Layer):
         self.built = True
 
     def __call__(self, X: Array, Y: Array, **kwargs: Any) -> Tensor:
-        """Two tensors of one shape, which the result has too; ``training=True`` drops parts of ``Y``.
+        """Return LayerNorm(X + dropout(Y)), of the shape of both; ``training=True`` drops parts of ``Y``.
 
-        Raises ValueError for two shapes, and where they have not all the axes to normalize.
+        Raises ValueError for different shapes, or if they lack an axis to normalize.
         """
         layer_inputs.check_residual(X, Y)
         _check_axes(self.norm_shape, len(X.shape))
@@ -127,8 +127,8 @@ class AddNorm(keras.layers.Layer):
         return self.ln(X + self.dropout(Y, training=training))
 
     def get_config(self) -> dict[str, Any]:
-        given = {"norm_shape": self.norm_shape, "dropout": self.dropout.rate}
-        return {**super().get_config(), **given}
+        arguments = {"norm_shape": self.norm_shape, "dropout": self.dropout.rate}
+        return {**super().get_config(), **arguments}
 
 
 def _check_axes(norm_shape: int | list[int], rank: int) -> None:
@@ -143,9 +143,10 @@ class TransformerEncoderBlock(keras.layers.Layer):
     """Self-attention and a position-wise network, each with :class:`AddNorm`; section 3.1.
 
     ``TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, bias=False)``, or
-    as D2L has it in TensorFlow, (key_size, query_size, value_size, num_hiddens, norm_shape,
+    as in D2L's TensorFlow code, (key_size, query_size, value_size, num_hiddens, norm_shape,
     ffn_num_hiddens, num_heads, dropout, bias=False). Without ``norm_shape`` the features of each
-    position are normalized. Any layer's ``name``, ``dtype`` and ``trainable`` may be given too.
+    position are normalized. As with every Keras layer, ``name``, ``dtype`` and ``trainable`` are
+    further arguments.
     """
 
     @overload
@@ -179,20 +180,21 @@ class TransformerEncoderBlock(keras.layers.Layer):
         trainable: bool = True,
     ) -> None: ...
     @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        # Here, since Keras shortens what it says of a layer within a layer.
-        checks.heads(given["num_hiddens"], given["num_heads"])
-        super().__init__(**layer_arguments(given))
-        norm_shape, dropout = given.get("norm_shape", -1), given["dropout"]
-        parts = {"dtype": self.dtype_policy}
+    def __init__(self, **arguments: Any) -> None:
+        """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        # Checked here, since Keras shortens the messages of sublayers.
+        checks.heads(arguments["num_hiddens"], arguments["num_heads"])
+        super().__init__(**pop_layer_arguments(arguments))
+        norm_shape = arguments.get("norm_shape", -1)
+        dropout = arguments["dropout"]
+        policy = self.dtype_policy
         self.attention = MultiHeadAttention(
-            **signatures.of_attention(given), **parts, name="attention"
+            **signatures.of_attention(arguments), dtype=policy, name="attention"
         )
-        self.addnorm1 = AddNorm(norm_shape, dropout, **parts, name="addnorm1")
-        self.ffn = PositionWiseFFN(**signatures.of_ffn(given), **parts, name="ffn")
-        self.addnorm2 = AddNorm(norm_shape, dropout, **parts, name="addnorm2")
-        self._given = given
+        self.addnorm1 = AddNorm(norm_shape, dropout, dtype=policy, name="addnorm1")
+        self.ffn = PositionWiseFFN(**signatures.of_ffn(arguments), dtype=policy, name="ffn")
+        self.addnorm2 = AddNorm(norm_shape, dropout, dtype=policy, name="addnorm2")
+        self._arguments = arguments
 
     def build(self, X_shape: Any) -> None:
         if not self.attention.built:
@@ -203,24 +205,24 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.built = True
 
     def __call__(self, X: Array, valid_lens: Array | None = None, **kwargs: Any) -> Tensor:
-        """Shape (batch, steps, num_hiddens), and so is the result; ``valid_lens`` (batch,).
+        """Encode X (batch, steps, num_hiddens) in the same shape; ``valid_lens`` is (batch,).
 
-        ``training=True`` drops. Raises ValueError or TypeError for input that does not fit.
+        ``training=True`` activates dropout. Raises ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_attention(X, X, X)
-        layer_inputs.check_last_dimension("X", X, self._given["num_hiddens"])
+        layer_inputs.check_last_dimension("X", X, self._arguments["num_hiddens"])
         layer_inputs.check_valid_lens(valid_lens, X, X)
         return super().__call__(X, valid_lens=valid_lens, **kwargs)
 
     def call(
         self, X: Tensor, valid_lens: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        attended = self.attention(X, X, X, valid_lens, training=training)
-        Y = self.addnorm1(X, attended, training=training)
+        Y = self.attention(X, X, X, valid_lens, training=training)
+        Y = self.addnorm1(X, Y, training=training)
         return self.addnorm2(Y, self.ffn(Y), training=training)
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self._given}
+        return {**super().get_config(), **self._arguments}
 
 
 EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
@@ -228,12 +230,12 @@ EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
 
 @register
 class TransformerEncoder(Encoder):
-    """Embedding, positional encoding, and ``num_blks`` encoder blocks.
+    """The Transformer's encoder: embedding, positional encoding, and ``num_blks`` encoder blocks.
 
     ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout,
-    bias=False)``, or as D2L has it in TensorFlow, (vocab_size, key_size, query_size, value_size,
-    num_hiddens, norm_shape, ffn_num_hiddens, num_heads, num_blks, dropout, bias=False). Any
-    layer's ``name``, ``dtype`` and ``trainable`` may be given too.
+    bias=False)``, or as in D2L's TensorFlow code, (vocab_size, key_size, query_size, value_size,
+    num_hiddens, norm_shape, ffn_num_hiddens, num_heads, num_blks, dropout, bias=False). As with
+    every Keras layer, ``name``, ``dtype`` and ``trainable`` are further arguments.
     """
 
     @overload
@@ -271,22 +273,26 @@ class TransformerEncoder(Encoder):
         trainable: bool = True,
     ) -> None: ...
     @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        checks.heads(given["num_hiddens"], given["num_heads"])
-        super().__init__(**layer_arguments(given))
+    def __init__(self, **arguments: Any) -> None:
+        """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        checks.heads(arguments["num_hiddens"], arguments["num_heads"])
+        super().__init__(**pop_layer_arguments(arguments))
         policy = self.dtype_policy
-        self.num_hiddens = given["num_hiddens"]
+        self.num_hiddens = arguments["num_hiddens"]
         self.embedding = keras.layers.Embedding(
-            given["vocab_size"], self.num_hiddens, dtype=policy, name="embedding"
+            arguments["vocab_size"], self.num_hiddens, dtype=policy, name="embedding"
         )
-        self.pos_encoding = PositionalEncoding(self.num_hiddens, given["dropout"], dtype=policy)
-        block = {name: given[name] for name in given if name not in ("vocab_size", "num_blks")}
+        self.pos_encoding = PositionalEncoding(self.num_hiddens, arguments["dropout"], dtype=policy)
+        block_arguments = {
+            name: value
+            for name, value in arguments.items()
+            if name not in ("vocab_size", "num_blks")
+        }
         self.blks = [
-            TransformerEncoderBlock(**block, dtype=policy, name=f"block{i}")
-            for i in range(given["num_blks"])
+            TransformerEncoderBlock(**block_arguments, dtype=policy, name=f"block{i}")
+            for i in range(arguments["num_blks"])
         ]
-        self._given = given
+        self._arguments = arguments
 
     def build(self, X_shape: Any) -> None:
         self.embedding.build(X_shape)
@@ -297,16 +303,16 @@ class TransformerEncoder(Encoder):
     def __call__(
         self, X: Array, valid_lens: Array | None = None, *args: Any, **kwargs: Any
     ) -> Tensor:
-        """Tokens, integers of shape (batch, steps), to (batch, steps, num_hiddens).
+        """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
-        ``valid_lens``, (batch,), are the sentences' lengths; ``training=True`` drops. The
-        embedding is scaled by sqrt(num_hiddens), so that the encoding does not drown it. Raises
+        ``valid_lens``, (batch,), are the sentences' lengths; ``training=True`` activates dropout. The
+        embedding is scaled by sqrt(num_hiddens), so that the encoding does not outweigh it. Raises
         ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_tokens(X, self.embedding.input_dim)
         layer_inputs.check_positions(0, X, self.pos_encoding.max_len)
         layer_inputs.check_valid_lens(valid_lens, X, X)
-        named_for_keras_2(kwargs)
+        name_training_for_keras_2(kwargs)
         return super().__call__(X, valid_lens, *args, **kwargs)
 
     def call(
@@ -324,12 +330,12 @@ class TransformerEncoder(Encoder):
 
     @property
     def attention_weights(self) -> list[Tensor]:
-        """The last call's weights, a tensor a block, shape (batch * heads, steps, steps).
+        """Weights of the last call, one tensor per block, shape (batch * heads, steps, steps).
 
-        Of the same call, and raising RuntimeError in the same cases, as those of
-        :class:`DotProductAttention`.
+        As in :class:`DotProductAttention`, only calls that Python makes count. Raises RuntimeError
+        in the same cases.
         """
         return [block.attention.attention.attention_weights for block in self.blks]
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self._given}
+        return {**super().get_config(), **self._arguments}

@@ -211,7 +211,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         plot.X plot.Y action"""
     }),
     ((3, "no", []), kind, {"a tensor": "score_bias H"}),
-    ((3, None, []), as_written, {"a name of MXNet's optimizers, or one of them": "tr_name"}),
+    ((3, None, []), as_written, {"the name of an MXNet optimizer, or an optimizer": "tr_name"}),
 ]
 # fmt: on
 

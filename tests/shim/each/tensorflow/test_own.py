@@ -17,7 +17,7 @@ import tensorflow as tf
 from d2l_compat import tensorflow as d2l
 from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._keras import keras
-from d2l_compat.tensorflow._start import quietly
+from d2l_compat.tensorflow._start import suppress_log
 from d2l_compat.tensorflow.training import Update
 from tests.shim.each.calls import signature_of
 from tests.shim.each.test_training import make_fashion
@@ -298,7 +298,7 @@ def test_a_compiled_step_is_keras_own_step() -> None:
             (descent, everything),
             (adam, everything),
         ]:
-            for tokens in ([0, 2, 2], [5, 1, 1, 2]) * Update.FIRST:
+            for tokens in ([0, 2, 2], [5, 1, 1, 2]) * Update.EAGER_STEPS:
                 with tf.GradientTape() as tape:
                     rows = tf.gather(table.value, tokens)
                     loss = tf.reduce_sum(tf.sin(rows @ weight.value))
@@ -321,7 +321,7 @@ def test_an_optimizer_of_the_readers_own_steps_in_python() -> None:
                 variable.assign_sub(0.5 * gradient)
 
     weight, update, descent = tf.Variable([1.0, 2.0]), Update(), Descent()
-    steps = Update.FIRST + 2  # of which Keras's optimizer would be compiled by now
+    steps = Update.EAGER_STEPS + 2  # of which Keras's optimizer would be compiled by now
     for _ in range(steps):
         update(descent, [tf.constant([1.0, -1.0])], [weight])
     assert descent.steps == steps
@@ -335,9 +335,9 @@ def test_keras_own_optimizer_steps_in_python_at_first_alone(
     descent, calls = keras.optimizers.SGD(0.5), []
     original = descent.apply_gradients
     monkeypatch.setattr(descent, "apply_gradients", lambda pairs: calls.append(original(pairs)))
-    for _ in range(Update.FIRST + 5):
+    for _ in range(Update.EAGER_STEPS + 5):
         update(descent, [tf.constant([1.0, -1.0])], [weight])
-    assert len(calls) == Update.FIRST + 1, "the last of which is traced"
+    assert len(calls) == Update.EAGER_STEPS + 1, "the last of which is traced"
 
 
 def test_a_reader_may_go_through_the_epochs_by_hand() -> None:
@@ -627,7 +627,7 @@ def test_a_log_is_let_out_by_a_failing_import_or_at_the_readers_wish(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def log(fail: bool = False) -> None:
-        with quietly():
+        with suppress_log():
             os.write(2, b"why")
             if fail:
                 raise ImportError

@@ -1,4 +1,4 @@
-"""A table of positions in a layer."""
+"""A layer with a table of positions."""
 
 from typing import Any
 
@@ -11,17 +11,17 @@ from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._keras import keras
 
 
-class Tabulated(keras.layers.Layer):
-    """Has a table ``P``, a constant in the dtype in which the layer computes: neither trained nor saved."""
+class PositionTable(keras.layers.Layer):
+    """A layer with a table ``P``, a constant in the layer's compute dtype: neither trained nor saved."""
 
     num_hiddens: int
     max_len: int
 
-    def tabulate(self, exact: NDArray[np.float64]) -> None:
-        """Take this table, of no dtype's rounding yet."""
+    def create_table(self, exact_table: NDArray[np.float64]) -> None:
+        """Round the table to the layer's dtype, and keep it."""
         self.supports_masking = True
-        with tf.init_scope():  # of no graph, should the layer be made while one is traced
-            self._table = tf.constant(exact, self.compute_dtype)
+        with tf.init_scope():  # not in a graph that is being traced
+            self._table = tf.constant(exact_table, self.compute_dtype)
 
     @property
     def P(self) -> NDArray[Any]:
