@@ -353,7 +353,7 @@ def test_libraries_align_their_causal_masks_at_the_first_key_or_at_the_last(
 ):
     X = np.random.default_rng(0).normal(size=(1, 1, 5, 64)).astype("float32")
     values = np.eye(5, 64, dtype="float32")[None, None]  # whose answers are the weights
-    weights = adapter.own_causal(X[:, :, -2:], X, values)
+    weights = adapter.native_causal_attention(X[:, :, -2:], X, values)
     seen = {"mlx": [4, 5], "mxnet": None, "paddle": None, "djl": None}
     expected = seen.get(pytestconfig.getoption("framework"), [1, 2])
     if expected is None:
@@ -374,7 +374,7 @@ def test_true_means_two_things(cells):
 def test_entries_are_letters_with_digits_and_questions_are_among_them(adapter, cells):
     names = cells["dictionaries"].names
     for size in (6, 12, 26):
-        made = adapter.lesson_drawn(names, "dictionaries", 200, size)
+        made = adapter.lesson_draw(names, "dictionaries", 200, size)
         letters, digits, questions, _ = made = [each.astype(int) for each in made]
         assert letters.shape == (200, size)
         assert all(len({*row}) == size for row in letters)
@@ -478,7 +478,7 @@ def test_models_are_trained_for_150_steps_of_64_dictionaries_of_six(assert_train
 def tests(adapter, cells) -> dict[int, list[np.ndarray]]:
     """By size, the letters, digits, questions and answers that the models are tested on."""
     drawn = cells["train"].names["tests"].items()
-    tests = {size: adapter.lesson_test(test) for size, test in drawn}
+    tests = {size: adapter.lesson_arrays(test) for size, test in drawn}
     assert list(tests) == [6, 12, 26]
     for size, test in tests.items():
         tests[size] = [each.astype(int) for each in test]

@@ -244,7 +244,7 @@ def drawn(adapter: Adapter, cells: Any, count: int, sign: int = -1) -> list[np.n
     """Letters, numbers, pairs asked for, answers."""
     return [
         array(each)
-        for each in adapter.lesson_drawn(
+        for each in adapter.lesson_draw(
             cells["questions"].names, "questions", count, 6, sign
         )
     ]
@@ -315,7 +315,7 @@ def exactly(error: float) -> Any:
     [("errors", "differences", -1), ("solution-sum", "sums", 1)],
 )
 def test_tests_are_questions_of_many_dictionaries(adapter, cells, cell, test, sign):
-    letters, values, asked, answers = adapter.lesson_test(cells[cell].names[test])
+    letters, values, asked, answers = adapter.lesson_arrays(cells[cell].names[test])
     assert letters.shape == values.shape == answers.shape == (len(letters), 6)
     assert len(letters) in (500, 1000)
     at = (letters[:, None, None] == asked[..., None]).argmax(axis=-1)
@@ -328,7 +328,7 @@ def test_errors_are_those_of_the_models_which_differ_in_their_heads_alone(
     adapter, cells
 ):
     names = cells["errors"].names
-    given = adapter.lesson_test(names["differences"])
+    given = adapter.lesson_arrays(names["differences"])
     sizes = set()
     for heads, models in names["models"].items():
         found = []
@@ -378,7 +378,7 @@ def test_one_head_finds_the_first_letter_and_the_other_the_second(adapter, cells
 
 def test_a_head_is_missed_as_much_as_is_printed(adapter, cells):
     names = cells["without-a-head-shown"].names
-    given = adapter.lesson_test(names["differences"])
+    given = adapter.lesson_arrays(names["differences"])
     printed = removed_heads(cells["without-a-head-shown"].rows)
     for heads, of_models in names["removed"].items():
         for seed, costs in enumerate(of_models):
@@ -407,7 +407,7 @@ def test_the_models_hear_all_their_heads_again_afterwards(adapter, cells):
 def test_a_text_is_a_dictionary_and_the_same_in_another_order(adapter, cells):
     tokens, digits = (
         array(each).astype(int)
-        for each in adapter.lesson_drawn(cells["texts"].names, "texts", 200)
+        for each in adapter.lesson_draw(cells["texts"].names, "texts", 200)
     )
     assert (tokens.shape, digits.shape) == ((200, 16), (200, 4))
     for text, answer in zip(tokens, digits, strict=True):
@@ -448,13 +448,13 @@ def share_by_hand(
 def texts(adapter: Adapter, cells: Any) -> list[np.ndarray]:
     return [
         array(each).astype(int)
-        for each in adapter.lesson_drawn(cells["texts"].names, "texts", 400)
+        for each in adapter.lesson_draw(cells["texts"].names, "texts", 400)
     ]
 
 
 def read_test(adapter: Adapter, cells: Any) -> list[np.ndarray]:
     """What the readers are tested on."""
-    test = adapter.lesson_test(cells["readers-shares"].names["test"])
+    test = adapter.lesson_arrays(cells["readers-shares"].names["test"])
     tokens, digits = (each.astype(int) for each in test)
     assert (tokens.shape, digits.shape) == ((500, 16), (500, 4))
     np.testing.assert_array_equal(tokens[:, 9::2] - 26, digits)
@@ -576,7 +576,7 @@ def test_heads_have_no_order(cells):
 
 def test_one_head_can_add(adapter, cells):
     names = cells["solution-sum-shown"].names
-    given = adapter.lesson_test(names["sums"])
+    given = adapter.lesson_arrays(names["sums"])
     errors = [float(error) for error in names["of_sums"]]
     starts = set()
     for model, error in zip(names["adders"], errors, strict=True):

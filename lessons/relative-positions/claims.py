@@ -73,7 +73,9 @@ def test_two_hands_that_turn_together_keep_their_score(cells):
 def test_any_vector_is_turned_by_30_degrees_for_each_position(adapter, cells):
     turn = cells["turn"].names["turn"]
     for x, y, position in ((1, 0, 3), (3, -2, 1), (0.5, 4, 7), (2, 1, -5)):
-        found = array(turn(adapter.tensor(np.array([x, y], adapter.HAND)), position))
+        found = array(
+            turn(adapter.tensor(np.array([x, y], adapter.HAND_DTYPE)), position)
+        )
         expected = hand((x, y), position)
         np.testing.assert_allclose(found, [expected.real, expected.imag], atol=1e-5)
 
@@ -206,7 +208,7 @@ def bucket_by_hand(distance: int, count: int = 8, far: int = 16) -> int:
 @pytest.mark.parametrize(("count", "far"), [(8, 16), (16, 64), (32, 128)])
 def test_far_distances_share_ever_wider_buckets(adapter, cells, count, far):
     asked = [(distance, count, far) for distance in range(2 * far)]
-    found = adapter.lesson_each(cells["bucket"].names, "bucket", asked)
+    found = adapter.lesson_map(cells["bucket"].names, "bucket", asked)
     assert found == [bucket_by_hand(*each) for each in asked]
 
 
@@ -234,7 +236,7 @@ def last_asked(letters: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("n", [16, 48])
 def test_the_answer_is_the_last_digit_of_the_letter(adapter, cells, n):
-    made = adapter.lesson_drawn(cells["entries"].names, "entries", 300, n)
+    made = adapter.lesson_draw(cells["entries"].names, "entries", 300, n)
     letters, digits, asked, answers = (array(each).astype(int) for each in made)
     assert letters.shape == digits.shape == (300, n)
     assert asked.shape == answers.shape == (300, 1)
@@ -299,7 +301,7 @@ def tests(adapter, cells) -> dict[int, list[np.ndarray]]:
     """The texts that all models are tested on: letters, digits, what is asked, the answers, by the number of entries."""
     drawn, tests = cells["train"].names["tests"], {}
     for n in LENGTHS:
-        tests[n] = [each.astype(int) for each in adapter.lesson_test(drawn[n])]
+        tests[n] = [each.astype(int) for each in adapter.lesson_arrays(drawn[n])]
         letters, digits, asked, answers = tests[n]
         assert letters.shape == digits.shape == (500, n)
         np.testing.assert_array_equal(digits[last_asked(letters, asked)], answers[:, 0])

@@ -306,7 +306,7 @@ def encoding_of(
     """A layer of the lesson's own class."""
     names = cells["positional-encoding"].names
     layer = adapter.lesson_new_encoding(names, num_hiddens, dropout, max_len=max_len)
-    return partial(adapter.lesson_encoding, layer)
+    return partial(adapter.lesson_encode, layer)
 
 
 @pytest.mark.parametrize(("num_hiddens", "offset"), [(32, 0), (7, 0), (32, 3), (1, 2)])
@@ -330,7 +330,7 @@ def test_numbers_are_dropped_or_doubled_in_training_alone(adapter, cells):
     is_kept = dropped != 0
     np.testing.assert_allclose(dropped, np.where(is_kept, 2 * whole, 0), atol=1e-5)
     assert 0.3 < is_kept.mean() < 0.7
-    assert adapter.lesson_kept(*encode.args) == []  # neither trained nor saved
+    assert adapter.lesson_state_names(*encode.args) == []  # neither trained nor saved
 
 
 @pytest.mark.parametrize(("offset", "last"), [(-1, 8), (1, 10)])
@@ -411,7 +411,7 @@ def test_pairs_are_turned_and_queries_and_keys_by_their_positions(adapter, cells
         cells["rotation"].names["turn"](adapter.tensor(X), adapter.tensor(angle))
     )
     np.testing.assert_allclose(shown, turned(X, -angle), atol=1e-5)
-    shown = adapter.lesson_turned(cells["rotary"].names, X)
+    shown = adapter.lesson_rotate(cells["rotary"].names, X)
     np.testing.assert_allclose(shown, rotated(X), atol=1e-5)
 
 
@@ -524,7 +524,7 @@ def turned_by_heads(projection: reference.Linear, X: np.ndarray) -> np.ndarray:
 def test_labels_tell_whether_the_zero_comes_first(adapter, cells):
     names = cells["task"].names
     for length in TESTED:
-        tokens, labels = adapter.lesson_drawn(names, "sequences", 100, length)
+        tokens, labels = adapter.lesson_draw(names, "sequences", 100, length)
         assert tokens.shape == (100, length)
         np.testing.assert_array_equal(np.sort(tokens)[:, :2], [[0, 1]] * 100)
         assert (np.sort(tokens)[:, 2].min(), tokens.max()) == (2, 9)
@@ -535,7 +535,7 @@ def test_labels_tell_whether_the_zero_comes_first(adapter, cells):
 
 def test_sequences_are_drawn_evenly(adapter, cells):
     """No number depends on another: what stands at a place says nothing of the 0's and the 1's."""
-    tokens, labels = adapter.lesson_drawn(cells["task"].names, "sequences", 4000)
+    tokens, labels = adapter.lesson_draw(cells["task"].names, "sequences", 4000)
     assert labels.mean() == pytest.approx(0.5, abs=0.03)
     shares = np.bincount(tokens[tokens > 1])[2:] / (tokens > 1).sum()
     np.testing.assert_allclose(shares, 1 / 8, atol=0.01)
@@ -682,7 +682,7 @@ def test_shares_are_those_of_sequences_of_each_length(adapter, cells, results):
     tests = cells["five-readers"].names["tests"]
     tests = tests.values() if isinstance(tests, dict) else tests
     for length, test, share in zip(TESTED, tests, results[0, 0], strict=True):
-        tokens, labels = adapter.lesson_test(test)
+        tokens, labels = adapter.lesson_arrays(test)
         assert tokens.shape == (500, length)
         answers = in_parts(lambda part: read(weights, part)[0], tokens.astype(int))
         assert share == pytest.approx(share_right(answers > 0, labels > 0), abs=0.0021)
@@ -834,7 +834,7 @@ def test_relative_attention_is_the_formula_up_to_the_tables_ends(adapter, cells)
 
     def scores_of(X):
         Q, K = (X @ weights[W] for W in ("W_q", "W_k"))
-        a = weights["table"][reference.rows_of_distances(X.shape[1], 3)]
+        a = weights["table"][reference.distance_rows(X.shape[1], 3)]
         return np.einsum("bid,bijd->bij", Q, K[:, None] + a) / 4
 
     def attend(X):

@@ -60,7 +60,7 @@ def of_relative(
     """Of attention with a vector for each distance: of its inputs, and of the table of these."""
     found = of_attention(direction, queries, keys, values, weights)
     of_products = found.pop("scores") / math.sqrt(queries.shape[-1])
-    rows = reference.rows_of_distances(queries.shape[1], len(table) // 2)
+    rows = reference.distance_rows(queries.shape[1], len(table) // 2)
     # A query meets the sum of a key and a vector.
     found["queries"] += np.einsum("bqk,qkd->bqd", of_products, table[rows])
     found["table"] = np.zeros(table.shape)

@@ -17,10 +17,10 @@ from tests.shim.each.cases import (
     assert_gradients,
     cases,
     every_kind_of_lengths,
-    for_lengths,
     heads,
     make_case,
     make_weights,
+    parametrize_lengths,
     reference_multi_head,
 )
 
@@ -288,7 +288,7 @@ LONG_LENGTHS = {
 
 
 @pytest.mark.usefixtures("short_is_long")
-@for_lengths(LONG_LENGTHS, "every key", "per example", in_=("jax", "paddle"))
+@parametrize_lengths(LONG_LENGTHS, "every key", "per example", slow=("jax", "paddle"))
 def test_long_input_equals_the_reference_with_its_gradients(
     adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:

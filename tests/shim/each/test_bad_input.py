@@ -20,10 +20,10 @@ import pytest
 from hypothesis import settings
 
 from d2l_compat._shared.data import images
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.calls import CALLS, LEFT_OUT, REFUSED_ONLY, Own, signature_of, tensor, value
-from tests.shim.each.rules import bad_values, is_said
+from tests.shim.each.calls import CALLS, ERROR_CALLS, SKIPPED, Lazy, resolve, signature_of, tensor
+from tests.shim.each.rules import bad_values, matches_message
 
 # fmt: off
 PLAIN = [
@@ -85,7 +85,7 @@ def another(rng: random.Random, good: Any) -> Any:
         return rng.choice(PLAIN)
     dtype, number = rng.choice(DTYPES), rng.choice(NUMBERS)
     array = np.full(rng.choice(SHAPES), number)
-    if isinstance(good, Own) and good.array is not None and rng.random() < 0.5:
+    if isinstance(good, Lazy) and good.array is not None and rng.random() < 0.5:
         dtype = rng.choice([dtype, str(good.array.dtype)])
         array = good.array.astype(np.float64)
         array.flat[-1] = number
@@ -140,12 +140,12 @@ def _own_world(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("bad-input")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        stand_ins.sentences(patch, adapter.d2l, folder, "Go .\tVa !\n" * 6)
-        stand_ins.novel(patch, adapter.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
-        stand_ins.language(patch, adapter.d2l, folder)
-        stand_ins.films(patch, adapter.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
+        fake_data.sentences(patch, adapter.d2l, folder, "Go .\tVa !\n" * 6)
+        fake_data.novel(patch, adapter.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
+        fake_data.language(patch, adapter.d2l, folder)
+        fake_data.films(patch, adapter.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
         table = np.random.default_rng(0).normal(size=(9, 6))
-        stand_ins.airfoil(patch, adapter.d2l, folder, table)
+        fake_data.airfoil(patch, adapter.d2l, folder, table)
         shapes = {"images": (6, 28, 28), "labels": (6,)}
         patch.setattr(
             images, "_read", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")
@@ -161,38 +161,38 @@ def public(adapter: Adapter) -> set[str]:
 
 def test_no_public_name_is_forgotten(adapter: Adapter, public: set[str]) -> None:
     own = {*adapter.d2l.tensors.__all__} - {"check_shape"}  # the framework's, in its own words
-    called = {re.split(r"[.,]", name)[0] for name in CALLS | REFUSED_ONLY}
-    assert public - own <= called | LEFT_OUT.keys()
-    assert not called & (own | LEFT_OUT.keys())
+    called = {re.split(r"[.,]", name)[0] for name in CALLS | ERROR_CALLS}
+    assert public - own <= called | SKIPPED.keys()
+    assert not called & (own | SKIPPED.keys())
     for name in called - public:  # D2L has it not in this framework
         with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
             getattr(adapter.d2l, name)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", CALLS | REFUSED_ONLY)
+@pytest.mark.parametrize("name", CALLS | ERROR_CALLS)
 def test_bad_values_are_refused_in_the_words_of_the_rules(
     adapter: Adapter, public: set[str], name: str
 ) -> None:
     if re.split(r"[.,]", name)[0] not in public:
         return
     framework = adapter.d2l.__name__.rpartition(".")[2]
-    get, make_good = (CALLS | REFUSED_ONLY)[name]
+    get, make_good = (CALLS | ERROR_CALLS)[name]
     call, good = get(adapter), make_good(adapter)
     wrong = []
     for place, parameter in enumerate(signature_of(call, good).parameters.values()):
         replaced = good[place] if place < len(good) else parameter.default
         bad_ones = bad_values(framework, name, parameter, replaced)
-        others = [value(adapter, x) for x in good] if bad_ones else []
+        others = [resolve(adapter, x) for x in good] if bad_ones else []
         for bad in bad_ones:
             args, named = [*others], {}
             if place < len(good):
-                args[place] = value(adapter, bad.value)
+                args[place] = resolve(adapter, bad.value)
             else:
-                named[parameter.name] = value(adapter, bad.value)
+                named[parameter.name] = resolve(adapter, bad.value)
             found = refusal(partial(call, *args, **named))
             expected = f"{bad.error.__name__}: {bad.what or parameter.name}: got {bad.got}; need {bad.need}"
-            if not is_said(expected, found):
+            if not matches_message(expected, found):
                 wrong.append(
                     f"{parameter.name}={bad.value!r}: expected {expected!r}, found {found!r}"
                 )
@@ -238,7 +238,7 @@ def test_a_call_works_or_says_why_not(
 def how_it_ends(
     adapter: Adapter, name: str, get: Callable[[Any], Callable[..., Any]], drawn: list[Any]
 ) -> str:
-    call, args = get(adapter), [value(adapter, x) for x in drawn]
+    call, args = get(adapter), [resolve(adapter, x) for x in drawn]
     try:
         result = call(*args)
     except (ValueError, TypeError, *OTHERS.get(name, ())) as error:
@@ -246,9 +246,9 @@ def how_it_ends(
     finally:
         if plt.get_fignums():
             plt.close("all")
-    plain = [x.array if isinstance(x, Own) and x.array is not None else x for x in drawn]
+    plain = [x.array if isinstance(x, Lazy) and x.array is not None else x for x in drawn]
     assert name not in MEANT or MEANT[name](*plain)
     # What JAX compiles has no values: of a label that is no class it makes NaN.
-    is_sound = is_finite(adapter.plain(result)) or name == "Classifier.loss"
+    is_sound = is_finite(adapter.to_numpy(result)) or name == "Classifier.loss"
     assert is_sound or not is_finite(plain)
     return "worked"

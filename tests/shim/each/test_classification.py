@@ -56,7 +56,7 @@ def batches(adapter: Adapter, batch_size: int = 16) -> Any:
 
 def weights(adapter: Adapter, net: Any) -> tuple[Any, Any]:
     """Of a linear layer, by what it answers."""
-    answers = adapter.plain(net(adapter.tensor(PROBE))).astype("float64")
+    answers = adapter.to_numpy(net(adapter.tensor(PROBE))).astype("float64")
     return answers[:4] - answers[4], answers[4]
 
 
@@ -89,7 +89,8 @@ def test_a_kernel_slides_over_a_matrix(adapter: Adapter) -> None:
         windows = np.lib.stride_tricks.sliding_window_view(matrix.astype("float64"), size)
         want = np.einsum("rchw,hw->rc", windows, kernel)
         assert_close(
-            adapter.plain(adapter.d2l.corr2d(adapter.tensor(matrix), adapter.tensor(kernel))), want
+            adapter.to_numpy(adapter.d2l.corr2d(adapter.tensor(matrix), adapter.tensor(kernel))),
+            want,
         )
 
 
@@ -117,21 +118,21 @@ def test_no_more_processes_read_data_than_there_are_cores_and_none_without_the_n
 
 
 def test_pictures_are_loaded_for_training_and_for_the_test(
-    adapter: Adapter, own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, descent: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = make_fashion(adapter.d2l, tmp_path, monkeypatch)
     train, test = adapter.d2l.load_data_fashion_mnist(4)
     assert [len(train), len(test)] == [3, 2]
-    pictures, labels = (adapter.plain(part) for part in next(iter(test)))
+    pictures, labels = (adapter.to_numpy(part) for part in next(iter(test)))
     assert_close(pictures.reshape(4, 28, 28), stored["t10k"][:4] / 255)
     assert labels.shape == ((4, 1) if adapter.d2l.__name__.endswith("paddle") else (4,))
     assert labels.ravel().tolist() == [0, 1, 2, 3]
-    firsts = [adapter.plain(next(iter(train))[1]).ravel().tolist() for _ in range(20)]
+    firsts = [adapter.to_numpy(next(iter(train))[1]).ravel().tolist() for _ in range(20)]
     assert len({*map(tuple, firsts)}) > 1  # shuffled
     for resize, sides in ((14, (14, 14)), ((14, 21), (14, 21))):
         for loader in adapter.d2l.load_data_fashion_mnist(4, resize):
             pictures, _ = next(iter(loader))
-            assert np.squeeze(adapter.plain(pictures)).shape == (4, *sides)
+            assert np.squeeze(adapter.to_numpy(pictures)).shape == (4, *sides)
     assert adapter.d2l.get_fashion_mnist_labels(labels) == [
         "t-shirt",
         "trouser",
@@ -162,7 +163,7 @@ def test_pictures_are_shown_with_their_label_and_the_prediction(adapter: Adapter
 # Trained
 
 
-def test_the_share_of_hits_is_that_of_all_examples(adapter: Adapter, own: Any) -> None:
+def test_the_share_of_hits_is_that_of_all_examples(adapter: Adapter, descent: Any) -> None:
     net = adapter.linear(4, START)
     _, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
     got = adapter.d2l.evaluate_accuracy(net, batches(adapter))
@@ -179,40 +180,40 @@ def test_the_share_of_hits_is_that_of_all_examples(adapter: Adapter, own: Any) -
         assert two == pytest.approx(hits.mean())
 
 
-def test_dropout_is_for_training_alone(adapter: Adapter, own: Any) -> None:
+def test_dropout_is_for_training_alone(adapter: Adapter, descent: Any) -> None:
     start = {"weight": 9 * np.eye(4, 3, dtype="float32"), "bias": np.zeros(3, "float32")}
-    net = own.dropped(adapter.linear(4, start), 0.9)
+    net = descent.add_dropout(adapter.linear(4, start), 0.9)
     rows = np.tile(np.eye(3, 4, dtype="float32"), (40, 1))
     exact = [(adapter.tensor(rows), adapter.labels(np.tile(np.arange(3, dtype="int32"), 40)))]
-    _, share = adapter.d2l.train_epoch_ch3(net, exact, own.losses, own.optimizer(net, 0.0))
+    _, share = adapter.d2l.train_epoch_ch3(net, exact, descent.losses, descent.optimizer(net, 0.0))
     assert share < 0.9
     assert adapter.d2l.evaluate_accuracy(net, exact) == 1
     if hasattr(adapter.d2l, "evaluate_accuracy_gpu"):
-        adapter.d2l.train_epoch_ch3(net, exact, own.losses, own.optimizer(net, 0.0))
+        adapter.d2l.train_epoch_ch3(net, exact, descent.losses, descent.optimizer(net, 0.0))
         assert adapter.d2l.evaluate_accuracy_gpu(net, exact) == 1
 
 
 @pytest.mark.parametrize("batch_size", [16, 60])
-def test_an_epoch_from_scratch_is_descent(adapter: Adapter, own: Any, batch_size: int) -> None:
-    w, b = (own.variable(START[name]) for name in ("weight", "bias"))
+def test_an_epoch_from_scratch_is_descent(adapter: Adapter, descent: Any, batch_size: int) -> None:
+    w, b = (descent.variable(START[name]) for name in ("weight", "bias"))
 
     def net(X: Any) -> Any:
         return adapter.d2l.linreg(X, w, b)
 
-    update = own.updater([w, b], 0.5)
+    update = descent.updater([w, b], 0.5)
     after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, batch_size, 2)
     for want in way:
-        got = adapter.d2l.train_epoch_ch3(net, batches(adapter, batch_size), own.losses, update)
+        got = adapter.d2l.train_epoch_ch3(net, batches(adapter, batch_size), descent.losses, update)
         assert got == pytest.approx(want, rel=1e-4)
-    assert_close(adapter.plain(w), after_w, 1e-4)
-    assert_close(adapter.plain(b), after_b, 1e-4)
+    assert_close(adapter.to_numpy(w), after_w, 1e-4)
+    assert_close(adapter.to_numpy(b), after_b, 1e-4)
 
 
-def test_an_epoch_with_the_frameworks_optimizer_is_descent(adapter: Adapter, own: Any) -> None:
+def test_an_epoch_with_the_frameworks_optimizer_is_descent(adapter: Adapter, descent: Any) -> None:
     net = adapter.linear(4, START)
-    loss = own.Mean() if hasattr(own, "Mean") else own.losses
+    loss = descent.mean_loss() if hasattr(descent, "mean_loss") else descent.losses
     after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 2)
-    optimizer = own.optimizer(net, 0.5)
+    optimizer = descent.optimizer(net, 0.5)
     for want in way:
         got = adapter.d2l.train_epoch_ch3(net, batches(adapter), loss, optimizer)
         assert got == pytest.approx(want, rel=1e-4)
@@ -220,16 +221,16 @@ def test_an_epoch_with_the_frameworks_optimizer_is_descent(adapter: Adapter, own
         assert_close(got, want, 1e-4)
 
 
-def test_epochs_are_drawn(adapter: Adapter, own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_epochs_are_drawn(adapter: Adapter, descent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     boards = watch_boards(monkeypatch)
-    w, b = (own.variable(START[name]) for name in ("weight", "bias"))
+    w, b = (descent.variable(START[name]) for name in ("weight", "bias"))
 
     def net(X: Any) -> Any:
         return adapter.d2l.linreg(X, w, b)
 
-    update = own.updater([w, b], 0.5)
+    update = descent.updater([w, b], 0.5)
     assert (
-        adapter.d2l.train_ch3(net, batches(adapter), batches(adapter), own.losses, 3, update)
+        adapter.d2l.train_ch3(net, batches(adapter), batches(adapter), descent.losses, 3, update)
         is None
     )
     after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 3)
@@ -245,7 +246,7 @@ def test_epochs_are_drawn(adapter: Adapter, own: Any, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("batch_size", [5, 16])
 def test_a_network_is_trained_from_xaviers_weights(
     adapter: Adapter,
-    own: Any,
+    descent: Any,
     batch_size: int,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -254,7 +255,7 @@ def test_a_network_is_trained_from_xaviers_weights(
     start = {"weight": 2 * START["weight"], "bias": START["bias"]}
     before: list[Any] = []
     train = batches(adapter, batch_size)
-    net = own.train_ch6(
+    net = descent.train_ch6(
         lambda: adapter.linear(4, start),
         lambda net: before.extend(weights(adapter, net)),
         *(train, batches(adapter), 2, 0.3),

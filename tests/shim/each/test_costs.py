@@ -59,7 +59,7 @@ def test_a_face_imports_its_framework_alone_and_matplotlib_when_first_used(
     assert "matplotlib.pyplot" in loaded["plots"]
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("descent")
 def test_areas_are_loaded_when_they_are_used(adapter: Adapter, loaded: dict[str, set[str]]) -> None:
     areas = {f"{adapter.d2l.__name__}.{area}" for area in adapter.d2l.AREAS}
     assert "linreg" in dir(adapter.d2l)

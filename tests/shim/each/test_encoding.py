@@ -50,7 +50,7 @@ def test_decoding_token_by_token_adds_what_the_whole_sequence_gets(adapter: Adap
 def test_positions_are_neither_trained_nor_saved(adapter: Adapter) -> None:
     """So weights load into a model that has another max_len."""
     for layer in (adapter.encoding(8, 0.0), adapter.rotary(8)):
-        assert adapter.lesson_kept(layer.layer) == []
+        assert adapter.lesson_state_names(layer.layer) == []
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -16,8 +16,8 @@ import pytest
 
 from d2l_compat import common
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.calls import films, sizes
-from tests.shim.each.rules import is_said
+from tests.shim.each.calls import ratings_table, sizes
+from tests.shim.each.rules import matches_message
 
 X = np.zeros((2, 3, 8), "float32")
 TOKENS = np.zeros((2, 3), "int32")
@@ -335,9 +335,9 @@ CASES: dict[str, Case] = {
         ),
     ),
     "ValueError: data: got items from 1 to 2; need items from 1 to 1...":
-        do("load_data_ml100k", lambda adapter: adapter.d2l.load_data_ml100k(films(), 2, 1)),
+        do("load_data_ml100k", lambda adapter: adapter.d2l.load_data_ml100k(ratings_table(), 2, 1)),
     "ValueError: data: got users from 1 to 2; need users from 1 to 1...":
-        do("split_data_ml100k", lambda adapter: adapter.d2l.split_data_ml100k(films(), 1, 2)),
+        do("split_data_ml100k", lambda adapter: adapter.d2l.split_data_ml100k(ratings_table(), 1, 2)),
     "ValueError: train_iter: got a batch of 2; need batches of at least 3 arrays":
         do("train_ranking", lambda adapter: recommend(adapter, [[1, 2]])),
 }
@@ -363,7 +363,7 @@ def test_bad_calls_say_what_was_given_and_what_is_needed(
     words = caught.value.args[0] if isinstance(caught.value, KeyError) else str(caught.value)
     if words.startswith("Exception encountered"):  # Keras writes more around it
         words = words.partition("\x1b[1m")[2].partition("\x1b[0m")[0]
-    assert is_said(says.strip(), f"{caught.type.__name__}: {words}")
+    assert matches_message(says.strip(), f"{caught.type.__name__}: {words}")
 
 
 def test_numpy_arrays_are_taken_or_refused_in_the_usual_words(adapter: Adapter) -> None:
@@ -446,7 +446,7 @@ def test_tokens_are_whole_numbers_of_any_dtype(adapter: Adapter, name: str, dtyp
 def test_a_label_of_no_class_is_refused_where_values_are_known(adapter: Adapter) -> None:
     _, call = judge("loss", X[0], np.array([0, 1, 8], "int32"))
     if adapter.d2l.__name__.endswith("jax"):  # it compiles its loss, which has no values
-        assert np.isnan(adapter.plain(call(adapter))[0])
+        assert np.isnan(adapter.to_numpy(call(adapter))[0])
         return
     with pytest.raises(ValueError, match="Y: got a label of 8; need labels from 0 to 7, of 8 clas"):
         call(adapter)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
 from tests.shim.each.test_transformer import block, linear, norm
@@ -35,7 +35,7 @@ LONG = 7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8
 
 
 @pytest.fixture(scope="module")
-def reader(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
+def language(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
     """How the framework's readers use them."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.language") is None:
@@ -47,9 +47,9 @@ def reader(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
 
 
 @pytest.fixture
-def texts(adapter: Adapter, reader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def texts(adapter: Adapter, language: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    stand_ins.language(monkeypatch, adapter.d2l, tmp_path)
+    fake_data.language(monkeypatch, adapter.d2l, tmp_path)
 
 
 def words(vocab: Any, row: Any) -> str:
@@ -58,7 +58,7 @@ def words(vocab: Any, row: Any) -> str:
 
 def rows(adapter: Adapter, batches: Any) -> list[list[Any]]:
     """The arrays of each batch."""
-    return [adapter.plain([*batch]) for batch in batches]
+    return [adapter.to_numpy([*batch]) for batch in batches]
 
 
 # Words
@@ -72,11 +72,11 @@ def test_words_have_the_vectors_of_the_file(adapter: Adapter, texts: None) -> No
         assert embedding.token_to_idx["w3"] == 4
         assert embedding.unknown_idx == 0
         table = np.array([[0, 0, 0], *([i, -i, 0.5] for i in range(4))])
-        np.testing.assert_array_equal(adapter.plain(embedding.idx_to_vec), table)
-        found = adapter.plain(embedding[["w2", "nobody", "w0"]])
+        np.testing.assert_array_equal(adapter.to_numpy(embedding.idx_to_vec), table)
+        found = adapter.to_numpy(embedding[["w2", "nobody", "w0"]])
         assert found.dtype == np.float32
         np.testing.assert_array_equal(found, table[[3, 0, 1]])
-        assert adapter.plain(embedding[["w1"]]).shape == (1, 3)
+        assert adapter.to_numpy(embedding[["w1"]]).shape == (1, 3)
 
 
 def test_skip_grams_come_in_batches(adapter: Adapter, texts: None) -> None:
@@ -110,10 +110,10 @@ def test_skip_grams_come_in_batches(adapter: Adapter, texts: None) -> None:
     assert sorted(others) == sorted(found)
 
 
-def test_a_batch_of_skip_grams_is_filled_up(adapter: Adapter, reader: Any) -> None:
+def test_a_batch_of_skip_grams_is_filled_up(adapter: Adapter, language: Any) -> None:
     """D2L's own example."""
     batch = adapter.d2l.batchify(((1, [2, 2], [3, 3, 3, 3]), (1, [2, 2, 2], [3, 3])))
-    assert [each.tolist() for each in adapter.plain([*batch])] == [
+    assert [each.tolist() for each in adapter.to_numpy([*batch])] == [
         [[1], [1]],
         [[2, 2, 3, 3, 3, 3], [2, 2, 2, 3, 3, 0]],
         [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0]],
@@ -163,27 +163,27 @@ def test_pairs_come_in_batches(
     assert len(firsts) > 1  # shuffled
 
 
-def test_a_data_set_of_pairs_may_have_a_vocabulary(adapter: Adapter, reader: Any) -> None:
+def test_a_data_set_of_pairs_may_have_a_vocabulary(adapter: Adapter, language: Any) -> None:
     vocab = adapter.d2l.Vocab(["a", "b"], reserved_tokens=["<pad>"])
     dataset = adapter.d2l.SNLIDataset((["a b a", "b"], ["x", ""], [2, 0]), 2, vocab)
     (premise, hypothesis), label = dataset[0]
-    assert words(vocab, adapter.plain(premise)) == "a b"
-    assert words(vocab, adapter.plain(hypothesis)) == "<unk> <pad>"
+    assert words(vocab, adapter.to_numpy(premise)) == "a b"
+    assert words(vocab, adapter.to_numpy(hypothesis)) == "<unk> <pad>"
     assert int(label) == 2
     assert dataset.vocab is vocab
     assert (len(dataset), dataset.num_steps) == (2, 2)
-    assert adapter.plain(dataset.labels).tolist() == [2, 0]
-    assert words(vocab, adapter.plain(dataset.premises)[1]) == "b <pad>"
-    assert words(vocab, adapter.plain(dataset.hypotheses)[1]) == "<pad> <pad>"
+    assert adapter.to_numpy(dataset.labels).tolist() == [2, 0]
+    assert words(vocab, adapter.to_numpy(dataset.premises)[1]) == "b <pad>"
+    assert words(vocab, adapter.to_numpy(dataset.hypotheses)[1]) == "<pad> <pad>"
 
 
 @pytest.mark.parametrize("kind", ["a layer", "a function"])
-def test_a_network_says_what_is_likeliest(adapter: Adapter, reader: Any, kind: str) -> None:
+def test_a_network_says_what_is_likeliest(adapter: Adapter, language: Any, kind: str) -> None:
     vocab = adapter.d2l.Vocab([*"abc"])
     table = np.zeros((4, 3), "float32")
     table[vocab[[*"abc"]]] = np.eye(3)
     told = {"positive": "c b c", "negative": "a b a"}
-    net = reader.classifier(table, np.float32([[1, 0], [0, 0], [0, 1]]))
+    net = language.classifier(table, np.float32([[1, 0], [0, 0], [0, 1]]))
     ask = net if kind == "a layer" else lambda X: net(X)
     if kind == "a function" and hasattr(net, "eval"):
         net.eval()
@@ -193,7 +193,7 @@ def test_a_network_says_what_is_likeliest(adapter: Adapter, reader: Any, kind: s
         for _ in range(5):  # nothing is dropped
             assert adapter.d2l.predict_sentiment(ask, vocab, sentence) == name
     assert getattr(net, "training", True) == (kind == "a layer" or not hasattr(net, "eval"))
-    net = reader.classifier(table, np.eye(3, dtype="float32"))
+    net = language.classifier(table, np.eye(3, dtype="float32"))
     if hasattr(net, "eval"):
         net.eval()
     pairs = {"entailment": ("aab", "a"), "contradiction": ("b", "ab"), "neutral": ("c", "c")}
@@ -235,12 +235,14 @@ def test_the_data_set_and_its_parts_have_d2ls_names(adapter: Adapter, texts: Non
     names = "all_token_ids", "all_segments", "valid_lens", "all_pred_positions"
     names += "all_mlm_weights", "all_mlm_labels", "nsp_labels"
     for name, each in zip(names, dataset[3], strict=True):
-        np.testing.assert_array_equal(adapter.plain(getattr(dataset, name))[3], adapter.plain(each))
+        np.testing.assert_array_equal(
+            adapter.to_numpy(getattr(dataset, name))[3], adapter.to_numpy(each)
+        )
 
 
 def positions_of(adapter: Adapter, encoder: Any) -> Any:
     positions = encoder.part("pos_embedding")
-    return adapter.plain(positions.data() if callable(positions.data) else positions)
+    return adapter.to_numpy(positions.data() if callable(positions.data) else positions)
 
 
 def encoded(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "") -> Any:
@@ -253,7 +255,9 @@ def encoded(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "")
 
 
 @pytest.mark.parametrize("form", ["D2L 1.0", "D2L 0.17", "D2L 0.17, named"])
-def test_the_encoder_adds_sentences_and_positions(adapter: Adapter, reader: Any, form: str) -> None:
+def test_the_encoder_adds_sentences_and_positions(
+    adapter: Adapter, language: Any, form: str
+) -> None:
     old, names = LONG, ("norm_shape", "ffn_num_input", "key_size", "query_size", "value_size")
     if adapter.d2l.__name__.endswith("mxnet"):  # where it had other words alone
         old, names = SHORT, ()
@@ -279,11 +283,11 @@ def test_the_encoder_adds_sentences_and_positions(adapter: Adapter, reader: Any,
     assert all("bias" in layer.parameters(f"blks.1.attention.W_{role}") for role in "qkvo")
 
 
-def test_the_tasks_equal_the_reference(adapter: Adapter, reader: Any) -> None:
+def test_the_tasks_equal_the_reference(adapter: Adapter, language: Any) -> None:
     for sizes in ((7, 6), (7, 6, 8))[: 1 if adapter.d2l.__name__.endswith("mxnet") else 2]:
         layer = adapter.build("MaskLM", *sizes)
         layer.randomize(X, POSITIONS)
-        first, normal, last = (name.removeprefix("mlm.") for name in reader.MASKED)
+        first, normal, last = (name.removeprefix("mlm.") for name in language.MASKED)
         at = np.take_along_axis(X, POSITIONS[..., None], 1)
         hidden = norm(adapter, layer, normal)(np.maximum(linear(layer, first)(at), 0))
         assert_close(layer(X, POSITIONS), linear(layer, last)(hidden), 1e-4)
@@ -293,30 +297,30 @@ def test_the_tasks_equal_the_reference(adapter: Adapter, reader: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def bert(adapter: Adapter, reader: Any) -> Any:
+def bert(adapter: Adapter, language: Any) -> Any:
     layer = adapter.build("BERTModel", *SHORT)
     layer.randomize(*BATCH)
     return layer
 
 
 def test_the_model_tells_what_is_masked_and_what_follows(
-    adapter: Adapter, reader: Any, bert: Any
+    adapter: Adapter, language: Any, bert: Any
 ) -> None:
     table = positions_of(adapter, adapter.layer(bert.part("encoder")))
     want = encoded(adapter, bert, table, LENS, "encoder.")
     got, tokens_hat, next_hat = bert(*BATCH)
     assert_close(got, want, 1e-3)
-    first, normal, last = reader.MASKED
+    first, normal, last = language.MASKED
     at = np.take_along_axis(want, POSITIONS[..., None], 1)
     hidden = norm(adapter, bert, normal)(np.maximum(linear(bert, first)(at), 0))
     assert_close(tokens_hat, linear(bert, last)(hidden), 1e-3)
-    pooled = np.tanh(linear(bert, reader.HIDDEN)(want[:, 0]))
-    assert_close(next_hat, linear(bert, reader.NEXT)(pooled), 1e-3)
+    pooled = np.tanh(linear(bert, language.HIDDEN)(want[:, 0]))
+    assert_close(next_hat, linear(bert, language.NEXT)(pooled), 1e-3)
     assert bert(*BATCH[:3])[1] is None
     assert_close(bert(TOKENS, SEGMENTS)[0], encoded(adapter, bert, table, None, "encoder."), 1e-3)
 
 
-def test_the_long_form_makes_a_model_as_well(adapter: Adapter, reader: Any) -> None:
+def test_the_long_form_makes_a_model_as_well(adapter: Adapter, language: Any) -> None:
     if adapter.d2l.__name__.endswith("mxnet"):
         model = adapter.build("BERTModel", *SHORT[:4], num_layers=2, dropout=0.0)
         model.randomize(*BATCH)
@@ -327,14 +331,14 @@ def test_the_long_form_makes_a_model_as_well(adapter: Adapter, reader: Any) -> N
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 def test_both_losses_are_means_and_have_gradients(
-    adapter: Adapter, reader: Any, bert: Any, reduction: str
+    adapter: Adapter, language: Any, bert: Any, reduction: str
 ) -> None:
     weights = np.float32([[1, 1, 0], [1, 0, 0]])
     if reduction == "mean" and not adapter.d2l.__name__.endswith("mxnet"):
         weights[:] = 1  # such a loss is the same whatever is padding
     labels, follow = np.array([[5, 0, 1], [6, 2, 3]], "int64"), np.array([1, 0], "int64")
     columns = [*BATCH, weights, labels, follow]
-    of_tokens, of_next, total, *gradients = reader.losses(
+    of_tokens, of_next, total, *gradients = language.losses(
         adapter.d2l, bert.layer, 7, columns, reduction
     )
     _, tokens_hat, next_hat = bert(*BATCH)
@@ -348,9 +352,9 @@ def test_both_losses_are_means_and_have_gradients(
     slope = gradients[2] / np.linalg.norm(gradients[2])
     ends = []
     for step in (0.003, -0.006, 0.003):  # there, back, and home again
-        reader.move_positions(bert.layer, np.float32(step) * slope)
+        language.move_positions(bert.layer, np.float32(step) * slope)
         ends.append(
-            float(np.ravel(reader.losses(adapter.d2l, bert.layer, 7, columns, reduction)[2])[0])
+            float(np.ravel(language.losses(adapter.d2l, bert.layer, 7, columns, reduction)[2])[0])
         )
     assert (ends[0] - ends[1]) / 0.006 == pytest.approx(np.linalg.norm(gradients[2]), rel=0.03)
 
@@ -364,7 +368,7 @@ def entropy(logits: Any, labels: Any) -> tuple[Any, Any]:
 
 
 def test_what_is_past_a_length_does_not_reach_the_first_token(
-    adapter: Adapter, reader: Any, bert: Any
+    adapter: Adapter, language: Any, bert: Any
 ) -> None:
     other = TOKENS.copy()
     other[0, 3:] = 6

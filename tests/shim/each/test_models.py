@@ -76,7 +76,7 @@ def descend(w: Any, b: Any, lr: float, epochs: int) -> tuple[Any, Any]:
 def test_examples_are_drawn_about_a_line(adapter: Adapter, models: Any) -> None:
     w = adapter.tensor(np.array([2, -3.4], "float32"))
     data = adapter.d2l.SyntheticRegressionData(w, 4.2, 0.5, 1500, 600, 100)
-    inputs, labels = adapter.plain(data.X).astype("float64"), adapter.plain(data.y)
+    inputs, labels = adapter.to_numpy(data.X).astype("float64"), adapter.to_numpy(data.y)
     assert (inputs.shape, labels.shape) == ((2100, 2), (2100, 1))
     assert np.abs(inputs.mean(axis=0)).max() < 0.1
     assert_close(np.cov(inputs.T), np.eye(2), 0.1)
@@ -85,7 +85,7 @@ def test_examples_are_drawn_about_a_line(adapter: Adapter, models: Any) -> None:
     assert errors.std() == pytest.approx(0.5, rel=0.1)
     column = adapter.tensor(np.array([[2], [-3.4]], "float32"))
     exact = adapter.d2l.SyntheticRegressionData(column, 1, 0)
-    inputs, labels = adapter.plain(exact.X), adapter.plain(exact.y)
+    inputs, labels = adapter.to_numpy(exact.X), adapter.to_numpy(exact.y)
     assert_close(labels[:, 0], inputs @ [2, -3.4] + 1, 1e-4)
     assert [len(exact.train_dataloader()), len(exact.val_dataloader())] == [32, 32]
 
@@ -95,10 +95,10 @@ def test_the_first_examples_are_for_training_shuffled_the_others_for_validation(
 ) -> None:
     w = adapter.tensor(np.array([1.0], "float32"))
     data = adapter.d2l.SyntheticRegressionData(w, 0, 0.1, 12, 5, 4)
-    rows = [*zip(adapter.plain(data.X)[:, 0], adapter.plain(data.y)[:, 0], strict=True)]
+    rows = [*zip(adapter.to_numpy(data.X)[:, 0], adapter.to_numpy(data.y)[:, 0], strict=True)]
 
     def read(loader: Any) -> list[tuple[float, float]]:
-        batches = [[adapter.plain(part)[:, 0] for part in batch] for batch in loader]
+        batches = [[adapter.to_numpy(part)[:, 0] for part in batch] for batch in loader]
         return [pair for X, y in batches for pair in zip(X, y, strict=True)]
 
     assert read(data.val_dataloader()) == rows[12:]
@@ -139,7 +139,7 @@ def test_labels_of_another_form_are_compared_one_by_one(
     loss = model.loss(adapter.tensor(X[:, :1]), adapter.tensor(Y[:, 0].copy()))
     factor = 1 if "Scratch" in name else models.FACTOR
     want = ((X[:, 0].astype("float64") - Y[:, 0]) ** 2).mean() / 2 * factor
-    assert float(adapter.plain(loss)) == pytest.approx(want, rel=1e-5)
+    assert float(adapter.to_numpy(loss)) == pytest.approx(want, rel=1e-5)
 
 
 # Classification
@@ -147,16 +147,16 @@ def test_labels_of_another_form_are_compared_one_by_one(
 
 def test_softmax_regression_is_a_matrix_product(adapter: Adapter, models: Any) -> None:
     model = adapter.d2l.SoftmaxRegression(num_outputs=3, lr=0.1)
-    got = models.answers(model, PICTURES)
-    ((w, b),) = models.layers(model)
+    got = models.predict(model, PICTURES)
+    ((w, b),) = models.layer_weights(model)
     assert_close(got, flat(adapter, PICTURES).astype("float64") @ w + b, 1e-5)
 
 
 def test_lenet_is_its_formula(adapter: Adapter, models: Any) -> None:
     pictures = RNG.normal(size=(2, 1, 28, 28)).astype("float32")
     model = adapter.d2l.LeNet(num_classes=7)
-    got = models.answers(model, pictures)
-    (w1, b1), (w2, b2), *dense = models.layers(model)
+    got = models.predict(model, pictures)
+    (w1, b1), (w2, b2), *dense = models.layer_weights(model)
     H = pooled(sigmoid(convolved(pictures, w1, b1, padding=2)))
     H = flat(adapter, pooled(sigmoid(convolved(H, w2, b2))))
     for number, (w, b) in enumerate(dense):
@@ -177,9 +177,9 @@ def test_a_residual_block_is_its_formula(
     adapter: Adapter, models: Any, channels: int, others: tuple[Any, ...]
 ) -> None:
     block = adapter.d2l.Residual(channels, *others)
-    got = models.answers(block, PICTURES, training=True)
+    got = models.predict(block, PICTURES, training=True)
     strides = others[1] if others else 1
-    first, second, *third = models.layers(block)
+    first, second, *third = models.layer_weights(block)
     assert len(third) == bool(others)
     H = np.maximum(normalized(convolved(PICTURES, *first, strides, 1), models), 0)
     H = normalized(convolved(H, *second, 1, 1), models)
@@ -195,8 +195,8 @@ def test_resnexts_block_is_its_formula(
     adapter: Adapter, models: Any, groups: int, bot_mul: float, use_1x1conv: bool, strides: int
 ) -> None:
     block = adapter.d2l.ResNeXtBlock(4, groups, bot_mul, use_1x1conv, strides)
-    got = models.answers(block, PICTURES, training=True)
-    layers = models.layers(block)
+    got = models.predict(block, PICTURES, training=True)
+    layers = models.layer_weights(block)
     assert len(layers) == 3 + use_1x1conv
     channels = round(4 * bot_mul)
     assert layers[1][0].shape == (channels, groups, 3, 3)
@@ -218,8 +218,8 @@ def test_xaviers_weights_are_for_layers_that_have_their_sizes(adapter: Adapter) 
     net.apply(adapter.d2l.init_cnn)
     for layer, ends in (net[1], 25 * (6 + 40)), (net[2], 30 + 50):
         bound = np.sqrt(6 / ends)
-        assert 0.95 * bound < np.abs(adapter.plain(layer.weight)).max() <= bound
-    assert (adapter.plain(net[1].bias) == 1).all()
+        assert 0.95 * bound < np.abs(adapter.to_numpy(layer.weight)).max() <= bound
+    assert (adapter.to_numpy(net[1].bias) == 1).all()
 
 
 def test_the_base_of_modules_has_a_name(adapter: Adapter, models: Any) -> None:
@@ -260,7 +260,7 @@ def networks(adapter: Adapter, models: Any) -> tuple[Any, Any]:
 
 def weights(adapter: Adapter, net: Any, inputs: int) -> tuple[Any, Any]:
     probe = np.concatenate([np.eye(inputs, dtype="float32"), np.zeros((1, inputs), "float32")])
-    said = adapter.plain(net(adapter.tensor(probe))).astype("float64")
+    said = adapter.to_numpy(net(adapter.tensor(probe))).astype("float64")
     return said[:-1] - said[-1], said[-1]
 
 
@@ -278,7 +278,7 @@ def test_the_discriminator_learns_to_tell_apart(
     fakes = NOISE.astype("float64") @ W_G + B_G
     real, fake = REAL @ W_D + B_D, fakes @ W_D + B_D
     want = (np.log1p(np.exp(-real)).sum() + np.log1p(np.exp(fake)).sum()) / 2
-    assert float(adapter.plain(got)) == pytest.approx(want, rel=1e-5)
+    assert float(adapter.to_numpy(got)) == pytest.approx(want, rel=1e-5)
     slopes = (sigmoid(real) - 1) / 2, sigmoid(fake) / 2
     rate = 0.5 * stepped(models)
     w, b = weights(adapter, net_D, 3)
@@ -295,7 +295,7 @@ def test_the_generator_learns_to_pass_for_real(
     optimizer = models.optimizer(net_G, 0.5)
     got = adapter.d2l.update_G(adapter.tensor(NOISE), net_D, net_G, models.loss, optimizer)
     fake = (NOISE.astype("float64") @ W_G + B_G) @ W_D + B_D
-    assert float(adapter.plain(got)) == pytest.approx(np.log1p(np.exp(-fake)).sum(), rel=1e-5)
+    assert float(adapter.to_numpy(got)) == pytest.approx(np.log1p(np.exp(-fake)).sum(), rel=1e-5)
     slope = (sigmoid(fake) - 1) @ W_D.T
     rate = 0.5 * stepped(models)
     w, b = weights(adapter, net_G, 2)

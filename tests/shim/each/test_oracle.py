@@ -23,8 +23,8 @@ import numpy as np
 import pytest
 
 from d2l_compat._shared.data import translation
+from tests.shim.each import fake_data
 from tests.shim.each import oracle as shared
-from tests.shim.each import stand_ins
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import LENGTHS, make_case
 from tests.shim.each.oracle import ModuleWith
@@ -204,7 +204,7 @@ def interfaces(both: Both, name: str) -> None:
 
 @compares("transpose_qkv", "transpose_output")
 def heads(both: Both, name: str) -> None:
-    same(*(both.adapter.plain(getattr(d2l, name)(both.adapter.tensor(X), 2)) for d2l in both))
+    same(*(both.adapter.to_numpy(getattr(d2l, name)(both.adapter.tensor(X), 2)) for d2l in both))
 
 
 # Training
@@ -283,7 +283,7 @@ def batches(both: Both) -> None:
         assert vocab.idx_to_token == other.idx_to_token
 
     def rows(loader: Any) -> list[Any]:
-        batches = [[np.asarray(both.adapter.plain(part)) for part in batch] for batch in loader]
+        batches = [[np.asarray(both.adapter.to_numpy(part)) for part in batch] for batch in loader]
         columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
         lines = [[x.tolist(), n, y.tolist(), m] for x, n, y, m in zip(*columns, strict=True)]
         return [[column.dtype for column in columns], *sorted(lines)]
@@ -304,7 +304,7 @@ def sentences(both: Both) -> None:
 
         data = Data(batch_size=4, num_steps=6, num_train=18, num_val=7)
         built = data.build(["i see ."], ["je voir !"])
-        arrays = [np.asarray(both.adapter.plain(array)) for array in (*data.arrays, *built)]
+        arrays = [np.asarray(both.adapter.to_numpy(array)) for array in (*data.arrays, *built)]
         return arrays, data.src_vocab.idx_to_token, data.tgt_vocab.idx_to_token, data
 
     (arrays, *vocabs, ours), (their_arrays, *their_vocabs, theirs) = map(made, both)
@@ -339,7 +339,7 @@ def formulas(both: Both, name: str) -> None:
 def examples(both: Both) -> None:
     w = both.adapter.tensor(np.array([2, -3.4], "float32"))
     for d2l in both:  # drawn at random
-        X, y = map(both.adapter.plain, d2l.synthetic_data(w, 4.2, 2000))
+        X, y = map(both.adapter.to_numpy, d2l.synthetic_data(w, 4.2, 2000))
         assert (X.shape, y.shape) == ((2000, 2), (2000, 1))
         assert (y[:, 0] - X @ [2, -3.4] - 4.2).std() == pytest.approx(0.01, rel=0.1)
 
@@ -356,9 +356,9 @@ def in_batches(both: Both) -> None:
     kept = []
     for d2l in both:
         batches = d2l.load_array(arrays, 4, is_train=False)
-        kept.append([[both.adapter.plain(part) for part in batch] for batch in batches])
+        kept.append([[both.adapter.to_numpy(part) for part in batch] for batch in batches])
         kept[-1].append([d2l.evaluate_loss(net, batches, both.ours.squared_loss)])
-        rows = [both.adapter.plain(X) for X, _ in d2l.load_array(arrays, 4)]
+        rows = [both.adapter.to_numpy(X) for X, _ in d2l.load_array(arrays, 4)]
         kept[-1].append([np.sort(np.concatenate(rows), axis=0)])
     same(*kept)
 
@@ -372,14 +372,14 @@ def descent(both: Both, d2l: Any) -> Any:
 
     for _ in range(2):
         both.adapter.descent.sgd([w], loss, 0.1, 5, d2l)
-    return both.adapter.plain(w)
+    return both.adapter.to_numpy(w)
 
 
 @compares("Updater")
 def updates(both: Both, d2l: Any) -> Any:
     w = both.adapter.descent.variable(Z[0, 0].copy())
     d2l.Updater([w], 0.1)(5, [both.adapter.tensor(X[0, 0])])
-    return both.adapter.plain(w)
+    return both.adapter.to_numpy(w)
 
 
 @compares("train_2d", "show_trace_2d", by=partial(same, tolerance=1e-3))
@@ -400,11 +400,11 @@ def trace(both: Both, d2l: Any) -> Any:
 def noise_of_wings(both: Both) -> None:
     table = np.random.default_rng(4).normal(size=(1503, 6)).round(3)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        stand_ins.airfoil(patch, both.ours, Path(folder), table)
+        fake_data.airfoil(patch, both.ours, Path(folder), table)
         patch.setattr(both.theirs, "download", lambda name: both.ours.download(name, folder))
         loaded = [d2l.get_data_ch11(10, 1000) for d2l in both]
         rows = [
-            np.sort(np.concatenate([both.adapter.plain(X) for X, _ in it]), axis=0)
+            np.sort(np.concatenate([both.adapter.to_numpy(X) for X, _ in it]), axis=0)
             for it, _ in loaded
         ]
         same(*rows)
@@ -472,14 +472,14 @@ def networks(both: Both, d2l: Any) -> Any:
     with redirect_stdout(StringIO()) as printed:
         net = both.adapter.descent.train_ch6(
             lambda: both.adapter.linear(8, start),
-            lambda net: both.adapter.plain(net(arrays[0])),
+            lambda net: both.adapter.to_numpy(net(arrays[0])),
             *(batches, batches, 2, 0.1),
             d2l=d2l,
         )
     # Upstream tells of its figures as well.
     said = re.findall(r"(?:training on|loss \d|\d+\.\d examples).*", printed.getvalue())
     said[-1] = said[-1].split(maxsplit=1)[1]  # without the speed
-    return [both.adapter.plain(net(arrays[0])), said, described(d2l.plt.gcf())[0]["lines"]]
+    return [both.adapter.to_numpy(net(arrays[0])), said, described(d2l.plt.gcf())[0]["lines"]]
 
 
 @compares("train_epoch_ch3", "train_ch3")
@@ -496,14 +496,14 @@ def epochs(both: Both) -> None:
         kept = []
         for d2l in both:
             net = both.adapter.linear(8, start)
-            loss, update = getattr(own, "Mean", lambda: own.losses)(), own.optimizer(net, 0.5)
+            loss, update = getattr(own, "mean_loss", lambda: own.losses)(), own.optimizer(net, 0.5)
             if from_scratch:
                 params = [own.variable(each) for each in start.values()]
                 net = lambda X, params=params: both.ours.linreg(X, *params)
                 loss, update = own.losses, own.updater(params, 0.5)
             told = d2l.train_epoch_ch3(net, batches, loss, update)
             d2l.train_ch3(net, batches, batches, loss, 4, update)
-            answers = both.adapter.plain(net(both.adapter.tensor(features[:5])))
+            answers = both.adapter.to_numpy(net(both.adapter.tensor(features[:5])))
             kept.append([[float(each) for each in told], answers, described(d2l.plt.gcf())])
         same(*(each[:2] for each in kept))
         same(*(each[2][0].pop("lines") for each in kept), 1e-4)
@@ -538,22 +538,22 @@ START = {
 
 @compares("RNNScratch", "RNNLMScratch", "RNN", "RNNLM")
 def speaking(both: Both, d2l: Any, name: str) -> Any:
-    reader = both.oracle.READER
+    rnns = both.oracle.RECURRENT
     both.adapter.seed(7)
-    model = reader.model(name if name.startswith("RNNLM") else "RNNLMScratch", START, d2l=d2l)
+    model = rnns.model(name if name.startswith("RNNLM") else "RNNLMScratch", START, d2l=d2l)
     vocab = both.ours.Vocab([*"abcdef"])
-    return [reader.logits(model, TOKENS), reader.say(model, "fab", 9, vocab)]
+    return [rnns.logits(model, TOKENS), rnns.predict(model, "fab", 9, vocab)]
 
 
 @compares("TimeMachine")
 def novels(both: Both, d2l: Any) -> Any:
     text = "The Time Machine, by H. G. Wells\n\n I\n" * 3
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        stand_ins.novel(patch, both.ours, Path(folder), text)
+        fake_data.novel(patch, both.ours, Path(folder), text)
         patch.setattr(d2l.TimeMachine, "_download", lambda self: text)
         data = d2l.TimeMachine(4, 5, 20, 10)
         parts = [data.X, data.Y, *next(iter(data.val_dataloader()))]
-        numbers = [np.asarray(both.adapter.plain(each)).astype(int) for each in parts]
+        numbers = [np.asarray(both.adapter.to_numpy(each)).astype(int) for each in parts]
         return [numbers, data.vocab.idx_to_token, data.build("Tea, now!", data.vocab)[0]]
 
 
@@ -570,7 +570,7 @@ def cut_out(both: Both, d2l: Any, name: str) -> Any:
     found = []
     for seed in range(3):
         random.seed(seed)
-        found += [both.adapter.plain([*pair]) for pair in getattr(d2l, name)([*range(35)], 2, 5)]
+        found += [both.adapter.to_numpy([*pair]) for pair in getattr(d2l, name)([*range(35)], 2, 5)]
     return found
 
 
@@ -581,7 +581,7 @@ def cut_out(both: Both, d2l: Any, name: str) -> Any:
 def novel_in_batches(both: Both, d2l: Any) -> Any:
     text = "The Time Machine, by H. G. Wells\n\n I\n" * 5
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        stand_ins.novel(patch, both.ours, Path(folder), text)
+        fake_data.novel(patch, both.ours, Path(folder), text)
         patch.chdir(folder)
         patch.setattr(both.theirs, "download", lambda name: "timemachine.txt")
         corpus, vocab = d2l.load_corpus_time_machine(50)
@@ -590,27 +590,27 @@ def novel_in_batches(both: Both, d2l: Any) -> Any:
         for is_random in (False, True):
             random.seed(3)
             batches, _ = d2l.load_data_time_machine(3, 4, is_random, 90)
-            told += [both.adapter.plain([*pair]) for pair in batches]
+            told += [both.adapter.to_numpy([*pair]) for pair in batches]
             loader = d2l.SeqDataLoader(2, 5, is_random, 90)
-            told += [both.adapter.plain([*pair]) for pair in loader]
+            told += [both.adapter.to_numpy([*pair]) for pair in loader]
     return _as_lists(told)
 
 
 @compares("RNNModelScratch", "predict_ch8", "train_epoch_ch8", "train_ch8")
 def of_functions(both: Both) -> None:
-    reader, vocab = both.oracle.READER, both.ours.Vocab([*"abcdef"])
+    rnns, vocab = both.oracle.RECURRENT, both.ours.Vocab([*"abcdef"])
     tokens = np.concatenate([TOKENS, TOKENS[::-1]], 1).astype("int64")
     pairs = [(tokens[:, i : i + 2], tokens[:, i + 1 : i + 3]) for i in (0, 2, 4)]
     batches, kept = [[both.adapter.tensor(each.copy()) for each in pair] for pair in pairs], []
     for d2l in both:
         told = []
         for is_random, own in (True, True), (False, True), (False, False):
-            net = reader.from_functions(START, d2l=d2l)
-            told += [reader.predict_ch8(net, "fab", 9, vocab, d2l=d2l)]
-            told += [reader.train_epoch(net, batches, 0.5, is_random, own, d2l=d2l)[0]]
-            told += [*reader.params(net), reader.predict_ch8(net, "fab", 9, vocab, d2l=d2l)]
+            net = rnns.make_scratch(START, d2l=d2l)
+            told += [rnns.predict_ch8(net, "fab", 9, vocab, d2l=d2l)]
+            told += [rnns.train_epoch(net, batches, 0.5, is_random, own, d2l=d2l)[0]]
+            told += [*rnns.params(net), rnns.predict_ch8(net, "fab", 9, vocab, d2l=d2l)]
         with redirect_stdout(StringIO()) as printed:
-            reader.train_ch8(net, batches[:2], vocab, 0.5, 11, d2l=d2l)
+            rnns.train_ch8(net, batches[:2], vocab, 0.5, 11, d2l=d2l)
         # Upstream tells of its figures as well, and of Paddle's perplexity in Chinese.
         of_text = r"<unk><unk>.*|(?<=perplexity )[\d.]+|(?<=困惑度 )[\d.]+"
         said = re.findall(of_text, printed.getvalue(), re.MULTILINE)
@@ -625,18 +625,18 @@ def of_functions(both: Both) -> None:
 
 @compares("RNNModel")
 def of_layers(both: Both) -> None:
-    reader, tokens = both.oracle.READER, TOKENS[:, :2].astype("int64")
-    for nets in zip(*(reader.layers(7, 4, d2l=d2l) for d2l in both), strict=True):
-        told, _ = (reader.twice(net, tokens)[:2] for net in nets)  # which gives them sizes
+    rnns, tokens = both.oracle.RECURRENT, TOKENS[:, :2].astype("int64")
+    for nets in zip(*(rnns.layers(7, 4, d2l=d2l) for d2l in both), strict=True):
+        told, _ = (rnns.run_twice(net, tokens)[:2] for net in nets)  # which gives them sizes
         both.oracle.MODELS.copy(*nets)
-        same(told, reader.twice(nets[1], tokens)[:2])
+        same(told, rnns.run_twice(nets[1], tokens)[:2])
 
 
 @compares("grad_clipping")
 def clipping(both: Both) -> None:
     gradients = [X[0], Z[0, 0]]
     for theta in (0.5, 1000.0):
-        same(*(both.oracle.READER.clipped(gradients, theta, d2l=d2l) for d2l in both))
+        same(*(both.oracle.RECURRENT.clip_gradients(gradients, theta, d2l=d2l) for d2l in both))
 
 
 @compares("train_batch_ch13", "train_ch13", "evaluate_accuracy_gpus", by=nearly_same)
@@ -652,7 +652,7 @@ def on_devices(both: Both, d2l: Any) -> Any:
     if hasattr(d2l, "evaluate_accuracy_gpus"):
         told.append(d2l.evaluate_accuracy_gpus(net, batches))
     (said,) = re.findall(r"loss \d.*", printed.getvalue())
-    answers = both.adapter.plain(net(arrays[0]))
+    answers = both.adapter.to_numpy(net(arrays[0]))
     return [answers, told, said, described(d2l.plt.gcf())[0]["lines"]]
 
 
@@ -662,7 +662,7 @@ def shared_out(both: Both, name: str) -> None:
     given = [rows, rows] if name == "split_batch_multi_inputs" else rows
     same(
         *(
-            both.adapter.plain([*getattr(d2l, name)(given, labels, [both.ours.cpu()])])
+            both.adapter.to_numpy([*getattr(d2l, name)(given, labels, [both.ours.cpu()])])
             for d2l in both
         )
     )
@@ -681,7 +681,7 @@ def small_resnet(both: Both) -> None:
         nets.append(net)
     if hasattr(nets[0], "state_dict"):  # upstream draws at the first call
         both.oracle.MODELS.copy(*nets)
-    same(*(both.adapter.plain(net(x)) for net in nets), 1e-4)
+    same(*(both.adapter.to_numpy(net(x)) for net in nets), 1e-4)
 
 
 @compares(
@@ -692,7 +692,7 @@ def boxes(both: Both, name: str) -> None:
     corners = np.abs(X[0, :, :2])
     some = np.concatenate([corners, corners + np.abs(Z[0, :, :2]) + 0.1], axis=1)
     some, others = both.adapter.tensor(some), both.adapter.tensor(some[::-1].copy())
-    labels = np.concatenate([np.ones((5, 1), "float32"), both.adapter.plain(others)], axis=1)[
+    labels = np.concatenate([np.ones((5, 1), "float32"), both.adapter.to_numpy(others)], axis=1)[
         None, :2
     ]
     probs = np.abs(Z[:1, :3, :5]) / np.abs(Z[:1, :3, :5]).sum(axis=1, keepdims=True)
@@ -714,7 +714,7 @@ def boxes(both: Both, name: str) -> None:
     found = [getattr(d2l, name)(*calls.get(name, (some, others))) for d2l in both]
     for ours, theirs in zip(*(x if isinstance(x, tuple) else (x,) for x in found), strict=True):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
-    same(*map(both.adapter.plain, map(_listed, found)))
+    same(*map(both.adapter.to_numpy, map(_listed, found)))
 
 
 def _listed(x: Any) -> Any:
@@ -750,12 +750,12 @@ def classes_of_pixels(both: Both) -> None:
         return
     tables = [d2l.voc_colormap2label() for d2l in both]
     assert tables[0].dtype == tables[1].dtype
-    np.testing.assert_array_equal(*map(both.adapter.plain, tables))
+    np.testing.assert_array_equal(*map(both.adapter.to_numpy, tables))
     colors = np.array(both.ours.VOC_COLORMAP, "uint8").reshape(3, 7, 3)
     is_last = both.ours.__name__.endswith("mxnet")
     picture = both.adapter.tensor(colors if is_last else colors.transpose(2, 0, 1).copy())
     found = [d2l.voc_label_indices(picture, tables[0]) for d2l in both]
-    np.testing.assert_array_equal(*map(both.adapter.plain, found))
+    np.testing.assert_array_equal(*map(both.adapter.to_numpy, found))
 
 
 @compares("copyfile", "read_csv_labels", "reorg_test", "reorg_train_valid", by=equal)
@@ -793,7 +793,7 @@ def texts(both: Both, d2l: Any) -> Any:
         work = Path(folder) / "work"
         work.mkdir()
         patch.chdir(work)
-        stand_ins.language(patch, both.ours, Path(folder))
+        fake_data.language(patch, both.ours, Path(folder))
         patch.setattr(both.theirs, "download_extract", both.ours.download_extract)
         patch.setattr(both.theirs, "get_dataloader_workers", lambda: 0)
         with redirect_stdout(StringIO()) as printed:
@@ -818,19 +818,22 @@ def _drawn(adapter: Adapter, d2l: Any) -> Iterator[Any]:
     generator = d2l.RandomGenerator([2, 3, 4])
     yield [some, [*map(list, sorted(counter.items()))], centers, contexts, negatives]
     yield [generator.draw() for _ in range(20)]
-    yield adapter.plain([*d2l.batchify([*zip(centers, contexts, negatives, strict=True)])])
+    yield adapter.to_numpy([*d2l.batchify([*zip(centers, contexts, negatives, strict=True)])])
     yield d2l.get_tokens_and_segments(["a", "b"], ["c"])
 
 
 def _read(adapter: Adapter, d2l: Any) -> Iterator[Any]:
     embedding = d2l.TokenEmbedding("glove.6b.50d")
-    yield [embedding.idx_to_token, *adapter.plain([embedding.idx_to_vec, embedding[["w2", "x"]]])]
+    yield [
+        embedding.idx_to_token,
+        *adapter.to_numpy([embedding.idx_to_vec, embedding[["w2", "x"]]]),
+    ]
     random.seed(2)
     for load, *sizes in ("ptb", 8, 2, 3), ("wiki", 8, 9), ("imdb", 4, 6), ("snli", 4, 3):
         *loaders, vocab = getattr(d2l, f"load_data_{load}")(*sizes)
         yield [vocab.idx_to_token, [len(loader) for loader in loaders]]
         for loader in loaders:
-            batches = [_columns(adapter.plain([*batch])) for batch in loader]
+            batches = [_columns(adapter.to_numpy([*batch])) for batch in loader]
             rows = [row for batch in batches for row in zip(*batch, strict=True)]
             # What is filled up is as long as the batch, which is drawn: of skip-grams.
             yield sorted([[float(n) for x in row for n in np.ravel(x) if n] for row in rows])
@@ -838,7 +841,7 @@ def _read(adapter: Adapter, d2l: Any) -> Iterator[Any]:
         texts, labels = d2l.read_imdb("../data/aclImdb", is_train)
         yield [sorted(texts), labels, *d2l.read_snli("../data/snli_1.0", is_train)]
     pairs = d2l.SNLIDataset((["a b"] * 5, ["c"] * 5, [0, 1, 2, 0, 1]), 3)
-    yield adapter.plain([pairs.premises, pairs.hypotheses, pairs.labels, *pairs[1]])
+    yield adapter.to_numpy([pairs.premises, pairs.hypotheses, pairs.labels, *pairs[1]])
 
 
 def _columns(batch: Any) -> list[Any]:
@@ -896,8 +899,8 @@ def examples_of_regression(both: Both, d2l: Any) -> Any:
     w = both.adapter.tensor(np.array([2, -3.4], "float32"))
     both.adapter.seed(0)
     data = d2l.SyntheticRegressionData(w, 4.2, 0.1, 20, 6, 4)
-    batches = [[*map(both.adapter.plain, batch)] for batch in data.val_dataloader()]
-    return [both.adapter.plain(data.X), both.adapter.plain(data.y), batches]
+    batches = [[*map(both.adapter.to_numpy, batch)] for batch in data.val_dataloader()]
+    return [both.adapter.to_numpy(data.X), both.adapter.to_numpy(data.y), batches]
 
 
 PICTURES = {
@@ -915,9 +918,9 @@ def on_pictures(both: Both, name: str) -> None:
     models = both.oracle.MODELS
     ours, theirs = (getattr(d2l, name)(*args) for d2l in both)
     for model in (ours, theirs):
-        models.answers(model, pictures)
+        models.predict(model, pictures)
     models.copy(ours, theirs)
-    same(*(models.answers(model, pictures, training=True) for model in (ours, theirs)), 1e-4)
+    same(*(models.predict(model, pictures, training=True) for model in (ours, theirs)), 1e-4)
 
 
 @compares("nn_Module")
@@ -930,7 +933,7 @@ def xavier(both: Both, d2l: Any) -> Any:
     both.adapter.seed(0)
     net = both.adapter.linear(8, None)
     d2l.init_cnn(net)
-    return both.adapter.plain(net.weight)
+    return both.adapter.to_numpy(net.weight)
 
 
 @compares("update_D", "update_G")
@@ -945,7 +948,7 @@ def adversaries(both: Both, d2l: Any) -> Any:
             d2l.update_D(real, noise, net_D, net_G, models.loss, of_D),
             d2l.update_G(noise, net_D, net_G, models.loss, of_G),
         ]
-    return both.adapter.plain([*losses, net_D(real), net_G(noise)])
+    return both.adapter.to_numpy([*losses, net_D(real), net_G(noise)])
 
 
 @compares("HPOSearcher", "HPOScheduler")
@@ -1024,7 +1027,7 @@ def rated(both: Both) -> None:
 @compares("BPRLoss", "HingeLossbRec")
 def pairs(both: Both, name: str) -> None:
     scores = both.adapter.tensor(X[0, :, :1].copy()), both.adapter.tensor(Z[0, :, :1].copy())
-    same(*(both.adapter.plain(getattr(d2l, name)()(*scores)) for d2l in both))
+    same(*(both.adapter.to_numpy(getattr(d2l, name)()(*scores)) for d2l in both))
 
 
 @compares("hit_and_auc")
@@ -1080,7 +1083,7 @@ def recommended(both: Both, d2l: Any, name: str) -> Any:
     with redirect_stdout(StringIO()) as printed:
         getattr(d2l, name)(net, batches, "test", *given)
     said = re.findall(r"test .*", printed.getvalue())
-    answers = both.adapter.plain(net(*columns[:2]))
+    answers = both.adapter.to_numpy(net(*columns[:2]))
     lines = described(d2l.plt.gcf())[0]["lines"]
     return [answers, said, lines, [len(each.args) for each in evaluator.mock_calls]]
 
@@ -1193,12 +1196,12 @@ def devices(both: Both) -> None:
         names.append("gpu")
     names = [name for name in names if hasattr(both.theirs, name)]
     ours, theirs = ([getattr(d2l, name)() for name in names] for d2l in both)
-    assert both.adapter.plain(ours) == both.adapter.plain(theirs)
+    assert both.adapter.to_numpy(ours) == both.adapter.to_numpy(theirs)
 
 
 @compares("try_all_gpus")
 def all_devices(both: Both) -> None:
-    ours, theirs = (both.adapter.plain(d2l.try_all_gpus()) for d2l in both)
+    ours, theirs = (both.adapter.to_numpy(d2l.try_all_gpus()) for d2l in both)
     assert ours == theirs
 
 
@@ -1377,7 +1380,7 @@ def tensors(both: Both, name: str) -> None:
         assert ours == theirs
         return
     given = [] if name in KEYS else example(both.adapter, name)[0]
-    results = [both.adapter.plain(function(*given)) for function in (ours, theirs)]
+    results = [both.adapter.to_numpy(function(*given)) for function in (ours, theirs)]
     if name in RANDOM:
         assert len({(result.shape, result.dtype) for result in results}) == 1
     elif name not in KEYS:
@@ -1399,10 +1402,10 @@ def both(
     request: pytest.FixtureRequest,
     adapter: Adapter,
     oracle: ModuleType,
-    upstream_of: Callable[[str], Any],
+    load_upstream: Callable[[str], Any],
 ) -> Iterator[Both]:
     """Ours answers as the version that upstream is."""
-    pair = Both(adapter, adapter.d2l, upstream_of(request.param), oracle, request.param)
+    pair = Both(adapter, adapter.d2l, load_upstream(request.param), oracle, request.param)
     with pytest.MonkeyPatch.context() as patch:
         if pair.is_older:
             patch.setenv("D2L_VERSION", "0.17")

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
-from tests.shim.each.recurrent import load_reader
+from tests.shim.each.recurrent import load_recurrent_models
 
 pytestmark = pytest.mark.usefixtures("no_figures_left")
 
@@ -30,11 +30,11 @@ Weights = dict[str, Any]
 @pytest.fixture
 def novel(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small text in the place of D2L's."""
-    stand_ins.novel(monkeypatch, adapter.d2l, tmp_path, TEXT)
+    fake_data.novel(monkeypatch, adapter.d2l, tmp_path, TEXT)
 
 
 @pytest.fixture
-def reader(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
+def models(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
     """How the framework's readers write such models."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.recurrent") is None:
@@ -42,27 +42,27 @@ def reader(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
             with pytest.raises(AttributeError, match=f"{missing}: .* has no such name"):
                 getattr(adapter.d2l, missing)
         pytest.skip("D2L has no such chapters in this framework")
-    return load_reader(framework)
+    return load_recurrent_models(framework)
 
 
 @pytest.fixture
-def of_1(adapter: Adapter, reader: Any) -> Any:
+def class_models(adapter: Adapter, models: Any) -> Any:
     """With the classes of D2L 1.0."""
-    if not hasattr(reader, "model"):
+    if not hasattr(models, "model"):
         with pytest.raises(AttributeError, match=r"RNNLM: .* has no such name"):
             _ = adapter.d2l.RNNLM
         pytest.skip("there is no D2L 1.0 in this framework")
-    return reader
+    return models
 
 
 @pytest.fixture
-def of_0(adapter: Adapter, reader: Any) -> Any:
+def function_models(adapter: Adapter, models: Any) -> Any:
     """With the functions of D2L 0.17."""
-    if not hasattr(reader, "train_ch8"):
+    if not hasattr(models, "train_ch8"):
         with pytest.raises(AttributeError, match=r"train_ch8: .* has no such name"):
             _ = adapter.d2l.train_ch8
         pytest.skip("there is no D2L 0.17 in this framework")
-    return reader
+    return models
 
 
 # By NumPy
@@ -149,14 +149,14 @@ def test_the_novel_is_read_as_letters_and_blanks(adapter: Adapter, novel: None) 
 
 
 def test_sequences_are_cut_out_of_a_list_from_one_of_the_first_tokens_on(
-    adapter: Adapter, of_0: Any
+    adapter: Adapter, function_models: Any
 ) -> None:
     corpus, batch_size, num_steps = list(range(35)), 2, 5
     offsets = set()
     for _ in range(100):
         seen = []
         for X, Y in adapter.d2l.seq_data_iter_random(corpus, batch_size, num_steps):
-            X, Y = adapter.plain(X), adapter.plain(Y)
+            X, Y = adapter.to_numpy(X), adapter.to_numpy(Y)
             assert X.shape == Y.shape == (batch_size, num_steps)
             assert (Y == X + 1).all()
             assert (np.diff(X) == 1).all()
@@ -169,12 +169,14 @@ def test_sequences_are_cut_out_of_a_list_from_one_of_the_first_tokens_on(
     assert offsets == {0, 1, 2, 3, 4}
 
 
-def test_sequences_go_on_in_the_next_batch(adapter: Adapter, of_0: Any) -> None:
+def test_sequences_go_on_in_the_next_batch(adapter: Adapter, function_models: Any) -> None:
     corpus, batch_size, num_steps = list(range(35)), 2, 5
     offsets = set()
     for _ in range(100):
         pairs = [*adapter.d2l.seq_data_iter_sequential(corpus, batch_size, num_steps)]
-        X, Y = (np.concatenate([adapter.plain(pair[i]) for pair in pairs], axis=1) for i in (0, 1))
+        X, Y = (
+            np.concatenate([adapter.to_numpy(pair[i]) for pair in pairs], axis=1) for i in (0, 1)
+        )
         offset = int(X[0, 0])
         length = (34 - offset) // batch_size
         want = offset + np.arange(batch_size)[:, None] * length + np.arange(X.shape[1])
@@ -185,19 +187,19 @@ def test_sequences_go_on_in_the_next_batch(adapter: Adapter, of_0: Any) -> None:
     assert offsets == {0, 1, 2, 3, 4, 5}
 
 
-def test_too_short_a_list_gives_no_batch(adapter: Adapter, of_0: Any) -> None:
+def test_too_short_a_list_gives_no_batch(adapter: Adapter, function_models: Any) -> None:
     for cut in adapter.d2l.seq_data_iter_random, adapter.d2l.seq_data_iter_sequential:
         assert [*cut([1, 2, 3], 2, 5)] == []
         assert [*cut([], 2, 5)] == []
 
 
 def test_the_novel_comes_in_batches_again_and_again(
-    adapter: Adapter, of_0: Any, novel: None
+    adapter: Adapter, function_models: Any, novel: None
 ) -> None:
     for is_random in (False, True):
         batches, vocab = adapter.d2l.load_data_time_machine(4, 6, is_random, max_tokens=100)
         for _ in range(2):
-            pairs = [[adapter.plain(each) for each in pair] for pair in batches]
+            pairs = [[adapter.to_numpy(each) for each in pair] for pair in batches]
             assert len(pairs) in (3, 4)
             told = ["".join(vocab.to_tokens(row)) for X, Y in pairs for row in X]
             read = "".join(adapter.d2l.read_time_machine())[:100]
@@ -207,17 +209,17 @@ def test_the_novel_comes_in_batches_again_and_again(
 
 
 def test_the_data_module_has_a_sequence_from_each_character_on(
-    adapter: Adapter, reader: Any, novel: None
+    adapter: Adapter, models: Any, novel: None
 ) -> None:
     data = adapter.d2l.TimeMachine(4, 7, num_train=10, num_val=6)
-    X, Y = adapter.plain(data.X), adapter.plain(data.Y)
+    X, Y = adapter.to_numpy(data.X), adapter.to_numpy(data.Y)
     assert X.shape == Y.shape == (len(LETTERS) - 7, 7)
     for row in (0, 5, len(X) - 1):
         assert "".join(data.vocab.to_tokens(X[row])) == LETTERS[row : row + 7]
         assert "".join(data.vocab.to_tokens(Y[row])) == LETTERS[row + 1 : row + 8]
-    rows = np.concatenate([adapter.plain(batch[0]) for batch in data.val_dataloader()])
+    rows = np.concatenate([adapter.to_numpy(batch[0]) for batch in data.val_dataloader()])
     assert (rows == X[10:16]).all()
-    train = np.concatenate([adapter.plain(batch[0]) for batch in data.train_dataloader()])
+    train = np.concatenate([adapter.to_numpy(batch[0]) for batch in data.train_dataloader()])
     assert {*map(tuple, train.tolist())} == {*map(tuple, X[:10].tolist())}
     corpus, vocab = data.build("Wells, H. G.")
     assert vocab.to_tokens(corpus) == [*"wells h g "]
@@ -227,40 +229,46 @@ def test_the_data_module_has_a_sequence_from_each_character_on(
 # Models of D2L 1.0
 
 
-def test_a_recurrent_layer_from_scratch_goes_step_by_step(adapter: Adapter, of_1: Any) -> None:
+def test_a_recurrent_layer_from_scratch_goes_step_by_step(
+    adapter: Adapter, class_models: Any
+) -> None:
     inputs = np.eye(V, dtype="float32")[ROWS.T]
     begin = RNG.normal(size=(3, H)).astype("float32")
     for state in (None, begin):
-        outputs, last = of_1.layer("RNNLMScratch", START, inputs, state)
+        outputs, last = class_models.layer("RNNLMScratch", START, inputs, state)
         want, _ = run(exact(START), ROWS, np.zeros((3, H)) if state is None else state)
         assert_close(outputs, want[1:])
         assert_close(last, want[-1])
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])
-def test_logits_are_those_of_the_next_tokens(adapter: Adapter, of_1: Any, name: str) -> None:
-    model = of_1.model(name, START)
-    w = exact(of_1.weights(model))
+def test_logits_are_those_of_the_next_tokens(
+    adapter: Adapter, class_models: Any, name: str
+) -> None:
+    model = class_models.model(name, START)
+    w = exact(class_models.weights(model))
     assert {name: each.shape for name, each in w.items()} == SHAPES
-    activation = np.tanh if name == "RNNLMScratch" else of_1.ACTIVATION
-    assert_close(of_1.logits(model, ROWS), run(w, ROWS, np.zeros((3, H)), activation)[1])
+    activation = np.tanh if name == "RNNLMScratch" else class_models.ACTIVATION
+    assert_close(class_models.logits(model, ROWS), run(w, ROWS, np.zeros((3, H)), activation)[1])
     begin = RNG.normal(size=(1, 3, H)).astype("float32")
-    assert_close(of_1.logits(model, ROWS, begin), run(w, ROWS, begin[0], activation)[1])
+    assert_close(class_models.logits(model, ROWS, begin), run(w, ROWS, begin[0], activation)[1])
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])
-def test_a_model_goes_on_with_what_is_likeliest(adapter: Adapter, of_1: Any, name: str) -> None:
-    vocab, model = letters(adapter), of_1.model(name, START)
-    w = exact(of_1.weights(model))
-    activation = np.tanh if name == "RNNLMScratch" else of_1.ACTIVATION
+def test_a_model_goes_on_with_what_is_likeliest(
+    adapter: Adapter, class_models: Any, name: str
+) -> None:
+    vocab, model = letters(adapter), class_models.model(name, START)
+    w = exact(class_models.weights(model))
+    activation = np.tanh if name == "RNNLMScratch" else class_models.ACTIVATION
     for prefix, count in (("a", 5), ("bad cab", 8), ("dab", 0)):
         want = greedy(w, vocab[[*prefix]], count, activation)
-        assert of_1.say(model, prefix, count, vocab) == "".join(vocab.to_tokens(want))
+        assert class_models.predict(model, prefix, count, vocab) == "".join(vocab.to_tokens(want))
 
 
 @pytest.mark.parametrize("clip", [0, 0.1])
 def test_training_descends_and_draws_the_perplexity(
-    adapter: Adapter, of_1: Any, clip: float
+    adapter: Adapter, class_models: Any, clip: float
 ) -> None:
     X, Y = ROWS[:, :-1], ROWS[:, 1:]
 
@@ -273,12 +281,12 @@ def test_training_descends_and_draws_the_perplexity(
             tensors = [adapter.tensor(each.astype("int32")) for each in (X, Y)]
             return self.get_tensorloader(tensors, False)
 
-    model = of_1.model("RNNLMScratch", START, lr=0.5)
-    trained = of_1.fit(model, Data(), clip)
+    model = class_models.model("RNNLMScratch", START, lr=0.5)
+    trained = class_models.fit(model, Data(), clip)
     begin = np.zeros((3, H))
     loss, gradients, _ = loss_and_gradients(exact(START), X, Y, begin)
     want = step(exact(START), gradients, 0.5, clip)
-    for name, each in of_1.weights(trained or model).items():
+    for name, each in class_models.weights(trained or model).items():
         assert_close(each, want[name])
     drawn = {name: [point[-1] for point in points] for name, points in model.board.data.items()}
     later = loss_and_gradients(want, X, Y, begin)[0]
@@ -294,12 +302,12 @@ def test_training_descends_and_draws_the_perplexity(
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("use_random_iter", [True, False])
 def test_an_epoch_descends_and_the_state_goes_on_unless_batches_are_drawn(
-    adapter: Adapter, of_0: Any, own: bool, use_random_iter: bool
+    adapter: Adapter, function_models: Any, own: bool, use_random_iter: bool
 ) -> None:
     pairs = [(ROWS[:, i : i + 4], ROWS[:, i + 1 : i + 5]) for i in (0, 4, 8)]
-    net = of_0.from_functions(START)
+    net = function_models.make_scratch(START)
     tensors = [[adapter.tensor(each.astype("int32")) for each in pair] for pair in pairs]
-    perplexity, speed = of_0.train_epoch(net, tensors, 0.5, use_random_iter, own)
+    perplexity, speed = function_models.train_epoch(net, tensors, 0.5, use_random_iter, own)
     w, state, losses = exact(START), np.zeros((3, H)), []
     for X, Y in pairs:
         loss, gradients, last = loss_and_gradients(w, X, Y, state)
@@ -307,43 +315,51 @@ def test_an_epoch_descends_and_the_state_goes_on_unless_batches_are_drawn(
         state = np.zeros((3, H)) if use_random_iter else last
     assert perplexity == pytest.approx(math.exp(np.mean(losses)), rel=1e-4)
     assert speed > 0
-    for got, want in zip(of_0.params(net), w.values(), strict=True):
+    for got, want in zip(function_models.params(net), w.values(), strict=True):
         assert_close(got, want)
 
 
-def test_a_model_of_functions_goes_on_with_what_is_likeliest(adapter: Adapter, of_0: Any) -> None:
-    vocab, net = letters(adapter), of_0.from_functions(START)
+def test_a_model_of_functions_goes_on_with_what_is_likeliest(
+    adapter: Adapter, function_models: Any
+) -> None:
+    vocab, net = letters(adapter), function_models.make_scratch(START)
     for prefix, count in (("a", 5), ("bad cab", 8), ("dab", 0)):
         want = greedy(exact(START), vocab[[*prefix]], count)
-        assert of_0.predict_ch8(net, prefix, count, vocab) == "".join(vocab.to_tokens(want))
+        assert function_models.predict_ch8(net, prefix, count, vocab) == "".join(
+            vocab.to_tokens(want)
+        )
 
 
-def test_a_model_of_layers_gives_what_they_give(adapter: Adapter, of_0: Any) -> None:
-    for net in of_0.layers(V, H):
-        first, second, *by_hand = of_0.twice(net, ROWS)
+def test_a_model_of_layers_gives_what_they_give(adapter: Adapter, function_models: Any) -> None:
+    for net in function_models.layers(V, H):
+        first, second, *by_hand = function_models.run_twice(net, ROWS)
         assert first.shape == second.shape == (39, V)
         assert np.abs(first - second).max() > 1e-3  # there is a state
         assert_close(np.stack([first, second]), np.stack(by_hand))
 
 
 @pytest.mark.parametrize("theta", [0.5, 100.0])
-def test_gradients_are_shortened_together(adapter: Adapter, of_0: Any, theta: float) -> None:
+def test_gradients_are_shortened_together(
+    adapter: Adapter, function_models: Any, theta: float
+) -> None:
     gradients = [each.astype("float32") for each in (START["W_xh"], START["b_q"])]
     norm = math.sqrt(sum((each.astype("float64") ** 2).sum() for each in gradients))
-    for got, before in zip(of_0.clipped(gradients, theta), gradients, strict=True):
+    for got, before in zip(
+        function_models.clip_gradients(gradients, theta), gradients, strict=True
+    ):
         assert_close(got, before * min(1, theta / norm))
 
 
 def test_training_is_drawn_and_told_each_ten_epochs(
     adapter: Adapter,
-    of_0: Any,
+    function_models: Any,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     boards = watch_boards(monkeypatch)
     vocab = adapter.d2l.Vocab([*"abcd "])
     X, Y = (adapter.tensor(ROWS[:, i : i + 4].astype("int32")) for i in (0, 1))
-    of_0.train_ch8(of_0.from_functions(START), [(X, Y)], vocab, 1, 20)
+    function_models.train_ch8(function_models.make_scratch(START), [(X, Y)], vocab, 1, 20)
     told = capsys.readouterr().out.splitlines()
     assert len(told) == 5
     w, ways, said = exact(START), [], {}

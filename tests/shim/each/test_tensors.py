@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.calls import Own, tensor, value
+from tests.shim.each.calls import Lazy, resolve, tensor
 
 A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
 B = np.arange(24, dtype="float32").reshape(2, 3, 4)
 a, b, b_turned = tensor(A, "float32"), tensor(B, "float32"), tensor(B.swapaxes(1, 2), "float32")
-twice = Own(lambda adapter: [adapter.tensor(A), adapter.tensor(A)])
+twice = Lazy(lambda adapter: [adapter.tensor(A), adapter.tensor(A)])
 UNARY = {
     "abs": np.abs,
     "cos": np.cos,
@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     **{name: (a, function(A)) for name, function in UNARY.items()},
     "arange": (2.0, 9.0, 3.0, np.array([2.0, 5.0, 8.0])),
     "argmax": (a, 1, A.argmax(axis=1)),
-    "astype": (a, Own(lambda adapter: adapter.d2l.int32), A.astype("int32")),
+    "astype": (a, Lazy(lambda adapter: adapter.d2l.int32), A.astype("int32")),
     "batch_matmul": (b, b_turned, B @ B.swapaxes(1, 2)),
     "concat": (twice, 1, np.concatenate((A, A), axis=1)),
     "expand_dims": (a, 1, A[:, None]),
@@ -49,7 +49,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "stack": (twice, 1, np.stack((A, A), axis=1)),
     "swapaxes": (b, 0, 2, B.swapaxes(0, 2)),
     "tensor": ([[1.0, 2.0], [3.0, 4.0]], np.array([[1.0, 2.0], [3.0, 4.0]])),
-    "to": (a, Own(lambda adapter: adapter.d2l.cpu()), A),
+    "to": (a, Lazy(lambda adapter: adapter.d2l.cpu()), A),
     "zeros": ((2, 3), np.zeros((2, 3))),
 }
 RANDOM = "normal", "rand", "randn"
@@ -61,13 +61,13 @@ def example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
     """Return arguments of a function, and what it makes of them; of a random one that is not known."""
     if name in RANDOM:
         given, want = adapter.NORMAL if name == "normal" else adapter.RAND, None
-    elif name == "repeat" and adapter.TILES:
+    elif name == "repeat" and adapter.REPEAT_TILES:
         given, want = (a, (2, 1)), np.tile(A, (2, 1))
     else:
         *given, want = FUNCTIONS[name]
     if name == "meshgrid":
         want = np.meshgrid(A[0], A[1], indexing=adapter.MESHGRID)
-    return [value(adapter, x) for x in given], want
+    return [resolve(adapter, x) for x in given], want
 
 
 @pytest.mark.filterwarnings("ignore:torch.meshgrid")
@@ -76,7 +76,7 @@ def test_functions_do_what_their_names_say(adapter: Adapter, name: str) -> None:
     if name not in adapter.d2l.tensors.__all__:
         pytest.skip("names that this face has not")
     given, want = example(adapter, name)
-    got = np.asarray(adapter.plain(getattr(adapter.d2l, name)(*given)))
+    got = np.asarray(adapter.to_numpy(getattr(adapter.d2l, name)(*given)))
     assert got.shape == np.shape(want)
     kinds = {"u": "i"}  # MLX's indices are unsigned
     assert kinds.get(got.dtype.kind, got.dtype.kind) == np.asarray(want).dtype.kind
@@ -89,7 +89,7 @@ def test_random_functions_follow_the_seed(adapter: Adapter, name: str) -> None:
         pytest.skip("names that this face has not")
 
     def draw() -> np.ndarray:
-        return adapter.plain(getattr(adapter.d2l, name)(*example(adapter, name)[0]))
+        return adapter.to_numpy(getattr(adapter.d2l, name)(*example(adapter, name)[0]))
 
     adapter.seed(1)
     first, second = draw(), draw()

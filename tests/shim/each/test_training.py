@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
 from tests.shim.each.translator import Translations
@@ -33,7 +33,7 @@ NUM_STEPS = 8
 def corpus(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A small corpus in the place of D2L's: the pairs in it."""
     text = "\n".join("\t".join(pair) for pair in PAIRS)
-    stand_ins.sentences(monkeypatch, adapter.d2l, tmp_path, text)
+    fake_data.sentences(monkeypatch, adapter.d2l, tmp_path, text)
     return PAIRS
 
 
@@ -46,7 +46,7 @@ def words(sentence: str) -> list[str]:
 
 def test_the_pairs_of_sentences_are_numbers(adapter: Adapter, corpus: list[Any]) -> None:
     data = adapter.d2l.MTFraEng(batch_size=5, num_steps=NUM_STEPS, num_train=20, num_val=3)
-    source, target, lengths, answer = map(np.asarray, map(adapter.plain, data.arrays))
+    source, target, lengths, answer = map(np.asarray, map(adapter.to_numpy, data.arrays))
     assert source.shape == target.shape == answer.shape == (24, NUM_STEPS)
     for row, (english, french) in enumerate(corpus):
         expected = [*words(english), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
@@ -63,12 +63,12 @@ def test_training_rows_come_in_batches_shuffled_and_others_in_order(
     adapter: Adapter, corpus: list[Any]
 ) -> None:
     data = adapter.d2l.MTFraEng(batch_size=7, num_steps=NUM_STEPS, num_train=20, num_val=3)
-    source = np.asarray(adapter.plain(data.arrays[0]))
+    source = np.asarray(adapter.to_numpy(data.arrays[0]))
     train, val = data.train_dataloader(), data.val_dataloader()
     assert [len(train), len(val)] == [3, 1]
 
     def rows(loader: Any) -> np.ndarray:
-        return np.concatenate([np.asarray(adapter.plain(batch[0])) for batch in loader])
+        return np.concatenate([np.asarray(adapter.to_numpy(batch[0])) for batch in loader])
 
     def as_set(array: np.ndarray) -> set[tuple[int, ...]]:
         return set(map(tuple, array.tolist()))
@@ -82,7 +82,7 @@ def test_training_rows_come_in_batches_shuffled_and_others_in_order(
 def test_the_older_loader_gives_lengths_and_both_vocabularies(
     adapter: Adapter, corpus: list[Any]
 ) -> None:
-    if adapter.with_functions is None:
+    if adapter.train_with_functions is None:
         with pytest.raises(AttributeError, match=r"load_data_nmt: .* has no such name"):
             _ = adapter.d2l.load_data_nmt
         return
@@ -90,7 +90,7 @@ def test_the_older_loader_gives_lengths_and_both_vocabularies(
     assert src_vocab["<pad>"] != src_vocab["<unk>"]
     seen = set()
     for batch in batches:
-        source, source_lens, target, target_lens = map(np.asarray, map(adapter.plain, batch))
+        source, source_lens, target, target_lens = map(np.asarray, map(adapter.to_numpy, batch))
         for x, n, y, m in zip(source, source_lens, target, target_lens, strict=True):
             assert set(src_vocab.to_tokens(x[n:])) <= {"<pad>"}
             assert src_vocab.to_tokens(x[:n])[-1] == tgt_vocab.to_tokens(y[:m])[-1] == "<eos>"
@@ -154,7 +154,7 @@ def test_a_pair_gives_its_state_as_well_and_a_model_of_a_subclass_the_output_alo
     )
     output, state = Z * (2 * X + lens), 2 * X + lens + 1
     assert_close(own, output)
-    if adapter.with_functions is None:
+    if adapter.train_with_functions is None:
         assert_close(pair, output)
     else:
         assert isinstance(pair, list)
@@ -191,11 +191,11 @@ def test_prediction_leaves_each_layer_in_its_mode(adapter: Adapter, modes: list[
 
 
 def test_a_summary_names_each_layer_and_its_shape(
-    adapter: Adapter, own: Any, capsys: pytest.CaptureFixture[str]
+    adapter: Adapter, descent: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = adapter.d2l.Classifier()
     dense = adapter.linear(4, None)
-    model.net = own.dropped(dense, 0.5)
+    model.net = descent.add_dropout(dense, 0.5)
     model.layer_summary((2, 4))
     assert capsys.readouterr().out.splitlines() == [
         f"{type(dense).__name__} output shape:\t (2, 3)",
@@ -224,7 +224,7 @@ def test_a_transformer_learns_its_pairs_by_a_trainer(adapter: Adapter, corpus: l
     # Eight in every batch, and asked for: JAX compiles the model anew for each number.
     data = adapter.d2l.MTFraEng(batch_size=8, num_steps=NUM_STEPS, num_train=16, num_val=8)
     pairs = corpus[:16:2]
-    done = adapter.with_trainer(data, tuple(map(list, zip(*pairs, strict=True))), epochs=20)
+    done = adapter.train_with_trainer(data, tuple(map(list, zip(*pairs, strict=True))), epochs=20)
     check(done, [french for _, french in pairs], adapter)
     assert done.losses[-1] < 0.1 < done.losses[0]
 
@@ -233,13 +233,13 @@ def test_a_transformer_learns_its_pairs_by_a_trainer(adapter: Adapter, corpus: l
 def test_a_transformer_learns_its_pairs_by_functions(
     adapter: Adapter, corpus: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if adapter.with_functions is None:
+    if adapter.train_with_functions is None:
         with pytest.raises(AttributeError, match=r"train_seq2seq: .* has no such name"):
             _ = adapter.d2l.train_seq2seq
         return
     asked = corpus[::7]  # one by one, which takes its time
     sources = [english.replace(".", " .") for english, _ in asked]
-    done = adapter.with_functions(
+    done = adapter.train_with_functions(
         lambda: adapter.d2l.load_data_nmt(8, NUM_STEPS, 23),
         (sources, [french for _, french in asked]),
         NUM_STEPS,
@@ -256,7 +256,7 @@ def test_training_by_functions_clips_the_gradients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Clipped to nothing, they move nothing: a second epoch's loss is the first's."""
-    if adapter.with_functions is None:  # as the test above says
+    if adapter.train_with_functions is None:  # as the test above says
         return
     seq2seq = import_module(f"{adapter.d2l.__name__}.seq2seq")
     clip = seq2seq.clip_gradients
@@ -264,7 +264,7 @@ def test_training_by_functions_clips_the_gradients(
     def losses() -> list[str]:
         for epochs in (1, 2):
             asked = [[corpus[0][0].replace(".", " .")], [corpus[0][1]]]
-            adapter.with_functions(
+            adapter.train_with_functions(
                 lambda: adapter.d2l.load_data_nmt(24, NUM_STEPS, 23), asked, NUM_STEPS, epochs
             )
         return re.findall(r"loss (\d+\.\d+)", capsys.readouterr().out)
@@ -284,14 +284,14 @@ def test_fashion_pictures_come_in_batches(
 ) -> None:
     images = make_fashion(adapter.d2l, tmp_path, monkeypatch)
     data = adapter.d2l.FashionMNIST(batch_size=4)
-    X, y = (np.asarray(adapter.plain(part)) for part in next(iter(data.val_dataloader())))
+    X, y = (np.asarray(adapter.to_numpy(part)) for part in next(iter(data.val_dataloader())))
     assert X.dtype == np.float32
     assert_close(X.reshape(4, 28, 28), images["t10k"][:4] / 255)
     assert y.tolist() == [0, 1, 2, 3]
     assert data.text_labels(y) == ["t-shirt", "trouser", "pullover", "dress"]
     assert [len(data.train_dataloader()), len(data.val_dataloader())] == [3, 2]
     X, _ = next(iter(adapter.d2l.FashionMNIST(batch_size=4, resize=(14, 21)).train_dataloader()))
-    assert np.squeeze(adapter.plain(X)).shape == (4, 14, 21)
+    assert np.squeeze(adapter.to_numpy(X)).shape == (4, 14, 21)
     for ncols in (4, 3):  # all of them, or what there are places for
         data.visualize(next(iter(data.val_dataloader())), ncols=ncols)
         titles = [axes.get_title() for axes in adapter.d2l.plt.gcf().axes]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
@@ -56,17 +56,19 @@ def overlap(one: Any, other: Any) -> float:
 
 def test_boxes_have_corners_or_a_center(adapter: Adapter) -> None:
     corners = floats(adapter, [[10, 20, 50, 100], *BOXES])
-    centers = adapter.plain(adapter.d2l.box_corner_to_center(corners))
+    centers = adapter.to_numpy(adapter.d2l.box_corner_to_center(corners))
     assert centers[0].tolist() == [30, 60, 40, 80]
     assert_close(centers[1:, 2:], BOXES[:, 2:] - BOXES[:, :2])
     assert_close(
-        adapter.plain(adapter.d2l.box_center_to_corner(floats(adapter, centers))),
-        adapter.plain(corners),
+        adapter.to_numpy(adapter.d2l.box_center_to_corner(floats(adapter, centers))),
+        adapter.to_numpy(corners),
     )
 
 
 def test_the_overlap_is_the_share_of_the_union(adapter: Adapter) -> None:
-    got = adapter.plain(adapter.d2l.box_iou(floats(adapter, BOXES), floats(adapter, BOXES[::-2])))
+    got = adapter.to_numpy(
+        adapter.d2l.box_iou(floats(adapter, BOXES), floats(adapter, BOXES[::-2]))
+    )
     assert_close(got, [[overlap(one, other) for other in BOXES[::-2]] for one in BOXES])
     assert 0 < (got == 0).sum() < got.size
 
@@ -81,7 +83,7 @@ def test_anchors_are_around_each_pixel(adapter: Adapter) -> None:
             for s, r in [(0.75, 1), (0.5, 1), (0.75, 4), (0.75, 0.25)]:
                 w, h = s * np.sqrt(r) * height / width, s / np.sqrt(r)
                 want.append([x - w / 2, y - h / 2, x + w / 2, y + h / 2])
-    got = adapter.plain(
+    got = adapter.to_numpy(
         adapter.d2l.multibox_prior(floats(adapter, np.zeros((1, 3, height, width))), sizes, ratios)
     )
     assert got.dtype == np.float32
@@ -95,9 +97,11 @@ def test_offsets_lead_to_the_box_and_back(adapter: Adapter) -> None:
     )
     offsets = adapter.d2l.offset_boxes(anchors, assigned)
     # The center moves by 2 of a width of 2 and by 0; it is twice as wide, and half as high.
-    assert_close(adapter.plain(offsets)[0], [10, 0, 5 * np.log(2), -5 * np.log(2)])
+    assert_close(adapter.to_numpy(offsets)[0], [10, 0, 5 * np.log(2), -5 * np.log(2)])
     assert_close(
-        adapter.plain(adapter.d2l.offset_inverse(anchors, offsets)), adapter.plain(assigned), 1e-4
+        adapter.to_numpy(adapter.d2l.offset_inverse(anchors, offsets)),
+        adapter.to_numpy(assigned),
+        1e-4,
     )
 
 
@@ -107,7 +111,7 @@ def assigned(adapter: Adapter, truth: Any, anchors: Any, *args: Any) -> list[int
         getattr(device, name) for name in ("device", "ctx", "place") if hasattr(device, name)
     )
     given = floats(adapter, truth), floats(adapter, anchors)
-    return adapter.plain(adapter.d2l.assign_anchor_to_bbox(*given, device, *args)).tolist()
+    return adapter.to_numpy(adapter.d2l.assign_anchor_to_bbox(*given, device, *args)).tolist()
 
 
 def test_each_anchor_gets_the_box_that_is_near_and_each_box_an_anchor(adapter: Adapter) -> None:
@@ -126,7 +130,7 @@ def test_anchors_are_labelled(adapter: Adapter) -> None:
     near, right = [0, 0, 0.5, 0.45], [0.5, 0, 1, 0.8]
     labels = floats(adapter, [[[1, *near], [0, *right]], [[0, *right], [2, *near]]])
     offsets, mask, classes = map(
-        adapter.plain, adapter.d2l.multibox_target(floats(adapter, ANCHORS[None]), labels)
+        adapter.to_numpy, adapter.d2l.multibox_target(floats(adapter, ANCHORS[None]), labels)
     )
     assert classes.tolist() == [[2, 1, 0, 0], [3, 1, 0, 0]]
     assert mask.tolist() == [[1] * 8 + [0] * 8] * 2
@@ -147,7 +151,9 @@ def kept(boxes: Any, scores: Any, threshold: float) -> list[int]:
 def test_the_best_of_boxes_that_overlap_is_kept(adapter: Adapter, threshold: float) -> None:
     scores = RNG.permutation(7) / 7
     boxes = BOXES - 0.7 * np.tile(CORNERS, 2)  # closer together: some go
-    got = adapter.plain(adapter.d2l.nms(floats(adapter, boxes), floats(adapter, scores), threshold))
+    got = adapter.to_numpy(
+        adapter.d2l.nms(floats(adapter, boxes), floats(adapter, scores), threshold)
+    )
     assert got.tolist() == kept(boxes.astype("float32"), scores, threshold)
     if threshold == 0.2:
         assert 1 < len(got) < 7
@@ -161,11 +167,11 @@ def test_what_is_detected(adapter: Adapter) -> None:
     offsets = np.zeros((1, 16))
     offsets[0, 13] = 1  # the last one's, down by a tenth of its height
     given = [floats(adapter, x) for x in (probs[None], offsets, anchors[None])]
-    (got,) = adapter.plain(adapter.d2l.multibox_detection(*given, 0.5))
+    (got,) = adapter.to_numpy(adapter.d2l.multibox_detection(*given, 0.5))
     cat = anchors[3] + [0, 0.068, 0, 0.068]
     want = [[0, 0.9, *anchors[0]], [1, 0.895, *cat], [-1, 0.8, *anchors[1]], [-1, 0.7, *anchors[2]]]
     assert_close(got, want)
-    (got,) = adapter.plain(
+    (got,) = adapter.to_numpy(
         adapter.d2l.multibox_detection(*given, 0.5, 0.85)
     )  # what is below is background
     want[2][1], want[3][1] = 0.2, 0.3
@@ -195,11 +201,11 @@ def test_a_residual_block_adds_to_its_input(adapter: Adapter, channels: int, str
     else:
         block.eval()
     x = RNG.normal(size=(2, 3, 6, 5)).astype("float32")
-    got = adapter.plain(block(adapter.tensor(x)))
+    got = adapter.to_numpy(block(adapter.tensor(x)))
     for one, y in zip(x, got, strict=True):
-        hidden = convolve(one, block.conv1, strides, adapter.plain) / np.sqrt(1 + 1e-5)
-        new = convolve(np.maximum(hidden, 0), block.conv2, 1, adapter.plain) / np.sqrt(1 + 1e-5)
-        old = one if strides == 1 else convolve(one, block.conv3, strides, adapter.plain)
+        hidden = convolve(one, block.conv1, strides, adapter.to_numpy) / np.sqrt(1 + 1e-5)
+        new = convolve(np.maximum(hidden, 0), block.conv2, 1, adapter.to_numpy) / np.sqrt(1 + 1e-5)
+        old = one if strides == 1 else convolve(one, block.conv3, strides, adapter.to_numpy)
         assert_close(y, np.maximum(new + old, 0), 1e-4)
 
 
@@ -240,13 +246,13 @@ def rate(adapter: Adapter, lr: float, batch_size: int) -> float:
     return lr if adapter.d2l.__name__.endswith("mxnet") else lr / batch_size
 
 
-def test_a_step_tells_the_losses_sum_and_the_hits(adapter: Adapter, own: Any) -> None:
+def test_a_step_tells_the_losses_sum_and_the_hits(adapter: Adapter, descent: Any) -> None:
     net = adapter.linear(4, START)
     losses, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
-    trainer = own.optimizer(net, rate(adapter, 0.5, 60))
+    trainer = descent.optimizer(net, rate(adapter, 0.5, 60))
     batch = adapter.tensor(X), adapter.labels(Y)
     loss, share = adapter.d2l.train_batch_ch13(
-        net, *batch, own.losses, trainer, [adapter.d2l.cpu()]
+        net, *batch, descent.losses, trainer, [adapter.d2l.cpu()]
     )
     assert float(loss) == pytest.approx(losses.sum(), rel=1e-5)
     assert share == hits.sum()
@@ -259,17 +265,17 @@ def test_a_step_tells_the_losses_sum_and_the_hits(adapter: Adapter, own: Any) ->
 @pytest.mark.parametrize("batch_size", [5, 20])  # of fewer than 5 batches each is drawn
 def test_a_network_is_trained_and_drawn(
     adapter: Adapter,
-    own: Any,
+    descent: Any,
     batch_size: int,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     boards = watch_boards(monkeypatch)
     net, train = adapter.linear(4, START), batches(adapter, batch_size)
-    trainer = own.optimizer(net, rate(adapter, 0.3, batch_size))
+    trainer = descent.optimizer(net, rate(adapter, 0.3, batch_size))
     devices = [[adapter.d2l.cpu()]] if adapter.d2l.num_gpus() else []
     assert (
-        adapter.d2l.train_ch13(net, train, batches(adapter), own.losses, trainer, 2, *devices)
+        adapter.d2l.train_ch13(net, train, batches(adapter), descent.losses, trainer, 2, *devices)
         is None
     )
     *after, way = descend(START["weight"], START["bias"], 0.3, batch_size, 2)
@@ -295,7 +301,7 @@ def test_parts_go_to_the_devices_in_order(adapter: Adapter) -> None:
     for got, whole in zip(parts, (rows, labels), strict=True):
         assert len(got) == 2
         np.testing.assert_array_equal(
-            np.concatenate([*map(adapter.plain, got)]), adapter.plain(whole)
+            np.concatenate([*map(adapter.to_numpy, got)]), adapter.to_numpy(whole)
         )
     assert sorted(len(part) for part in parts[0]) == [3, 4]
 
@@ -316,20 +322,20 @@ def test_bananas_have_a_box(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    stand_ins.bananas(monkeypatch, adapter.d2l, tmp_path, PICTURES)
+    fake_data.bananas(monkeypatch, adapter.d2l, tmp_path, PICTURES)
     targets = np.array([[[0, 16 * i, 32, 64, 128]] for i in range(3)]) / 256
     images, boxes = adapter.d2l.read_data_bananas()
-    assert_close(adapter.plain(boxes), targets)
+    assert_close(adapter.to_numpy(boxes), targets)
     for got, want in zip(images, PICTURES, strict=True):
-        np.testing.assert_array_equal(channels_first(adapter, adapter.plain(got)), want)
+        np.testing.assert_array_equal(channels_first(adapter, adapter.to_numpy(got)), want)
     train, test = adapter.d2l.load_data_bananas(2)
     said = capsys.readouterr().out
     assert "read 3 training examples\nread 3 validation examples\n" in said
-    given, told = map(adapter.plain, next(iter(test)))
+    given, told = map(adapter.to_numpy, next(iter(test)))
     assert given.dtype == told.dtype == np.float32
     np.testing.assert_array_equal(given, PICTURES[:2].transpose(0, 3, 1, 2))
     assert_close(told, targets[:2])
-    firsts = {float(adapter.plain(next(iter(train))[1])[0, 0, 1]) for _ in range(20)}
+    firsts = {float(adapter.to_numpy(next(iter(train))[1])[0, 0, 1]) for _ in range(20)}
     assert len(firsts) > 1  # shuffled
 
 
@@ -352,7 +358,7 @@ def test_pixels_have_classes(
     # A pixel tells its place, in red and green.
     places = [np.indices((*each.shape, 1))[:2, :, :, 0] for each in classes]
     pictures = [np.stack([*place, place[0] * 0 + 9], axis=-1).astype("uint8") for place in places]
-    stand_ins.voc(
+    fake_data.voc(
         monkeypatch, adapter.d2l, tmp_path, pictures, [colormap[each] for each in classes]
     )
     train, test = adapter.d2l.load_data_voc(2, (5, 6))
@@ -360,7 +366,7 @@ def test_pixels_have_classes(
     corners = set()
     for loader in [train, test] * 4:
         for batch in loader:
-            parts, classified = map(adapter.plain, batch)
+            parts, classified = map(adapter.to_numpy, batch)
             assert (parts.shape, classified.shape) == ((2, 3, 5, 6), (2, 5, 6))
             mean, deviation = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
             pixels = parts.transpose(0, 2, 3, 1).astype("float64") * deviation + mean
@@ -379,12 +385,14 @@ def test_pixels_have_classes(
     corners = set()
     for _ in range(100):
         part, _ = adapter.d2l.voc_rand_crop(features[0], labels[0], 5, 6)
-        corners.add(tuple(channels_first(adapter, adapter.plain(part))[0, 0, :2].tolist()))
+        corners.add(tuple(channels_first(adapter, adapter.to_numpy(part))[0, 0, :2].tolist()))
     assert corners == {(row, column) for row in (0, 1) for column in (0, 1, 2)}
-    np.testing.assert_array_equal(channels_first(adapter, adapter.plain(features[0])), pictures[0])
+    np.testing.assert_array_equal(
+        channels_first(adapter, adapter.to_numpy(features[0])), pictures[0]
+    )
     table = adapter.d2l.voc_colormap2label()
     np.testing.assert_array_equal(
-        adapter.plain(adapter.d2l.voc_label_indices(labels[2], table)), classes[2]
+        adapter.to_numpy(adapter.d2l.voc_label_indices(labels[2], table)), classes[2]
     )
     with pytest.raises(
         ValueError, match=r"height and width: got \(7, 8\); need at most the picture's"

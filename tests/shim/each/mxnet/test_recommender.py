@@ -11,7 +11,7 @@ import pandas
 import pytest
 from mxnet import autograd, gluon, init, np, npx
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 
@@ -40,7 +40,7 @@ TABLE = pandas.DataFrame(RATINGS, columns=COLUMNS)
 @pytest.fixture
 def films(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    stand_ins.films(monkeypatch, d2l, tmp_path, RATINGS)
+    fake_data.films(monkeypatch, d2l, tmp_path, RATINGS)
 
 
 @pytest.mark.usefixtures("films")
