@@ -20,7 +20,7 @@ from tools.weave.lessons import ROOT, list_notebooks
 from tools.weave.prose import ORIGINAL
 
 
-def test_each_lesson_is_held_to_its_claims_in_each_framework_once() -> None:
+def test_each_lessons_claims_run_once_per_framework() -> None:
     options = ["--nbval", "--claims", "--collect-only", "-q", "--nbval-current-env"]
     command = [sys.executable, "-m", "pytest", *options, "notebooks"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -40,7 +40,7 @@ def kernel() -> Iterator[PageKernel]:
         kernel.stop()
 
 
-def test_code_that_hangs_is_interrupted_or_else_the_kernel_is_stopped(
+def test_hanging_code_is_interrupted_or_kernel_stopped(
     kernel: PageKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hang() -> None:
@@ -88,7 +88,7 @@ def recorded(shell: InteractiveShell, *sources: str) -> dict[str, dict[str, Any]
     return recording.left_behind
 
 
-def test_what_is_executed_in_another_language_between_two_cells_is_left_out(
+def test_cells_of_other_language_between_are_ignored(
     shell: InteractiveShell,
 ) -> None:
     cells = recorded(shell, CELLS["set"], "word, more = '五', 1", CELLS["use"])
@@ -97,6 +97,6 @@ def test_what_is_executed_in_another_language_between_two_cells_is_left_out(
     assert "more" not in cells["use"]["names"]
 
 
-def test_a_cell_that_fails_or_is_another_leaves_nothing_behind(shell: InteractiveShell) -> None:
+def test_failed_or_changed_cell_leaves_no_names(shell: InteractiveShell) -> None:
     cells = recorded(shell, CELLS["use"], "word, numbers = 'six', [6]", CELLS["remove"])
     assert [*cells] == ["remove"]

@@ -61,13 +61,13 @@ def find_faults(lesson: Path) -> list[str]:
 
 
 @each_lesson
-def test_every_number_of_the_text_has_a_source_in_its_section(lesson: Path):
+def test_every_number_has_source_in_its_section(lesson: Path):
     """A number is missing where no cell shows it; it is false in an equation that is not right."""
     assert find_faults(lesson) == [], "see tests/lessons/number_sources.py for the rule"
 
 
 @each_lesson
-def test_exceptions_to_the_rule_stand_in_the_text(lesson: Path):
+def test_exceptions_occur_in_text(lesson: Path):
     exceptions = load_exceptions(lesson)
     texts = {text.name: text.read_text("utf-8") for text in lesson.glob("text.*.md")}
     of_original = [*exceptions.given, *exceptions.worked, *exceptions.exercises]
@@ -114,19 +114,19 @@ def test_wrong_numbers_are_noticed(tmp_path: Path):
         (r"w = 0.99", None),
     ],
 )
-def test_an_equation_is_right_or_not_or_cannot_be_computed(formula: str, expected: bool | None):
+def test_equations_are_evaluated(formula: str, expected: bool | None):
     assert is_right(formula) is expected
 
 
 @each_lesson
-def test_sources_are_named_with_the_reference_and_its_year(lesson: Path):
+def test_sources_are_named_with_reference_and_its_year(lesson: Path):
     text = find_original(lesson).read_text(encoding="utf-8")
     assert {*CITED.findall(text)} == {*REFERENCE.findall(text)}
     assert all(year[2:] == preprint for year, preprint in ARXIV.findall(text))
 
 
 @each_lesson
-def test_there_is_a_solution_to_each_exercise_under_its_number(lesson: Path):
+def test_each_exercise_has_solution_with_its_number(lesson: Path):
     for text in lesson.glob("text.*.md"):
         solved = SOLUTION.findall(text.read_text(encoding="utf-8"))
         assert solved == [str(number + 1) for number in range(len(solved))]
@@ -148,7 +148,7 @@ def exercises(text: Path) -> list[list[str]]:
 
 
 @each_lesson
-def test_an_exercise_is_named_by_its_number(lesson: Path):
+def test_exercise_is_named_by_its_number(lesson: Path):
     for words, cell in load_exceptions(lesson).exercises.items():
         (number,) = numbers_of(words)
         assert solution_of(find_original(lesson), cell) == number, words
@@ -189,14 +189,14 @@ def differences(
 
 
 @pytest.mark.parametrize(("lesson", "text"), TRANSLATIONS, ids=lambda path: path.name)
-def test_every_language_has_the_same_numbers_and_formulas(lesson: Path, text: Path):
+def test_every_language_has_same_numbers_and_formulas(lesson: Path, text: Path):
     forgiven = load_exceptions(lesson).in_other_words
     there, here = (pieces_of(each, forgiven) for each in (find_original(lesson), text))
     assert [*differences(there, here, text)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_web_sites_other_pages_have_the_same_numbers_in_every_language(page: Path):
+def test_site_pages_have_same_numbers_in_every_language(page: Path):
     """In tables cell by cell; elsewhere single digits may be words, and sentences in another order."""
     for text in ROOT.glob(f"docs/*/{page.name}"):
         there, here = ([*pieces(each.read_text(encoding="utf-8"))] for each in (page, text))
@@ -215,7 +215,7 @@ CRAMPED = re.compile(rf"{CHINESE}[A-Za-z\d]|[A-Za-z\d]{CHINESE}")
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/zh-TW/*.md")), ids=lambda page: page.stem)
-def test_chinese_has_its_own_punctuation_and_room_for_latin_words(page: Path):
+def test_chinese_punctuation_and_spacing(page: Path):
     for said in spoken(page.read_text(encoding="utf-8")):
         assert HALF_WIDTH.findall(said) + CRAMPED.findall(said) == [], said
 
@@ -223,7 +223,7 @@ def test_chinese_has_its_own_punctuation_and_room_for_latin_words(page: Path):
 # README in both languages
 
 
-def test_the_chinese_readme_has_the_numbers_commands_and_names_of_the_english_one():
+def test_chinese_readme_matches_english_one():
     english, chinese = (
         (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-TW.md")
     )
@@ -233,12 +233,12 @@ def test_the_chinese_readme_has_the_numbers_commands_and_names_of_the_english_on
 
 
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
-def test_a_chinese_reader_is_led_to_the_chinese_page_at_the_top(file: str):
+def test_page_links_to_chinese_version_at_top(file: str):
     _, first, *_ = (ROOT / file).read_text(encoding="utf-8").split("\n\n")
     assert re.search("[\u4e00-\u9fff]{8}", first)
     assert "README.zh-TW.md" in [link for _, link in links(first)]
 
 
-def test_a_readme_can_be_read_in_three_minutes():
+def test_readme_can_be_read_in_three_minutes():
     for readme in ROOT.glob("README*.md"):
         assert len(readme.read_text(encoding="utf-8").splitlines()) <= 120

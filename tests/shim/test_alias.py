@@ -51,7 +51,7 @@ STATEMENTS = [
 
 
 @needs_pytorch
-def test_d2l_is_ours_however_it_is_imported(upstream: Path):
+def test_every_import_of_d2l_is_ours(upstream: Path):
     """Without upstream's, and beside it."""
     # PyTorch is imported once, the face each time.
     code = f"""
@@ -76,7 +76,7 @@ for beside in [], [{str(upstream)!r}]:
 
 
 @needs_pytorch
-def test_what_was_there_comes_back(upstream: Path):
+def test_previous_module_is_restored(upstream: Path):
     code = """
 import d2l.torch, d2l.caffe
 before = d2l, d2l.torch, d2l.caffe
@@ -93,7 +93,7 @@ import d2l.caffe
     run(code, upstream)
 
 
-def test_what_was_not_there_is_gone():
+def test_alias_is_removed_if_nothing_was_there():
     code = """
 import d2l_compat.alias
 import d2l
@@ -107,7 +107,7 @@ except ModuleNotFoundError as error:
 
 
 @pytest.mark.parametrize("statement", ["from d2l import caffe", "import d2l.caffe"])
-def test_a_framework_that_there_is_not_is_named_with_those_that_are(upstream: Path, statement: str):
+def test_unknown_framework_error_lists_known_ones(upstream: Path, statement: str):
     code = f"""
 import d2l_compat.alias
 try:
@@ -119,7 +119,7 @@ except ImportError as error:
     assert f"d2l.caffe: d2l_compat stands in for d2l, and has {faces}" in run(code, upstream)
 
 
-def test_nothing_else_is_found_otherwise():
+def test_other_imports_are_unchanged():
     code = """
 import d2l_compat.alias
 try:
@@ -143,7 +143,7 @@ print(np.ones(2).sum(), d2l.arange(3).sum())
     assert run(code).split() == ["False", "False", "2.0", "3.0"]
 
 
-def test_the_alias_imports_no_framework():
+def test_alias_imports_no_framework():
     code = "import d2l_compat.alias, sys; print(sorted({'torch', 'numpy', 'matplotlib'} & {*sys.modules}))"
     assert run(code).strip() == "[]"
 
@@ -161,14 +161,14 @@ def outputs(cells: list[str], manager: KernelManager, folder: Path) -> list[str]
     return ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
 
 
-def test_the_extension_turns_it_on_and_off(upstream: Path):
+def test_extension_enables_and_disables_alias(upstream: Path):
     again = ["import d2l; print(d2l.__version__)"]
     shown = outputs([*CELLS, *again], KernelManager(kernel_name="python3"), upstream)
     assert shown == ["", "False\n", "", "1.0.3\n"]
 
 
 @needs_pytorch
-def test_under_its_kernel_a_notebook_needs_no_edit(
+def test_notebook_with_d2l_kernel_needs_no_edit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(sys, "prefix", str(tmp_path))

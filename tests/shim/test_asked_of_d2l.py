@@ -34,7 +34,7 @@ def said_by(program: str) -> str:
         (2678, "3.14", "2.3.0"),
     ],
 )
-def test_todays_python_and_numpy_are_taken(number: int, python: str, numpy: str) -> None:
+def test_current_python_and_numpy_work(number: int, python: str, numpy: str) -> None:
     """d2l 1.0.3 asks for NumPy 1.23.5 and no other, which Python has not built since 3.12."""
     ours = distribution("d2l-compat")
     assert python in SpecifierSet(ours.metadata["Requires-Python"])
@@ -46,14 +46,14 @@ def test_todays_python_and_numpy_are_taken(number: int, python: str, numpy: str)
 
 
 @needs_pytorch
-def test_what_d2l_1_has_no_more_is_there_beside_what_it_has() -> None:
+def test_names_of_both_versions_exist() -> None:
     """1910, 1911 and 2557."""
     names = ["load_data_time_machine", "HyperParameters", "predict_ch8", "train_ch8", "train_ch3"]
     asked = "".join(f"print(d2l.{name}.__name__)\n" for name in names)
     assert said_by(f"from d2l import torch as d2l\n{asked}").split() == names
 
 
-def test_2648_who_imports_the_package_alone_is_told_what_to_import() -> None:
+def test_importing_package_alone_says_what_to_import() -> None:
     said = said_by("""
 import d2l
 print(d2l.__version__)

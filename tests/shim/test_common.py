@@ -46,7 +46,7 @@ TWICE_AND_ONCE = [["b", "a"], ["b", "c", "<pad>"]]
 
 
 @pytest.mark.parametrize("version", ["0.17", "0.17.6"])
-def test_of_0_17_frequent_tokens_come_first(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_are_by_frequency_in_0_17(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("D2L_VERSION", version)
     vocab = d2l.Vocab(TWICE_AND_ONCE, reserved_tokens=["<pad>", "<bos>"])
     assert vocab.idx_to_token == ["<unk>", "<pad>", "<bos>", "b", "a", "c"]
@@ -56,9 +56,7 @@ def test_of_0_17_frequent_tokens_come_first(version: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("version", ["", "1.0", "1.0.3"])
-def test_of_1_0_they_are_in_alphabetical_order(
-    version: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tokens_are_alphabetical_in_1_0(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("D2L_VERSION", version)
     assert d2l.Vocab(TWICE_AND_ONCE).idx_to_token == ["<pad>", "<unk>", "a", "b", "c"]
 
@@ -101,11 +99,11 @@ def test_another_version_is_refused(version: str, monkeypatch: pytest.MonkeyPatc
         ("a", "a", 4, 1),  # there are no pairs
     ],
 )
-def test_bleu_is_the_formulas(pred: str, label: str, k: int, score: float):
+def test_bleu_matches_formula(pred: str, label: str, k: int, score: float):
     assert d2l.bleu(pred, label, k) == pytest.approx(score)
 
 
-def test_signs_stand_apart_and_blanks_are_of_one_kind():
+def test_preprocessing_separates_signs_and_unifies_blanks():
     said = "Well, go on!\tD'accord\u202f! O\u00f9\xa0? Va. 3.5? No,no"
     expected = "well , go on !\td'accord ! o\u00f9 ? va . 3 .5 ? no ,no"
     assert preprocess(said) == expected
@@ -114,7 +112,7 @@ def test_signs_stand_apart_and_blanks_are_of_one_kind():
 # Training helpers
 
 
-def test_a_function_becomes_a_method_of_objects_there_are():
+def test_add_to_class_affects_existing_objects():
     class A:
         x = 2
 
@@ -144,7 +142,7 @@ def test_arguments_become_attributes():
     assert not hasattr(b, "local")
 
 
-def test_a_timer_adds_up(monkeypatch: pytest.MonkeyPatch):
+def test_timer_adds_up(monkeypatch: pytest.MonkeyPatch):
     ticks = iter([0.0, 1.0, 10.0, 12.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
     timer = d2l.Timer()
@@ -155,7 +153,7 @@ def test_a_timer_adds_up(monkeypatch: pytest.MonkeyPatch):
     assert (timer.sum(), timer.avg(), timer.cumsum()) == (3, 1.5, [1, 3])
 
 
-def test_an_accumulator_keeps_sums():
+def test_accumulator_keeps_sums():
     sums = d2l.Accumulator(2)
     sums.add(1, np.float32(0.5))
     sums.add(2, 0.25)
@@ -171,7 +169,7 @@ def curves(axes: Any) -> list[list[tuple[float, float]]]:
     return [list(zip(*line.get_data(), strict=True)) for line in axes.get_lines()]
 
 
-def test_the_animator_plots_what_was_added():
+def test_animator_plots_what_was_added():
     board = d2l.Animator(xlabel="epoch", legend=["loss", "accuracy"], xlim=[1, 3], yscale="log")
     board.add(1, (0.9, None))
     board.add(2, (np.array(0.5), 0.75))
@@ -181,7 +179,7 @@ def test_the_animator_plots_what_was_added():
     assert (axes.get_xlabel(), axes.get_yscale(), axes.get_xlim()) == ("epoch", "log", (1, 3))
 
 
-def test_the_animator_takes_one_curve_and_formats():
+def test_animator_takes_one_curve_and_formats():
     board = d2l.Animator(fmts=("r:",))
     board.add(0, 1)
     board.add(1, np.float32(4))
@@ -190,7 +188,7 @@ def test_the_animator_takes_one_curve_and_formats():
     assert curves(board.axes[0]) == [[(0, 1), (1, 4)]]
 
 
-def test_the_progress_board_draws_means():
+def test_progress_board_draws_means():
     board = d2l.ProgressBoard(xlabel="x", ylabel="y")
     for x in range(4):
         board.draw(x, 10 * x, "even", every_n=2)
@@ -202,7 +200,7 @@ def test_the_progress_board_draws_means():
     assert axes.get_lines()[0].get_color() != axes.get_lines()[1].get_color()
 
 
-def test_a_board_that_does_not_display_draws_nothing():
+def test_hidden_board_draws_nothing():
     board = d2l.ProgressBoard(display=False)
     board.draw(0, 1, "loss")
     assert board.fig is None
@@ -212,7 +210,7 @@ def test_a_board_that_does_not_display_draws_nothing():
 # Pictures
 
 
-def test_images_stand_in_a_grid():
+def test_show_images_draws_grid():
     images = [np.full((2, 3), k) for k in range(3)]
     axes = d2l.show_images(images, 2, 2, titles=["a", "b", "c"], scale=2)
     assert len(axes) == 4
@@ -224,7 +222,7 @@ def test_images_stand_in_a_grid():
     assert not axes[3].get_images()
 
 
-def test_of_a_whole_batch_those_images_are_shown_that_there_are_places_for():
+def test_show_images_shows_as_many_as_fit():
     images = np.arange(5.0).repeat(4).reshape(5, 2, 2)
     axes = d2l.show_images(images, 1, 2, titles="abcde")
     assert [axis.get_title() for axis in axes] == ["a", "b"]
@@ -232,7 +230,7 @@ def test_of_a_whole_batch_those_images_are_shown_that_there_are_places_for():
     np.testing.assert_array_equal(shown, images[:2])
 
 
-def test_an_annotation_has_an_arrow():
+def test_annotation_has_arrow():
     d2l.annotate("min", (1, 2), (3, 4))
     (note,) = plt.gca().texts
     assert (note.get_text(), note.xy, note.xyann) == ("min", (1, 2), (3, 4))
@@ -265,7 +263,7 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize(("words", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
-def test_bad_input_is_named_with_what_is_needed(words: str, call: Callable[[], Any]):
+def test_bad_input_raises_clear_errors(words: str, call: Callable[[], Any]):
     with pytest.raises((TypeError, ValueError, IndexError)) as caught:
         call()
     assert is_said(words, f"{caught.type.__name__}: {caught.value}")
@@ -274,7 +272,7 @@ def test_bad_input_is_named_with_what_is_needed(words: str, call: Callable[[], A
 # A competition's pictures
 
 
-def test_pictures_go_into_a_folder_for_each_label(tmp_path):
+def test_reorganized_pictures_have_folder_per_label(tmp_path):
     (tmp_path / "train").mkdir()
     (tmp_path / "test").mkdir()
     labels = {str(i): "cat" if i < 4 else "dog" for i in range(10)}
@@ -306,7 +304,7 @@ def test_pictures_go_into_a_folder_for_each_label(tmp_path):
     assert d2l.reorg_train_valid(tmp_path, labels, 0.1) == 1
 
 
-def test_what_is_missing_of_a_competition_is_told(tmp_path):
+def test_missing_competition_files_are_reported(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"data_dir: got .*train .*; need a folder"):
         d2l.reorg_train_valid(tmp_path, {"1": "cat"}, 0.1)
     with pytest.raises(ValueError, match="valid_ratio: got 2; need a share, from 0 to 1"):

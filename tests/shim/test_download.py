@@ -82,7 +82,7 @@ def only(folder: Path, *names: str) -> bool:
     return sorted(path.name for path in folder.iterdir()) == sorted(names)
 
 
-def test_a_file_is_fetched_once_checked_and_then_found(server: Server, tmp_path: Path):
+def test_file_is_downloaded_once_and_checked(server: Server, tmp_path: Path):
     folder = tmp_path / "new" / "data"
     path = d2l.download(server.url, folder, SHA1)
     assert path == str(folder / "data.bin")
@@ -93,19 +93,19 @@ def test_a_file_is_fetched_once_checked_and_then_found(server: Server, tmp_path:
 
 
 @pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256"])
-def test_the_check_sum_may_be_of_several_kinds(server: Server, tmp_path: Path, algorithm: str):
+def test_checksum_may_be_md5_sha1_or_sha256(server: Server, tmp_path: Path, algorithm: str):
     check_sum = hashlib.new(algorithm, CONTENT).hexdigest()
     assert d2l.download(server.url, tmp_path, check_sum)
 
 
-def test_a_broken_download_goes_on_where_it_broke_off(server: Server, tmp_path: Path):
+def test_broken_download_resumes(server: Server, tmp_path: Path):
     server.break_after = [1000, 500_000]
     d2l.download(server.url, tmp_path, SHA1)
     assert (tmp_path / "data.bin").read_bytes() == CONTENT
     assert server.asked == [None, "bytes=1000-", "bytes=501000-"]
 
 
-def test_it_goes_on_in_the_next_run_as_well(server: Server, tmp_path: Path):
+def test_download_resumes_in_next_run(server: Server, tmp_path: Path):
     server.break_after = [10, 10, 10]
     with pytest.raises(ConnectionError, match=r"broken off after .* D2L_DATA"):
         d2l.download(server.url, tmp_path, SHA1)
@@ -116,7 +116,7 @@ def test_it_goes_on_in_the_next_run_as_well(server: Server, tmp_path: Path):
     assert only(tmp_path, "data.bin")
 
 
-def test_a_server_without_ranges_starts_again(server: Server, tmp_path: Path):
+def test_server_without_ranges_restarts(server: Server, tmp_path: Path):
     server.knows_ranges = False
     server.break_after = [1000]
     d2l.download(server.url, tmp_path, SHA1)
@@ -124,13 +124,13 @@ def test_a_server_without_ranges_starts_again(server: Server, tmp_path: Path):
 
 
 @pytest.mark.parametrize("left", [b"of another file", CONTENT + b"and more"], ids=["other", "long"])
-def test_what_was_left_of_another_file_is_thrown_away(server: Server, tmp_path: Path, left: bytes):
+def test_remains_of_another_file_are_discarded(server: Server, tmp_path: Path, left: bytes):
     (tmp_path / "data.bin.part").write_bytes(left)
     d2l.download(server.url, tmp_path, SHA1)
     assert (tmp_path / "data.bin").read_bytes() == CONTENT
 
 
-def test_a_wrong_file_is_refused_and_what_was_there_stays(server: Server, tmp_path: Path):
+def test_wrong_file_is_refused_and_existing_one_kept(server: Server, tmp_path: Path):
     (tmp_path / "data.bin").write_bytes(b"mine")
     with pytest.raises(ValueError, match=rf"data.bin: got check sum {SHA1}; need {'0' * 40}"):
         d2l.download(server.url, tmp_path, "0" * 40)
@@ -138,7 +138,7 @@ def test_a_wrong_file_is_refused_and_what_was_there_stays(server: Server, tmp_pa
     assert only(tmp_path, "data.bin")
 
 
-def test_a_failed_download_leaves_what_was_there(server: Server, tmp_path: Path):
+def test_failed_download_keeps_existing_file(server: Server, tmp_path: Path):
     (tmp_path / "data.bin").write_bytes(b"mine")
     server.break_after = [10, 10, 10]
     with pytest.raises(ConnectionError):
@@ -146,21 +146,21 @@ def test_a_failed_download_leaves_what_was_there(server: Server, tmp_path: Path)
     assert (tmp_path / "data.bin").read_bytes() == b"mine"
 
 
-def test_without_a_check_sum_it_is_fetched_anew(server: Server, tmp_path: Path):
+def test_without_checksum_file_is_downloaded_again(server: Server, tmp_path: Path):
     for content in (b"old", b"new"):
         server.content = content
         d2l.download(server.url, tmp_path)
         assert (tmp_path / "data.bin").read_bytes() == content
 
 
-def test_a_file_that_is_not_there_is_asked_for_once(server: Server, tmp_path: Path):
+def test_missing_file_is_requested_once(server: Server, tmp_path: Path):
     with pytest.raises(ConnectionError, match="404"):
         d2l.download(server.url.replace("data", "nothing"), tmp_path, SHA1)
     assert len(server.asked) == 1
     assert only(tmp_path)
 
 
-def test_several_at_once_fetch_it_once(server: Server, tmp_path: Path):
+def test_concurrent_downloads_fetch_once(server: Server, tmp_path: Path):
     threads = [
         threading.Thread(target=d2l.download, args=(server.url, tmp_path, SHA1)) for _ in range(4)
     ]
@@ -172,7 +172,7 @@ def test_several_at_once_fetch_it_once(server: Server, tmp_path: Path):
     assert len(server.asked) == 1
 
 
-def test_names_stand_for_addresses(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_names_map_to_addresses(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(d2l.DATA_HUB, "mine", (server.url, SHA1))
     assert d2l.download("mine", tmp_path) == str(tmp_path / "data.bin")
     with pytest.raises(KeyError, match=r"'yours'; need an https address, or .* fra-eng, .*, mine"):
@@ -189,7 +189,7 @@ def test_addresses_are_made_secure():
 
 
 @pytest.mark.parametrize("check_sum", [SHA1.upper(), hashlib.md5(CONTENT).hexdigest().upper()])
-def test_a_check_sum_may_be_in_capitals(server: Server, tmp_path: Path, check_sum: str):
+def test_checksum_may_be_upper_case(server: Server, tmp_path: Path, check_sum: str):
     for _ in range(2):
         d2l.download(server.url, tmp_path, check_sum)
     assert len(server.asked) == 1
@@ -197,7 +197,7 @@ def test_a_check_sum_may_be_in_capitals(server: Server, tmp_path: Path, check_su
 
 @pytest.mark.parametrize("check_sum", ["", f" {SHA1[1:]}", "g" * 40, "\u0663" * 40, 40, b"0" * 40])
 @pytest.mark.parametrize("in_folder", [False, True])
-def test_what_is_no_check_sum_is_refused_before_anything_is_asked(
+def test_bad_checksum_is_refused_before_request(
     server: Server,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -216,9 +216,7 @@ def test_what_is_no_check_sum_is_refused_before_anything_is_asked(
 
 
 @pytest.mark.parametrize("check_sum", [SHA1[:-1], SHA1 + "0", SHA1 + SHA1[:13]])
-def test_a_check_sum_that_no_file_can_have_is_told_and_not_asked_for(
-    server: Server, tmp_path: Path, check_sum: str
-):
+def test_impossible_checksum_warns_and_is_ignored(server: Server, tmp_path: Path, check_sum: str):
     """A page of D2L's has one of 53 digits."""
     for _ in range(2):
         with pytest.warns(UserWarning, match=r"sha1_hash: got .* as it comes, unchecked") as told:
@@ -229,14 +227,14 @@ def test_a_check_sum_that_no_file_can_have_is_told_and_not_asked_for(
 
 
 @pytest.mark.parametrize("end", ["", "/..", "?name=data.bin"])
-def test_an_address_without_a_name_is_refused(server: Server, tmp_path: Path, end: str):
+def test_address_without_file_name_is_refused(server: Server, tmp_path: Path, end: str):
     with pytest.raises(ValueError, match=r"url: got .*; need an address that ends in the name"):
         d2l.download(server.url.replace("/data.bin", end), tmp_path / "new")
     assert not server.asked
     assert only(tmp_path)
 
 
-def test_an_address_that_nothing_can_be_made_of_is_no_connection(tmp_path: Path):
+def test_malformed_address_is_connection_error(tmp_path: Path):
     for url in ("http://127.0.0.1:99999/a", "http://127.0.0.1:one/a", "http://127.0.0.1/a b"):
         with pytest.raises(ConnectionError, match=r"download: got .*; need a connection"):
             d2l.download(url, tmp_path)
@@ -256,7 +254,7 @@ def full(handler: BaseHTTPRequestHandler, length: int | None = None) -> None:
 
 
 @pytest.mark.parametrize("before", [None, CONTENT[:-1]], ids=["at once", "before the end"])
-def test_a_server_that_falls_silent_is_given_up(
+def test_silent_server_times_out(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes | None
 ):
     def wait(handler: BaseHTTPRequestHandler) -> None:
@@ -304,7 +302,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ],
     ids=["bytes", "headers", "sizes"],
 )
-def test_a_server_that_trickles_is_given_up(
+def test_trickling_server_times_out(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: tuple[bytes, ...]
 ):
     server.misbehave = trickle(*texts, seconds=1, monkeypatch=monkeypatch)
@@ -314,7 +312,7 @@ def test_a_server_that_trickles_is_given_up(
     assert "data.bin" not in os.listdir(tmp_path)
 
 
-def test_a_slow_line_is_waited_for_through_a_night_and_no_longer(monkeypatch: pytest.MonkeyPatch):
+def test_slow_connection_has_hours(monkeypatch: pytest.MonkeyPatch):
     seconds = iter(range(20_001))
     monkeypatch.setattr(fetching, "monotonic", lambda: next(seconds))
     clock = fetching._Clock()
@@ -327,7 +325,7 @@ def test_a_slow_line_is_waited_for_through_a_night_and_no_longer(monkeypatch: py
 
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("left", [b"", CONTENT[:1000]], ids=["anew", "begun"])
-def test_a_file_without_end_is_refused(
+def test_endless_file_is_refused(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool, left: bytes
 ):
     if left:
@@ -343,7 +341,7 @@ def test_a_file_without_end_is_refused(
     d2l.download(server.url, tmp_path, SHA1)
 
 
-def test_the_limits_leave_room_for_large_data_sets():
+def test_limits_allow_large_data_sets():
     assert fetching._LARGEST > 2 * 10**9
     assert archives._limit(2 * 10**9) > 10 * 10**9
 
@@ -352,7 +350,7 @@ def test_the_limits_leave_room_for_large_data_sets():
 
 
 @pytest.mark.parametrize("place", ["file:///etc/hosts", "ftp://127.0.0.1/data.bin", "data:,x"])
-def test_no_answer_leads_to_another_kind_of_address(server: Server, tmp_path: Path, place: str):
+def test_redirect_to_other_scheme_is_refused(server: Server, tmp_path: Path, place: str):
     def lead(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(302)
         handler.send_header("Location", place)
@@ -364,7 +362,7 @@ def test_no_answer_leads_to_another_kind_of_address(server: Server, tmp_path: Pa
     assert only(tmp_path)
 
 
-def test_no_answer_leads_to_one_without_https(server: Server, tmp_path: Path):
+def test_redirect_from_https_is_not_downgraded(server: Server, tmp_path: Path):
     def lead(handler: BaseHTTPRequestHandler) -> None:
         if handler.path == "/there":
             full(handler)
@@ -398,7 +396,7 @@ def test_no_answer_leads_to_one_without_https(server: Server, tmp_path: Path):
     ],
 )
 @pytest.mark.parametrize("reset", [False, True])
-def test_an_answer_that_makes_no_sense_is_no_connection(
+def test_malformed_response_is_connection_error(
     server: Server, tmp_path: Path, answer: bytes, reset: bool
 ):
     def send(handler: BaseHTTPRequestHandler) -> None:
@@ -420,7 +418,7 @@ def test_an_answer_that_makes_no_sense_is_no_connection(
 
 @pytest.mark.parametrize("kind", [Path.symlink_to, Path.hardlink_to])
 @pytest.mark.parametrize("check_sum", [None, SHA1])
-def test_what_a_link_leads_to_is_not_written(
+def test_link_target_is_not_written(
     server: Server,
     tmp_path: Path,
     kind: Callable[[Path, Path], None],
@@ -438,7 +436,7 @@ def test_what_a_link_leads_to_is_not_written(
         assert only(tmp_path, "theirs")
 
 
-def test_a_link_to_nowhere_and_a_pipe_are_not_written(server: Server, tmp_path: Path):
+def test_dangling_link_and_pipe_are_replaced(server: Server, tmp_path: Path):
     part = tmp_path / "data.bin.part"
     part.symlink_to(tmp_path / "nowhere")
     d2l.download(server.url, tmp_path)
@@ -449,7 +447,7 @@ def test_a_link_to_nowhere_and_a_pipe_are_not_written(server: Server, tmp_path: 
 
 @pytest.mark.parametrize("check_sum", [None, SHA1])
 @pytest.mark.parametrize("name", ["data.bin", "data.bin.part"])
-def test_a_folder_in_the_place_of_the_file_stays(
+def test_folder_in_place_of_file_is_kept(
     server: Server, tmp_path: Path, name: str, check_sum: str | None
 ):
     (tmp_path / name).mkdir()
@@ -461,7 +459,7 @@ def test_a_folder_in_the_place_of_the_file_stays(
     assert not server.asked
 
 
-def test_a_place_that_cannot_be_is_told(server: Server, tmp_path: Path):
+def test_impossible_folder_is_reported(server: Server, tmp_path: Path):
     (tmp_path / "file").touch()
     url = server.url.replace("data.bin", "x" * 300)
     for address, folder in ((server.url, tmp_path / "file" / "new"), (url, tmp_path)):
@@ -482,7 +480,7 @@ def small_disk() -> Iterator[None]:
 
 @pytest.mark.usefixtures("small_disk")
 @pytest.mark.parametrize(("length", "need"), [(len(CONTENT), "1024000 bytes"), (None, "it")])
-def test_a_full_disk_is_told_with_place_and_size(
+def test_full_disk_error_names_folder_and_size(
     server: Server, tmp_path: Path, length: int | None, need: str
 ):
     (tmp_path / "data.bin").write_bytes(b"mine")
@@ -494,7 +492,7 @@ def test_a_full_disk_is_told_with_place_and_size(
     assert (tmp_path / "data.bin").read_bytes() == b"mine"
 
 
-def test_any_refusal_of_the_disk_keeps_its_type_and_says_why(
+def test_disk_error_keeps_type_and_reason(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     open_file = Path.open
@@ -518,7 +516,7 @@ def test_any_refusal_of_the_disk_keeps_its_type_and_says_why(
 # D2L_DATA
 
 
-def test_a_folder_takes_the_place_of_the_network(
+def test_d2l_data_folder_replaces_network(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
@@ -542,7 +540,7 @@ def test_a_folder_takes_the_place_of_the_network(
     assert not server.asked
 
 
-def test_what_is_there_stays_unless_the_folder_has_other_content(
+def test_existing_file_is_kept_unless_content_differs(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
@@ -562,7 +560,7 @@ def test_what_is_there_stays_unless_the_folder_has_other_content(
 
 
 @pytest.mark.parametrize("is_open", [False, True])
-def test_a_data_set_is_read_where_it_lies(
+def test_data_set_is_read_in_place(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_open: bool
 ):
     """By the package itself: nothing needs to be written."""
@@ -576,7 +574,7 @@ def test_a_data_set_is_read_where_it_lies(
     assert ours.exists() == bool(server.asked) == is_open
 
 
-def test_a_page_of_d2l_finds_what_it_unpacked_beside_the_download(
+def test_extracted_files_are_beside_download(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
@@ -624,7 +622,7 @@ def archive(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_archives_are_unpacked_beside_themselves_or_elsewhere(tmp_path: Path, kind: str):
+def test_archives_extract_to_own_or_other_folder(tmp_path: Path, kind: str):
     path = archive(tmp_path, kind, {"a/one.txt": b"1", "a/b/two.txt": b"2"})
     d2l.extract(path)
     assert (tmp_path / "a" / "b" / "two.txt").read_bytes() == b"2"
@@ -671,7 +669,7 @@ def refuses(path: Path, folder: Path | None = None) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [*OUTSIDE, "n" * 300, "file/below"])
-def test_nothing_is_unpacked_outside_the_folder(inner: Path, kind: str, name: str):
+def test_members_outside_folder_are_refused(inner: Path, kind: str, name: str):
     refuses(archive(inner, kind, {"good.txt": b"good", "file": b"", name: b"out"}))
 
 
@@ -689,13 +687,13 @@ def test_nothing_is_unpacked_outside_the_folder(inner: Path, kind: str, name: st
         (b"Z", ""),
     ],
 )
-def test_only_files_and_folders_are_unpacked(tmp_path: Path, inner: Path, kind: bytes, to: str):
+def test_links_and_devices_are_refused(tmp_path: Path, inner: Path, kind: bytes, to: str):
     (tmp_path / "out").touch()
     path = archive(inner, "tar", {"good.txt": b"good"}, lambda member: None, (kind, to))
     refuses(path)
 
 
-def test_the_rights_an_archive_asks_for_are_not_given(tmp_path: Path):
+def test_archive_permissions_are_restricted(tmp_path: Path):
     def mark(member: tarfile.TarInfo) -> None:
         member.mode = {"none": 0o000, "all": 0o7777}[member.name]
         member.uid = member.gid = 12345
@@ -707,7 +705,7 @@ def test_the_rights_an_archive_asks_for_are_not_given(tmp_path: Path):
         assert (found.st_uid, found.st_gid) == (os.geteuid(), tmp_path.stat().st_gid)
 
 
-def test_an_archive_with_any_byte_changed_gives_all_or_nothing(tmp_path: Path):
+def test_corrupt_archive_gives_all_or_nothing(tmp_path: Path):
     members = {"a/one.txt": b"one " * 10, "a/two.txt": os.urandom(30)}
     for kind in ("zip", "tar.gz"):
         whole = archive(tmp_path, kind, members).read_bytes()
@@ -723,7 +721,7 @@ def test_an_archive_with_any_byte_changed_gives_all_or_nothing(tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_archive_cut_off_anywhere_is_refused(inner: Path, kind: str):
+def test_truncated_archive_is_refused(inner: Path, kind: str):
     path = archive(inner, kind, {"a/one.txt": b"1" * 600, "a/two.txt": os.urandom(600)})
     whole = path.read_bytes()
     end = 2 * 1536 if kind == "tar" else len(whole)  # after which come zeros
@@ -732,7 +730,7 @@ def test_an_archive_cut_off_anywhere_is_refused(inner: Path, kind: str):
         refuses(path)
 
 
-def test_a_tar_with_a_broken_header_is_not_taken_for_a_shorter_one(inner: Path):
+def test_tar_with_broken_header_is_refused(inner: Path):
     path = archive(inner, "tar", {"one.txt": b"1", "two.txt": b"2", "three.txt": b"3"})
     whole = bytearray(path.read_bytes())
     whole[1024] ^= 0xFF
@@ -745,7 +743,7 @@ def test_a_tar_with_a_broken_header_is_not_taken_for_a_shorter_one(inner: Path):
     [(6, 1), (8, 99), (8, 1), (8, 12), (8, 14)],
     ids=["encrypted", "unknown", "shrunk", "no bzip2", "no lzma"],
 )
-def test_a_zip_that_python_cannot_read_is_refused(inner: Path, place: int, value: int):
+def test_unsupported_zip_is_refused(inner: Path, place: int, value: int):
     path = archive(inner, "zip", {"good.txt": b"good" * 100})
     whole = bytearray(path.read_bytes())
     whole[place] = whole[whole.index(b"PK\1\2") + place + 2] = value
@@ -753,7 +751,7 @@ def test_a_zip_that_python_cannot_read_is_refused(inner: Path, place: int, value
     refuses(path)
 
 
-def test_a_gz_that_is_no_tar_is_refused(inner: Path):
+def test_gz_without_tar_is_refused(inner: Path):
     path = inner / "pack.gz"
     for content in (b"", b"text", gzip.compress(b""), gzip.compress(b"text" * 1000)):
         path.write_bytes(content)
@@ -765,7 +763,7 @@ def test_a_gz_that_is_no_tar_is_refused(inner: Path):
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
 @pytest.mark.parametrize("count", [1, 300])
-def test_a_small_archive_that_would_fill_the_disk_is_refused(
+def test_archive_bomb_is_refused(
     tmp_path: Path, inner: Path, monkeypatch: pytest.MonkeyPatch, kind: str, count: int
 ):
     size = 2_000_000 if count == 1 else 0  # empty files take room as well
@@ -781,21 +779,19 @@ def test_a_small_archive_that_would_fill_the_disk_is_refused(
     refuses(path)
 
 
-def test_a_bomb_is_noticed_by_the_limits_there_are(inner: Path):
+def test_zip_bomb_is_refused_by_default_limits(inner: Path):
     path = archive(inner, "zip", {"zeros": bytes(10**8)})
     refuses(path)
 
 
-def test_a_header_that_would_fill_the_memory_is_refused(
-    inner: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_huge_header_is_refused(inner: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(archives, "_SMALL", 1_000_000)
     note = {"comment": "0" * 2_000_000}
     path = archive(inner, "tar.gz", {"a": b""}, lambda member: member.pax_headers.update(note))
     refuses(path)
 
 
-def test_a_file_of_holes_counts_with_all_of_its_size(inner: Path):
+def test_sparse_file_counts_with_full_size(inner: Path):
     holes = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a"}
     note = {**holes, "GNU.sparse.realsize": str(10**15)}
     content = b"1\n0\n1\n".ljust(512, b"\0") + b"x"
@@ -805,7 +801,7 @@ def test_a_file_of_holes_counts_with_all_of_its_size(inner: Path):
 # What lies where an archive is unpacked
 
 
-def test_what_lies_there_is_replaced_and_all_else_stays(tmp_path: Path):
+def test_extraction_replaces_only_its_files(tmp_path: Path):
     (tmp_path / "a").mkdir()
     for name in ("a/one.txt", "a/mine.txt"):
         (tmp_path / name).write_bytes(b"mine")
@@ -819,7 +815,7 @@ def test_what_lies_there_is_replaced_and_all_else_stays(tmp_path: Path):
 
 @pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("theirs", ["z/x.txt", "z"])
-def test_where_one_member_has_no_place_all_is_as_before(
+def test_failed_extraction_restores_all_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theirs: str, links: bool
 ):
     if not links:  # a disk without hard links
@@ -847,7 +843,7 @@ def refuse_links(*args: object, **options: object) -> None:
 
 @pytest.mark.usefixtures("small_disk")
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_archive_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, kind: str):
+def test_archive_without_room_leaves_nothing(tmp_path: Path, kind: str):
     (tmp_path / "b.txt").write_bytes(b"mine")
     path = archive(tmp_path, "zip", {"a.txt": b"1", "b.txt": b"2", "c.txt": bytes(200_000)})
     told = rf"^folder: got {tmp_path} \(File too large\); need .* with room for 208192 bytes$"
@@ -857,7 +853,7 @@ def test_an_archive_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, ki
     assert (tmp_path / "b.txt").read_bytes() == b"mine"
 
 
-def test_an_archive_that_cannot_be_read_is_told_so(tmp_path: Path):
+def test_unreadable_archive_is_reported(tmp_path: Path):
     (tmp_path / "folder.zip").mkdir()
     (tmp_path / "file").touch()
     path = archive(tmp_path, "zip", {"a.txt": b"1"})
@@ -870,7 +866,7 @@ def test_an_archive_that_cannot_be_read_is_told_so(tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
-def test_half_an_archive_leaves_nothing_behind(tmp_path: Path, kind: str):
+def test_half_an_archive_leaves_nothing(tmp_path: Path, kind: str):
     path = archive(tmp_path, kind, {"a.bin": os.urandom(100_000), "b.bin": os.urandom(100_000)})
     path.write_bytes(path.read_bytes()[:120_000])
     with pytest.raises(ValueError, match=r"filename: got .*; need a whole \.zip"):
@@ -884,7 +880,7 @@ def test_another_kind_of_file_is_refused(tmp_path: Path):
         d2l.extract(tmp_path / "a.rar")
 
 
-def test_a_data_set_is_fetched_and_unpacked(
+def test_download_extract_returns_folder(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     packed = archive(tmp_path, "zip", {"data/x.txt": b"x"}).read_bytes()

@@ -19,7 +19,7 @@ from tests.shim.each.cases import TOLERANCE
 
 @pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCE.items())
 @pytest.mark.parametrize("framework", sorted(FRAMEWORKS.keys() - PYTHON_FRAMEWORKS.keys()))
-def test_every_framework_without_a_python_face_agrees_with_the_reference(
+def test_frameworks_without_python_agree_with_reference(
     pytestconfig: pytest.Config, framework: str, dtype: str, tolerance: float
 ) -> None:
     if framework not in pytestconfig.getoption("frameworks").split():
@@ -30,7 +30,7 @@ def test_every_framework_without_a_python_face_agrees_with_the_reference(
 
 
 @pytest.mark.parametrize("language", TITLES)
-def test_the_published_tables_have_every_framework_within_the_tolerances(language: str) -> None:
+def test_published_tables_are_within_tolerances(language: str) -> None:
     titles = [framework.title for framework in FRAMEWORKS.values()]
     tables = published(language)
     assert [*tables] == [*TOLERANCE]
@@ -53,7 +53,7 @@ def gradients(case: Case) -> Arrays:
     return {name.removeprefix(start): x for name, x in found if name.startswith(start)}
 
 
-def test_every_case_has_gradients_but_that_of_the_table_of_positions() -> None:
+def test_every_case_but_encoding_has_gradients() -> None:
     of_attention = {"queries", "keys", "values"}
     assert {name: {*gradients(case)} for name, case in CASES.items()} == {
         **dict.fromkeys(CASES, of_attention),
@@ -65,7 +65,7 @@ def test_every_case_has_gradients_but_that_of_the_table_of_positions() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "P"])
-def test_the_references_gradients_are_those_of_finite_differences(name: str) -> None:
+def test_reference_gradients_match_finite_differences(name: str) -> None:
     """Along two ways, drawn: all numbers of an input change at once."""
     case = as_attention(CASES[name]) if CASES[name].kind == "alibi" else CASES[name]
     rng = np.random.default_rng(0)

@@ -25,7 +25,7 @@ INSTALL = f'pip install "torch>={TORCH.minimum}"'
 NEEDED = f"torch {TORCH.minimum} or newer is needed"
 
 
-def test_the_package_imports_neither_a_framework_nor_numpy() -> None:
+def test_package_imports_neither_framework_nor_numpy() -> None:
     program = "import d2l_compat, json, sys; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     loaded = set(json.loads(done.stdout))
@@ -46,7 +46,7 @@ for module in walk_packages(_shared.__path__, "d2l_compat._shared."):
 """
 
 
-def test_what_the_faces_share_imports_nothing_that_windows_lacks() -> None:
+def test_shared_code_imports_nothing_windows_lacks() -> None:
     """Each module, those included that are imported on first use."""
     done = subprocess.run([sys.executable, "-c", WITHOUT_POSIX], capture_output=True, check=True)
     assert b"d2l_compat._shared.data.files" in done.stdout.split()
@@ -103,7 +103,7 @@ MISSING = ModuleNotFoundError("No module named 'torch'")
         ),
     ],
 )
-def test_a_framework_that_does_not_work_is_named_with_the_command_that_helps(
+def test_broken_framework_error_names_command(
     install: Callable[..., None], version: str | None, outcome: Any, words: list[str]
 ) -> None:
     install(version, outcome)
@@ -113,7 +113,7 @@ def test_a_framework_that_does_not_work_is_named_with_the_command_that_helps(
         assert word in str(caught.value)
 
 
-def test_the_cause_of_a_broken_framework_is_kept(install: Callable[..., None]) -> None:
+def test_cause_of_broken_framework_is_kept(install: Callable[..., None]) -> None:
     cause = OSError("libcudart.so")
     install("2.9.0", cause)
     with pytest.raises(ImportError) as caught:
@@ -124,14 +124,14 @@ def test_the_cause_of_a_broken_framework_is_kept(install: Callable[..., None]) -
 @pytest.mark.parametrize(
     "version", [TORCH.minimum, "2.5.0a0+git1", "2.5.1+cpu", "2.10.0", "3", None], ids=str
 )
-def test_a_framework_new_enough_or_of_unknown_version_is_imported(
+def test_new_or_unknown_version_is_imported(
     install: Callable[..., None], version: str | None
 ) -> None:
     install(version, ModuleType("torch"))
     require.require("pytorch")
 
 
-def test_a_copy_under_another_name_is_as_old_as_it_says(install: Callable[..., None]) -> None:
+def test_renamed_distribution_reports_its_version(install: Callable[..., None]) -> None:
     torch = ModuleType("torch")
     torch.__version__ = "2.3.0+git"
     install(None, torch)
@@ -140,7 +140,7 @@ def test_a_copy_under_another_name_is_as_old_as_it_says(install: Callable[..., N
 
 
 @pytest.mark.parametrize("name", PYTHON_FRAMEWORKS)
-def test_every_face_says_which_package_is_missing_and_what_installs_it(name: str) -> None:
+def test_missing_package_error_names_install_command(name: str) -> None:
     """In an interpreter that finds none of the frameworks."""
     first = PYTHON_FRAMEWORKS[name].packages[0]
     module = "torch" if name == "pytorch" else name
@@ -172,7 +172,7 @@ from d2l_compat import {module}
     assert "During handling" not in done.stderr
 
 
-def test_messages_and_extras_name_the_same_versions() -> None:
+def test_messages_and_extras_name_same_versions() -> None:
     pyproject = Path(__file__).parents[2] / "pyproject.toml"
     extras = tomllib.loads(pyproject.read_text())["project"]["optional-dependencies"]
     assert set(extras) - {"djl"} == set(PYTHON_FRAMEWORKS)  # DJL is no Python package

@@ -70,7 +70,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 @pytest.mark.parametrize("framework", PYTHON_FRAMEWORKS)
-def test_where_nothing_is_missing_pip_is_not_asked_and_nothing_is_said(
+def test_nothing_happens_if_nothing_is_missing(
     framework: str, service: Service, capfd: pytest.CaptureFixture[str]
 ) -> None:
     d2l_compat.install(framework)
@@ -79,7 +79,7 @@ def test_where_nothing_is_missing_pip_is_not_asked_and_nothing_is_said(
 
 
 @pytest.mark.parametrize("framework", PYTHON_FRAMEWORKS)
-def test_what_is_missing_is_asked_for_and_nothing_else(framework: str, service: Service) -> None:
+def test_only_missing_packages_are_installed(framework: str, service: Service) -> None:
     first = PYTHON_FRAMEWORKS[framework].packages[0]
     service.modules.remove(first.module)
     d2l_compat.install(framework)
@@ -87,21 +87,21 @@ def test_what_is_missing_is_asked_for_and_nothing_else(framework: str, service: 
     assert service.asked == [["--quiet", *wanted]]
 
 
-def test_the_shims_own_needs_are_among_it_before_the_framework(service: Service) -> None:
+def test_shims_dependencies_come_before_framework(service: Service) -> None:
     service.modules -= {"numpy", "matplotlib", "filelock", "paddle", "setuptools"}
     d2l_compat.install("paddle")
     names = [Requirement(asked[-1]).name for asked in service.asked]
     assert names == ["numpy", "matplotlib", "filelock", "setuptools", "paddlepaddle"]
 
 
-def test_what_is_there_is_held_at_its_version(service: Service) -> None:
+def test_installed_packages_keep_their_versions(service: Service) -> None:
     service.modules.remove("jax")
     service.there_is = [("numpy", "2.0.2"), ("torch", "2.9.0+cu126"), ("Foo.bar_baz", "1!2.0rc1")]
     d2l_compat.install("jax")
     assert service.held == ["numpy==2.0.2", "torch==2.9.0+cu126", "foo-bar-baz==1!2.0rc1"]
 
 
-def test_of_two_with_one_name_the_one_that_is_imported_is_held(service: Service) -> None:
+def test_of_duplicates_imported_version_is_kept(service: Service) -> None:
     """As on Colab, where the system's Python packages lie behind Colab's own."""
     service.modules.remove("jax")
     service.there_is = [("PyParsing", "3.2.3"), ("pyparsing", "2.4.7")]
@@ -109,14 +109,14 @@ def test_of_two_with_one_name_the_one_that_is_imported_is_held(service: Service)
     assert service.held == ["pyparsing==3.2.3"]
 
 
-def test_what_pip_could_not_read_is_not_put_before_it(service: Service) -> None:
+def test_unreadable_versions_are_not_passed_to_pip(service: Service) -> None:
     service.modules.remove("jax")
     service.there_is = [("gpg", "1.16.0-unknown"), (None, ""), ("six", "1.17.0")]
     d2l_compat.install("jax")
     assert service.held == ["six==1.17.0"]
 
 
-def test_where_a_framework_wants_another_version_it_comes_alone_with_what_is_missing(
+def test_conflicting_framework_is_installed_without_pins(
     service: Service,
 ) -> None:
     """As Paddle does on Colab: it asks for opt_einsum 3.3.0, and TensorFlow has brought 3.4.0."""
@@ -132,7 +132,7 @@ def test_where_a_framework_wants_another_version_it_comes_alone_with_what_is_mis
     ]
 
 
-def test_mxnet_comes_without_a_numpy_of_its_own_and_with_what_else_it_needs(
+def test_mxnet_is_installed_without_its_numpy(
     service: Service,
 ) -> None:
     service.modules.remove("mxnet")
@@ -146,9 +146,7 @@ def test_mxnet_comes_without_a_numpy_of_its_own_and_with_what_else_it_needs(
 
 
 @pytest.mark.parametrize("answers", [["No route"], [CONFLICT, "No route"]])
-def test_pips_own_words_are_told_with_the_command_to_try(
-    service: Service, answers: list[str]
-) -> None:
+def test_pips_error_is_shown_with_command(service: Service, answers: list[str]) -> None:
     service.modules.remove("paddle")
     service.answers = answers
     with pytest.raises(RuntimeError) as raised:
@@ -159,7 +157,7 @@ def test_pips_own_words_are_told_with_the_command_to_try(
     assert said.endswith("No route")
 
 
-def test_where_nothing_may_be_installed_what_is_missing_is_told_with_the_command(
+def test_missing_packages_are_reported_if_install_forbidden(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("D2L_COMPAT_INSTALL", "never")
@@ -174,13 +172,13 @@ def test_where_nothing_may_be_installed_what_is_missing_is_told_with_the_command
     assert service.asked == []
 
 
-def test_a_framework_that_there_is_no_face_for_is_refused(service: Service) -> None:
+def test_unknown_framework_is_refused(service: Service) -> None:
     with pytest.raises(ValueError, match="framework 'torch': need one of pytorch, tensorflow"):
         d2l_compat.install("torch")
     assert service.asked == []
 
 
-def test_bounds_are_those_of_the_project() -> None:
+def test_bounds_match_pyproject() -> None:
     declared = {str(Requirement(line)) for line in PYPROJECT["project"]["dependencies"]}
     assert {
         f"{each.distribution}>={each.minimum}" for each in _install.OWN_DEPENDENCIES

@@ -20,7 +20,7 @@ def run(program: str, *options: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_numpy_has_the_removed_names_within_and_only_there() -> None:
+def test_removed_names_exist_only_inside_context() -> None:
     before = dict(vars(np))
     with removed_names():
         assert REMOVED.keys() <= vars(np).keys()
@@ -28,14 +28,14 @@ def test_numpy_has_the_removed_names_within_and_only_there() -> None:
     assert vars(np) == before
 
 
-def test_numpy_is_as_it_was_after_a_failed_import() -> None:
+def test_numpy_is_restored_after_failed_import() -> None:
     before = dict(vars(np))
     with pytest.raises(ImportError), removed_names():
         raise ImportError
     assert vars(np) == before
 
 
-def test_what_numpy_has_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_numpy_names_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in REMOVED:  # as with a NumPy that has removed nothing yet
         monkeypatch.setattr(np, name, f"NumPy's own {name}", raising=False)
     before = dict(vars(np))
@@ -56,17 +56,17 @@ def test_what_numpy_has_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
         ("round_", (1.26, 1), 1.3),
     ],
 )
-def test_functions_do_what_they_did(name: str, arguments: tuple, expected: object) -> None:
+def test_restored_functions_behave_as_before(name: str, arguments: tuple, expected: object) -> None:
     np.testing.assert_array_equal(REMOVED[name](*arguments), expected)
 
 
-def test_functions_of_finance_say_where_they_went() -> None:
+def test_financial_functions_name_their_package() -> None:
     with pytest.raises(RuntimeError, match="npv: gone from NumPy"):
         REMOVED["npv"](0.1, [1, 2])
 
 
 @needs_mxnet
-def test_importing_mxnet_says_nothing_and_leaves_numpy_alone() -> None:
+def test_importing_mxnet_is_silent_and_keeps_numpy() -> None:
     program = """
 import types
 import numpy as np
@@ -134,5 +134,5 @@ def faults() -> dict[str, str]:
 
 @needs_mxnet
 @pytest.mark.parametrize("use", USES)
-def test_mxnet_works_later_on(faults: dict[str, str], use: str) -> None:
+def test_mxnet_works_after_import(faults: dict[str, str], use: str) -> None:
     assert faults.get(use, "") == ""

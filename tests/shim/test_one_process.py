@@ -31,7 +31,7 @@ def test_all_import_in_one_process() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_paddle_after_tensorflow_crashes_the_interpreter() -> None:
+def test_paddle_after_tensorflow_crashes_interpreter() -> None:
     """The day this fails, Paddle is mended: delete this test, and the sentence in README.md."""
     done = import_faces("tensorflow", "paddle")
     assert done.returncode < 0, f"no crash any more, but exit code {done.returncode}: {done.stderr}"

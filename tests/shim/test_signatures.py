@@ -43,11 +43,11 @@ SHORT, LONG = {"num_hiddens": 8, "bias": False}, {"key_size": 3, "num_hiddens": 
         pytest.param([3, 8, False], {"name": 5}, LONG | {"name": 5}, id="not checked here"),
     ],
 )
-def test_a_call_has_the_first_signature_that_fits(args: list[Any], kwargs: Any, want: Any) -> None:
+def test_first_matching_signature_is_used(args: list[Any], kwargs: Any, want: Any) -> None:
     assert Layer(*args, **kwargs).given == want
 
 
-def test_one_signature_is_read_as_well() -> None:
+def test_single_signature_is_read() -> None:
     assert OfOneSignature(2).given == {"num_heads": 2, "dropout": 0}
     assert [*inspect.signature(OfOneSignature).parameters] == ["num_heads", "dropout"]
 
@@ -88,7 +88,7 @@ def test_bad_arguments_are_refused(make: Any, error: type[Exception], words: str
     assert str(caught.value) == words
 
 
-def test_an_argument_that_nothing_checks_is_refused_when_its_class_is_made() -> None:
+def test_unchecked_argument_fails_at_class_definition() -> None:
     with pytest.raises(TypeError, match="num_hidden: got no check; need one for it in"):
 
         class Misspelt:
@@ -98,7 +98,7 @@ def test_an_argument_that_nothing_checks_is_refused_when_its_class_is_made() -> 
     assert "num_hidden" not in CHECKS
 
 
-def test_tools_show_the_docstring_and_the_first_signature() -> None:
+def test_tools_show_docstring_and_first_signature() -> None:
     first, *_ = get_overloads(Layer.__init__)
     assert Layer.__init__.__doc__ == "Makes it."
     assert inspect.signature(Layer.__init__) == inspect.signature(first)

@@ -38,7 +38,7 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 # Words and what stands near them
 
 
-def test_the_first_word_of_a_vocabulary_can_be_noise_too():
+def test_first_word_can_be_noise():
     """Where <unk> is not the first one, as beside signs, it is <unk> all the same that is left out."""
     vocab = d2l.Vocab(["$", "a", "b"])
     assert (vocab["$"], vocab.unk) == (0, 1)
@@ -50,7 +50,7 @@ def test_the_first_word_of_a_vocabulary_can_be_noise_too():
 # Vectors
 
 
-def test_vectors_are_read_with_or_without_a_first_line_that_counts(put: Any):
+def test_vectors_may_have_header_line(put: Any):
     put("glove.6b.50d", "glove.6B.50d", vec__txt="the 0.5 -1 2e-1\nof 1 2 3\n")
     put("wiki.en", "wiki.en", vec__txt="2 3\nthe 0.5 -1 2e-1 \nof 1 2 3 \n")
     for name in ("glove.6b.50d", "wiki.en"):
@@ -68,7 +68,7 @@ def test_vectors_are_read_with_or_without_a_first_line_that_counts(put: Any):
         ("the 0.5 x\n", r"embedding_name: got the \(could not convert .*; need numbers"),
     ],
 )
-def test_vectors_that_are_none_are_refused(put: Any, text: str, words: str):
+def test_malformed_vectors_are_refused(put: Any, text: str, words: str):
     put("wiki.en", "wiki.en", vec__txt=text)
     with pytest.raises(ValueError, match=words):
         vectors.read("wiki.en")
@@ -77,7 +77,7 @@ def test_vectors_that_are_none_are_refused(put: Any, text: str, words: str):
 # BERT's pairs
 
 
-def test_paragraphs_of_one_sentence_are_left_out_and_the_others_shuffled(tmp_path: Path):
+def test_single_sentence_paragraphs_are_skipped(tmp_path: Path):
     text = " = Head = \n One . Two . \n\n" + "".join(f" Go {i} . Stop {i} . \n" for i in range(30))
     (tmp_path / "wiki.train.tokens").write_text(text)
     found = wiki.read(tmp_path)
@@ -116,7 +116,7 @@ def test_tokens_of_pairs_are_masked():
             assert (said[8], second) == (said[2], first + 1)
 
 
-def test_any_sentence_may_follow_any_word_be_masked_and_any_token_stand_there():
+def test_masking_covers_all_sentences_words_and_tokens():
     random.seed(6)
     too_long = "g h i j " * 5  # so that these words are not rare
     text = [["a b", "c d", "e f"]] * 5 + [["g h", "i j", too_long]]
@@ -135,7 +135,7 @@ def test_any_sentence_may_follow_any_word_be_masked_and_any_token_stand_there():
     assert others == {*range(len(vocab))}
 
 
-def test_pairs_that_are_too_long_are_left_out():
+def test_too_long_pairs_are_skipped():
     text = [["a b", "c d", "e f g"]] * 3
     random.seed(5)
     assert len(wiki.examples(text, 8)[1][0]) == 6
@@ -144,12 +144,12 @@ def test_pairs_that_are_too_long_are_left_out():
         wiki.examples(text, 4)
 
 
-def test_a_network_needs_as_many_outputs_as_there_are_answers():
+def test_network_needs_output_for_each_class():
     with pytest.raises(ValueError, match=r"net: got shape \(1, 3\) from it; need \(1, 2\)"):
         sentences.named(sentences.SENTIMENTS, [[0.1, 0.2, 0.7]])
 
 
-def test_lengths_in_bars_are_described():
+def test_histogram_is_described():
     lists = [[0] * n for n in (1, 1, 2, 11)], [[0], [0] * 5]
     d2l.show_list_len_pair_hist(["before", "after"], "# words", "count", *lists)
     said = describe(plt.gcf())
@@ -176,7 +176,7 @@ def test_lengths_in_bars_are_described():
         (lambda: d2l.read_snli("x", 0), FileNotFoundError, "data_dir: got x/snli_1.0_test.txt .*n"),
     ],
 )
-def test_bad_input_is_named_with_what_is_needed(call: Any, error: type[Exception], words: str):
+def test_bad_input_raises_clear_errors(call: Any, error: type[Exception], words: str):
     with pytest.raises(error, match=words):
         call()
 

@@ -19,7 +19,7 @@ from tests.shim.each.cases import TOLERANCE
         pytest.param("float64", TOLERANCE["float64"], marks=pytest.mark.release("jax")),
     ],
 )
-def test_differences_are_within_the_tolerance_and_as_published(
+def test_differences_are_within_tolerance_and_as_published(
     pytestconfig: pytest.Config, tmp_path: Path, dtype: str, tolerance: float
 ) -> None:
     framework = pytestconfig.getoption("framework")

@@ -159,7 +159,7 @@ def public(adapter: Adapter) -> set[str]:
     return {*adapter.d2l.__all__}
 
 
-def test_no_public_name_is_forgotten(adapter: Adapter, public: set[str]) -> None:
+def test_every_public_name_has_a_call(adapter: Adapter, public: set[str]) -> None:
     own = {*adapter.d2l.tensors.__all__} - {"check_shape"}  # the framework's, in its own words
     called = {re.split(r"[.,]", name)[0] for name in CALLS | ERROR_CALLS}
     assert public - own <= called | SKIPPED.keys()
@@ -171,9 +171,7 @@ def test_no_public_name_is_forgotten(adapter: Adapter, public: set[str]) -> None
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS | ERROR_CALLS)
-def test_bad_values_are_refused_in_the_words_of_the_rules(
-    adapter: Adapter, public: set[str], name: str
-) -> None:
+def test_bad_values_raise_errors_of_rules(adapter: Adapter, public: set[str], name: str) -> None:
     if re.split(r"[.,]", name)[0] not in public:
         return
     framework = adapter.d2l.__name__.rpartition(".")[2]
@@ -213,7 +211,7 @@ def refusal(call: Callable[[], Any]) -> str:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_works_or_says_why_not(
+def test_random_calls_work_or_raise_clear_errors(
     adapter: Adapter, public: set[str], name: str, record_property: Callable[[str, object], None]
 ) -> None:
     if re.split(r"[.,]", name)[0] not in public:

@@ -64,9 +64,7 @@ def weights(adapter: Adapter, net: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (5, 3, 2, 4), (1, 2), (7, 2)])
-def test_hits_are_counted_where_the_greatest_entry_is_at_the_label(
-    adapter: Adapter, shape: tuple[int, ...]
-) -> None:
+def test_accuracy_counts_argmax_at_label(adapter: Adapter, shape: tuple[int, ...]) -> None:
     y_hat = RNG.normal(size=shape).astype("float32")
     right = y_hat.argmax(axis=1)
     y = np.where(RNG.random(right.shape) < 0.5, right, (right + 1) % shape[1])
@@ -76,13 +74,13 @@ def test_hits_are_counted_where_the_greatest_entry_is_at_the_label(
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 1)])
-def test_predictions_themselves_are_compared(adapter: Adapter, shape: tuple[int, ...]) -> None:
+def test_accuracy_compares_class_predictions(adapter: Adapter, shape: tuple[int, ...]) -> None:
     predictions = np.array([2, 0, 1, 1], "float32").reshape(shape)
     for labels in (np.array([2, 0, 1, 0], "int32"), np.array([[2], [0], [1], [0]], "int32")):
         assert adapter.d2l.accuracy(adapter.tensor(predictions), adapter.tensor(labels)) == 3
 
 
-def test_a_kernel_slides_over_a_matrix(adapter: Adapter) -> None:
+def test_corr2d_slides_kernel_over_matrix(adapter: Adapter) -> None:
     matrix = RNG.normal(size=(6, 8)).astype("float32")
     for size in ((1, 1), (2, 3), (6, 1), (6, 8)):
         kernel = RNG.normal(size=size).astype("float32")
@@ -94,7 +92,9 @@ def test_a_kernel_slides_over_a_matrix(adapter: Adapter) -> None:
         )
 
 
-def test_time_is_measured_and_printed(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
+def test_benchmark_prints_elapsed_time(
+    adapter: Adapter, capsys: pytest.CaptureFixture[str]
+) -> None:
     with adapter.d2l.Benchmark("a nap"):
         time.sleep(0.02)
     said = re.fullmatch(r"a nap: (\d\.\d{4}) sec\n", capsys.readouterr().out)
@@ -102,7 +102,7 @@ def test_time_is_measured_and_printed(adapter: Adapter, capsys: pytest.CaptureFi
     assert 0.02 <= float(said[1]) < 9
 
 
-def test_no_more_processes_read_data_than_there_are_cores_and_none_without_the_notebooks_names(
+def test_dataloader_workers_depend_on_cores_and_start_method(
     adapter: Adapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def workers(cores: int | None, methods: list[str]) -> int:
@@ -117,7 +117,7 @@ def test_no_more_processes_read_data_than_there_are_cores_and_none_without_the_n
 # Pictures
 
 
-def test_pictures_are_loaded_for_training_and_for_the_test(
+def test_fashion_mnist_has_train_and_test_batches(
     adapter: Adapter, descent: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = make_fashion(adapter.d2l, tmp_path, monkeypatch)
@@ -141,7 +141,7 @@ def test_pictures_are_loaded_for_training_and_for_the_test(
     ]
 
 
-def test_pictures_are_shown_with_their_label_and_the_prediction(adapter: Adapter) -> None:
+def test_predictions_are_shown_with_labels(adapter: Adapter) -> None:
     pictures = RNG.random((5, 1, 6, 7)).astype("float32")
     labels = np.array([9, 0, 1, 2, 3], "int32")
 
@@ -163,7 +163,7 @@ def test_pictures_are_shown_with_their_label_and_the_prediction(adapter: Adapter
 # Trained
 
 
-def test_the_share_of_hits_is_that_of_all_examples(adapter: Adapter, descent: Any) -> None:
+def test_evaluate_accuracy_averages_all_examples(adapter: Adapter, descent: Any) -> None:
     net = adapter.linear(4, START)
     _, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
     got = adapter.d2l.evaluate_accuracy(net, batches(adapter))
@@ -194,7 +194,9 @@ def test_dropout_is_for_training_alone(adapter: Adapter, descent: Any) -> None:
 
 
 @pytest.mark.parametrize("batch_size", [16, 60])
-def test_an_epoch_from_scratch_is_descent(adapter: Adapter, descent: Any, batch_size: int) -> None:
+def test_epoch_from_scratch_matches_gradient_descent(
+    adapter: Adapter, descent: Any, batch_size: int
+) -> None:
     w, b = (descent.variable(START[name]) for name in ("weight", "bias"))
 
     def net(X: Any) -> Any:
@@ -209,7 +211,7 @@ def test_an_epoch_from_scratch_is_descent(adapter: Adapter, descent: Any, batch_
     assert_close(adapter.to_numpy(b), after_b, 1e-4)
 
 
-def test_an_epoch_with_the_frameworks_optimizer_is_descent(adapter: Adapter, descent: Any) -> None:
+def test_epoch_with_optimizer_matches_gradient_descent(adapter: Adapter, descent: Any) -> None:
     net = adapter.linear(4, START)
     loss = descent.mean_loss() if hasattr(descent, "mean_loss") else descent.losses
     after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 2)
@@ -244,7 +246,7 @@ def test_epochs_are_drawn(adapter: Adapter, descent: Any, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("batch_size", [5, 16])
-def test_a_network_is_trained_from_xaviers_weights(
+def test_network_trains_from_xavier_weights(
     adapter: Adapter,
     descent: Any,
     batch_size: int,

@@ -40,7 +40,7 @@ def loaded(adapter: Adapter) -> dict[str, set[str]]:
     return dict(zip(statements, modules_after(*statements.values()), strict=True))
 
 
-def test_a_face_imports_its_framework_alone_and_matplotlib_when_first_used(
+def test_package_imports_only_its_framework(
     loaded: dict[str, set[str]], pytestconfig: pytest.Config
 ) -> None:
     own = {
@@ -60,7 +60,7 @@ def test_a_face_imports_its_framework_alone_and_matplotlib_when_first_used(
 
 
 @pytest.mark.usefixtures("descent")
-def test_areas_are_loaded_when_they_are_used(adapter: Adapter, loaded: dict[str, set[str]]) -> None:
+def test_modules_are_imported_on_first_use(adapter: Adapter, loaded: dict[str, set[str]]) -> None:
     areas = {f"{adapter.d2l.__name__}.{area}" for area in adapter.d2l.AREAS}
     assert "linreg" in dir(adapter.d2l)
     assert "linreg" in adapter.d2l.__all__

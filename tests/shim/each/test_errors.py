@@ -347,7 +347,7 @@ CASES: dict[str, Case] = {
 @pytest.mark.parametrize(
     ("says", "case"), CASES.items(), ids=[f"{name}: {says}" for says, (name, _) in CASES.items()]
 )
-def test_bad_calls_say_what_was_given_and_what_is_needed(
+def test_bad_calls_raise_clear_errors(
     adapter: Adapter, says: str, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("D2L_DATA", str(tmp_path))  # nothing is there, and nothing is fetched
@@ -366,7 +366,7 @@ def test_bad_calls_say_what_was_given_and_what_is_needed(
     assert matches_message(says.strip(), f"{caught.type.__name__}: {words}")
 
 
-def test_numpy_arrays_are_taken_or_refused_in_the_usual_words(adapter: Adapter) -> None:
+def test_numpy_arrays_are_accepted_or_refused(adapter: Adapter) -> None:
     scores, lengths = np.zeros((2, 3, 4), "float32"), np.array([1, 2])
     if adapter.ACCEPTS_NUMPY:
         weights = np.asarray(adapter.d2l.masked_softmax(scores, lengths))
@@ -378,7 +378,7 @@ def test_numpy_arrays_are_taken_or_refused_in_the_usual_words(adapter: Adapter) 
         adapter.d2l.masked_softmax(adapter.tensor(scores), lengths)
 
 
-def test_a_refused_call_leaves_the_weights_of_the_last_good_one(adapter: Adapter) -> None:
+def test_refused_call_keeps_weights_of_last_call(adapter: Adapter) -> None:
     layer = adapter.dot_product()
     layer(X, X, X)
     before = layer.attention_weights
@@ -388,7 +388,7 @@ def test_a_refused_call_leaves_the_weights_of_the_last_good_one(adapter: Adapter
 
 
 @pytest.mark.parametrize("offset", [2, np.int64(2)], ids=lambda x: type(x).__name__)
-def test_any_integer_is_an_offset(adapter: Adapter, offset: Any) -> None:
+def test_any_integer_is_offset(adapter: Adapter, offset: Any) -> None:
     np.testing.assert_array_equal(encode(adapter, offset=offset), encode(adapter, offset=2))
 
 
@@ -397,7 +397,7 @@ def test_sizes_may_be_numpys_integers(adapter: Adapter) -> None:
     assert layer(X, X, X).shape == (2, 3, 8)
 
 
-def test_input_of_another_dtype_than_the_weights_is_refused_or_cast(adapter: Adapter) -> None:
+def test_input_of_other_dtype_is_refused_or_cast(adapter: Adapter) -> None:
     layer = adapter.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
     double = X.astype("float64")
     if adapter.CASTS:
@@ -409,13 +409,13 @@ def test_input_of_another_dtype_than_the_weights_is_refused_or_cast(adapter: Ada
             each(double, double, double)
 
 
-def test_faults_are_named_in_the_same_order(adapter: Adapter) -> None:
+def test_first_of_several_errors_is_the_same(adapter: Adapter) -> None:
     layer = adapter.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
     with pytest.raises(ValueError, match="queries: got shape"):
         layer(X[..., :7], X, X, np.array([9, 9]))
 
 
-def test_a_refused_first_call_leaves_the_sizes_open(adapter: Adapter) -> None:
+def test_refused_first_call_leaves_sizes_open(adapter: Adapter) -> None:
     layer = adapter.multi_head(8, 2, 0.0, dtype="float32")
     with pytest.raises(ValueError, match="a length of 9"):
         layer(X, X, X, np.array([9, 9]))
@@ -443,7 +443,7 @@ def test_tokens_are_whole_numbers_of_any_dtype(adapter: Adapter, name: str, dtyp
     )
 
 
-def test_a_label_of_no_class_is_refused_where_values_are_known(adapter: Adapter) -> None:
+def test_label_outside_classes_is_refused(adapter: Adapter) -> None:
     _, call = judge("loss", X[0], np.array([0, 1, 8], "int32"))
     if adapter.d2l.__name__.endswith("jax"):  # it compiles its loss, which has no values
         assert np.isnan(adapter.to_numpy(call(adapter))[0])

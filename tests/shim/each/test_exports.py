@@ -19,25 +19,23 @@ def pinned(pytestconfig: pytest.Config) -> list[str]:
     return folder.joinpath("exports.txt").read_text().split()
 
 
-def test_the_face_has_the_names_that_are_pinned_each_once(
-    adapter: Adapter, pinned: list[str]
-) -> None:
+def test_exports_match_exports_txt(adapter: Adapter, pinned: list[str]) -> None:
     assert sorted(adapter.d2l.__all__) == pinned
 
 
-def test_a_star_imports_these_names_alone(adapter: Adapter, pinned: list[str]) -> None:
+def test_star_import_gives_only_exports(adapter: Adapter, pinned: list[str]) -> None:
     names: dict[str, object] = {}
     exec(f"from {adapter.d2l.__name__} import *", names)
     assert sorted(names.keys() - {"__builtins__"}) == pinned
     assert {*pinned} <= {*dir(adapter.d2l)}
 
 
-def test_no_name_is_private_or_a_module(adapter: Adapter, pinned: list[str]) -> None:
+def test_exports_are_not_private_or_modules(adapter: Adapter, pinned: list[str]) -> None:
     assert not [name for name in pinned if name.startswith("_")]
     assert not [name for name in pinned if isinstance(getattr(adapter.d2l, name), ModuleType)]
 
 
-def test_a_name_that_is_missing_is_told_with_the_nearest(adapter: Adapter) -> None:
+def test_missing_name_error_suggests_nearest(adapter: Adapter) -> None:
     with pytest.raises(
         AttributeError, match=r"MultiHeadAtention: d2l_compat\.\w+ has no such name"
     ):
@@ -73,7 +71,7 @@ IN_ONE_FRAMEWORK = {
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_jupyter_shows_the_arguments_of_a_layer(adapter: Adapter, name: str) -> None:
+def test_jupyter_shows_layer_arguments(adapter: Adapter, name: str) -> None:
     if name not in adapter.d2l.__all__:
         pytest.skip(f"{adapter.d2l.__name__} has no {name}")
     layer = getattr(adapter.d2l, name)

@@ -64,7 +64,7 @@ def rows(adapter: Adapter, batches: Any) -> list[list[Any]]:
 # Words
 
 
-def test_words_have_the_vectors_of_the_file(adapter: Adapter, texts: None) -> None:
+def test_token_embedding_reads_vectors(adapter: Adapter, texts: None) -> None:
     for name in ("glove.6b.50d", "wiki.en"):
         embedding = adapter.d2l.TokenEmbedding(name)
         assert len(embedding) == 5
@@ -79,7 +79,7 @@ def test_words_have_the_vectors_of_the_file(adapter: Adapter, texts: None) -> No
         assert adapter.to_numpy(embedding[["w1"]]).shape == (1, 3)
 
 
-def test_skip_grams_come_in_batches(adapter: Adapter, texts: None) -> None:
+def test_ptb_batches_are_skip_grams(adapter: Adapter, texts: None) -> None:
     random.seed(0)
     batches, vocab = adapter.d2l.load_data_ptb(16, 2, 3)
     found, sizes = [], set()
@@ -110,7 +110,7 @@ def test_skip_grams_come_in_batches(adapter: Adapter, texts: None) -> None:
     assert sorted(others) == sorted(found)
 
 
-def test_a_batch_of_skip_grams_is_filled_up(adapter: Adapter, language: Any) -> None:
+def test_batchify_pads_skip_grams(adapter: Adapter, language: Any) -> None:
     """D2L's own example."""
     batch = adapter.d2l.batchify(((1, [2, 2], [3, 3, 3, 3]), (1, [2, 2, 2], [3, 3])))
     assert [each.tolist() for each in adapter.to_numpy([*batch])] == [
@@ -124,7 +124,7 @@ def test_a_batch_of_skip_grams_is_filled_up(adapter: Adapter, language: Any) -> 
 # Sentences
 
 
-def test_reviews_come_in_batches(adapter: Adapter, texts: None) -> None:
+def test_imdb_batches_are_reviews(adapter: Adapter, texts: None) -> None:
     train, test, vocab = adapter.d2l.load_data_imdb(4, 6)
     assert vocab.idx_to_token == ["<unk>", *(f"w{i}" for i in range(2, 10))]  # 5 times and more
     found = rows(adapter, test)
@@ -139,7 +139,7 @@ def test_reviews_come_in_batches(adapter: Adapter, texts: None) -> None:
     assert signature(adapter.d2l.load_data_imdb).parameters["num_steps"].default == 500
 
 
-def test_pairs_come_in_batches(
+def test_snli_batches_are_pairs(
     adapter: Adapter, texts: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     train, test, vocab = adapter.d2l.load_data_snli(4, 3)
@@ -163,7 +163,7 @@ def test_pairs_come_in_batches(
     assert len(firsts) > 1  # shuffled
 
 
-def test_a_data_set_of_pairs_may_have_a_vocabulary(adapter: Adapter, language: Any) -> None:
+def test_snli_dataset_takes_vocabulary(adapter: Adapter, language: Any) -> None:
     vocab = adapter.d2l.Vocab(["a", "b"], reserved_tokens=["<pad>"])
     dataset = adapter.d2l.SNLIDataset((["a b a", "b"], ["x", ""], [2, 0]), 2, vocab)
     (premise, hypothesis), label = dataset[0]
@@ -178,7 +178,7 @@ def test_a_data_set_of_pairs_may_have_a_vocabulary(adapter: Adapter, language: A
 
 
 @pytest.mark.parametrize("kind", ["a layer", "a function"])
-def test_a_network_says_what_is_likeliest(adapter: Adapter, language: Any, kind: str) -> None:
+def test_predictions_are_likeliest_classes(adapter: Adapter, language: Any, kind: str) -> None:
     vocab = adapter.d2l.Vocab([*"abc"])
     table = np.zeros((4, 3), "float32")
     table[vocab[[*"abc"]]] = np.eye(3)
@@ -204,7 +204,7 @@ def test_a_network_says_what_is_likeliest(adapter: Adapter, language: Any, kind:
 # BERT
 
 
-def test_pairs_of_sentences_come_in_batches(adapter: Adapter, texts: None) -> None:
+def test_wiki_batches_are_sentence_pairs(adapter: Adapter, texts: None) -> None:
     random.seed(1)
     batches, vocab = adapter.d2l.load_data_wiki(8, 9)
     found = rows(adapter, batches)
@@ -227,7 +227,7 @@ def test_pairs_of_sentences_come_in_batches(adapter: Adapter, texts: None) -> No
     assert vocab["<mask>"] in np.take_along_axis(tokens, positions, 1)
 
 
-def test_the_data_set_and_its_parts_have_d2ls_names(adapter: Adapter, texts: None) -> None:
+def test_wiki_dataset_has_d2ls_attributes(adapter: Adapter, texts: None) -> None:
     random.seed(2)
     folder = adapter.d2l.download_extract("wikitext-2", "wikitext-2")
     dataset = adapter.d2l._WikiTextDataset(adapter.d2l._read_wiki(folder), 9)
@@ -255,9 +255,7 @@ def encoded(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "")
 
 
 @pytest.mark.parametrize("form", ["D2L 1.0", "D2L 0.17", "D2L 0.17, named"])
-def test_the_encoder_adds_sentences_and_positions(
-    adapter: Adapter, language: Any, form: str
-) -> None:
+def test_bert_encoder_matches_reference(adapter: Adapter, language: Any, form: str) -> None:
     old, names = LONG, ("norm_shape", "ffn_num_input", "key_size", "query_size", "value_size")
     if adapter.d2l.__name__.endswith("mxnet"):  # where it had other words alone
         old, names = SHORT, ()
@@ -283,7 +281,7 @@ def test_the_encoder_adds_sentences_and_positions(
     assert all("bias" in layer.parameters(f"blks.1.attention.W_{role}") for role in "qkvo")
 
 
-def test_the_tasks_equal_the_reference(adapter: Adapter, language: Any) -> None:
+def test_bert_tasks_match_reference(adapter: Adapter, language: Any) -> None:
     for sizes in ((7, 6), (7, 6, 8))[: 1 if adapter.d2l.__name__.endswith("mxnet") else 2]:
         layer = adapter.build("MaskLM", *sizes)
         layer.randomize(X, POSITIONS)
@@ -303,9 +301,7 @@ def bert(adapter: Adapter, language: Any) -> Any:
     return layer
 
 
-def test_the_model_tells_what_is_masked_and_what_follows(
-    adapter: Adapter, language: Any, bert: Any
-) -> None:
+def test_bert_model_matches_reference(adapter: Adapter, language: Any, bert: Any) -> None:
     table = positions_of(adapter, adapter.layer(bert.part("encoder")))
     want = encoded(adapter, bert, table, LENS, "encoder.")
     got, tokens_hat, next_hat = bert(*BATCH)
@@ -320,7 +316,7 @@ def test_the_model_tells_what_is_masked_and_what_follows(
     assert_close(bert(TOKENS, SEGMENTS)[0], encoded(adapter, bert, table, None, "encoder."), 1e-3)
 
 
-def test_the_long_form_makes_a_model_as_well(adapter: Adapter, language: Any) -> None:
+def test_bert_model_takes_long_signature(adapter: Adapter, language: Any) -> None:
     if adapter.d2l.__name__.endswith("mxnet"):
         model = adapter.build("BERTModel", *SHORT[:4], num_layers=2, dropout=0.0)
         model.randomize(*BATCH)
@@ -330,7 +326,7 @@ def test_the_long_form_makes_a_model_as_well(adapter: Adapter, language: Any) ->
 
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])
-def test_both_losses_are_means_and_have_gradients(
+def test_bert_losses_and_gradients_match_reference(
     adapter: Adapter, language: Any, bert: Any, reduction: str
 ) -> None:
     weights = np.float32([[1, 1, 0], [1, 0, 0]])
@@ -367,9 +363,7 @@ def entropy(logits: Any, labels: Any) -> tuple[Any, Any]:
     return losses, shares - np.eye(logits.shape[-1])[labels]
 
 
-def test_what_is_past_a_length_does_not_reach_the_first_token(
-    adapter: Adapter, language: Any, bert: Any
-) -> None:
+def test_padding_does_not_affect_first_token(adapter: Adapter, language: Any, bert: Any) -> None:
     other = TOKENS.copy()
     other[0, 3:] = 6
     assert_close(bert(other, SEGMENTS, LENS)[2], bert(TOKENS, SEGMENTS, LENS)[2])

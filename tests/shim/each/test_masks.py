@@ -51,7 +51,7 @@ def masks(draw: st.DrawFn, case: Case, *shapes: tuple[int, ...]) -> Masks:
 
 
 @given(data=st.data(), case=cases())
-def test_dot_product_attention_with_any_masks(
+def test_dot_product_attention_with_masks_matches_reference(
     adapter: Adapter, data: st.DataObject, case: Case
 ) -> None:
     given = data.draw(masks(case, (), (len(case.queries),)))
@@ -63,7 +63,7 @@ def test_dot_product_attention_with_any_masks(
 
 
 @given(data=st.data(), case=cases(equal_sizes=False))
-def test_multi_head_attention_with_any_masks(
+def test_multi_head_attention_with_masks_matches_reference(
     adapter: Adapter, data: st.DataObject, case: Case
 ) -> None:
     num_heads, size = data.draw(heads(case))
@@ -77,7 +77,7 @@ def test_multi_head_attention_with_any_masks(
     assert_close(layer.attention_weights, shares)
 
 
-def test_the_last_query_sees_the_last_key(adapter: Adapter) -> None:
+def test_last_query_sees_last_key(adapter: Adapter) -> None:
     case = make_case(steps=(2, 4))
     layer = adapter.dot_product()
     layer(*case.arrays, causal=True)
@@ -88,7 +88,7 @@ def test_the_last_query_sees_the_last_key(adapter: Adapter) -> None:
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4)])
 @pytest.mark.parametrize("valid_lens", [None, np.array([4, 4])], ids=["no lengths", "lengths"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
+def test_infinite_bias_hides_some_or_all_keys(
     adapter: Adapter, causal: bool, valid_lens: np.ndarray | None, shape: tuple[int, ...]
 ) -> None:
     case = make_case(valid_lens)
@@ -107,9 +107,7 @@ def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
 
 
 @pytest.mark.parametrize("valid_lens", [None, np.array([4, 3])], ids=["no lengths", "lengths"])
-def test_a_bias_that_is_no_number_is_not_passed_over(
-    adapter: Adapter, valid_lens: np.ndarray | None
-) -> None:
+def test_nan_in_bias_is_not_hidden(adapter: Adapter, valid_lens: np.ndarray | None) -> None:
     case = make_case(valid_lens)
     bias = np.zeros((3, 4))
     bias[1, 2] = np.nan
@@ -121,7 +119,7 @@ def test_a_bias_that_is_no_number_is_not_passed_over(
 
 
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_with_masks_weights_are_dropped_as_well(adapter: Adapter, with_bias: bool) -> None:
+def test_dropout_applies_with_masks(adapter: Adapter, with_bias: bool) -> None:
     case = make_case(batch=4, steps=(50, 50), sizes=(8, 8, 8), dtype="float32")
     masks: Masks = {"causal": True}
     if with_bias:
@@ -145,7 +143,7 @@ every_kind_of_mask = pytest.mark.parametrize("given", KINDS.values(), ids=KINDS)
 
 @every_kind_of_lengths
 @every_kind_of_mask
-def test_gradients_with_masks_are_the_references(
+def test_gradients_with_masks_match_reference(
     adapter: Adapter, valid_lens: np.ndarray | None, given: Masks
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 3, 5))
@@ -155,7 +153,7 @@ def test_gradients_with_masks_are_the_references(
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (2, 2, 3, 4)])
-def test_gradients_of_multi_head_attention_with_masks(
+def test_multi_head_gradients_with_masks_match_reference(
     adapter: Adapter, shape: tuple[int, ...]
 ) -> None:
     case = make_case(LENGTHS["per example"], sizes=(3, 3, 5))
@@ -175,7 +173,7 @@ LONG_LENGTHS = {
 @pytest.mark.usefixtures("short_is_long")
 @parametrize_lengths(LONG_LENGTHS, "every key", "per example", slow=("jax", "paddle"))
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_long_input_with_masks_and_its_gradients(
+def test_long_input_with_masks_matches_reference(
     adapter: Adapter, valid_lens: np.ndarray | None, with_bias: bool
 ) -> None:
     case = make_case(valid_lens, steps=(7, 8))

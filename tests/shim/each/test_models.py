@@ -55,7 +55,7 @@ def sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-def data_of(adapter: Adapter, d2l: Any = None) -> Any:
+def make_data(adapter: Adapter, d2l: Any = None) -> Any:
     """Twenty rows of linear regression, in one batch."""
     data = adapter.rows(d2l or adapter.d2l, adapter.tensor(X), adapter.tensor(Y))
     data.train_batch = lambda: (adapter.tensor(X), adapter.tensor(Y))
@@ -73,7 +73,7 @@ def descend(w: Any, b: Any, lr: float, epochs: int) -> tuple[Any, Any]:
 # Linear regression
 
 
-def test_examples_are_drawn_about_a_line(adapter: Adapter, models: Any) -> None:
+def test_synthetic_data_lies_around_line(adapter: Adapter, models: Any) -> None:
     w = adapter.tensor(np.array([2, -3.4], "float32"))
     data = adapter.d2l.SyntheticRegressionData(w, 4.2, 0.5, 1500, 600, 100)
     inputs, labels = adapter.to_numpy(data.X).astype("float64"), adapter.to_numpy(data.y)
@@ -90,9 +90,7 @@ def test_examples_are_drawn_about_a_line(adapter: Adapter, models: Any) -> None:
     assert [len(exact.train_dataloader()), len(exact.val_dataloader())] == [32, 32]
 
 
-def test_the_first_examples_are_for_training_shuffled_the_others_for_validation(
-    adapter: Adapter, models: Any
-) -> None:
+def test_training_examples_are_first_and_shuffled(adapter: Adapter, models: Any) -> None:
     w = adapter.tensor(np.array([1.0], "float32"))
     data = adapter.d2l.SyntheticRegressionData(w, 0, 0.1, 12, 5, 4)
     rows = [*zip(adapter.to_numpy(data.X)[:, 0], adapter.to_numpy(data.y)[:, 0], strict=True)]
@@ -108,10 +106,12 @@ def test_the_first_examples_are_for_training_shuffled_the_others_for_validation(
 
 
 @pytest.mark.parametrize("name", ["LinearRegressionScratch", "LinearRegression"])
-def test_regression_descends(adapter: Adapter, models: Any, name: str) -> None:
+def test_linear_regression_matches_gradient_descent(
+    adapter: Adapter, models: Any, name: str
+) -> None:
     from_scratch = name == "LinearRegressionScratch"
     model = getattr(adapter.d2l, name)(*([3] if from_scratch else []), lr=0.1)
-    (w, b), after = models.fit(model, data_of(adapter), 3)
+    (w, b), after = models.fit(model, make_data(adapter), 3)
     assert 0 < np.abs(w).max() < 0.06  # near zero
     assert b == [0]
     rate = 0.1 if from_scratch else 0.1 * models.FACTOR
@@ -119,7 +119,7 @@ def test_regression_descends(adapter: Adapter, models: Any, name: str) -> None:
         assert_close(got, want, 1e-5)
 
 
-def test_weights_from_scratch_spread_as_asked(adapter: Adapter, models: Any) -> None:
+def test_sigma_is_spread_of_initial_weights(adapter: Adapter, models: Any) -> None:
     model = adapter.d2l.LinearRegressionScratch(500, 0.0, sigma=2.0)
     data = adapter.rows(
         adapter.d2l, adapter.tensor(np.zeros((2, 500), "float32")), adapter.tensor(Y[:2])
@@ -130,9 +130,7 @@ def test_weights_from_scratch_spread_as_asked(adapter: Adapter, models: Any) -> 
 
 
 @pytest.mark.parametrize("name", ["LinearRegressionScratch", "LinearRegression"])
-def test_labels_of_another_form_are_compared_one_by_one(
-    adapter: Adapter, models: Any, name: str
-) -> None:
+def test_loss_pairs_labels_of_other_shape(adapter: Adapter, models: Any, name: str) -> None:
     if not hasattr(adapter.d2l, "linreg"):
         pytest.skip("Flax's loss takes a state")
     model = getattr(adapter.d2l, name)(*([3] if "Scratch" in name else []), lr=0.1)
@@ -145,14 +143,14 @@ def test_labels_of_another_form_are_compared_one_by_one(
 # Classification
 
 
-def test_softmax_regression_is_a_matrix_product(adapter: Adapter, models: Any) -> None:
+def test_softmax_regression_matches_formula(adapter: Adapter, models: Any) -> None:
     model = adapter.d2l.SoftmaxRegression(num_outputs=3, lr=0.1)
     got = models.predict(model, PICTURES)
     ((w, b),) = models.layer_weights(model)
     assert_close(got, flat(adapter, PICTURES).astype("float64") @ w + b, 1e-5)
 
 
-def test_lenet_is_its_formula(adapter: Adapter, models: Any) -> None:
+def test_lenet_matches_formula(adapter: Adapter, models: Any) -> None:
     pictures = RNG.normal(size=(2, 1, 28, 28)).astype("float32")
     model = adapter.d2l.LeNet(num_classes=7)
     got = models.predict(model, pictures)
@@ -173,7 +171,7 @@ def normalized(H: Any, models: Any) -> Any:
 
 
 @pytest.mark.parametrize(("channels", "others"), [(4, ()), (6, (True, 2))])
-def test_a_residual_block_is_its_formula(
+def test_residual_block_matches_formula(
     adapter: Adapter, models: Any, channels: int, others: tuple[Any, ...]
 ) -> None:
     block = adapter.d2l.Residual(channels, *others)
@@ -191,7 +189,7 @@ def test_a_residual_block_is_its_formula(
     ("groups", "bot_mul", "use_1x1conv", "strides"),
     [(2, 1, False, 1), (1, 0.5, True, 2)],
 )
-def test_resnexts_block_is_its_formula(
+def test_resnext_block_matches_formula(
     adapter: Adapter, models: Any, groups: int, bot_mul: float, use_1x1conv: bool, strides: int
 ) -> None:
     block = adapter.d2l.ResNeXtBlock(4, groups, bot_mul, use_1x1conv, strides)
@@ -207,7 +205,7 @@ def test_resnexts_block_is_its_formula(
     assert_close(got, np.maximum(H + kept, 0), 1e-3)
 
 
-def test_xaviers_weights_are_for_layers_that_have_their_sizes(adapter: Adapter) -> None:
+def test_init_cnn_skips_layers_without_sizes(adapter: Adapter) -> None:
     if not hasattr(adapter.d2l, "init_cnn"):
         pytest.skip("initializers are given to the layers in this framework")
     from torch import nn
@@ -222,12 +220,12 @@ def test_xaviers_weights_are_for_layers_that_have_their_sizes(adapter: Adapter) 
     assert (adapter.to_numpy(net[1].bias) == 1).all()
 
 
-def test_the_base_of_modules_has_a_name(adapter: Adapter, models: Any) -> None:
+def test_nn_module_is_base_of_module(adapter: Adapter, models: Any) -> None:
     assert issubclass(adapter.d2l.Module, adapter.d2l.nn_Module)
     assert adapter.d2l.nn_Module is not adapter.d2l.Module
 
 
-def test_pillows_module_is_where_d2l_has_it(adapter: Adapter) -> None:
+def test_image_is_pillows_module_where_d2l_has_it(adapter: Adapter) -> None:
     if adapter.d2l.__name__.endswith((".torch", ".paddle")):
         from PIL import Image
 
@@ -237,7 +235,7 @@ def test_pillows_module_is_where_d2l_has_it(adapter: Adapter) -> None:
             _ = adapter.d2l.Image
 
 
-def test_what_has_as_many_as_expected_is_passed(adapter: Adapter) -> None:
+def test_check_len_accepts_right_length(adapter: Adapter) -> None:
     for a in ([], (1, 2), adapter.tensor(X)):
         assert adapter.d2l.check_len(a, len(a)) is None
 
@@ -269,9 +267,7 @@ def stepped(models: Any) -> float:
     return 1 / len(REAL) if "mxnet" in models.__name__ else 1
 
 
-def test_the_discriminator_learns_to_tell_apart(
-    adapter: Adapter, models: Any, networks: Any
-) -> None:
+def test_update_d_matches_gradient_step(adapter: Adapter, models: Any, networks: Any) -> None:
     net_D, net_G = networks
     given = adapter.tensor(REAL), adapter.tensor(NOISE)
     got = adapter.d2l.update_D(*given, net_D, net_G, models.loss, models.optimizer(net_D, 0.5))
@@ -288,9 +284,7 @@ def test_the_discriminator_learns_to_tell_apart(
         assert_close(after, before, 1e-6)
 
 
-def test_the_generator_learns_to_pass_for_real(
-    adapter: Adapter, models: Any, networks: Any
-) -> None:
+def test_update_g_matches_gradient_step(adapter: Adapter, models: Any, networks: Any) -> None:
     net_D, net_G = networks
     optimizer = models.optimizer(net_G, 0.5)
     got = adapter.d2l.update_G(adapter.tensor(NOISE), net_D, net_G, models.loss, optimizer)

@@ -40,7 +40,7 @@ def descend(lr: float, batch_size: int, num_epochs: int, w: Any, b: Any) -> list
     return losses
 
 
-def test_the_model_and_its_loss_are_the_formulas(adapter: Adapter, descent: Any) -> None:
+def test_linreg_and_squared_loss_match_formulas(adapter: Adapter, descent: Any) -> None:
     w, b = X[:5, :2], X[7, :2]
     outputs = adapter.d2l.linreg(*map(adapter.tensor, (X, w, b)))
     assert_close(adapter.to_numpy(outputs), X.astype("float64") @ w + b)
@@ -53,9 +53,7 @@ def test_the_model_and_its_loss_are_the_formulas(adapter: Adapter, descent: Any)
     assert_close(losses, (predictions - Y[:, None].astype("float64")) ** 2 / 2)
 
 
-def test_a_step_of_descent_follows_the_mean_of_the_gradients(
-    adapter: Adapter, descent: Any
-) -> None:
+def test_sgd_follows_mean_gradient(adapter: Adapter, descent: Any) -> None:
     w, b = descent.variable(X[0].reshape(5, 1)), descent.variable(np.zeros(1, "float32"))
     features, labels = adapter.tensor(X), adapter.tensor(Y)
     for step in range(2):  # no gradient is left for the next
@@ -74,7 +72,7 @@ def test_a_step_of_descent_follows_the_mean_of_the_gradients(
         assert step == 1 or np.abs(adapter.to_numpy(w) - before[0]).max() > 1e-3
 
 
-def test_examples_are_drawn_as_the_model_says(adapter: Adapter, descent: Any) -> None:
+def test_synthetic_data_follows_model(adapter: Adapter, descent: Any) -> None:
     w = np.array([2, -3.4], "float32")
     for weights in (w, w[:, None]):
         features, labels = adapter.d2l.synthetic_data(adapter.tensor(weights), 4.2, 4000)
@@ -87,7 +85,7 @@ def test_examples_are_drawn_as_the_model_says(adapter: Adapter, descent: Any) ->
         assert abs(noise.mean()) < 0.001
 
 
-def test_batches_have_all_rows_shuffled_only_for_training(adapter: Adapter, descent: Any) -> None:
+def test_load_array_shuffles_only_for_training(adapter: Adapter, descent: Any) -> None:
     arrays = adapter.tensor(X), adapter.tensor(Y)
 
     def rows(loader: Any) -> list[np.ndarray]:
@@ -105,7 +103,7 @@ def test_batches_have_all_rows_shuffled_only_for_training(adapter: Adapter, desc
     np.testing.assert_array_equal(labels, Y[order])
 
 
-def test_the_loss_is_the_mean_over_all_examples(adapter: Adapter, descent: Any) -> None:
+def test_evaluate_loss_averages_all_examples(adapter: Adapter, descent: Any) -> None:
     """Of batches that are not equally large as well."""
     w = adapter.tensor(X[0].reshape(5, 1))
     batches = adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(Y)), 64, is_train=False)
@@ -119,7 +117,7 @@ def test_the_loss_is_the_mean_over_all_examples(adapter: Adapter, descent: Any) 
     assert got == pytest.approx(want, rel=1e-5)
 
 
-def test_the_data_have_mean_0_and_variance_1(
+def test_airfoil_data_is_standardized(
     adapter: Adapter, descent: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = RNG.normal(size=(60, 6)) * [1, 10, 100, 1, 2, 3] + [5, 0, -7, 1, 1, 100]
@@ -134,7 +132,7 @@ def test_the_data_have_mean_0_and_variance_1(
 
 
 @pytest.mark.parametrize("batch_size", [10, 100, 500])
-def test_training_from_scratch_is_descent(
+def test_train_ch11_matches_gradient_descent(
     adapter: Adapter,
     descent: Any,
     batch_size: int,
@@ -167,15 +165,13 @@ def test_training_from_scratch_is_descent(
     assert said.endswith(" sec/epoch\n")
 
 
-def test_where_no_200_examples_come_together_the_end_is_measured(
-    adapter: Adapter, descent: Any
-) -> None:
+def test_short_epochs_are_measured_at_end(adapter: Adapter, descent: Any) -> None:
     batches = adapter.d2l.load_array((adapter.tensor(X[:7]), adapter.tensor(Y[:7])), 7)
     _, losses = adapter.d2l.train_ch11(descent.trainer, None, {"lr": 0.05}, batches, 5, 3)
     assert len(losses) == 1
 
 
-def test_training_with_the_frameworks_layers_is_descent(
+def test_train_concise_ch11_matches_gradient_descent(
     adapter: Adapter, descent: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From weights near zero: as if from zero, but for a little."""
@@ -189,7 +185,7 @@ def test_training_with_the_frameworks_layers_is_descent(
     assert min(abs(half - want[0]), abs(twice - want[0])) > 0.06  # another rate would be seen
 
 
-def test_a_way_in_two_dimensions(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_2d_returns_points(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
     def gradient(x1: float, x2: float) -> tuple[float, float]:
         return 2 * x1, 4 * x2
 
@@ -205,7 +201,7 @@ def test_a_way_in_two_dimensions(adapter: Adapter, capsys: pytest.CaptureFixture
     assert plain == [(-5, -2), (-2.5, -1), (-1.25, -0.5)]
 
 
-def test_the_way_is_drawn_over_contours(adapter: Adapter, descent: Any) -> None:
+def test_trace_is_drawn_over_contours(adapter: Adapter, descent: Any) -> None:
     seen = []
 
     def f(x1: Any, x2: Any) -> Any:

@@ -49,7 +49,7 @@ def test_values_and_policies_may_be_tensors(adapter: Adapter, dtype: str) -> Non
             np.testing.assert_array_equal(arrows.V, [0, 0.5, 0, -0.5])
 
 
-def test_plt_is_matplotlibs(adapter: Adapter) -> None:
+def test_plt_has_matplotlibs_names(adapter: Adapter) -> None:
     """All its names, but the one that takes more than today's."""
     ours = adapter.d2l.plt
     assert dir(ours) == dir(plt)
@@ -57,7 +57,7 @@ def test_plt_is_matplotlibs(adapter: Adapter) -> None:
     assert [name for name in public if getattr(ours, name) is not getattr(plt, name)] == ["stem"]
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error(adapter: Adapter) -> None:
+def test_missing_name_raises_attribute_error(adapter: Adapter) -> None:
     with pytest.raises(
         AttributeError,
         match=r"^show_heatmap: .* has no such name .*; the nearest names are show_heatmaps",

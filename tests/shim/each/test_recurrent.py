@@ -122,7 +122,7 @@ def letters(adapter: Adapter) -> Any:
 # Text
 
 
-def test_lines_are_split_into_words_or_characters(adapter: Adapter) -> None:
+def test_tokenize_splits_words_or_characters(adapter: Adapter) -> None:
     lines = ["the time  machine", "", " by h g"]
     assert adapter.d2l.tokenize(lines) == [["the", "time", "machine"], [], ["by", "h", "g"]]
     assert adapter.d2l.tokenize(lines, "char") == [[*line] for line in lines]
@@ -131,7 +131,7 @@ def test_lines_are_split_into_words_or_characters(adapter: Adapter) -> None:
     assert adapter.d2l.count_corpus(["a", "b", "a"]) == {"a": 2, "b": 1}
 
 
-def test_a_line_gets_its_length(adapter: Adapter) -> None:
+def test_truncate_pad_and_check_len(adapter: Adapter) -> None:
     assert adapter.d2l.truncate_pad([1, 2, 3], 2, 0) == [1, 2]
     assert adapter.d2l.truncate_pad([1, 2, 3], 5, 0) == [1, 2, 3, 0, 0]
     adapter.d2l.check_len([1, 2], 2)
@@ -139,7 +139,7 @@ def test_a_line_gets_its_length(adapter: Adapter) -> None:
         adapter.d2l.check_len([1, 2, 3], 2)
 
 
-def test_the_novel_is_read_as_letters_and_blanks(adapter: Adapter, novel: None) -> None:
+def test_time_machine_is_read_as_letters_and_blanks(adapter: Adapter, novel: None) -> None:
     lines = adapter.d2l.read_time_machine()
     assert lines[:3] == ["the time machine by h g wells", "", "i"]
     corpus, vocab = adapter.d2l.load_corpus_time_machine()
@@ -148,9 +148,7 @@ def test_the_novel_is_read_as_letters_and_blanks(adapter: Adapter, novel: None) 
     assert len(vocab) == len({*"".join(lines)}) + 1
 
 
-def test_sequences_are_cut_out_of_a_list_from_one_of_the_first_tokens_on(
-    adapter: Adapter, function_models: Any
-) -> None:
+def test_random_sequences_start_at_random_offset(adapter: Adapter, function_models: Any) -> None:
     corpus, batch_size, num_steps = list(range(35)), 2, 5
     offsets = set()
     for _ in range(100):
@@ -169,7 +167,9 @@ def test_sequences_are_cut_out_of_a_list_from_one_of_the_first_tokens_on(
     assert offsets == {0, 1, 2, 3, 4}
 
 
-def test_sequences_go_on_in_the_next_batch(adapter: Adapter, function_models: Any) -> None:
+def test_sequential_sequences_continue_in_next_batch(
+    adapter: Adapter, function_models: Any
+) -> None:
     corpus, batch_size, num_steps = list(range(35)), 2, 5
     offsets = set()
     for _ in range(100):
@@ -187,13 +187,13 @@ def test_sequences_go_on_in_the_next_batch(adapter: Adapter, function_models: An
     assert offsets == {0, 1, 2, 3, 4, 5}
 
 
-def test_too_short_a_list_gives_no_batch(adapter: Adapter, function_models: Any) -> None:
+def test_too_short_corpus_gives_no_batch(adapter: Adapter, function_models: Any) -> None:
     for cut in adapter.d2l.seq_data_iter_random, adapter.d2l.seq_data_iter_sequential:
         assert [*cut([1, 2, 3], 2, 5)] == []
         assert [*cut([], 2, 5)] == []
 
 
-def test_the_novel_comes_in_batches_again_and_again(
+def test_time_machine_batches_can_be_iterated_twice(
     adapter: Adapter, function_models: Any, novel: None
 ) -> None:
     for is_random in (False, True):
@@ -208,7 +208,7 @@ def test_the_novel_comes_in_batches_again_and_again(
         assert follows != is_random
 
 
-def test_the_data_module_has_a_sequence_from_each_character_on(
+def test_time_machine_has_sequence_at_each_character(
     adapter: Adapter, models: Any, novel: None
 ) -> None:
     data = adapter.d2l.TimeMachine(4, 7, num_train=10, num_val=6)
@@ -229,9 +229,7 @@ def test_the_data_module_has_a_sequence_from_each_character_on(
 # Models of D2L 1.0
 
 
-def test_a_recurrent_layer_from_scratch_goes_step_by_step(
-    adapter: Adapter, class_models: Any
-) -> None:
+def test_rnn_from_scratch_matches_reference(adapter: Adapter, class_models: Any) -> None:
     inputs = np.eye(V, dtype="float32")[ROWS.T]
     begin = RNG.normal(size=(3, H)).astype("float32")
     for state in (None, begin):
@@ -242,9 +240,7 @@ def test_a_recurrent_layer_from_scratch_goes_step_by_step(
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])
-def test_logits_are_those_of_the_next_tokens(
-    adapter: Adapter, class_models: Any, name: str
-) -> None:
+def test_language_model_matches_reference(adapter: Adapter, class_models: Any, name: str) -> None:
     model = class_models.model(name, START)
     w = exact(class_models.weights(model))
     assert {name: each.shape for name, each in w.items()} == SHAPES
@@ -255,7 +251,7 @@ def test_logits_are_those_of_the_next_tokens(
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])
-def test_a_model_goes_on_with_what_is_likeliest(
+def test_predict_continues_with_likeliest_tokens(
     adapter: Adapter, class_models: Any, name: str
 ) -> None:
     vocab, model = letters(adapter), class_models.model(name, START)
@@ -267,7 +263,7 @@ def test_a_model_goes_on_with_what_is_likeliest(
 
 
 @pytest.mark.parametrize("clip", [0, 0.1])
-def test_training_descends_and_draws_the_perplexity(
+def test_training_descends_and_draws_perplexity(
     adapter: Adapter, class_models: Any, clip: float
 ) -> None:
     X, Y = ROWS[:, :-1], ROWS[:, 1:]
@@ -301,7 +297,7 @@ def test_training_descends_and_draws_the_perplexity(
 
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("use_random_iter", [True, False])
-def test_an_epoch_descends_and_the_state_goes_on_unless_batches_are_drawn(
+def test_epoch_keeps_state_between_sequential_batches(
     adapter: Adapter, function_models: Any, own: bool, use_random_iter: bool
 ) -> None:
     pairs = [(ROWS[:, i : i + 4], ROWS[:, i + 1 : i + 5]) for i in (0, 4, 8)]
@@ -319,7 +315,7 @@ def test_an_epoch_descends_and_the_state_goes_on_unless_batches_are_drawn(
         assert_close(got, want)
 
 
-def test_a_model_of_functions_goes_on_with_what_is_likeliest(
+def test_predict_ch8_continues_with_likeliest_tokens(
     adapter: Adapter, function_models: Any
 ) -> None:
     vocab, net = letters(adapter), function_models.make_scratch(START)
@@ -330,7 +326,7 @@ def test_a_model_of_functions_goes_on_with_what_is_likeliest(
         )
 
 
-def test_a_model_of_layers_gives_what_they_give(adapter: Adapter, function_models: Any) -> None:
+def test_model_of_layers_matches_its_layers(adapter: Adapter, function_models: Any) -> None:
     for net in function_models.layers(V, H):
         first, second, *by_hand = function_models.run_twice(net, ROWS)
         assert first.shape == second.shape == (39, V)
@@ -339,7 +335,7 @@ def test_a_model_of_layers_gives_what_they_give(adapter: Adapter, function_model
 
 
 @pytest.mark.parametrize("theta", [0.5, 100.0])
-def test_gradients_are_shortened_together(
+def test_gradients_are_clipped_together(
     adapter: Adapter, function_models: Any, theta: float
 ) -> None:
     gradients = [each.astype("float32") for each in (START["W_xh"], START["b_q"])]
@@ -350,7 +346,7 @@ def test_gradients_are_shortened_together(
         assert_close(got, before * min(1, theta / norm))
 
 
-def test_training_is_drawn_and_told_each_ten_epochs(
+def test_training_reports_every_ten_epochs(
     adapter: Adapter,
     function_models: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -378,7 +374,7 @@ def test_training_is_drawn_and_told_each_ten_epochs(
     assert told[:2] == [said[10], said[20]]
 
 
-def test_a_loss_without_bounds_is_a_perplexity_without_bounds(adapter: Adapter) -> None:
+def test_perplexity_of_huge_loss_is_infinite(adapter: Adapter) -> None:
     from d2l_compat._shared.recurrent import perplexity
 
     assert perplexity(0.0) == 1

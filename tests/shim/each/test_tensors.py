@@ -72,9 +72,9 @@ def example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
 
 @pytest.mark.filterwarnings("ignore:torch.meshgrid")
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_do_what_their_names_say(adapter: Adapter, name: str) -> None:
+def test_tensor_functions_match_numpy(adapter: Adapter, name: str) -> None:
     if name not in adapter.d2l.tensors.__all__:
-        pytest.skip("names that this face has not")
+        pytest.skip("names that this package lacks")
     given, want = example(adapter, name)
     got = np.asarray(adapter.to_numpy(getattr(adapter.d2l, name)(*given)))
     assert got.shape == np.shape(want)
@@ -84,9 +84,9 @@ def test_functions_do_what_their_names_say(adapter: Adapter, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_random_functions_follow_the_seed(adapter: Adapter, name: str) -> None:
+def test_random_functions_follow_seed(adapter: Adapter, name: str) -> None:
     if name not in adapter.d2l.tensors.__all__:
-        pytest.skip("names that this face has not")
+        pytest.skip("names that this package lacks")
 
     def draw() -> np.ndarray:
         return adapter.to_numpy(getattr(adapter.d2l, name)(*example(adapter, name)[0]))
@@ -100,7 +100,7 @@ def test_random_functions_follow_the_seed(adapter: Adapter, name: str) -> None:
     assert name != "rand" or 0 <= first.min() < first.max() <= 1
 
 
-def test_a_tensor_that_has_the_shape_is_passed(adapter: Adapter) -> None:
+def test_check_shape_accepts_right_shape(adapter: Adapter) -> None:
     kinds = [adapter.tensor]
     if adapter.ACCEPTS_NUMPY:
         kinds.append(np.array)
@@ -113,7 +113,7 @@ def test_a_tensor_that_has_the_shape_is_passed(adapter: Adapter) -> None:
             adapter.d2l.check_shape(kind(A), (3, 2))
 
 
-def test_each_tensor_name_is_sorted_and_tested_here(adapter: Adapter) -> None:
+def test_tensor_names_are_sorted_and_tested(adapter: Adapter) -> None:
     names = adapter.d2l.tensors.__all__
     assert names == sorted(names)
     assert {*names} <= {*FUNCTIONS, *RANDOM, *DTYPES, *KEYS, "check_shape"}
@@ -122,6 +122,6 @@ def test_each_tensor_name_is_sorted_and_tested_here(adapter: Adapter) -> None:
         assert name in str(getattr(adapter.d2l, name))
 
 
-def test_as_an_array_a_tensor_has_no_gradient(adapter: Adapter) -> None:
+def test_numpy_detaches_gradient(adapter: Adapter) -> None:
     if adapter.descent:
         np.testing.assert_array_equal(adapter.d2l.numpy(adapter.descent.variable(A)), A)

@@ -44,7 +44,7 @@ def words(sentence: str) -> list[str]:
     return sentence.replace(".", " .").split()
 
 
-def test_the_pairs_of_sentences_are_numbers(adapter: Adapter, corpus: list[Any]) -> None:
+def test_sentence_pairs_become_tokens(adapter: Adapter, corpus: list[Any]) -> None:
     data = adapter.d2l.MTFraEng(batch_size=5, num_steps=NUM_STEPS, num_train=20, num_val=3)
     source, target, lengths, answer = map(np.asarray, map(adapter.to_numpy, data.arrays))
     assert source.shape == target.shape == answer.shape == (24, NUM_STEPS)
@@ -59,9 +59,7 @@ def test_the_pairs_of_sentences_are_numbers(adapter: Adapter, corpus: list[Any])
     assert {str(array.dtype) for array in arrays} == {adapter.INTEGERS}
 
 
-def test_training_rows_come_in_batches_shuffled_and_others_in_order(
-    adapter: Adapter, corpus: list[Any]
-) -> None:
+def test_training_rows_are_shuffled_and_others_not(adapter: Adapter, corpus: list[Any]) -> None:
     data = adapter.d2l.MTFraEng(batch_size=7, num_steps=NUM_STEPS, num_train=20, num_val=3)
     source = np.asarray(adapter.to_numpy(data.arrays[0]))
     train, val = data.train_dataloader(), data.val_dataloader()
@@ -79,7 +77,7 @@ def test_training_rows_come_in_batches_shuffled_and_others_in_order(
     np.testing.assert_array_equal(rows(val), source[20:])
 
 
-def test_the_older_loader_gives_lengths_and_both_vocabularies(
+def test_load_data_nmt_returns_lengths_and_vocabularies(
     adapter: Adapter, corpus: list[Any]
 ) -> None:
     if adapter.train_with_functions is None:
@@ -103,7 +101,7 @@ def test_the_older_loader_gives_lengths_and_both_vocabularies(
 
 
 @pytest.mark.parametrize("clip", [0, 0.01])
-def test_a_step_of_training_follows_the_gradient(adapter: Adapter, clip: float) -> None:
+def test_training_step_follows_gradient(adapter: Adapter, clip: float) -> None:
     """One batch, one epoch, stochastic gradient descent: known to the last digit."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 4)).astype("float32")
@@ -126,7 +124,7 @@ def test_a_step_of_training_follows_the_gradient(adapter: Adapter, clip: float) 
     assert board["val_acc"] == [(1, pytest.approx((logits.argmax(axis=1) == Y).mean()))]
 
 
-def test_a_classifier_learns(adapter: Adapter) -> None:
+def test_classifier_learns(adapter: Adapter) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4)).astype("float32")
     Y = X[:, :3].argmax(axis=1).astype("int32")
@@ -134,7 +132,7 @@ def test_a_classifier_learns(adapter: Adapter) -> None:
     assert board["val_acc"][-1][1] > 0.9
 
 
-def test_a_pair_gives_its_state_as_well_and_a_model_of_a_subclass_the_output_alone(
+def test_encoder_decoder_returns_state_and_subclass_does_not(
     adapter: Adapter,
 ) -> None:
     """As D2L 0.17's ``EncoderDecoder`` and 1.0's ``Seq2Seq``. JAX, which 0.17 had not, is as 1.0."""
@@ -162,7 +160,7 @@ def test_a_pair_gives_its_state_as_well_and_a_model_of_a_subclass_the_output_alo
         assert_close(pair[1], state)
 
 
-def test_padding_does_not_count_in_the_loss_of_a_translation(adapter: Adapter) -> None:
+def test_padding_does_not_count_in_translation_loss(adapter: Adapter) -> None:
     rng = np.random.default_rng(0)
     Y_hat = rng.normal(size=(2, 4, 5)).astype("float32")
     Y = np.array([[3, 4, 1, 1], [2, 3, 4, 1]], "int32")  # 1 is padding
@@ -190,7 +188,7 @@ def test_prediction_leaves_each_layer_in_its_mode(adapter: Adapter, modes: list[
     assert [layer.training for layer in layers] == modes
 
 
-def test_a_summary_names_each_layer_and_its_shape(
+def test_summary_names_each_layer_and_its_shape(
     adapter: Adapter, descent: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = adapter.d2l.Classifier()
@@ -220,7 +218,7 @@ def check(done: Translations, expected: list[str], adapter: Adapter) -> None:
 
 
 @pytest.mark.release("jax")
-def test_a_transformer_learns_its_pairs_by_a_trainer(adapter: Adapter, corpus: list[Any]) -> None:
+def test_transformer_learns_pairs_with_trainer(adapter: Adapter, corpus: list[Any]) -> None:
     # Eight in every batch, and asked for: JAX compiles the model anew for each number.
     data = adapter.d2l.MTFraEng(batch_size=8, num_steps=NUM_STEPS, num_train=16, num_val=8)
     pairs = corpus[:16:2]
@@ -230,7 +228,7 @@ def test_a_transformer_learns_its_pairs_by_a_trainer(adapter: Adapter, corpus: l
 
 
 @pytest.mark.release("tensorflow")
-def test_a_transformer_learns_its_pairs_by_functions(
+def test_transformer_learns_pairs_with_functions(
     adapter: Adapter, corpus: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     if adapter.train_with_functions is None:
@@ -249,7 +247,7 @@ def test_a_transformer_learns_its_pairs_by_functions(
     assert "tokens/sec on" in capsys.readouterr().out
 
 
-def test_training_by_functions_clips_the_gradients(
+def test_train_seq2seq_clips_gradients(
     adapter: Adapter,
     corpus: list[Any],
     capsys: pytest.CaptureFixture[str],

@@ -49,7 +49,7 @@ def block(
 
 @every_kind_of_lengths
 @pytest.mark.parametrize("told", [False, True], ids=["sizes from the input", "sizes told"])
-def test_additive_attention_equals_the_reference(
+def test_additive_attention_matches_reference(
     adapter: Adapter, valid_lens: np.ndarray | None, told: bool
 ) -> None:
     case = make_case(valid_lens, sizes=(6, 5, 7), dtype="float32")
@@ -62,7 +62,7 @@ def test_additive_attention_equals_the_reference(
     assert (layer.attention_weights[case.is_masked] == 0).all()
 
 
-def test_additive_attention_drops_weights_in_training_alone(adapter: Adapter) -> None:
+def test_additive_attention_drops_weights_in_training_only(adapter: Adapter) -> None:
     case = make_case(steps=(30, 40), dtype="float32")
     layer = adapter.build("AdditiveAttention", 8, 0.5)
     identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
@@ -76,7 +76,7 @@ def test_additive_attention_drops_weights_in_training_alone(adapter: Adapter) ->
 # Heads, apart and together
 
 
-def test_heads_are_taken_apart_and_put_together_again(adapter: Adapter) -> None:
+def test_heads_are_split_and_merged(adapter: Adapter) -> None:
     apart = adapter.call("transpose_qkv", X, 4)
     assert apart.shape == (8, 5, 2)
     for example in range(2):
@@ -90,9 +90,7 @@ def test_heads_are_taken_apart_and_put_together_again(adapter: Adapter) -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 5), (2, 5, 3)], ids=["steps", "steps of vectors"])
-def test_sequence_mask_fills_what_is_past_the_length_and_changes_nothing_else(
-    adapter: Adapter, shape: tuple[int, ...]
-) -> None:
+def test_sequence_mask_fills_past_length_only(adapter: Adapter, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).normal(size=shape).astype("float32")
     before = x.copy()
     masked = adapter.call("sequence_mask", x, LENS, value=-1)
@@ -107,20 +105,20 @@ def test_sequence_mask_fills_what_is_past_the_length_and_changes_nothing_else(
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-def test_a_position_wise_network_equals_the_reference(adapter: Adapter, form: str) -> None:
+def test_position_wise_network_matches_reference(adapter: Adapter, form: str) -> None:
     layer = adapter.build("PositionWiseFFN", *adapter.FORMS["PositionWiseFFN"][form])
     layer.randomize(X)
     dense = {name: linear(layer, name) for name in ("dense1", "dense2")}
     assert_close(layer(X), reference.position_wise(X, **dense))
 
 
-def test_add_norm_equals_the_reference(adapter: Adapter) -> None:
+def test_add_norm_matches_reference(adapter: Adapter) -> None:
     layer = adapter.build("AddNorm", *adapter.FORMS["AddNorm"])
     layer.randomize(X, X)
     assert_close(layer(X, X[::-1].copy()), norm(adapter, layer, "ln")(X + X[::-1]))
 
 
-def test_add_norm_drops_what_was_added_and_not_what_was_there(adapter: Adapter) -> None:
+def test_add_norm_dropout_spares_residual(adapter: Adapter) -> None:
     *shape, _ = adapter.FORMS["AddNorm"]
     layer = adapter.build("AddNorm", *shape, 1.0)
     layer.randomize(X, X)
@@ -129,7 +127,7 @@ def test_add_norm_drops_what_was_added_and_not_what_was_there(adapter: Adapter) 
 
 @pytest.mark.parametrize("form", ["short", "long"])
 @pytest.mark.parametrize("lens", [LENS, None], ids=["lengths", "no lengths"])
-def test_an_encoder_block_equals_the_reference(
+def test_encoder_block_matches_reference(
     adapter: Adapter, form: str, lens: np.ndarray | None
 ) -> None:
     layer = adapter.build(
@@ -140,7 +138,7 @@ def test_an_encoder_block_equals_the_reference(
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-def test_the_encoder_equals_the_reference(adapter: Adapter, form: str) -> None:
+def test_transformer_encoder_matches_reference(adapter: Adapter, form: str) -> None:
     layer = adapter.build("TransformerEncoder", *adapter.FORMS["TransformerEncoder"][form])
     layer.randomize(TOKENS, LENS)
     embedded = layer.parameters("embedding")["table"][TOKENS] * math.sqrt(8)
@@ -156,11 +154,11 @@ def test_the_encoder_equals_the_reference(adapter: Adapter, form: str) -> None:
         assert_close(ours.reshape(-1, 5, 5), theirs, 1e-4)
 
 
-def test_the_old_name_of_the_block_is_the_same_class(adapter: Adapter) -> None:
+def test_encoder_block_is_alias(adapter: Adapter) -> None:
     assert adapter.d2l.EncoderBlock is adapter.d2l.TransformerEncoderBlock
 
 
-def test_what_is_padding_does_not_reach_what_is_not(adapter: Adapter) -> None:
+def test_padding_does_not_affect_other_tokens(adapter: Adapter) -> None:
     layer = adapter.build("TransformerEncoder", *adapter.FORMS["TransformerEncoder"]["short"])
     layer.randomize(TOKENS, LENS)
     other = TOKENS.copy()
@@ -171,7 +169,7 @@ def test_what_is_padding_does_not_reach_what_is_not(adapter: Adapter) -> None:
 # Recurrent
 
 
-def test_the_recurrent_encoder_equals_the_reference(adapter: Adapter) -> None:
+def test_recurrent_encoder_matches_reference(adapter: Adapter) -> None:
     layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 3)
     layer.randomize(TOKENS)
     embedded = layer.parameters("embedding")["table"][TOKENS.T]
@@ -181,7 +179,7 @@ def test_the_recurrent_encoder_equals_the_reference(adapter: Adapter) -> None:
     assert_close(np.asarray(got_states), states)
 
 
-def test_the_recurrent_encoder_of_0_17(
+def test_recurrent_encoder_of_0_17(
     adapter: Adapter, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It gave the batch first in TensorFlow, and the state in a list in MXNet."""
@@ -199,7 +197,7 @@ def test_the_recurrent_encoder_of_0_17(
     np.testing.assert_array_equal(np.asarray(got_states), np.asarray(states))
 
 
-def test_dropout_stands_between_recurrent_layers_alone(adapter: Adapter) -> None:
+def test_dropout_is_only_between_recurrent_layers(adapter: Adapter) -> None:
     """After one step a layer's state tells which of the few possible inputs it has read."""
     tokens = np.arange(7, dtype="int32")[:, None]
     layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.25)
@@ -223,7 +221,7 @@ def test_dropout_stands_between_recurrent_layers_alone(adapter: Adapter) -> None
 
 
 @pytest.mark.parametrize("num_layers", [1, 3])
-def test_a_recurrent_layer_goes_on_from_its_state(adapter: Adapter, num_layers: int) -> None:
+def test_recurrent_layer_continues_from_state(adapter: Adapter, num_layers: int) -> None:
     sizes = [6, 4, num_layers, 0.5]
     if "num_inputs" not in signature(adapter.d2l.GRU).parameters:
         del sizes[0]
@@ -239,7 +237,7 @@ def test_a_recurrent_layer_goes_on_from_its_state(adapter: Adapter, num_layers: 
 
 
 @pytest.mark.parametrize("valid_lens", [LENGTHS["per query"]], ids=["per query"])
-def test_a_query_without_a_key_pools_zero_additively(
+def test_additive_query_without_keys_has_zero_output(
     adapter: Adapter, valid_lens: np.ndarray
 ) -> None:
     case = make_case(valid_lens, dtype="float32")

@@ -54,7 +54,7 @@ def overlap(one: Any, other: Any) -> float:
 # Boxes
 
 
-def test_boxes_have_corners_or_a_center(adapter: Adapter) -> None:
+def test_boxes_convert_between_corners_and_center(adapter: Adapter) -> None:
     corners = floats(adapter, [[10, 20, 50, 100], *BOXES])
     centers = adapter.to_numpy(adapter.d2l.box_corner_to_center(corners))
     assert centers[0].tolist() == [30, 60, 40, 80]
@@ -65,7 +65,7 @@ def test_boxes_have_corners_or_a_center(adapter: Adapter) -> None:
     )
 
 
-def test_the_overlap_is_the_share_of_the_union(adapter: Adapter) -> None:
+def test_overlap_is_intersection_over_union(adapter: Adapter) -> None:
     got = adapter.to_numpy(
         adapter.d2l.box_iou(floats(adapter, BOXES), floats(adapter, BOXES[::-2]))
     )
@@ -90,7 +90,7 @@ def test_anchors_are_around_each_pixel(adapter: Adapter) -> None:
     assert_close(got, [want])
 
 
-def test_offsets_lead_to_the_box_and_back(adapter: Adapter) -> None:
+def test_offsets_are_inverted(adapter: Adapter) -> None:
     anchors, assigned = (
         floats(adapter, [[0, 0, 2, 4], *BOXES]),
         floats(adapter, [[1, 1, 5, 3], *BOXES[::-1]]),
@@ -114,7 +114,7 @@ def assigned(adapter: Adapter, truth: Any, anchors: Any, *args: Any) -> list[int
     return adapter.to_numpy(adapter.d2l.assign_anchor_to_bbox(*given, device, *args)).tolist()
 
 
-def test_each_anchor_gets_the_box_that_is_near_and_each_box_an_anchor(adapter: Adapter) -> None:
+def test_anchors_are_assigned_to_boxes(adapter: Adapter) -> None:
     near = [0, 0, 0.5, 0.45]  # of the first anchor 0.9, of the last 0.35
     assert assigned(adapter, [near], ANCHORS) == [0, -1, -1, -1]
     assert assigned(adapter, [near], ANCHORS, 0.3) == [0, -1, -1, 0]
@@ -148,7 +148,7 @@ def kept(boxes: Any, scores: Any, threshold: float) -> list[int]:
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.2, 0.6, 1.0])
-def test_the_best_of_boxes_that_overlap_is_kept(adapter: Adapter, threshold: float) -> None:
+def test_nms_keeps_best_of_overlapping_boxes(adapter: Adapter, threshold: float) -> None:
     scores = RNG.permutation(7) / 7
     boxes = BOXES - 0.7 * np.tile(CORNERS, 2)  # closer together: some go
     got = adapter.to_numpy(
@@ -159,7 +159,7 @@ def test_the_best_of_boxes_that_overlap_is_kept(adapter: Adapter, threshold: flo
         assert 1 < len(got) < 7
 
 
-def test_what_is_detected(adapter: Adapter) -> None:
+def test_multibox_detection_matches_d2ls_example(adapter: Adapter) -> None:
     """D2L's own example in short: three dogs in one place, and a cat."""
     anchors = np.array([[0.1, 0.08, 0.52, 0.92], [0.08, 0.2, 0.56, 0.95], [0.15, 0.3, 0.62, 0.91]])
     anchors = np.array([*anchors, [0.55, 0.2, 0.9, 0.88]])
@@ -192,7 +192,7 @@ def convolve(x: Any, layer: Any, strides: int, plain: Any) -> Any:
 
 
 @pytest.mark.parametrize(("channels", "strides"), [(3, 1), (5, 2)])
-def test_a_residual_block_adds_to_its_input(adapter: Adapter, channels: int, strides: int) -> None:
+def test_residual_block_matches_reference(adapter: Adapter, channels: int, strides: int) -> None:
     is_lazy = adapter.d2l.__name__.endswith("mxnet")
     others = () if strides == 1 else (True, strides)
     block = adapter.d2l.Residual(*(() if is_lazy else (3,)), channels, *others)
@@ -209,7 +209,7 @@ def test_a_residual_block_adds_to_its_input(adapter: Adapter, channels: int, str
         assert_close(y, np.maximum(new + old, 0), 1e-4)
 
 
-def test_a_small_resnet_halves_its_sides_three_times(adapter: Adapter) -> None:
+def test_resnet18_has_d2ls_shapes_and_sizes(adapter: Adapter) -> None:
     is_lazy = adapter.d2l.__name__.endswith("mxnet")
     net = adapter.d2l.resnet18(10) if is_lazy else adapter.d2l.resnet18(10, 3)
     if is_lazy:
@@ -246,7 +246,7 @@ def rate(adapter: Adapter, lr: float, batch_size: int) -> float:
     return lr if adapter.d2l.__name__.endswith("mxnet") else lr / batch_size
 
 
-def test_a_step_tells_the_losses_sum_and_the_hits(adapter: Adapter, descent: Any) -> None:
+def test_train_batch_ch13_returns_loss_and_hits(adapter: Adapter, descent: Any) -> None:
     net = adapter.linear(4, START)
     losses, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
     trainer = descent.optimizer(net, rate(adapter, 0.5, 60))
@@ -263,7 +263,7 @@ def test_a_step_tells_the_losses_sum_and_the_hits(adapter: Adapter, descent: Any
 
 
 @pytest.mark.parametrize("batch_size", [5, 20])  # of fewer than 5 batches each is drawn
-def test_a_network_is_trained_and_drawn(
+def test_train_ch13_trains_and_draws(
     adapter: Adapter,
     descent: Any,
     batch_size: int,
@@ -292,7 +292,7 @@ def test_a_network_is_trained_and_drawn(
     assert re.search(r"^\d+\.\d examples/sec on \[.*cpu", said, re.MULTILINE)
 
 
-def test_parts_go_to_the_devices_in_order(adapter: Adapter) -> None:
+def test_split_batch_keeps_order(adapter: Adapter) -> None:
     rows, labels = (
         floats(adapter, np.arange(14).reshape(7, 2)),
         adapter.labels(np.arange(7, dtype="int32")),
@@ -315,7 +315,7 @@ def channels_first(adapter: Adapter, x: Any) -> Any:
     return x.transpose(1, 2, 0) if x.shape[0] == 3 else x
 
 
-def test_bananas_have_a_box(
+def test_banana_batches_have_boxes(
     adapter: Adapter,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -339,7 +339,7 @@ def test_bananas_have_a_box(
     assert len(firsts) > 1  # shuffled
 
 
-def test_pixels_have_classes(
+def test_voc_batches_have_pixel_labels(
     adapter: Adapter,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

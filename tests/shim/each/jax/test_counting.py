@@ -48,7 +48,7 @@ def test_products_are_counted(
     assert d2l.multiply_adds(layer, *inputs) == products
 
 
-def test_a_convolution_multiplies_each_output_by_its_kernel() -> None:
+def test_convolution_counts_kernel_for_each_output() -> None:
     assert d2l.multiply_adds(*conv(1, 10, 4)) == 10 * 6 * 3 * 4
     assert d2l.multiply_adds(*conv(1, 10, 4, feature_group_count=2)) == 10 * 6 * 3 * 4 // 2
 
@@ -67,7 +67,7 @@ def test_attention_takes_four_products(n: int) -> None:
 
 
 @pytest.mark.parametrize("count", [d2l.longest_chain, d2l.multiply_adds])
-def test_what_cannot_be_counted_is_refused(count: Callable[..., int]) -> None:
+def test_uncountable_operations_are_refused(count: Callable[..., int]) -> None:
     def until(X: jax.Array) -> Any:
         return jax.lax.while_loop(lambda X: X.sum() < 9, lambda X: X @ X, X)
 

@@ -56,12 +56,12 @@ def test_layers_can_be_copied_compared_and_pickled(layer: nn.Module) -> None:
 
 
 @pytest.mark.parametrize("layer", OTHERS.values(), ids=OTHERS)
-def test_other_layers_as_well(layer: nn.Module) -> None:
+def test_other_layers_can_be_copied_too(layer: nn.Module) -> None:
     test_layers_can_be_copied_compared_and_pickled(layer)
 
 
 @BOTH
-def test_a_copy_may_have_other_fields(layer: nn.Module) -> None:
+def test_copy_may_have_other_fields(layer: nn.Module) -> None:
     other = layer.copy(num_heads=2)
     assert (other.num_heads, other.key_size) == (2, layer.key_size)
     assert other != layer
@@ -69,7 +69,7 @@ def test_a_copy_may_have_other_fields(layer: nn.Module) -> None:
         layer.copy(num_heads=4)
 
 
-def test_layers_live_in_other_layers_under_the_name_they_are_given() -> None:
+def test_layers_have_their_names_inside_other_layers() -> None:
     class Model(nn.Module):
         @nn.compact
         def __call__(self, X: jax.Array) -> jax.Array:
@@ -83,7 +83,7 @@ def test_layers_live_in_other_layers_under_the_name_they_are_given() -> None:
     assert SHORT.clone(parent=None, name="mine").name == "mine"
 
 
-def test_subclasses_and_lifted_layers_have_both_signatures_and_fields_of_their_own() -> None:
+def test_subclasses_and_lifted_layers_keep_signatures_and_fields() -> None:
     class Named(d2l.MultiHeadAttention):
         title: str = "none"
 
@@ -94,7 +94,7 @@ def test_subclasses_and_lifted_layers_have_both_signatures_and_fields_of_their_o
     assert nn.remat(d2l.MultiHeadAttention)(5, 6, 7, 8, 2, 0.5).value_size == 7
 
 
-def test_a_readers_own_attention_may_know_of_no_masks() -> None:
+def test_custom_attention_may_lack_masks() -> None:
     class Doubled(d2l.DotProductAttention):
         def __call__(
             self, queries: Any, keys: Any, values: Any, lens: Any = None, training: bool = False
@@ -116,9 +116,7 @@ def test_a_readers_own_attention_may_know_of_no_masks() -> None:
 
 @BOTH
 @every_kind_of_lengths
-def test_jit_and_vmap_give_what_a_plain_call_gives(
-    layer: nn.Module, valid_lens: np.ndarray | None
-) -> None:
+def test_jit_and_vmap_match_plain_call(layer: nn.Module, valid_lens: np.ndarray | None) -> None:
     given = inputs(valid_lens)
     output, variables = layer.init_with_output(KEY, *given)
     assert [x.shape for x in output] == [(2, 3, 6), (2, 3, 3, 4)]
@@ -139,7 +137,7 @@ def a_bias(*shape: int) -> jax.Array:
 @SHORT_FIRST
 @MASKS
 @every_kind_of_lengths
-def test_masks_under_jit_vmap_and_grad_give_what_a_plain_call_gives(
+def test_masks_under_jit_vmap_and_grad_match_plain_call(
     layer: nn.Module, with_bias: bool, valid_lens: np.ndarray | None
 ) -> None:
     given = (*inputs(valid_lens), a_bias(2, 3, 3, 4) if with_bias else None)
@@ -163,7 +161,7 @@ def test_masks_under_jit_vmap_and_grad_give_what_a_plain_call_gives(
                     assert np.isfinite(g).all()
 
 
-def test_a_causal_mask_is_static() -> None:
+def test_causal_mask_is_static() -> None:
     given = inputs()
     attend = jax.jit(lambda *x, causal: d2l.DotProductAttention(0.0).apply({}, *x, causal=causal))
     with pytest.raises(TypeError, match=r"causal: got \w*Tracer; need True or False"):
@@ -172,7 +170,7 @@ def test_a_causal_mask_is_static() -> None:
 
 @pytest.mark.usefixtures("short_is_long")
 @every_kind_of_lengths
-def test_long_input_with_a_causal_mask_is_compiled_without_its_weights(
+def test_long_causal_input_compiles_without_weights(
     valid_lens: np.ndarray | None,
 ) -> None:
     given, layer = inputs(valid_lens), d2l.DotProductAttention(0.0)
@@ -189,7 +187,7 @@ def test_long_input_with_a_causal_mask_is_compiled_without_its_weights(
     assert ["f32[2,9,9]" in program for program in programs] == [False, True]
 
 
-def test_a_bias_has_the_dtype_of_the_input_though_weights_may_widen_both() -> None:
+def test_bias_dtype_is_that_of_input() -> None:
     half = [x.astype(jnp.bfloat16) for x in inputs()[:3]]
     bias = a_bias(3, 3, 4).astype(jnp.bfloat16)
     variables = SHORT.init(KEY, *half)
@@ -199,7 +197,7 @@ def test_a_bias_has_the_dtype_of_the_input_though_weights_may_widen_both() -> No
     np.testing.assert_allclose(output, want, atol=1e-6)
 
 
-def test_lengths_are_checked_under_jit_where_they_are_known() -> None:
+def test_known_lengths_are_checked_under_jit() -> None:
     X, too_long = jnp.zeros((2, 3, 6)), np.array([4, 1])
     variables = SHORT.init(KEY, X, X, X)
     for lens in (too_long, jnp.asarray(too_long)):
@@ -221,7 +219,7 @@ def test_parameters_of_masked_attention_get_finite_gradients() -> None:
     assert not slopes[1].any()
 
 
-def test_a_traced_offset_works_and_what_does_not_exist_is_nan() -> None:
+def test_traced_offset_beyond_end_gives_nan() -> None:
     layer, X = d2l.PositionalEncoding(6, 0.0, max_len=5), jnp.zeros((1, 2, 6))
     encode = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
     np.testing.assert_array_equal(encode(3), layer.apply({}, X, offset=3))
@@ -232,7 +230,7 @@ def test_a_traced_offset_works_and_what_does_not_exist_is_nan() -> None:
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
-def test_so_does_one_to_turn_by(layout: str) -> None:
+def test_traced_rotary_offset_beyond_end_gives_nan(layout: str) -> None:
     layer, X = d2l.RotaryEncoding(6, 5, layout=layout), inputs()[0]
     turn = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
     np.testing.assert_allclose(turn(2), layer.apply({}, X, offset=2), atol=1e-6)
@@ -259,7 +257,7 @@ def test_training_is_true_or_false(layer: nn.Module, inputs: int) -> None:
             layer.init(KEY, *X, training=other)
 
 
-def test_an_offset_in_the_place_of_training_is_refused() -> None:
+def test_offset_passed_as_training_is_refused() -> None:
     layer, X = d2l.PositionalEncoding(6, 0.0), jnp.zeros((2, 3, 6))
     with pytest.raises(TypeError, match="training: got int; need True or False"):
         layer.apply({}, X, 2)
@@ -267,7 +265,7 @@ def test_an_offset_in_the_place_of_training_is_refused() -> None:
         layer.apply({}, X, False, 2)
 
 
-def test_dropout_follows_the_key_named_dropout() -> None:
+def test_dropout_follows_key_named_dropout() -> None:
     given = inputs()
     variables = SHORT.init(KEY, *given)
     rngs = {"dropout": jax.random.key(1)}
@@ -289,7 +287,7 @@ def test_get_key_follows_pythons_seed() -> None:
     assert not jnp.array_equal(*keys)
 
 
-def test_the_encoding_is_sown_and_not_a_parameter() -> None:
+def test_encoding_is_sown_and_not_parameter() -> None:
     layer, X = d2l.PositionalEncoding(7, 0.0, max_len=9), jnp.zeros((1, 2, 7), jnp.bfloat16)
     assert not layer.init(KEY, X)
     total, sown = layer.apply({}, X, mutable="intermediates")
@@ -310,7 +308,7 @@ def test_masked_softmax_works_in_half_precision(dtype: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "want"), [("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")]
 )
-def test_heads_compute_in_the_wider_dtype_of_weights_and_input(given: str, want: str) -> None:
+def test_heads_compute_in_wider_dtype_of_weights_and_input(given: str, want: str) -> None:
     with double(True):
         X = jnp.ones((2, 3, 6), given)
         (output, weights), variables = SHORT.init_with_output(KEY, X, X, X)
@@ -318,7 +316,7 @@ def test_heads_compute_in_the_wider_dtype_of_weights_and_input(given: str, want:
     assert output.dtype == weights.dtype == want
 
 
-def test_numpys_doubles_are_singles_as_everywhere_in_jax() -> None:
+def test_float64_arrays_become_float32() -> None:
     X, bias = np.zeros((2, 3, 6)), np.zeros((3, 3))
     layer = d2l.DotProductAttention(0.0)
     output, _ = layer.apply({}, jnp.asarray(X), X, X, score_bias=bias)
@@ -330,7 +328,7 @@ def test_numpys_doubles_are_singles_as_everywhere_in_jax() -> None:
 
 
 @pytest.mark.parametrize("gpus", [[], ["first"], ["first", "second"]], ids=len)
-def test_gpus_are_those_jax_finds(gpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_match_jax_devices(gpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def find(kind: str) -> list[str]:
         if kind == "gpu" and not gpus:
             raise RuntimeError("Unknown backend gpu")
@@ -372,7 +370,7 @@ print("seen:", len(there))
 
 
 @pytest.mark.release  # tests/shim/each/jax/test_training.py trains on a second device
-def test_layers_stay_on_the_second_device() -> None:
+def test_layers_stay_on_second_device() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ON_THE_SECOND_DEVICE],
         env=os.environ | TWO_CPUS,

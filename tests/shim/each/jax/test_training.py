@@ -94,7 +94,7 @@ print("trained")
 """
 
 
-def test_training_takes_no_other_framework_and_stays_on_its_device() -> None:
+def test_training_needs_no_other_framework_and_stays_on_device() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env=os.environ | TWO_CPUS,
@@ -108,7 +108,7 @@ def test_training_takes_no_other_framework_and_stays_on_its_device() -> None:
 # The state
 
 
-def test_dropout_is_on_in_training_and_off_in_validation_epoch_after_epoch() -> None:
+def test_dropout_is_on_in_training_only_in_every_epoch() -> None:
     model = Linear()
     trainer = d2l.Trainer(max_epochs=3)
     trainer.fit(model, Rows(X, Y, batch_size=7), key=KEY)
@@ -130,7 +130,7 @@ def test_each_step_has_its_own_key_for_dropout() -> None:
     assert trainer.state.step == 4
 
 
-def test_the_same_key_and_seed_give_the_same_parameters() -> None:
+def test_same_key_and_seed_give_same_parameters() -> None:
     params = []
     for seed in (0, 0, 1):
         random.seed(seed)
@@ -153,7 +153,7 @@ class Normalized(d2l.Classifier):
         return self.dense(self.addnorm_args(X))
 
 
-def test_statistics_of_batches_are_kept_in_the_state() -> None:
+def test_batch_statistics_are_stored_in_state() -> None:
     trainer = d2l.Trainer(max_epochs=1)
     trainer.fit(Normalized(), Rows(X, Y, batch_size=7), key=KEY)
     mean = trainer.state.batch_stats["norm"]["mean"]
@@ -190,7 +190,7 @@ class Module(d2l.Module):
         return Descent(self.lr)
 
 
-def test_a_module_of_a_readers_own_is_trained_by_its_loss_and_its_optimizer() -> None:
+def test_custom_module_trains_with_its_loss_and_optimizer() -> None:
     model, trainer = Module(), d2l.Trainer(max_epochs=1)
     trainer.fit(model, Rows(X, X[:, 0], batch_size=7), key=KEY)
     before = model.init(jax.random.split(KEY)[0], X)["params"]["net"]
@@ -201,7 +201,7 @@ def test_a_module_of_a_readers_own_is_trained_by_its_loss_and_its_optimizer() ->
     assert model.board.data["val_loss"][0].x == 1
 
 
-def test_the_points_of_an_epoch_can_be_set() -> None:
+def test_points_per_epoch_can_be_set() -> None:
     model = Module()
     with pytest.raises(TypeError, match="plot_train_per_epoch"):
         Module(plot_train_per_epoch=1)  # it is no argument, as upstream
@@ -214,7 +214,7 @@ def test_the_points_of_an_epoch_can_be_set() -> None:
 # Classifiers
 
 
-def test_losses_and_hits_come_one_each_where_they_are_not_averaged() -> None:
+def test_losses_and_hits_per_example_without_average() -> None:
     model, trainer = Linear(), d2l.Trainer(max_epochs=1)
     trainer.fit(model, Rows(X, Y), key=KEY)
     given = trainer.state.params, (X,), Y, trainer.state
@@ -227,7 +227,7 @@ def test_losses_and_hits_come_one_each_where_they_are_not_averaged() -> None:
     np.testing.assert_array_equal(hits, logits.argmax(axis=1) == Y)
 
 
-def test_a_summary_names_each_layer_and_its_shape(capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary_names_each_layer_and_its_shape(capsys: pytest.CaptureFixture[str]) -> None:
     class Net(d2l.Classifier):
         def setup(self) -> None:
             layers = nn.Dense(5), nn.Dropout(0.5, deterministic=False), nn.Dense(3)
@@ -274,7 +274,7 @@ def translator(sows: bool = True) -> tuple[d2l.Seq2Seq, Any]:
 
 
 @pytest.mark.parametrize("save", [pytest.param(False, marks=pytest.mark.release), True])
-def test_tokens_are_the_likeliest_and_weights_come_where_they_are_asked_for(save: bool) -> None:
+def test_predicts_likeliest_tokens_and_weights_on_request(save: bool) -> None:
     model, params = translator()
     tokens, (of_decoder, of_encoder) = model.predict_step(params, BATCH, 3, save)
     state = model.encoder.apply({"params": params["encoder"]}, TOKENS)[1][-1]
@@ -289,14 +289,14 @@ def test_tokens_are_the_likeliest_and_weights_come_where_they_are_asked_for(save
     assert of_encoder == []
 
 
-def test_weights_that_are_asked_for_must_have_been_sown() -> None:
+def test_requested_weights_must_be_sown() -> None:
     model, params = translator(sows=False)
     with pytest.raises(NotImplementedError, match=r"Decoder.sow.*'dec_attention_weights'"):
         model.predict_step(params, BATCH, 3, True)
     assert model.predict_step(params, BATCH, 3)[0].shape == (2, 3)
 
 
-def test_the_encoders_weights_come_block_by_block() -> None:
+def test_encoder_weights_are_grouped_by_block() -> None:
     class Last(Decoder):
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             return enc_all_outputs[:, -1]
@@ -308,7 +308,7 @@ def test_the_encoders_weights_come_block_by_block() -> None:
     assert not np.any([block[:2, :, 3:] for block in weights]), "the first sentence has 3 tokens"
 
 
-def test_weights_of_heads_come_head_by_head_from_a_readers_decoder_too() -> None:
+def test_custom_decoder_weights_are_grouped_by_head() -> None:
     class Attentive(Decoder):
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             return enc_all_outputs[0].swapaxes(0, 1), *args
@@ -330,7 +330,7 @@ def test_weights_of_heads_come_head_by_head_from_a_readers_decoder_too() -> None
         assert second[2:, :, 3:].all()
 
 
-def test_a_translator_may_be_made_by_keyword_or_in_the_order_of_the_other_faces() -> None:
+def test_seq2seq_takes_keywords_or_usual_order() -> None:
     parts = d2l.Encoder(), d2l.Decoder()
     model = d2l.Seq2Seq(*parts, 3, 0.1)
     assert (model.tgt_pad, model.lr, model.training) == (3, 0.1, True)

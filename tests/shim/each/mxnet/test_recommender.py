@@ -51,7 +51,7 @@ def test_ratings_are_read() -> None:
 
 
 @pytest.mark.usefixtures("films")
-def test_without_pandas_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pandas_error_names_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     original = builtins.__import__
 
     def without(name: str, *args: Any) -> Any:
@@ -65,7 +65,7 @@ def test_without_pandas_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("test_ratio", [0.1, 0.9])
-def test_the_newest_rating_of_each_user_is_for_the_test(test_ratio: float) -> None:
+def test_newest_rating_of_each_user_is_test_data(test_ratio: float) -> None:
     train, test = d2l.split_data_ml100k(TABLE, 3, 5, "seq-aware", test_ratio)
     assert [*test.itertuples(name=None)] == [
         (0, 2, 4, 5, 50),
@@ -81,7 +81,7 @@ def test_the_newest_rating_of_each_user_is_for_the_test(test_ratio: float) -> No
     ]
 
 
-def test_a_share_of_all_ratings_is_for_the_test() -> None:
+def test_share_of_ratings_is_test_data() -> None:
     table = pandas.concat([TABLE] * 300, ignore_index=True)
     train, test = d2l.split_data_ml100k(table, 3, 5, test_ratio=0.25)
     assert 0.2 < len(test) / len(table) < 0.3
@@ -91,7 +91,7 @@ def test_a_share_of_all_ratings_is_for_the_test() -> None:
     assert [*map(len, d2l.split_data_ml100k(TABLE, 3, 5, "random", 1))] == [0, 9]
 
 
-def test_ratings_are_lists_and_a_matrix_or_the_items_of_users() -> None:
+def test_ratings_become_lists_and_matrix_or_items() -> None:
     users, items = [u - 1 for u, *_ in RATINGS], [i - 1 for _, i, *_ in RATINGS]
     *lists, matrix = d2l.load_data_ml100k(TABLE, 3, 6)
     assert lists == [users, items, [rating[2] for rating in RATINGS]]
@@ -147,7 +147,7 @@ START = RNG.normal(size=4).astype("float32"), RNG.normal(size=6).astype("float32
 
 
 @pytest.mark.parametrize("devices", [None, [npx.cpu(0), npx.cpu(1)]])
-def test_ratings_are_learned_and_drawn(
+def test_ratings_are_trained_and_drawn(
     devices: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     boards, asked = watch_boards(monkeypatch), []
@@ -183,7 +183,7 @@ def test_ratings_are_learned_and_drawn(
     assert re.fullmatch(rf"\d+\.\d examples/sec on {re.escape(str(there))}", said[1])
 
 
-def test_of_one_array_the_inputs_are_what_is_to_be_learned() -> None:
+def test_single_array_batches_are_input_and_target() -> None:
     net, asked = gluon.nn.Dense(2, in_units=2, use_bias=False), []
     net.initialize(init.One())
     rows = np.array([[1.0, 0.0], [0.0, 2.0]])
@@ -205,7 +205,7 @@ HIGH, LOW = RNG.normal(size=(6, 1)).astype("float32"), RNG.normal(size=(6, 1)).a
 
 
 @pytest.mark.parametrize("weight", [None, 0.5])
-def test_losses_of_pairs_are_their_formulas(weight: float | None) -> None:
+def test_pair_losses_match_formulas(weight: float | None) -> None:
     apart = HIGH.astype("float64") - LOW
     given = np.array(HIGH), np.array(LOW)
     got = d2l.BPRLoss(weight)(*given)
@@ -219,7 +219,7 @@ def test_losses_of_pairs_are_their_formulas(weight: float | None) -> None:
         assert float(got) == pytest.approx(want, rel=1e-5)
 
 
-def test_pairs_far_apart_have_a_loss_and_a_gradient() -> None:
+def test_distant_pairs_have_finite_loss_and_gradient() -> None:
     low = np.array([300.0, -300.0])
     low.attach_grad()
     with autograd.record():
@@ -241,12 +241,12 @@ def test_pairs_far_apart_have_a_loss_and_a_gradient() -> None:
         ([7], [7], 2, (1, 1)),
     ],
 )
-def test_a_ranking_is_judged(ranked: Any, wanted: Any, k: int, found: Any) -> None:
+def test_ranking_metrics(ranked: Any, wanted: Any, k: int, found: Any) -> None:
     assert d2l.hit_and_auc(ranked, wanted, k) == found
 
 
 @pytest.mark.parametrize("devices", [CPU, [npx.cpu(0), npx.cpu(1)]])
-def test_all_items_that_are_not_known_are_ranked(devices: Any) -> None:
+def test_unknown_items_are_ranked(devices: Any) -> None:
     """More items than users, and than go through the network at once."""
     num_users, num_items = 3, 1100
     table = onp.random.default_rng(3).permutation(num_users * num_items).reshape(num_users, -1)
@@ -274,7 +274,7 @@ def test_all_items_that_are_not_known_are_ranked(devices: Any) -> None:
     assert sum(sizes) == 3 * num_items - 81
 
 
-def test_what_a_user_did_last_goes_along() -> None:
+def test_users_last_items_are_passed_to_model() -> None:
     seq, seen = np.array([[1.0, 2.0], [3.0, 4.0]]), []
 
     def net(users: np.ndarray, last: np.ndarray, items: np.ndarray) -> np.ndarray:
@@ -287,7 +287,7 @@ def test_what_a_user_did_last_goes_along() -> None:
 
 
 @pytest.mark.parametrize("devices", [CPU, [npx.cpu(0), npx.cpu(1)]])
-def test_rankings_are_learned_and_drawn(
+def test_rankings_are_trained_and_drawn(
     devices: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     boards, asked = watch_boards(monkeypatch), []
@@ -349,6 +349,6 @@ def test_values_become_numbers(tmp_path: Path) -> None:
     assert (X.shape, y.tolist(), X.dtype, y.dtype) == ((2, 2), [[1], [0]], "float32", "float32")
 
 
-def test_a_value_is_rare_that_is_there_less_than_four_times(tmp_path: Path) -> None:
+def test_value_below_four_occurrences_is_rare(tmp_path: Path) -> None:
     data = d2l.CTRDataset(clicks(tmp_path / "a.csv", "1 a\n" * 4 + "0 b\n" * 3), num_feat=1)
     assert data.feat_mapper == {1: {"a": 0}}

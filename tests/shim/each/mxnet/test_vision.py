@@ -30,7 +30,7 @@ def test_several_devices_train_as_one_does() -> None:
         onp.testing.assert_allclose(got, weights[0][0], rtol=1e-5)
 
 
-def test_several_inputs_are_shared_out_together() -> None:
+def test_several_inputs_are_split_together() -> None:
     inputs, labels = d2l.split_batch_multi_inputs([X, 2 * X], Y, DEVICES)
     assert len(inputs) == len(labels) == 2
     for (one, other), y in zip(inputs, labels, strict=True):

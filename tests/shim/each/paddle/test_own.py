@@ -97,7 +97,7 @@ def assert_equal(got: paddle.Tensor, want: paddle.Tensor) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("within", [lambda layer: layer, nn.Sequential], ids=["alone", "within"])
-def test_P_is_rounded_once_to_the_dtype_it_is_moved_to(within: Any, dtype: str) -> None:
+def test_encoding_is_rounded_once_when_moved(within: Any, dtype: str) -> None:
     layer = d2l.PositionalEncoding(7, 0.0)
     within(layer).to(dtype="float16").to(dtype=dtype)
     assert str(layer.P.dtype) == f"paddle.{dtype}"
@@ -106,13 +106,13 @@ def test_P_is_rounded_once_to_the_dtype_it_is_moved_to(within: Any, dtype: str) 
     assert np.abs(error).max() < max(0.2501 * float(paddle.finfo(layer.P.dtype).eps), 1e-12)
 
 
-def test_a_P_of_ones_own_is_kept_when_it_moves() -> None:
+def test_custom_encoding_is_kept_when_moved() -> None:
     layer = d2l.PositionalEncoding(4, 0.0, max_len=3)
     layer.P = paddle.ones([1, 3, 4])
     assert (layer.to("cpu").P == 1).all()
 
 
-def test_P_is_neither_trained_nor_saved_and_weights_are_no_buffer() -> None:
+def test_encoding_is_not_trained_or_saved_nor_weights_a_buffer() -> None:
     block = Block()
     block(X, LENGTHS)
     assert [name for name, _ in block.named_buffers()] == ["encoding.P"]
@@ -123,7 +123,7 @@ def test_P_is_neither_trained_nor_saved_and_weights_are_no_buffer() -> None:
 # Sizes from the first input
 
 
-def test_an_optimizer_made_before_the_first_call_trains_every_weight() -> None:
+def test_optimizer_made_before_first_call_trains_every_weight() -> None:
     layer = d2l.MultiHeadAttention(6, 2, 0.0, True).to(dtype="float64")
     optimizer = paddle.optimizer.SGD(1.0, parameters=layer.parameters())
     layer(*[X.astype("float64")] * 3).square().sum().backward()
@@ -134,7 +134,7 @@ def test_an_optimizer_made_before_the_first_call_trains_every_weight() -> None:
         assert not np.array_equal(weight.numpy(), before[name])
 
 
-def test_weights_loaded_before_the_first_call_are_refused_aloud() -> None:
+def test_loading_weights_before_first_call_is_error() -> None:
     with pytest.warns(UserWarning, match=r"Skip loading for W_..weight.*\[0, 6\]"):
         missing, _ = d2l.MultiHeadAttention(6, 2, 0.0).set_state_dict(
             d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0).state_dict()
@@ -142,7 +142,7 @@ def test_weights_loaded_before_the_first_call_are_refused_aloud() -> None:
     assert missing == ["W_q.weight", "W_k.weight", "W_v.weight"]
 
 
-def test_a_refused_first_call_leaves_additive_attention_without_sizes() -> None:
+def test_refused_first_call_leaves_additive_attention_without_sizes() -> None:
     layer = d2l.AdditiveAttention(8, 0.0)
     with pytest.raises(ValueError, match="valid_lens: got a length of 9"):
         layer(X, X, X, paddle.to_tensor([9, 9]))
@@ -152,7 +152,7 @@ def test_a_refused_first_call_leaves_additive_attention_without_sizes() -> None:
 # Initialization
 
 
-def test_init_seq2seq_draws_weights_in_place_and_leaves_the_rest() -> None:
+def test_init_seq2seq_draws_only_weights_in_place() -> None:
     recurrent, linear, lazy = nn.GRU(3, 40, 2), nn.Linear(30, 40), d2l.PositionWiseFFN(5, 6).dense1
     embedding = nn.Embedding(3, 4)
     layers = (recurrent, linear, lazy, embedding)
@@ -180,7 +180,7 @@ def named(layer: nn.Layer, number: int) -> list[tuple[str, Any]]:
     return [(f"{number}.{name}", parameter) for name, parameter in layer.named_parameters()]
 
 
-def test_blocks_bear_the_names_that_weights_were_saved_under() -> None:
+def test_block_names_match_saved_weights() -> None:
     encoder = d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0)
     names = {".".join(name.split(".")[:2]) for name in encoder.state_dict() if "blks" in name}
     assert names == {"blks.0", "blks.1"}
@@ -190,7 +190,7 @@ def test_blocks_bear_the_names_that_weights_were_saved_under() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_recurrent_model_moves_although_paddles_own_layer_cannot(dtype: str) -> None:
+def test_recurrent_model_moves_unlike_paddles_layer(dtype: str) -> None:
     class Model(d2l.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -216,7 +216,7 @@ class Table(nn.Layer):
 
 
 @pytest.mark.parametrize("examples", [2, 60], ids=["short gradients", "long gradients"])
-def test_steps_of_train_seq2seq_follow_the_gradient(
+def test_steps_of_train_seq2seq_follow_gradient(
     examples: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the weights there are; with plain descent, since Adam's first step hides lengths."""
@@ -247,7 +247,7 @@ def test_steps_of_train_seq2seq_follow_the_gradient(
 # Edges
 
 
-def test_without_any_key_at_all_attention_pools_zero() -> None:
+def test_attention_without_keys_is_zero() -> None:
     """Whatever fresh memory may hold; another shared test has the attention of other frameworks."""
     none = paddle.ones([2, 0, 4])
     for layer in (d2l.DotProductAttention(0.0), d2l.AdditiveAttention(8, 0.0)):
@@ -256,7 +256,7 @@ def test_without_any_key_at_all_attention_pools_zero() -> None:
             assert (layer(paddle.ones([2, 3, 4]), none, none, valid_lens) == 0).all()
 
 
-def test_the_gradients_of_masked_scores_are_zero_whatever_they_hold() -> None:
+def test_masked_scores_have_zero_gradients() -> None:
     for junk in (np.nan, np.inf):
         scores = paddle.to_tensor(np.where(np.arange(4) < 2, 1.0, junk) + np.zeros((1, 3, 1)))
         scores.stop_gradient = False
@@ -269,7 +269,7 @@ def test_the_gradients_of_masked_scores_are_zero_whatever_they_hold() -> None:
 @pytest.mark.parametrize(
     "duplicate", [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))]
 )
-def test_layers_can_be_copied_after_a_call(duplicate: Callable[[nn.Layer], nn.Layer]) -> None:
+def test_layers_can_be_copied_after_call(duplicate: Callable[[nn.Layer], nn.Layer]) -> None:
     block = Block()
     output = block(X, LENGTHS)
     twin = duplicate(block)
@@ -293,7 +293,7 @@ REFUSALS: list[pytest.ExceptionInfo[Exception]] = []
 
 
 @pytest.mark.parametrize("sizes", [[2, 5], [None, None]], ids=["sizes known", "sizes unknown"])
-def test_a_layer_becomes_a_program_that_is_saved(sizes: list[Any], tmp_path: Path) -> None:
+def test_layer_can_be_saved_as_program(sizes: list[Any], tmp_path: Path) -> None:
     block, saved = Block(), str(tmp_path / "block")
     want = block(X, LENGTHS)
     specs = [([*sizes, 6], "float32"), (sizes[:1], "int64")]
@@ -304,7 +304,7 @@ def test_a_layer_becomes_a_program_that_is_saved(sizes: list[Any], tmp_path: Pat
 
 @pytest.mark.parametrize("are_known", [True, False], ids=["sizes known", "sizes unknown"])
 @pytest.mark.parametrize(("make", "inputs", "sizes"), LAYERS.values(), ids=LAYERS)
-def test_the_parts_of_a_model_become_programs(
+def test_model_parts_can_be_saved_as_programs(
     make: Callable[[], nn.Layer], inputs: tuple[Any, ...], sizes: tuple[str, ...], are_known: bool
 ) -> None:
     layer = make()
@@ -321,7 +321,7 @@ def test_the_parts_of_a_model_become_programs(
 
 
 @pytest.mark.parametrize("keys", [[1, 5, 6], [None, 5, 6], [None, None, 6]], ids=str)
-def test_sizes_that_are_not_known_fit_those_that_are(keys: list[Any]) -> None:
+def test_unknown_sizes_match_known_ones(keys: list[Any]) -> None:
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
     specs = [paddle.static.InputSpec(shape) for shape in ([1, 3, 6], keys, [None, 5, 6])]
     lengths = paddle.static.InputSpec([None], "int64")
@@ -333,7 +333,7 @@ def test_sizes_that_are_not_known_fit_those_that_are(keys: list[Any]) -> None:
     assert_equal(program(*inputs), want)
 
 
-def test_a_program_is_given_masks_by_their_names() -> None:
+def test_program_takes_masks_by_name() -> None:
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.5)
     layer.eval()
     masks = {"causal": True, "score_bias": paddle.to_tensor(BIAS)}
@@ -343,9 +343,7 @@ def test_a_program_is_given_masks_by_their_names() -> None:
 
 @pytest.mark.parametrize("queries", [3, None])
 @pytest.mark.parametrize("keys", [5, None])
-def test_the_last_query_sees_the_last_key_in_a_program_too(
-    queries: int | None, keys: int | None
-) -> None:
+def test_last_query_sees_last_key_in_program(queries: int | None, keys: int | None) -> None:
     layer = d2l.DotProductAttention(0.5)
     layer.eval()
     want = layer(X[:, :3], X, X, causal=True)
@@ -354,7 +352,7 @@ def test_the_last_query_sees_the_last_key_in_a_program_too(
     assert_equal(program(X[:, :3], X, X, causal=True), want)
 
 
-def test_a_bias_is_added_in_the_dtype_of_what_is_projected() -> None:
+def test_bias_is_added_in_projections_dtype() -> None:
     """Autocast changes that, but on GPUs alone: here hooks do."""
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
     bias = paddle.to_tensor(BIAS)
@@ -365,7 +363,7 @@ def test_a_bias_is_added_in_the_dtype_of_what_is_projected() -> None:
     assert_equal(layer(X, X, X, score_bias=bias), want)
 
 
-def test_a_turn_has_second_derivatives() -> None:
+def test_rotation_has_second_derivatives() -> None:
     for layout in ("halves", "interleaved"):
         x = X.clone()
         x.stop_gradient = False
@@ -383,7 +381,7 @@ def test_a_turn_has_second_derivatives() -> None:
         ([None, None, 6], [None, 4], r"valid_lens: got shape \(-1, 4\)"),
     ],
 )
-def test_a_program_of_sizes_that_do_not_fit_is_refused(
+def test_program_with_mismatched_sizes_is_refused(
     keys: list[Any], lengths: list[Any], message: str
 ) -> None:
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
@@ -394,7 +392,7 @@ def test_a_program_of_sizes_that_do_not_fit_is_refused(
     REFUSALS.append(refusal)
 
 
-def test_a_layer_without_sizes_refuses_to_become_one() -> None:
+def test_layer_without_sizes_cannot_be_saved() -> None:
     with pytest.raises(RuntimeError, match="call the layer once before it is traced") as refusal:
         paddle.jit.to_static(Block(), full_graph=True)(X, LENGTHS)
     REFUSALS.append(refusal)
@@ -404,7 +402,7 @@ def test_a_layer_without_sizes_refuses_to_become_one() -> None:
 
 
 @pytest.mark.parametrize(("count", "found"), [(0, ["cpu"]), (2, ["gpu:0", "gpu:1"])])
-def test_devices_are_those_there_are(
+def test_devices_match_paddles(
     count: int, found: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paddle.device.cuda, "device_count", lambda: count)
@@ -415,7 +413,7 @@ def test_devices_are_those_there_are(
     assert paddle.set_device(d2l.cpu()) == paddle.CPUPlace()
 
 
-def test_neither_importing_nor_tracing_prints_a_word() -> None:
+def test_importing_and_tracing_print_nothing() -> None:
     program = """if True:
         from d2l_compat import paddle as d2l
         import paddle
@@ -445,7 +443,7 @@ class Reader(nn.Layer):
 
 
 @pytest.mark.parametrize("name", ["train_ch6", "train_ch13"])
-def test_what_is_recurrent_is_moved_to_its_device_and_trained(name: str) -> None:
+def test_recurrent_models_move_and_train(name: str) -> None:
     net, batches = Reader(), [(X, paddle.to_tensor([0, 2]))]
     before = net(X).numpy()
     if name == "train_ch6":
@@ -458,7 +456,7 @@ def test_what_is_recurrent_is_moved_to_its_device_and_trained(name: str) -> None
     d2l.plt.close("all")
 
 
-def test_of_one_pair_a_length_may_be_without_a_shape() -> None:
+def test_length_of_single_pair_may_be_scalar() -> None:
     encoder = d2l.BERTEncoder(7, 6, 8, 2, 1, 0.0, 5)
     tokens = paddle.to_tensor([[1, 2, 3, 4]])
     outputs = [

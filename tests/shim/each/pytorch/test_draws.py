@@ -47,9 +47,7 @@ def state_after(draw: Callable[[], Any]) -> tuple[torch.Tensor, str]:
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_the_cpus_generator_draws_for_another_device(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_cpu_generator_draws_for_other_devices(name: str, request: pytest.FixtureRequest) -> None:
     here, _ = state_after(DRAWS[name])
     assert not torch.equal(here, state_after(lambda: torch.ones(1))[0])
     request.getfixturevalue("elsewhere")
@@ -58,12 +56,12 @@ def test_the_cpus_generator_draws_for_another_device(
     assert torch.equal(there, here)
 
 
-def test_a_generator_that_is_given_draws_its_numbers(elsewhere: None) -> None:
+def test_explicit_generator_is_used(elsewhere: None) -> None:
     order = torch.randperm(5, generator=torch.Generator("cpu").manual_seed(1))
     assert order.device.type == "meta"
 
 
-def test_what_is_drawn_arrives() -> None:
+def test_drawn_numbers_are_copied_to_device() -> None:
     """All on the CPU: the values are those drawn without."""
     for draw in DRAWS.values():
         torch.manual_seed(0)
@@ -73,7 +71,7 @@ def test_what_is_drawn_arrives() -> None:
             assert torch.equal(draw(), want)
 
 
-def test_what_draws_nothing_is_left_alone(elsewhere: None) -> None:
+def test_other_functions_are_not_changed(elsewhere: None) -> None:
     before = torch.get_rng_state()
     assert (torch.ones(3) + torch.arange(3)).device.type == "meta"
     assert torch.equal(torch.get_rng_state(), before)

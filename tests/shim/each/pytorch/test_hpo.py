@@ -22,7 +22,7 @@ def numbered() -> Any:
     return SimpleNamespace(rvs=lambda: next(numbers))
 
 
-def test_configurations_are_drawn_after_the_first_that_is_given() -> None:
+def test_initial_configuration_comes_first() -> None:
     first = {"a": -1, "b": -1}
     searcher = d2l.RandomSearcher({"a": numbered(), "b": numbered()}, first)
     drawn = [searcher.sample_configuration() for _ in range(3)]
@@ -33,7 +33,7 @@ def test_configurations_are_drawn_after_the_first_that_is_given() -> None:
 
 
 @pytest.mark.parametrize("as_error", [float, torch.tensor])
-def test_the_best_is_kept(as_error: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_best_configuration_is_kept(as_error: Any, capsys: pytest.CaptureFixture[str]) -> None:
     told = []
 
     class Searcher(d2l.RandomSearcher):
@@ -57,7 +57,7 @@ def test_the_best_is_kept(as_error: Any, capsys: pytest.CaptureFixture[str]) -> 
     assert re.fullmatch(r"    error = 0\.25, runtime = \d\.\d+(e-\d+)?", said[3])
 
 
-def test_a_method_of_the_readers_own_is_used() -> None:
+def test_custom_method_is_used() -> None:
     class Tuner(d2l.HPOTuner):
         def bookkeeping(self, config: Any, error: float, runtime: float) -> None:
             self.kept = config, error
@@ -75,12 +75,12 @@ def test_a_method_of_the_readers_own_is_used() -> None:
         (d2l.HPOScheduler, "update"),
     ],
 )
-def test_what_is_to_be_defined_says_so(make: Any, call: str) -> None:
+def test_abstract_methods_raise(make: Any, call: str) -> None:
     with pytest.raises(NotImplementedError, match=f"{call}: got no definition; need one in your"):
         getattr(make(), call)(*([{}, 0.5] if call == "update" else []))
 
 
-def test_the_validation_error_is_of_all_examples() -> None:
+def test_validation_error_averages_all_examples() -> None:
     """Also where the last batch is shorter."""
 
     class Data(d2l.DataModule):
@@ -107,7 +107,7 @@ def test_the_validation_error_is_of_all_examples() -> None:
         d2l.HPOTrainer(max_epochs=1).validation_error()
 
 
-def test_lenet_is_trained_with_these_hyperparameters(
+def test_lenet_trains_with_its_hyperparameters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_fashion(d2l, tmp_path, monkeypatch)
@@ -125,7 +125,7 @@ def test_lenet_is_trained_with_these_hyperparameters(
     assert 0 <= float(error) <= 1
 
 
-def test_the_kernel_falls_with_the_square_of_the_distance() -> None:
+def test_rbf_kernel_matches_formula() -> None:
     x1, x2 = np.array([0.0, 1.0, 3.0]), torch.tensor([2.0, -1.0])
     want = [[np.exp(-((a - b) ** 2) / (2 * 0.3)) for b in (2.0, -1.0)] for a in x1]
     np.testing.assert_allclose(d2l.rbfkernel(x1, x2, ls=0.3), want)

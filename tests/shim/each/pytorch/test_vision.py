@@ -9,7 +9,7 @@ from d2l_compat import torch as d2l
 
 
 @pytest.mark.parametrize("args", [(3, 4, True, 2), (4, True, 2)])
-def test_a_residual_block_has_two_signatures(args: tuple[int, ...]) -> None:
+def test_residual_block_has_two_signatures(args: tuple[int, ...]) -> None:
     named = dict(
         zip(
             ("input_channels", "num_channels", "use_1x1conv", "strides")[-len(args) :],
@@ -24,14 +24,14 @@ def test_a_residual_block_has_two_signatures(args: tuple[int, ...]) -> None:
     assert d2l.Residual(3)(torch.ones(2, 3, 6, 6)).shape == (2, 3, 6, 6)
 
 
-def test_gradients_go_through_overlaps_and_offsets() -> None:
+def test_overlaps_and_offsets_are_differentiable() -> None:
     boxes = torch.tensor([[0.0, 0, 2, 2], [1, 1, 3, 4]], dtype=torch.float64, requires_grad=True)
     others = torch.tensor([[0.5, 0.5, 2.5, 3], [0, 1, 2, 3]], dtype=torch.float64)
     for function in d2l.box_iou, d2l.offset_boxes, d2l.offset_inverse:
         assert torch.autograd.gradcheck(function, (boxes, others))
 
 
-def test_each_pixel_has_a_label_and_an_input_may_be_a_list() -> None:
+def test_pixel_labels_and_list_inputs() -> None:
     X, y = torch.randn(4, 2, 3, 5), torch.arange(60).reshape(4, 3, 5) % 3
     net = nn.Conv2d(2, 3, 1)
 

@@ -63,7 +63,7 @@ def test_attention_takes_four_products(n: int) -> None:
 
 
 @pytest.mark.parametrize("count", [d2l.longest_chain, d2l.multiply_adds])
-def test_what_cannot_be_counted_is_refused(count: Callable[..., int]) -> None:
+def test_uncountable_operations_are_refused(count: Callable[..., int]) -> None:
     compiled = tf.function(lambda X: 2 * X)
     for layer, name in ((keras.layers.GRU(4), "While"), (compiled, "PartitionedCall")):
         with pytest.raises(ValueError, match=f"layer: got one with a .*{name} in its graph; need"):

@@ -29,7 +29,7 @@ def on_keras_2(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_same_tests_pass_there(file: str) -> None:
+def test_shared_tests_pass_with_keras_2(file: str) -> None:
     tests = f"tests/shim/each/test_{file}.py"
     options = "--framework", "tensorflow", "-q", "-p", "no:cacheprovider"
     done = on_keras_2("-m", "pytest", tests, *options)
@@ -84,12 +84,12 @@ print("all is there")
 """
 
 
-def test_what_keras_3_does_otherwise_is_as_d2ls_pages_have_it() -> None:
+def test_keras_3_differences_follow_d2l() -> None:
     done = on_keras_2("-c", PROGRAM)
     assert done.stdout == "all is there\n", done.stderr
 
 
-def test_where_it_is_missing_the_reader_is_told() -> None:
+def test_missing_keras_2_is_reported() -> None:
     program = "import sys; sys.modules['tf_keras'] = None; import d2l_compat.tensorflow"
     last = on_keras_2("-c", program).stderr.splitlines()[-1]
     assert last.startswith("ImportError: tf-keras 2.17 or newer is needed")
